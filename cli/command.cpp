@@ -1,0 +1,53 @@
+#include "cli/command.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+namespace tandem {
+
+void StepOptions::add_to(CLI::App& command) {
+  command.add_option("scenario", scenario, "the scenario file")->required();
+  command.add_option("--set", overrides, "override a field: parallelism.tp=4")->allow_extra_args(false)->take_all();
+  command.add_option("--json", json, "write the result as JSON (- for standard output)");
+  command.add_option("--trace", trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's");
+  command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
+}
+
+Outputs::Outputs(const StepOptions& options) : options_(options) {
+  if (!options.json.empty() && options.json != "-") json_ = std::make_unique<OutputFile>(options.json);
+  if (!options.trace.empty()) trace_ = std::make_unique<OutputFile>(options.trace);
+}
+
+void Outputs::write(const StepResult& result, const std::vector<TraceSource>& traces) {
+  if (trace_) {
+    (options_.trace.ends_with(".json") ? write_chrome : write_perfetto)(traces, *trace_);
+    trace_->commit();
+  }
+  if (json_) {
+    json_->write(to_json(result));
+    json_->commit();
+  }
+  if (options_.json == "-") std::cout << to_json(result);
+}
+
+std::string out_of_memory_sentence(const std::string& place, const StepResult& result) {
+  const MemoryUse& stage = result.stages[result.fullest_stage()];
+  const auto gb = [](Bytes bytes) { return static_cast<double>(bytes) / 1e9; };
+  return fmt::format(
+      "{}: stage {} needs {:.1f} GB of a GPU's {:.1f} GB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations {:.1f}, "
+      "buffers {:.1f}); shard or recompute more, or pass --allow-oom",
+      place, result.fullest_stage(), gb(stage.peak()), gb(result.gpu_memory), gb(stage.parameters), gb(stage.gradients),
+      gb(stage.optimizer), gb(stage.activations), gb(stage.buffers));
+}
+
+Bytes peak_rss() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  constexpr Bytes kibibyte = 1024;
+  return usage.ru_maxrss * kibibyte;
+}
+
+}  // namespace tandem

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/result.h"
+#include "runtime/dag.h"
+#include "scenarios/scenario.h"
+#include "traces/trace.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tandem {
+
+/// The exit codes of every subcommand.
+enum class ExitCode : int { done = 0, failed = 1, wrong_input = 2, does_not_fit = 3 };
+
+/// What the subcommands that run a step take alike.
+struct StepOptions {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string json;   ///< a path, "-" for standard output, empty for none
+  std::string trace;
+  bool allow_oom = false;
+
+  void add_to(CLI::App& command);
+};
+
+/// The files a command was asked for, opened before the work begins, so that a wrong path does not cost a run.
+class Outputs {
+ public:
+  explicit Outputs(const StepOptions& options);
+
+  void write(const StepResult& result, const std::vector<TraceSource>& traces);
+
+ private:
+  const StepOptions& options_;
+  std::unique_ptr<OutputFile> json_;
+  std::unique_ptr<OutputFile> trace_;
+};
+
+/// Says that and by how much the fullest stage exceeds the GPU, and what takes the room.
+std::string out_of_memory_sentence(const std::string& place, const StepResult& result);
+
+/// Peak resident memory of this process.
+Bytes peak_rss();
+
+// One subcommand each: registers itself and returns what to call when it was chosen.
+struct SimulateCommand {
+  StepOptions options;
+  bool no_fold = false;
+  void add_to(CLI::App& app);
+  ExitCode run() const;
+};
+
+struct ExecuteCommand {
+  StepOptions options;
+  std::string backend;
+  bool verify = false;
+  void add_to(CLI::App& app);
+  ExitCode run() const;
+};
+
+struct CrosscheckCommand {
+  StepOptions options;
+  std::string backend;
+  void add_to(CLI::App& app);
+  ExitCode run() const;
+};
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/host_step.h"
+#include "cli/verification.h"
+#include "scenarios/load.h"
+
+namespace tandem {
+
+void ExecuteCommand::add_to(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("execute", "run one training step for real");
+  options.add_to(*command);
+  command->add_option("--backend", backend, "host: CPU threads")->required()->check(CLI::IsMember({"host"}));
+  command->add_flag("--verify", verify, "compare loss, gradients and updated weights with the unsharded model's");
+}
+
+ExitCode ExecuteCommand::run() const {
+  const Scenario scenario = load_scenario(options.scenario, options.overrides);
+  Outputs outputs(options);
+  HostStep step(scenario, options.scenario);
+  const std::size_t collectives = step.verify_collectives();
+  step.execute();
+  const StepResult result = step.result();
+  outputs.write(result, {{"measured", &step.dag(), &step.timeline()}});
+  std::ostream& out = options.json == "-" ? std::cerr : std::cout;
+  out << to_text(result) << collectives << " kinds of collectives exact on crafted data\n";
+  return verify ? report_verification(step, scenario, out) : ExitCode::done;
+}
+
+}  // namespace tandem

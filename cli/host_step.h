@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/result.h"
+#include "runtime/dag.h"
+#include "runtime/host/memory.h"
+#include "runtime/timeline.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// One step of a scenario on this machine's CPU: all its ranks, real numbers.
+class HostStep {
+ public:
+  /// Throws InputError, placed at `file`, when the scenario is too large for threads and memory here.
+  HostStep(const Scenario& scenario, const std::string& file);
+
+  std::size_t verify_collectives() const;
+  void execute();
+
+  const Dag& dag() const { return dag_; }
+  const Timeline& timeline() const { return timeline_; }
+  const HostMemory& memory() const { return memory_; }
+  StepResult result() const;
+
+ private:
+  DType precision_;
+  Dag dag_;
+  HostMemory memory_;
+  Timeline timeline_;
+  Seconds wall_ = 0;
+};
+
+}  // namespace tandem

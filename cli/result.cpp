@@ -1,0 +1,56 @@
+#include "cli/result.h"
+
+#include <algorithm>
+
+#include "sim/bounds.h"
+
+namespace tandem {
+namespace {
+
+Flops flops_on_all_ranks(const Dag& dag) {
+  Flops flops = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    const OpClass op_class = operation(task.op).op_class;
+    if (op_class == OpClass::memory || op_class == OpClass::communication) continue;
+    flops += cost_of(dag, id).flops * dag.ranks[task.rank].count;
+  }
+  return flops;
+}
+
+}  // namespace
+
+std::size_t StepResult::fullest_stage() const {
+  const auto fuller = [](const MemoryUse& a, const MemoryUse& b) { return a.peak() < b.peak(); };
+  return static_cast<std::size_t>(std::max_element(stages.begin(), stages.end(), fuller) - stages.begin());
+}
+
+StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts) {
+  StepResult result;
+  const StepInfo& info = dag.info;
+  const Device& device = dag.devices.front();
+  const auto gpus = static_cast<double>(info.gpus);
+  result.scenario = info.scenario;
+  result.gpus = info.gpus;
+  result.gpu = device.name;
+  result.tokens = info.tokens;
+  result.step_time = timeline.makespan();
+  const auto tokens = static_cast<double>(info.tokens);
+  result.tokens_per_second_per_gpu = tokens / result.step_time / gpus;
+  result.model_flops_per_gpu = info.model_flops_per_token * tokens / result.step_time / gpus;
+  const FlopsPerSecond peak = device.peak[static_cast<std::size_t>(precision)];
+  result.mfu = result.model_flops_per_gpu / peak;
+  result.hfu = flops_on_all_ranks(dag) / result.step_time / gpus / peak;
+  result.parts = mean_over_ranks(dag, time_parts(dag, timeline));
+  result.stages = memory_by_stage(dag, memory_use(dag, timeline));
+  result.gpu_memory = device.memory;
+  result.lower_bound = lower_bound(dag);
+  result.upper_bound = upper_bound(dag, timeline);
+  result.rank_classes = dag.ranks.size();
+  result.link_classes = dag.links.size();
+  result.tasks = dag.tasks.size();
+  result.run = facts;
+  return result;
+}
+
+}  // namespace tandem

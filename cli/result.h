@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/analysis/memory.h"
+#include "runtime/analysis/time_parts.h"
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+/// How a result came about.
+struct RunFacts {
+  std::string backend;  ///< simgrid, host
+  bool folded = false;
+  Seconds wall = 0;
+  Bytes peak_rss = 0;
+};
+
+/// What a planner wants to know of one step; the JSON result holds the same.
+struct StepResult {
+  std::string scenario;
+  std::int64_t gpus = 0;
+  std::string gpu;
+  std::int64_t tokens = 0;
+  Seconds step_time = 0;
+  double tokens_per_second_per_gpu = 0;
+  FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
+  double mfu = 0;
+  double hfu = 0;  ///< what was computed, recompute included
+  TimeParts parts;
+  std::vector<MemoryUse> stages;
+  Bytes gpu_memory = 0;
+  Seconds lower_bound = 0;
+  Seconds upper_bound = 0;
+  std::size_t rank_classes = 0;
+  std::size_t link_classes = 0;
+  std::size_t tasks = 0;
+  RunFacts run;
+
+  std::size_t fullest_stage() const;
+  Bytes peak_memory() const { return stages[fullest_stage()].peak(); }
+  bool fits() const { return peak_memory() <= gpu_memory; }
+};
+
+StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts);
+
+/// The stable JSON form: SI units, one line per key.
+std::string to_json(const StepResult& result);
+
+/// The form for a person, for a terminal or a document.
+std::string to_text(const StepResult& result);
+
+}  // namespace tandem

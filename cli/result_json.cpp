@@ -1,0 +1,51 @@
+#include <nlohmann/json.hpp>
+
+#include "cli/result.h"
+
+namespace tandem {
+
+std::string to_json(const StepResult& r) {
+  using Json = nlohmann::ordered_json;
+  Json stages = Json::array();
+  for (std::size_t s = 0; s < r.stages.size(); ++s) {
+    const MemoryUse& m = r.stages[s];
+    stages.push_back({{"stage", s},
+                      {"parameters", m.parameters},
+                      {"gradients", m.gradients},
+                      {"optimizer", m.optimizer},
+                      {"activations", m.activations},
+                      {"buffers", m.buffers},
+                      {"peak_bytes", m.peak()},
+                      {"peak_at_s", m.peak_at}});
+  }
+  Json exposed = Json::object();
+  for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}) {
+    exposed[std::string(name_of(axis))] = r.parts.exposed_on(axis);
+  }
+  const Json json = {
+      {"scenario", r.scenario},
+      {"gpus", r.gpus},
+      {"step_time_s", r.step_time},
+      {"tokens_per_s_per_gpu", r.tokens_per_second_per_gpu},
+      {"model_tflops_per_gpu", r.model_flops_per_gpu / 1e12},
+      {"mfu", r.mfu},
+      {"hfu", r.hfu},
+      {"flops_convention", "causal"},
+      {"bubble_fraction", r.parts.bubble / r.step_time},
+      {"time_s",
+       {{"compute", r.parts.compute}, {"exposed", exposed}, {"bubble", r.parts.bubble}, {"optimizer", r.parts.optimizer}}},
+      {"memory", {{"peak_bytes", r.peak_memory()}, {"gpu_bytes", r.gpu_memory}, {"fits", r.fits()}, {"stages", stages}}},
+      {"bounds_s", {{"lower", r.lower_bound}, {"upper", r.upper_bound}}},
+      {"run",
+       {{"ranks", r.gpus},
+        {"rank_classes", r.rank_classes},
+        {"link_classes", r.link_classes},
+        {"tasks", r.tasks},
+        {"wall_s", r.run.wall},
+        {"peak_rss_bytes", r.run.peak_rss},
+        {"backend", r.run.backend},
+        {"folded", r.run.folded}}}};
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+
+#include "cli/command.h"
+#include "scenarios/load.h"
+#include "scenarios/lowering/lower.h"
+#include "sim/simulate.h"
+
+namespace tandem {
+
+void SimulateCommand::add_to(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("simulate", "replay one training step on a model of the cluster");
+  options.add_to(*command);
+  command->add_flag("--no-fold", no_fold, "simulate every rank and link instead of one of each class");
+}
+
+ExitCode SimulateCommand::run() const {
+  const auto began = std::chrono::steady_clock::now();
+  const Scenario scenario = load_scenario(options.scenario, options.overrides);
+  constexpr std::int64_t most_unfolded = 4096;
+  if (no_fold && scenario.parallelism.world() > most_unfolded) {
+    throw InputError({"--no-fold", 0, 0}, "every one of " + std::to_string(scenario.parallelism.world()) +
+                                              " ranks would be lowered; expected at most " + std::to_string(most_unfolded));
+  }
+  Outputs outputs(options);
+  const World world = make_world(scenario, !no_fold);
+  const Dag dag = lower(scenario, world);
+  const SimulationRun run = simulate(dag);
+  StepResult result = summarize(dag, run.timeline, scenario.training.precision, {.backend = "simgrid", .folded = !no_fold});
+  result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.run.peak_rss = std::max(peak_rss(), run.peak_rss);
+  if (!result.fits() && !options.allow_oom) {
+    std::cerr << to_text(result) << out_of_memory_sentence(options.scenario, result) << '\n';
+    return ExitCode::does_not_fit;
+  }
+  outputs.write(result, {{"simulated", &dag, &run.timeline}});
+  if (options.json != "-") std::cout << to_text(result);
+  return ExitCode::done;
+}
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+/// A rank's memory at its fullest moment, from the lifetimes of its buffers: parameters, gradients, optimizer states and inputs
+/// live for the whole step, the rest from the start of the first task that touches a buffer to the end of the last.
+struct MemoryUse {
+  Bytes parameters = 0;
+  Bytes gradients = 0;
+  Bytes optimizer = 0;
+  Bytes activations = 0;  ///< at the peak
+  Bytes buffers = 0;      ///< communication buffers and inputs at the peak
+  Seconds peak_at = 0;
+
+  Bytes peak() const { return parameters + gradients + optimizer + activations + buffers; }
+};
+
+/// By rank of the DAG.
+std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline);
+
+/// The fullest rank of each pipeline stage.
+std::vector<MemoryUse> memory_by_stage(const Dag& dag, const std::vector<MemoryUse>& by_rank);
+
+}  // namespace tandem

@@ -1,0 +1,107 @@
+#include "runtime/analysis/time_parts.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/analysis/predecessors.h"
+
+namespace tandem {
+namespace {
+
+class RankAccount {
+ public:
+  RankAccount(const Dag& dag, const Timeline& timeline, const Predecessors& predecessors)
+      : dag_(dag), timeline_(timeline), predecessors_(predecessors) {}
+
+  /// The rank ran nothing on its compute stream in [from, to); `waiter` is what ended the wait.
+  void add_gap(Seconds from, Seconds to, TaskId waiter) {
+    while (to > from) {
+      const TaskId cause = last_communication_before(waiter);
+      if (cause == no_id) break;
+      const Seconds end = std::min(timeline_.end[cause], to);
+      const Seconds start = std::max(timeline_.start[cause], from);
+      if (end <= from) break;
+      parts.bubble += to - end;
+      parts.exposed[static_cast<std::size_t>(dag_.tasks[cause].axis)] += end - start;
+      to = start;
+      waiter = cause;
+    }
+    parts.bubble += to - from;
+  }
+
+  TimeParts parts;
+
+ private:
+  const Dag& dag_;
+  const Timeline& timeline_;
+  const Predecessors& predecessors_;
+
+  /// Of the communications on the same rank that `task` waited for, the one that ended last.
+  TaskId last_communication_before(TaskId task) const {
+    TaskId last = no_id;
+    for (const TaskId before : predecessors_.of(task)) {
+      const Task& t = dag_.tasks[before];
+      if (t.rank != dag_.tasks[task].rank || !is_communication(t.op)) continue;
+      if (last == no_id || timeline_.end[before] > timeline_.end[last]) last = before;
+    }
+    return last;
+  }
+};
+
+}  // namespace
+
+Seconds TimeParts::total() const {
+  return compute + optimizer + bubble + std::accumulate(exposed.begin(), exposed.end(), Seconds{0});
+}
+
+std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) {
+  const Predecessors predecessors(dag);
+  std::vector<RankAccount> accounts(dag.ranks.size(), RankAccount(dag, timeline, predecessors));
+  std::vector<Seconds> busy_until(dag.ranks.size(), 0);
+  std::vector<TaskId> last_to_end(dag.ranks.size(), no_id);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    TaskId& last = last_to_end[task.rank];
+    if (last == no_id || timeline.end[id] > timeline.end[last]) last = id;
+    if (task.stream != Stream::compute) continue;
+    RankAccount& account = accounts[task.rank];
+    account.add_gap(busy_until[task.rank], timeline.start[id], id);
+    busy_until[task.rank] = timeline.end[id];
+    (task.phase == Phase::optimizer ? account.parts.optimizer : account.parts.compute) += timeline.duration(id);
+  }
+
+  const Seconds step = timeline.makespan();
+  std::vector<TimeParts> parts;
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
+    RankAccount& account = accounts[rank];
+    // After the last kernel: a communication that still runs is exposed, then the rank waits for the others.
+    const TaskId last = last_to_end[rank];
+    if (last != no_id && timeline.end[last] > busy_until[rank]) {
+      const Seconds end = timeline.end[last];
+      const Seconds start = std::max(timeline.start[last], busy_until[rank]);
+      account.parts.exposed[static_cast<std::size_t>(dag.tasks[last].axis)] += end - start;
+      account.add_gap(busy_until[rank], start, last);
+      account.parts.bubble += step - end;
+    } else {
+      account.parts.bubble += step - busy_until[rank];
+    }
+    parts.push_back(account.parts);
+  }
+  return parts;
+}
+
+TimeParts mean_over_ranks(const Dag& dag, const std::vector<TimeParts>& parts) {
+  TimeParts mean;
+  double ranks = 0;
+  for (const Rank& rank : dag.ranks) ranks += rank.count;
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
+    const double weight = dag.ranks[rank].count / ranks;
+    mean.compute += weight * parts[rank].compute;
+    mean.optimizer += weight * parts[rank].optimizer;
+    mean.bubble += weight * parts[rank].bubble;
+    for (std::size_t axis = 0; axis < axis_count; ++axis) mean.exposed[axis] += weight * parts[rank].exposed[axis];
+  }
+  return mean;
+}
+
+}  // namespace tandem

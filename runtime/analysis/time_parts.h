@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+inline constexpr std::size_t axis_count = static_cast<std::size_t>(Axis::pp) + 1;
+
+/// Where a rank's step time goes; the parts add up to the step time.
+///
+/// While a kernel runs it is compute (or optimizer, by phase). Before each kernel that starts later than the one before it ended,
+/// the gap belongs to what the kernel waited for, followed back from it: the time during which a communication it waited for ran
+/// is that axis's exposed communication; what remains, the time in which that communication itself waited for other ranks, is
+/// bubble.
+struct TimeParts {
+  Seconds compute = 0;
+  Seconds optimizer = 0;
+  Seconds bubble = 0;
+  std::array<Seconds, axis_count> exposed{};
+
+  Seconds total() const;
+  Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
+};
+
+/// By rank of the DAG.
+std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline);
+
+/// The mean over all ranks of the world: each lowered rank counts as often as it stands for others.
+TimeParts mean_over_ranks(const Dag& dag, const std::vector<TimeParts>& parts);
+
+}  // namespace tandem

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+
+#include "runtime/dag.h"
+
+namespace tandem {
+
+/// Told by a backend what happened. Implemented by the executor.
+class Completions {
+ public:
+  /// The unit that contains `task` ended: its successors may start. Calls `Backend::start`. May be called from any thread.
+  virtual void ended(TaskId task, Seconds start, Seconds end) = 0;
+
+ protected:
+  ~Completions() = default;
+};
+
+/// Runs units of work. A *unit* is one kernel, or a collective with the tasks of all members that the DAG holds.
+///
+/// 1. `start` is called once per unit, when all it depends on has ended; the tasks of a stream come one after the other.
+/// 2. `start` never blocks, never calls `ended` itself, and keeps no reference to `unit`. It may be called from inside `ended`,
+///    on whichever thread called that.
+/// 3. `drive` is called once, after the units that depend on nothing were started. It returns when every started unit has ended,
+///    those started meanwhile included.
+/// 4. A backend decides nothing about order. It reports each unit exactly once.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual void prepare(const Dag& dag, Completions& completions) = 0;
+  virtual void start(std::span<const TaskId> unit) = 0;
+  virtual void drive() = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,50 @@
+#include "runtime/dag.h"
+
+#include <array>
+
+namespace tandem {
+namespace {
+
+template <typename Enum, std::size_t N>
+std::string_view pick(const std::array<std::string_view, N>& names, Enum value) {
+  return names.at(static_cast<std::size_t>(value));
+}
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+  static constexpr std::array<std::string_view, 5> names{"forward", "backward-input", "backward-weight", "recompute", "optimizer"};
+  return pick(names, phase);
+}
+
+std::string_view name_of(Axis axis) {
+  static constexpr std::array<std::string_view, 6> names{"none", "tp", "cp", "ep", "dp", "pp"};
+  return pick(names, axis);
+}
+
+std::string_view name_of(Stream stream) {
+  static constexpr std::array<std::string_view, stream_count> names{
+      "compute", "tp", "cp", "ep", "dp", "pp send forward", "pp receive forward", "pp send backward", "pp receive backward"};
+  return pick(names, stream);
+}
+
+std::string_view name_of(BufferKind kind) {
+  static constexpr std::array<std::string_view, 6> names{"parameter", "gradient",      "optimizer",
+                                                         "activation", "communication", "input"};
+  return pick(names, kind);
+}
+
+OpCost cost_of(const Dag& dag, TaskId id) {
+  const Task& task = dag.tasks[id];
+  const Operation& op = operation(task.op);
+  if (op.cost == nullptr) return {};
+  std::array<OperandType, 12> types;
+  std::size_t count = 0;
+  for (const Operand& operand : dag.operands_of(id)) {
+    const Buffer& buffer = dag.buffers[operand.buffer];
+    types.at(count++) = {buffer.shape, buffer.dtype};
+  }
+  return op.cost({types.data(), count}, dag.attributes[task.attributes]);
+}
+
+}  // namespace tandem

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/dtype.h"
+#include "runtime/network.h"
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+using TaskId = std::uint32_t;
+using BufferId = std::uint32_t;
+using RankIndex = std::uint32_t;  ///< index of a lowered rank in `Dag::ranks`, not its number in the world
+using CommunicatorId = std::uint32_t;
+using GroupId = std::uint32_t;
+inline constexpr std::uint32_t no_id = 0xFFFFFFFF;
+
+enum class Phase : std::uint8_t { forward, backward_input, backward_weight, recompute, optimizer };
+enum class Axis : std::uint8_t { none, tp, cp, ep, dp, pp };
+
+/// A rank's streams. Tasks of one stream run one after the other in the order they were lowered.
+enum class Stream : std::uint8_t {
+  compute,
+  tp,
+  cp,
+  ep,
+  dp,
+  pp_send_forward,
+  pp_receive_forward,
+  pp_send_backward,
+  pp_receive_backward,
+};
+inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::pp_receive_backward) + 1;
+
+std::string_view name_of(Phase phase);
+std::string_view name_of(Axis axis);
+std::string_view name_of(Stream stream);
+
+/// What a buffer's bytes count as in the memory report.
+enum class BufferKind : std::uint8_t { parameter, gradient, optimizer, activation, communication, input };
+std::string_view name_of(BufferKind kind);
+
+/// Parameters, gradients, optimizer states and inputs live for the whole step; activations and communication buffers from the
+/// first task that touches them to the last.
+constexpr bool is_persistent(BufferKind kind) {
+  return kind != BufferKind::activation && kind != BufferKind::communication;
+}
+
+/// A buffer, or a view into one: `elements()` consecutive elements of `base` from `offset` on. `base` is the buffer's own id
+/// when it is no view; a view's base is never itself a view.
+struct Buffer {
+  Shape shape;
+  DType dtype = DType::f32;
+  BufferKind kind = BufferKind::activation;
+  RankIndex rank = 0;
+  BufferId base = 0;
+  std::int64_t offset = 0;
+
+  Bytes bytes() const { return shape.elements() * size_of(dtype); }
+};
+
+enum class Access : std::uint8_t { read, write, update };
+
+struct Operand {
+  BufferId buffer : 30;
+  std::uint32_t access_bits : 2;
+  Access access() const { return static_cast<Access>(access_bits); }
+};
+
+struct Task {
+  OpKind op = OpKind::gemm;
+  Phase phase = Phase::forward;
+  Axis axis = Axis::none;
+  Stream stream = Stream::compute;
+  RankIndex rank = 0;
+  std::uint32_t first_operand = 0;
+  std::uint32_t attributes = 0;  ///< index into `Dag::attributes`
+  GroupId group = no_id;          ///< the collective this task is a member of
+  std::int32_t micro_batch = -1;
+  std::int16_t layer = -1;  ///< -1: belongs to no layer
+  std::int16_t chunk = -1;  ///< model chunk on this rank
+  std::uint16_t name = 0;   ///< index into `Dag::names`
+};
+
+/// The members of one collective or transfer: they start together when all are ready, and end together.
+struct Group {
+  CommunicatorId communicator = 0;
+  Bytes bytes = 0;  ///< the full vector: what is all-reduced, all of what is gathered, all that is scattered; a send's payload
+};
+
+struct Communicator {
+  std::string name;
+  Axis axis = Axis::none;
+  std::vector<std::uint32_t> members;  ///< world ranks, in ring order; {source, destination} for a pair
+  RingLayout ring;
+};
+
+/// One lowered rank; in a folded DAG it stands for `count` ranks of the world.
+struct Rank {
+  std::uint32_t world_rank = 0;
+  std::uint32_t count = 1;
+  std::int32_t tp = 0, cp = 0, ep = 0, dp = 0, pp = 0;
+  std::uint32_t device = 0;  ///< index into `Dag::devices`
+};
+
+/// Where a parameter buffer's elements lie in the unsharded model: a block of the (at most two-dimensional) tensor `name`.
+struct ParameterShard {
+  BufferId buffer = 0;  ///< a view of exactly `rows * columns` elements
+  std::string tensor;
+  std::int64_t tensor_rows = 0, tensor_columns = 0;
+  std::int64_t row = 0, column = 0, rows = 0, columns = 0;
+};
+
+/// Which tokens an input buffer [sequence, micro-batch] holds: sequences `first_sequence ...` of the global batch at `positions`.
+struct InputShard {
+  enum class Content : std::uint8_t { tokens, targets, positions };
+  BufferId buffer = 0;
+  Content content = Content::tokens;
+  std::int64_t first_sequence = 0;
+  Positions positions;
+  std::int64_t vocabulary = 0;  ///< values lie in [0, vocabulary)
+};
+
+/// Step-wide facts that reports need and that no task carries.
+struct StepInfo {
+  std::string scenario;
+  std::int64_t gpus = 0;
+  std::int64_t tokens = 0;            ///< of the global batch
+  Flops model_flops_per_token = 0;    ///< forward + backward, causal attention, no recompute
+  std::int32_t micro_batches = 0;     ///< per data-parallel rank
+  std::int32_t stages = 1;
+};
+
+/// One training step as tasks. Immutable once built; see `DagBuilder`.
+struct Dag {
+  /// Vertices are task ids. An edge u -> v: v starts after u ended. Holds buffer dependencies and stream order alike.
+  using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property, boost::no_property,
+                                                   std::uint32_t, std::uint32_t>;
+
+  StepInfo info;
+  std::vector<Device> devices;
+  std::vector<Rank> ranks;
+  std::vector<Link> links;
+  std::vector<Communicator> communicators;
+  std::vector<std::string> names;
+  std::vector<OpAttributes> attributes;
+  std::vector<Buffer> buffers;
+  std::vector<ParameterShard> shards;
+  std::vector<InputShard> inputs;
+  std::vector<Task> tasks;
+  std::vector<Operand> operands;
+  std::vector<Group> groups;
+  std::vector<std::uint32_t> group_begin;  ///< groups.size() + 1 offsets into `group_tasks`
+  std::vector<TaskId> group_tasks;
+  Graph graph;
+
+  std::span<const Operand> operands_of(TaskId id) const {
+    const std::uint32_t end = id + 1 < tasks.size() ? tasks[id + 1].first_operand : static_cast<std::uint32_t>(operands.size());
+    return {operands.data() + tasks[id].first_operand, operands.data() + end};
+  }
+  std::span<const TaskId> members_of(GroupId id) const {
+    return {group_tasks.data() + group_begin[id], group_tasks.data() + group_begin[id + 1]};
+  }
+  /// What starts and ends together with `id`: the members of its collective, or the kernel alone.
+  std::span<const TaskId> unit_of(const TaskId& id) const {
+    return tasks[id].group == no_id ? std::span<const TaskId>(&id, 1) : members_of(tasks[id].group);
+  }
+  const Communicator& communicator_of(const Task& task) const { return communicators[groups[task.group].communicator]; }
+  const Device& device_of(const Task& task) const { return devices[ranks[task.rank].device]; }
+  std::string_view name_of_task(TaskId id) const { return names[tasks[id].name]; }
+};
+
+/// FLOPs and bytes of a kernel; zero for communication.
+OpCost cost_of(const Dag& dag, TaskId id);
+
+}  // namespace tandem

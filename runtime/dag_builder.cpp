@@ -1,0 +1,184 @@
+#include "runtime/dag_builder.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace tandem {
+
+RankIndex DagBuilder::add_rank(const Rank& rank) {
+  dag_.ranks.push_back(rank);
+  last_on_stream_.emplace_back().fill(no_id);
+  return static_cast<RankIndex>(dag_.ranks.size() - 1);
+}
+
+CommunicatorId DagBuilder::add_communicator(Communicator communicator) {
+  dag_.communicators.push_back(std::move(communicator));
+  return static_cast<CommunicatorId>(dag_.communicators.size() - 1);
+}
+
+BufferId DagBuilder::buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape) {
+  const auto id = static_cast<BufferId>(dag_.buffers.size());
+  dag_.buffers.push_back({.shape = shape, .dtype = dtype, .kind = kind, .rank = rank, .base = id, .offset = 0});
+  accesses_.emplace_back();
+  return id;
+}
+
+BufferId DagBuilder::view(BufferId of, std::int64_t offset, const Shape& shape) {
+  Buffer view = dag_.buffers[of];
+  if (offset < 0 || offset + shape.elements() > view.shape.elements()) throw std::logic_error("a view leaves its buffer");
+  view.shape = shape;
+  view.offset += offset;
+  dag_.buffers.push_back(view);
+  accesses_.emplace_back();
+  return static_cast<BufferId>(dag_.buffers.size() - 1);
+}
+
+std::uint16_t DagBuilder::name_id(std::string_view name) {
+  const auto [entry, added] = name_ids_.try_emplace(std::string(name), static_cast<std::uint16_t>(dag_.names.size()));
+  if (added) dag_.names.emplace_back(name);
+  return entry->second;
+}
+
+std::uint32_t DagBuilder::attribute_id(const OpAttributes& attributes) {
+  const auto [entry, added] = attribute_ids_.try_emplace(attributes, static_cast<std::uint32_t>(dag_.attributes.size()));
+  if (added) dag_.attributes.push_back(attributes);
+  return entry->second;
+}
+
+void DagBuilder::order_by_access(TaskId task, const Operand& operand) {
+  const Buffer& buffer = dag_.buffers[operand.buffer];
+  const std::int64_t begin = buffer.offset;
+  const std::int64_t end = begin + buffer.shape.elements();
+  const bool writes = operand.access() != Access::read;
+  std::vector<AccessRecord>& records = accesses_[buffer.base];
+  for (const AccessRecord& record : records) {
+    const bool overlap = record.begin < end && begin < record.end;
+    if (overlap && (writes || record.write) && record.task != task) before_.push_back(record.task);
+  }
+  if (writes) {
+    std::erase_if(records, [&](const AccessRecord& r) { return begin <= r.begin && r.end <= end; });
+  } else {
+    // On one stream a later reader ends after an earlier one: only the last need be waited for.
+    const Task& reader = dag_.tasks[task];
+    std::erase_if(records, [&](const AccessRecord& r) {
+      return !r.write && begin <= r.begin && r.end <= end && dag_.tasks[r.task].stream == reader.stream;
+    });
+  }
+  records.push_back({begin, end, task, writes});
+}
+
+TaskId DagBuilder::add_task(const Task& task, std::span<const Operand> operands) {
+  const auto id = static_cast<TaskId>(dag_.tasks.size());
+  dag_.tasks.push_back(task);
+  dag_.tasks.back().first_operand = static_cast<std::uint32_t>(dag_.operands.size());
+  before_.clear();
+  for (const Operand& operand : operands) {
+    if (dag_.buffers[operand.buffer].rank != task.rank) throw std::logic_error("a task names another rank's buffer");
+    dag_.operands.push_back(operand);
+    order_by_access(id, operand);
+  }
+  TaskId& last = last_on_stream_[task.rank][static_cast<std::size_t>(task.stream)];
+  // Stream order already holds for what ran earlier on the same stream.
+  std::erase_if(before_, [&](TaskId b) { return dag_.tasks[b].stream == task.stream; });
+  if (last != no_id) before_.push_back(last);
+  last = id;
+  std::sort(before_.begin(), before_.end());
+  before_.erase(std::unique(before_.begin(), before_.end()), before_.end());
+  for (const TaskId before : before_) edges_.emplace_back(before, id);
+  return id;
+}
+
+TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskLabels& labels, std::span<const BufferId> reads,
+                          std::span<const BufferId> writes, std::span<const BufferId> updates) {
+  std::array<Operand, 12> operands;
+  std::size_t count = 0;
+  const auto append = [&](std::span<const BufferId> ids, Access access) {
+    for (const BufferId id : ids) operands.at(count++) = {id, static_cast<std::uint32_t>(access)};
+  };
+  append(reads, Access::read);
+  append(writes, Access::write);
+  append(updates, Access::update);
+  Task task{.op = op,
+            .phase = labels.phase,
+            .stream = labels.stream,
+            .rank = dag_.buffers[operands[0].buffer].rank,
+            .attributes = attribute_id(attributes),
+            .micro_batch = labels.micro_batch,
+            .layer = labels.layer,
+            .chunk = labels.chunk,
+            .name = name_id(labels.name)};
+  return add_task(task, {operands.data(), count});
+}
+
+TaskId DagBuilder::collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, BufferId in, BufferId out,
+                              Reduction reduction) {
+  std::array<Operand, 2> operands;
+  std::size_t count = 0;
+  if (op == OpKind::all_reduce) {
+    operands[count++] = {in, static_cast<std::uint32_t>(Access::update)};
+  } else {
+    if (in != no_id) operands[count++] = {in, static_cast<std::uint32_t>(Access::read)};
+    if (out != no_id) operands[count++] = {out, static_cast<std::uint32_t>(Access::write)};
+  }
+  const RankIndex rank = dag_.buffers[operands[0].buffer].rank;
+  const Bytes bytes = dag_.buffers[op == OpKind::all_gather || op == OpKind::receive ? out : in].bytes();
+
+  const std::uint64_t caller = (std::uint64_t{communicator} << 32) | (std::uint64_t{rank} << 1) | (op == OpKind::receive ? 1U : 0U);
+  const std::uint32_t call = calls_[caller]++;
+  const auto [entry, added] =
+      group_ids_.try_emplace((std::uint64_t{communicator} << 32) | call, static_cast<GroupId>(dag_.groups.size()));
+  if (added) dag_.groups.push_back({communicator, bytes});
+  if (dag_.groups[entry->second].bytes != bytes) {
+    throw std::logic_error("members of '" + dag_.communicators[communicator].name + "' disagree on the size of a collective");
+  }
+
+  Task task{.op = op,
+            .phase = labels.phase,
+            .axis = dag_.communicators[communicator].axis,
+            .stream = labels.stream,
+            .rank = rank,
+            .attributes = attribute_id(ReductionAttributes{reduction}),
+            .group = entry->second,
+            .micro_batch = labels.micro_batch,
+            .layer = labels.layer,
+            .chunk = labels.chunk,
+            .name = name_id(labels.name)};
+  const TaskId id = add_task(task, {operands.data(), count});
+  group_members_.emplace_back(entry->second, id);
+  return id;
+}
+
+void DagBuilder::depend(TaskId before, TaskId after) {
+  if (before != no_id) edges_.emplace_back(before, after);
+}
+
+TaskId DagBuilder::last_on(RankIndex rank, Stream stream) const { return last_on_stream_[rank][static_cast<std::size_t>(stream)]; }
+
+void DagBuilder::group_tasks_by_collective() {
+  dag_.group_begin.assign(dag_.groups.size() + 1, 0);
+  for (const auto& [group, task] : group_members_) ++dag_.group_begin[group + 1];
+  std::vector<std::uint32_t> members_of_communicator(dag_.communicators.size(), 0);
+  for (GroupId g = 0; g < dag_.groups.size(); ++g) {
+    std::uint32_t& expected = members_of_communicator[dag_.groups[g].communicator];
+    const std::uint32_t present = dag_.group_begin[g + 1];
+    if (expected == 0) expected = present;
+    if (expected != present) {
+      throw std::logic_error("a collective on '" + dag_.communicators[dag_.groups[g].communicator].name + "' has " +
+                             std::to_string(present) + " members, another has " + std::to_string(expected));
+    }
+  }
+  for (GroupId g = 0; g < dag_.groups.size(); ++g) dag_.group_begin[g + 1] += dag_.group_begin[g];
+  dag_.group_tasks.resize(group_members_.size());
+  std::vector<std::uint32_t> next(dag_.group_begin.begin(), dag_.group_begin.end() - 1);
+  for (const auto& [group, task] : group_members_) dag_.group_tasks[next[group]++] = task;
+}
+
+Dag DagBuilder::finish() {
+  group_tasks_by_collective();
+  accesses_ = {};
+  dag_.graph = Dag::Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(), dag_.tasks.size());
+  edges_ = {};
+  return std::move(dag_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/dag.h"
+
+namespace tandem {
+
+/// What a task is, apart from its operands.
+struct TaskLabels {
+  std::string_view name;  ///< shown in timelines: "qkv", "attention", "mlp down"
+  Phase phase = Phase::forward;
+  Stream stream = Stream::compute;
+  std::int32_t micro_batch = -1;
+  std::int16_t layer = -1;
+  std::int16_t chunk = -1;
+};
+
+/// Builds a DAG task by task, rank by rank. Within a rank, tasks must come in an order that respects their data: dependencies
+/// follow from it.
+///
+/// - A task depends on the last writers of what it reads or updates, and on the last readers and writers of what it writes,
+///   by intervals of the base buffers, so that views of one buffer are told apart.
+/// - A task depends on the task before it on its rank's stream.
+/// - The n-th collective that a rank lowers on a communicator joins the n-th of every other member present in the DAG; sends and
+///   receives are counted apart, so the n-th send on a pair meets the n-th receive.
+class DagBuilder {
+ public:
+  Dag& dag() { return dag_; }
+  const Dag& dag() const { return dag_; }
+
+  RankIndex add_rank(const Rank& rank);
+  CommunicatorId add_communicator(Communicator communicator);
+
+  BufferId buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape);
+  /// Elements [offset, offset + shape.elements()) of `of`, which may be a view itself.
+  BufferId view(BufferId of, std::int64_t offset, const Shape& shape);
+
+  TaskId kernel(OpKind op, const OpAttributes& attributes, const TaskLabels& labels, std::span<const BufferId> reads,
+                std::span<const BufferId> writes, std::span<const BufferId> updates = {});
+
+  /// all_reduce: `in` is updated in place and `out` is the same buffer. all_gather: the shard, the whole. reduce_scatter: the
+  /// whole, the shard. send: `in` alone; receive: `out` alone; pass `no_id` for the other.
+  TaskId collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, BufferId in, BufferId out,
+                    Reduction reduction = Reduction::sum);
+
+  /// An ordering that no buffer shows, such as a receive posted one step ahead.
+  void depend(TaskId before, TaskId after);
+
+  /// The last task lowered on this rank and stream; `no_id` before the first.
+  TaskId last_on(RankIndex rank, Stream stream) const;
+
+  /// Throws std::logic_error when a collective misses a member that another of its kind has.
+  Dag finish();
+
+ private:
+  struct AccessRecord {
+    std::int64_t begin, end;
+    TaskId task;
+    bool write;
+  };
+
+  Dag dag_;
+  std::vector<std::vector<AccessRecord>> accesses_;  ///< by base buffer
+  std::vector<std::array<TaskId, stream_count>> last_on_stream_;
+  std::vector<std::pair<TaskId, TaskId>> edges_;
+  std::vector<TaskId> before_;  ///< of the task being added
+  std::unordered_map<std::string, std::uint16_t> name_ids_;
+  std::map<OpAttributes, std::uint32_t> attribute_ids_;
+  std::unordered_map<std::uint64_t, std::uint32_t> calls_;   ///< (communicator, rank, receives) -> calls so far
+  std::unordered_map<std::uint64_t, GroupId> group_ids_;     ///< (communicator, call) -> group
+  std::vector<std::pair<GroupId, TaskId>> group_members_;
+
+  TaskId add_task(const Task& task, std::span<const Operand> operands);
+  void order_by_access(TaskId task, const Operand& operand);
+  std::uint16_t name_id(std::string_view name);
+  std::uint32_t attribute_id(const OpAttributes& attributes);
+  void group_tasks_by_collective();
+};
+
+}  // namespace tandem

@@ -1,0 +1,83 @@
+#include "runtime/executor.h"
+
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+namespace tandem {
+namespace {
+
+/// Counts down what each task still waits for, and hands units to the backend as they become ready.
+class Run final : public Completions {
+ public:
+  Run(const Dag& dag, Backend& backend)
+      : dag_(dag), backend_(backend), waiting_for_(dag.tasks.size(), 0), missing_(dag.groups.size(), 0), left_(dag.tasks.size()) {
+    timeline_.start.assign(dag.tasks.size(), 0);
+    timeline_.end.assign(dag.tasks.size(), 0);
+    for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) ++waiting_for_[boost::target(*edge, dag.graph)];
+    for (GroupId g = 0; g < dag.groups.size(); ++g) missing_[g] = static_cast<std::uint32_t>(dag.members_of(g).size());
+  }
+
+  Timeline run() {
+    backend_.prepare(dag_, *this);
+    {
+      const std::scoped_lock lock(mutex_);
+      // Starting a unit may end others at once, on another thread: collect first what waits for nothing.
+      std::vector<TaskId> ready;
+      for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+        if (waiting_for_[id] == 0) ready.push_back(id);
+      }
+      for (const TaskId id : ready) release(id);
+    }
+    backend_.drive();
+    if (left_ != 0) throw std::logic_error(stuck_sentence());
+    return std::move(timeline_);
+  }
+
+  void ended(TaskId task, Seconds start, Seconds end) override {
+    const std::scoped_lock lock(mutex_);
+    for (const TaskId id : dag_.unit_of(task)) {
+      timeline_.start[id] = start;
+      timeline_.end[id] = end;
+      --left_;
+    }
+    for (const TaskId id : dag_.unit_of(task)) {
+      for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge) {
+        const auto next = static_cast<TaskId>(boost::target(*edge, dag_.graph));
+        if (--waiting_for_[next] == 0) release(next);
+      }
+    }
+  }
+
+ private:
+  const Dag& dag_;
+  Backend& backend_;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> waiting_for_;  ///< by task: predecessors that have not ended
+  std::vector<std::uint32_t> missing_;      ///< by group: members that are not ready
+  std::size_t left_;
+  Timeline timeline_;
+
+  void release(TaskId id) {
+    const GroupId group = dag_.tasks[id].group;
+    if (group == no_id || --missing_[group] == 0) backend_.start(dag_.unit_of(id));
+  }
+
+  std::string stuck_sentence() const {
+    std::string text = "the DAG cannot finish: " + std::to_string(left_) + " tasks wait for each other, among them";
+    int named = 0;
+    for (TaskId id = 0; id < dag_.tasks.size() && named < 4; ++id) {
+      const Task& task = dag_.tasks[id];
+      if (task.group == no_id || waiting_for_[id] != 0 || missing_[task.group] == 0) continue;
+      text += (named++ == 0 ? " " : ", ") + std::string(dag_.name_of_task(id)) + " on rank " +
+              std::to_string(dag_.ranks[task.rank].world_rank);
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+Timeline execute(const Dag& dag, Backend& backend) { return Run(dag, backend).run(); }
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/host/memory.h"
+
+namespace tandem {
+
+/// The largest relative difference of one tensor: max |a - b| / max |reference|, over all its shards and replicas.
+struct TensorDifference {
+  std::string tensor;
+  double gradient = 0;
+  double weight = 0;
+};
+
+struct StepDifference {
+  double loss = 0;  ///< relative
+  double reference_loss = 0;
+  std::vector<TensorDifference> tensors;  ///< every tensor of the reference, sorted by name
+  double largest() const;
+};
+
+/// Compares an executed step with the executed unsharded step on the same data. What Adam read and wrote counts: the gradient and
+/// parameter operands of its tasks, whose elements `Dag::shards` places in the unsharded tensors. Throws std::runtime_error when
+/// an element of the reference is covered by no shard.
+StepDifference compare(const HostMemory& step, const HostMemory& reference);
+
+}  // namespace tandem

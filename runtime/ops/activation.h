@@ -1,0 +1,17 @@
+#pragma once
+
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+/// activation: x; y [s,b,f], by ActivationAttributes:
+///   swiglu   x [s,b,2f], a row being the f gates, then the f values: y = gate sigmoid(gate) value  (Shazeer 2020, eq. 6)
+///   gelu     x [s,b,f]: y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   (Hendrycks & Gimpel 2016, section 2; as in GPT)
+CostFunction activation_cost;
+HostKernel activation_host;
+
+/// activation_backward: x, dy; dx
+CostFunction activation_backward_cost;
+HostKernel activation_backward_host;
+
+}  // namespace tandem

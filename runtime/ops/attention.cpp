@@ -1,0 +1,55 @@
+#include "runtime/ops/attention.h"
+
+#include <algorithm>
+
+#include "runtime/ops/attention_sizes.h"
+
+namespace tandem {
+namespace {
+
+/// min(1, limit) + min(2, limit) + ... + min(last, limit)
+std::int64_t sum_of_capped_integers(std::int64_t last, std::int64_t limit) {
+  if (last <= 0) return 0;
+  const std::int64_t rising = std::min(last, limit);
+  return rising * (rising + 1) / 2 + (last - rising) * limit;
+}
+
+/// A query at position p sees min(p - first key + 1, keys) of the keys, or none if that is negative.
+std::int64_t pairs_of_runs(std::int64_t query, std::int64_t queries, std::int64_t key, std::int64_t keys) {
+  const std::int64_t seen_by_first = query - key + 1;
+  return sum_of_capped_integers(seen_by_first + queries - 1, keys) - sum_of_capped_integers(seen_by_first - 1, keys);
+}
+
+Flops forward_flops(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
+  const std::int64_t pairs = attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : sizes.queries * sizes.keys;
+  return 4.0 * static_cast<double>(sizes.micro_batch * sizes.heads * sizes.head_dim) * static_cast<double>(pairs);
+}
+
+}  // namespace
+
+std::int64_t causal_pairs(const Positions& queries, const Positions& keys) {
+  std::int64_t pairs = 0;
+  for (std::size_t i = 0; i < queries.start.size(); ++i)
+    for (std::size_t j = 0; j < keys.start.size(); ++j)
+      pairs += pairs_of_runs(queries.start[i], queries.length[i], keys.start[j], keys.length[j]);
+  return pairs;
+}
+
+OpCost attention_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<AttentionAttributes>(any);
+  const auto [q, k, v, out, lse] = unpack<5>(operands, "attention");
+  const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
+  return {.flops = forward_flops(sizes, attributes), .math = q.dtype, .bytes = bytes_of(q, k, v, out, lse)};
+}
+
+OpCost attention_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<AttentionAttributes>(any);
+  const auto [q, k, v, out, lse, dout, dq, dk, dv] = unpack<9>(operands, "attention_backward");
+  const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
+  expect_shapes(dout.shape == q.shape && dq.shape == q.shape && dk.shape == k.shape && dv.shape == v.shape,
+                "attention's gradients are shaped as what they belong to");
+  return {
+      .flops = 2.5 * forward_flops(sizes, attributes), .math = q.dtype, .bytes = bytes_of(q, k, v, out, lse, dout, dq, dk, dv)};
+}
+
+}  // namespace tandem

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <variant>
+
+namespace tandem {
+
+// Attributes of the operations: everything that is not an operand's shape. They are stored once per distinct value in the
+// DAG, so they must be comparable, and hold no pointers.
+
+/// C = op(A) op(B), added to C's old value when `accumulate`. Row-major; m, n, k follow from the operands' shapes, whose
+/// leading dimensions are flattened into rows.
+struct GemmAttributes {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;
+  auto operator<=>(const GemmAttributes&) const = default;
+};
+
+enum class NormKind : std::uint8_t {
+  rms,
+  layer
+};
+struct NormAttributes {
+  NormKind kind = NormKind::rms;
+  float epsilon = 1e-5F;
+  auto operator<=>(const NormAttributes&) const = default;
+};
+
+/// The sequence positions a rank holds: one run, or two under zigzag context parallelism.
+struct Positions {
+  std::array<std::int32_t, 2> start{0, 0};
+  std::array<std::int32_t, 2> length{0, 0};
+  auto operator<=>(const Positions&) const = default;
+  std::int32_t count() const { return length[0] + length[1]; }
+  /// Global position of local index i.
+  std::int32_t at(std::int32_t i) const { return i < length[0] ? start[0] + i : start[1] + i - length[0]; }
+};
+
+/// Splits a fused [s, b, (heads + 2 kv_heads), head_dim] projection into q, k, v; rotates q and k when `rotate`.
+struct SplitHeadsAttributes {
+  std::int32_t heads = 0;
+  std::int32_t kv_heads = 0;
+  bool rotate = true;
+  float base = 500000.0F;
+  Positions positions;
+  auto operator<=>(const SplitHeadsAttributes&) const = default;
+};
+
+/// softmax(scale * q k^T + causal mask) v. The mask compares global positions.
+struct AttentionAttributes {
+  bool causal = true;
+  float scale = 1.0F;
+  Positions queries;
+  Positions keys;
+  auto operator<=>(const AttentionAttributes&) const = default;
+};
+
+enum class Activation : std::uint8_t {
+  swiglu,
+  gelu
+};
+struct ActivationAttributes {
+  Activation kind = Activation::swiglu;
+  auto operator<=>(const ActivationAttributes&) const = default;
+};
+
+/// The rows [vocab_start, vocab_start + rows of the table) live here; other tokens give zeros.
+struct EmbeddingAttributes {
+  std::int64_t vocab_start = 0;
+  auto operator<=>(const EmbeddingAttributes&) const = default;
+};
+
+/// Vocabulary-parallel softmax cross entropy; `scale` is 1 / (tokens of the global batch).
+struct CrossEntropyAttributes {
+  std::int64_t vocab_start = 0;
+  float scale = 1.0F;
+  auto operator<=>(const CrossEntropyAttributes&) const = default;
+};
+
+struct AdamAttributes {
+  float learning_rate = 1e-3F;
+  float beta1 = 0.9F;
+  float beta2 = 0.95F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0.1F;
+  float clip_norm = 1.0F;  ///< gradients are scaled by min(1, clip_norm / global norm); 0 = no clipping
+  std::int32_t step = 1;   ///< for the bias correction, counted from 1
+  auto operator<=>(const AdamAttributes&) const = default;
+};
+
+/// out = factor * in (copy, scale); fill writes `factor`.
+struct ScaleAttributes {
+  float factor = 1.0F;
+  auto operator<=>(const ScaleAttributes&) const = default;
+};
+
+enum class Reduction : std::uint8_t {
+  sum,
+  max
+};
+struct ReductionAttributes {
+  Reduction reduction = Reduction::sum;
+  auto operator<=>(const ReductionAttributes&) const = default;
+};
+
+using OpAttributes =
+    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, AttentionAttributes, ActivationAttributes,
+                 EmbeddingAttributes, CrossEntropyAttributes, AdamAttributes, ScaleAttributes, ReductionAttributes>;
+
+}  // namespace tandem

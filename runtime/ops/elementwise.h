@@ -1,0 +1,25 @@
+#pragma once
+
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+// Operations on operands of equally many elements, whatever their shapes.
+
+/// add: a, b; c. c = a + b, where c may be a or b.
+CostFunction add_cost;
+HostKernel add_host;
+
+/// fill: ; x. Every element becomes ScaleAttributes::factor.
+CostFunction fill_cost;
+HostKernel fill_host;
+
+/// scale: x; y. y = ScaleAttributes::factor * x, where y may be x.
+CostFunction scale_cost;
+HostKernel scale_host;
+
+/// square_sum: x; out [1], updated. out += factor * sum x^2.
+CostFunction square_sum_cost;
+HostKernel square_sum_host;
+
+}  // namespace tandem

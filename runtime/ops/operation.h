@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/dtype.h"
+#include "runtime/ops/attributes.h"
+#include "runtime/units.h"
+
+namespace tandem {
+
+enum class OpKind : std::uint8_t {
+  // kernels; the operand lists stand in the header of each operation's file
+  gemm,
+  norm,
+  norm_backward,
+  split_heads,
+  split_heads_backward,
+  attention,
+  attention_backward,
+  activation,
+  activation_backward,
+  add,
+  embedding,
+  embedding_backward,
+  cross_entropy_max,
+  cross_entropy_sum,
+  cross_entropy_target,
+  cross_entropy_loss,
+  cross_entropy_backward,
+  fill,
+  scale,
+  square_sum,
+  adam,
+  // communication
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  send,
+  receive,
+};
+inline constexpr std::size_t op_kind_count = static_cast<std::size_t>(OpKind::receive) + 1;
+
+constexpr bool is_communication(OpKind kind) { return kind >= OpKind::all_reduce; }
+
+/// Which efficiency applies to a kernel.
+enum class OpClass : std::uint8_t {
+  gemm,
+  attention_forward,
+  attention_backward,
+  memory,
+  communication
+};
+
+/// What a cost function sees of an operand.
+struct OperandType {
+  Shape shape;
+  DType dtype = DType::f32;
+  Bytes bytes() const { return shape.elements() * size_of(dtype); }
+};
+
+/// The work of one kernel: the FLOPs of its matrix products, done in `math` (memory-bound kernels count none, the convention of
+/// MFU and HFU), and the bytes that must cross the device's memory at least once.
+struct OpCost {
+  Flops flops = 0;
+  DType math = DType::f32;
+  Bytes bytes = 0;
+};
+
+/// A host operand: always fp32, or int32 for token ids, whatever the DAG's dtype says (which sets sizes and speeds).
+struct HostTensor {
+  void* data = nullptr;
+  Shape shape;
+  float* f32() const { return static_cast<float*>(data); }
+  std::int32_t* i32() const { return static_cast<std::int32_t*>(data); }
+};
+
+using CostFunction = OpCost(std::span<const OperandType>, const OpAttributes&);
+using HostKernel = void(std::span<const HostTensor>, const OpAttributes&);
+
+/// One row of the table of operations. Operands come in the order written in the operation's header: first those read, then
+/// those written; an operand that is updated in place stands among those written.
+struct Operation {
+  std::string_view name;
+  OpClass op_class = OpClass::memory;
+  CostFunction* cost = nullptr;  ///< null for communication
+  HostKernel* host = nullptr;    ///< null for communication
+};
+
+const Operation& operation(OpKind kind);
+
+}  // namespace tandem

@@ -1,0 +1,67 @@
+#include <array>
+
+#include "runtime/ops/activation.h"
+#include "runtime/ops/adam.h"
+#include "runtime/ops/attention.h"
+#include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/elementwise.h"
+#include "runtime/ops/embedding.h"
+#include "runtime/ops/gemm.h"
+#include "runtime/ops/norm.h"
+#include "runtime/ops/operation.h"
+#include "runtime/ops/split_heads.h"
+
+namespace tandem {
+namespace {
+
+struct Row {
+  OpKind kind;
+  Operation operation;
+};
+
+constexpr auto memory = OpClass::memory;
+constexpr auto communication = OpClass::communication;
+
+constexpr std::array<Row, op_kind_count> table{{
+    {OpKind::gemm, {"gemm", OpClass::gemm, gemm_cost, gemm_host}},
+    {OpKind::norm, {"norm", memory, norm_cost, norm_host}},
+    {OpKind::norm_backward, {"norm_backward", memory, norm_backward_cost, norm_backward_host}},
+    {OpKind::split_heads, {"split_heads", memory, split_heads_cost, split_heads_host}},
+    {OpKind::split_heads_backward, {"split_heads_backward", memory, split_heads_backward_cost, split_heads_backward_host}},
+    {OpKind::attention, {"attention", OpClass::attention_forward, attention_cost, attention_host}},
+    {OpKind::attention_backward,
+     {"attention_backward", OpClass::attention_backward, attention_backward_cost, attention_backward_host}},
+    {OpKind::activation, {"activation", memory, activation_cost, activation_host}},
+    {OpKind::activation_backward, {"activation_backward", memory, activation_backward_cost, activation_backward_host}},
+    {OpKind::add, {"add", memory, add_cost, add_host}},
+    {OpKind::embedding, {"embedding", memory, embedding_cost, embedding_host}},
+    {OpKind::embedding_backward, {"embedding_backward", memory, embedding_backward_cost, embedding_backward_host}},
+    {OpKind::cross_entropy_max, {"cross_entropy_max", memory, cross_entropy_max_cost, cross_entropy_max_host}},
+    {OpKind::cross_entropy_sum, {"cross_entropy_sum", memory, cross_entropy_sum_cost, cross_entropy_sum_host}},
+    {OpKind::cross_entropy_target, {"cross_entropy_target", memory, cross_entropy_target_cost, cross_entropy_target_host}},
+    {OpKind::cross_entropy_loss, {"cross_entropy_loss", memory, cross_entropy_loss_cost, cross_entropy_loss_host}},
+    {OpKind::cross_entropy_backward,
+     {"cross_entropy_backward", memory, cross_entropy_backward_cost, cross_entropy_backward_host}},
+    {OpKind::fill, {"fill", memory, fill_cost, fill_host}},
+    {OpKind::scale, {"scale", memory, scale_cost, scale_host}},
+    {OpKind::square_sum, {"square_sum", memory, square_sum_cost, square_sum_host}},
+    {OpKind::adam, {"adam", memory, adam_cost, adam_host}},
+    {OpKind::all_reduce, {"all_reduce", communication}},
+    {OpKind::all_gather, {"all_gather", communication}},
+    {OpKind::reduce_scatter, {"reduce_scatter", communication}},
+    {OpKind::send, {"send", communication}},
+    {OpKind::receive, {"receive", communication}},
+}};
+
+constexpr bool in_the_order_of_op_kind() {
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (static_cast<std::size_t>(table[i].kind) != i) return false;
+  return true;
+}
+static_assert(in_the_order_of_op_kind());
+
+}  // namespace
+
+const Operation& operation(OpKind kind) { return table[static_cast<std::size_t>(kind)].operation; }
+
+}  // namespace tandem

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tandem {
+
+// SI units throughout. A quantity in another unit says so in its name (`_GBps`, `_MB`).
+using Seconds = double;
+using Bytes = std::int64_t;
+using Flops = double;
+using BytesPerSecond = double;
+using FlopsPerSecond = double;
+
+}  // namespace tandem

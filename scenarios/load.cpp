@@ -1,0 +1,71 @@
+#include "scenarios/load.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/aliases.h"
+#include "scenarios/overlay.h"
+#include "scenarios/presets.h"
+#include "scenarios/reader.h"
+#include "scenarios/sections.h"
+#include "scenarios/text_file.h"
+#include "scenarios/validate.h"
+
+namespace tandem {
+namespace {
+
+Scenario read_scenario(const YamlNode& document, const std::string& default_name) {
+  const Reader reader(document, "", {"name", "model", "cluster", "parallelism", "training", "faults"});
+  for (const char* section : {"model", "cluster", "training"})
+    if (!reader.has(section))
+      reader.fail(section, std::string(section) + " is missing, expected a scenario with model, cluster and training");
+  Scenario scenario;
+  scenario.name = reader.text("name", default_name);
+  scenario.model = read_model(reader.child("model"));
+  scenario.cluster = read_cluster(reader.child("cluster"));
+  scenario.parallelism = read_parallelism(reader.child("parallelism"));
+  scenario.training = read_training(reader.child("training"));
+  scenario.slow_gpus = read_faults(reader.child("faults"));
+  return scenario;
+}
+
+/// Megatron-Core's default: DistributedDataParallel takes max(40,000,000, 1,000,000 * data-parallel size) parameters.
+std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
+
+}  // namespace
+
+std::string Place::text() const {
+  if (line == 0) return file;
+  if (column == 0) return file + ":" + std::to_string(line);
+  return file + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+InputError::InputError(const Place& place, const std::string& sentence) : std::runtime_error(place.text() + ": " + sentence) {}
+
+Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+  YamlNode document = parse_yaml(text, name);
+  if (document.kind != YamlNode::Kind::mapping)
+    throw InputError(document.place,
+                     "the scenario is " + describe(document) + ", expected a mapping with model, cluster and training");
+  rename_aliases(document);
+  expand_preset_names(document);
+  for (const std::string& option : overrides) apply_override(document, option);
+  const std::filesystem::path file(name);
+  resolve_presets(document, file.parent_path().string());
+  Scenario scenario = read_scenario(document, file.stem().string());
+  validate_sharding(scenario, document);
+  complete_world(scenario, document);
+  validate_cluster(scenario, document);
+  validate_faults(scenario, document);
+  validate_pipeline(scenario, document);
+  validate_training(scenario, document);
+  if (scenario.training.bucket_parameters == 0)
+    scenario.training.bucket_parameters = default_bucket_parameters(scenario.parallelism.dp);
+  return scenario;
+}
+
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_scenario(read_text_file(path), path, overrides);
+}
+
+}  // namespace tandem

@@ -1,0 +1,96 @@
+#include "scenarios/lowering/context.h"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex rank) {
+  const ModelSpec& model = scenario.model;
+  const ParallelismSpec& p = scenario.parallelism;
+  LocalSizes sizes;
+  sizes.tp = p.tp;
+  sizes.tp_rank = world.ranks[rank].tp;
+  sizes.sequence_parallel = p.sp && p.tp > 1;
+  sizes.sequence = scenario.training.sequence / p.cp;
+  sizes.sequence_shard = sizes.sequence_parallel ? sizes.sequence / p.tp : sizes.sequence;
+  sizes.batch = scenario.training.micro_batch;
+  sizes.hidden = model.hidden;
+  sizes.heads = model.heads / p.tp;
+  sizes.kv_heads = model.kv_heads / p.tp;
+  sizes.head_dim = model.head_dim;
+  sizes.ffn = model.ffn / p.tp;
+  sizes.vocab = model.vocab / p.tp;
+  const CommunicatorId data = world.communicator(rank, Slot::data);
+  if (p.zero >= 1 && data != no_id) {
+    const std::vector<std::uint32_t>& members = world.communicators[data].members;
+    const auto place = std::find(members.begin(), members.end(), world.ranks[rank].world_rank);
+    sizes.owners = static_cast<std::int64_t>(members.size());
+    // In a folded world the communicator's representative may be another; all slices are of one size.
+    sizes.owned_slice = place == members.end() ? 0 : place - members.begin();
+  }
+  return sizes;
+}
+
+}  // namespace
+
+Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
+    : builder(b), scenario(s), world(w), rank(r), sizes(local_sizes(s, w, r)) {}
+
+BufferId Context::activation(const Shape& shape, DType dtype) {
+  return builder.buffer(rank, BufferKind::activation, dtype, shape);
+}
+
+BufferId Context::activation(const Shape& shape) { return activation(shape, scenario.training.precision); }
+
+BufferId Context::gathered(const Shape& shape) {
+  return builder.buffer(rank, BufferKind::communication, scenario.training.precision, shape);
+}
+
+TaskLabels Context::labels(std::string_view name, Stream stream) const {
+  return {.name = name, .phase = phase, .stream = stream, .micro_batch = micro_batch, .layer = layer, .chunk = chunk};
+}
+
+TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::initializer_list<BufferId> reads,
+                       std::initializer_list<BufferId> writes, std::initializer_list<BufferId> updates) {
+  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), {reads.begin(), reads.size()},
+                                     {writes.begin(), writes.size()}, {updates.begin(), updates.size()});
+  for (const TaskId before : held_) builder.depend(before, task);
+  held_.clear();
+  return task;
+}
+
+TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
+                           Reduction reduction) {
+  return builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction);
+}
+
+BufferId Context::gather_sequence(BufferId shard, std::string_view name) {
+  if (!sizes.sequence_parallel) return shard;
+  const Shape part = shape_of(shard);
+  const BufferId whole = gathered(Shape(part[0] * sizes.tp, part[1], part[2]));
+  collective(OpKind::all_gather, Slot::tp, Stream::tp, name, shard, whole);
+  return whole;
+}
+
+BufferId Context::reduce_partial(BufferId partial, std::string_view name) {
+  if (sizes.tp == 1) return partial;
+  if (!sizes.sequence_parallel) {
+    collective(OpKind::all_reduce, Slot::tp, Stream::tp, name, partial, partial);
+    return partial;
+  }
+  const Shape whole = shape_of(partial);
+  const BufferId shard = activation(Shape(whole[0] / sizes.tp, whole[1], whole[2]));
+  collective(OpKind::reduce_scatter, Slot::tp, Stream::tp, name, partial, shard);
+  return shard;
+}
+
+void Context::weight_gradient(ParameterId parameter, const std::function<void(BufferId gradient)>& lower) {
+  const Phase before = phase;
+  phase = Phase::backward_weight;
+  lower(parameters().gradient(parameter));
+  phase = before;
+  on_gradient(static_cast<std::size_t>(chunk), parameter);
+}
+
+}  // namespace tandem

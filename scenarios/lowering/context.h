@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "runtime/dag_builder.h"
+#include "scenarios/lowering/parameters.h"
+#include "scenarios/lowering/tape.h"
+#include "scenarios/scenario.h"
+#include "scenarios/world.h"
+
+namespace tandem {
+
+/// Sizes of what one rank holds. Activations are sequence-major: [sequence, batch, width].
+struct LocalSizes {
+  std::int64_t sequence = 0;        ///< positions on this rank where the width is sharded by tp
+  std::int64_t sequence_shard = 0;  ///< positions between those parts: sequence / tp with sp, else sequence
+  std::int64_t batch = 0;           ///< sequences of a micro-batch
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocab = 0;
+  std::int64_t tp = 1, tp_rank = 0;
+  std::int64_t owners = 1, owned_slice = 0;  ///< of the optimizer states, along the data-parallel group
+  bool sequence_parallel = false;
+};
+
+/// The lowering of one rank's step in progress: where it writes, and what the tasks it writes now belong to.
+class Context {
+ public:
+  Context(DagBuilder& builder, const Scenario& scenario, const World& world, RankIndex rank);
+
+  DagBuilder& builder;
+  const Scenario& scenario;
+  const World& world;
+  const RankIndex rank;
+  const LocalSizes sizes;
+  std::vector<ChunkParameters> chunks;
+
+  // Labels of the tasks being lowered.
+  Phase phase = Phase::forward;
+  std::int32_t micro_batch = -1;
+  std::int16_t layer = -1;
+  std::int16_t chunk = -1;
+
+  const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
+  CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
+
+  BufferId activation(const Shape& shape);                 ///< in the training precision
+  BufferId activation(const Shape& shape, DType dtype);
+  BufferId gathered(const Shape& shape);                   ///< what a collective writes for immediate use
+  Shape shape_of(BufferId id) const { return builder.dag().buffers[id].shape; }
+
+  TaskId kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::initializer_list<BufferId> reads,
+                std::initializer_list<BufferId> writes, std::initializer_list<BufferId> updates = {});
+  TaskId collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
+                    Reduction reduction = Reduction::sum);
+
+  /// Sequence shards [s/tp, b, h] to the whole [s, b, h], and partial sums back to shards (or to the whole, without sp).
+  BufferId gather_sequence(BufferId shard, std::string_view name);
+  BufferId reduce_partial(BufferId partial, std::string_view name);
+
+  /// Lowers the gradient of a parameter, now, labelled as such; then tells `on_gradient` about it.
+  void weight_gradient(ParameterId parameter, const std::function<void(BufferId gradient)>& lower);
+  std::function<void(std::size_t chunk, ParameterId parameter)> on_gradient;
+
+  /// The next compute kernel starts after `task`.
+  void hold_compute_until(TaskId task) { held_.push_back(task); }
+
+ private:
+  std::vector<TaskId> held_;
+
+  TaskLabels labels(std::string_view name, Stream stream) const;
+};
+
+}  // namespace tandem

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+/// Gradient buckets on their way: counts what each bucket still lacks in its chunk's last backward pass, and reduces it over the
+/// data-parallel group as soon as it is whole (or all at the end, without overlap). ZeRO-1 reduce-scatters, so that each rank
+/// gets its slice; plain data parallelism all-reduces.
+class GradientReduction {
+ public:
+  explicit GradientReduction(Context& context);
+
+  /// The backward being lowered is the last one of `chunk`: from now on gradients become final.
+  void begin_last_backward(std::size_t chunk);
+  /// One more contribution to the parameter's gradient was lowered.
+  void add(std::size_t chunk, ParameterId parameter);
+  /// After the last backward of the step.
+  void finish();
+
+ private:
+  struct Pending {
+    bool last_pass = false;
+    std::vector<int> missing;  ///< by bucket
+  };
+  Context& context_;
+  std::vector<Pending> pending_;
+
+  void reduce(std::size_t chunk, std::size_t bucket);
+};
+
+/// ZeRO-1: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward: what the
+/// previous step's optimizer wrote is gathered while the first chunks already compute, so that a step is one period of training.
+void gather_parameters(Context& context);
+
+}  // namespace tandem

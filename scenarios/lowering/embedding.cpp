@@ -1,0 +1,68 @@
+#include "scenarios/lowering/embedding.h"
+
+#include "scenarios/lowering/inputs.h"
+
+namespace tandem {
+namespace {
+
+BufferId look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, std::string_view name) {
+  const LocalSizes& n = context.sizes;
+  const BufferId weights = context.parameters().weight(table);
+  const EmbeddingAttributes attributes{context.shape_of(weights)[0] * n.tp_rank};
+  const BufferId out = context.activation(Shape(n.sequence, n.batch, n.hidden));
+  context.kernel(OpKind::embedding, attributes, name, {ids, weights}, {out});
+  tape.push([=, name = std::string(name)](Context& c, BufferId dout) {
+    c.weight_gradient(table, [&](BufferId gradient) {
+      c.kernel(OpKind::embedding_backward, attributes, name, {ids, dout}, {}, {gradient});
+    });
+    return dout;
+  });
+  return out;
+}
+
+}  // namespace
+
+ParameterSpec token_table(const Context& context, const std::string& tensor) {
+  const LocalSizes& n = context.sizes;
+  ParameterSpec spec;
+  spec.pieces = {{tensor, n.vocab * n.tp, n.hidden, n.vocab * n.tp_rank, 0, n.vocab, n.hidden}};
+  if (context.scenario.model.tied_embeddings && context.scenario.parallelism.pp > 1) {
+    spec.kind = ParameterKind::tied;
+    spec.norm_share = 0.5;
+  }
+  return spec;
+}
+
+EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& parameters) {
+  const ModelSpec& model = context.scenario.model;
+  const LocalSizes& n = context.sizes;
+  EmbeddingParameters weights;
+  ParameterSpec tokens = token_table(context, "embedding");
+  // On one stage a tied table is the LM head's weight, too.
+  if (model.tied_embeddings && context.scenario.parallelism.pp == 1) tokens.uses = 2;
+  weights.tokens = parameters.declare(std::move(tokens));
+  if (!model.rotary) {
+    const std::int64_t rows = model.max_positions / n.tp;
+    ParameterSpec positions;
+    positions.pieces = {{"positions", model.max_positions, n.hidden, rows * n.tp_rank, 0, rows, n.hidden}};
+    weights.positions = parameters.declare(std::move(positions));
+  }
+  return weights;
+}
+
+BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights) {
+  const BufferId ids = input(context, InputShard::Content::tokens);
+  BufferId sum = look_up(context, tape, weights.tokens, ids, "embedding");
+  if (!context.scenario.model.rotary) {
+    const BufferId places = input(context, InputShard::Content::positions);
+    const BufferId added = look_up(context, tape, weights.positions, places, "position embedding");
+    const BufferId both = context.activation(context.shape_of(sum));
+    context.kernel(OpKind::add, {}, "position embedding", {sum, added}, {both});
+    sum = both;
+  }
+  const BufferId x = context.reduce_partial(sum, "embedding");
+  tape.push([](Context& c, BufferId dy) { return c.gather_sequence(dy, "embedding"); });
+  return x;
+}
+
+}  // namespace tandem

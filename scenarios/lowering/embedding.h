@@ -1,0 +1,22 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+struct EmbeddingParameters {
+  ParameterId tokens = 0;
+  ParameterId positions = 0;  ///< only where positions are learned
+};
+
+/// Token embedding, vocabulary sharded over tp, plus learned positions sharded the same way where the model has them. Each rank
+/// looks up what it holds; a reduce-scatter (sp) or all-reduce adds the parts up.
+EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& parameters);
+
+/// The token table: the embedding's, or its copy that a tied LM head on another stage multiplies with.
+ParameterSpec token_table(const Context& context, const std::string& tensor);
+
+/// Starts a micro-batch: there is no input but the token ids.
+BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights);
+
+}  // namespace tandem

@@ -1,0 +1,20 @@
+#include "scenarios/lowering/inputs.h"
+
+namespace tandem {
+
+BufferId input(Context& context, InputShard::Content content) {
+  const LocalSizes& n = context.sizes;
+  const Scenario& scenario = context.scenario;
+  const std::int64_t per_rank = scenario.training.global_batch / scenario.parallelism.dp;
+  const BufferId ids = context.builder.buffer(context.rank, BufferKind::input, DType::i32, Shape(n.sequence, n.batch));
+  const bool positions = content == InputShard::Content::positions;
+  context.builder.dag().inputs.push_back(
+      {.buffer = ids,
+       .content = content,
+       .first_sequence = context.world.ranks[context.rank].dp * per_rank + context.micro_batch * n.batch,
+       .positions = {.start = {0, 0}, .length = {static_cast<std::int32_t>(n.sequence), 0}},
+       .vocabulary = positions ? scenario.model.max_positions : scenario.model.vocab});
+  return ids;
+}
+
+}  // namespace tandem

@@ -1,0 +1,50 @@
+#include "scenarios/lowering/layer.h"
+
+#include "scenarios/lowering/norm.h"
+#include "scenarios/lowering/recompute.h"
+
+namespace tandem {
+namespace {
+
+/// x + branch(x). Backward, the gradient goes through the branch and past it.
+BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch) {
+  Tape inner;
+  const BufferId z = branch(context, inner, x);
+  const BufferId y = context.activation(context.shape_of(x));
+  context.kernel(OpKind::add, {}, "residual", {x, z}, {y});
+  tape.push([inner = std::move(inner), x](Context& c, BufferId dy) {
+    const BufferId through = inner.backward(c, dy);
+    const BufferId dx = c.activation(c.shape_of(x));
+    c.kernel(OpKind::add, {}, "residual", {dy, through}, {dx});
+    return dx;
+  });
+  return y;
+}
+
+BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
+  const BufferId middle = residual(context, tape, x, [&](Context& c, Tape& t, BufferId in) {
+    return attention(c, t, weights.attention, norm(c, t, weights.attention_norm, in, "attention norm"));
+  });
+  return residual(context, tape, middle, [&](Context& c, Tape& t, BufferId in) {
+    return mlp(c, t, weights.mlp, norm(c, t, weights.mlp_norm, in, "mlp norm"));
+  });
+}
+
+}  // namespace
+
+LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer) {
+  const std::string name = "layer" + std::to_string(layer);
+  LayerParameters weights;
+  weights.attention_norm = declare_norm(context, parameters, name + ".attention_norm");
+  weights.attention = declare_attention(context, parameters, name);
+  weights.mlp_norm = declare_norm(context, parameters, name + ".mlp_norm");
+  weights.mlp = declare_mlp(context, parameters, name);
+  return weights;
+}
+
+BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
+  const Module whole = [weights](Context& c, Tape& t, BufferId in) { return both_halves(c, t, weights, in); };
+  return context.scenario.training.recompute == Recompute::full ? checkpoint(context, tape, whole, x) : whole(context, tape, x);
+}
+
+}  // namespace tandem

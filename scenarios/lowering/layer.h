@@ -1,0 +1,21 @@
+#pragma once
+
+#include "scenarios/lowering/attention.h"
+#include "scenarios/lowering/context.h"
+#include "scenarios/lowering/mlp.h"
+
+namespace tandem {
+
+struct LayerParameters {
+  ParameterId attention_norm = 0;
+  AttentionParameters attention;
+  ParameterId mlp_norm = 0;
+  MlpParameters mlp;
+};
+
+LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer);
+
+/// A pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)); recomputed in whole when the scenario says so.
+BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x);
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+#include "scenarios/lowering/linear.h"
+
+namespace tandem {
+namespace {
+
+BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name) {
+  const BufferId w = context.parameters().weight(weight);
+  const Shape rows = context.shape_of(x);
+  const BufferId y = context.activation(Shape(rows[0], rows[1], context.shape_of(w)[0]));
+  context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, name, {x, w}, {y});
+  return y;
+}
+
+BufferId input_gradient(Context& context, ParameterId weight, BufferId dy, std::string_view name) {
+  const BufferId w = context.parameters().weight(weight);
+  const Shape rows = context.shape_of(dy);
+  const BufferId dx = context.activation(Shape(rows[0], rows[1], context.shape_of(w)[1]));
+  context.kernel(OpKind::gemm, GemmAttributes{}, name, {dy, w}, {dx});
+  return dx;
+}
+
+void add_weight_gradient(Context& context, ParameterId weight, BufferId dy, BufferId x, std::string_view name) {
+  context.weight_gradient(weight, [&](BufferId gradient) {
+    context.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, name, {dy, x}, {}, {gradient});
+  });
+}
+
+}  // namespace
+
+BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
+  const BufferId y = multiply(context, weight, context.gather_sequence(x, name), name);
+  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
+    const BufferId whole = c.gather_sequence(x, name);
+    const BufferId dx = c.reduce_partial(input_gradient(c, weight, dy, name), name);
+    add_weight_gradient(c, weight, dy, whole, name);
+    return dx;
+  });
+  return y;
+}
+
+BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
+  const BufferId y = context.reduce_partial(multiply(context, weight, x, name), name);
+  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
+    const BufferId whole = c.gather_sequence(dy, name);
+    const BufferId dx = input_gradient(c, weight, whole, name);
+    add_weight_gradient(c, weight, whole, x, name);
+    return dx;
+  });
+  return y;
+}
+
+}  // namespace tandem

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+// Megatron's pair of linear layers, without bias. The weight is [outputs, inputs]; y = x W^T.
+//
+//             forward                      backward
+//   column    x: shard -> all-gather,      all-gather x again for the weight, dx = dy W -> reduce-scatter (sp) or all-reduce
+//             y = x W^T, outputs sharded   beside the weight gradient dW += dy^T x
+//   row       inputs sharded, y = x W^T    dy -> all-gather (sp); dx = dy W; dW += dy^T x
+//             -> reduce-scatter/all-reduce
+
+/// Outputs sharded over tp. `x` is the sequence shard under sp.
+BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
+
+/// Inputs sharded over tp. Returns the sequence shard under sp.
+BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+#include "scenarios/lowering/loss.h"
+
+#include "scenarios/lowering/embedding.h"
+#include "scenarios/lowering/inputs.h"
+#include "scenarios/lowering/linear.h"
+#include "scenarios/lowering/norm.h"
+
+namespace tandem {
+namespace {
+
+void all_reduce(Context& context, BufferId x, Reduction reduction, std::string_view name) {
+  if (context.sizes.tp > 1) context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, name, x, x, reduction);
+}
+
+void cross_entropy(Context& context, Tape& tape, BufferId logits) {
+  const LocalSizes& n = context.sizes;
+  const TrainingSpec& training = context.scenario.training;
+  const CrossEntropyAttributes attributes{
+      .vocab_start = n.vocab * n.tp_rank,
+      .scale = 1.0F / static_cast<float>(training.global_batch * training.sequence)};
+  const BufferId targets = input(context, InputShard::Content::targets);
+  const auto per_token = [&] { return context.activation(Shape(n.sequence, n.batch), DType::f32); };
+  const BufferId max = per_token();
+  const BufferId sum = per_token();
+  const BufferId target = per_token();
+  context.kernel(OpKind::cross_entropy_max, attributes, "loss max", {logits}, {max});
+  all_reduce(context, max, Reduction::max, "loss max");
+  context.kernel(OpKind::cross_entropy_target, attributes, "loss target", {logits, targets}, {target});
+  all_reduce(context, target, Reduction::sum, "loss target");
+  context.kernel(OpKind::cross_entropy_sum, attributes, "loss sum", {logits, max}, {sum});
+  all_reduce(context, sum, Reduction::sum, "loss sum");
+  const BufferId value = context.activation(Shape(1), DType::f32);
+  context.kernel(OpKind::cross_entropy_loss, attributes, "loss", {max, sum, target}, {value});
+  tape.push([=](Context& c, BufferId) {
+    const BufferId gradient = c.activation(c.shape_of(logits));
+    c.kernel(OpKind::cross_entropy_backward, attributes, "loss", {logits, targets, max, sum}, {gradient});
+    return gradient;
+  });
+}
+
+}  // namespace
+
+LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table) {
+  LossParameters weights;
+  weights.norm = declare_norm(context, parameters, "final_norm");
+  const std::string tensor = context.scenario.model.tied_embeddings ? "embedding" : "head";
+  weights.head = tied_table != nullptr ? *tied_table : parameters.declare(token_table(context, tensor));
+  return weights;
+}
+
+void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x) {
+  const BufferId normed = norm(context, tape, weights.norm, x, "final norm");
+  cross_entropy(context, tape, column_parallel(context, tape, weights.head, normed, "LM head"));
+}
+
+}  // namespace tandem

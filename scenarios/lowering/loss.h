@@ -1,0 +1,20 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+struct LossParameters {
+  ParameterId norm = 0;
+  ParameterId head = 0;
+};
+
+/// Final norm, LM head with the vocabulary sharded over tp, and cross entropy on the shards: all-reduces of the maximum, of the
+/// sum of exponentials and of the target's logit, one number per token each. A tied head on the embedding's own stage uses
+/// `tied_table`; pass nullptr elsewhere.
+LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table);
+
+/// Ends a micro-batch: nothing comes out but the loss, and the backward starts here.
+void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x);
+
+}  // namespace tandem

@@ -1,0 +1,31 @@
+#include "scenarios/lowering/norm.h"
+
+namespace tandem {
+
+ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor) {
+  const std::int64_t h = context.sizes.hidden;
+  ParameterSpec spec;
+  spec.pieces.push_back({tensor + ".weight", 1, h, 0, 0, 1, h});
+  if (context.scenario.model.norm == NormKind::layer) spec.pieces.push_back({tensor + ".bias", 1, h, 0, 0, 1, h});
+  // Without sp every rank sees all tokens, and all hold the same gradient already.
+  if (context.sizes.sequence_parallel) spec.kind = ParameterKind::replicated;
+  spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
+  return parameters.declare(std::move(spec));
+}
+
+BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
+  const NormAttributes attributes{.kind = context.scenario.model.norm};
+  const BufferId y = context.activation(context.shape_of(x));
+  context.kernel(OpKind::norm, attributes, name, {x, context.parameters().weight(weight)}, {y});
+  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
+    const BufferId dx = c.activation(c.shape_of(x));
+    const ChunkParameters& parameters = c.parameters();
+    // One kernel gives both gradients.
+    c.kernel(OpKind::norm_backward, attributes, name, {x, parameters.weight(weight), dy}, {dx}, {parameters.gradient(weight)});
+    c.on_gradient(static_cast<std::size_t>(c.chunk), weight);
+    return dx;
+  });
+  return y;
+}
+
+}  // namespace tandem

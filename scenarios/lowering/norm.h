@@ -1,0 +1,12 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+/// RMSNorm or LayerNorm, replicated over tp; under sp each rank normalises its shard of the sequence.
+ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor);
+
+BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
+
+}  // namespace tandem

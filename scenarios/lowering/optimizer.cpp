@@ -1,0 +1,57 @@
+#include "scenarios/lowering/optimizer.h"
+
+namespace tandem {
+namespace {
+
+template <typename Visit>
+void for_each_bucket(Context& context, Visit visit) {
+  for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
+    context.chunk = static_cast<std::int16_t>(chunk);
+    for (const Bucket& bucket : context.chunks[chunk].buckets()) visit(bucket);
+  }
+  context.chunk = -1;
+}
+
+void add_up_shared_gradients(Context& context) {
+  for_each_bucket(context, [&](const Bucket& bucket) {
+    const BufferId gradient = bucket.gradient_slice;
+    if (bucket.kind == ParameterKind::replicated) {
+      context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "norm gradients", gradient, gradient);
+    }
+    if (bucket.kind == ParameterKind::tied) {
+      context.collective(OpKind::all_reduce, Slot::embedding, Stream::dp, "embedding gradients", gradient, gradient);
+    }
+  });
+}
+
+BufferId squared_norm(Context& context) {
+  const BufferId sum = context.activation(Shape(1), DType::f32);
+  context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "gradient norm", {}, {sum});
+  for_each_bucket(context, [&](const Bucket& bucket) {
+    const ScaleAttributes share{static_cast<float>(bucket.norm_share)};
+    context.kernel(OpKind::square_sum, share, "gradient norm", {bucket.gradient_slice}, {}, {sum});
+  });
+  if (context.communicator(Slot::gradient_norm) != no_id) {
+    context.collective(OpKind::all_reduce, Slot::gradient_norm, Stream::dp, "gradient norm", sum, sum);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void clear_gradients(Context& context) {
+  for_each_bucket(context, [&](const Bucket& bucket) {
+    context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
+  });
+}
+
+void update_parameters(Context& context) {
+  add_up_shared_gradients(context);
+  const BufferId norm = squared_norm(context);
+  for_each_bucket(context, [&](const Bucket& bucket) {
+    context.kernel(OpKind::adam, AdamAttributes{}, "adam", {bucket.gradient_slice, norm}, {bucket.weight_slice},
+                   {bucket.master, bucket.momentum, bucket.variance});
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+/// Sets the gradients to zero, before the first backward.
+void clear_gradients(Context& context);
+
+/// Ends the step on reduced gradients: adds up the parts that tensor-parallel ranks and tied stages hold of the same parameters,
+/// takes the global gradient norm, and lets Adam update the slices this rank owns, with gradients clipped by that norm.
+void update_parameters(Context& context);
+
+}  // namespace tandem

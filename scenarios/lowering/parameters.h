@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/dag_builder.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+using ParameterId = std::uint32_t;
+
+/// One block of an unsharded tensor that a rank holds, in the order of the local buffer's rows.
+struct ParameterPiece {
+  std::string tensor;
+  std::int64_t tensor_rows = 0, tensor_columns = 0;
+  std::int64_t row = 0, column = 0, rows = 0, columns = 0;
+};
+
+/// Parameters whose gradients need more than the data-parallel reduction lie in buckets of their own, so that all who share
+/// them slice them alike.
+enum class ParameterKind : std::uint8_t {
+  sharded,     ///< each tensor-parallel rank holds its own part
+  replicated,  ///< every tensor-parallel rank holds the whole and sees a part of the tokens (norms under sp)
+  tied,        ///< the embedding that the first and the last stage share
+};
+
+/// A parameter of one model chunk on one rank: `columns` wide, its pieces below each other.
+struct ParameterSpec {
+  ParameterKind kind = ParameterKind::sharded;
+  std::vector<ParameterPiece> pieces;
+  int uses = 1;         ///< operations that add to its gradient in one backward pass
+  double norm_share = 1;  ///< its weight in the gradient norm: 1 / (ranks that count the same elements)
+
+  std::int64_t rows() const;
+  std::int64_t columns() const { return pieces.front().columns; }
+};
+
+/// A run of parameters that is reduced, updated and gathered in one go. With ZeRO-1 each data-parallel rank owns the slice of
+/// its place; without, the slice is the whole.
+struct Bucket {
+  ParameterKind kind = ParameterKind::sharded;
+  double norm_share = 1;
+  BufferId weights = no_id, gradients = no_id;
+  BufferId weight_slice = no_id, gradient_slice = no_id;
+  BufferId master = no_id, momentum = no_id, variance = no_id;
+  int uses = 0;  ///< gradient contributions per backward pass
+};
+
+/// The parameters of one model chunk on one rank, declared in forward order and laid out in backward order, so that buckets
+/// fill up one after the other during the backward pass.
+class ChunkParameters {
+ public:
+  ParameterId declare(ParameterSpec spec);
+
+  /// Allocates buckets of at least `bucket_parameters` parameters each and all their buffers.
+  void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, std::int64_t bucket_parameters,
+                std::int64_t owners, std::int64_t owned_slice);
+
+  BufferId weight(ParameterId id) const { return placed_[id].weight; }
+  BufferId gradient(ParameterId id) const { return placed_[id].gradient; }
+  std::size_t bucket_of(ParameterId id) const { return placed_[id].bucket; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+ private:
+  struct Placed {
+    BufferId weight = no_id, gradient = no_id;
+    std::size_t bucket = 0;
+  };
+  std::vector<ParameterSpec> specs_;
+  std::vector<Placed> placed_;
+  std::vector<Bucket> buckets_;
+
+  std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters) const;
+};
+
+}  // namespace tandem

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "scenarios/lowering/context.h"
+#include "scenarios/lowering/data_parallel.h"
+#include "scenarios/lowering/embedding.h"
+#include "scenarios/lowering/layer.h"
+#include "scenarios/lowering/loss.h"
+#include "scenarios/lowering/pipeline.h"
+#include "scenarios/lowering/schedule.h"
+#include "scenarios/lowering/stages.h"
+
+namespace tandem {
+
+/// One rank's whole step: declares what its chunks hold, then follows its stage's schedule.
+class StageProgram {
+ public:
+  explicit StageProgram(Context& context);
+  void lower();
+
+ private:
+  struct Chunk {
+    ChunkLayout layout;
+    EmbeddingParameters embedding;
+    std::vector<LayerParameters> layers;
+    LossParameters loss;
+  };
+  Context& context_;
+  std::vector<Chunk> chunks_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Tape> tapes_;  ///< by (chunk, micro-batch): forward done, backward to come
+
+  void declare();
+  void follow_schedule(GradientReduction& gradients);
+  void forward(PipelineLink& link);
+  void backward(PipelineLink& link);
+};
+
+}  // namespace tandem

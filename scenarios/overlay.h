@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+/// Lays `patch` over `base`: mappings are merged field by field and keep their place, anything else is replaced.
+void overlay(YamlNode& base, const YamlNode& patch);
+
+/// Applies "path=value", e.g. "parallelism.tp=4"; an empty value takes the field away, so that its default applies.
+/// Long names are understood in the path. Later errors about the value name the option.
+void apply_override(YamlNode& scenario, const std::string& option);
+
+/// A preset's name alone stands for {preset: name}, at `model`, `cluster` and `cluster.gpu`.
+void expand_preset_names(YamlNode& scenario);
+
+}  // namespace tandem

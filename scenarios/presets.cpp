@@ -1,0 +1,112 @@
+#include "scenarios/presets.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "scenarios/aliases.h"
+#include "scenarios/embedded_files.h"
+#include "scenarios/nearest.h"
+#include "scenarios/overlay.h"
+#include "scenarios/reader.h"
+#include "scenarios/text_file.h"
+
+namespace tandem {
+namespace {
+
+struct KindNames {
+  std::string_view singular;
+  std::string_view folder;
+};
+
+KindNames names_of(PresetKind kind) {
+  constexpr KindNames names[] = {
+      {"model", "scenarios/presets/models/"}, {"cluster", "scenarios/presets/clusters/"}, {"GPU", "scenarios/presets/gpus/"}};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+const EmbeddedFile* find_embedded(const std::string& path) {
+  const auto files = embedded_files();
+  const auto found = std::ranges::find(files, path, &EmbeddedFile::path);
+  return found == files.end() ? nullptr : &*found;
+}
+
+/// A preset's file holds the fields of one section. Puts them where a scenario has them, tidies names up, and takes them out.
+YamlNode tidied(YamlNode fields, PresetKind kind) {
+  if (kind == PresetKind::gpu) return fields;
+  const std::string section(names_of(kind).singular);
+  YamlNode scenario = make_node(YamlNode::Kind::mapping, fields.place);
+  scenario.entries.push_back({section, section, fields.place, std::move(fields)});
+  rename_aliases(scenario);
+  expand_preset_names(scenario);
+  return std::move(scenario.entries.front().value);
+}
+
+YamlNode embedded_preset(PresetKind kind, const YamlNode& name) {
+  const KindNames names = names_of(kind);
+  const EmbeddedFile* file = find_embedded(std::string(names.folder) + name.text + ".yaml");
+  if (file == nullptr)
+    throw InputError(name.place, "there is no " + std::string(names.singular) + " preset " + excerpt(name.text) +
+                                     suggestion(name.text, preset_names(kind)));
+  YamlNode fields = parse_yaml(std::string(file->text), std::string(file->path));
+  const EmbeddedFile* profile = find_embedded("sim/profiles/" + name.text + ".yaml");
+  if (kind == PresetKind::gpu && profile != nullptr)
+    fields.entries.push_back(
+        {"efficiency", "efficiency", fields.place, parse_yaml(std::string(profile->text), std::string(profile->path))});
+  return fields;
+}
+
+YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::string& folder) {
+  if (name.text.ends_with(".json"))
+    throw InputError(name.place, "a Hugging Face config.json is not read yet; supported: a preset, a YAML file or a mapping");
+  const std::string path = (std::filesystem::path(folder) / name.text).string();
+  YamlNode fields = parse_yaml(read_text_file(path), path);
+  if (fields.kind != YamlNode::Kind::mapping)
+    throw InputError(fields.place,
+                     "the file is " + describe(fields) + ", expected the fields of a " + std::string(names_of(kind).singular));
+  return fields;
+}
+
+bool is_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+}
+
+void resolve(YamlNode* section, PresetKind kind, const std::string& folder) {
+  if (section == nullptr || section->kind != YamlNode::Kind::mapping) return;
+  const YamlNode* preset = section->find("preset");
+  if (preset == nullptr) return;
+  const YamlNode name = *preset;
+  if (name.kind != YamlNode::Kind::scalar)
+    throw InputError(name.place, "preset is " + describe(name) + ", expected the name of a " +
+                                     std::string(names_of(kind).singular) + " preset");
+  section->erase("preset");
+  const bool from_file = is_file(name.text);
+  YamlNode fields = tidied(from_file ? preset_from_file(kind, name, folder) : embedded_preset(kind, name), kind);
+  if (fields.find("name") == nullptr) {
+    const std::string shown = from_file ? std::filesystem::path(name.text).stem().string() : name.text;
+    fields.entries.push_back({"name", "name", name.place, make_scalar(shown, name.place)});
+  }
+  overlay(fields, *section);
+  fields.place = section->place;
+  *section = std::move(fields);
+}
+
+}  // namespace
+
+std::vector<std::string> preset_names(PresetKind kind) {
+  const std::string_view folder = names_of(kind).folder;
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : embedded_files())
+    if (file.path.starts_with(folder)) names.push_back(std::filesystem::path(file.path).stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+void resolve_presets(YamlNode& scenario, const std::string& folder) {
+  resolve(scenario.find("model"), PresetKind::model, folder);
+  YamlNode* cluster = scenario.find("cluster");
+  resolve(cluster, PresetKind::cluster, folder);
+  if (cluster != nullptr) resolve(cluster->find("gpu"), PresetKind::gpu, folder);
+}
+
+}  // namespace tandem

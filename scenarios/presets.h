@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+enum class PresetKind : std::uint8_t {
+  model,
+  cluster,
+  gpu
+};
+
+/// The names of the presets of a kind, sorted.
+std::vector<std::string> preset_names(PresetKind kind);
+
+/// Replaces `preset: name` in `model`, `cluster` and `cluster.gpu` by the preset's fields, under whatever the scenario overrides.
+/// A name with a slash or ending in .yaml is a file beside the scenario, in `folder`. A GPU preset brings the profile of its
+/// kernels along, sim/profiles/<gpu>.yaml, as its field `efficiency`.
+void resolve_presets(YamlNode& scenario, const std::string& folder);
+
+}  // namespace tandem

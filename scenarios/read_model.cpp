@@ -1,0 +1,49 @@
+#include "scenarios/reader.h"
+#include "scenarios/sections.h"
+
+namespace tandem {
+namespace {
+
+void check_moe(const YamlNode& node) {
+  const Reader moe(
+      node, "model.moe",
+      {"experts", "top_k", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor", "node_limit", "load"});
+  moe.not_yet_above(0, "experts", {0, 65'536});
+}
+
+void check_mla(const YamlNode& node) {
+  const Reader mla(node, "model.mla", {"q_rank", "kv_rank", "rope_dim", "nope_dim", "v_dim"});
+  for (const char* key : {"q_rank", "kv_rank", "rope_dim", "nope_dim", "v_dim"}) mla.not_yet_above(0, key, {0, 1'048'576});
+}
+
+}  // namespace
+
+ModelSpec read_model(const YamlNode& node) {
+  const Reader model(node, "model",
+                     {"name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "vocab", "norm",
+                      "tied_embeddings", "rotary", "max_positions", "rotary_base", "moe", "mla"});
+  ModelSpec spec;
+  spec.name = model.text("name", "inline");
+  spec.layers = model.integer("layers", {1, 10'000});
+  spec.hidden = model.integer("hidden", {1, 1'048'576});
+  spec.heads = model.integer("heads", {1, 65'536});
+  spec.kv_heads = model.integer("kv_heads", {1, 65'536}, spec.heads);
+  if (!model.has("head_dim") && spec.hidden % spec.heads != 0)
+    model.fail("heads", "heads " + std::to_string(spec.heads) + " does not divide hidden " + std::to_string(spec.hidden) +
+                            ", expected that or model.head_dim");
+  spec.head_dim = model.integer("head_dim", {1, 65'536}, spec.hidden / spec.heads);
+  spec.ffn = model.integer("ffn", {1, 4'194'304});
+  spec.gated = model.boolean("gated", true);
+  spec.vocab = model.integer("vocab", {2, 16'777'216});
+  spec.norm = model.choice<NormKind>("norm", {{"rms", NormKind::rms}, {"layer", NormKind::layer}}, NormKind::rms);
+  spec.tied_embeddings = model.boolean("tied_embeddings", false);
+  spec.rotary = model.boolean("rotary", true);
+  spec.rotary_base = model.number("rotary_base", {1, 1e12}, spec.rotary_base);
+  const Range<std::int64_t> positions{1, 16'777'216};
+  spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
+  check_moe(model.child("moe"));
+  check_mla(model.child("mla"));
+  return spec;
+}
+
+}  // namespace tandem

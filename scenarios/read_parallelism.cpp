@@ -1,0 +1,57 @@
+#include <algorithm>
+
+#include "scenarios/nearest.h"
+#include "scenarios/reader.h"
+#include "scenarios/sections.h"
+
+namespace tandem {
+namespace {
+
+std::vector<MeshAxis> read_order(const Reader& parallelism) {
+  if (!parallelism.has("order")) return ParallelismSpec{}.order;
+  const YamlNode& list = parallelism.child("order");
+  const std::string expected = ", expected each of tp, cp, ep, dp, pp once, innermost first";
+  if (list.kind != YamlNode::Kind::sequence) parallelism.fail("order", "parallelism.order is " + describe(list) + expected);
+  std::vector<MeshAxis> order;
+  for (const YamlNode& item : list.items) {
+    const MeshAxis axis = parallelism.choice_of<MeshAxis>(
+        item, "order",
+        {{"tp", MeshAxis::tp}, {"cp", MeshAxis::cp}, {"ep", MeshAxis::ep}, {"dp", MeshAxis::dp}, {"pp", MeshAxis::pp}});
+    if (std::ranges::find(order, axis) != order.end())
+      throw InputError(item.place, "parallelism.order names " + item.text + " twice" + expected);
+    order.push_back(axis);
+  }
+  if (order.size() != ParallelismSpec{}.order.size())
+    parallelism.fail("order", "parallelism.order names " + std::to_string(order.size()) + " axes" + expected);
+  return order;
+}
+
+}  // namespace
+
+ParallelismSpec read_parallelism(const YamlNode& node) {
+  const Reader parallelism(node, "parallelism",
+                           {"tp", "sp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero", "account_for_embedding", "account_for_loss",
+                            "order", "reshard_after_forward", "hsdp", "cp_method", "cp_layout", "expert_axis"});
+  const Range<std::int64_t> size{1, max_gpus};
+  ParallelismSpec spec;
+  spec.tp = parallelism.integer("tp", size, 1);
+  spec.sp = parallelism.boolean("sp", false) && spec.tp > 1;
+  spec.pp = parallelism.integer("pp", size, 1);
+  spec.vpp = parallelism.integer("vpp", {1, 10'000}, 1);
+  spec.cp = parallelism.not_yet_above(1, "cp", size);
+  spec.ep = parallelism.not_yet_above(1, "ep", size);
+  spec.etp = parallelism.not_yet_above(1, "etp", size);
+  spec.dp = parallelism.integer("dp", size, 0);
+  spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", {}}, {"3", {}}}, 1);
+  spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
+  spec.account_for_loss = parallelism.boolean("account_for_loss", false);
+  spec.order = read_order(parallelism);
+  enum class ExpertAxis : std::uint8_t {
+    folded
+  };
+  parallelism.choice<ExpertAxis>("expert_axis", {{"folded", ExpertAxis::folded}, {"own", {}}}, ExpertAxis::folded);
+  parallelism.not_yet({"reshard_after_forward", "hsdp", "cp_method", "cp_layout"});
+  return spec;
+}
+
+}  // namespace tandem

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/ops/attributes.h"
+#include "topology/cluster_spec.h"
+
+namespace tandem {
+
+/// A decoder-only transformer, unsharded.
+struct ModelSpec {
+  std::string name;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t ffn = 0;  ///< inner width; a gated MLP has two such projections
+  bool gated = true;     ///< SwiGLU when true, GELU otherwise
+  std::int64_t vocab = 0;
+  NormKind norm = NormKind::rms;
+  bool tied_embeddings = false;
+  bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows
+  std::int64_t max_positions = 0;  ///< only with learned positions
+  double rotary_base = 500000.0;
+};
+
+enum class MeshAxis : std::uint8_t {
+  tp,
+  cp,
+  ep,
+  dp,
+  pp
+};
+
+struct ParallelismSpec {
+  std::int64_t tp = 1;
+  bool sp = false;  ///< sequence parallelism over the tp group
+  std::int64_t pp = 1;
+  std::int64_t vpp = 1;  ///< model chunks per stage
+  std::int64_t cp = 1;
+  std::int64_t ep = 1;
+  std::int64_t etp = 1;
+  std::int64_t dp = 1;
+  int zero = 1;
+  bool account_for_embedding = false;  ///< the embedding takes a layer's place in the split over stages
+  bool account_for_loss = false;
+  std::vector<MeshAxis> order{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};  ///< innermost first
+
+  std::int64_t world() const { return tp * pp * cp * dp; }
+};
+
+enum class ScheduleKind : std::uint8_t {
+  gpipe,
+  one_f_one_b,
+  interleaved
+};
+enum class Recompute : std::uint8_t {
+  none,
+  selective,
+  full
+};
+
+struct TrainingSpec {
+  std::int64_t sequence = 0;
+  std::int64_t micro_batch = 1;   ///< sequences
+  std::int64_t global_batch = 0;  ///< sequences
+  DType precision = DType::bf16;
+  DType grad_dtype = DType::f32;
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  Recompute recompute = Recompute::none;
+  bool overlap_dp = true;
+  bool overlap_tp = false;
+  bool overlap_pp = true;
+  std::int64_t bucket_parameters = 0;  ///< gradient bucket, in parameters; from `bucket_MB` of gradients
+  std::string framework = "generic";
+
+  std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.dp * micro_batch); }
+};
+
+/// One slow GPU: every kernel on `rank` takes 1 / factor times as long.
+struct SlowGpu {
+  std::int64_t rank = 0;
+  double factor = 1;
+};
+
+struct Scenario {
+  std::string name;
+  ModelSpec model;
+  ClusterSpec cluster;
+  ParallelismSpec parallelism;
+  TrainingSpec training;
+  std::vector<SlowGpu> slow_gpus;
+};
+
+}  // namespace tandem

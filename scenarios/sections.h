@@ -1,0 +1,24 @@
+#pragma once
+
+#include <vector>
+
+#include "scenarios/scenario.h"
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+// One reader per section of the scenario, each in a file of its own (read_model.cpp, ...). They check every field by itself;
+// validate.h checks the fields against each other. All throw InputError.
+
+/// The largest cluster that can be described: eight times the largest built or announced by 2025, and small enough for every
+/// product of parallel sizes, ranks and bytes to fit 63 bits.
+inline constexpr std::int64_t max_gpus = 1'048'576;
+
+ModelSpec read_model(const YamlNode& node);
+ClusterSpec read_cluster(const YamlNode& node);  ///< `gpus` is 0 when left out
+Device read_gpu(const YamlNode& node);
+ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out
+TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
+std::vector<SlowGpu> read_faults(const YamlNode& node);
+
+}  // namespace tandem

@@ -1,0 +1,82 @@
+#include "scenarios/text_file.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "scenarios/load.h"
+#include "scenarios/nearest.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t max_bytes = 1'000'000;
+
+std::string file_beside(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  const std::string near = nearest(path.filename().string(), names);
+  return near.empty() ? "" : "; did you mean `" + (path.parent_path() / near).string() + "`?";
+}
+
+/// Length of the UTF-8 character that starts at `at`, or 0 (RFC 3629: no overlong forms, no surrogates, up to U+10FFFF).
+std::size_t character_length(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t i) -> std::uint32_t { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
+  const std::uint32_t first = byte(at);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  std::uint32_t code = first & (0xFFU >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0U) != 0x80U) return 0;
+    code = code << 6U | (byte(at + i) & 0x3FU);
+  }
+  constexpr std::uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  return first < 0xC0 || code < smallest[length] || code > 0x10FFFF || surrogate ? 0 : length;
+}
+
+std::optional<std::size_t> first_bad_byte(const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = text[at] == '\0' ? 0 : character_length(text, at);
+    if (length == 0) return at;
+    at += length;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void check_text(const std::string& text, const std::string& file) {
+  const Place place{.file = file};
+  if (text.size() > max_bytes) throw InputError(place, "is larger than 1 MB, expected a scenario in YAML");
+  if (const auto bad = first_bad_byte(text))
+    throw InputError(place, "byte " + std::to_string(*bad) + " is not UTF-8 text, expected a scenario in YAML");
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw InputError(place, "is empty, expected a scenario in YAML");
+}
+
+std::string read_text_file(const std::string& path) {
+  const Place place{.file = path};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw InputError(place, "is a folder, expected a YAML file");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) {
+    const int reason = errno;
+    throw InputError(place,
+                     std::string("cannot be read: ") + std::strerror(reason) + (reason == ENOENT ? file_beside(path) : ""));
+  }
+  std::string text(max_bytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) throw InputError(place, std::string("cannot be read: ") + std::strerror(errno));
+  check_text(text, path);
+  return text;
+}
+
+}  // namespace tandem

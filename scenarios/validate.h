@@ -1,0 +1,37 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "scenarios/scenario.h"
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+// Checks of the fields against each other. `document` is what `scenario` was read from, and gives every error its place.
+// All throw InputError.
+
+/// Fills in whichever of cluster.gpus and parallelism.dp was left out, and refuses meshes that do not fill the cluster.
+void complete_world(Scenario& scenario, const YamlNode& document);
+
+/// Cluster by itself: whole nodes, NICs that fit the GPUs.
+void validate_cluster(const Scenario& scenario, const YamlNode& document);
+
+/// Faults of ranks that exist.
+void validate_faults(const Scenario& scenario, const YamlNode& document);
+
+/// What tensor and sequence parallelism split must split evenly.
+void validate_sharding(const Scenario& scenario, const YamlNode& document);
+
+/// Layers over pipeline stages, schedule, batch.
+void validate_pipeline(const Scenario& scenario, const YamlNode& document);
+
+/// What the model and the GPU allow: positions, precision.
+void validate_training(const Scenario& scenario, const YamlNode& document);
+
+/// Throws for a conflict between the fields at `paths`. Points at the one that the user changed last: by an option, else in the
+/// scenario's own file, else in a preset; among equals at the first.
+[[noreturn]] void refuse(const YamlNode& document, std::initializer_list<std::string_view> paths, const std::string& sentence);
+
+}  // namespace tandem

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/dag.h"
+#include "scenarios/mesh.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
+enum class Slot : std::uint8_t {
+  tp,               ///< tensor (and sequence) parallel group
+  data,             ///< ranks with the same weights: dp x cp
+  gradient_norm,    ///< every rank that holds a part of the gradient
+  embedding,        ///< first and last stage, where the embedding is tied to the LM head
+  send_forward,     ///< the pair to the next stage
+  receive_forward,  ///< the pair from the previous stage
+  send_backward,
+  receive_backward,
+};
+inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::receive_backward) + 1;
+
+/// The ranks to lower and the communicators between them: all ranks, or with folding one of each class.
+struct World {
+  std::vector<Device> devices;
+  std::vector<Rank> ranks;
+  std::vector<Link> links;
+  std::vector<Communicator> communicators;
+  std::vector<std::array<CommunicatorId, slot_count>> communicator_of;  ///< by rank index and slot; `no_id` where there is none
+
+  CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }
+};
+
+/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h).
+World make_world(const Scenario& scenario, bool folded);
+
+}  // namespace tandem

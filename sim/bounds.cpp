@@ -1,0 +1,87 @@
+#include "sim/bounds.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <utility>
+
+#include "runtime/analysis/predecessors.h"
+#include "runtime/executor.h"
+#include "sim/collective_cost.h"
+#include "sim/kernel_cost.h"
+
+namespace tandem {
+namespace {
+
+/// Replays durations with one task at a time on each rank. Of what is ready, what the timeline started first goes first.
+class OneAtATime final : public Backend {
+ public:
+  explicit OneAtATime(const Timeline& timeline) : timeline_(timeline) {}
+
+  void prepare(const Dag& dag, Completions& completions) override {
+    dag_ = &dag;
+    completions_ = &completions;
+    predecessors_.emplace(dag);
+    rank_free_.assign(dag.ranks.size(), 0);
+    end_.assign(dag.tasks.size(), 0);
+  }
+
+  void start(std::span<const TaskId> unit) override { ready_.emplace(timeline_.start[unit.front()], unit.front()); }
+
+  void drive() override {
+    while (!ready_.empty()) {
+      const TaskId task = ready_.top().second;
+      ready_.pop();
+      const std::span<const TaskId> unit = dag_->unit_of(task);
+      Seconds start = 0;
+      for (const TaskId member : unit) {
+        start = std::max(start, rank_free_[dag_->tasks[member].rank]);
+        for (const TaskId before : predecessors_->of(member)) start = std::max(start, end_[before]);
+      }
+      const Seconds end = start + timeline_.duration(task);
+      for (const TaskId member : unit) rank_free_[dag_->tasks[member].rank] = end_[member] = end;
+      completions_->ended(task, start, end);
+    }
+  }
+
+ private:
+  using Ready = std::pair<Seconds, TaskId>;
+  const Timeline& timeline_;
+  const Dag* dag_ = nullptr;
+  Completions* completions_ = nullptr;
+  std::optional<Predecessors> predecessors_;
+  std::vector<Seconds> rank_free_;
+  std::vector<Seconds> end_;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
+};
+
+}  // namespace
+
+Seconds lower_bound(const Dag& dag) {
+  std::vector<Seconds> compute(dag.ranks.size(), 0);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (!is_communication(task.op)) compute[task.rank] += kernel_lower_bound(dag.device_of(task), cost_of(dag, id));
+  }
+  std::vector<double> link_bytes(dag.links.size(), 0);
+  for (GroupId g = 0; g < dag.groups.size(); ++g) {
+    const Group& group = dag.groups[g];
+    const Communicator& communicator = dag.communicators[group.communicator];
+    const OpKind op = dag.tasks[dag.members_of(g).front()].op;
+    const CollectiveCost cost = collective_cost(op, group.bytes, communicator.members.size(), communicator.ring);
+    for (const Crossing& crossing : communicator.ring.crossings) {
+      link_bytes[crossing.link] += static_cast<double>(cost.bytes_per_channel) * crossing.multiplicity;
+    }
+  }
+  Seconds bound = compute.empty() ? 0 : *std::max_element(compute.begin(), compute.end());
+  for (LinkId link = 0; link < dag.links.size(); ++link) bound = std::max(bound, link_bytes[link] / dag.links[link].capacity);
+  return bound;
+}
+
+Seconds upper_bound(const Dag& dag, const Timeline& timeline) {
+  OneAtATime replay(timeline);
+  return execute(dag, replay).makespan();
+}
+
+}  // namespace tandem

@@ -1,0 +1,95 @@
+#include "sim/child_process.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace tandem {
+namespace {
+
+constexpr int exit_with_sentence = 3;
+
+void* map_shared(std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "cannot map memory for a simulation");
+  return memory;
+}
+
+/// Where a child leaves the sentence it died with.
+class SharedSentence {
+ public:
+  SharedSentence() : text_(static_cast<char*>(map_shared(capacity))) {}
+  ~SharedSentence() { munmap(text_, capacity); }
+  SharedSentence(const SharedSentence&) = delete;
+  SharedSentence& operator=(const SharedSentence&) = delete;
+
+  void write(const char* sentence) { std::strncpy(text_, sentence, capacity - 1); }
+  std::string read() const { return text_; }
+
+ private:
+  static constexpr std::size_t capacity = 4096;
+  char* text_;
+};
+
+[[noreturn]] void be_the_child(pid_t parent, const std::function<void()>& work, SharedSentence& sentence) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(exit_with_sentence);  // it died before the line above
+  try {
+    work();
+    _exit(0);
+  } catch (const std::exception& error) {
+    sentence.write(error.what());
+  } catch (...) {
+    sentence.write("unknown exception");
+  }
+  _exit(exit_with_sentence);
+}
+
+std::string signal_sentence(int signal) {
+  std::string text = "the simulation process was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
+  return text;
+}
+
+}  // namespace
+
+SharedDoubles::SharedDoubles(std::size_t count) {
+  if (count > 0) values_ = {static_cast<double*>(map_shared(count * sizeof(double))), count};
+}
+
+SharedDoubles::~SharedDoubles() {
+  if (!values_.empty()) munmap(values_.data(), values_.size_bytes());
+}
+
+Bytes run_in_child(const std::function<void()>& work) {
+  SharedSentence sentence;
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) throw std::system_error(errno, std::generic_category(), "cannot start a simulation process");
+  if (child == 0) be_the_child(parent, work, sentence);
+
+  int status = 0;
+  rusage usage{};
+  while (wait4(child, &status, 0, &usage) < 0) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "cannot wait for the simulation process");
+  }
+  if (WIFSIGNALED(status)) throw std::runtime_error(signal_sentence(WTERMSIG(status)));
+  if (WEXITSTATUS(status) == exit_with_sentence) throw std::runtime_error(sentence.read());
+  if (WEXITSTATUS(status) != 0) {
+    throw std::runtime_error("the simulation process ended with exit code " + std::to_string(WEXITSTATUS(status)));
+  }
+  constexpr Bytes kibibyte = 1024;  // ru_maxrss counts them, see getrusage(2)
+  return usage.ru_maxrss * kibibyte;
+}
+
+}  // namespace tandem

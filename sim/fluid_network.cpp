@@ -1,0 +1,180 @@
+#include "sim/fluid_network.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <numeric>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/resource/NetworkModelIntf.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
+#include <stdexcept>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+namespace s4u = simgrid::s4u;
+namespace kernel = simgrid::kernel;
+
+/// Routes every Comm over the links staged before it starts.
+///
+/// CM02 shares a link in inverse proportion to the latencies of the routes. So all routes have the latency 1, and a flow's own
+/// latency is the factor by which the network model is asked to multiply it.
+class StagedRoute final : public kernel::routing::NetZoneImpl {
+ public:
+  std::vector<kernel::resource::StandardLinkImpl*> links;
+  Seconds latency = 0;
+
+  explicit StagedRoute(const std::string& name) : NetZoneImpl(name) {}
+  void get_local_route(const kernel::routing::NetPoint*, const kernel::routing::NetPoint*, kernel::routing::Route* into,
+                       double* route_latency) override {
+    into->link_list_ = links;
+    if (route_latency != nullptr) *route_latency += 1;
+  }
+};
+
+/// Later versions than 3.32 moved the setter from the network model to the zone.
+template <typename Zone>
+void take_latency_from(const StagedRoute& route, Zone& zone) {
+  const auto factor = [&route](double, const s4u::Host*, const s4u::Host*, const std::vector<s4u::Link*>&,
+                               const std::unordered_set<s4u::NetZone*>&) { return route.latency; };
+  if constexpr (requires { zone.set_latency_factor_cb(factor); }) {
+    zone.set_latency_factor_cb(factor);
+  } else {
+    zone.get_network_model()->set_lat_factor_cb(factor);
+  }
+}
+
+s4u::Engine& configured_engine() {
+  std::string program = "tandem";
+  std::string quiet = "--log=root.thresh:critical";
+  std::array<char*, 3> arguments{program.data(), quiet.data(), nullptr};
+  int count = 2;
+  s4u::Engine& engine = *s4u::Engine::get_instance(&count, arguments.data());
+  for (const char* setting : {
+           "network/model:CM02",      // no corrective factors: capacities and latencies are taken as given
+           "network/optim:Lazy",      // only flows that a change touches are computed anew
+           "network/crosstraffic:0",  // no acknowledgements that slow the other direction
+           "network/TCP-gamma:1e30",  // no window that caps fast links of long latency
+           "surf/precision:1e-12",    // events a picosecond apart are two events
+           "maxmin/precision:1e-12",  // a link is full when it is, not five digits before
+       }) {
+    s4u::Engine::set_config(setting);
+  }
+  return engine;
+}
+
+/// By link: the greatest number that divides all its multiplicities; 0 where nothing crosses it. A link of capacity C crossed m
+/// times shares like one of capacity C / d crossed m / d times, and SimGrid starts flows with short routes sooner.
+std::vector<std::uint32_t> common_divisors(std::size_t links, const std::vector<Communicator>& communicators) {
+  std::vector<std::uint32_t> divisors(links, 0);
+  for (const Communicator& communicator : communicators) {
+    for (const Crossing& crossing : communicator.ring.crossings) {
+      std::uint32_t& divisor = divisors.at(crossing.link);
+      divisor = std::gcd(divisor, crossing.multiplicity);
+    }
+  }
+  return divisors;
+}
+
+}  // namespace
+
+struct FluidNetwork::Engine {
+  struct Flow {
+    s4u::CommPtr comm;
+    TaskId task = 0;
+  };
+
+  explicit Engine(Callbacks given) : callbacks(std::move(given)) {}
+
+  Callbacks callbacks;
+  s4u::Engine& simgrid = configured_engine();
+  StagedRoute& route = *new StagedRoute("cluster");  // SimGrid's to delete, like all it makes
+  s4u::Host* source = route.create_host("source", {1.0});
+  s4u::Host* destination = route.create_host("destination", {1.0});
+  std::vector<std::uint32_t> divisors;
+  std::vector<kernel::resource::StandardLinkImpl*> links;  ///< null where nothing crosses the link
+  std::deque<Flow> flows;                                  ///< running, finished and free ones; each stays at its address
+  std::vector<Flow*> finished;
+  std::vector<Flow*> free;
+  kernel::timer::Timer* timer = nullptr;
+
+  Flow& free_flow() {
+    if (free.empty()) return flows.emplace_back();
+    Flow& flow = *free.back();
+    free.pop_back();
+    return flow;
+  }
+
+  void on_completion(const s4u::Activity& activity) {
+    Flow* flow = activity.get_data<Flow>();
+    finished.push_back(flow);
+    callbacks.flow_ended(flow->task);
+  }
+
+  void on_timer() {
+    timer = nullptr;
+    for (Flow* flow : finished) flow->comm.reset();  // SimGrid still used it in `on_completion`
+    free.insert(free.end(), finished.begin(), finished.end());
+    finished.clear();
+    callbacks.woken();
+  }
+};
+
+FluidNetwork::FluidNetwork(const std::vector<Link>& links, const std::vector<Communicator>& communicators, Callbacks callbacks)
+    : engine_(std::make_unique<Engine>(std::move(callbacks))) {
+  Engine& engine = *engine_;
+  engine.divisors = common_divisors(links.size(), communicators);
+  engine.links.assign(links.size(), nullptr);
+  for (LinkId id = 0; id < links.size(); ++id) {
+    if (engine.divisors[id] == 0) continue;
+    if (!(links[id].capacity > 0)) throw std::logic_error("link '" + links[id].name + "' is crossed and has no capacity");
+    engine.links[id] = engine.route.create_link(std::to_string(id), {links[id].capacity / engine.divisors[id]})->get_impl();
+  }
+  engine.route.get_iface()->seal();
+  take_latency_from(engine.route, *engine.route.get_iface());
+  s4u::Comm::on_completion_cb([&engine](const s4u::Activity& activity) { engine.on_completion(activity); });
+}
+
+FluidNetwork::~FluidNetwork() = default;
+
+bool FluidNetwork::is_flow(const CollectiveCost& cost, const RingLayout& ring) {
+  return cost.bytes_per_channel > 0 &&
+         std::ranges::any_of(ring.crossings, [](const Crossing& crossing) { return crossing.multiplicity > 0; });
+}
+
+void FluidNetwork::start(TaskId task, const CollectiveCost& cost, const RingLayout& ring) {
+  Engine& engine = *engine_;
+  engine.route.links.clear();
+  for (const Crossing& crossing : ring.crossings) {
+    if (crossing.multiplicity == 0) continue;
+    engine.route.links.insert(engine.route.links.end(), crossing.multiplicity / engine.divisors[crossing.link],
+                              engine.links[crossing.link]);
+  }
+  engine.route.latency = cost.latency;
+
+  Engine::Flow& flow = engine.free_flow();
+  flow.task = task;
+  flow.comm = s4u::Comm::sendto_init();
+  flow.comm->set_data(&flow);
+  flow.comm->set_payload_size(static_cast<std::uint64_t>(cost.bytes_per_channel));
+  flow.comm->set_source(engine.source);
+  flow.comm->set_destination(engine.destination);  // starts it
+}
+
+void FluidNetwork::wake_at(Seconds date) {
+  if (engine_->timer != nullptr) {
+    if (engine_->timer->get_date() == date) return;
+    engine_->timer->remove();
+  }
+  engine_->timer = kernel::timer::Timer::set(date, [engine = engine_.get()] { engine->on_timer(); });
+}
+
+Seconds FluidNetwork::clock() const { return s4u::Engine::get_clock(); }
+
+void FluidNetwork::run() { engine_->simgrid.run(); }
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/dag.h"
+#include "sim/collective_cost.h"
+
+namespace tandem {
+
+/// The cluster's links on SimGrid, and the collectives that run over them as fluid flows.
+///
+/// Flows share a link max-min fairly: each gets the same rate per channel, as far as its other links let it, and a flow of rate x
+/// takes `multiplicity * x` of a link's capacity (SimGrid's CM02 model, a link repeated in the route as often as it is crossed).
+/// SimGrid knows one engine per process, whose clock starts at 0: make one object per process.
+class FluidNetwork {
+ public:
+  struct Callbacks {
+    std::function<void(TaskId)> flow_ended;  ///< must not start a flow: wait for `woken`
+    std::function<void()> woken;             ///< the clock is at the date given to `wake_at`, or one rounding error past it
+  };
+  FluidNetwork(const std::vector<Link>& links, const std::vector<Communicator>& communicators, Callbacks callbacks);
+  ~FluidNetwork();
+
+  /// A transfer of no bytes, or over no links, is no flow: it takes its latency alone.
+  static bool is_flow(const CollectiveCost& cost, const RingLayout& ring);
+  void start(TaskId task, const CollectiveCost& cost, const RingLayout& ring);
+
+  /// One call is due at most: this replaces the one before.
+  void wake_at(Seconds date);
+
+  Seconds clock() const;
+
+  /// Returns when no flow runs and no call is due.
+  void run();
+
+ private:
+  struct Engine;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace tandem

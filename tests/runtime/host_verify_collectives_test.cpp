@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "runtime/dag_builder.h"
+#include "runtime/host/backend.h"
+#include "runtime/host/verify_collectives.h"
+
+namespace tandem {
+namespace {
+
+/// Every collective once, and the first of them twice, on `size` ranks.
+Dag all_collectives(std::uint32_t size) {
+  DagBuilder builder;
+  Communicator all{.name = "all", .members = {}, .ring = {}};
+  for (std::uint32_t rank = 0; rank < size; ++rank) all.members.push_back(rank);
+  const CommunicatorId group = builder.add_communicator(all);
+  const CommunicatorId pair = builder.add_communicator({.name = "pair", .members = {0, 1}, .ring = {}});
+  for (std::uint32_t r = 0; r < size; ++r) {
+    const RankIndex rank = builder.add_rank({.world_rank = r});
+    const std::int64_t part = 5;
+    const BufferId whole = builder.buffer(rank, BufferKind::gradient, DType::f32, Shape(size * part));
+    const BufferId slice = builder.view(whole, r * part, Shape(part));
+    const BufferId apart = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(part));
+    builder.collective(OpKind::all_reduce, group, {.name = "sum"}, whole, whole);
+    builder.collective(OpKind::all_reduce, group, {.name = "sum again"}, whole, whole);
+    builder.collective(OpKind::all_reduce, group, {.name = "max"}, apart, apart, Reduction::max);
+    builder.collective(OpKind::reduce_scatter, group, {.name = "scatter"}, whole, slice);
+    builder.collective(OpKind::all_gather, group, {.name = "gather"}, slice, whole);
+    if (r == 0) builder.collective(OpKind::send, pair, {.name = "send"}, apart, no_id);
+    if (r == 1) builder.collective(OpKind::receive, pair, {.name = "receive"}, no_id, apart);
+  }
+  return builder.finish();
+}
+
+void run(const Collective& collective) {
+  CollectiveExchange exchange(collective);
+  for (std::size_t i = 0; i < exchange.members(); ++i) exchange.contribute(i);
+  for (std::size_t i = 0; i < exchange.members(); ++i) exchange.collect(i);
+}
+
+TEST(VerifyCollectives, CountsEachDistinctOneOnce) {
+  EXPECT_EQ(verify_collectives(all_collectives(2)), 5U);
+  EXPECT_EQ(verify_collectives(all_collectives(7)), 5U);
+}
+
+TEST(VerifyCollectives, FindsAShiftedResultInEveryKind) {
+  const Dag dag = all_collectives(4);
+  for (const OpKind broken : {OpKind::all_reduce, OpKind::reduce_scatter, OpKind::all_gather, OpKind::send}) {
+    const auto shift = [&](const Collective& collective) {
+      run(collective);
+      const std::span<float> out = collective.members.back().out;
+      if (collective.op == broken) std::ranges::rotate(out, out.begin() + 1);
+    };
+    try {
+      verify_collectives(dag, shift);
+      ADD_FAILURE() << operation(broken).name;
+    } catch (const std::runtime_error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(std::string(operation(broken).name) + " on communicator"));
+    }
+  }
+}
+
+TEST(VerifyCollectives, FindsAMemberThatCountsTwiceForAnother) {
+  const Dag dag = all_collectives(4);
+  const auto miscount = [](const Collective& collective) {
+    Collective wrong = collective;
+    if (wrong.op == OpKind::all_reduce && wrong.reduction == Reduction::sum) {
+      std::vector<float> duplicate(wrong.members[1].in.begin(), wrong.members[1].in.end());
+      std::ranges::copy(duplicate, wrong.members[2].in.begin());
+    }
+    run(wrong);
+  };
+  EXPECT_THROW(verify_collectives(dag, miscount), std::runtime_error);
+}
+
+TEST(VerifyCollectives, FindsShardsThatDoNotFollowTheCommunicatorsOrder) {
+  Dag dag = all_collectives(4);
+  std::swap(dag.communicators[0].members[1], dag.communicators[0].members[2]);
+  EXPECT_THROW(verify_collectives(dag), std::logic_error);
+}
+
+TEST(VerifyCollectives, FindsACommunicatorThatNamesARankTwice) {
+  Dag dag = all_collectives(4);
+  dag.communicators[0].members[1] = 2;
+  EXPECT_THROW(verify_collectives(dag), std::logic_error);
+}
+
+TEST(VerifyCollectives, FindsATransferWhoseEndsAreSwapped) {
+  Dag dag = all_collectives(4);
+  std::ranges::reverse(dag.communicators[1].members);
+  EXPECT_THROW(verify_collectives(dag), std::logic_error);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,204 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "runtime/ops/attention.h"
+#include "tests/runtime/ops_support.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t b = 2, d = 4;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct AttentionCase {
+  std::string name;
+  std::int32_t heads, kv_heads;
+  bool causal;
+  Positions queries, keys;
+};
+
+struct AttentionOperands {
+  AttentionAttributes attributes;
+  Tensor q, k, v, out, lse;
+
+  explicit AttentionOperands(const AttentionCase& c)
+      : attributes{.causal = c.causal, .scale = 0.5F, .queries = c.queries, .keys = c.keys},
+        q(random_tensor(Shape(c.queries.count(), b, c.heads, d), 1)),
+        k(random_tensor(Shape(c.keys.count(), b, c.kv_heads, d), 2)),
+        v(random_tensor(Shape(c.keys.count(), b, c.kv_heads, d), 3)),
+        out(q.shape),
+        lse(Shape(b, c.heads, c.queries.count(), 1)) {}
+
+  void forward() { run(OpKind::attention, attributes, {q.host(), k.host(), v.host(), out.host(), lse.host()}); }
+};
+
+struct Reference {
+  std::vector<double> out, lse;
+};
+
+/// The definition, one query at a time, in double precision.
+Reference naive(const AttentionOperands& x) {
+  const std::int64_t s = x.q.shape[0], t = x.k.shape[0], heads = x.q.shape[2], kv_heads = x.k.shape[2];
+  Reference result{std::vector<double>(x.out.values.size()), std::vector<double>(x.lse.values.size())};
+  for (std::int64_t i = 0; i < s; ++i)
+    for (std::int64_t row = 0; row < b * heads; ++row) {
+      const std::int64_t batch = row / heads, head = row % heads, kv_head = head / (heads / kv_heads);
+      const std::int64_t at_query = (i * b * heads + row) * d;
+      const auto at_key = [&](std::int64_t j) { return ((j * b + batch) * kv_heads + kv_head) * d; };
+      double sum = 0;
+      for (std::int64_t j = 0; j < t; ++j) {
+        if (x.attributes.causal && x.attributes.keys.at(static_cast<int>(j)) > x.attributes.queries.at(static_cast<int>(i)))
+          continue;
+        double score = 0;
+        for (std::int64_t e = 0; e < d; ++e) score += double{x.q[at_query + e]} * x.k[at_key(j) + e];
+        const double weight = std::exp(0.5 * score);
+        sum += weight;
+        for (std::int64_t e = 0; e < d; ++e) result.out[static_cast<std::size_t>(at_query + e)] += weight * x.v[at_key(j) + e];
+      }
+      for (std::int64_t e = 0; e < d && sum > 0; ++e) result.out[static_cast<std::size_t>(at_query + e)] /= sum;
+      result.lse[static_cast<std::size_t>(row * s + i)] = std::log(sum);
+    }
+  return result;
+}
+
+class Attention : public testing::TestWithParam<AttentionCase> {
+ protected:
+  AttentionOperands x{GetParam()};
+};
+
+TEST_P(Attention, EqualsTheNaiveDefinition) {
+  x.forward();
+  const Reference expected = naive(x);
+  expect_close(x.out, expected.out, 2e-6);
+  for (std::size_t i = 0; i < expected.lse.size(); ++i) {
+    if (expected.lse[i] == -infinity)
+      EXPECT_EQ(x.lse.values[i], -infinity) << "query that sees no key";
+    else
+      EXPECT_NEAR(x.lse.values[i], expected.lse[i], 2e-6);
+  }
+}
+
+TEST_P(Attention, BackwardEqualsFiniteDifferences) {
+  Tensor dout = random_tensor(x.out.shape, 4), dq(x.q.shape), dk(x.k.shape), dv(x.v.shape);
+  x.forward();
+  run(OpKind::attention_backward, x.attributes,
+      {x.q.host(), x.k.host(), x.v.host(), x.out.host(), x.lse.host(), dout.host(), dq.host(), dk.host(), dv.host()});
+  const auto loss = [&] {
+    x.forward();
+    return dot(x.out, dout);
+  };
+  expect_gradient_of(loss, x.q, dq);
+  expect_gradient_of(loss, x.k, dk);
+  expect_gradient_of(loss, x.v, dv);
+}
+
+TEST_P(Attention, CountsFourFlopsPerHeadElementAndVisiblePair) {
+  const AttentionCase& c = GetParam();
+  std::int64_t pairs = 0;
+  for (std::int32_t i = 0; i < c.queries.count(); ++i)
+    for (std::int32_t j = 0; j < c.keys.count(); ++j) pairs += !c.causal || c.keys.at(j) <= c.queries.at(i);
+  const OperandType q{x.q.shape, DType::bf16}, kv{x.k.shape, DType::bf16}, lse{x.lse.shape, DType::f32};
+  const Bytes q_bytes = 2 * x.q.size(), kv_bytes = 2 * x.k.size(), lse_bytes = 4 * x.lse.size();
+
+  const OpCost forward = cost(OpKind::attention, x.attributes, {q, kv, kv, q, lse});
+  EXPECT_EQ(forward.flops, 4 * b * c.heads * d * pairs);
+  EXPECT_EQ(forward.math, DType::bf16);
+  EXPECT_EQ(forward.bytes, 2 * q_bytes + 2 * kv_bytes + lse_bytes);
+
+  const OpCost backward = cost(OpKind::attention_backward, x.attributes, {q, kv, kv, q, lse, q, q, kv, kv});
+  EXPECT_EQ(backward.flops, 2.5 * forward.flops);
+  EXPECT_EQ(backward.bytes, 4 * q_bytes + 4 * kv_bytes + lse_bytes);
+}
+
+constexpr Positions run_of(std::int32_t start, std::int32_t length) { return {.start = {start, 0}, .length = {length, 0}}; }
+constexpr Positions zigzag{.start = {2, 8}, .length = {2, 2}};
+
+INSTANTIATE_TEST_SUITE_P(Masks, Attention,
+                         testing::Values(AttentionCase{"full", 2, 2, false, run_of(0, 5), run_of(0, 7)},
+                                         AttentionCase{"causal", 2, 2, true, run_of(0, 6), run_of(0, 6)},
+                                         AttentionCase{"grouped", 4, 2, true, run_of(0, 5), run_of(0, 5)},
+                                         AttentionCase{"multi_query", 3, 1, true, run_of(0, 4), run_of(0, 4)},
+                                         AttentionCase{"later_queries", 2, 1, true, run_of(4, 4), run_of(0, 8)},
+                                         AttentionCase{"queries_before_keys", 2, 1, true, run_of(2, 5), run_of(4, 4)},
+                                         AttentionCase{"zigzag", 2, 1, true, zigzag, run_of(0, 12)},
+                                         AttentionCase{"zigzag_keys", 2, 1, true, zigzag, {.start = {0, 9}, .length = {3, 3}}}),
+                         [](const auto& c) { return c.param.name; });
+
+/// One causal sequence, whole and in two blocks of keys that all its queries read.
+struct AttentionBlocks : testing::Test {
+  static constexpr std::int32_t s = 8, half = 4, heads = 2;
+  AttentionOperands whole{{"", heads, heads, true, run_of(0, s), run_of(0, s)}};
+  std::vector<AttentionOperands> blocks;
+
+  void SetUp() override {
+    whole.forward();
+    for (std::int32_t block = 0; block < 2; ++block) {
+      AttentionOperands& part =
+          blocks.emplace_back(AttentionCase{"", heads, heads, true, run_of(0, s), run_of(block * half, half)});
+      part.k.values = keys_of_block(whole.k, block);
+      part.v.values = keys_of_block(whole.v, block);
+    }
+  }
+  static std::vector<float> keys_of_block(const Tensor& keys, std::int32_t block) {
+    const auto half_size = static_cast<std::ptrdiff_t>(keys.values.size() / 2);
+    return {keys.values.begin() + block * half_size, keys.values.begin() + (block + 1) * half_size};
+  }
+};
+
+// What ring attention relies on (Liu et al. 2023): softmax over all keys is the blocks' softmax weighted by exp(lse).
+TEST_F(AttentionBlocks, MergeByTheirLogSumExp) {
+  for (AttentionOperands& part : blocks) part.forward();
+  Tensor out(whole.out.shape), lse(whole.lse.shape);
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    const std::int64_t query = i / (b * heads * d), row = i / d % (b * heads), at = row * s + query;
+    const double first = std::exp(double{blocks[0].lse[at]}), second = std::exp(double{blocks[1].lse[at]});
+    lse[at] = static_cast<float>(std::log(first + second));
+    out[i] = static_cast<float>((first * blocks[0].out[i] + second * blocks[1].out[i]) / (first + second));
+  }
+  expect_close(out, whole.out, 1e-6);
+  expect_close(lse, whole.lse, 1e-6);
+}
+
+// Backward of a block takes the whole's out and lse: its dk and dv are the whole's, and the blocks' dq add up.
+TEST_F(AttentionBlocks, BackwardWithTheWholesLogSumExpAddsUp) {
+  Tensor dout = random_tensor(whole.out.shape, 4);
+  const auto backward = [&](AttentionOperands& x, Tensor& dq, Tensor& dk, Tensor& dv) {
+    run(OpKind::attention_backward, x.attributes,
+        {x.q.host(), x.k.host(), x.v.host(), whole.out.host(), whole.lse.host(), dout.host(), dq.host(), dk.host(), dv.host()});
+  };
+  Tensor dq(whole.q.shape), dk(whole.k.shape), dv(whole.v.shape), dq_sum(whole.q.shape, 0.0F);
+  backward(whole, dq, dk, dv);
+  for (std::int32_t block = 0; block < 2; ++block) {
+    AttentionOperands& part = blocks[static_cast<std::size_t>(block)];
+    Tensor dq_part(part.q.shape), dk_part(part.k.shape), dv_part(part.v.shape);
+    backward(part, dq_part, dk_part, dv_part);
+    expect_close(dk_part, keys_of_block(dk, block), 1e-5);
+    expect_close(dv_part, keys_of_block(dv, block), 1e-5);
+    run(OpKind::add, std::monostate{}, {dq_sum.host(), dq_part.host(), dq_sum.host()});
+  }
+  expect_close(dq_sum, dq, 1e-5);
+}
+
+TEST(CausalPairs, OfOneWholeSequenceIsTheTriangle) {
+  EXPECT_EQ(causal_pairs(run_of(0, 8192), run_of(0, 8192)), 8192LL * 8193 / 2);
+}
+
+TEST(CausalPairs, EqualTheCountOfRandomRuns) {
+  std::mt19937 generator(7);
+  std::uniform_int_distribution<std::int32_t> start(0, 30), length(0, 12);
+  const auto random_positions = [&] {
+    return Positions{.start = {start(generator), start(generator)}, .length = {length(generator), length(generator)}};
+  };
+  for (int trial = 0; trial < 1000; ++trial) {
+    const Positions queries = random_positions(), keys = random_positions();
+    std::int64_t pairs = 0;
+    for (std::int32_t i = 0; i < queries.count(); ++i)
+      for (std::int32_t j = 0; j < keys.count(); ++j) pairs += keys.at(j) <= queries.at(i);
+    ASSERT_EQ(causal_pairs(queries, keys), pairs);
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,162 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "scenarios/load.h"
+#include "tests/scenarios/base_scenario.h"
+
+namespace tandem {
+namespace {
+
+/// One line of the base scenario, replaced. An @ stands where the error must point; it is taken out before parsing.
+struct Broken {
+  std::string name;
+  std::string line;
+  std::vector<std::string> words;  ///< all of which the message must hold
+};
+
+void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.line; }
+
+class ScenarioErrors : public testing::TestWithParam<Broken> {};
+
+std::size_t index_of_section(const std::vector<std::string>& lines, const std::string& line) {
+  const std::string section = line.substr(0, line.find(':') + 1);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (lines[i].starts_with(section)) return i;
+  ADD_FAILURE() << "no line for " << section;
+  return 0;
+}
+
+TEST_P(ScenarioErrors, NameThePlaceAndTheRemedy) {
+  std::vector<std::string> lines = base_lines();
+  const Broken& broken = GetParam();
+  const std::size_t index = index_of_section(lines, broken.line);
+  const std::size_t at = broken.line.find('@');
+  ASSERT_NE(at, std::string::npos);
+  lines[index] = broken.line;
+  lines[index].erase(at, 1);
+  try {
+    parse_scenario(joined_lines(lines), "s.yaml", {});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    const std::string message = error.what();
+    EXPECT_THAT(message, testing::StartsWith("s.yaml:" + std::to_string(index + 1) + ":" + std::to_string(at + 1) + ": "));
+    for (const std::string& word : broken.words) EXPECT_THAT(message, testing::HasSubstr(word));
+    EXPECT_EQ(message.find('\n'), std::string::npos);
+  }
+}
+
+const Broken fields[] = {
+    {"UnknownField", "parallelism: {@tpp: 4}", {"`tpp`", "did you mean `tp`?"}},
+    {"UnknownFieldFarFromAll", "faults: {@meteorite: 1}", {"no field `meteorite`", "expected one of: slow_gpu, dead_link"}},
+    {"UnknownLongName", "parallelism: {@tensor_model_paralel_size: 4}", {"did you mean `tensor_model_parallel_size`?"}},
+    {"SameFieldTwice", "parallelism: {tp: 4, pp: 2, @tp: 4}", {"`tp` is given twice"}},
+    {"SameFieldUnderTwoNames", "parallelism: {tp: 4, @tensor_model_parallel_size: 4}", {"are the same field"}},
+    {"MissingField", "training: @{global_batch: 16}", {"training.sequence is missing", "a whole number from 1 to"}},
+    {"MissingGpuCount", "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: @[1]}", {"vocab is a list"}},
+    {"TextForANumber", "parallelism: {tp: @four}", {"parallelism.tp is `four`", "a whole number from 1 to 1,048,576"}},
+    {"QuotedNumber", "parallelism: {tp: @\"4\"}", {"is the text `4`", "a whole number"}},
+    {"FractionForAWholeNumber", "parallelism: {tp: @4.5}", {"`4.5`", "a whole number"}},
+    {"NothingForANumber", "parallelism: {tp: @~}", {"is nothing", "a whole number"}},
+    {"ListForASection", "parallelism: @[tp, 4]", {"parallelism is a list, expected a mapping of: tp, sp"}},
+    {"TextForABoolean", "parallelism: {tp: 4, sp: @yes}", {"`yes`", "true or false"}},
+    {"Zero", "parallelism: {tp: @0}", {"is `0`", "from 1"}},
+    {"Negative", "training: {sequence: @-1024, global_batch: 16}", {"is `-1024`", "from 1"}},
+    {"TooManyGpus", "cluster: {preset: dgx-h100, gpus: @1000000000000}", {"`1000000000000`", "1,048,576"}},
+    {"MoreThan64Bits", "cluster: {preset: dgx-h100, gpus: @99999999999999999999}", {"`99999999999999999999`", "1,048,576"}},
+    {"NotANumber", "cluster: {preset: dgx-h100, gpus: 32, nic_gbps: @.nan}", {"`.nan`", "a number from"}},
+    {"PlainNan", "cluster: {preset: dgx-h100, gpus: 32, nic_gbps: @nan}", {"`nan`", "a number from"}},
+    {"Infinite", "cluster: {preset: dgx-h100, gpus: 32, nic_gbps: @inf}", {"`inf`", "a number from"}},
+    {"OutOfDoubleRange", "cluster: {preset: dgx-h100, gpus: 32, nic_gbps: @1e999}", {"`1e999`", "a number from"}},
+    {"UnknownValue", "training: {sequence: 1024, global_batch: 16, schedule: @1f1v}", {"did you mean `1f1b`?"}},
+    {"UnknownModel", "model: @llama3-450b", {"no model preset `llama3-450b`", "did you mean `llama3-405b`?"}},
+    {"UnknownCluster", "cluster: {preset: @dgx-h10, gpus: 32}", {"no cluster preset `dgx-h10`", "did you mean `dgx-h100`?"}},
+    {"UnknownGpu", "cluster: {preset: dgx-h100, gpus: 32, gpu: @h100}", {"no GPU preset `h100`"}},
+    {"Tag", "name: @!!str base", {"tag", "expected a plain value"}},
+    {"KeyThatIsNoName", "parallelism: {? @[tp] : 4}", {"a key that is not plain text"}},
+    {"MissingCluster", "cluster: @", {"cluster.gpu is missing"}},
+};
+INSTANTIATE_TEST_SUITE_P(Fields, ScenarioErrors, testing::ValuesIn(fields), [](const auto& test) { return test.param.name; });
+
+const Broken conflicts[] = {
+    {"Heads", "parallelism: {tp: @3}", {"tp 3 does not divide 8 heads; nearest that do: 2, 4"}},
+    {"Ffn", "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: @1022, vocab: 4096}", {"does not divide 1022 ffn"}},
+    {"KeyValueHeads",
+     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: @3, ffn: 1024, vocab: 4096}",
+     {"kv_heads 3 does not divide heads 8; nearest that do: 2, 4"}},
+    {"HiddenByHeads",
+     "model: {layers: 8, hidden: 512, heads: @7, ffn: 1024, vocab: 4096}",
+     {"heads 7 does not divide hidden 512"}},
+    {"OddHeadDimension", "model: {layers: 8, hidden: 512, heads: 8, head_dim: @63, ffn: 1024, vocab: 4096}", {"odd", "62, 64"}},
+    {"Vocabulary",
+     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: @4098}",
+     {"vocab 4098 is not a multiple of tp 4; nearest that are: 4096, 4100"}},
+    {"SequenceParallel", "training: {sequence: @1022, global_batch: 16}", {"not a multiple of tp 4", "1020, 1024"}},
+    {"LearnedPositions",
+     "model: @{layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, rotary: false}",
+     {"model.max_positions is missing"}},
+    {"ReplicaLargerThanCluster", "parallelism: {tp: 4, pp: @16}", {"tp 4 * pp 16 * cp 1 = 64 does not divide 32 GPUs"}},
+    {"ReplicasDoNotFill", "parallelism: {tp: 4, pp: 2, dp: @3}", {"makes 24 ranks for 32 GPUs, expected dp 4"}},
+    {"HalfANode", "cluster: {preset: dgx-h100, gpus: @36}", {"does not divide 36 GPUs", "32, 40"}},
+    {"Layers", "parallelism: {tp: 4, pp: @1, vpp: 3, dp: 8}", {"vpp"}},
+    {"LayersOverStages",
+     "model: {layers: @9, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096}",
+     {"9 layers do not divide over pp 2 * vpp 1 = 2 model chunks", "account_for_loss would make them fit"}},
+    {"VppWithoutInterleaving", "parallelism: {tp: 4, pp: 2, vpp: @2}", {"without schedule interleaved-1f1b"}},
+    {"InterleavingWithoutVpp",
+     "training: {sequence: 1024, global_batch: 16, schedule: @interleaved-1f1b}",
+     {"vpp 1", "expected vpp 2"}},
+    {"Batch",
+     "training: {sequence: 1024, micro_batch: 1, global_batch: @18}",
+     {"global_batch 18 is not a multiple of dp 4 * micro_batch 1; nearest that are: 16, 20"}},
+    {"OrderTwice", "parallelism: {tp: 4, pp: 2, order: [tp, cp, @tp, dp, pp]}", {"names tp twice"}},
+    {"OrderShort", "parallelism: {tp: 4, pp: 2, order: @[tp, cp, dp, pp]}", {"names 4 axes", "tp, cp, ep, dp, pp once"}},
+    {"OrderUnknown", "parallelism: {tp: 4, pp: 2, order: [tp, @xp, ep, dp, pp]}", {"cannot be `xp`"}},
+    {"SlowGpuOutsideTheCluster", "faults: {slow_gpu: {rank: @32, factor: 0.5}}", {"rank 32 does not exist", "0 to 31"}},
+    {"SecondSlowGpuOutside", "faults: {slow_gpu: [{rank: 1, factor: 0.5}, {rank: @40, factor: 0.5}]}", {"rank 40"}},
+    {"SlowGpuTwice", "faults: {slow_gpu: [{rank: 1, factor: 0.5}, @{rank: 1, factor: 0.7}]}", {"rank 1 ", "twice"}},
+    {"StoppedGpu", "faults: {slow_gpu: {rank: 1, factor: @0}}", {"factor is `0`"}},
+    {"Oversubscription", "cluster: {preset: dgx-h100, gpus: 32, fabric: {oversubscription: @[1, 7]}}", {"lists 2", "tiers 3"}},
+    {"NegativeOversubscription", "cluster: {preset: dgx-h100, gpus: 32, fabric: {oversubscription: [1, 1, @-7]}}", {"`-7`"}},
+    {"Efficiency", "cluster: {preset: dgx-h100, gpus: 32, nic_efficiency: @1.2}", {"a number from 0.001 to 1"}},
+    {"NoSuchArithmetic",
+     "cluster: {preset: dgx-h100, gpus: 32, gpu: @{preset: h100-sxm-80gb, peak_TFLOPS: {bf16: 0}}}",
+     {"no bf16 arithmetic"}},
+};
+INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts),
+                         [](const auto& test) { return test.param.name; });
+
+const Broken later[] = {
+    {"ContextParallel", "parallelism: {tp: 4, cp: @2}", {"cp 2 is not lowered yet; supported: 1"}},
+    {"ExpertParallel", "parallelism: {tp: 4, ep: @2}", {"ep 2 is not lowered yet"}},
+    {"ExpertTensorParallel", "parallelism: {tp: 4, etp: @2}", {"etp 2 is not lowered yet"}},
+    {"Zero3", "parallelism: {tp: 4, zero: @3}", {"zero 3 is not lowered yet; supported: 0, 1"}},
+    {"ExpertAxis", "parallelism: {tp: 4, expert_axis: @own}", {"is not lowered yet; supported: folded"}},
+    {"ContextMethod", "parallelism: {tp: 4, cp_method: @ring}", {"parallelism.cp_method is not lowered yet"}},
+    {"ZeroBubble",
+     "training: {sequence: 1024, global_batch: 16, schedule: @zb-h1}",
+     {"training.schedule zb-h1 is not lowered yet; supported: gpipe, 1f1b, interleaved-1f1b"}},
+    {"Fp8", "training: {sequence: 1024, global_batch: 16, precision: @fp8}", {"supported: bf16, fp16, fp32"}},
+    {"RecomputeModules", "training: {sequence: 1024, global_batch: 16, recompute: @[mlp]}", {"supported: none, selective, full"}},
+    {"TensorOverlap",
+     "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
+     {"is not lowered yet; supported: false"}},
+    {"Framework", "training: {sequence: 1024, global_batch: 16, framework: @nemo}", {"supported: generic"}},
+    {"Compression", "training: {sequence: 1024, global_batch: 16, grad_compression: @fp8}", {"is not lowered yet"}},
+    {"Experts", "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: @8}}", {"supported: 0"}},
+    {"LatentAttention",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mla: {kv_rank: @64}}",
+     {"supported: 0"}},
+    {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @dragonfly}}", {"supported: fat-tree"}},
+    {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu"}},
+    {"SharedKeyValueHeads", "parallelism: {tp: @8, pp: 2, dp: 2}", {"is not lowered yet; supported: tp up to 4"}},
+};
+INSTANTIATE_TEST_SUITE_P(NotLoweredYet, ScenarioErrors, testing::ValuesIn(later),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(ScenarioErrors, TheBaseItselfIsValid) { EXPECT_EQ(parse_scenario(base_text(), "s.yaml", {}).parallelism.dp, 4); }
+
+}  // namespace
+}  // namespace tandem

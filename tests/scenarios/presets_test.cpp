@@ -1,0 +1,112 @@
+#include "scenarios/presets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "scenarios/load.h"
+#include "scenarios/sections.h"
+#include "tests/scenarios/base_scenario.h"
+
+namespace tandem {
+namespace {
+
+using testing::IsSupersetOf;
+
+Scenario with(const std::vector<std::string>& overrides) { return parse_scenario(base_text(), "s.yaml", overrides); }
+
+const std::vector<std::string> one_gpu{"parallelism={}", "cluster.gpus=1", "training.sequence=128"};
+
+ModelSpec model_preset(const std::string& name) {
+  std::vector<std::string> overrides = one_gpu;
+  overrides.push_back("model=" + name);
+  return with(overrides).model;
+}
+
+/// Weights of the matrices, norms and embeddings, without biases.
+std::int64_t parameters(const ModelSpec& m) {
+  const std::int64_t attention = m.hidden * (m.heads + 2 * m.kv_heads) * m.head_dim + m.heads * m.head_dim * m.hidden;
+  const std::int64_t mlp = (m.gated ? 3 : 2) * m.hidden * m.ffn;
+  const std::int64_t norm = (m.norm == NormKind::layer ? 2 : 1) * m.hidden;
+  const std::int64_t embeddings = (m.tied_embeddings ? 1 : 2) * m.vocab * m.hidden + m.max_positions * m.hidden;
+  return m.layers * (attention + mlp + 2 * norm) + norm + embeddings;
+}
+
+TEST(Presets, AllModelsParse) {
+  const std::vector<std::string> names = preset_names(PresetKind::model);
+  EXPECT_THAT(names, IsSupersetOf({"gpt3-175b", "llama3-405b", "llama3-70b", "llama3-8b"}));
+  for (const std::string& name : names) EXPECT_EQ(model_preset(name).name, name);
+}
+
+TEST(Presets, AllGpusAndClustersParse) {
+  const std::vector<std::string> gpus = preset_names(PresetKind::gpu);
+  EXPECT_THAT(gpus, IsSupersetOf({"a100-40gb", "a100-80gb", "h100-sxm-80gb", "host-cpu"}));
+  for (const std::string& name : gpus) {
+    const Device gpu = with({"cluster.gpu=" + name}).cluster.gpu;
+    EXPECT_EQ(gpu.name, name);
+    EXPECT_GT(gpu.efficiency.launch, 0);
+    EXPECT_LT(gpu.efficiency.launch, 1e-4);
+  }
+  const std::vector<std::string> clusters = preset_names(PresetKind::cluster);
+  EXPECT_THAT(clusters, IsSupersetOf({"dgx-a100", "dgx-h100", "host"}));
+  for (const std::string& name : clusters) EXPECT_EQ(with({"cluster.preset=" + name}).cluster.name, name);
+}
+
+// Parameter counts as published with the models: Llama 3 8.03 B, 70.6 B and 405.85 B; GPT-3 174.6 B, here without its biases and
+// with 943 rows of padding in the vocabulary.
+TEST(Presets, ModelsHaveTheirPublishedSize) {
+  EXPECT_EQ(parameters(model_preset("llama3-8b")), 8'030'261'248);
+  EXPECT_EQ(parameters(model_preset("llama3-70b")), 70'553'706'496);
+  EXPECT_EQ(parameters(model_preset("llama3-405b")), 405'853'388'800);
+  EXPECT_NEAR(static_cast<double>(parameters(model_preset("gpt3-175b"))), 174.6e9, 0.1e9);
+}
+
+TEST(Presets, FieldsCanBeOverridden) {
+  std::vector<std::string> lines = base_lines();
+  lines[1] = "model: {preset: llama3-405b, layers: 8}";
+  lines[2] = "cluster: {preset: dgx-h100, gpus: 32, nic_gbps: 200, fabric: {tiers: 2, oversubscription: [1, 2]}}";
+  const Scenario scenario = parse_scenario(joined_lines(lines), "s.yaml", {});
+  EXPECT_EQ(scenario.model.layers, 8);
+  EXPECT_EQ(scenario.model.hidden, 16384);
+  EXPECT_DOUBLE_EQ(scenario.cluster.nic_gbps, 200);
+  EXPECT_EQ(scenario.cluster.fabric.tiers, 2);
+  EXPECT_EQ(scenario.cluster.fabric.leaf_ports, 32);
+}
+
+TEST(Presets, AModelCanBeAFileBesideTheScenario) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "tandem_presets";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "mine.yaml") << "num_layers: 8\nhidden_size: 512\nheads: 8\nkv_heads: 4\nffn: 1024\nvocab: 4096\n";
+  std::ofstream(folder / "wrong.yaml") << "layers: 8\nhiden: 512\n";
+  std::vector<std::string> lines = base_lines();
+  lines[1] = "model: mine.yaml";
+  std::ofstream(folder / "scenario.yaml") << joined_lines(lines);
+  EXPECT_EQ(load_scenario((folder / "scenario.yaml").string(), {}).model.name, "mine");
+  try {
+    load_scenario((folder / "scenario.yaml").string(), {"model=wrong.yaml"});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), (folder / "wrong.yaml").string() + ":2:1: model has no field `hiden`; did you mean `hidden`?");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Presets, ErrorsInsideAPresetNameItsFile) {
+  try {
+    with({"model=llama3-405b", "cluster.gpus=8", "parallelism={tp: 8, sp: true, zero: 1}", "training.sequence=4"});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith("--set training.sequence=4: "));
+  }
+  try {
+    with({"model=llama3-405b", "parallelism.tp=3"});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith("--set parallelism.tp=3: tp 3 does not divide 128 heads"));
+  }
+}
+
+}  // namespace
+}  // namespace tandem

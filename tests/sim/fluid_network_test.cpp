@@ -1,0 +1,240 @@
+#include "sim/fluid_network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "sim/simulate.h"
+#include "tests/sim/small_dag.h"
+
+namespace tandem {
+namespace {
+
+constexpr Seconds us = 1e-6;
+
+void expect_relative(Seconds actual, Seconds expected) { EXPECT_NEAR(actual, expected, 1e-9 * expected); }
+
+TEST(FluidNetwork, RingAllReduceTakesTheBusBandwidth) {
+  constexpr std::uint32_t n = 8;
+  SmallDag small;
+  RingLayout ring{.intra_latency = 3.4 * us, .crossings = {}};
+  for (std::uint32_t i = 0; i < n; ++i) ring.crossings.push_back({small.link(450e9), 1});
+  const TaskId task = small.all_reduce(small.rank(), small.communicator(n, ring), 1'000'000'000);
+  const Seconds latency = collective_cost(OpKind::all_reduce, 1'000'000'000, n, ring).latency;
+  expect_relative(simulate(small.finish()).timeline.end[task], latency + 2.0 * (n - 1) / n * 1e9 / 450e9);
+}
+
+TEST(FluidNetwork, MultiplicityIsConsumption) {
+  // 2x + y = C and x = y: both run at C/3. A ends at 3 ms; B has then 1 MB left and the link to itself.
+  SmallDag small;
+  const LinkId link = small.link(1e9);
+  const TaskId a = small.flow(1'000'000, {{link, 2}});
+  const TaskId b = small.flow(2'000'000, {{link, 1}});
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a], 3e-3);
+  expect_relative(timeline.end[b], 4e-3);
+}
+
+TEST(FluidNetwork, CommonDivisorsLeaveSharesAlone) {
+  // 2x + y = 1e9 on the shared link, both sides a thousand times as much, would give x = y = C/3; but A's own link, crossed four
+  // times, holds it to x = C/4, and leaves B y = C/2.
+  SmallDag small;
+  const LinkId shared = small.link(1e12);
+  const LinkId own = small.link(1e9);
+  const TaskId a = small.flow(1'000'000, {{shared, 2'000}, {own, 4}});
+  const TaskId b = small.flow(1'000'000, {{shared, 1'000}});
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a], 4e-3);
+  expect_relative(timeline.end[b], 2e-3);
+}
+
+TEST(FluidNetwork, ThousandsOfCrossingsOfOneLink) {
+  SmallDag small;
+  const LinkId link = small.link(3'001e6);
+  const TaskId a = small.flow(1'000'000, {{link, 3'000}});
+  const TaskId b = small.flow(1'000'000, {{link, 1}});
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a], 1.0);
+  expect_relative(timeline.end[b], 1.0);
+}
+
+TEST(FluidNetwork, LatencyDoesNotWeighAFlow) {
+  // In the 18 us before B begins, A moves 18 of its 1000 us worth alone. Sharing, A ends at 20 + 2 * 982 us; B has 18 us left.
+  SmallDag small;
+  const LinkId link = small.link(1e9);
+  const TaskId a = small.flow(1'000'000, {{link, 1}}, 2 * us);
+  const TaskId b = small.flow(1'000'000, {{link, 1}}, 20 * us);
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a], 1984 * us);
+  expect_relative(timeline.end[b], 2002 * us);
+}
+
+TEST(FluidNetwork, ZeroLatencyFlowSharesLikeAnyOther) {
+  SmallDag small;
+  const LinkId link = small.link(1e9);
+  const TaskId a = small.flow(1'000'000, {{link, 1}}, 0);
+  const TaskId b = small.flow(1'000'000, {{link, 1}}, 1 * us);
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a], 1999 * us);  // 1 us alone, 2 * 999 us shared
+  expect_relative(timeline.end[b], 2000 * us);  // and the last of its own 1000 us worth alone
+}
+
+TEST(FluidNetwork, FastLinksOfLongLatencyAreNotCapped) {
+  SmallDag small;
+  const TaskId task = small.flow(9'000'000'000, {{small.link(900e9), 1}}, 20 * us);
+  expect_relative(simulate(small.finish()).timeline.end[task], 0.01 + 20 * us);
+}
+
+TEST(FluidNetwork, FreeLinksDoNotDisturb) {
+  SmallDag small;
+  const LinkId free = small.link(1e18);
+  const TaskId a = small.flow(1'000'000, {{free, 1}, {small.link(1e9), 1}});
+  const TaskId b = small.flow(1'000'000, {{free, 3}, {small.link(2e9), 1}});
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a], 1e-3);
+  expect_relative(timeline.end[b], 0.5e-3);
+}
+
+TEST(FluidNetwork, WhatIsLeftOfAnAlmostFullLinkIsShared) {
+  // A's own link holds it just below the fair share of C / 200'001 and leaves B six millionths of C, 6 MB/s, until A ends at 1 s.
+  // B has then 1 MB left for its own link of 1 GB/s.
+  SmallDag small;
+  const LinkId shared = small.link(1e12);
+  const TaskId a = small.flow(4'999'970, {{shared, 200'000}, {small.link(4'999'970), 1}});
+  const TaskId b = small.flow(7'000'000, {{shared, 1}, {small.link(1e9), 1}});
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a], 1.0);
+  expect_relative(timeline.end[b], 1.001);
+}
+
+TEST(FluidNetwork, NoBytesOrNoLinksTakeTheLatencyAlone) {
+  SmallDag small;
+  const LinkId link = small.link(1e9);
+  const TaskId no_bytes = small.flow(0, {{link, 1}}, 5 * us);
+  const TaskId no_links = small.flow(1'000, {}, 7 * us);
+  const TaskId uncrossed = small.flow(1'000, {{link, 0}}, 9 * us);
+  const TaskId nothing = small.flow(0, {}, 0);
+  const Timeline timeline = simulate(small.finish()).timeline;
+  EXPECT_EQ(timeline.end[no_bytes], 5 * us);
+  EXPECT_EQ(timeline.end[no_links], 7 * us);
+  EXPECT_EQ(timeline.end[uncrossed], 9 * us);
+  EXPECT_EQ(timeline.end[nothing], 0);
+}
+
+TEST(FluidNetwork, EndsLessThanANanosecondApartStayApart) {
+  SmallDag small;
+  const TaskId a = small.flow(1'000'000, {{small.link(1e9), 1}});
+  const TaskId b = small.flow(1'000'000, {{small.link(1e9 * (1 - 3e-7)), 1}});  // 0.3 ns later
+  const Timeline timeline = simulate(small.finish()).timeline;
+  EXPECT_NEAR(timeline.end[b] - timeline.end[a], 0.3e-9, 2e-12);
+}
+
+TEST(FluidNetwork, OneFlowOfAClassHasTheTimesOfAllOfThem) {
+  // 32 senders behind NICs of 50 GB/s and 8 behind NICs of 25 GB/s meet on an uplink of 400 GB/s. Folded, one flow of each class
+  // crosses the uplink 32 and 8 times.
+  constexpr Bytes bytes = 100'000'000;
+  SmallDag unfolded;
+  const LinkId uplink = unfolded.link(400e9);
+  std::vector<TaskId> fast, slow;
+  for (int i = 0; i < 32; ++i) fast.push_back(unfolded.flow(bytes, {{unfolded.link(50e9), 1}, {uplink, 1}}, 3 * us));
+  for (int i = 0; i < 8; ++i) slow.push_back(unfolded.flow(bytes / 2, {{unfolded.link(25e9), 1}, {uplink, 1}}, 2 * us, 500'000));
+  const Timeline all = simulate(unfolded.finish()).timeline;
+
+  SmallDag folded;
+  const LinkId folded_uplink = folded.link(400e9);
+  const TaskId one_fast = folded.flow(bytes, {{folded.link(50e9), 1}, {folded_uplink, 32}}, 3 * us);
+  const TaskId one_slow = folded.flow(bytes / 2, {{folded.link(25e9), 1}, {folded_uplink, 8}}, 2 * us, 500'000);
+  const Timeline classes = simulate(folded.finish()).timeline;
+
+  for (const TaskId task : fast) EXPECT_NEAR(all.end[task], classes.end[one_fast], 1e-9);
+  for (const TaskId task : slow) EXPECT_NEAR(all.end[task], classes.end[one_slow], 1e-9);
+}
+
+// The definition of max-min fairness, played event by event.
+struct ReferenceFlow {
+  double bytes = 0;
+  Seconds begin = 0;
+  std::vector<Crossing> crossings;
+  double rate = 0;
+  Seconds end = 0;
+};
+
+void share_fairly(std::vector<ReferenceFlow*> unsettled, std::vector<double> capacity) {
+  while (!unsettled.empty()) {
+    std::vector<double> demand(capacity.size(), 0);
+    for (const ReferenceFlow* flow : unsettled) {
+      for (const Crossing& crossing : flow->crossings) demand[crossing.link] += crossing.multiplicity;
+    }
+    double rate = std::numeric_limits<double>::infinity();
+    LinkId bottleneck = 0;
+    for (LinkId link = 0; link < capacity.size(); ++link) {
+      if (demand[link] == 0 || capacity[link] / demand[link] >= rate) continue;
+      rate = capacity[link] / demand[link];
+      bottleneck = link;
+    }
+    std::erase_if(unsettled, [&](ReferenceFlow* flow) {
+      const auto& crossings = flow->crossings;
+      if (std::ranges::none_of(crossings, [&](const Crossing& crossing) { return crossing.link == bottleneck; })) return false;
+      flow->rate = rate;
+      for (const Crossing& crossing : crossings) capacity[crossing.link] -= rate * crossing.multiplicity;
+      return true;
+    });
+  }
+}
+
+void play(std::vector<ReferenceFlow>& flows, const std::vector<double>& capacity) {
+  Seconds now = 0;
+  std::vector<ReferenceFlow*> running;
+  std::vector<ReferenceFlow*> waiting;
+  for (ReferenceFlow& flow : flows) waiting.push_back(&flow);
+  while (!running.empty() || !waiting.empty()) {
+    share_fairly(running, capacity);
+    Seconds next = std::numeric_limits<double>::infinity();
+    for (const ReferenceFlow* flow : waiting) next = std::min(next, flow->begin);
+    for (const ReferenceFlow* flow : running) next = std::min(next, now + flow->bytes / flow->rate);
+    for (ReferenceFlow* flow : running) flow->bytes -= flow->rate * (next - now);
+    now = next;
+    std::erase_if(running, [&](ReferenceFlow* flow) {
+      flow->end = now;
+      return flow->bytes < 1e-3;
+    });
+    std::erase_if(waiting, [&](ReferenceFlow* flow) {
+      if (flow->begin > now) return false;
+      running.push_back(flow);
+      return true;
+    });
+  }
+}
+
+TEST(FluidNetwork, RandomFlowsShareAsTheDefinitionSays) {
+  std::mt19937 random(20240611);
+  const auto up_to = [&](std::uint32_t limit) { return 1 + static_cast<std::uint32_t>(random() % limit); };
+  for (int round = 0; round < 10; ++round) {
+    SmallDag small;
+    std::vector<double> capacity;
+    for (int link = 0; link < 12; ++link) {
+      capacity.push_back(up_to(100) * 1e9);
+      small.link(capacity.back());
+    }
+    std::vector<ReferenceFlow> flows;
+    std::vector<TaskId> tasks;
+    for (int i = 0; i < 40; ++i) {
+      ReferenceFlow flow{.bytes = up_to(1'000) * 1e6, .begin = up_to(5'000) * us, .crossings = {}};
+      for (LinkId link = 0; link < capacity.size(); ++link) {
+        if (random() % 4 == 0) flow.crossings.push_back({link, up_to(30)});
+      }
+      if (flow.crossings.empty()) flow.crossings.push_back({0, 1});
+      tasks.push_back(small.flow(static_cast<Bytes>(flow.bytes), flow.crossings, flow.begin));
+      flows.push_back(std::move(flow));
+    }
+    play(flows, capacity);
+    const Timeline timeline = simulate(small.finish()).timeline;
+    for (std::size_t i = 0; i < flows.size(); ++i) expect_relative(timeline.end[tasks[i]], flows[i].end);
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/dag_builder.h"
+
+namespace tandem {
+
+/// Hand-made DAGs on a device that writes one element a nanosecond and knows no launch cost.
+class SmallDag {
+ public:
+  SmallDag() {
+    Device device;
+    device.name = "one element a nanosecond";
+    device.memory_bandwidth = 4e9;  // of fp32
+    device.efficiency.memory = 1;
+    builder_.dag().devices.push_back(device);
+  }
+
+  RankIndex rank() {
+    const auto world_rank = static_cast<std::uint32_t>(builder_.dag().ranks.size());
+    return builder_.add_rank({.world_rank = world_rank});
+  }
+
+  TaskId kernel(RankIndex rank, std::int64_t nanoseconds, Stream stream = Stream::compute) {
+    const BufferId buffer = builder_.buffer(rank, BufferKind::activation, DType::f32, Shape(nanoseconds));
+    return builder_.kernel(OpKind::fill, ScaleAttributes{}, {.name = "kernel", .stream = stream}, {}, {{buffer}});
+  }
+
+  LinkId link(BytesPerSecond capacity) {
+    std::vector<Link>& links = builder_.dag().links;
+    links.push_back({.name = "link " + std::to_string(links.size()), .capacity = capacity});
+    return static_cast<LinkId>(links.size() - 1);
+  }
+
+  CommunicatorId communicator(std::uint32_t members, const RingLayout& ring) {
+    Communicator communicator{.name = "members", .axis = Axis::dp, .members = {}, .ring = ring};
+    for (std::uint32_t member = 0; member < members; ++member) communicator.members.push_back(member);
+    return builder_.add_communicator(std::move(communicator));
+  }
+
+  TaskId all_reduce(RankIndex rank, CommunicatorId communicator, Bytes bytes, Stream stream = Stream::dp) {
+    const BufferId buffer = bytes_of(rank, bytes);
+    return builder_.collective(OpKind::all_reduce, communicator, {.name = "all-reduce", .stream = stream}, buffer, buffer);
+  }
+
+  /// A flow of `bytes` after `latency` over `crossings`, which a rank of its own sends when it has computed for `after_ns`.
+  TaskId flow(Bytes bytes, std::vector<Crossing> crossings, Seconds latency = 0, std::int64_t after_ns = 0) {
+    const RankIndex sender = rank();
+    if (after_ns > 0) kernel(sender, after_ns, Stream::pp_send_forward);
+    const CommunicatorId pair = communicator(2, {.intra_latency = latency, .crossings = std::move(crossings)});
+    const TaskLabels labels{.name = "send", .stream = Stream::pp_send_forward};
+    return builder_.collective(OpKind::send, pair, labels, bytes_of(sender, bytes), no_id);
+  }
+
+  void depend(TaskId before, TaskId after) { builder_.depend(before, after); }
+
+  Dag finish() { return builder_.finish(); }
+
+ private:
+  DagBuilder builder_;
+
+  BufferId bytes_of(RankIndex rank, Bytes bytes) {
+    return builder_.buffer(rank, BufferKind::communication, DType::f8, Shape(bytes));
+  }
+};
+
+}  // namespace tandem

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tandem {
+
+/// What folding sees of a step on a cluster: ranks, the communicators they take part in, and the links those cross.
+///
+/// A rank takes part in a communicator through a *slot* (its role there: "my tensor-parallel group", "the pair I send forward
+/// on"), at most one communicator per slot. Initial colours say what is known to differ: a rank's program and device, a link's
+/// capacity, a communicator's kind and latency.
+struct FoldInput {
+  struct Crossing {
+    std::uint32_t communicator;
+    std::uint32_t link;
+    std::uint32_t multiplicity;
+  };
+  std::vector<std::uint64_t> rank_colours;
+  std::vector<std::uint64_t> communicator_colours;
+  std::vector<std::uint64_t> link_colours;
+  std::vector<std::vector<std::uint32_t>> slots;  ///< [slot][rank] -> communicator, or `absent`
+  std::vector<Crossing> crossings;
+
+  static constexpr std::uint32_t absent = 0xFFFFFFFF;
+};
+
+/// Classes of equal things, numbered by first appearance, so that a class's representative is its lowest member.
+struct Classes {
+  std::vector<std::uint32_t> of;              ///< by element
+  std::vector<std::uint32_t> representative;  ///< by class
+  std::vector<std::uint32_t> size;            ///< by class
+
+  std::size_t count() const { return representative.size(); }
+};
+
+struct Partition {
+  Classes ranks;
+  Classes communicators;
+  Classes links;
+};
+
+/// The coarsest equitable partition that refines the initial colours: each rank of a class meets the same classes of
+/// communicators in the same slots; each communicator of a class has the same numbers of members of each class by slot, and
+/// crosses each class of links equally often; each link of a class is crossed equally often by each class of communicators.
+///
+/// Then one representative has exactly the times of its class: dependency release depends on those counts alone, and the max-min
+/// fair rates x of flows under sum(multiplicity * x) <= capacity are the same for all flows of a class, because giving each flow
+/// its class's rate satisfies every constraint and keeps every flow's bottleneck saturated.
+/// Colour refinement (Weisfeiler-Leman, one dimension) on 64-bit hashes.
+Partition fold(const FoldInput& input);
+
+/// Everything in a class of its own: the unfolded step.
+Partition unfolded(const FoldInput& input);
+
+}  // namespace tandem

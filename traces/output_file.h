@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+/// A file that appears whole or not at all: written to an unnamed file in the same folder, then linked into place by `commit`.
+/// Destroyed without `commit`, or killed before it, it leaves no trace and the old file as it was. (Where the file system has no
+/// unnamed files a hidden one stands in, which a kill leaves behind.)
+///
+/// A symbolic link stays, and what it points to is replaced. What cannot be replaced (/dev/stdout, a FIFO) is written straight
+/// into. Constructor, `write` and `commit` throw std::runtime_error with the path and the reason ("No space left on device").
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view bytes);
+  void commit();
+
+ private:
+  std::string path_;       ///< as the caller named it, for messages
+  std::string target_;     ///< behind the links; empty when written straight into
+  std::string temporary_;  ///< a name to remove unless committed; empty while the file is unnamed
+  std::string buffer_;
+  int descriptor_ = -1;
+  bool committed_ = false;
+
+  void open_beside_target();
+  void flush();
+  void put(std::string_view bytes);
+  void link_into_place();
+  void close();
+  [[noreturn]] void fail(int error) const;
+};
+
+}  // namespace tandem

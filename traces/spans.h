@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/trace.h"
+
+namespace tandem {
+
+/// A span's place in the flow that joins the members of a collective or transfer.
+enum class FlowRole : std::uint8_t {
+  none,
+  source,
+  step,
+  last
+};
+
+/// One task in whole nanoseconds since the step began.
+struct Span {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  TaskId task = 0;
+  std::uint32_t track = 0;  ///< index into `SourceSpans::tracks`
+  FlowRole flow = FlowRole::none;
+};
+
+/// One stream of one rank, if anything ran on it. Its spans follow one another without overlap, in the order they ran.
+struct Track {
+  RankIndex rank = 0;
+  Stream stream = Stream::compute;
+  std::uint32_t first_span = 0;
+  std::uint32_t span_count = 0;
+};
+
+/// The spans that one collective joins: the one it leaves from (a transfer's send), then the others in the order they ended.
+/// Every other span ends after the first began.
+struct Flow {
+  GroupId group = 0;
+  std::vector<std::uint32_t> spans;
+};
+
+/// What every format writes of one source, so that they all carry the same.
+struct SourceSpans {
+  std::vector<Span> spans;    ///< track by track
+  std::vector<Track> tracks;  ///< rank by rank
+  std::vector<Flow> flows;
+  std::vector<std::string> process_names;  ///< by rank of the DAG: "rank 17 · tp 1 · pp 0 · dp 2"
+
+  std::int32_t first_pid = 1;  ///< viewers take process 0 for the idle task of the kernel
+  std::uint64_t first_flow = 1;
+
+  std::int32_t pid_of(const Rank& rank) const { return first_pid + static_cast<std::int32_t>(rank.world_rank); }
+  std::uint64_t id_of(const Flow& flow) const { return first_flow + flow.group; }
+};
+
+constexpr std::int32_t tid_of(Stream stream) { return static_cast<std::int32_t>(stream) + 1; }
+
+/// One entry per source, with processes and flows numbered through. Throws std::logic_error if a timeline is not its DAG's.
+std::vector<SourceSpans> spans_of(const std::vector<TraceSource>& sources);
+
+}  // namespace tandem
