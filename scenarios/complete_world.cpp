@@ -40,8 +40,9 @@ void complete_world(Scenario& scenario, const YamlNode& document) {
                               " GPUs, the largest cluster");
   if (gpus == 0) gpus = replica * p.dp;
   if (gpus % replica != 0)
-    refuse_mesh(document, replica_gpus + " does not divide " + std::to_string(gpus) +
-                              " GPUs; nearest numbers of GPUs that it divides: " + joined(nearest_multiples(replica, gpus)));
+    refuse(document, {"cluster.gpus", "parallelism.tp", "parallelism.pp"},
+           replica_gpus + " does not divide " + std::to_string(gpus) +
+               " GPUs; nearest numbers of GPUs that it divides: " + joined(nearest_multiples(replica, gpus)));
   if (p.dp == 0) p.dp = gpus / replica;
   if (p.dp != gpus / replica)
     refuse_mesh(document, replica_gpus + " * dp " + std::to_string(p.dp) + " makes " + std::to_string(replica * p.dp) +

@@ -69,6 +69,16 @@ void overlay(YamlNode& base, const YamlNode& patch) {
   }
 }
 
+void fill_in(YamlNode& node, const YamlNode& defaults) {
+  for (const YamlNode::Entry& entry : defaults.entries) {
+    YamlNode* existing = node.find(entry.key);
+    if (existing == nullptr)
+      node.entries.push_back(entry);
+    else if (existing->kind == YamlNode::Kind::mapping && entry.value.kind == YamlNode::Kind::mapping)
+      fill_in(*existing, entry.value);
+  }
+}
+
 void apply_override(YamlNode& scenario, const std::string& option) {
   const Place place{.file = "--set " + option};
   const std::size_t equals = option.find('=');

@@ -9,6 +9,9 @@ namespace tandem {
 /// Lays `patch` over `base`: mappings are merged field by field and keep their place, anything else is replaced.
 void overlay(YamlNode& base, const YamlNode& patch);
 
+/// Adds to `node` what only `defaults` has, field by field. Whatever stands in both keeps its value and its place.
+void fill_in(YamlNode& node, const YamlNode& defaults);
+
 /// Applies "path=value", e.g. "parallelism.tp=4"; an empty value takes the field away, so that its default applies.
 /// Long names are understood in the path. Later errors about the value name the option.
 void apply_override(YamlNode& scenario, const std::string& option);

@@ -81,14 +81,9 @@ void resolve(YamlNode* section, PresetKind kind, const std::string& folder) {
                                      std::string(names_of(kind).singular) + " preset");
   section->erase("preset");
   const bool from_file = is_file(name.text);
-  YamlNode fields = tidied(from_file ? preset_from_file(kind, name, folder) : embedded_preset(kind, name), kind);
-  if (fields.find("name") == nullptr) {
-    const std::string shown = from_file ? std::filesystem::path(name.text).stem().string() : name.text;
-    fields.entries.push_back({"name", "name", name.place, make_scalar(shown, name.place)});
-  }
-  overlay(fields, *section);
-  fields.place = section->place;
-  *section = std::move(fields);
+  const std::string shown = from_file ? std::filesystem::path(name.text).stem().string() : name.text;
+  fill_in(*section, tidied(from_file ? preset_from_file(kind, name, folder) : embedded_preset(kind, name), kind));
+  if (section->find("name") == nullptr) section->entries.push_back({"name", "name", name.place, make_scalar(shown, name.place)});
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ constexpr std::size_t max_nodes = 20'000;
 /// them follows cyclic aliases for ever.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string file, Lines lines) : file_(std::move(file)), lines_(lines) {}
+  TreeBuilder(std::string file, Lines lines) : file_(std::move(file)), lines_(lines) { root_.place.file = file_; }
 
   Place place(const YAML::Mark& mark) const {
     if (lines_ == Lines::none) return {.file = file_};
@@ -50,7 +50,7 @@ class TreeBuilder : public YAML::EventHandler {
     for (const Open& open : open_)
       if (open.anchor == anchor) throw InputError(place(mark), "this alias lies inside the value that it stands for");
     const Anchored& anchored = anchors_.at(anchor);
-    count(mark, anchored.nodes);
+    count(place(mark), anchored.nodes);
     add(anchored.node);
   }
 
@@ -83,14 +83,14 @@ class TreeBuilder : public YAML::EventHandler {
       throw InputError(place(mark), "found the YAML tag " + excerpt(tag) + ", expected a plain value");
   }
 
-  void count(const YAML::Mark& mark, std::size_t nodes) {
+  void count(const Place& where, std::size_t nodes) {
     nodes_ += nodes;
     if (nodes_ > max_nodes)
-      throw InputError(place(mark), "the file holds more than " + grouped(max_nodes) + " values once its aliases are expanded");
+      throw InputError(where, "the file holds more than " + grouped(max_nodes) + " values once its aliases are expanded");
   }
 
   void add_leaf(YamlNode node, YAML::anchor_t anchor) {
-    count({}, 1);
+    count(node.place, 1);
     if (anchor != 0) anchors_[anchor] = {node, 1};
     add(std::move(node));
   }
@@ -100,7 +100,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (open_.size() == max_depth)
       throw InputError(place(mark), "values are nested deeper than " + std::to_string(max_depth) + " levels");
     open_.push_back({.node = make_node(kind, place(mark)), .anchor = anchor, .nodes_before = nodes_, .key = {}});
-    count(mark, 1);
+    count(place(mark), 1);
   }
 
   void close() {
@@ -121,6 +121,8 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (!parent.key) {
       add_key(parent, std::move(node));
     } else {
+      // The parser places a value that is left out at whatever follows it.
+      if (node.kind == YamlNode::Kind::null && node.place.line != parent.key->place.line) node.place = parent.key->place;
       parent.node.entries.push_back({parent.key->text, parent.key->text, parent.key->place, std::move(node)});
       parent.key.reset();
     }

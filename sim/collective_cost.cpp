@@ -23,8 +23,8 @@ Seconds ring_latency(std::int64_t passes, std::int64_t members, const RingLayout
 /// Up and down: a chain inside each node, a binary tree over the nodes.
 Seconds tree_latency(std::int64_t members, const RingLayout& ring) {
   const auto levels = static_cast<double>(std::bit_width(ring.nodes) - 1);
-  const auto chain = static_cast<double>(members / ring.nodes - 1);
-  return base_latency + 2 * (chain * ring.intra_latency + levels * ring.inter_latency);
+  const std::int64_t chain = members / ring.nodes - 1;
+  return base_latency + 2 * (static_cast<double>(chain) * ring.intra_latency + levels * ring.inter_latency);
 }
 
 /// ceil(bytes * numerator / denominator) without overflow: bytes reach 2^43 and numerators 2^18.

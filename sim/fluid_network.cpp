@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <deque>
 #include <numeric>
 #include <simgrid/kernel/Timer.hpp>
@@ -49,6 +50,8 @@ void take_latency_from(const StagedRoute& route, Zone& zone) {
 }
 
 s4u::Engine& configured_engine() {
+  const auto on_interrupt = std::signal(SIGINT, SIG_DFL);
+  const auto on_fault = std::signal(SIGSEGV, SIG_DFL);
   std::string program = "tandem";
   std::string quiet = "--log=root.thresh:critical";
   std::array<char*, 3> arguments{program.data(), quiet.data(), nullptr};
@@ -64,6 +67,8 @@ s4u::Engine& configured_engine() {
        }) {
     s4u::Engine::set_config(setting);
   }
+  std::signal(SIGINT, on_interrupt);  // SimGrid's own handlers look for actors to report on
+  std::signal(SIGSEGV, on_fault);
   return engine;
 }
 

@@ -43,14 +43,12 @@ void append_microseconds(std::string& out, std::int64_t ns) {
   out += static_cast<char>('0' + rest % 10);
 }
 
-/// Viewers add start and duration as doubles of microseconds. Where that would come out behind the end, and so behind the start
-/// of the next slice, the duration is written one picosecond short.
-void append_duration(std::string& out, const Span& span) {
-  const auto in_us = [](std::int64_t ns) { return static_cast<double>(ns) / ns_per_us; };
-  const std::int64_t duration_ns = span.end_ns - span.start_ns;
-  const bool overshoots = in_us(span.start_ns) + in_us(duration_ns) > in_us(span.end_ns);
-  append_microseconds(out, overshoots ? duration_ns - 1 : duration_ns);
-  if (overshoots) out += "999";
+/// Viewers add start and duration as doubles of microseconds, and the sum may come out behind the start of a slice that follows
+/// at once. So such a duration is written a picosecond short: "12.344999" for 12345 ns.
+void append_duration(std::string& out, std::int64_t ns, bool next_follows_at_once) {
+  const bool shorten = next_follows_at_once && ns > 0;
+  append_microseconds(out, shorten ? ns - 1 : ns);
+  if (shorten) out += "999";
 }
 
 /// The array of events, written one by one out of one string.
@@ -130,14 +128,15 @@ void write_slices(const TraceSource& source, const SourceSpans& spans, EventStre
   const std::vector<std::string> names = quoted_names(dag.names, std::identity());
   const std::vector<std::string> communicators = quoted_names(dag.communicators, &Communicator::name);
   Annotator annotator(source);
-  for (const Span& span : spans.spans) {
+  for (std::size_t i = 0; i < spans.spans.size(); ++i) {
+    const Span& span = spans.spans[i];
     const Task& task = dag.tasks[span.task];
     const std::int32_t tid = tid_of(task.stream);
     std::string& event = stream.begin("X", spans.pid_of(dag.ranks[task.rank]), tid);
     event += ",\"ts\":";
     append_microseconds(event, span.start_ns);
     event += ",\"dur\":";
-    append_duration(event, span);
+    append_duration(event, span.end_ns - span.start_ns, spans.followed_at_once(i));
     event += ",\"cat\":\"kernel\",\"name\":";
     event += names[task.name];
     event += ",\"args\":{\"stream\":";

@@ -51,6 +51,11 @@ struct SourceSpans {
   std::uint64_t first_flow = 1;
 
   std::int32_t pid_of(const Rank& rank) const { return first_pid + static_cast<std::int32_t>(rank.world_rank); }
+  /// Whether the span after this one on its track starts when this one ends.
+  bool followed_at_once(std::size_t span) const {
+    return span + 1 < spans.size() && spans[span + 1].track == spans[span].track &&
+           spans[span + 1].start_ns == spans[span].end_ns;
+  }
   std::uint64_t id_of(const Flow& flow) const { return first_flow + flow.group; }
 };
 

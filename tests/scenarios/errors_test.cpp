@@ -22,7 +22,8 @@ void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.line; }
 class ScenarioErrors : public testing::TestWithParam<Broken> {};
 
 std::size_t index_of_section(const std::vector<std::string>& lines, const std::string& line) {
-  const std::string section = line.substr(0, line.find(':') + 1);
+  const std::size_t start = line.starts_with('@') ? 1 : 0;
+  const std::string section = line.substr(start, line.find(':') + 1 - start);
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (lines[i].starts_with(section)) return i;
   ADD_FAILURE() << "no line for " << section;
@@ -55,7 +56,7 @@ const Broken fields[] = {
     {"SameFieldTwice", "parallelism: {tp: 4, pp: 2, @tp: 4}", {"`tp` is given twice"}},
     {"SameFieldUnderTwoNames", "parallelism: {tp: 4, @tensor_model_parallel_size: 4}", {"are the same field"}},
     {"MissingField", "training: @{global_batch: 16}", {"training.sequence is missing", "a whole number from 1 to"}},
-    {"MissingGpuCount", "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: @[1]}", {"vocab is a list"}},
+    {"ListForANumber", "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: @[1]}", {"vocab is a list"}},
     {"TextForANumber", "parallelism: {tp: @four}", {"parallelism.tp is `four`", "a whole number from 1 to 1,048,576"}},
     {"QuotedNumber", "parallelism: {tp: @\"4\"}", {"is the text `4`", "a whole number"}},
     {"FractionForAWholeNumber", "parallelism: {tp: @4.5}", {"`4.5`", "a whole number"}},
@@ -76,13 +77,12 @@ const Broken fields[] = {
     {"UnknownGpu", "cluster: {preset: dgx-h100, gpus: 32, gpu: @h100}", {"no GPU preset `h100`"}},
     {"Tag", "name: @!!str base", {"tag", "expected a plain value"}},
     {"KeyThatIsNoName", "parallelism: {? @[tp] : 4}", {"a key that is not plain text"}},
-    {"MissingCluster", "cluster: @", {"cluster.gpu is missing"}},
+    {"EmptyCluster", "@cluster:", {"cluster.gpu is missing"}},
 };
 INSTANTIATE_TEST_SUITE_P(Fields, ScenarioErrors, testing::ValuesIn(fields), [](const auto& test) { return test.param.name; });
 
 const Broken conflicts[] = {
     {"Heads", "parallelism: {tp: @3}", {"tp 3 does not divide 8 heads; nearest that do: 2, 4"}},
-    {"Ffn", "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: @1022, vocab: 4096}", {"does not divide 1022 ffn"}},
     {"KeyValueHeads",
      "model: {layers: 8, hidden: 512, heads: 8, kv_heads: @3, ffn: 1024, vocab: 4096}",
      {"kv_heads 3 does not divide heads 8; nearest that do: 2, 4"}},
@@ -97,13 +97,19 @@ const Broken conflicts[] = {
     {"LearnedPositions",
      "model: @{layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, rotary: false}",
      {"model.max_positions is missing"}},
-    {"ReplicaLargerThanCluster", "parallelism: {tp: 4, pp: @16}", {"tp 4 * pp 16 * cp 1 = 64 does not divide 32 GPUs"}},
     {"ReplicasDoNotFill", "parallelism: {tp: 4, pp: 2, dp: @3}", {"makes 24 ranks for 32 GPUs, expected dp 4"}},
-    {"HalfANode", "cluster: {preset: dgx-h100, gpus: @36}", {"does not divide 36 GPUs", "32, 40"}},
-    {"Layers", "parallelism: {tp: 4, pp: @1, vpp: 3, dp: 8}", {"vpp"}},
+    {"ReplicaLargerThanCluster",
+     "cluster: {preset: dgx-h100, gpus: @4}",
+     {"tp 4 * pp 2 * cp 1 = 8 does not divide 4 GPUs", "divides: 8"}},
+    {"ReplicasAndARest", "cluster: {preset: dgx-h100, gpus: @36}", {"does not divide 36 GPUs", "32, 40"}},
+    {"NodesAndARest",
+     "cluster: {preset: dgx-h100, gpus: @32, gpus_per_node: 6, nics_per_node: 6}",
+     {"nodes of 6; nearest that do: 30, 36"}},
+    {"UnevenNics", "cluster: {preset: dgx-h100, gpus: 32, nics_per_node: @3}", {"3 NICs", "nearest that can: 2, 4"}},
+    {"ClusterWithoutNics", "cluster: {preset: host, gpus: @32, gpus_per_node: 16}", {"no NICs", "at most 16"}},
     {"LayersOverStages",
-     "model: {layers: @9, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096}",
-     {"9 layers do not divide over pp 2 * vpp 1 = 2 model chunks", "account_for_loss would make them fit"}},
+     "parallelism: {tp: 2, pp: @16}",
+     {"8 layers do not divide over pp 16 * vpp 1 = 16 model chunks; nearest pp * vpp that they do: 8"}},
     {"VppWithoutInterleaving", "parallelism: {tp: 4, pp: 2, vpp: @2}", {"without schedule interleaved-1f1b"}},
     {"InterleavingWithoutVpp",
      "training: {sequence: 1024, global_batch: 16, schedule: @interleaved-1f1b}",

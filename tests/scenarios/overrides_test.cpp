@@ -65,6 +65,21 @@ TEST(Overrides, ErrorsNameTheOption) {
   EXPECT_THAT(error_of({"parallelism.tp.deeper=1"}), HasSubstr("parallelism.tp is a mapping"));
 }
 
+TEST(Overrides, ConflictsPointAtWhatTheOptionChanged) {
+  EXPECT_EQ(error_of({"model.ffn=1022"}), "--set model.ffn=1022: tp 4 does not divide 1022 ffn; nearest that do: 2, 7");
+  EXPECT_THAT(error_of({"model.layers=9"}), HasSubstr("model.layers=9: 9 layers do not divide over pp 2 * vpp 1 = 2"));
+  EXPECT_THAT(error_of({"model.layers=9"}), HasSubstr("account_for_loss would make them fit"));
+  EXPECT_THAT(error_of({"parallelism.vpp=2", "training.schedule=interleaved-1f1b", "training.global_batch=12"}),
+              HasSubstr("global_batch=12: global_batch 12 makes 3 micro-batches, not a multiple of pp"));
+  EXPECT_THAT(error_of({"parallelism.vpp=2", "training.schedule=interleaved-1f1b", "parallelism.pp=1", "parallelism.dp=8"}),
+              HasSubstr("interleaved-1f1b with pp 1"));
+  EXPECT_THAT(error_of({"model.rotary=false", "model.max_positions=512"}),
+              StartsWith("--set model.max_positions=512: sequence 1024 is longer than the 512 learned positions"));
+  EXPECT_THAT(error_of({"cluster.gpus=", "parallelism.dp="}), HasSubstr("are both missing"));
+  EXPECT_THAT(error_of({"parallelism.pp=1048576"}), HasSubstr("is more than 1,048,576 GPUs"));
+  EXPECT_THAT(error_of({"cluster.gpus=", "parallelism.dp=1048576"}), HasSubstr("is more than 1,048,576 GPUs"));
+}
+
 TEST(Overrides, SayWhatAnOptionLooksLike) {
   for (const char* option : {"", "foo", "=4", ".=4", "a..b=4", "a.b.=4", "a.b.c.d.e.f.g.h.i=4"})
     EXPECT_THAT(error_of({option}), HasSubstr("expected --set path=value")) << option;

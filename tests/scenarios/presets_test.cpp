@@ -17,7 +17,8 @@ using testing::IsSupersetOf;
 
 Scenario with(const std::vector<std::string>& overrides) { return parse_scenario(base_text(), "s.yaml", overrides); }
 
-const std::vector<std::string> one_gpu{"parallelism={}", "cluster.gpus=1", "training.sequence=128"};
+const std::vector<std::string> one_gpu{"parallelism.tp=1", "parallelism.pp=1", "parallelism.dp=", "cluster.gpus=1",
+                                       "training.sequence=128"};
 
 ModelSpec model_preset(const std::string& name) {
   std::vector<std::string> overrides = one_gpu;
@@ -93,18 +94,15 @@ TEST(Presets, AModelCanBeAFileBesideTheScenario) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(Presets, ErrorsInsideAPresetNameItsFile) {
+TEST(Presets, AConflictPointsAtTheScenarioBeforeThePreset) {
+  std::vector<std::string> lines = base_lines();
+  lines[1] = "model: {preset: llama3-405b, layers: 8}";
+  lines[3] = "parallelism: {tp: 3}";
   try {
-    with({"model=llama3-405b", "cluster.gpus=8", "parallelism={tp: 8, sp: true, zero: 1}", "training.sequence=4"});
+    parse_scenario(joined_lines(lines), "s.yaml", {});
     FAIL() << "accepted";
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), testing::StartsWith("--set training.sequence=4: "));
-  }
-  try {
-    with({"model=llama3-405b", "parallelism.tp=3"});
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), testing::StartsWith("--set parallelism.tp=3: tp 3 does not divide 128 heads"));
+    EXPECT_STREQ(error.what(), "s.yaml:4:19: tp 3 does not divide 128 heads; nearest that do: 2, 4");
   }
 }
 
