@@ -18,7 +18,7 @@ constexpr const char* name_of(Tier tier) {
 
 /// One direction of a link, or in a folded network one representative of a class of equal links.
 struct Link {
-  std::string name;
+  std::string name = {};
   Tier tier = Tier::nvlink;
   BytesPerSecond capacity = 0;  ///< achievable: protocol overhead is already taken off
   std::int64_t count = 1;       ///< how many links this one stands for
@@ -40,7 +40,7 @@ struct RingLayout {
   std::uint32_t nodes = 1;       ///< number of nodes the members lie in
   Seconds intra_latency = 0;     ///< one hop inside the node
   Seconds inter_latency = 0;     ///< one hop between nodes, the longest of the ring
-  std::vector<Crossing> crossings;
+  std::vector<Crossing> crossings = {};
 };
 
 }  // namespace tandem

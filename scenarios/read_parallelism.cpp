@@ -42,7 +42,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.ep = parallelism.not_yet_above(1, "ep", size);
   spec.etp = parallelism.not_yet_above(1, "etp", size);
   spec.dp = parallelism.integer("dp", size, 0);
-  spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", {}}, {"3", {}}}, 1);
+  spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", {}}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
   spec.account_for_loss = parallelism.boolean("account_for_loss", false);
   spec.order = read_order(parallelism);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <stdexcept>
 
 #include "scenarios/aliases.h"

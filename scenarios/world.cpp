@@ -85,6 +85,7 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
 
 void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const Mesh& mesh,
                const std::vector<std::uint32_t>& device_of, World& world) {
+  world.class_of = partition.ranks.of;
   for (std::uint32_t id = 0; id < partition.ranks.count(); ++id) {
     const std::uint32_t rank = partition.ranks.representative[id];
     const Coordinates place = mesh.coordinates(rank);

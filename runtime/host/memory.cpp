@@ -59,20 +59,6 @@ void fill_inputs(const HostMemory& memory, std::uint64_t seed) {
   }
 }
 
-void fill_adam_states(const HostMemory& memory) {
-  const Dag& dag = memory.dag();
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].op != OpKind::adam) continue;
-    const std::span<const Operand> operands = dag.operands_of(id);  // gradient, norm; parameter, master, m, v
-    const HostTensor parameter = memory.tensor(operands[2].buffer);
-    const HostTensor master = memory.tensor(operands[3].buffer);
-    const std::int64_t elements = parameter.shape.elements();
-    if (master.data != parameter.data) std::copy_n(parameter.f32(), elements, master.f32());
-    std::fill_n(memory.tensor(operands[4].buffer).f32(), elements, 0.0F);
-    std::fill_n(memory.tensor(operands[5].buffer).f32(), elements, 0.0F);
-  }
-}
-
 /// Elements [begin, end) of a base buffer.
 struct Interval {
   std::int64_t begin, end;
@@ -82,6 +68,44 @@ struct Interval {
 };
 
 Interval interval_of(const Buffer& buffer) { return {buffer.offset, buffer.offset + buffer.shape.elements()}; }
+
+std::vector<std::vector<const ParameterShard*>> shards_by_base(const Dag& dag) {
+  std::vector<std::vector<const ParameterShard*>> shards(dag.buffers.size());
+  for (const ParameterShard& shard : dag.shards) shards[dag.buffers[shard.buffer].base].push_back(&shard);
+  return shards;
+}
+
+/// Master copies equal the parameters. The moments are those of a run under way, not zero: Adam's first step from zero divides
+/// each gradient by itself, so that its sign alone counts, and rounding would decide the sign of the smallest.
+void fill_adam_states(const HostMemory& memory, std::uint64_t seed) {
+  constexpr float gradient_scale = 1e-3F;
+  const Dag& dag = memory.dag();
+  const std::vector<std::vector<const ParameterShard*>> shards_of = shards_by_base(dag);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::adam) continue;
+    const std::span<const Operand> operands = dag.operands_of(id);  // gradient, norm; parameter, master, m, v
+    const Buffer& updated = dag.buffers[operands[2].buffer];
+    const Interval slice = interval_of(updated);
+    const HostTensor parameter = memory.tensor(operands[2].buffer);
+    const HostTensor master = memory.tensor(operands[3].buffer);
+    float* momentum = memory.tensor(operands[4].buffer).f32();
+    float* variance = memory.tensor(operands[5].buffer).f32();
+    const std::int64_t elements = parameter.shape.elements();
+    if (master.data != parameter.data) std::copy_n(parameter.f32(), elements, master.f32());
+    std::fill_n(momentum, elements, 0.0F);
+    std::fill_n(variance, elements, 0.0F);
+    for (const ParameterShard* shard : shards_of[updated.base]) {
+      const InitialParameter values(seed, shard->tensor + ".momentum", 1);
+      const Interval block = interval_of(dag.buffers[shard->buffer]);
+      for (std::int64_t e = std::max(block.begin, slice.begin); e < std::min(block.end, slice.end); ++e) {
+        const std::int64_t within = e - block.begin;
+        const float value = values.at(shard->row + within / shard->columns, shard->column + within % shard->columns);
+        momentum[e - slice.begin] = gradient_scale * value;
+        variance[e - slice.begin] = gradient_scale * gradient_scale * (0.5F + value * value);
+      }
+    }
+  }
+}
 
 /// A parameter that is all-gathered before its first other use arrives as the rank's own slice; what other ranks hold is unset.
 /// One that is used first, and gathered after the optimizer for the next step, arrives whole.
@@ -123,7 +147,7 @@ HostMemory::HostMemory(const Dag& dag, std::uint64_t seed) : dag_(&dag), storage
   }
   fill_parameters(*this, seed);
   fill_inputs(*this, seed);
-  fill_adam_states(*this);
+  fill_adam_states(*this, seed);
   unset_parameters_to_gather(*this);
 }
 

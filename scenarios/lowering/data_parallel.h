@@ -7,8 +7,8 @@
 namespace tandem {
 
 /// Gradient buckets on their way: counts what each bucket still lacks in its chunk's last backward pass, and reduces it over the
-/// data-parallel group as soon as it is whole (or all at the end, without overlap). ZeRO-1 reduce-scatters, so that each rank
-/// gets its slice; plain data parallelism all-reduces.
+/// data-parallel group as soon as it is whole (or all at the end, without overlap). From ZeRO-1 on a reduce-scatter gives
+/// each rank its slice; plain data parallelism all-reduces.
 class GradientReduction {
  public:
   explicit GradientReduction(Context& context);
@@ -31,7 +31,7 @@ class GradientReduction {
   void reduce(std::size_t chunk, std::size_t bucket);
 };
 
-/// ZeRO-1: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward: what the
+/// From ZeRO-1 on: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward: what the
 /// previous step's optimizer wrote is gathered while the first chunks already compute, so that a step is one period of training.
 void gather_parameters(Context& context);
 

@@ -40,9 +40,12 @@ BufferId squared_norm(Context& context) {
 }  // namespace
 
 void clear_gradients(Context& context) {
-  for_each_bucket(context, [&](const Bucket& bucket) {
+  const Phase before = context.phase;
+  context.phase = Phase::backward_weight;
+  for (const Bucket& bucket : context.parameters().buckets()) {
     context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
-  });
+  }
+  context.phase = before;
 }
 
 void update_parameters(Context& context) {

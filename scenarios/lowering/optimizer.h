@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-/// Sets the gradients to zero, before the first backward.
+/// Sets the current chunk's gradients to zero, before its first backward.
 void clear_gradients(Context& context);
 
 /// Ends the step on reduced gradients: adds up the parts that tensor-parallel ranks and tied stages hold of the same parameters,

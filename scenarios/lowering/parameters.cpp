@@ -30,10 +30,10 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
   return filled;
 }
 
-void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, std::int64_t bucket_parameters,
+void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero,
                                std::int64_t owners, std::int64_t owned_slice) {
   placed_.resize(specs_.size());
-  for (const std::vector<ParameterId>& ids : fill_buckets(bucket_parameters)) {
+  for (const std::vector<ParameterId>& ids : fill_buckets(training.bucket_parameters)) {
     std::int64_t elements = 0;
     for (const ParameterId id : ids) elements += specs_[id].rows() * specs_[id].columns();
     const std::int64_t slice = (elements + owners - 1) / owners;
@@ -41,9 +41,14 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
 
     Bucket bucket{.kind = specs_[ids.front()].kind, .norm_share = specs_[ids.front()].norm_share};
     bucket.weights = builder.buffer(rank, BufferKind::parameter, training.precision, whole);
-    bucket.gradients = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, whole);
     bucket.weight_slice = builder.view(bucket.weights, owned_slice * slice, Shape(slice));
-    bucket.gradient_slice = builder.view(bucket.gradients, owned_slice * slice, Shape(slice));
+    if (zero >= 2 && owners > 1) {
+      bucket.gradients = builder.buffer(rank, BufferKind::communication, training.grad_dtype, whole);
+      bucket.gradient_slice = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, Shape(slice));
+    } else {
+      bucket.gradients = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, whole);
+      bucket.gradient_slice = builder.view(bucket.gradients, owned_slice * slice, Shape(slice));
+    }
     for (BufferId* state : {&bucket.master, &bucket.momentum, &bucket.variance}) {
       *state = builder.buffer(rank, BufferKind::optimizer, DType::f32, Shape(slice));
     }

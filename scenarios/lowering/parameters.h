@@ -37,8 +37,9 @@ struct ParameterSpec {
   std::int64_t columns() const { return pieces.front().columns; }
 };
 
-/// A run of parameters that is reduced, updated and gathered in one go. With ZeRO-1 each data-parallel rank owns the slice of
-/// its place; without, the slice is the whole.
+/// A run of parameters that is reduced, updated and gathered in one go. From ZeRO-1 on each data-parallel rank owns the slice of
+/// its place; without, the slice is the whole. From ZeRO-2 on only the slice of the reduced gradient lives for the whole step;
+/// the gradients themselves live from the chunk's first backward to their reduction.
 struct Bucket {
   ParameterKind kind = ParameterKind::sharded;
   double norm_share = 1;
@@ -54,9 +55,9 @@ class ChunkParameters {
  public:
   ParameterId declare(ParameterSpec spec);
 
-  /// Allocates buckets of at least `bucket_parameters` parameters each and all their buffers.
-  void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, std::int64_t bucket_parameters,
-                std::int64_t owners, std::int64_t owned_slice);
+  /// Allocates buckets of at least `training.bucket_parameters` parameters each and all their buffers.
+  void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, std::int64_t owners,
+                std::int64_t owned_slice);
 
   BufferId weight(ParameterId id) const { return placed_[id].weight; }
   BufferId gradient(ParameterId id) const { return placed_[id].gradient; }

@@ -22,8 +22,7 @@ void StageProgram::declare() {
       chunk.loss = declare_loss(context_, parameters, tied_here ? &chunk.embedding.tokens : nullptr);
     }
     const LocalSizes& n = context_.sizes;
-    parameters.allocate(context_.builder, context_.rank, context_.scenario.training,
-                        context_.scenario.training.bucket_parameters, n.owners, n.owned_slice);
+    parameters.allocate(context_.builder, context_.rank, context_.scenario.training, p.zero, n.owners, n.owned_slice);
     chunks_.push_back(std::move(chunk));
   }
 }
@@ -34,7 +33,6 @@ void StageProgram::lower() {
   const bool gather_first = context_.scenario.training.overlap_dp;
   context_.phase = Phase::optimizer;
   if (gather_first) gather_parameters(context_);
-  clear_gradients(context_);
   follow_schedule(gradients);
   context_.micro_batch = -1;
   context_.phase = Phase::optimizer;
@@ -55,16 +53,18 @@ void StageProgram::follow_schedule(GradientReduction& gradients) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     if (actions[i].kind == Action::Kind::backward) last_backward[static_cast<std::size_t>(actions[i].chunk)] = i;
   }
+  std::vector<bool> cleared(chunks_.size(), false);
   PipelineLink link(context_);
   for (std::size_t i = 0; i < actions.size(); ++i) {
+    const auto chunk = static_cast<std::size_t>(actions[i].chunk);
     context_.chunk = static_cast<std::int16_t>(actions[i].chunk);
     context_.micro_batch = actions[i].micro_batch;
     if (actions[i].kind == Action::Kind::forward) {
       forward(link);
     } else {
-      if (last_backward[static_cast<std::size_t>(context_.chunk)] == i) {
-        gradients.begin_last_backward(static_cast<std::size_t>(context_.chunk));
-      }
+      if (!cleared[chunk]) clear_gradients(context_);
+      cleared[chunk] = true;
+      if (last_backward[chunk] == i) gradients.begin_last_backward(chunk);
       backward(link);
     }
     link.end_action();
