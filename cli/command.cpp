@@ -5,15 +5,27 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <stdexcept>
 
 namespace tandem {
 
 void StepOptions::add_to(CLI::App& command) {
-  command.add_option("scenario", scenario, "the scenario file")->required();
+  const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
+  command.add_option("scenario", scenario, "the scenario file")->required()->check(not_empty);
   command.add_option("--set", overrides, "override a field: parallelism.tp=4")->allow_extra_args(false)->take_all();
-  command.add_option("--json", json, "write the result as JSON (- for standard output)");
-  command.add_option("--trace", trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's");
+  command.add_option("--json", json, "write the result as JSON (- for standard output)")->check(not_empty);
+  command.add_option("--trace", trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's")
+      ->check(not_empty);
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
+}
+
+void add_backend_option(CLI::App& command, std::string& backend) {
+  command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")->required()->check(CLI::IsMember({"host", "cuda"}));
+}
+
+void require_built(const std::string& backend) {
+  if (backend == "cuda")
+    throw std::runtime_error("no backend cuda: this tandem was built without CUDA; available: --backend host");
 }
 
 Outputs::Outputs(const StepOptions& options) : options_(options) {
@@ -37,7 +49,8 @@ std::string out_of_memory_sentence(const std::string& place, const StepResult& r
   const MemoryUse& stage = result.stages[result.fullest_stage()];
   const auto gb = [](Bytes bytes) { return static_cast<double>(bytes) / 1e9; };
   return fmt::format(
-      "{}: stage {} needs {:.1f} GB of a GPU's {:.1f} GB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations {:.1f}, "
+      "{}: stage {} needs {:.1f} GB of a GPU's {:.1f} GB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations "
+      "{:.1f}, "
       "buffers {:.1f}); shard or recompute more, or pass --allow-oom",
       place, result.fullest_stage(), gb(stage.peak()), gb(result.gpu_memory), gb(stage.parameters), gb(stage.gradients),
       gb(stage.optimizer), gb(stage.activations), gb(stage.buffers));

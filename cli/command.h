@@ -29,6 +29,12 @@ struct StepOptions {
   void add_to(CLI::App& command);
 };
 
+/// `--backend host|cuda`, which is required.
+void add_backend_option(CLI::App& command, std::string& backend);
+
+/// Throws std::runtime_error where this build has no such backend.
+void require_built(const std::string& backend);
+
 /// The files a command was asked for, opened before the work begins, so that a wrong path does not cost a run.
 class Outputs {
  public:

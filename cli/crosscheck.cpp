@@ -35,8 +35,8 @@ std::string table_by_kind(const Dag& dag, const Timeline& simulated, const Timel
     kind.simulated += simulated.duration(id);
     kind.measured += measured.duration(id);
   }
-  std::string out = fmt::format("  {:<28}{:>8}{:>16}{:>16}{:>14}\n", "kind of task", "count", "simulated ms", "measured ms",
-                                "sim/measured");
+  std::string out =
+      fmt::format("  {:<28}{:>8}{:>16}{:>16}{:>14}\n", "kind of task", "count", "simulated ms", "measured ms", "sim/measured");
   for (const auto& [name, kind] : kinds) {
     out += fmt::format("  {:<28}{:>8}{:>16.3f}{:>16.3f}{:>14.2f}\n", name, kind.count, kind.simulated * 1e3, kind.measured * 1e3,
                        kind.simulated / kind.measured);
@@ -85,10 +85,11 @@ bool compare_orders(const Dag& dag, const Timeline& simulated, const Timeline& m
 void CrosscheckCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("crosscheck", "simulate and execute the same DAG, task by task");
   options.add_to(*command);
-  command->add_option("--backend", backend, "host: CPU threads")->required()->check(CLI::IsMember({"host"}));
+  add_backend_option(*command, backend);
 }
 
 ExitCode CrosscheckCommand::run() const {
+  require_built(backend);
   const Scenario scenario = load_scenario(options.scenario, options.overrides);
   Outputs outputs(options);
   HostStep step(scenario, options.scenario);

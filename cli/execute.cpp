@@ -12,11 +12,12 @@ namespace tandem {
 void ExecuteCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("execute", "run one training step for real");
   options.add_to(*command);
-  command->add_option("--backend", backend, "host: CPU threads")->required()->check(CLI::IsMember({"host"}));
+  add_backend_option(*command, backend);
   command->add_flag("--verify", verify, "compare loss, gradients and updated weights with the unsharded model's");
 }
 
 ExitCode ExecuteCommand::run() const {
+  require_built(backend);
   const Scenario scenario = load_scenario(options.scenario, options.overrides);
   Outputs outputs(options);
   HostStep step(scenario, options.scenario);

@@ -1,13 +1,23 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <exception>
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/usage_error.h"
 #include "scenarios/load.h"
 
 namespace {
 
 using tandem::ExitCode;
+
+ExitCode complain(std::string sentence, ExitCode code) {
+  const auto breaks_the_line = [](unsigned char c) { return std::iscntrl(c) != 0; };
+  std::ranges::replace_if(sentence, breaks_the_line, '?');  // a path may hold anything
+  std::cerr << "tandem: " << sentence << '\n';
+  return code;
+}
 
 /// Sentences go to standard error and decide the exit code.
 template <typename Command>
@@ -15,22 +25,18 @@ ExitCode guarded(const Command& command) {
   try {
     return command.run();
   } catch (const tandem::InputError& error) {
-    std::cerr << "tandem: " << error.what() << '\n';
-    return ExitCode::wrong_input;
+    return complain(error.what(), ExitCode::wrong_input);
   } catch (const std::bad_alloc&) {
-    std::cerr << "tandem: out of memory on this machine\n";
-    return ExitCode::failed;
+    return complain("out of memory on this machine", ExitCode::failed);
   } catch (const std::exception& error) {
-    std::cerr << "tandem: " << error.what() << '\n';
-    return ExitCode::failed;
+    return complain(error.what(), ExitCode::failed);
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+ExitCode run(int argc, char** argv) {
   CLI::App app{"Tandem: a digital twin for one LLM training step on a GPU cluster"};
   app.name("tandem");
+  app.set_version_flag("--version", "tandem " TANDEM_VERSION);
   app.require_subcommand(1);
   tandem::SimulateCommand simulate;
   tandem::ExecuteCommand execute;
@@ -40,18 +46,22 @@ int main(int argc, char** argv) {
   crosscheck.add_to(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& answer) {  // --help, --version
+    app.exit(answer);
+    return ExitCode::done;
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::wrong_input);
+    return complain(tandem::usage_sentence(app, error), ExitCode::wrong_input);
   }
-  ExitCode code = ExitCode::done;
-  if (app.got_subcommand("simulate")) code = guarded(simulate);
-  if (app.got_subcommand("execute")) code = guarded(execute);
-  if (app.got_subcommand("crosscheck")) code = guarded(crosscheck);
+  if (app.got_subcommand("simulate")) return guarded(simulate);
+  if (app.got_subcommand("execute")) return guarded(execute);
+  return guarded(crosscheck);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ExitCode code = run(argc, argv);
   std::cout.flush();
-  if (!std::cout) {
-    std::cerr << "tandem: standard output cannot be written\n";
-    if (code == ExitCode::done) code = ExitCode::failed;
-  }
+  if (!std::cout && code == ExitCode::done) code = complain("standard output cannot be written", ExitCode::failed);
   return static_cast<int>(code);
 }

@@ -1,3 +1,5 @@
+#include "sim/simulate.h"
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -5,7 +7,6 @@
 #include "cli/command.h"
 #include "scenarios/load.h"
 #include "scenarios/lowering/lower.h"
-#include "sim/simulate.h"
 
 namespace tandem {
 
@@ -31,7 +32,7 @@ ExitCode SimulateCommand::run() const {
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), run.peak_rss);
   if (!result.fits() && !options.allow_oom) {
-    std::cerr << to_text(result) << out_of_memory_sentence(options.scenario, result) << '\n';
+    std::cerr << to_text(result) << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
   outputs.write(result, {{"simulated", &dag, &run.timeline}});

@@ -18,28 +18,20 @@ std::string shown(double value) {
   return text;
 }
 
-template <typename T>
-bool parse_whole(const std::string& text, T& value, std::errc& error) {
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  error = result.ec;
-  return result.ptr == end && !text.empty() && result.ec != std::errc::invalid_argument;
-}
-
 std::string range_text(Range<double> range) { return "a number from " + shown(range.min) + " to " + shown(range.max); }
 std::string range_text(Range<std::int64_t> range) {
   return "a whole number from " + grouped(range.min) + " to " + grouped(range.max);
 }
 
-/// One number, when `node` holds it and it lies in the range.
+/// The number that `node` holds, when it is all that stands there and lies in the range.
 template <typename T>
 std::optional<T> number_in(const YamlNode& node, Range<T> range) {
+  if (node.kind != YamlNode::Kind::scalar || node.quoted) return std::nullopt;
   T value{};
-  std::errc error{};
-  if (node.kind != YamlNode::Kind::scalar || node.quoted || !parse_whole(node.text, value, error) || error != std::errc{} ||
-      !(value >= range.min && value <= range.max))
-    return std::nullopt;
-  return value;
+  const char* end = node.text.data() + node.text.size();
+  const auto [parsed_to, error] = std::from_chars(node.text.data(), end, value);
+  const bool inside = value >= range.min && value <= range.max;  // false for NaN
+  return error == std::errc{} && parsed_to == end && inside ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
@@ -66,12 +58,10 @@ Reader::Reader(const YamlNode& node, std::string path, std::initializer_list<std
     throw InputError(node.place, where + " is " + describe(node) + ", expected a mapping of: " + joined(keys_));
   for (const YamlNode::Entry& entry : node.entries) {
     if (std::ranges::find(keys_, entry.key) != keys_.end()) continue;
+    // The short names first: an alias is offered only where none of them is near.
     std::vector<std::string> candidates = keys_;
-    if (nearest(entry.key, candidates).empty()) {
-      std::vector<std::string> with_aliases = keys_;
-      std::ranges::copy(aliases_of(path_), std::back_inserter(with_aliases));
-      if (!nearest(entry.key, with_aliases).empty()) candidates = with_aliases;
-    }
+    if (nearest(entry.key, keys_).empty()) std::ranges::copy(aliases_of(path_), std::back_inserter(candidates));
+    if (nearest(entry.key, candidates).empty()) candidates = keys_;
     throw InputError(entry.place, where + " has no field " + excerpt(entry.key) + suggestion(entry.key, candidates));
   }
 }

@@ -10,8 +10,8 @@ namespace tandem {
 // One reader per section of the scenario, each in a file of its own (read_model.cpp, ...). They check every field by itself;
 // validate.h checks the fields against each other. All throw InputError.
 
-/// The largest cluster that can be described: eight times the largest built or announced by 2025, and small enough for every
-/// product of parallel sizes, ranks and bytes to fit 63 bits.
+/// The largest cluster that can be described: eight times the 131,072 GPUs that Tandem is made for, and small enough for products
+/// of ranks, sizes and bytes to fit 63 bits.
 inline constexpr std::int64_t max_gpus = 1'048'576;
 
 ModelSpec read_model(const YamlNode& node);

@@ -7,8 +7,7 @@ ParameterId declare_norm(const Context& context, ChunkParameters& parameters, co
   ParameterSpec spec;
   spec.pieces.push_back({tensor + ".weight", 1, h, 0, 0, 1, h});
   if (context.scenario.model.norm == NormKind::layer) spec.pieces.push_back({tensor + ".bias", 1, h, 0, 0, 1, h});
-  // Without sp every rank sees all tokens, and all hold the same gradient already.
-  if (context.sizes.sequence_parallel) spec.kind = ParameterKind::replicated;
+  if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
   spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
   return parameters.declare(std::move(spec));
 }

@@ -15,7 +15,8 @@ void for_each_bucket(Context& context, Visit visit) {
 void add_up_shared_gradients(Context& context) {
   for_each_bucket(context, [&](const Bucket& bucket) {
     const BufferId gradient = bucket.gradient_slice;
-    if (bucket.kind == ParameterKind::replicated) {
+    // Without sp every rank saw all tokens, and all hold the same gradient already.
+    if (bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel) {
       context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "norm gradients", gradient, gradient);
     }
     if (bucket.kind == ParameterKind::tied) {

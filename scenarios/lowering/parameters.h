@@ -22,7 +22,7 @@ struct ParameterPiece {
 /// them slice them alike.
 enum class ParameterKind : std::uint8_t {
   sharded,     ///< each tensor-parallel rank holds its own part
-  replicated,  ///< every tensor-parallel rank holds the whole and sees a part of the tokens (norms under sp)
+  replicated,  ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
   tied,        ///< the embedding that the first and the last stage share
 };
 

@@ -9,7 +9,7 @@ BufferId PipelineLink::receive(Direction direction) {
   const TaskId task = context_.collective(OpKind::receive, forward ? Slot::receive_forward : Slot::receive_backward,
                                           forward ? Stream::pp_receive_forward : Stream::pp_receive_backward,
                                           forward ? "receive forward" : "receive backward", no_id, data);
-  context_.builder.depend(context_.scenario.training.overlap_pp ? action_before_end_ : last_action_end_, task);
+  context_.builder.depend(action_before_end_, task);
   return data;
 }
 

@@ -10,7 +10,7 @@ namespace tandem {
 /// Moves activations and their gradients between stages, on streams of their own.
 ///
 /// Sends start when their data is there. A receive is posted one action ahead, as Megatron does: when the action before the one
-/// that needs it begins. Without overlap it is posted when that one ends, and compute waits for what was sent.
+/// that needs it begins. Without overlap the next action waits until what this one sent has arrived.
 class PipelineLink {
  public:
   enum class Direction : std::uint8_t { forward, backward };
@@ -26,7 +26,7 @@ class PipelineLink {
  private:
   Context& context_;
   TaskId last_action_end_ = no_id;
-  TaskId action_before_end_ = no_id;
+  TaskId action_before_end_ = no_id;  ///< of the action before the last
 };
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <stdexcept>
 
 #include "tests/traces/sample.h"
@@ -62,6 +63,21 @@ TEST(Spans, AFlowLeavesFromTheSend) {
     EXPECT_NE(source.op, OpKind::receive);
     EXPECT_EQ(source.group, flow.group);
   }
+}
+
+TEST(Spans, AFlowArrivesInTheOrderOfTheEnds) {
+  Sample sample = pipeline_sample(1, 4, 1);
+  const std::span<const TaskId> members = sample.dag.members_of(0);
+  for (std::size_t i = 0; i < members.size(); ++i) sample.timeline.end[members[i]] += static_cast<double>(10 - i) * 1e-9;
+  const SourceSpans spans = spans_of({{"measured", &sample.dag, &sample.timeline}})[0];
+  const std::vector<std::uint32_t>& flow = spans.flows.at(0).spans;
+  ASSERT_EQ(flow.size(), 4U);
+  EXPECT_EQ(spans.spans[flow[0]].task, members[0]);  // all began together
+  EXPECT_LT(spans.spans[flow[1]].end_ns, spans.spans[flow[2]].end_ns);
+  EXPECT_LT(spans.spans[flow[2]].end_ns, spans.spans[flow[3]].end_ns);
+  EXPECT_EQ(spans.spans[flow[0]].flow, FlowRole::source);
+  EXPECT_EQ(spans.spans[flow[2]].flow, FlowRole::step);
+  EXPECT_EQ(spans.spans[flow[3]].flow, FlowRole::last);
 }
 
 TEST(Spans, AFlowThatWouldArriveBeforeItLeftIsLeftOut) {

@@ -1,0 +1,53 @@
+// The tiny scenario, executed for real on this machine's CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/cli/json_result.h"
+#include "tests/cli/run_command.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/perfetto.pb.h"
+
+namespace tandem {
+namespace {
+
+const std::string tiny = scenario_file("tiny-host");
+
+TEST(Execute, EqualsTheUnshardedModel) {
+  const TemporaryFolder folder;
+  const CommandResult run = run_tandem({"execute", tiny, "--backend", "host", "--verify", "--json", folder / "r.json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  EXPECT_THAT(run.out, testing::ContainsRegex("\nthe same step: largest"));
+  EXPECT_THAT(run.out, testing::HasSubstr("kinds of collectives exact on crafted data"));
+  const nlohmann::json result = checked_result(read_all(folder / "r.json"));
+  EXPECT_EQ(result["run"]["backend"], "host");
+  EXPECT_EQ(result["run"]["folded"], false);
+  EXPECT_EQ(result["run"]["rank_classes"], result["run"]["ranks"]);
+}
+
+TEST(Execute, KeepsStandardOutputForTheJson) {
+  const CommandResult run = run_tandem({"execute", tiny, "--backend", "host", "--verify", "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  checked_result(run.out);
+  EXPECT_THAT(run.err, testing::HasSubstr("the same step"));
+}
+
+TEST(Crosscheck, KeepsEveryRanksOrder) {
+  const TemporaryFolder folder;
+  const CommandResult run =
+      run_tandem({"crosscheck", tiny, "--backend", "host", "--json", folder / "r.json", "--trace", folder / "t.pftrace"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, testing::HasSubstr("the same order"));
+  EXPECT_THAT(run.out, testing::Not(testing::HasSubstr("DIFFERENT")));
+  const nlohmann::json result = checked_result(read_all(folder / "r.json"));
+
+  perfetto::Trace trace;
+  ASSERT_TRUE(trace.ParseFromString(read_all(folder / "t.pftrace")));
+  std::size_t slices = 0;
+  for (const perfetto::TracePacket& packet : trace.packet())
+    slices += packet.has_track_event() && packet.track_event().type() == perfetto::TrackEvent::TYPE_SLICE_BEGIN ? 1 : 0;
+  EXPECT_GE(slices, 2 * result["run"]["tasks"].get<std::size_t>());  // simulated and measured
+}
+
+}  // namespace
+}  // namespace tandem

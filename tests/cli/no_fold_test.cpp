@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/cli/json_result.h"
+#include "tests/cli/run_command.h"
+#include "tests/traces/temporary_folder.h"
+
+namespace tandem {
+namespace {
+
+constexpr const char* sixteen_ranks = R"(name: sixteen
+model: {layers: 4, hidden: 2048, heads: 16, kv_heads: 8, ffn: 8192, gated: true, vocab: 32000, norm: rms}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 4, sp: true, pp: 2, dp: 2, zero: 1}
+training: {sequence: 2048, micro_batch: 1, global_batch: 16, precision: bf16, schedule: 1f1b, recompute: none}
+)";
+
+nlohmann::json simulated(const std::vector<std::string>& more) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "s.yaml") << sixteen_ranks;
+  std::vector<std::string> arguments = {"simulate", folder / "s.yaml", "--json", "-"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const CommandResult run = run_tandem(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return checked_result(run.out);
+}
+
+class NoFold : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(NoFold, TakesTheTimeOfTheFoldedStep) {
+  std::vector<std::string> arguments = GetParam();
+  const nlohmann::json folded = simulated(arguments);
+  arguments.push_back("--no-fold");
+  const nlohmann::json unfolded = simulated(arguments);
+
+  EXPECT_EQ(unfolded["run"]["rank_classes"], 16);
+  EXPECT_LT(folded["run"]["rank_classes"], 16);
+  EXPECT_EQ(unfolded["run"]["folded"], false);
+  const double step = folded["step_time_s"].get<double>();
+  EXPECT_NEAR(unfolded["step_time_s"].get<double>(), step, 1e-9 * step);
+  for (const char* part : {"/time_s/compute", "/time_s/exposed/tp", "/time_s/exposed/pp", "/time_s/exposed/dp", "/time_s/bubble",
+                           "/memory/peak_bytes"}) {
+    const nlohmann::json::json_pointer key(part);
+    EXPECT_NEAR(unfolded[key].get<double>(), folded[key].get<double>(), 1e-9 * std::max(step, folded[key].get<double>())) << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sixteen, NoFold,
+                         testing::Values(std::vector<std::string>{},
+                                         std::vector<std::string>{"--set", "faults.slow_gpu={rank: 5, factor: 0.5}"}),
+                         [](const auto& test) { return std::string(test.param.empty() ? "Healthy" : "SlowGpu"); });
+
+TEST(NoFold, IsRefusedOnLargeClusters) {
+  expect_refusal(run_tandem({"simulate", scenario_file("llama3-405b-16k"), "--no-fold"}), 2,
+                 {"--no-fold", "16384 ranks", "at most 4096"});
+}
+
+}  // namespace
+}  // namespace tandem

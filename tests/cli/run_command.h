@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/units.h"
+
+namespace tandem {
+
+/// Where a command's standard output goes.
+enum class StandardOutput {
+  captured,
+  closed,
+  full_device
+};
+
+struct CommandOptions {
+  StandardOutput standard_output = StandardOutput::captured;
+  std::optional<Seconds> kill_after;  ///< SIGKILL then, unless it has ended
+};
+
+struct CommandResult {
+  int exit_code = -1;  ///< -1 when a signal ended it
+  int signal = 0;
+  Seconds wall = 0;
+  std::string out;
+  std::string err;
+};
+
+/// Runs the program under test in the current folder and waits for it. Fails the test, and kills the command, after two minutes.
+CommandResult run_tandem(const std::vector<std::string>& arguments, const CommandOptions& options = {});
+
+/// Path of a scenario that comes with the sources: "tiny-host".
+std::string scenario_file(const std::string& name);
+
+/// Expects that a command ended with `exit_code`, printed nothing, and said why in one line that holds all `words`.
+void expect_refusal(const CommandResult& result, int exit_code, const std::vector<std::string>& words);
+
+}  // namespace tandem

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// A dense model small enough to execute in milliseconds, on one host node; `overrides` as for --set.
+Scenario tiny_model(std::vector<std::string> overrides);
+
+/// The same model on DGX H100 nodes, to simulate.
+Scenario tiny_cluster(std::vector<std::string> overrides);
+
+/// "parallelism.tp=2 training.sequence=8" as separate overrides.
+std::vector<std::string> words(const std::string& text);
+
+}  // namespace tandem

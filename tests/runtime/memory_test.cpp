@@ -1,0 +1,115 @@
+#include "runtime/analysis/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/dag_builder.h"
+
+namespace tandem {
+namespace {
+
+/// Buffers of one fp8 element a byte, and kernels at given times that touch them.
+class HandMade {
+ public:
+  RankIndex rank(std::int32_t stage = 0) { return builder_.add_rank({.pp = stage}); }
+  BufferId buffer(RankIndex rank, BufferKind kind, Bytes bytes) { return builder_.buffer(rank, kind, DType::f8, Shape(bytes)); }
+  BufferId view(BufferId of, std::int64_t offset, Bytes bytes) { return builder_.view(of, offset, Shape(bytes)); }
+  void touch(BufferId buffer, Seconds start, Seconds end) {
+    builder_.kernel(OpKind::fill, {}, {.name = "kernel"}, {}, {}, {{buffer}});
+    timeline_.start.push_back(start);
+    timeline_.end.push_back(end);
+  }
+  std::vector<MemoryUse> use() { return memory_use(builder_.finish(), timeline_); }
+  std::vector<MemoryUse> by_stage(std::int32_t stages) {
+    builder_.dag().info.stages = stages;
+    const Dag dag = builder_.finish();
+    return memory_by_stage(dag, memory_use(dag, timeline_));
+  }
+
+ private:
+  DagBuilder builder_;
+  Timeline timeline_;
+};
+
+TEST(MemoryUse, PersistentBuffersCountWhetherTouchedOrNot) {
+  HandMade step;
+  const RankIndex rank = step.rank();
+  step.buffer(rank, BufferKind::parameter, 1);
+  step.buffer(rank, BufferKind::gradient, 20);
+  step.buffer(rank, BufferKind::optimizer, 300);
+  step.buffer(rank, BufferKind::input, 4000);
+  const MemoryUse use = step.use()[rank];
+  EXPECT_EQ(use.parameters, 1);
+  EXPECT_EQ(use.gradients, 20);
+  EXPECT_EQ(use.optimizer, 300);
+  EXPECT_EQ(use.buffers, 4000);
+  EXPECT_EQ(use.peak(), 4321);
+}
+
+TEST(MemoryUse, ActivationsLiveFromTheFirstTouchToTheLast) {
+  HandMade step;
+  const RankIndex rank = step.rank();
+  const BufferId kept = step.buffer(rank, BufferKind::activation, 10);
+  const BufferId first = step.buffer(rank, BufferKind::activation, 7);
+  const BufferId second = step.buffer(rank, BufferKind::activation, 5);
+  step.buffer(rank, BufferKind::activation, 1000);  // nobody touches it
+  step.touch(kept, 0, 1);
+  step.touch(first, 1, 2);
+  step.touch(second, 3, 4);
+  step.touch(kept, 5, 6);
+  const MemoryUse use = step.use()[rank];
+  EXPECT_EQ(use.activations, 10 + 7);  // at 1; `first` is gone before `second` comes
+  EXPECT_EQ(use.peak_at, 1);
+}
+
+TEST(MemoryUse, WhatIsFreedMakesRoomAtOnce) {
+  HandMade step;
+  const RankIndex rank = step.rank();
+  const BufferId first = step.buffer(rank, BufferKind::activation, 7);
+  const BufferId second = step.buffer(rank, BufferKind::activation, 5);
+  step.touch(first, 0, 2);
+  step.touch(second, 2, 4);
+  EXPECT_EQ(step.use()[rank].peak(), 7);
+}
+
+TEST(MemoryUse, TellsActivationsFromCommunicationAtThePeak) {
+  HandMade step;
+  const RankIndex rank = step.rank();
+  const BufferId activation = step.buffer(rank, BufferKind::activation, 6);
+  const BufferId gathered = step.buffer(rank, BufferKind::communication, 8);
+  const BufferId later = step.buffer(rank, BufferKind::activation, 7);
+  step.buffer(rank, BufferKind::input, 2);
+  step.touch(activation, 0, 3);
+  step.touch(gathered, 1, 2);
+  step.touch(later, 3, 4);
+  const MemoryUse use = step.use()[rank];
+  EXPECT_EQ(use.activations, 6);
+  EXPECT_EQ(use.buffers, 8 + 2);
+  EXPECT_EQ(use.peak_at, 1);
+}
+
+TEST(MemoryUse, AViewKeepsItsWholeBufferAlive) {
+  HandMade step;
+  const RankIndex rank = step.rank();
+  const BufferId whole = step.buffer(rank, BufferKind::activation, 16);
+  const BufferId meanwhile = step.buffer(rank, BufferKind::activation, 1);
+  step.touch(step.view(whole, 0, 4), 0, 1);
+  step.touch(meanwhile, 2, 3);
+  step.touch(step.view(whole, 12, 4), 4, 5);
+  const MemoryUse use = step.use()[rank];
+  EXPECT_EQ(use.peak(), 16 + 1);
+  EXPECT_EQ(use.peak_at, 2);
+}
+
+TEST(MemoryUse, OfAStageIsThatOfItsFullestRank) {
+  HandMade step;
+  for (const auto [stage, bytes] : {std::pair{0, 5}, {1, 3}, {0, 9}, {1, 2}}) {
+    step.buffer(step.rank(stage), BufferKind::parameter, bytes);
+  }
+  const std::vector<MemoryUse> stages = step.by_stage(2);
+  ASSERT_EQ(stages.size(), 2);
+  EXPECT_EQ(stages[0].peak(), 9);
+  EXPECT_EQ(stages[1].peak(), 3);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,230 @@
+#include "topology/folding.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+
+namespace tandem {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr std::uint32_t absent = FoldInput::absent;
+
+/// `ranks` alike and `communicators` alike, with nothing between them yet.
+FoldInput alike(std::size_t ranks, std::size_t communicators, std::size_t links = 0) {
+  FoldInput input;
+  input.rank_colours.assign(ranks, 0);
+  input.communicator_colours.assign(communicators, 0);
+  input.link_colours.assign(links, 0);
+  return input;
+}
+
+TEST(Folding, EqualPairsFoldToOneRank) {
+  FoldInput input = alike(6, 3);
+  input.slots = {{0, 0, 1, 1, 2, 2}};
+  const Partition partition = fold(input);
+  EXPECT_THAT(partition.ranks.of, ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(partition.ranks.representative, ElementsAre(0));
+  EXPECT_THAT(partition.ranks.size, ElementsAre(6));
+  EXPECT_THAT(partition.communicators.size, ElementsAre(3));
+}
+
+TEST(Folding, AnOddRankSplitsItsNeighboursAlone) {
+  FoldInput input = alike(6, 3);
+  input.slots = {{0, 0, 1, 1, 2, 2}};
+  input.rank_colours[3] = 1;
+  const Partition partition = fold(input);
+  EXPECT_THAT(partition.ranks.of, ElementsAre(0, 0, 1, 2, 0, 0));
+  EXPECT_THAT(partition.communicators.of, ElementsAre(0, 1, 0));
+}
+
+// On a 3 x 3 mesh with rows and columns, an odd corner leaves four kinds: itself, its row, its column, and the rest.
+TEST(Folding, AnOddRankOfAMeshTellsRowFromColumn) {
+  FoldInput input = alike(9, 6);
+  input.slots = {{0, 0, 0, 1, 1, 1, 2, 2, 2}, {3, 4, 5, 3, 4, 5, 3, 4, 5}};
+  EXPECT_EQ(fold(input).ranks.count(), 1);
+  input.rank_colours[0] = 1;
+  EXPECT_THAT(fold(input).ranks.of, ElementsAre(0, 1, 1, 2, 3, 3, 2, 3, 3));
+}
+
+// Each rank sends to the next one of a cycle; an odd one makes every distance from it a class of its own.
+TEST(Folding, DistanceAlongACycleTells) {
+  FoldInput input = alike(5, 5);
+  input.slots = {{0, 1, 2, 3, 4}, {4, 0, 1, 2, 3}};  // rank r sends on r, receives on r - 1
+  EXPECT_EQ(fold(input).ranks.count(), 1);
+  input.rank_colours[2] = 1;
+  EXPECT_EQ(fold(input).ranks.count(), 5);
+}
+
+TEST(Folding, SlotsAreRolesNotNames) {
+  // 0 -> 1 and 2 -> 3: senders are alike, receivers are alike, and neither are both.
+  FoldInput input = alike(4, 2);
+  input.slots = {{0, absent, 1, absent}, {absent, 0, absent, 1}};
+  EXPECT_THAT(fold(input).ranks.of, ElementsAre(0, 1, 0, 1));
+}
+
+TEST(Folding, SizesOfGroupsTell) {
+  FoldInput input = alike(5, 2);
+  input.slots = {{0, 0, 1, 1, 1}};
+  EXPECT_THAT(fold(input).ranks.of, ElementsAre(0, 0, 1, 1, 1));
+}
+
+TEST(Folding, ABusyLinkSplitsWhoCrossesIt) {
+  // Three communicators of one rank each; two of them meet on link 0.
+  FoldInput input = alike(3, 3, 2);
+  input.slots = {{0, 1, 2}};
+  input.crossings = {{0, 0, 1}, {1, 0, 1}, {2, 1, 1}};
+  const Partition partition = fold(input);
+  EXPECT_THAT(partition.ranks.of, ElementsAre(0, 0, 1));
+  EXPECT_THAT(partition.links.of, ElementsAre(0, 1));
+}
+
+TEST(Folding, MultiplicitiesAddUp) {
+  FoldInput input = alike(2, 2, 2);
+  input.slots = {{0, 1}};
+  input.crossings = {{0, 0, 2}, {1, 1, 1}, {1, 1, 1}};
+  EXPECT_EQ(fold(input).ranks.count(), 1);
+  input.crossings.push_back({1, 1, 1});
+  EXPECT_EQ(fold(input).ranks.count(), 2);
+}
+
+TEST(Folding, ThousandsOfColoursStayApart) {
+  FoldInput input = alike(5000, 0);
+  std::iota(input.rank_colours.begin(), input.rank_colours.end(), 7U);
+  const Partition partition = fold(input);
+  EXPECT_EQ(partition.ranks.count(), 5000);
+  EXPECT_TRUE(std::ranges::is_sorted(partition.ranks.representative));
+}
+
+TEST(Folding, UnfoldedHasEverythingInAClassOfItsOwn) {
+  const Partition partition = unfolded(alike(3, 2, 1));
+  EXPECT_THAT(partition.ranks.of, ElementsAre(0, 1, 2));
+  EXPECT_THAT(partition.ranks.size, ElementsAre(1, 1, 1));
+  EXPECT_THAT(partition.communicators.representative, ElementsAre(0, 1));
+  EXPECT_EQ(partition.links.count(), 1);
+}
+
+/// What every element meets, by class, in full: the condition of an equitable partition is that it is the same within a class.
+using Meetings = std::map<std::vector<std::uint64_t>, std::uint64_t>;
+struct View {
+  std::vector<Meetings> ranks, communicators, links;
+};
+
+View view_of(const FoldInput& input, const Partition& classes) {
+  View view{std::vector<Meetings>(input.rank_colours.size()), std::vector<Meetings>(input.communicator_colours.size()),
+            std::vector<Meetings>(input.link_colours.size())};
+  for (std::size_t slot = 0; slot < input.slots.size(); ++slot) {
+    for (std::size_t rank = 0; rank < input.slots[slot].size(); ++rank) {
+      const std::uint32_t communicator = input.slots[slot][rank];
+      if (communicator == absent) continue;
+      ++view.ranks[rank][{slot, classes.communicators.of[communicator]}];
+      ++view.communicators[communicator][{0, slot, classes.ranks.of[rank]}];
+    }
+  }
+  for (const FoldInput::Crossing& crossing : input.crossings) {
+    view.communicators[crossing.communicator][{1, classes.links.of[crossing.link]}] += crossing.multiplicity;
+    view.links[crossing.link][{classes.communicators.of[crossing.communicator]}] += crossing.multiplicity;
+  }
+  return view;
+}
+
+void expect_equal_views(const Classes& classes, const std::vector<Meetings>& views, const std::vector<std::uint64_t>& colours) {
+  for (std::size_t i = 0; i < classes.of.size(); ++i) {
+    const std::uint32_t representative = classes.representative[classes.of[i]];
+    EXPECT_LE(representative, i);
+    EXPECT_EQ(views[i], views[representative]);
+    EXPECT_EQ(colours[i], colours[representative]);
+  }
+  EXPECT_EQ(std::accumulate(classes.size.begin(), classes.size.end(), std::size_t{0}), classes.of.size());
+}
+
+/// Classes numbered by first appearance of (old class, view).
+Classes split(const Classes& old, const std::vector<Meetings>& views) {
+  Classes now;
+  std::map<std::pair<std::uint32_t, Meetings>, std::uint32_t> numbers;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const auto [entry, added] = numbers.try_emplace({old.of[i], views[i]}, static_cast<std::uint32_t>(numbers.size()));
+    now.of.push_back(entry->second);
+    if (added) now.representative.push_back(static_cast<std::uint32_t>(i));
+  }
+  return now;
+}
+
+Classes by_colour(const std::vector<std::uint64_t>& colours) {
+  std::vector<Meetings> views;
+  for (const std::uint64_t colour : colours) views.push_back({{{colour}, 1}});
+  return split({.of = std::vector<std::uint32_t>(colours.size(), 0), .representative = {}, .size = {}}, views);
+}
+
+/// Colour refinement written as its definition, without hashes. It yields the coarsest equitable partition (Cardon & Crochemore 1982).
+Partition refine_by_definition(const FoldInput& input) {
+  Partition now{by_colour(input.rank_colours), by_colour(input.communicator_colours), by_colour(input.link_colours)};
+  for (;;) {
+    const View view = view_of(input, now);
+    Partition next{split(now.ranks, view.ranks), split(now.communicators, view.communicators), split(now.links, view.links)};
+    if (next.ranks.of == now.ranks.of && next.communicators.of == now.communicators.of && next.links.of == now.links.of) return now;
+    now = std::move(next);
+  }
+}
+
+/// Groups of equal size in each slot, by blocks or shuffled, over links that blocks or chance assign; a few elements stand out.
+FoldInput random_input(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  const std::size_t ranks = 4 * (1 + below(6));
+  const std::size_t links = 1 + below(6);
+  FoldInput input = alike(ranks, 0, links);
+  for (std::size_t slot = 0; slot < 1 + below(3); ++slot) {
+    std::vector<std::uint32_t> order(ranks);
+    std::iota(order.begin(), order.end(), 0U);
+    if (below(3) == 0) std::ranges::shuffle(order, random);
+    const std::size_t group = 1 + below(4);
+    const std::size_t stride = below(2) == 0 ? 1 : ranks / 4;
+    std::vector<std::uint32_t>& of_rank = input.slots.emplace_back(ranks, absent);
+    std::map<std::size_t, std::uint32_t> numbers;
+    for (std::size_t i = 0; i < ranks; ++i) {
+      const std::size_t block = stride == 1 ? i / group : i % stride;
+      const auto [entry, added] = numbers.try_emplace(block, static_cast<std::uint32_t>(input.communicator_colours.size()));
+      if (added) {
+        input.communicator_colours.push_back(slot);
+        for (std::size_t c = below(3); c > 0; --c) {
+          const std::size_t link = below(2) == 0 ? block % links : below(links);
+          input.crossings.push_back({entry->second, static_cast<std::uint32_t>(link), static_cast<std::uint32_t>(1 + below(2))});
+        }
+      }
+      of_rank[order[i]] = entry->second;
+    }
+  }
+  if (below(2) == 0) input.rank_colours[below(ranks)] = 1;
+  if (below(3) == 0) input.link_colours[below(links)] = 1;
+  return input;
+}
+
+class RandomInputs : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  const FoldInput input = random_input(GetParam());
+  const Partition partition = fold(input);
+};
+INSTANTIATE_TEST_SUITE_P(Folding, RandomInputs, testing::Range(0U, 200U));
+
+TEST_P(RandomInputs, FoldToAnEquitablePartition) {
+  const View view = view_of(input, partition);
+  expect_equal_views(partition.ranks, view.ranks, input.rank_colours);
+  expect_equal_views(partition.communicators, view.communicators, input.communicator_colours);
+  expect_equal_views(partition.links, view.links, input.link_colours);
+}
+
+TEST_P(RandomInputs, FoldToTheCoarsestOne) {
+  const Partition expected = refine_by_definition(input);
+  EXPECT_EQ(partition.ranks.of, expected.ranks.of);
+  EXPECT_EQ(partition.communicators.of, expected.communicators.of);
+  EXPECT_EQ(partition.links.of, expected.links.of);
+}
+
+}  // namespace
+}  // namespace tandem
