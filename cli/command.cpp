@@ -35,7 +35,7 @@ Outputs::Outputs(const StepOptions& options) : options_(options) {
 
 void Outputs::write(const StepResult& result, const std::vector<TraceSource>& traces) {
   if (trace_) {
-    (options_.trace.ends_with(".json") ? write_chrome : write_perfetto)(traces, *trace_);
+    write_trace(traces, *trace_);
     trace_->commit();
   }
   if (json_) {

@@ -16,13 +16,18 @@ class App;
 namespace tandem {
 
 /// The exit codes of every subcommand.
-enum class ExitCode : int { done = 0, failed = 1, wrong_input = 2, does_not_fit = 3 };
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,
+  wrong_input = 2,
+  does_not_fit = 3
+};
 
 /// What the subcommands that run a step take alike.
 struct StepOptions {
   std::string scenario;
   std::vector<std::string> overrides;
-  std::string json;   ///< a path, "-" for standard output, empty for none
+  std::string json;  ///< a path, "-" for standard output, empty for none
   std::string trace;
   bool allow_oom = false;
 

@@ -52,7 +52,8 @@ std::string to_text(const StepResult& r) {
   part(out, "bubble", r.parts.bubble, r.step_time);
   part(out, "optimizer", r.parts.optimizer, r.step_time);
 
-  out += fmt::format("\nMemory by pipeline stage, GB at the peak; a GPU has {:.1f} GB\n", static_cast<double>(r.gpu_memory) / gigabyte);
+  out += fmt::format("\nMemory by pipeline stage, GB at the peak; a GPU has {:.1f} GB\n",
+                     static_cast<double>(r.gpu_memory) / gigabyte);
   out += fmt::format("  {:>5}{:>12}{:>11}{:>11}{:>13}{:>9}{:>9}{:>10}\n", "stage", "parameters", "gradients", "optimizer",
                      "activations", "buffers", "peak", "of GPU");
   for (std::size_t s = 0; s < r.stages.size(); ++s) out += stage_line(r, s);

@@ -13,7 +13,8 @@ std::string_view pick(const std::array<std::string_view, N>& names, Enum value) 
 }  // namespace
 
 std::string_view name_of(Phase phase) {
-  static constexpr std::array<std::string_view, 5> names{"forward", "backward-input", "backward-weight", "recompute", "optimizer"};
+  static constexpr std::array<std::string_view, 5> names{"forward", "backward-input", "backward-weight", "recompute",
+                                                         "optimizer"};
   return pick(names, phase);
 }
 
@@ -29,7 +30,7 @@ std::string_view name_of(Stream stream) {
 }
 
 std::string_view name_of(BufferKind kind) {
-  static constexpr std::array<std::string_view, 6> names{"parameter", "gradient",      "optimizer",
+  static constexpr std::array<std::string_view, 6> names{"parameter",  "gradient",      "optimizer",
                                                          "activation", "communication", "input"};
   return pick(names, kind);
 }

@@ -20,8 +20,21 @@ using CommunicatorId = std::uint32_t;
 using GroupId = std::uint32_t;
 inline constexpr std::uint32_t no_id = 0xFFFFFFFF;
 
-enum class Phase : std::uint8_t { forward, backward_input, backward_weight, recompute, optimizer };
-enum class Axis : std::uint8_t { none, tp, cp, ep, dp, pp };
+enum class Phase : std::uint8_t {
+  forward,
+  backward_input,
+  backward_weight,
+  recompute,
+  optimizer
+};
+enum class Axis : std::uint8_t {
+  none,
+  tp,
+  cp,
+  ep,
+  dp,
+  pp
+};
 
 /// A rank's streams. Tasks of one stream run one after the other in the order they were lowered.
 enum class Stream : std::uint8_t {
@@ -42,14 +55,19 @@ std::string_view name_of(Axis axis);
 std::string_view name_of(Stream stream);
 
 /// What a buffer's bytes count as in the memory report.
-enum class BufferKind : std::uint8_t { parameter, gradient, optimizer, activation, communication, input };
+enum class BufferKind : std::uint8_t {
+  parameter,
+  gradient,
+  optimizer,
+  activation,
+  communication,
+  input
+};
 std::string_view name_of(BufferKind kind);
 
 /// Parameters, gradients, optimizer states and inputs live for the whole step; activations and communication buffers from the
 /// first task that touches them to the last.
-constexpr bool is_persistent(BufferKind kind) {
-  return kind != BufferKind::activation && kind != BufferKind::communication;
-}
+constexpr bool is_persistent(BufferKind kind) { return kind != BufferKind::activation && kind != BufferKind::communication; }
 
 /// A buffer, or a view into one: `elements()` consecutive elements of `base` from `offset` on. `base` is the buffer's own id
 /// when it is no view; a view's base is never itself a view.
@@ -64,7 +82,11 @@ struct Buffer {
   Bytes bytes() const { return shape.elements() * size_of(dtype); }
 };
 
-enum class Access : std::uint8_t { read, write, update };
+enum class Access : std::uint8_t {
+  read,
+  write,
+  update
+};
 
 struct Operand {
   BufferId buffer : 30;
@@ -80,7 +102,7 @@ struct Task {
   RankIndex rank = 0;
   std::uint32_t first_operand = 0;
   std::uint32_t attributes = 0;  ///< index into `Dag::attributes`
-  GroupId group = no_id;          ///< the collective this task is a member of
+  GroupId group = no_id;         ///< the collective this task is a member of
   std::int32_t micro_batch = -1;
   std::int16_t layer = -1;  ///< -1: belongs to no layer
   std::int16_t chunk = -1;  ///< model chunk on this rank
@@ -118,7 +140,11 @@ struct ParameterShard {
 
 /// Which tokens an input buffer [sequence, micro-batch] holds: sequences `first_sequence ...` of the global batch at `positions`.
 struct InputShard {
-  enum class Content : std::uint8_t { tokens, targets, positions };
+  enum class Content : std::uint8_t {
+    tokens,
+    targets,
+    positions
+  };
   BufferId buffer = 0;
   Content content = Content::tokens;
   std::int64_t first_sequence = 0;
@@ -130,9 +156,9 @@ struct InputShard {
 struct StepInfo {
   std::string scenario;
   std::int64_t gpus = 0;
-  std::int64_t tokens = 0;            ///< of the global batch
-  Flops model_flops_per_token = 0;    ///< forward + backward, causal attention, no recompute
-  std::int32_t micro_batches = 0;     ///< per data-parallel rank
+  std::int64_t tokens = 0;          ///< of the global batch
+  Flops model_flops_per_token = 0;  ///< forward + backward, causal attention, no recompute
+  std::int32_t micro_batches = 0;   ///< per data-parallel rank
   std::int32_t stages = 1;
 };
 

@@ -98,6 +98,7 @@ TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskL
   append(reads, Access::read);
   append(writes, Access::write);
   append(updates, Access::update);
+  if (count == 0) throw std::logic_error("a kernel without operands");
   Task task{.op = op,
             .phase = labels.phase,
             .stream = labels.stream,
@@ -123,7 +124,8 @@ TaskId DagBuilder::collective(OpKind op, CommunicatorId communicator, const Task
   const RankIndex rank = dag_.buffers[operands[0].buffer].rank;
   const Bytes bytes = dag_.buffers[op == OpKind::all_gather || op == OpKind::receive ? out : in].bytes();
 
-  const std::uint64_t caller = (std::uint64_t{communicator} << 32) | (std::uint64_t{rank} << 1) | (op == OpKind::receive ? 1U : 0U);
+  const std::uint64_t caller =
+      (std::uint64_t{communicator} << 32) | (std::uint64_t{rank} << 1) | (op == OpKind::receive ? 1U : 0U);
   const std::uint32_t call = calls_[caller]++;
   const auto [entry, added] =
       group_ids_.try_emplace((std::uint64_t{communicator} << 32) | call, static_cast<GroupId>(dag_.groups.size()));
@@ -152,7 +154,9 @@ void DagBuilder::depend(TaskId before, TaskId after) {
   if (before != no_id) edges_.emplace_back(before, after);
 }
 
-TaskId DagBuilder::last_on(RankIndex rank, Stream stream) const { return last_on_stream_[rank][static_cast<std::size_t>(stream)]; }
+TaskId DagBuilder::last_on(RankIndex rank, Stream stream) const {
+  return last_on_stream_[rank][static_cast<std::size_t>(stream)];
+}
 
 void DagBuilder::group_tasks_by_collective() {
   dag_.group_begin.assign(dag_.groups.size() + 1, 0);

@@ -73,8 +73,8 @@ class DagBuilder {
   std::vector<TaskId> before_;  ///< of the task being added
   std::unordered_map<std::string, std::uint16_t> name_ids_;
   std::map<OpAttributes, std::uint32_t> attribute_ids_;
-  std::unordered_map<std::uint64_t, std::uint32_t> calls_;   ///< (communicator, rank, receives) -> calls so far
-  std::unordered_map<std::uint64_t, GroupId> group_ids_;     ///< (communicator, call) -> group
+  std::unordered_map<std::uint64_t, std::uint32_t> calls_;  ///< (communicator, rank, receives) -> calls so far
+  std::unordered_map<std::uint64_t, GroupId> group_ids_;    ///< (communicator, call) -> group
   std::vector<std::pair<GroupId, TaskId>> group_members_;
 
   TaskId add_task(const Task& task, std::span<const Operand> operands);

@@ -8,7 +8,13 @@
 
 namespace tandem {
 
-enum class DType : std::uint8_t { f32, bf16, f16, f8, i32 };
+enum class DType : std::uint8_t {
+  f32,
+  bf16,
+  f16,
+  f8,
+  i32
+};
 inline constexpr std::size_t dtype_count = 5;
 
 constexpr Bytes size_of(DType type) {

@@ -10,7 +10,13 @@ namespace tandem {
 
 using LinkId = std::uint32_t;
 
-enum class Tier : std::uint8_t { nvlink, nic, leaf, spine, core };
+enum class Tier : std::uint8_t {
+  nvlink,
+  nic,
+  leaf,
+  spine,
+  core
+};
 constexpr const char* name_of(Tier tier) {
   constexpr const char* names[] = {"nvlink", "nic", "leaf", "spine", "core"};
   return names[static_cast<int>(tier)];
@@ -37,9 +43,9 @@ struct Crossing {
 /// often each link is crossed by all of them together. A pair (send -> receive) is one channel with one hop.
 struct RingLayout {
   std::uint32_t channels = 1;
-  std::uint32_t nodes = 1;       ///< number of nodes the members lie in
-  Seconds intra_latency = 0;     ///< one hop inside the node
-  Seconds inter_latency = 0;     ///< one hop between nodes, the longest of the ring
+  std::uint32_t nodes = 1;    ///< number of nodes the members lie in
+  Seconds intra_latency = 0;  ///< one hop inside the node
+  Seconds inter_latency = 0;  ///< one hop between nodes, the longest of the ring
   std::vector<Crossing> crossings = {};
 };
 

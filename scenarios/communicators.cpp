@@ -1,34 +1,38 @@
 #include "scenarios/communicators.h"
 
-#include <array>
 #include <bit>
+#include <map>
+#include <unordered_map>
 
 namespace tandem {
 namespace {
+
+const std::vector<MeshAxis> tp_axes{MeshAxis::tp};
+const std::vector<MeshAxis> data_axes{MeshAxis::cp, MeshAxis::dp};
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
 class Surveyor {
  public:
-  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster)
-      : scenario_(scenario), mesh_(mesh), cluster_(cluster) {
-    found_.fold.slots.assign(slot_count, std::vector<std::uint32_t>(static_cast<std::size_t>(mesh.size()), FoldInput::absent));
+  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
+      : scenario_(scenario), mesh_(mesh), cluster_(cluster), symmetry_(symmetry) {
+    found_.fold.slots.assign(slot_count, std::vector<std::uint32_t>(symmetry.representatives().size(), FoldInput::absent));
   }
 
   CommunicatorSurvey survey() {
-    const ParallelismSpec& p = scenario_.parallelism;
-    groups(Slot::tp, {MeshAxis::tp}, true);
-    groups(Slot::data, {MeshAxis::cp, MeshAxis::dp}, true);
+    groups(Slot::tp, tp_axes, true);
+    groups(Slot::data, data_axes, true);
     // Carries one number, whose bandwidth is nothing to anybody: latency alone.
-    if (p.zero >= 1) {
+    if (scenario_.parallelism.zero >= 1) {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::cp, MeshAxis::dp, MeshAxis::pp}, false);
     } else {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp}, false);
     }
-    if (p.pp > 1) {
+    if (scenario_.parallelism.pp > 1) {
       if (scenario_.model.tied_embeddings) tie_first_and_last_stage();
       pairs();
     }
+    for (std::uint32_t id = 0; id < found_.instances.size(); ++id) add_crossings(id);
     return std::move(found_);
   }
 
@@ -36,29 +40,30 @@ class Surveyor {
   const Scenario& scenario_;
   const Mesh& mesh_;
   const Cluster& cluster_;
+  const Symmetry& symmetry_;
   CommunicatorSurvey found_;
+  std::unordered_map<LinkId, std::uint32_t> link_number_;
+
+  std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
 
   void groups(Slot slot, const std::vector<MeshAxis>& axes, bool on_links) {
-    std::vector<std::uint32_t>& of_rank = found_.fold.slots[index(slot)];
-    for (std::uint32_t rank = 0; rank < mesh_.size(); ++rank) {
-      if (of_rank[rank] != FoldInput::absent) continue;
-      const std::vector<std::uint32_t> members = mesh_.members(rank, axes);
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      if (at(slot, rank) != FoldInput::absent) continue;
+      std::vector<std::uint32_t> members = mesh_.members(rank, axes);
       if (members.size() < 2) return;
       PhysicalRing ring = cluster_.ring(members);
       if (!on_links) ring.crossings.clear();
-      const std::uint32_t id = add(slot, static_cast<std::uint32_t>(members.size()), ring);
-      for (const std::uint32_t member : members) of_rank[member] = id;
+      add(slot, slot, std::move(members), std::move(ring));
     }
   }
 
   void tie_first_and_last_stage() {
-    for (std::uint32_t rank = 0; rank < mesh_.size(); ++rank) {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       if (place[MeshAxis::pp] != 0) continue;
       place[MeshAxis::pp] = static_cast<std::int32_t>(scenario_.parallelism.pp - 1);
-      const std::array members{rank, mesh_.rank(place)};
-      const std::uint32_t id = add(Slot::embedding, 2, cluster_.ring(members));
-      for (const std::uint32_t member : members) found_.fold.slots[index(Slot::embedding)][member] = id;
+      const std::vector members{rank, mesh_.rank(place)};
+      add(Slot::embedding, Slot::embedding, members, cluster_.ring(members));
     }
   }
 
@@ -66,57 +71,63 @@ class Surveyor {
   void pairs() {
     const auto stages = static_cast<std::int32_t>(scenario_.parallelism.pp);
     const bool wraps = scenario_.parallelism.vpp > 1;
-    for (std::uint32_t rank = 0; rank < mesh_.size(); ++rank) {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       if (place[MeshAxis::pp] == stages - 1 && !wraps) continue;
       place[MeshAxis::pp] = (place[MeshAxis::pp] + 1) % stages;
       const std::uint32_t next = mesh_.rank(place);
-      pair(rank, next, Slot::send_forward, Slot::receive_forward);
-      pair(next, rank, Slot::send_backward, Slot::receive_backward);
+      add(Slot::send_forward, Slot::receive_forward, {rank, next}, cluster_.pair(rank, next));
+      add(Slot::send_backward, Slot::receive_backward, {next, rank}, cluster_.pair(next, rank));
     }
   }
 
-  void pair(std::uint32_t source, std::uint32_t destination, Slot sends, Slot receives) {
-    const std::uint32_t id = add(sends, 2, cluster_.pair(source, destination));
-    found_.fold.slots[index(sends)][source] = id;
-    found_.fold.slots[index(receives)][destination] = id;
-  }
-
-  std::uint32_t add(Slot slot, std::uint32_t size, const PhysicalRing& ring) {
+  /// `first` is the slot of the first member, `others` that of the rest.
+  void add(Slot first, Slot others, std::vector<std::uint32_t> members, PhysicalRing ring) {
     const auto id = static_cast<std::uint32_t>(found_.instances.size());
-    found_.instances.push_back({slot, size, ring.channels, ring.nodes, ring.intra_latency, ring.inter_latency});
+    const bool pair = first != others;
+    std::uint32_t orbits = 0;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      std::uint32_t& communicator = at(m == 0 ? first : others, members[m]);
+      if (communicator != id) ++orbits;
+      communicator = id;
+    }
+    // Each rank of the orbits that take part is in exactly one communicator of this orbit, through this slot.
+    const auto size = static_cast<std::uint32_t>(members.size());
+    const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
     std::uint64_t colour = 0;
-    for (const std::uint64_t part : {std::uint64_t{index(slot)}, std::uint64_t{size}, std::uint64_t{ring.channels},
-                                     std::uint64_t{ring.nodes}, std::bit_cast<std::uint64_t>(ring.intra_latency),
-                                     std::bit_cast<std::uint64_t>(ring.inter_latency)}) {
+    for (const std::uint64_t part :
+         {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{ring.channels}, std::uint64_t{ring.nodes},
+          std::bit_cast<std::uint64_t>(ring.intra_latency), std::bit_cast<std::uint64_t>(ring.inter_latency)}) {
       colour = (colour ^ part) * 0x9E3779B97F4A7C15ULL;
       colour ^= colour >> 29;
     }
     found_.fold.communicator_colours.push_back(colour);
-    for (const Crossing& crossing : ring.crossings) found_.fold.crossings.push_back({id, crossing.link, crossing.multiplicity});
-    return id;
+    found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
+    found_.instances.push_back({first, size, orbit, std::move(members), std::move(ring)});
+  }
+
+  void add_crossings(std::uint32_t id) {
+    const CommunicatorInstance& instance = found_.instances[id];
+    std::map<LinkId, std::uint32_t> times;
+    for (const Crossing& crossing : instance.ring.crossings) {
+      times[symmetry_.representative_link(crossing.link)] += crossing.multiplicity;
+    }
+    for (const auto& [link, of_communicator] : times) {
+      const auto [number, added] = link_number_.try_emplace(link, static_cast<std::uint32_t>(found_.links.size()));
+      if (added) found_.links.push_back(link);
+      const std::uint32_t of_link = of_communicator * instance.orbit / symmetry_.link_orbit_size(link);
+      found_.fold.crossings.push_back({id, number->second, of_communicator, of_link});
+    }
   }
 };
 
 }  // namespace
 
-std::vector<std::uint32_t> CommunicatorSurvey::members(std::uint32_t instance) const {
-  std::vector<std::uint32_t> members;
-  members.reserve(instances[instance].size);
-  const auto collect = [&](Slot slot) {
-    const std::vector<std::uint32_t>& of_rank = fold.slots[index(slot)];
-    for (std::uint32_t rank = 0; rank < of_rank.size(); ++rank) {
-      if (of_rank[rank] == instance) members.push_back(rank);
-    }
-  };
-  collect(instances[instance].slot);
-  if (instances[instance].slot == Slot::send_forward) collect(Slot::receive_forward);
-  if (instances[instance].slot == Slot::send_backward) collect(Slot::receive_backward);
-  return members;
-}
+std::vector<std::vector<MeshAxis>> ring_axes() { return {tp_axes, data_axes}; }
 
-CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
-  return Surveyor(scenario, mesh, cluster).survey();
+CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
+                                        const Symmetry& symmetry) {
+  return Surveyor(scenario, mesh, cluster, symmetry).survey();
 }
 
 }  // namespace tandem

@@ -4,32 +4,32 @@
 
 #include "scenarios/mesh.h"
 #include "scenarios/scenario.h"
+#include "scenarios/symmetry.h"
 #include "scenarios/world.h"
 #include "topology/cluster.h"
 #include "topology/folding.h"
 
 namespace tandem {
 
-/// One communicator of the whole mesh, before folding; its crossings stand in the fold's input under the same number.
+/// The axes of each kind of communicator of several ranks that crosses links.
+std::vector<std::vector<MeshAxis>> ring_axes();
+
+/// One communicator for each orbit of communicators that the step uses; the fold's input has it under the same number.
 struct CommunicatorInstance {
   Slot slot = Slot::tp;
   std::uint32_t size = 0;
-  std::uint32_t channels = 1;
-  std::uint32_t nodes = 1;
-  Seconds intra_latency = 0;
-  Seconds inter_latency = 0;
+  std::uint32_t orbit = 1;             ///< how many it stands for
+  std::vector<std::uint32_t> members;  ///< world ranks, ascending; {source, destination} for a pair
+  PhysicalRing ring;
 };
 
-/// Every communicator that the step uses, and who takes part in it and which physical links it crosses. The colours of ranks and
-/// links are left to the caller.
 struct CommunicatorSurvey {
   std::vector<CommunicatorInstance> instances;
-  FoldInput fold;
-
-  /// World ranks, ascending; {source, destination} for a pair.
-  std::vector<std::uint32_t> members(std::uint32_t instance) const;
+  std::vector<LinkId> links;  ///< the physical link of each of the fold's links
+  FoldInput fold;             ///< ranks are the symmetry's orbits; the colours of ranks and links are left to the caller
 };
 
-CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster);
+CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
+                                        const Symmetry& symmetry);
 
 }  // namespace tandem

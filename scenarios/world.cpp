@@ -1,5 +1,6 @@
 #include "scenarios/world.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <numeric>
@@ -11,33 +12,44 @@ namespace {
 
 Axis axis_of(Slot slot) {
   switch (slot) {
-    case Slot::tp: return Axis::tp;
+    case Slot::tp:
+      return Axis::tp;
     case Slot::data:
-    case Slot::gradient_norm: return Axis::dp;
-    default: return Axis::pp;
+    case Slot::gradient_norm:
+      return Axis::dp;
+    default:
+      return Axis::pp;
   }
 }
 
 const char* family_of(Slot slot) {
   switch (slot) {
-    case Slot::tp: return "tp";
-    case Slot::data: return "dp";
-    case Slot::gradient_norm: return "gradient norm";
-    case Slot::embedding: return "embedding";
-    case Slot::send_forward: return "pp forward";
-    default: return "pp backward";
+    case Slot::tp:
+      return "tp";
+    case Slot::data:
+      return "dp";
+    case Slot::gradient_norm:
+      return "gradient norm";
+    case Slot::embedding:
+      return "embedding";
+    case Slot::send_forward:
+      return "pp forward";
+    default:
+      return "pp backward";
   }
 }
 
-/// By world rank; a slow GPU is a device of its own.
+/// By world rank; GPUs of one speed share a device.
 std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world) {
   std::vector<std::uint32_t> device_of(static_cast<std::size_t>(scenario.parallelism.world()), 0);
   world.devices.push_back(scenario.cluster.gpu);
   for (const SlowGpu& slow : scenario.slow_gpus) {
+    const auto known = std::ranges::find(world.devices, slow.factor, &Device::speed);
+    device_of[static_cast<std::size_t>(slow.rank)] = static_cast<std::uint32_t>(known - world.devices.begin());
+    if (known != world.devices.end()) continue;
     Device device = scenario.cluster.gpu;
     device.speed = slow.factor;
     device.name += " (slow)";
-    device_of[static_cast<std::size_t>(slow.rank)] = static_cast<std::uint32_t>(world.devices.size());
     world.devices.push_back(std::move(device));
   }
   return device_of;
@@ -48,49 +60,49 @@ void add_communicators(const CommunicatorSurvey& survey, const Partition& partit
     const CommunicatorInstance& instance = survey.instances[original];
     world.communicators.push_back({.name = family_of(instance.slot),
                                    .axis = axis_of(instance.slot),
-                                   .members = survey.members(original),
-                                   .ring = {.channels = instance.channels,
-                                            .nodes = instance.nodes,
-                                            .intra_latency = instance.intra_latency,
-                                            .inter_latency = instance.inter_latency,
-                                            .crossings = {}}});
+                                   .members = instance.members,
+                                   .ring = {.channels = instance.ring.channels,
+                                            .nodes = instance.ring.nodes,
+                                            .intra_latency = instance.ring.intra_latency,
+                                            .inter_latency = instance.ring.inter_latency}});
   }
 }
 
 /// The crossings of the class representatives: how often the representative of a class of links is crossed by all communicators
 /// of a class together. A common factor of all crossings of a link goes into its capacity.
-void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, World& world) {
+void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
+               World& world) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> multiplicity;  // (communicator class, link class)
   for (const FoldInput::Crossing& crossing : survey.fold.crossings) {
     const std::uint32_t link = partition.links.of[crossing.link];
     if (partition.links.representative[link] != crossing.link) continue;
-    multiplicity[{partition.communicators.of[crossing.communicator], link}] += crossing.multiplicity;
+    multiplicity[{partition.communicators.of[crossing.communicator], link}] += crossing.of_link;
   }
   std::vector<std::uint32_t> common(partition.links.count(), 0);
   for (const auto& [key, times] : multiplicity) common[key.second] = std::gcd(common[key.second], times);
 
-  std::vector<LinkId> id_of(partition.links.count(), no_id);
-  for (LinkId link = 0; link < partition.links.count(); ++link) {
-    if (common[link] == 0) continue;
-    id_of[link] = static_cast<LinkId>(world.links.size());
-    Link laid = cluster.links()[partition.links.representative[link]];
-    laid.capacity /= common[link];
-    laid.count = partition.links.size[link];
-    world.links.push_back(std::move(laid));
+  for (LinkId id = 0; id < partition.links.count(); ++id) {
+    Link link = cluster.link(survey.links[partition.links.representative[id]]);
+    link.capacity /= common[id];
+    link.count = 0;
+    world.links.push_back(std::move(link));
+  }
+  for (std::uint32_t orbit = 0; orbit < survey.links.size(); ++orbit) {
+    world.links[partition.links.of[orbit]].count += symmetry.link_orbit_size(survey.links[orbit]);
   }
   for (const auto& [key, times] : multiplicity) {
-    world.communicators[key.first].ring.crossings.push_back({id_of[key.second], times / common[key.second]});
+    world.communicators[key.first].ring.crossings.push_back({key.second, times / common[key.second]});
   }
 }
 
-void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const Mesh& mesh,
+void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const Mesh& mesh, const Symmetry& symmetry,
                const std::vector<std::uint32_t>& device_of, World& world) {
-  world.class_of = partition.ranks.of;
   for (std::uint32_t id = 0; id < partition.ranks.count(); ++id) {
-    const std::uint32_t rank = partition.ranks.representative[id];
+    const std::uint32_t orbit = partition.ranks.representative[id];
+    const std::uint32_t rank = symmetry.representatives()[orbit];
     const Coordinates place = mesh.coordinates(rank);
     world.ranks.push_back({.world_rank = rank,
-                           .count = partition.ranks.size[id],
+                           .count = partition.ranks.size[id] * symmetry.orbit_size(),
                            .tp = place[MeshAxis::tp],
                            .cp = place[MeshAxis::cp],
                            .ep = place[MeshAxis::ep],
@@ -99,10 +111,12 @@ void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, con
                            .device = device_of[rank]});
     auto& of_slot = world.communicator_of.emplace_back();
     for (std::size_t slot = 0; slot < slot_count; ++slot) {
-      const std::uint32_t instance = survey.fold.slots[slot][rank];
+      const std::uint32_t instance = survey.fold.slots[slot][orbit];
       of_slot[slot] = instance == FoldInput::absent ? no_id : partition.communicators.of[instance];
     }
   }
+  world.class_of.resize(static_cast<std::size_t>(mesh.size()));
+  for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) world.class_of[rank] = partition.ranks.of[symmetry.orbit_of(rank)];
 }
 
 }  // namespace
@@ -112,20 +126,22 @@ World make_world(const Scenario& scenario, bool folded) {
   const Cluster cluster(scenario.cluster);
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
-  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster);
+  const Symmetry symmetry = folded ? Symmetry(mesh, cluster, device_of, ring_axes()) : Symmetry(mesh, cluster);
+  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 
   // A rank's program is its pipeline stage's.
-  for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
+  for (const std::uint32_t rank : symmetry.representatives()) {
     const auto stage = static_cast<std::uint64_t>(mesh.coordinates(rank)[MeshAxis::pp]);
     survey.fold.rank_colours.push_back(stage << 32 | device_of[rank]);
   }
-  for (const Link& link : cluster.links()) {
+  for (const LinkId id : survey.links) {
+    const Link link = cluster.link(id);
     survey.fold.link_colours.push_back(std::bit_cast<std::uint64_t>(link.capacity) + static_cast<std::uint64_t>(link.tier));
   }
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
   add_communicators(survey, partition, world);
-  add_links(survey, partition, cluster, world);
-  add_ranks(survey, partition, mesh, device_of, world);
+  add_links(survey, partition, cluster, symmetry, world);
+  add_ranks(survey, partition, mesh, symmetry, device_of, world);
   return world;
 }
 

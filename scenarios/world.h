@@ -29,7 +29,7 @@ struct World {
   std::vector<Rank> ranks;
   std::vector<Link> links;
   std::vector<Communicator> communicators;
-  std::vector<RankIndex> class_of;  ///< by world rank: the lowered rank that stands for it
+  std::vector<RankIndex> class_of;                                      ///< by world rank: the lowered rank that stands for it
   std::vector<std::array<CommunicatorId, slot_count>> communicator_of;  ///< by rank index and slot; `no_id` where there is none
 
   CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }

@@ -102,7 +102,11 @@ struct FluidNetwork::Engine {
   s4u::Host* destination = route.create_host("destination", {1.0});
   std::vector<std::uint32_t> divisors;
   std::vector<kernel::resource::StandardLinkImpl*> links;  ///< null where nothing crosses the link
-  std::deque<Flow> flows;                                  ///< running, finished and free ones; each stays at its address
+  /// By lane: a private link of no limit at the head of its flow's route. When a flow begins, SimGrid 3.32 looks for what that
+  /// changes from the first link of its route; if another flow has marked that link at the same date, it stops there, and the
+  /// flow's other links are shared as if it were not there. A private link is never marked before.
+  std::vector<kernel::resource::StandardLinkImpl*> lanes;
+  std::deque<Flow> flows;  ///< running, finished and free ones; each stays at its address
   std::vector<Flow*> finished;
   std::vector<Flow*> free;
   kernel::timer::Timer* timer = nullptr;
@@ -129,7 +133,8 @@ struct FluidNetwork::Engine {
   }
 };
 
-FluidNetwork::FluidNetwork(const std::vector<Link>& links, const std::vector<Communicator>& communicators, Callbacks callbacks)
+FluidNetwork::FluidNetwork(const std::vector<Link>& links, const std::vector<Communicator>& communicators, std::size_t lanes,
+                           Callbacks callbacks)
     : engine_(std::make_unique<Engine>(std::move(callbacks))) {
   Engine& engine = *engine_;
   engine.divisors = common_divisors(links.size(), communicators);
@@ -138,6 +143,10 @@ FluidNetwork::FluidNetwork(const std::vector<Link>& links, const std::vector<Com
     if (engine.divisors[id] == 0) continue;
     if (!(links[id].capacity > 0)) throw std::logic_error("link '" + links[id].name + "' is crossed and has no capacity");
     engine.links[id] = engine.route.create_link(std::to_string(id), {links[id].capacity / engine.divisors[id]})->get_impl();
+  }
+  constexpr BytesPerSecond no_limit = 1e18;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    engine.lanes.push_back(engine.route.create_link("lane " + std::to_string(lane), {no_limit})->get_impl());
   }
   engine.route.get_iface()->seal();
   take_latency_from(engine.route, *engine.route.get_iface());
@@ -151,9 +160,9 @@ bool FluidNetwork::is_flow(const CollectiveCost& cost, const RingLayout& ring) {
          std::ranges::any_of(ring.crossings, [](const Crossing& crossing) { return crossing.multiplicity > 0; });
 }
 
-void FluidNetwork::start(TaskId task, const CollectiveCost& cost, const RingLayout& ring) {
+void FluidNetwork::start(TaskId task, std::size_t lane, const CollectiveCost& cost, const RingLayout& ring) {
   Engine& engine = *engine_;
-  engine.route.links.clear();
+  engine.route.links.assign(1, engine.lanes[lane]);
   for (const Crossing& crossing : ring.crossings) {
     if (crossing.multiplicity == 0) continue;
     engine.route.links.insert(engine.route.links.end(), crossing.multiplicity / engine.divisors[crossing.link],

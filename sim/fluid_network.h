@@ -20,12 +20,14 @@ class FluidNetwork {
     std::function<void(TaskId)> flow_ended;  ///< must not start a flow: wait for `woken`
     std::function<void()> woken;             ///< the clock is at the date given to `wake_at`, or one rounding error past it
   };
-  FluidNetwork(const std::vector<Link>& links, const std::vector<Communicator>& communicators, Callbacks callbacks);
+  /// `lanes`: how many flows can run at once; each runs in a lane of its own.
+  FluidNetwork(const std::vector<Link>& links, const std::vector<Communicator>& communicators, std::size_t lanes,
+               Callbacks callbacks);
   ~FluidNetwork();
 
   /// A transfer of no bytes, or over no links, is no flow: it takes its latency alone.
   static bool is_flow(const CollectiveCost& cost, const RingLayout& ring);
-  void start(TaskId task, const CollectiveCost& cost, const RingLayout& ring);
+  void start(TaskId task, std::size_t lane, const CollectiveCost& cost, const RingLayout& ring);
 
   /// One call is due at most: this replaces the one before.
   void wake_at(Seconds date);

@@ -13,7 +13,8 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     endings_.push({network_->clock(), task});
     wake_for_next_ending();
   };
-  network_.emplace(dag.links, dag.communicators, FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
+  network_.emplace(dag.links, dag.communicators, dag.ranks.size() * stream_count,
+                   FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
 }
 
 void SimGridBackend::start(std::span<const TaskId> unit) {
@@ -28,7 +29,8 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
   const CollectiveCost cost =
       collective_cost(task.op, dag_->groups[task.group].bytes, communicator.members.size(), communicator.ring);
   if (FluidNetwork::is_flow(cost, communicator.ring)) {
-    network_->start(id, cost, communicator.ring);
+    // A stream runs one task at a time: its first member's stream is free for a flow.
+    network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, communicator.ring);
   } else {
     endings_.push({now_ + cost.latency, id});
   }

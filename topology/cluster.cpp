@@ -24,25 +24,43 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec) {
     return tier < fabric.oversubscription.size() ? fabric.oversubscription[tier] : 1.0;
   };
 
-  const BytesPerSecond nvlink = spec.nvlink_GBps * giga * spec.nvlink_efficiency;
-  const BytesPerSecond nic = spec.nic_gbps * giga / bits_per_byte * spec.nic_efficiency;
-  const BytesPerSecond leaf = nic * static_cast<double>(fabric.leaf_ports) / oversubscription(1);
-  const BytesPerSecond pod = leaf * static_cast<double>(fabric.pod_leaves) / oversubscription(2);
-  links_.reserve(static_cast<std::size_t>(2 * (spec.gpus + nics + leaves_ + pods_)));
-  for (std::int64_t i = 0; i < spec.gpus; ++i) add_pair(Tier::nvlink, "gpu", i, nvlink);
-  first_nic_ = static_cast<LinkId>(links_.size());
-  for (std::int64_t i = 0; i < nics; ++i) add_pair(Tier::nic, "nic", i, nic / oversubscription(0));
-  first_leaf_ = static_cast<LinkId>(links_.size());
-  for (std::int64_t i = 0; i < leaves_; ++i) add_pair(Tier::leaf, "leaf", i, leaf);
-  first_pod_ = static_cast<LinkId>(links_.size());
-  for (std::int64_t i = 0; i < pods_; ++i) add_pair(Tier::spine, "pod", i, pod);
+  nvlink_ = spec.nvlink_GBps * giga * spec.nvlink_efficiency;
+  const BytesPerSecond port = spec.nic_gbps * giga / bits_per_byte * spec.nic_efficiency;
+  nic_ = port / oversubscription(0);
+  leaf_ = port * static_cast<double>(fabric.leaf_ports) / oversubscription(1);
+  pod_ = leaf_ * static_cast<double>(fabric.pod_leaves) / oversubscription(2);
+  first_nic_ = static_cast<std::uint32_t>(spec.gpus);
+  first_leaf_ = first_nic_ + static_cast<std::uint32_t>(nics);
+  first_pod_ = first_leaf_ + static_cast<std::uint32_t>(leaves_);
 }
 
-void Cluster::add_pair(Tier tier, const char* name, std::int64_t index, BytesPerSecond capacity) {
-  // Short names, so that no string of a large cluster is on the heap.
-  const std::string base = name + std::to_string(index);
-  links_.push_back({base + " out", tier, capacity, 1});
-  links_.push_back({base + " in", tier, capacity, 1});
+Link Cluster::link(LinkId id) const {
+  const std::uint32_t device = id / 2;
+  const std::string direction = id % 2 == 0 ? " out" : " in";
+  const auto named = [&](const char* name, std::uint32_t first, Tier tier, BytesPerSecond capacity) {
+    return Link{name + std::to_string(device - first) + direction, tier, capacity, 1};
+  };
+  if (device < first_nic_) return named("gpu", 0, Tier::nvlink, nvlink_);
+  if (device < first_leaf_) return named("nic", first_nic_, Tier::nic, nic_);
+  if (device < first_pod_) return named("leaf", first_leaf_, Tier::leaf, leaf_);
+  return named("pod", first_pod_, Tier::spine, pod_);
+}
+
+std::vector<Link> Cluster::links() const {
+  std::vector<Link> links;
+  for (LinkId id = 0; id < link_count(); ++id) links.push_back(link(id));
+  return links;
+}
+
+Attachment Cluster::attachment(std::uint32_t gpu) const {
+  Attachment attachment{.node = static_cast<std::uint32_t>(node_of(gpu)), .devices = {gpu, no_device, no_device, no_device}};
+  if (rails_ == 0) return attachment;
+  const std::int64_t nic = nic_of(gpu);
+  const std::int64_t leaf = leaf_of(nic);
+  attachment.devices[1] = first_nic_ + static_cast<std::uint32_t>(nic);
+  attachment.devices[2] = first_leaf_ + static_cast<std::uint32_t>(leaf);
+  if (pods_ > 0) attachment.devices[3] = first_pod_ + static_cast<std::uint32_t>(pod_of(leaf));
+  return attachment;
 }
 
 std::int64_t Cluster::nic_of(std::uint32_t gpu) const {
@@ -57,8 +75,8 @@ std::int64_t Cluster::leaf_of(std::int64_t nic) const {
 }
 
 Seconds Cluster::cross_fabric(std::int64_t from_nic, std::int64_t to_nic, std::vector<Crossing>& crossings) const {
-  const auto out = [&](LinkId first, std::int64_t index) { crossings.push_back({first + 2 * static_cast<LinkId>(index), 1}); };
-  const auto in = [&](LinkId first, std::int64_t index) { crossings.push_back({first + 2 * static_cast<LinkId>(index) + 1, 1}); };
+  const auto out = [&](std::uint32_t first, std::int64_t index) { crossings.push_back({out_of(first + index), 1}); };
+  const auto in = [&](std::uint32_t first, std::int64_t index) { crossings.push_back({into(first + index), 1}); };
   const std::int64_t from_leaf = leaf_of(from_nic);
   const std::int64_t to_leaf = leaf_of(to_nic);
   int switches = 1;
@@ -81,7 +99,7 @@ PhysicalRing Cluster::pair(std::uint32_t source, std::uint32_t destination) cons
   PhysicalRing way;
   if (node_of(source) == node_of(destination)) {
     way.intra_latency = spec_.nvlink_latency_us * micro;
-    way.crossings = {{gpu_out(source), 1}, {gpu_in(destination), 1}};
+    way.crossings = {{out_of(source), 1}, {into(destination), 1}};
   } else {
     way.nodes = 2;
     way.inter_latency = cross_fabric(nic_of(source), nic_of(destination), way.crossings);
@@ -101,8 +119,8 @@ PhysicalRing Cluster::ring(std::span<const std::uint32_t> members) const {
   ring.nodes = static_cast<std::uint32_t>(nodes);
   if (nodes == 1) {
     for (const std::uint32_t gpu : members) {
-      ring.crossings.push_back({gpu_out(gpu), 1});
-      ring.crossings.push_back({gpu_in(gpu), 1});
+      ring.crossings.push_back({out_of(gpu), 1});
+      ring.crossings.push_back({into(gpu), 1});
     }
     return ring;
   }
@@ -119,8 +137,8 @@ PhysicalRing Cluster::ring(std::span<const std::uint32_t> members) const {
       // A channel makes local - 1 hops inside the node; over all channels each port sends and receives equally often.
       const auto hops = static_cast<std::uint32_t>(equal ? local - 1 : (i + 1 < local ? 1 : 0));
       const auto arrivals = static_cast<std::uint32_t>(equal ? local - 1 : (i > 0 ? 1 : 0));
-      if (hops > 0) ring.crossings.push_back({gpu_out(gpu), hops});
-      if (arrivals > 0) ring.crossings.push_back({gpu_in(gpu), arrivals});
+      if (hops > 0) ring.crossings.push_back({out_of(gpu), hops});
+      if (arrivals > 0) ring.crossings.push_back({into(gpu), arrivals});
     }
     const std::size_t next = (n + 1) % nodes;
     for (std::size_t c = 0; c < channels; ++c) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,6 +19,15 @@ struct PhysicalRing {
   std::vector<Crossing> crossings;  ///< physical links; a link may appear more than once, its multiplicities add up
 };
 
+inline constexpr std::uint32_t no_device = 0xFFFFFFFF;
+
+/// What a GPU hangs on, from itself up: GPU, NIC, leaf, pod (`no_device` where there is none). Device d has the links 2d (out)
+/// and 2d + 1 (in).
+struct Attachment {
+  std::uint32_t node = 0;
+  std::array<std::uint32_t, 4> devices{no_device, no_device, no_device, no_device};
+};
+
 /// Nodes of GPUs behind NVSwitches, one NIC per rail, and a fat tree of two or three tiers between the nodes.
 ///
 /// Switches of a tier that serve the same leaf (or pod) are taken together: under ideal spreading every one of the parallel links
@@ -31,9 +41,15 @@ class Cluster {
  public:
   explicit Cluster(const ClusterSpec& spec);
 
-  const std::vector<Link>& links() const { return links_; }
+  std::size_t device_count() const { return first_pod_ + static_cast<std::size_t>(pods_); }
+  std::size_t link_count() const { return 2 * device_count(); }
+  Link link(LinkId id) const;
+  std::vector<Link> links() const;  ///< all of them: many, on a large cluster
+
   std::int64_t gpus() const { return spec_.gpus; }
+  std::int64_t nodes() const { return nodes_; }
   std::int64_t node_of(std::uint32_t gpu) const { return gpu / spec_.gpus_per_node; }
+  Attachment attachment(std::uint32_t gpu) const;
 
   /// The ring over `members` (GPUs, ascending by node) as NCCL lays it. Inside one node: one ring through the NVSwitches. Over k
   /// nodes with L members each: L channels, each entering and leaving every node on its own rail, so that each NIC carries 1/L
@@ -49,15 +65,14 @@ class Cluster {
   std::int64_t rails_ = 0;
   std::int64_t leaves_ = 0;
   std::int64_t pods_ = 0;
-  std::vector<Link> links_;
-  LinkId first_nic_ = 0, first_leaf_ = 0, first_pod_ = 0;  ///< links lie in pairs: out, in
+  std::uint32_t first_nic_ = 0, first_leaf_ = 0, first_pod_ = 0;  ///< devices: GPUs first
+  BytesPerSecond nvlink_ = 0, nic_ = 0, leaf_ = 0, pod_ = 0;      ///< capacities
 
-  LinkId gpu_out(std::uint32_t gpu) const { return 2 * gpu; }
-  LinkId gpu_in(std::uint32_t gpu) const { return 2 * gpu + 1; }
+  static LinkId out_of(std::int64_t device) { return static_cast<LinkId>(2 * device); }
+  static LinkId into(std::int64_t device) { return static_cast<LinkId>(2 * device + 1); }
   std::int64_t nic_of(std::uint32_t gpu) const;
   std::int64_t leaf_of(std::int64_t nic) const;
   std::int64_t pod_of(std::int64_t leaf) const { return leaf / spec_.fabric.pod_leaves; }
-  void add_pair(Tier tier, const char* name, std::int64_t index, BytesPerSecond capacity);
   /// Appends the links from `from`'s NIC to `to`'s and returns the latency of the hop.
   Seconds cross_fabric(std::int64_t from_nic, std::int64_t to_nic, std::vector<Crossing>& crossings) const;
 };

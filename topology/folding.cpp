@@ -73,8 +73,8 @@ Classes classes_of(const std::vector<std::uint64_t>& colours, std::size_t expect
 }
 
 /// One round: every element's new colour is its class together with the sum over what it meets of (their class, the role).
-void refine(const FoldInput& input, const Partition& now, std::vector<std::uint64_t>& ranks, std::vector<std::uint64_t>& communicators,
-            std::vector<std::uint64_t>& links) {
+void refine(const FoldInput& input, const Partition& now, std::vector<std::uint64_t>& ranks,
+            std::vector<std::uint64_t>& communicators, std::vector<std::uint64_t>& links) {
   const auto own = [](const Classes& classes, std::vector<std::uint64_t>& colours) {
     for (std::size_t i = 0; i < colours.size(); ++i) colours[i] = mix(classes.of[i]);
   };
@@ -88,13 +88,13 @@ void refine(const FoldInput& input, const Partition& now, std::vector<std::uint6
       const std::uint32_t communicator = communicator_of[rank];
       if (communicator == FoldInput::absent) continue;
       ranks[rank] += mix(role ^ now.communicators.of[communicator]);
-      communicators[communicator] += mix(role ^ mix(now.ranks.of[rank]));
+      communicators[communicator] += input.members_per_rank[communicator] * mix(role ^ mix(now.ranks.of[rank]));
     }
   }
-  // Multiplicities enter linearly, so crossings of one link by one class add up whichever way they are listed.
+  // Counts enter linearly, so crossings of one link by one class add up whichever way they are listed.
   for (const FoldInput::Crossing& crossing : input.crossings) {
-    communicators[crossing.communicator] += crossing.multiplicity * mix(0xB0B00000ULL + now.links.of[crossing.link]);
-    links[crossing.link] += crossing.multiplicity * mix(0xCAFE0000ULL + now.communicators.of[crossing.communicator]);
+    communicators[crossing.communicator] += crossing.of_communicator * mix(0xB0B00000ULL + now.links.of[crossing.link]);
+    links[crossing.link] += crossing.of_link * mix(0xCAFE0000ULL + now.communicators.of[crossing.communicator]);
   }
 }
 

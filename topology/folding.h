@@ -8,6 +8,9 @@ namespace tandem {
 
 /// What folding sees of a step on a cluster: ranks, the communicators they take part in, and the links those cross.
 ///
+/// Elements that are known to behave alike may be merged beforehand: a "rank" is then an orbit of ranks, and so on. The counts
+/// below say how many of one kind each one of the other meets.
+///
 /// A rank takes part in a communicator through a *slot* (its role there: "my tensor-parallel group", "the pair I send forward
 /// on"), at most one communicator per slot. Initial colours say what is known to differ: a rank's program and device, a link's
 /// capacity, a communicator's kind and latency.
@@ -15,10 +18,12 @@ struct FoldInput {
   struct Crossing {
     std::uint32_t communicator;
     std::uint32_t link;
-    std::uint32_t multiplicity;
+    std::uint32_t of_communicator;  ///< how often one communicator crosses links of this orbit
+    std::uint32_t of_link;          ///< how often one link is crossed by communicators of this orbit
   };
   std::vector<std::uint64_t> rank_colours;
   std::vector<std::uint64_t> communicator_colours;
+  std::vector<std::uint32_t> members_per_rank;  ///< by communicator: members it has of each orbit of ranks that takes part
   std::vector<std::uint64_t> link_colours;
   std::vector<std::vector<std::uint32_t>> slots;  ///< [slot][rank] -> communicator, or `absent`
   std::vector<Crossing> crossings;

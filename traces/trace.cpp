@@ -2,14 +2,8 @@
 
 namespace tandem {
 
-void write_trace(const std::vector<TraceSource>& sources, const std::string& path) {
-  OutputFile out(path);
-  if (path.ends_with(".json")) {
-    write_chrome(sources, out);
-  } else {
-    write_perfetto(sources, out);
-  }
-  out.commit();
+void write_trace(const std::vector<TraceSource>& sources, OutputFile& out) {
+  (out.path().ends_with(".json") ? write_chrome : write_perfetto)(sources, out);
 }
 
 }  // namespace tandem

@@ -61,10 +61,18 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline) {
     MemoryUse& use = uses[buffer.rank];
     const Bytes bytes = buffer.bytes();
     switch (buffer.kind) {
-      case BufferKind::parameter: use.parameters += bytes; break;
-      case BufferKind::gradient: use.gradients += bytes; break;
-      case BufferKind::optimizer: use.optimizer += bytes; break;
-      case BufferKind::input: use.buffers += bytes; break;
+      case BufferKind::parameter:
+        use.parameters += bytes;
+        break;
+      case BufferKind::gradient:
+        use.gradients += bytes;
+        break;
+      case BufferKind::optimizer:
+        use.optimizer += bytes;
+        break;
+      case BufferKind::input:
+        use.buffers += bytes;
+        break;
       case BufferKind::activation:
       case BufferKind::communication:
         if (lives[id].end < 0) break;

@@ -35,10 +35,8 @@ BufferId core_attention(Context& context, Tape& tape, BufferId qkv) {
   const LocalSizes& n = context.sizes;
   const Heads heads = split_heads(context, qkv);
   const Positions positions = split_attributes(context).positions;
-  const AttentionAttributes attributes{.causal = true,
-                                       .scale = 1.0F / std::sqrt(static_cast<float>(n.head_dim)),
-                                       .queries = positions,
-                                       .keys = positions};
+  const AttentionAttributes attributes{
+      .causal = true, .scale = 1.0F / std::sqrt(static_cast<float>(n.head_dim)), .queries = positions, .keys = positions};
   const BufferId out = context.activation(context.shape_of(heads.q));
   const BufferId lse = context.activation(Shape(n.batch, n.heads, n.sequence), DType::f32);
   context.kernel(OpKind::attention, attributes, "attention", {heads.q, heads.k, heads.v}, {out, lse});

@@ -48,9 +48,9 @@ class Context {
   const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 
-  BufferId activation(const Shape& shape);                 ///< in the training precision
+  BufferId activation(const Shape& shape);  ///< in the training precision
   BufferId activation(const Shape& shape, DType dtype);
-  BufferId gathered(const Shape& shape);                   ///< what a collective writes for immediate use
+  BufferId gathered(const Shape& shape);  ///< what a collective writes for immediate use
   Shape shape_of(BufferId id) const { return builder.dag().buffers[id].shape; }
 
   TaskId kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::initializer_list<BufferId> reads,

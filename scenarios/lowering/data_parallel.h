@@ -31,8 +31,9 @@ class GradientReduction {
   void reduce(std::size_t chunk, std::size_t bucket);
 };
 
-/// From ZeRO-1 on: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward: what the
-/// previous step's optimizer wrote is gathered while the first chunks already compute, so that a step is one period of training.
+/// From ZeRO-1 on: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward:
+/// what the previous step's optimizer wrote is gathered while the first chunks already compute, so that a step is one period of
+/// training.
 void gather_parameters(Context& context);
 
 }  // namespace tandem

@@ -15,9 +15,8 @@ void all_reduce(Context& context, BufferId x, Reduction reduction, std::string_v
 void cross_entropy(Context& context, Tape& tape, BufferId logits) {
   const LocalSizes& n = context.sizes;
   const TrainingSpec& training = context.scenario.training;
-  const CrossEntropyAttributes attributes{
-      .vocab_start = n.vocab * n.tp_rank,
-      .scale = 1.0F / static_cast<float>(training.global_batch * training.sequence)};
+  const CrossEntropyAttributes attributes{.vocab_start = n.vocab * n.tp_rank,
+                                          .scale = 1.0F / static_cast<float>(training.global_batch * training.sequence)};
   const BufferId targets = input(context, InputShard::Content::targets);
   const auto per_token = [&] { return context.activation(Shape(n.sequence, n.batch), DType::f32); };
   const BufferId max = per_token();

@@ -6,7 +6,8 @@
 
 namespace tandem {
 
-/// Lowers one training step for the ranks of `world`: all of them to execute, one of each class to simulate. Nothing else differs.
+/// Lowers one training step for the ranks of `world`: all of them to execute, one of each class to simulate. Nothing else
+/// differs.
 Dag lower(const Scenario& scenario, const World& world);
 
 /// FLOPs of the model's matrix products and attention for one token, forward and backward (three times the forward), with the

@@ -30,8 +30,8 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
   return filled;
 }
 
-void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero,
-                               std::int64_t owners, std::int64_t owned_slice) {
+void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, std::int64_t owners,
+                               std::int64_t owned_slice) {
   placed_.resize(specs_.size());
   for (const std::vector<ParameterId>& ids : fill_buckets(training.bucket_parameters)) {
     std::int64_t elements = 0;
@@ -61,8 +61,8 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
       bucket.uses += spec.uses;
       for (const ParameterPiece& piece : spec.pieces) {
         const BufferId block = builder.view(bucket.weights, offset, Shape(piece.rows, piece.columns));
-        builder.dag().shards.push_back({block, piece.tensor, piece.tensor_rows, piece.tensor_columns, piece.row, piece.column,
-                                        piece.rows, piece.columns});
+        builder.dag().shards.push_back(
+            {block, piece.tensor, piece.tensor_rows, piece.tensor_columns, piece.row, piece.column, piece.rows, piece.columns});
         offset += piece.rows * piece.columns;
       }
     }

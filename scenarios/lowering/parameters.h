@@ -30,7 +30,7 @@ enum class ParameterKind : std::uint8_t {
 struct ParameterSpec {
   ParameterKind kind = ParameterKind::sharded;
   std::vector<ParameterPiece> pieces;
-  int uses = 1;         ///< operations that add to its gradient in one backward pass
+  int uses = 1;           ///< operations that add to its gradient in one backward pass
   double norm_share = 1;  ///< its weight in the gradient norm: 1 / (ranks that count the same elements)
 
   std::int64_t rows() const;

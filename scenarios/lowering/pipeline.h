@@ -13,7 +13,10 @@ namespace tandem {
 /// that needs it begins. Without overlap the next action waits until what this one sent has arrived.
 class PipelineLink {
  public:
-  enum class Direction : std::uint8_t { forward, backward };
+  enum class Direction : std::uint8_t {
+    forward,
+    backward
+  };
 
   explicit PipelineLink(Context& context) : context_(context) {}
 

@@ -6,9 +6,12 @@ namespace tandem {
 
 std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape) {
   switch (kind) {
-    case ScheduleKind::gpipe: return gpipe(shape);
-    case ScheduleKind::one_f_one_b: return one_f_one_b(shape);
-    case ScheduleKind::interleaved: return interleaved_one_f_one_b(shape);
+    case ScheduleKind::gpipe:
+      return gpipe(shape);
+    case ScheduleKind::one_f_one_b:
+      return one_f_one_b(shape);
+    case ScheduleKind::interleaved:
+      return interleaved_one_f_one_b(shape);
   }
   throw std::logic_error("unknown schedule");
 }

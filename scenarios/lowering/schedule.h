@@ -9,7 +9,10 @@ namespace tandem {
 
 /// One step of a pipeline stage's compute: the forward or the whole backward of one model chunk for one micro-batch.
 struct Action {
-  enum class Kind : std::uint8_t { forward, backward };
+  enum class Kind : std::uint8_t {
+    forward,
+    backward
+  };
   Kind kind = Kind::forward;
   std::int32_t micro_batch = 0;
   std::int32_t chunk = 0;

@@ -75,8 +75,8 @@ void StageProgram::forward(PipelineLink& link) {
   context_.phase = Phase::forward;
   const Chunk& chunk = chunks_[static_cast<std::size_t>(context_.chunk)];
   Tape& tape = tapes_[{context_.chunk, context_.micro_batch}];
-  BufferId x = chunk.layout.embedding ? embedding(context_, tape, chunk.embedding)
-                                      : link.receive(PipelineLink::Direction::forward);
+  BufferId x =
+      chunk.layout.embedding ? embedding(context_, tape, chunk.embedding) : link.receive(PipelineLink::Direction::forward);
   for (std::size_t l = 0; l < chunk.layers.size(); ++l) {
     const auto number = static_cast<std::int16_t>(chunk.layout.first_layer + static_cast<std::int64_t>(l));
     const auto enter = [](std::int16_t n) {

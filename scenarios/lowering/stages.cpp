@@ -1,11 +1,14 @@
 #include "scenarios/lowering/stages.h"
 
+#include <stdexcept>
+
 namespace tandem {
 
 std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const std::int64_t parts = p.pp * p.vpp;
   const std::int64_t places = scenario.model.layers + (p.account_for_embedding ? 1 : 0) + (p.account_for_loss ? 1 : 0);
+  if (places % parts != 0) throw std::logic_error("the layers do not divide over the model chunks");
   std::vector<ChunkLayout> chunks(static_cast<std::size_t>(parts));
   std::int64_t next_layer = 0;
   for (std::int64_t part = 0; part < parts; ++part) {

@@ -43,20 +43,19 @@ const BadPath bad_paths[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Paths, BadPaths, testing::ValuesIn(bad_paths), [](const auto& test) { return test.param.name; });
 
-/// A file system of 16 KiB, seen by this process alone, with all but one page taken.
-class FullDisk {
+/// A file system of 16 KiB, seen by this process alone.
+class SmallDisk {
  public:
-  explicit FullDisk(const TemporaryFolder& folder) : path_(folder.path()) {
+  SmallDisk(const TemporaryFolder& folder, unsigned long flags) : path_(folder.path()) {
     mounted_ = ::unshare(CLONE_NEWNS) == 0 && ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-               ::mount("tandem-test", path_.c_str(), "tmpfs", 0, "size=16k") == 0;
+               ::mount("tandem-test", path_.c_str(), "tmpfs", flags, "size=16k") == 0;
     reason_ = mounted_ ? "" : std::strerror(errno);
-    if (mounted_) std::ofstream(path_ / "filler") << std::string(3 * 4096, 'x');
   }
-  ~FullDisk() {
+  ~SmallDisk() {
     if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
   }
-  FullDisk(const FullDisk&) = delete;
-  FullDisk& operator=(const FullDisk&) = delete;
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
 
   bool mounted() const { return mounted_; }
   const std::string& reason() const { return reason_; }
@@ -76,11 +75,12 @@ class FullDisks : public testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(FullDisks, LeaveNoPartialFile) {
   const TemporaryFolder folder;
-  const FullDisk disk(folder);
+  const SmallDisk disk(folder, 0);
   if (!disk.mounted()) GTEST_SKIP() << "cannot mount a small disk, which takes root: " << disk.reason();
+  std::ofstream(folder / "filler") << std::string(3 * 4096, 'x');  // leaves one page
   const std::string& option = GetParam().front();
   const std::string path = folder / GetParam().back();
-  // With vpp and 16 stages the JSON result exceeds the page that is left.
+  // With 16 stages the JSON result exceeds the page that is left.
   expect_refusal(run_tandem({"simulate", scenario_file("llama3-405b-16k"), option, path}), failed,
                  {"cannot write '" + path + "': No space left on device"});
   EXPECT_THAT(disk.files(), testing::ElementsAre("filler"));
@@ -95,6 +95,14 @@ INSTANTIATE_TEST_SUITE_P(Outputs, FullDisks,
                                   : test.param.back() == "t.pftrace" ? "Perfetto"
                                                                      : "Chrome";
                          });
+
+TEST(ReadOnlyDisk, FailsTheRun) {
+  const TemporaryFolder folder;
+  const SmallDisk disk(folder, MS_RDONLY);
+  if (!disk.mounted()) GTEST_SKIP() << "cannot mount a read-only disk, which takes root: " << disk.reason();
+  const std::string path = folder / "r.json";
+  expect_refusal(run_tandem({"simulate", tiny, "--json", path}), failed, {"cannot write '" + path + "': Read-only file system"});
+}
 
 const std::vector<std::string> talkative[] = {
     {"simulate", tiny},

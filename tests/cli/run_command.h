@@ -18,7 +18,7 @@ enum class StandardOutput {
 
 struct CommandOptions {
   StandardOutput standard_output = StandardOutput::captured;
-  std::optional<Seconds> kill_after;  ///< SIGKILL then, unless it has ended
+  std::optional<Seconds> kill_after = std::nullopt;  ///< SIGKILL then, unless it has ended
 };
 
 struct CommandResult {

@@ -103,7 +103,7 @@ std::vector<std::string> random_scenario(std::mt19937& random) {
 TEST(Folding, RandomScenarios) {
   std::mt19937 random(20240917);
   std::size_t simulated = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 200; ++i) {
     const std::vector<std::string> overrides = random_scenario(random);
     std::string text;
     for (const std::string& o : overrides) text += o + " ";
@@ -112,7 +112,7 @@ TEST(Folding, RandomScenarios) {
     if (HasFailure()) return;
     ++simulated;
   }
-  EXPECT_EQ(simulated, 60U);
+  EXPECT_EQ(simulated, 200U);
 }
 
 }  // namespace

@@ -203,9 +203,13 @@ TEST(DagBuilder, OrdersExactlyWhatConflictsOrSharesAStream) {
         const Task& a = dag.tasks[earlier];
         const Task& b = dag.tasks[id];
         const bool ordered = (a.rank == b.rank && a.stream == b.stream) || conflict(dag, earlier, id);
-        if (ordered) EXPECT_TRUE(after[id][earlier]) << earlier << " -> " << id << ", seed " << seed;
+        if (ordered) {
+          EXPECT_TRUE(after[id][earlier]) << earlier << " -> " << id << ", seed " << seed;
+        }
         const bool edge = std::ranges::count(predecessors.of(id), earlier) > 0;
-        if (edge) EXPECT_TRUE(ordered) << earlier << " -> " << id << ", seed " << seed;
+        if (edge) {
+          EXPECT_TRUE(ordered) << earlier << " -> " << id << ", seed " << seed;
+        }
       }
     }
   }

@@ -19,47 +19,61 @@ using testing::HasSubstr;
 /// Whole durations from 0 to 3, so that many units end at the same instant and some take no time.
 Seconds whole_duration(TaskId id) { return static_cast<Seconds>((id * 2654435761U >> 16) % 4); }
 
-class RandomSteps : public testing::TestWithParam<std::uint32_t> {
- protected:
-  const Dag dag = random_dag(GetParam());
+struct RandomRun {
+  Dag dag;
   FakeBackend backend{whole_duration};
-  const Timeline timeline = execute(dag, backend);
+  Timeline timeline;
+
+  explicit RandomRun(std::uint32_t seed) : dag(random_dag(seed)), timeline(execute(dag, backend)) {}
 };
-INSTANTIATE_TEST_SUITE_P(Executor, RandomSteps, testing::Range(0U, 30U));
 
-TEST_P(RandomSteps, StartUnitsOnceAndWhole) {
-  std::vector<int> starts(dag.tasks.size(), 0);
-  for (const FakeBackend::Event& event : backend.log()) {
-    if (event.kind != FakeBackend::Event::Kind::started) continue;
-    EXPECT_THAT(event.unit, ElementsAreArray(dag.unit_of(event.unit.front())));
-    for (const TaskId id : event.unit) ++starts[id];
+constexpr std::uint32_t seeds = 30;
+
+TEST(Executor, StartsUnitsOnceAndWhole) {
+  for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomRun run(seed);
+    std::vector<int> starts(run.dag.tasks.size(), 0);
+    for (const FakeBackend::Event& event : run.backend.log()) {
+      if (event.kind != FakeBackend::Event::Kind::started) continue;
+      EXPECT_THAT(event.unit, ElementsAreArray(run.dag.unit_of(event.unit.front())));
+      for (const TaskId id : event.unit) ++starts[id];
+    }
+    EXPECT_THAT(starts, testing::Each(1));
   }
-  EXPECT_THAT(starts, testing::Each(1));
 }
 
-TEST_P(RandomSteps, StartNothingBeforeWhatItDependsOnEnded) {
-  std::vector<bool> ended(dag.tasks.size(), false);
-  const Predecessors predecessors(dag);
-  for (const FakeBackend::Event& event : backend.log()) {
-    for (const TaskId id : event.unit) {
-      if (event.kind == FakeBackend::Event::Kind::ended) {
-        ended[id] = true;
-        continue;
+TEST(Executor, StartsNothingBeforeWhatItDependsOnEnded) {
+  for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomRun run(seed);
+    std::vector<bool> ended(run.dag.tasks.size(), false);
+    const Predecessors predecessors(run.dag);
+    for (const FakeBackend::Event& event : run.backend.log()) {
+      for (const TaskId id : event.unit) {
+        if (event.kind == FakeBackend::Event::Kind::ended) {
+          ended[id] = true;
+          continue;
+        }
+        for (const TaskId before : predecessors.of(id)) EXPECT_TRUE(ended[before]) << before << " -> " << id;
       }
-      for (const TaskId before : predecessors.of(id)) EXPECT_TRUE(ended[before]) << before << " -> " << id;
     }
   }
 }
 
-TEST_P(RandomSteps, StartEachUnitAtOnceWhenItsLastMemberIsReady) {
-  const Predecessors predecessors(dag);
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    Seconds ready = 0;
-    for (const TaskId member : dag.unit_of(id)) {
-      for (const TaskId before : predecessors.of(member)) ready = std::max(ready, timeline.end[before]);
+TEST(Executor, StartsEachUnitAtOnceWhenItsLastMemberIsReady) {
+  for (std::uint32_t seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomRun run(seed);
+    const Predecessors predecessors(run.dag);
+    for (TaskId id = 0; id < run.dag.tasks.size(); ++id) {
+      Seconds ready = 0;
+      for (const TaskId member : run.dag.unit_of(id)) {
+        for (const TaskId before : predecessors.of(member)) ready = std::max(ready, run.timeline.end[before]);
+      }
+      EXPECT_EQ(run.timeline.start[id], ready) << "task " << id;
+      EXPECT_EQ(run.timeline.end[id], ready + whole_duration(run.dag.unit_of(id).front())) << "task " << id;
     }
-    EXPECT_EQ(timeline.start[id], ready) << "task " << id;
-    EXPECT_EQ(timeline.end[id], ready + whole_duration(dag.unit_of(id).front())) << "task " << id;
   }
 }
 
@@ -69,7 +83,9 @@ class TwoRanks {
   TwoRanks() {
     for (std::uint32_t r = 0; r < 2; ++r) builder_.add_rank({.world_rank = 10 + r});
   }
-  CommunicatorId communicator() { return builder_.add_communicator({.name = "both", .axis = Axis::tp, .members = {10, 11}, .ring = {}}); }
+  CommunicatorId communicator() {
+    return builder_.add_communicator({.name = "both", .axis = Axis::tp, .members = {10, 11}, .ring = {}});
+  }
   TaskId kernel(RankIndex rank) {
     const std::array out{element(rank)};
     return builder_.kernel(OpKind::fill, {}, {.name = "fill"}, {}, out);

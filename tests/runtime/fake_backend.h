@@ -13,7 +13,10 @@ namespace tandem {
 class FakeBackend final : public Backend {
  public:
   struct Event {
-    enum class Kind { started, ended };
+    enum class Kind {
+      started,
+      ended
+    };
     Kind kind = Kind::started;
     std::vector<TaskId> unit;
   };

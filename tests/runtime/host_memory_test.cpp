@@ -150,7 +150,7 @@ TEST(HostMemory, PaddingIsZeroAndTheRestUnset) {
   EXPECT_TRUE(all_nan(memory.tensor(step.activation).f32(), 8));
 }
 
-TEST(HostMemory, AdamStartsFromTheParameterAndZeroMoments) {
+TEST(HostMemory, AdamStartsFromTheParameterAndTheMomentsOfItsPlace) {
   FlatParameter step;
   step.update();
   const Dag dag = step.builder.finish();
@@ -158,8 +158,10 @@ TEST(HostMemory, AdamStartsFromTheParameterAndZeroMoments) {
   const auto [gradient, norm, parameter, master, m, v] = step.adam_operands;
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(memory.tensor(master).f32()[i], memory.tensor(step.whole).f32()[5 + i]);
-    EXPECT_EQ(memory.tensor(m).f32()[i], 0);
-    EXPECT_EQ(memory.tensor(v).f32()[i], 0);
+    // Element 5 + i of a tensor of four columns; the variance exceeds the square of the momentum.
+    const float value = InitialParameter(seed, "w.momentum", 1).at((5 + i) / 4, (5 + i) % 4);
+    EXPECT_FLOAT_EQ(memory.tensor(m).f32()[i], 1e-3F * value);
+    EXPECT_FLOAT_EQ(memory.tensor(v).f32()[i], 1e-6F * (0.5F + value * value));
   }
   EXPECT_TRUE(all_nan(memory.tensor(gradient).f32(), 5));
   EXPECT_TRUE(all_nan(memory.tensor(norm).f32(), 1));

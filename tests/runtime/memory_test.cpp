@@ -102,7 +102,7 @@ TEST(MemoryUse, AViewKeepsItsWholeBufferAlive) {
 
 TEST(MemoryUse, OfAStageIsThatOfItsFullestRank) {
   HandMade step;
-  for (const auto [stage, bytes] : {std::pair{0, 5}, {1, 3}, {0, 9}, {1, 2}}) {
+  for (const auto& [stage, bytes] : {std::pair{0, 5}, {1, 3}, {0, 9}, {1, 2}}) {
     step.buffer(step.rank(stage), BufferKind::parameter, bytes);
   }
   const std::vector<MemoryUse> stages = step.by_stage(2);

@@ -11,8 +11,8 @@
 
 namespace tandem {
 
-/// Seeded random steps: kernels on the compute streams, collectives and transfers on streams of their own, all touching overlapping
-/// views of a few buffers. Lowered in one order for all ranks, so that they can always finish.
+/// Seeded random steps: kernels on the compute streams, collectives and transfers on streams of their own, all touching
+/// overlapping views of a few buffers. Lowered in one order for all ranks, so that they can always finish.
 class RandomDag {
  public:
   explicit RandomDag(std::uint32_t seed) : random_(seed) {
@@ -26,8 +26,10 @@ class RandomDag {
   Dag build(int events = 80) {
     for (int event = 0; event < events; ++event) {
       const std::int64_t kind = communicators_.empty() ? 0 : between(0, 9);
-      if (kind < 7) add_kernel();
-      else add_communication(communicators_[static_cast<std::size_t>(between(0, 3))]);
+      if (kind < 7)
+        add_kernel();
+      else
+        add_communication(communicators_[static_cast<std::size_t>(between(0, 3))]);
     }
     return builder_.finish();
   }

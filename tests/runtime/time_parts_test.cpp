@@ -9,8 +9,8 @@
 namespace tandem {
 namespace {
 
-/// A hand-made timeline: each task is told when it ran. A rank's kernels and communications all touch one buffer, so each waits for
-/// the one before it; `apart` gives a task a buffer of its own.
+/// A hand-made timeline: each task is told when it ran. A rank's kernels and communications all touch one buffer, so each waits
+/// for the one before it; `apart` gives a task a buffer of its own.
 class HandMade {
  public:
   RankIndex rank(std::uint32_t count = 1) {

@@ -61,6 +61,20 @@ TEST(FluidNetwork, ThousandsOfCrossingsOfOneLink) {
   expect_relative(timeline.end[b], 1.0);
 }
 
+TEST(FluidNetwork, FlowsThatBeginTogetherSeeAllTheirLinks) {
+  // Four flows begin at one date and meet first on a wide link. Two more narrow links are shared by two flows each: 1 MB at half
+  // of 1 GB/s takes 2 ms. SimGrid looks for the links that a starting flow changes from the first of its route; where another
+  // flow has touched that one at the same date, it would stop there and leave the rest unshared.
+  SmallDag small;
+  const LinkId wide = small.link(128e9);
+  const LinkId narrow = small.link(1e9);
+  const LinkId other = small.link(1e9);
+  std::vector<TaskId> flows;
+  for (const LinkId own : {narrow, narrow, other, other}) flows.push_back(small.flow(1'000'000, {{wide, 1}, {own, 1}}, 1 * us));
+  const Timeline timeline = simulate(small.finish()).timeline;
+  for (const TaskId flow : flows) expect_relative(timeline.end[flow], 2e-3 + 1 * us);
+}
+
 TEST(FluidNetwork, LatencyDoesNotWeighAFlow) {
   // In the 18 us before B begins, A moves 18 of its 1000 us worth alone. Sharing, A ends at 20 + 2 * 982 us; B has 18 us left.
   SmallDag small;

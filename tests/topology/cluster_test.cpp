@@ -15,9 +15,15 @@ using testing::ElementsAre;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-/// Nodes of 8 GPUs and 8 NICs; leaves of 4 nodes' rails; pods of 8 leaves, which is one group of 4 nodes. Capacities 100 and 50 GB/s.
+/// Nodes of 8 GPUs and 8 NICs; leaves of 4 nodes' rails; pods of 8 leaves, which is one group of 4 nodes. Capacities 100 and 50
+/// GB/s.
 ClusterSpec small_nodes(std::int64_t gpus, int tiers = 3) {
-  ClusterSpec spec{.gpus = gpus, .gpus_per_node = 8, .nvlink_GBps = 100, .nics_per_node = 8, .nic_gbps = 400};
+  ClusterSpec spec;
+  spec.gpus = gpus;
+  spec.gpus_per_node = 8;
+  spec.nvlink_GBps = 100;
+  spec.nics_per_node = 8;
+  spec.nic_gbps = 400;
   spec.nvlink_latency_us = 1;
   spec.nic_latency_us = 10;
   spec.switch_latency_us = 0.25;
@@ -27,13 +33,13 @@ ClusterSpec small_nodes(std::int64_t gpus, int tiers = 3) {
 
 std::map<std::string, std::uint32_t> by_name(const Cluster& cluster, const std::vector<Crossing>& crossings) {
   std::map<std::string, std::uint32_t> times;
-  for (const Crossing& crossing : crossings) times[cluster.links()[crossing.link].name] += crossing.multiplicity;
+  for (const Crossing& crossing : crossings) times[cluster.link(crossing.link).name] += crossing.multiplicity;
   return times;
 }
 
 std::uint32_t total(const Cluster& cluster, const std::vector<Crossing>& crossings, Tier tier) {
   std::uint32_t sum = 0;
-  for (const Crossing& crossing : crossings) sum += cluster.links()[crossing.link].tier == tier ? crossing.multiplicity : 0;
+  for (const Crossing& crossing : crossings) sum += cluster.link(crossing.link).tier == tier ? crossing.multiplicity : 0;
   return sum;
 }
 
@@ -41,7 +47,10 @@ std::size_t count(const Cluster& cluster, Tier tier) {
   return static_cast<std::size_t>(std::ranges::count(cluster.links(), tier, &Link::tier));
 }
 
-const Link& link(const Cluster& cluster, const std::string& name) { return *std::ranges::find(cluster.links(), name, &Link::name); }
+Link link(const Cluster& cluster, const std::string& name) {
+  const std::vector<Link> links = cluster.links();
+  return *std::ranges::find(links, name, &Link::name);
+}
 
 std::vector<std::uint32_t> first_gpus(std::uint32_t n) {
   std::vector<std::uint32_t> gpus(n);
@@ -131,7 +140,8 @@ TEST(Cluster, GpusShareFewerNics) {
   spec.nics_per_node = 2;
   const Cluster cluster(spec);
   const auto times = by_name(cluster, cluster.ring(first_gpus(16)).crossings);
-  for (const char* nic : {"nic0 out", "nic0 in", "nic1 out", "nic3 in"}) EXPECT_EQ(times.at(nic), 4) << nic;  // 8 channels over 2 NICs
+  for (const char* nic : {"nic0 out", "nic0 in", "nic1 out", "nic3 in"})
+    EXPECT_EQ(times.at(nic), 4) << nic;  // 8 channels over 2 NICs
 }
 
 TEST(Cluster, ARingOnOneRailStaysBelowItsLeaf) {
@@ -170,7 +180,7 @@ TEST(Cluster, UnequalNodesGetOneChannel) {
 
 std::vector<std::string> way(const Cluster& cluster, const PhysicalRing& pair) {
   std::vector<std::string> names;
-  for (const Crossing& crossing : pair.crossings) names.push_back(cluster.links()[crossing.link].name);
+  for (const Crossing& crossing : pair.crossings) names.push_back(cluster.link(crossing.link).name);
   return names;
 }
 

@@ -13,7 +13,9 @@ namespace tandem {
 std::string written_trace(const std::vector<TraceSource>& sources, const std::string& ending) {
   const TemporaryFolder folder;
   const std::string path = folder / ("trace" + ending);
-  write_trace(sources, path);
+  OutputFile out(path);
+  write_trace(sources, out);
+  out.commit();
   return read_all(path);
 }
 

@@ -1,0 +1,159 @@
+#include "scenarios/lowering/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <ostream>
+
+namespace tandem {
+namespace {
+
+struct Pipeline {
+  ScheduleKind kind;
+  std::int32_t stages, micro_batches, chunks;
+};
+
+void PrintTo(const Pipeline& p, std::ostream* out) {
+  constexpr const char* names[] = {"gpipe", "1f1b", "interleaved"};
+  *out << names[static_cast<int>(p.kind)] << " p " << p.stages << " m " << p.micro_batches << " v " << p.chunks;
+}
+
+std::vector<Action> actions_of(const Pipeline& p, std::int32_t stage) {
+  return schedule(p.kind, {.stage = stage, .stages = p.stages, .micro_batches = p.micro_batches, .chunks = p.chunks});
+}
+
+/// The largest number of (micro-batch, chunk) whose forward is done and whose backward is not.
+std::int32_t most_in_flight(const std::vector<Action>& actions) {
+  std::int32_t now = 0, most = 0;
+  for (const Action& action : actions) most = std::max(most, now += action.kind == Action::Kind::forward ? 1 : -1);
+  return most;
+}
+
+std::int32_t forwards_before_the_first_backward(const std::vector<Action>& actions) {
+  const auto backward = std::ranges::find(actions, Action::Kind::backward, &Action::kind);
+  return static_cast<std::int32_t>(backward - actions.begin());
+}
+
+std::vector<Pipeline> pipelines() {
+  std::vector<Pipeline> all;
+  for (const std::int32_t stages : {1, 2, 3, 4, 8}) {
+    for (const std::int32_t micro_batches : {1, 2, 4, 7, 24}) {
+      all.push_back({ScheduleKind::gpipe, stages, micro_batches, 1});
+      all.push_back({ScheduleKind::one_f_one_b, stages, micro_batches, 1});
+    }
+    for (const std::int32_t chunks : {2, 3, 8}) {
+      for (const std::int32_t rounds : {1, 2, 5}) all.push_back({ScheduleKind::interleaved, stages, rounds * stages, chunks});
+    }
+  }
+  return all;
+}
+
+/// Checks each pipeline; a failure names it.
+void for_each_pipeline(const std::function<void(const Pipeline&)>& check) {
+  for (const Pipeline& p : pipelines()) {
+    SCOPED_TRACE(testing::PrintToString(p));
+    check(p);
+  }
+}
+
+TEST(Schedules, RunEachForwardAndThenItsBackwardOnce) {
+  for_each_pipeline([](const Pipeline& p) {
+    for (std::int32_t stage = 0; stage < p.stages; ++stage) {
+      std::map<std::pair<std::int32_t, std::int32_t>, std::vector<Action::Kind>> done;
+      for (const Action& action : actions_of(p, stage)) done[{action.micro_batch, action.chunk}].push_back(action.kind);
+      EXPECT_EQ(done.size(), static_cast<std::size_t>(p.micro_batches * p.chunks));
+      for (const auto& [key, kinds] : done) {
+        EXPECT_EQ(kinds, (std::vector{Action::Kind::forward, Action::Kind::backward}));
+        EXPECT_TRUE(key.first >= 0 && key.first < p.micro_batches && key.second >= 0 && key.second < p.chunks);
+      }
+    }
+  });
+}
+
+TEST(Schedules, KeepNoMoreInFlightThanTheirPapersSay) {
+  for_each_pipeline([](const Pipeline& p) {
+    for (std::int32_t stage = 0; stage < p.stages; ++stage) {
+      const std::int32_t following = p.stages - 1 - stage;
+      std::int32_t bound = p.micro_batches;  // GPipe
+      if (p.kind == ScheduleKind::one_f_one_b) bound = std::min(following + 1, p.micro_batches);
+      if (p.kind == ScheduleKind::interleaved) {
+        bound = std::min(2 * following + (p.chunks - 1) * p.stages + 1, p.micro_batches * p.chunks);
+      }
+      EXPECT_EQ(most_in_flight(actions_of(p, stage)), bound) << "stage " << stage;
+    }
+  });
+}
+
+// Megatron-LM, megatron/core/pipeline_parallel/schedules.py: num_warmup_microbatches = (p - rank - 1) * 2 + (v - 1) * p, at most
+// all; the steady state's first forward comes before its first backward.
+TEST(Schedules, WarmUpAsMegatronDoes) {
+  for_each_pipeline([](const Pipeline& p) {
+    if (p.kind == ScheduleKind::gpipe) return;
+    const std::int32_t all = p.micro_batches * p.chunks;
+    for (std::int32_t stage = 0; stage < p.stages; ++stage) {
+      const std::int32_t following = p.stages - 1 - stage;
+      const std::int32_t warm_up = p.kind == ScheduleKind::one_f_one_b ? following : 2 * following + (p.chunks - 1) * p.stages;
+      EXPECT_EQ(forwards_before_the_first_backward(actions_of(p, stage)), std::min(warm_up + 1, all)) << "stage " << stage;
+    }
+  });
+}
+
+/// Plays all stages' schedules with transfers that take no time. Times are whole; `stuck` when no stage can go on.
+struct Played {
+  bool stuck = false;
+  std::int64_t makespan = 0;
+};
+
+Played play(const Pipeline& p, std::int64_t forward_time, std::int64_t backward_time) {
+  const std::int32_t parts = p.stages * p.chunks;
+  using Done = std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t>;  // (micro-batch, part of the model) -> end
+  Done forward, backward;
+  std::vector<std::vector<Action>> actions;
+  for (std::int32_t stage = 0; stage < p.stages; ++stage) actions.push_back(actions_of(p, stage));
+  std::vector<std::size_t> next(actions.size(), 0);
+  std::vector<std::int64_t> free(actions.size(), 0);
+  Played played;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < actions.size(); ++s) {
+      if (next[s] == actions[s].size()) continue;
+      const Action& action = actions[s][next[s]];
+      const bool is_forward = action.kind == Action::Kind::forward;
+      const std::int32_t part = action.chunk * p.stages + static_cast<std::int32_t>(s);
+      std::int64_t ready = 0;
+      if (!is_forward || part > 0) {
+        const bool turns = !is_forward && part == parts - 1;  // the last part goes back from its own forward
+        const Done& source = is_forward || turns ? forward : backward;
+        const auto input = source.find({action.micro_batch, is_forward ? part - 1 : turns ? part : part + 1});
+        if (input == source.end()) continue;
+        ready = input->second;
+      }
+      free[s] = std::max(free[s], ready) + (is_forward ? forward_time : backward_time);
+      (is_forward ? forward : backward)[{action.micro_batch, part}] = free[s];
+      played.makespan = std::max(played.makespan, free[s]);
+      ++next[s];
+      moved = true;
+    }
+  }
+  for (std::size_t s = 0; s < actions.size(); ++s) played.stuck = played.stuck || next[s] < actions[s].size();
+  return played;
+}
+
+// Idle per stage: (p - 1)(f + b) for GPipe and 1F1B, where f and b are a stage's times; with v chunks a stage's f and b are v
+// times a chunk's, and the idle time (p - 1)(f + b) / v is (p - 1) times a chunk's (Narayanan et al. 2021, sections 2.2.1
+// and 2.2.2).
+TEST(Schedules, FinishWithTheBubbleOfTheirPapers) {
+  for_each_pipeline([](const Pipeline& p) {
+    for (const auto& [forward, backward] : {std::pair{1, 1}, {1, 2}, {2, 3}}) {
+      const Played played = play(p, forward, backward);
+      ASSERT_FALSE(played.stuck);
+      const std::int64_t busy = std::int64_t{p.micro_batches} * p.chunks * (forward + backward);
+      EXPECT_EQ(played.makespan - busy, (p.stages - 1) * (forward + backward)) << "f " << forward << ", b " << backward;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tandem
