@@ -25,7 +25,8 @@ class Shift {
 };
 
 /// Whether what two GPUs share, their images share: then the shift is a map of nodes, NICs, leaves and pods as well.
-bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const std::vector<std::uint32_t>& colours) {
+bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const std::vector<Attachment>& attachments,
+                            const std::vector<std::uint32_t>& colours) {
   std::vector<std::uint32_t> image(cluster.device_count(), unset);
   std::vector<std::uint32_t> node_image(static_cast<std::size_t>(cluster.nodes()), unset);
   const auto consistent = [](std::uint32_t& known, std::uint32_t found) {
@@ -35,8 +36,8 @@ bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const st
   for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {
     const std::uint32_t to = shift(rank);
     if (colours[rank] != colours[to]) return false;
-    const Attachment a = cluster.attachment(rank);
-    const Attachment b = cluster.attachment(to);
+    const Attachment& a = attachments[rank];
+    const Attachment& b = attachments[to];
     if (!consistent(node_image[a.node], b.node)) return false;
     for (std::size_t level = 0; level < a.devices.size(); ++level) {
       if (a.devices[level] != no_device && !consistent(image[a.devices[level]], b.devices[level])) return false;
@@ -72,6 +73,9 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
                    const std::vector<std::vector<MeshAxis>>& rings)
     : device_orbit_(cluster.device_count()) {
   std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
+  std::vector<Attachment> attachments;
+  attachments.reserve(colours.size());
+  for (std::uint32_t rank = 0; rank < colours.size(); ++rank) attachments.push_back(cluster.attachment(rank));
   std::vector<std::int64_t> periods;
   for (std::size_t a = 0; a < mesh_axis_count; ++a) {
     const auto axis = static_cast<MeshAxis>(a);
@@ -80,11 +84,11 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
     for (std::int64_t places = 1; places < mesh.extent(axis); ++places) {
       if (mesh.extent(axis) % places != 0) continue;
       const Shift shift(mesh, axis, places);
-      if (!maps_cluster_to_itself(shift, cluster, colours)) continue;
+      if (!maps_cluster_to_itself(shift, cluster, attachments, colours)) continue;
       periods.back() = places;
       for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {
-        const Attachment from = cluster.attachment(rank);
-        const Attachment to = cluster.attachment(shift(rank));
+        const Attachment& from = attachments[rank];
+        const Attachment& to = attachments[shift(rank)];
         for (std::size_t level = 0; level < from.devices.size(); ++level) {
           if (from.devices[level] == no_device) continue;
           const std::uint32_t one = find(device_orbit_, from.devices[level]);
@@ -113,6 +117,7 @@ void Symmetry::count_orbits(const Mesh& mesh, const std::vector<std::int64_t>& p
     std::int64_t low = rank;
     for (std::size_t a = 0; a < mesh_axis_count; ++a) {
       const auto axis = static_cast<MeshAxis>(a);
+      if (periods[a] == mesh.extent(axis)) continue;
       const std::int64_t at = rank / mesh.stride(axis) % mesh.extent(axis);
       low -= (at - at % periods[a]) * mesh.stride(axis);
     }
