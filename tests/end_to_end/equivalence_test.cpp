@@ -2,23 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/host_step.h"
-#include "cli/verification.h"
-#include "runtime/host/compare.h"
+#include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {
 namespace {
-
-double largest_difference(const Scenario& scenario) {
-  HostStep step(scenario, "test");
-  step.execute();
-  HostStep reference(unsharded(scenario), "test");
-  reference.execute();
-  const StepDifference difference = compare(step.memory(), reference.memory());
-  EXPECT_GT(difference.reference_loss, 1.0);  // ln(96) = 4.6 for a model that knows nothing
-  return difference.largest();
-}
 
 class Equivalence : public testing::TestWithParam<const char*> {};
 
