@@ -1,0 +1,139 @@
+// The comparison with the unsharded step bites: break one thing in the DAG, and it is another step.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "cli/verification.h"
+#include "runtime/executor.h"
+#include "runtime/host/compare.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "tests/end_to_end/serial_backend.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::uint64_t data_seed = 1;
+constexpr double allowed = 1e-4;
+
+/// A step that uses everything: tensor, sequence, pipeline and data parallelism, tied embeddings, several buckets.
+Scenario everything() {
+  return tiny_model(
+      words("parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.dp=2 training.global_batch=4 "
+            "model.tied_embeddings=true training.bucket_MB=0.02 model.norm=layer"));
+}
+
+Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
+
+class Mutation : public testing::Test {
+ protected:
+  Mutation() : reference_dag_(lowered(unsharded(everything()))), reference_(reference_dag_, data_seed) {
+    SerialBackend backend(reference_, 0);
+    execute(reference_dag_, backend);
+  }
+
+  /// What is left of the equality after `dag` ran in the order of `seed`; infinite where it could not be run.
+  double difference(const Dag& dag, unsigned seed = 0, std::set<GroupId> dropped = {}) const {
+    HostMemory memory(dag, data_seed);
+    SerialBackend backend(memory, seed, std::move(dropped));
+    execute(dag, backend);
+    return compare(memory, reference_).largest();
+  }
+
+ private:
+  Dag reference_dag_;
+  HostMemory reference_;
+};
+
+TEST_F(Mutation, NoneLeavesTheStepAsItIsInAnyOrder) {
+  const Dag dag = lowered(everything());
+  for (unsigned seed = 0; seed < 10; ++seed) EXPECT_LT(difference(dag, seed), 1e-5);
+}
+
+TEST_F(Mutation, AnyDroppedCollectiveShows) {
+  const Dag dag = lowered(everything());
+  std::map<std::string, std::vector<GroupId>> by_name;
+  for (GroupId g = 0; g < dag.groups.size(); ++g) {
+    const TaskId first = dag.members_of(g).front();
+    by_name[std::string(name_of(dag.tasks[first].phase)) + " " + std::string(dag.name_of_task(first))].push_back(g);
+  }
+  EXPECT_GT(by_name.size(), 15U);
+  for (const auto& [name, groups] : by_name) {
+    EXPECT_FALSE(difference(dag, 0, {groups[groups.size() / 2]}) <= allowed) << name << " dropped once goes unnoticed";
+  }
+}
+
+/// The DAG without the dependencies from tasks named `from` to tasks named `to` on other streams.
+Dag without_edges(Dag dag, std::string_view from, std::string_view to) {
+  std::vector<std::pair<TaskId, TaskId>> edges;
+  std::size_t dropped = 0;
+  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) {
+    const auto source = static_cast<TaskId>(boost::source(*edge, dag.graph));
+    const auto target = static_cast<TaskId>(boost::target(*edge, dag.graph));
+    const bool drop = dag.name_of_task(source) == from && dag.name_of_task(target) == to &&
+                      dag.tasks[source].stream != dag.tasks[target].stream;
+    if (drop) {
+      ++dropped;
+    } else {
+      edges.emplace_back(source, target);
+    }
+  }
+  EXPECT_GT(dropped, 0U) << from << " -> " << to;
+  dag.graph = Dag::Graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), dag.tasks.size());
+  return dag;
+}
+
+TEST_F(Mutation, DroppedDependenciesShow) {
+  const Dag dag = lowered(everything());
+  const std::pair<const char*, const char*> edges[] = {
+      {"parameters", "qkv"},                  // gathered weights before their use
+      {"qkv", "qkv"},                         // gathered sequence before the product
+      {"receive forward", "attention norm"},  // the stage before
+      {"residual", "send forward"},           // to the stage after
+      {"mlp up", "gradients"},                // gradients before their reduction
+      {"gradients", "gradient norm"},         // reduced gradients before their norm
+      {"gradient norm", "adam"},              // the norm before the clipping
+      {"loss max", "loss sum"},
+  };
+  for (const auto& [from, to] : edges) {
+    const Dag broken = without_edges(dag, from, to);
+    bool noticed = false;
+    for (unsigned seed = 0; seed < 40 && !noticed; ++seed) noticed = !(difference(broken, seed) <= allowed);
+    EXPECT_TRUE(noticed) << from << " -> " << to << " dropped goes unnoticed";
+  }
+}
+
+/// Every rank's block of the tensor moves on by its own size: the whole tensor is still there, on the wrong ranks.
+Dag with_shifted_shards(Dag dag, const std::string& tensor) {
+  for (ParameterShard& shard : dag.shards) {
+    if (shard.tensor != tensor) continue;
+    shard.row = (shard.row + shard.rows) % shard.tensor_rows;
+    shard.column = (shard.column + shard.columns) % shard.tensor_columns;
+  }
+  return dag;
+}
+
+TEST_F(Mutation, ShiftedShardsShow) {
+  const Dag dag = lowered(everything());
+  std::set<std::string> sharded;
+  for (const ParameterShard& shard : dag.shards) {
+    if (shard.rows * shard.columns < shard.tensor_rows * shard.tensor_columns) sharded.insert(shard.tensor);
+  }
+  EXPECT_EQ(sharded.size(), 1 + 4 * 7U);  // the tied embedding; q, k, v, output, gate, up and down of four layers
+  for (const std::string& tensor : sharded) {
+    EXPECT_FALSE(difference(with_shifted_shards(dag, tensor)) <= allowed) << tensor << " on the wrong ranks goes unnoticed";
+  }
+}
+
+TEST_F(Mutation, ShiftedVocabularyShows) {
+  Dag dag = lowered(everything());
+  for (OpAttributes& attributes : dag.attributes) {
+    if (auto* embedding = std::get_if<EmbeddingAttributes>(&attributes)) embedding->vocab_start += 1;
+  }
+  EXPECT_FALSE(difference(dag) <= allowed);
+}
+
+}  // namespace
+}  // namespace tandem
