@@ -1,6 +1,6 @@
-// Opens a Chrome JSON trace in speedscope, a viewer that is not ours, the way speedscope's own command line does.
+// Opens Chrome JSON traces in speedscope, a viewer that is not ours, the way speedscope's own command line does.
 //
-//     node viz/tests/speedscope.mjs TRACE.json
+//     node viz/tests/speedscope.mjs TRACE.json...
 //
 // Chromium is looked for at /usr/bin/chromium, or where the variable CHROMIUM says.
 import fs from 'node:fs'
@@ -53,32 +53,39 @@ function processNames(trace) {
   return trace.traceEvents.filter(event => event.name === 'process_name').map(event => event.args.name)
 }
 
-async function main() {
-  const file = process.argv[2]
-  if (!file) throw new Error('usage: node viz/tests/speedscope.mjs TRACE.json')
+/// Checks one trace; `check(what, ok, detail)` counts.
+async function checkTrace(browser, folder, file, check) {
   const contents = fs.readFileSync(file, 'utf8')
   const trace = JSON.parse(contents)
   const expected = profilesExpected(trace)
+
+  const whole = await open(browser, folder, path.basename(file), contents)
+  check('the trace loads', whole.loaded, whole.text)
+  check('no complaints, such as slices that do not nest', whole.complaints.length === 0, whole.complaints.slice(0, 3).join('\n'))
+  const shown = Number(whole.text.match(/\(\d+\/(\d+)\)/)?.[1] ?? 1)  // "(1/12)", left out for a single profile
+  check('a profile per process and thread', shown === expected, `shows ${shown}, expected ${expected}`)
+  check('a process is named', processNames(trace).some(name => whole.text.includes(name)), whole.text)
+
+  const cut = await open(browser, folder, 'cut.json', contents.slice(0, contents.length / 2))
+  check('half a trace is refused', !cut.loaded && cut.complaints.length > 0, cut.text)
+}
+
+async function main() {
+  const files = process.argv.slice(2)
+  if (files.length === 0) throw new Error('usage: node viz/tests/speedscope.mjs TRACE.json...')
 
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'speedscope-'))
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: browserFlags })
   let passed = 0
   let failed = 0
-  const check = (what, ok, detail) => {
-    if (ok) return ++passed
-    ++failed
-    console.error(`FAILED: ${what}: ${detail}`)
-  }
   try {
-    const whole = await open(browser, folder, path.basename(file), contents)
-    check('the trace loads', whole.loaded, whole.text)
-    check('no complaints, such as slices that do not nest', whole.complaints.length === 0, whole.complaints.slice(0, 3).join('\n'))
-    const shown = Number(whole.text.match(/\(\d+\/(\d+)\)/)?.[1] ?? 1)  // "(1/12)", left out for a single profile
-    check('a profile per process and thread', shown === expected, `shows ${shown}, expected ${expected}`)
-    check('a process is named', processNames(trace).some(name => whole.text.includes(name)), whole.text)
-
-    const cut = await open(browser, folder, 'cut.json', contents.slice(0, contents.length / 2))
-    check('half a trace is refused', !cut.loaded && cut.complaints.length > 0, cut.text)
+    for (const file of files) {
+      await checkTrace(browser, folder, file, (what, ok, detail) => {
+        if (ok) return ++passed
+        ++failed
+        console.error(`FAILED: ${path.basename(file)}: ${what}: ${detail}`)
+      })
+    }
   } finally {
     await browser.close()
     fs.rmSync(folder, { recursive: true })
