@@ -57,7 +57,9 @@ std::string to_text(const StepResult& r) {
   out += fmt::format("  {:>5}{:>12}{:>11}{:>11}{:>13}{:>9}{:>9}{:>10}\n", "stage", "parameters", "gradients", "optimizer",
                      "activations", "buffers", "peak", "of GPU");
   for (std::size_t s = 0; s < r.stages.size(); ++s) out += stage_line(r, s);
-  if (!r.fits()) out += "  does not fit\n";
+  const MemoryUse& fullest = r.stages[r.fullest_stage()];
+  out += fmt::format("  {}: stage {} is fullest, {} into the step\n", r.fits() ? "fits" : "DOES NOT FIT", r.fullest_stage(),
+                     seconds(fullest.peak_at));
 
   out += fmt::format("\n{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})\n",
                      r.run.backend == "simgrid" ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,

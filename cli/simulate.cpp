@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/relief.h"
 #include "scenarios/load.h"
 #include "scenarios/lowering/lower.h"
 
@@ -32,7 +33,7 @@ ExitCode SimulateCommand::run() const {
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), run.peak_rss);
   if (!result.fits() && !options.allow_oom) {
-    std::cerr << to_text(result) << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
+    std::cerr << to_text(result) << to_text(memory_relief(options, scenario)) << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
   outputs.write(result, {{"simulated", &dag, &run.timeline}});

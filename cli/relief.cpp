@@ -1,0 +1,63 @@
+#include "cli/relief.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "scenarios/load.h"
+#include "scenarios/lowering/lower.h"
+#include "sim/simulate.h"
+
+namespace tandem {
+namespace {
+
+using Change = std::vector<std::string>;
+
+std::vector<Change> candidates(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const TrainingSpec& t = scenario.training;
+  std::vector<Change> changes{{"training.recompute=selective"}};
+  if (p.dp % 2 == 0) {
+    changes.push_back({fmt::format("parallelism.cp={}", 2 * p.cp), fmt::format("parallelism.dp={}", p.dp / 2)});
+  }
+  if (p.tp > 1 && !p.sp) changes.push_back({"parallelism.sp=true"});
+  if (t.micro_batch % 2 == 0) changes.push_back({fmt::format("training.micro_batch={}", t.micro_batch / 2)});
+  return changes;
+}
+
+Relief try_out(const StepOptions& options, const Change& change) {
+  std::vector<std::string> overrides = options.overrides;
+  overrides.insert(overrides.end(), change.begin(), change.end());
+  const Scenario scenario = load_scenario(options.scenario, overrides);
+  const Dag dag = lower(scenario, make_world(scenario, true));
+  const Timeline timeline = simulate(dag).timeline;
+  Relief relief{.change = {}, .step_time = timeline.makespan()};
+  for (const std::string& option : change) relief.change += " --set " + option;
+  for (const MemoryUse& stage : memory_by_stage(dag, memory_use(dag, timeline))) {
+    relief.peak = std::max(relief.peak, stage.peak());
+  }
+  return relief;
+}
+
+}  // namespace
+
+std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario) {
+  std::vector<Relief> reliefs;
+  for (const Change& change : candidates(scenario)) {
+    try {
+      reliefs.push_back(try_out(options, change));
+    } catch (const InputError&) {
+      // The scenario does not admit this change, for a reason that is not the reader's concern here.
+    }
+  }
+  return reliefs;
+}
+
+std::string to_text(const std::vector<Relief>& reliefs) {
+  std::string out = "\nWhat would relieve it, each alone\n";
+  for (const Relief& relief : reliefs) {
+    out += fmt::format("  {:<62}{:>9.2f} GB, step {:.3f} s\n", relief.change, static_cast<double>(relief.peak) / 1e9,
+                       relief.step_time);
+  }
+  return out;
+}
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// One change of the scenario that takes memory off the fullest stage.
+struct Relief {
+  std::string change;  ///< as `--set` options
+  Bytes peak = 0;      ///< of the fullest stage with that change alone, simulated
+  Seconds step_time = 0;
+};
+
+/// Tries what a planner would, in this order: selective recompute, twice the context parallelism at half the data parallelism,
+/// sequence parallelism, half the micro-batch. Changes that the scenario already has, or that it does not admit, are left out.
+std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario);
+
+/// One line for each.
+std::string to_text(const std::vector<Relief>& reliefs);
+
+}  // namespace tandem
