@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,8 @@ void StepOptions::add_to(CLI::App& command) {
   command.add_option("--trace", trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's")
       ->check(not_empty);
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
+  command.add_flag_callback(
+      "--verbose", [] { spdlog::set_level(spdlog::level::debug); }, "say on standard error what is done");
 }
 
 void add_backend_option(CLI::App& command, std::string& backend) {

@@ -1,3 +1,6 @@
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -60,6 +63,9 @@ ExitCode run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  auto log = spdlog::stderr_logger_st("tandem");
+  log->set_pattern("tandem: %v (%o ms later)");
+  spdlog::set_default_logger(std::move(log));
   ExitCode code = run(argc, argv);
   std::cout.flush();
   if (!std::cout && code == ExitCode::done) code = complain("standard output cannot be written", ExitCode::failed);

@@ -1,5 +1,7 @@
 #include "sim/simulate.h"
 
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -27,13 +29,19 @@ ExitCode SimulateCommand::run() const {
   }
   Outputs outputs(options);
   const World world = make_world(scenario, !no_fold);
+  spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
+                world.ranks.size(), world.communicators.size(), world.links.size());
   const Dag dag = lower(scenario, world);
+  spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", dag.tasks.size(), dag.groups.size(),
+                dag.buffers.size());
   const SimulationRun run = simulate(dag);
+  spdlog::debug("simulated {:.6f} s", run.timeline.makespan());
   StepResult result = summarize(dag, run.timeline, scenario.training.precision, {.backend = "simgrid", .folded = !no_fold});
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), run.peak_rss);
   if (!result.fits() && !options.allow_oom) {
-    std::cerr << to_text(result) << to_text(memory_relief(options, scenario)) << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
+    std::cerr << to_text(result) << to_text(memory_relief(options, scenario))
+              << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
   outputs.write(result, {{"simulated", &dag, &run.timeline}});
