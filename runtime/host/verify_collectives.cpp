@@ -29,7 +29,8 @@ float crafted(std::size_t member, std::size_t element) {
 }
 
 float crafted_sum(std::size_t members, std::size_t element) {
-  return static_cast<float>(member_weight * members * (members + 1) / 2 + members * (element % pattern_period));
+  const std::size_t sum_of_numbers = members * (members + 1) / 2;
+  return static_cast<float>(member_weight * sum_of_numbers + members * (element % pattern_period));
 }
 
 float expected(const Collective& collective, std::size_t member, std::size_t element) {
