@@ -43,7 +43,8 @@ TEST(Presets, AllModelsParse) {
 
 TEST(Presets, AllGpusAndClustersParse) {
   const std::vector<std::string> gpus = preset_names(PresetKind::gpu);
-  EXPECT_THAT(gpus, IsSupersetOf({"a100-40gb", "a100-80gb", "h100-sxm-80gb", "host-cpu"}));
+  EXPECT_THAT(gpus, IsSupersetOf({"a100-40gb", "a100-80gb", "h100-sxm-80gb", "h100-96gb-500w", "h800", "h200", "b200", "gb200",
+                                  "host-cpu"}));
   for (const std::string& name : gpus) {
     const Device gpu = with({"cluster.gpu=" + name}).cluster.gpu;
     EXPECT_EQ(gpu.name, name);
@@ -51,8 +52,10 @@ TEST(Presets, AllGpusAndClustersParse) {
     EXPECT_LT(gpu.efficiency.launch, 1e-4);
   }
   const std::vector<std::string> clusters = preset_names(PresetKind::cluster);
-  EXPECT_THAT(clusters, IsSupersetOf({"dgx-a100", "dgx-h100", "host"}));
-  for (const std::string& name : clusters) EXPECT_EQ(with({"cluster.preset=" + name}).cluster.name, name);
+  EXPECT_THAT(clusters, IsSupersetOf({"dgx-a100", "dgx-h100", "dgx-h800", "dgx-h200", "dgx-b200", "gb200-nvl72",
+                                      "llama3-24k-roce", "single-node", "host"}));
+  for (const std::string& name : clusters)
+    EXPECT_EQ(with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster.name, name);
 }
 
 // Parameter counts as published with the models: Llama 3 8.03 B, 70.6 B and 405.85 B; GPT-3 174.6 B, here without its biases and
@@ -62,6 +65,27 @@ TEST(Presets, ModelsHaveTheirPublishedSize) {
   EXPECT_EQ(parameters(model_preset("llama3-70b")), 70'553'706'496);
   EXPECT_EQ(parameters(model_preset("llama3-405b")), 405'853'388'800);
   EXPECT_NEAR(static_cast<double>(parameters(model_preset("gpt3-175b"))), 174.6e9, 0.1e9);
+}
+
+// Narayanan et al. 2021, table 1, first column: parameters in billions, with biases and positions, to one decimal.
+TEST(Presets, MegatronModelsHaveTheSizesOfTheirTable) {
+  const std::vector<std::pair<std::string, double>> table{{"1.7b", 1.7},   {"3.6b", 3.6}, {"7.5b", 7.5},   {"18b", 18.4},
+                                                          {"39b", 39.1},   {"76b", 76.1}, {"145b", 145.6}, {"310b", 310.1},
+                                                          {"530b", 529.6}, {"1t", 1008.0}};
+  for (const auto& [name, billions] : table)
+    EXPECT_NEAR(static_cast<double>(parameters(model_preset("megatron-" + name))), billions * 1e9,
+                0.05e9 + 0.005 * billions * 1e9)
+        << name;
+}
+
+// Two nodes of 8 GPUs per top-of-rack switch, 3,072 GPUs per pod, 1:7 above (arXiv 2407.21783, section 3.3.1).
+TEST(Presets, LlamaClusterHasItsPods) {
+  const ClusterSpec cluster =
+      with({"cluster={preset: llama3-24k-roce, gpus: 24576}", "parallelism.dp=", "training.global_batch=3072"}).cluster;
+  EXPECT_EQ(cluster.fabric.leaf_ports, 16);
+  EXPECT_EQ(cluster.fabric.leaf_ports * cluster.fabric.pod_leaves, 3072);
+  EXPECT_FALSE(cluster.fabric.rail_optimized);
+  EXPECT_EQ(cluster.fabric.oversubscription, (std::vector<double>{1, 1, 7}));
 }
 
 TEST(Presets, FieldsCanBeOverridden) {
