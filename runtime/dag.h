@@ -112,7 +112,8 @@ struct Task {
 /// The members of one collective or transfer: they start together when all are ready, and end together.
 struct Group {
   CommunicatorId communicator = 0;
-  Bytes bytes = 0;  ///< the full vector: what is all-reduced, all of what is gathered, all that is scattered; a send's payload
+  Bytes bytes = 0;  ///< the full vector: what is all-reduced, all of what is gathered, all that is scattered; one member's buffer
+                    ///< in an all-to-all; a send's payload
 };
 
 struct Communicator {

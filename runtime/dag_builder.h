@@ -46,7 +46,8 @@ class DagBuilder {
                 std::span<const BufferId> writes, std::span<const BufferId> updates = {});
 
   /// all_reduce: `in` is updated in place and `out` is the same buffer. all_gather: the shard, the whole. reduce_scatter: the
-  /// whole, the shard. send: `in` alone; receive: `out` alone; pass `no_id` for the other.
+  /// whole, the shard. all_to_all: parts by destination, parts by source, equally large and in the members' order. send: `in`
+  /// alone; receive: `out` alone; pass `no_id` for the other.
   TaskId collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, BufferId in, BufferId out,
                     Reduction reduction = Reduction::sum);
 

@@ -47,6 +47,9 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
     case OpKind::all_gather:
     case OpKind::reduce_scatter:
       return {ring_latency(1, n, ring), scaled_up(bytes, n - 1, n * channels)};
+    case OpKind::all_to_all:
+      // Pairwise messages, all under way at once: the latency of one, the bytes of all but a member's own.
+      return {ring.nodes == 1 ? ring.intra_latency : ring.inter_latency, scaled_up(bytes, n - 1, n * channels)};
     case OpKind::send:
     case OpKind::receive:
       return {ring.nodes == 1 ? ring.intra_latency : ring.inter_latency, scaled_up(bytes, 1, channels)};

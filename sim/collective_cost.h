@@ -11,7 +11,9 @@ struct CollectiveCost {
 };
 
 /// NCCL's ring (or, for all-reduce, tree where its latency wins) for `bytes` over `members` ranks. `bytes` as in `Group`.
-///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter   (n-1)/n bytes   send   bytes
+///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all   (n-1)/n bytes   send   bytes
+/// An all-to-all is laid on the ring as well: exact where all members hang on one switch, and short of the detours of messages
+/// between nodes.
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const RingLayout& ring);
 
 /// The time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way).

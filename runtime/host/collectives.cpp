@@ -16,11 +16,14 @@ void require_size(OpKind op, std::span<const float> operand, std::size_t element
   throw malformed(op, "an operand has " + std::to_string(operand.size()) + " elements instead of " + std::to_string(elements));
 }
 
+bool apart(std::span<const float> a, std::span<const float> b) {
+  const std::less<const float*> before;
+  return !before(a.data(), b.data() + b.size()) || !before(b.data(), a.data() + a.size());
+}
+
 /// In place, member i's shard must be the i-th part of its whole: elsewhere, NCCL would overwrite it while it is read.
 void require_own_place(OpKind op, std::span<const float> shard, std::span<const float> whole, std::size_t member) {
-  const std::less<const float*> before;
-  const bool apart = !before(shard.data(), whole.data() + whole.size()) || !before(whole.data(), shard.data() + shard.size());
-  if (apart || shard.data() == whole.data() + member * shard.size()) return;
+  if (apart(shard, whole) || shard.data() == whole.data() + member * shard.size()) return;
   throw malformed(op, "the shard of member " + std::to_string(member) + " does not lie in its place of the whole");
 }
 
@@ -31,6 +34,7 @@ std::size_t whole_elements(const Collective& collective) {
       return first.out.size();
     case OpKind::all_reduce:
     case OpKind::reduce_scatter:
+    case OpKind::all_to_all:
     case OpKind::send:
       return first.in.size();
     default:
@@ -41,7 +45,7 @@ std::size_t whole_elements(const Collective& collective) {
 void require_consistent(const Collective& collective, std::size_t elements) {
   const std::size_t count = collective.members.size();
   const OpKind op = collective.op;
-  const bool sharded = op == OpKind::all_gather || op == OpKind::reduce_scatter;
+  const bool sharded = op == OpKind::all_gather || op == OpKind::reduce_scatter || op == OpKind::all_to_all;
   if (sharded && elements % count != 0) throw malformed(op, "the members' shards are not equal");
   if (op == OpKind::send && count != 2) throw malformed(op, "a transfer needs a source and a destination");
   for (std::size_t i = 0; i < count; ++i) {
@@ -54,6 +58,7 @@ void require_consistent(const Collective& collective, std::size_t elements) {
     require_size(op, out, op == OpKind::reduce_scatter ? elements / count : elements);
     if (op == OpKind::all_gather) require_own_place(op, in, out, i);
     if (op == OpKind::reduce_scatter) require_own_place(op, out, in, i);
+    if (op == OpKind::all_to_all && !apart(in, out)) throw malformed(op, "an operand overlaps the other");
   }
 }
 
@@ -99,7 +104,7 @@ Collective collective_of(const Dag& dag, std::span<const TaskId> unit, const std
 CollectiveExchange::CollectiveExchange(Collective collective)
     : collective_(std::move(collective)),
       elements_(whole_elements(collective_)),
-      result_(std::make_unique_for_overwrite<float[]>(elements_)) {
+      result_(std::make_unique_for_overwrite<float[]>(collective_.op == OpKind::all_to_all ? elements_ * members() : elements_)) {
   require_consistent(collective_, elements_);
 }
 
@@ -109,6 +114,9 @@ std::span<float> CollectiveExchange::part(std::size_t member) const {
   const std::size_t end = elements_ * (member + 1) / members();
   return {result_.get() + begin, end - begin};
 }
+
+/// What a member of an all-to-all sends to all.
+std::span<float> CollectiveExchange::sent(std::size_t source) const { return {result_.get() + source * elements_, elements_}; }
 
 void CollectiveExchange::reduce_part(std::size_t member) noexcept {
   const std::span<float> sum = part(member);
@@ -130,6 +138,8 @@ void CollectiveExchange::contribute(std::size_t member) noexcept {
     reduce_part(member);
   } else if (collective_.op == OpKind::all_gather) {
     std::ranges::copy(in, part(member).begin());
+  } else if (collective_.op == OpKind::all_to_all) {
+    std::ranges::copy(in, sent(member).begin());
   } else {
     std::ranges::copy(in, result_.get());  // the destination of a transfer has nothing to give
   }
@@ -137,6 +147,13 @@ void CollectiveExchange::contribute(std::size_t member) noexcept {
 
 void CollectiveExchange::collect(std::size_t member) noexcept {
   const std::span<float> out = collective_.members[member].out;
+  if (collective_.op == OpKind::all_to_all) {
+    const std::size_t piece = elements_ / members();
+    for (std::size_t source = 0; source < members(); ++source) {
+      std::ranges::copy(sent(source).subspan(member * piece, piece), out.begin() + static_cast<std::ptrdiff_t>(source * piece));
+    }
+    return;
+  }
   const float* from = collective_.op == OpKind::reduce_scatter ? part(member).data() : result_.get();
   std::copy_n(from, out.size(), out.begin());
 }

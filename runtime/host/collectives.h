@@ -10,7 +10,8 @@
 namespace tandem {
 
 /// One member's operands. `in` and `out` are the same for all_reduce; all_gather's shard may lie in its place of the whole, and
-/// so may reduce_scatter's. A sender has no `out`, a receiver no `in`.
+/// so may reduce_scatter's. all_to_all's lie apart: `in` by destination, `out` by source. A sender has no `out`, a receiver no
+/// `in`.
 struct CollectiveMember {
   std::span<float> in;
   std::span<float> out;
@@ -45,6 +46,7 @@ class CollectiveExchange {
   std::unique_ptr<float[]> result_;
 
   std::span<float> part(std::size_t member) const;
+  std::span<float> sent(std::size_t source) const;
   void reduce_part(std::size_t member) noexcept;
 };
 

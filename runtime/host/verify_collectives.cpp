@@ -46,6 +46,10 @@ float expected(const Collective& collective, std::size_t member, std::size_t ele
       return reduced(member * shard + element);
     case OpKind::all_gather:
       return crafted(element / (shard / count), element);
+    case OpKind::all_to_all: {
+      const std::size_t piece = shard / count;
+      return crafted(element / piece, member * piece + element % piece);
+    }
     default:
       return crafted(0, element);
   }

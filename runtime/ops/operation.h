@@ -38,6 +38,7 @@ enum class OpKind : std::uint8_t {
   all_reduce,
   all_gather,
   reduce_scatter,
+  all_to_all,
   send,
   receive,
 };

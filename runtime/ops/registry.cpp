@@ -49,6 +49,7 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},
+    {OpKind::all_to_all, {"all_to_all", communication}},
     {OpKind::send, {"send", communication}},
     {OpKind::receive, {"receive", communication}},
 }};

@@ -124,6 +124,20 @@ TEST_P(HostCollectives, ReduceScatterLeavesEachMemberItsPartOfTheSum) {
   }
 }
 
+TEST_P(HostCollectives, AllToAllTransposesTheParts) {
+  const std::size_t piece = 3;
+  Vectors sent = random_vectors(members(), piece * members());
+  Vectors received(members(), std::vector<float>(piece * members(), NAN));
+  Collective collective{.op = OpKind::all_to_all, .members = {}};
+  for (std::size_t i = 0; i < members(); ++i) collective.members.push_back({sent[i], received[i]});
+  run(collective);
+  for (std::size_t to = 0; to < members(); ++to) {
+    for (std::size_t from = 0; from < members(); ++from) {
+      for (std::size_t e = 0; e < piece; ++e) EXPECT_EQ(received[to][from * piece + e], sent[from][to * piece + e]);
+    }
+  }
+}
+
 TEST(HostCollective, SendReachesTheDestination) {
   std::vector<float> x{1, 2, 3}, y(3, NAN);
   run({.op = OpKind::send, .members = {{x, {}}, {{}, y}}});
@@ -144,6 +158,8 @@ TEST(HostCollective, RejectsMembersThatDoNotFitTogether) {
   EXPECT_THROW(CollectiveExchange({.op = OpKind::all_reduce, .members = {{four, four}, {six, six}}}), std::logic_error);
   EXPECT_THROW(CollectiveExchange({.op = OpKind::all_gather, .members = {{two, four}, {four, four}}}), std::logic_error);
   EXPECT_THROW(CollectiveExchange({.op = OpKind::send, .members = {{four, {}}, {{}, two}}}), std::logic_error);
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::all_to_all, .members = {{four, six}, {six, four}}}), std::logic_error);
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::all_to_all, .members = {{four, four}, {four, four}}}), std::logic_error);
 }
 
 TEST(HostCollective, RejectsAShardInAnothersPlace) {

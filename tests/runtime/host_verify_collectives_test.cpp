@@ -29,6 +29,8 @@ Dag all_collectives(std::uint32_t size) {
     builder.collective(OpKind::all_reduce, group, {.name = "max"}, apart, apart, Reduction::max);
     builder.collective(OpKind::reduce_scatter, group, {.name = "scatter"}, whole, slice);
     builder.collective(OpKind::all_gather, group, {.name = "gather"}, slice, whole);
+    const BufferId exchanged = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(size * part));
+    builder.collective(OpKind::all_to_all, group, {.name = "exchange"}, whole, exchanged);
     if (r == 0) builder.collective(OpKind::send, pair, {.name = "send"}, apart, no_id);
     if (r == 1) builder.collective(OpKind::receive, pair, {.name = "receive"}, no_id, apart);
   }
@@ -42,13 +44,13 @@ void run(const Collective& collective) {
 }
 
 TEST(VerifyCollectives, CountsEachDistinctOneOnce) {
-  EXPECT_EQ(verify_collectives(all_collectives(2)), 5U);
-  EXPECT_EQ(verify_collectives(all_collectives(7)), 5U);
+  EXPECT_EQ(verify_collectives(all_collectives(2)), 6U);
+  EXPECT_EQ(verify_collectives(all_collectives(7)), 6U);
 }
 
 TEST(VerifyCollectives, FindsAShiftedResultInEveryKind) {
   const Dag dag = all_collectives(4);
-  for (const OpKind broken : {OpKind::all_reduce, OpKind::reduce_scatter, OpKind::all_gather, OpKind::send}) {
+  for (const OpKind broken : {OpKind::all_reduce, OpKind::reduce_scatter, OpKind::all_gather, OpKind::all_to_all, OpKind::send}) {
     const auto shift = [&](const Collective& collective) {
       run(collective);
       const std::span<float> out = collective.members.back().out;

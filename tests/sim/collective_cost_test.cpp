@@ -22,6 +22,13 @@ TEST(CollectiveCost, AllReduceMovesTwiceWhatAllGatherMoves) {
   EXPECT_EQ(collective_cost(OpKind::send, 8'000, 2, over(1)).bytes_per_channel, 8'000);
 }
 
+TEST(CollectiveCost, AllToAllSendsAllButOnesOwnPartAtOnce) {
+  const CollectiveCost cost = collective_cost(OpKind::all_to_all, 8'000, 8, over(1));
+  EXPECT_EQ(cost.bytes_per_channel, 7'000);
+  EXPECT_DOUBLE_EQ(cost.latency, nvlink);
+  EXPECT_DOUBLE_EQ(collective_cost(OpKind::all_to_all, 8'000, 8, over(2)).latency, net);
+}
+
 TEST(CollectiveCost, ChannelsShareTheVolumeRoundedUp) {
   EXPECT_EQ(collective_cost(OpKind::all_gather, 8'000, 8, over(1, 8)).bytes_per_channel, 875);
   EXPECT_EQ(collective_cost(OpKind::all_gather, 8'001, 8, over(1, 8)).bytes_per_channel, 876);  // 7000.875 / 8 = 875.1
