@@ -108,6 +108,7 @@ struct Scenario {
   ParallelismSpec parallelism;
   TrainingSpec training;
   std::vector<SlowGpu> slow_gpus;
+  std::vector<std::string> warnings;  ///< sentences about what is possible but unwise, each with its place
 };
 
 }  // namespace tandem
