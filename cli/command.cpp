@@ -8,6 +8,8 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "scenarios/load.h"
+
 namespace tandem {
 
 void StepOptions::add_to(CLI::App& command) {
@@ -20,6 +22,12 @@ void StepOptions::add_to(CLI::App& command) {
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
   command.add_flag_callback(
       "--verbose", [] { spdlog::set_level(spdlog::level::debug); }, "say on standard error what is done");
+}
+
+Scenario load_with_warnings(const StepOptions& options) {
+  Scenario scenario = load_scenario(options.scenario, options.overrides);
+  for (const std::string& warning : scenario.warnings) std::cerr << "tandem: warning: " << warning << '\n';
+  return scenario;
 }
 
 void add_backend_option(CLI::App& command, std::string& backend) {

@@ -34,6 +34,9 @@ struct StepOptions {
   void add_to(CLI::App& command);
 };
 
+/// The scenario that was asked for. Tells on standard error what of it is unwise.
+Scenario load_with_warnings(const StepOptions& options);
+
 /// `--backend host|cuda`, which is required.
 void add_backend_option(CLI::App& command, std::string& backend);
 

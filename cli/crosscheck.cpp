@@ -8,7 +8,6 @@
 
 #include "cli/command.h"
 #include "cli/host_step.h"
-#include "scenarios/load.h"
 #include "sim/simulate.h"
 
 namespace tandem {
@@ -90,14 +89,15 @@ void CrosscheckCommand::add_to(CLI::App& app) {
 
 ExitCode CrosscheckCommand::run() const {
   require_built(backend);
-  const Scenario scenario = load_scenario(options.scenario, options.overrides);
+  const Scenario scenario = load_with_warnings(options);
   Outputs outputs(options);
   HostStep step(scenario, options.scenario);
   const SimulationRun simulated = simulate(step.dag());
   const std::size_t collectives = step.verify_collectives();
   step.execute();
 
-  const StepResult result = step.result();
+  StepResult result = step.result();
+  result.warnings = scenario.warnings;
   outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline}, {"measured", &step.dag(), &step.timeline()}});
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})\n\n", scenario.name, step.dag().ranks.size(),

@@ -5,7 +5,6 @@
 #include "cli/command.h"
 #include "cli/host_step.h"
 #include "cli/verification.h"
-#include "scenarios/load.h"
 
 namespace tandem {
 
@@ -18,12 +17,13 @@ void ExecuteCommand::add_to(CLI::App& app) {
 
 ExitCode ExecuteCommand::run() const {
   require_built(backend);
-  const Scenario scenario = load_scenario(options.scenario, options.overrides);
+  const Scenario scenario = load_with_warnings(options);
   Outputs outputs(options);
   HostStep step(scenario, options.scenario);
   const std::size_t collectives = step.verify_collectives();
   step.execute();
-  const StepResult result = step.result();
+  StepResult result = step.result();
+  result.warnings = scenario.warnings;
   outputs.write(result, {{"measured", &step.dag(), &step.timeline()}});
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << to_text(result) << collectives << " kinds of collectives exact on crafted data\n";

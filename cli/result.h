@@ -32,6 +32,7 @@ struct StepResult {
   TimeParts parts;
   std::vector<MemoryUse> stages;
   Bytes gpu_memory = 0;
+  std::vector<std::string> warnings;  ///< of the scenario
   Seconds lower_bound = 0;
   Seconds upper_bound = 0;
   std::size_t rank_classes = 0;

@@ -36,6 +36,7 @@ std::string to_json(const StepResult& r) {
        {{"compute", r.parts.compute}, {"exposed", exposed}, {"bubble", r.parts.bubble}, {"optimizer", r.parts.optimizer}}},
       {"memory", {{"peak_bytes", r.peak_memory()}, {"gpu_bytes", r.gpu_memory}, {"fits", r.fits()}, {"stages", stages}}},
       {"bounds_s", {{"lower", r.lower_bound}, {"upper", r.upper_bound}}},
+      {"warnings", r.warnings},
       {"run",
        {{"ranks", r.gpus},
         {"rank_classes", r.rank_classes},

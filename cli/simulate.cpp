@@ -21,7 +21,7 @@ void SimulateCommand::add_to(CLI::App& app) {
 
 ExitCode SimulateCommand::run() const {
   const auto began = std::chrono::steady_clock::now();
-  const Scenario scenario = load_scenario(options.scenario, options.overrides);
+  const Scenario scenario = load_with_warnings(options);
   constexpr std::int64_t most_unfolded = 4096;
   if (no_fold && scenario.parallelism.world() > most_unfolded) {
     throw InputError({"--no-fold", 0, 0}, "every one of " + std::to_string(scenario.parallelism.world()) +
@@ -37,6 +37,7 @@ ExitCode SimulateCommand::run() const {
   const SimulationRun run = simulate(dag);
   spdlog::debug("simulated {:.6f} s", run.timeline.makespan());
   StepResult result = summarize(dag, run.timeline, scenario.training.precision, {.backend = "simgrid", .folded = !no_fold});
+  result.warnings = scenario.warnings;
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), run.peak_rss);
   if (!result.fits() && !options.allow_oom) {

@@ -61,6 +61,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
   validate_training(scenario, document);
   if (scenario.training.bucket_parameters == 0)
     scenario.training.bucket_parameters = default_bucket_parameters(scenario.parallelism.dp);
+  scenario.warnings = find_warnings(scenario, document);
   return scenario;
 }
 

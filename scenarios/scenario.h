@@ -10,6 +10,18 @@
 
 namespace tandem {
 
+/// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1).
+struct MlaSpec {
+  std::int64_t q_rank = 0;    ///< width of the compressed queries; 0: they are not compressed
+  std::int64_t kv_rank = 0;   ///< width of the latent that keys and values come from; 0: no latent attention
+  std::int64_t rope_dim = 0;  ///< the part of a head's query and key that carries the position
+  std::int64_t nope_dim = 0;  ///< the part that does not
+  std::int64_t v_dim = 0;
+
+  bool enabled() const { return kv_rank > 0; }
+  std::int64_t qk_dim() const { return nope_dim + rope_dim; }
+};
+
 /// A decoder-only transformer, unsharded.
 struct ModelSpec {
   std::string name;
@@ -26,6 +38,7 @@ struct ModelSpec {
   bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows
   std::int64_t max_positions = 0;  ///< only with learned positions
   double rotary_base = 500000.0;
+  MlaSpec mla;
 };
 
 enum class MeshAxis : std::uint8_t {
@@ -72,6 +85,7 @@ struct TrainingSpec {
   DType grad_dtype = DType::f32;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   Recompute recompute = Recompute::none;
+  bool recompute_mla_up = false;  ///< the up-projections of latent attention
   bool overlap_dp = true;
   bool overlap_tp = false;
   bool overlap_pp = true;
@@ -94,6 +108,7 @@ struct Scenario {
   ParallelismSpec parallelism;
   TrainingSpec training;
   std::vector<SlowGpu> slow_gpus;
+  std::vector<std::string> warnings;  ///< sentences about what is possible but unwise, each with its place
 };
 
 }  // namespace tandem

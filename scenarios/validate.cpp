@@ -13,11 +13,15 @@ int suspicion(const YamlNode& document, std::string_view path) {
 
 }  // namespace
 
-void refuse(const YamlNode& document, std::initializer_list<std::string_view> paths, const std::string& sentence) {
-  std::string_view culprit = *paths.begin();
+Place culprit(const YamlNode& document, std::initializer_list<std::string_view> paths) {
+  std::string_view latest = *paths.begin();
   for (const std::string_view path : paths)
-    if (suspicion(document, path) > suspicion(document, culprit)) culprit = path;
-  throw InputError(place_of(document, culprit), sentence);
+    if (suspicion(document, path) > suspicion(document, latest)) latest = path;
+  return place_of(document, latest);
+}
+
+void refuse(const YamlNode& document, std::initializer_list<std::string_view> paths, const std::string& sentence) {
+  throw InputError(culprit(document, paths), sentence);
 }
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "scenarios/scenario.h"
 #include "scenarios/yaml_tree.h"
@@ -30,8 +31,14 @@ void validate_pipeline(const Scenario& scenario, const YamlNode& document);
 /// What the model and the GPU allow: positions, precision.
 void validate_training(const Scenario& scenario, const YamlNode& document);
 
-/// Throws for a conflict between the fields at `paths`. Points at the one that the user changed last: by an option, else in the
-/// scenario's own file, else in a preset; among equals at the first.
+/// What is possible but unwise, each with its place and the reason.
+std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode& document);
+
+/// Throws for a conflict between the fields at `paths`. Points at their culprit.
 [[noreturn]] void refuse(const YamlNode& document, std::initializer_list<std::string_view> paths, const std::string& sentence);
+
+/// The place of the field that the user changed last: by an option, else in the scenario's own file, else in a preset; among
+/// equals the first.
+Place culprit(const YamlNode& document, std::initializer_list<std::string_view> paths);
 
 }  // namespace tandem

@@ -20,9 +20,10 @@ std::int64_t pairs_of_runs(std::int64_t query, std::int64_t queries, std::int64_
   return sum_of_capped_integers(seen_by_first + queries - 1, keys) - sum_of_capped_integers(seen_by_first - 1, keys);
 }
 
-Flops forward_flops(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
+/// FLOPs of a product of depth 1 over all pairs of a query and a key that it sees.
+Flops flops_per_depth(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
   const std::int64_t pairs = attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : sizes.queries * sizes.keys;
-  return 4.0 * static_cast<double>(sizes.micro_batch * sizes.heads * sizes.head_dim) * static_cast<double>(pairs);
+  return 2.0 * static_cast<double>(sizes.micro_batch * sizes.heads) * static_cast<double>(pairs);
 }
 
 }  // namespace
@@ -39,17 +40,20 @@ OpCost attention_cost(std::span<const OperandType> operands, const OpAttributes&
   const auto& attributes = std::get<AttentionAttributes>(any);
   const auto [q, k, v, out, lse] = unpack<5>(operands, "attention");
   const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
-  return {.flops = forward_flops(sizes, attributes), .math = q.dtype, .bytes = bytes_of(q, k, v, out, lse)};
+  return {.flops = flops_per_depth(sizes, attributes) * static_cast<double>(sizes.head_dim + sizes.value_dim),
+          .math = q.dtype,
+          .bytes = bytes_of(q, k, v, out, lse)};
 }
 
 OpCost attention_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
   const auto& attributes = std::get<AttentionAttributes>(any);
   const auto [q, k, v, out, lse, dout, dq, dk, dv] = unpack<9>(operands, "attention_backward");
   const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
-  expect_shapes(dout.shape == q.shape && dq.shape == q.shape && dk.shape == k.shape && dv.shape == v.shape,
+  expect_shapes(dout.shape == out.shape && dq.shape == q.shape && dk.shape == k.shape && dv.shape == v.shape,
                 "attention's gradients are shaped as what they belong to");
-  return {
-      .flops = 2.5 * forward_flops(sizes, attributes), .math = q.dtype, .bytes = bytes_of(q, k, v, out, lse, dout, dq, dk, dv)};
+  return {.flops = flops_per_depth(sizes, attributes) * static_cast<double>(3 * sizes.head_dim + 2 * sizes.value_dim),
+          .math = q.dtype,
+          .bytes = bytes_of(q, k, v, out, lse, dout, dq, dk, dv)};
 }
 
 }  // namespace tandem

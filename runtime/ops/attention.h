@@ -4,21 +4,21 @@
 
 namespace tandem {
 
-/// attention: q [s,b,H,d], k [t,b,K,d], v [t,b,K,d]; out [s,b,H,d], lse [b,H,s,1] in fp32.
+/// attention: q [s,b,H,d], k [t,b,K,d], v [t,b,K,e]; out [s,b,H,e], lse [b,H,s,1] in fp32; e is d but in latent attention.
 ///
 /// out = softmax(scale q k^T + mask) v by AttentionAttributes; lse is the log of each softmax's denominator, sum exp(scale q
 /// k^T). Query head i reads key and value head i / (H/K) (grouped queries, Ainslie et al. 2023). When causal, a query sees the
 /// keys at its own position and before; a query that sees none gives out 0 and lse -infinity. Results over disjoint blocks of
 /// keys merge into the whole: lse = log sum exp(lse_j), out = sum exp(lse_j - lse) out_j.
 ///
-/// FLOPs: 4 b H d for each pair of a query and a key it sees (q k^T and p v, 2 d each), in q's dtype.
+/// FLOPs: 2 b H (d + e) for each pair of a query and a key it sees (q k^T and p v), in q's dtype.
 CostFunction attention_cost;
 HostKernel attention_host;
 
 /// attention_backward: q, k, v, out, lse, dout; dq, dk, dv, all written.
 ///
-/// FLOPs: 2.5 times forward: five products, of which q k^T is recomputed (Dao 2023, FlashAttention-2, algorithm 2 and
-/// section 4.1).
+/// FLOPs: 2 b H (3 d + 2 e) per pair: five products, q k^T (recomputed), dq and dk of depth d, dout v^T and dv of depth e; for e
+/// = d 2.5 times forward (Dao 2023, FlashAttention-2, algorithm 2 and section 4.1).
 CostFunction attention_backward_cost;
 HostKernel attention_backward_host;
 

@@ -79,6 +79,8 @@ void for_each_head(const AttentionSizes& sizes, PerHead per_head) {
     for (std::int64_t head = 0; head < sizes.heads; ++head) per_head(b, head);
 }
 
+HostMatrix matrix(const HostTensor& tensor, AttentionSizes::Slice slice) { return {tensor.f32() + slice.offset, slice.stride}; }
+
 }  // namespace
 
 void attention_host(std::span<const HostTensor> operands, const OpAttributes& any) {
@@ -89,16 +91,14 @@ void attention_host(std::span<const HostTensor> operands, const OpAttributes& an
   ScoreMatrix scores(sizes.queries, sizes.keys);
 
   for_each_head(sizes, [&](std::int64_t b, std::int64_t head) {
-    const std::int64_t query_offset = sizes.query_offset(b, head), key_offset = sizes.key_offset(b, head);
-    const HostMatrix key{k.f32() + key_offset, sizes.key_stride()}, value{v.f32() + key_offset, sizes.key_stride()};
-    scores.multiply({q.f32() + query_offset, sizes.query_stride()}, key, sizes.head_dim, attributes.scale);
+    scores.multiply(matrix(q, sizes.query(b, head)), matrix(k, sizes.key(b, head)), sizes.head_dim, attributes.scale);
     float* log_sum = lse.f32() + (b * sizes.heads + head) * sizes.queries;
     for (std::int64_t query = 0; query < sizes.queries; ++query) {
       float* row = scores.row(query);
       mask.fill_row(row, query, -std::numeric_limits<float>::infinity(), [=](auto j) { return row[j]; });
       log_sum[query] = softmax_row(row, sizes.keys);
     }
-    scores.apply(value, {out.f32() + query_offset, sizes.query_stride()}, sizes.head_dim, 1.0F);
+    scores.apply(matrix(v, sizes.value(b, head)), matrix(out, sizes.output(b, head)), sizes.value_dim, 1.0F);
   });
 }
 
@@ -109,29 +109,27 @@ void attention_backward_host(std::span<const HostTensor> operands, const OpAttri
   const auto [q, k, v, out, lse, dout, dq, dk, dv] = unpack<9>(operands, "attention_backward");
   const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
   const CausalMask mask(attributes, sizes.keys);
-  const std::int64_t depth = sizes.head_dim, query_stride = sizes.query_stride(), key_stride = sizes.key_stride();
   ScoreMatrix probabilities(sizes.queries, sizes.keys), score_gradients(sizes.queries, sizes.keys);
 
   for_each_head(sizes, [&](std::int64_t b, std::int64_t head) {
-    const std::int64_t query_offset = sizes.query_offset(b, head), key_offset = sizes.key_offset(b, head);
-    const HostMatrix query{q.f32() + query_offset, query_stride}, key{k.f32() + key_offset, key_stride};
-    const HostMatrix value{v.f32() + key_offset, key_stride}, out_gradient{dout.f32() + query_offset, query_stride};
-    probabilities.multiply(query, key, depth, attributes.scale);
-    score_gradients.multiply(out_gradient, value, depth, 1.0F);
+    const HostMatrix query = matrix(q, sizes.query(b, head)), key = matrix(k, sizes.key(b, head));
+    const HostMatrix output = matrix(out, sizes.output(b, head)), output_gradient = matrix(dout, sizes.output(b, head));
+    probabilities.multiply(query, key, sizes.head_dim, attributes.scale);
+    score_gradients.multiply(output_gradient, matrix(v, sizes.value(b, head)), sizes.value_dim, 1.0F);
 
     const float* log_sum = lse.f32() + (b * sizes.heads + head) * sizes.queries;
     for (std::int64_t i = 0; i < sizes.queries; ++i) {
       float *p = probabilities.row(i), *ds = score_gradients.row(i);
       mask.fill_row(p, i, 0.0F, [=](auto j) { return std::exp(p[j] - log_sum[i]); });
-      const float *o = out.f32() + query_offset + i * query_stride, *d_o = out_gradient.data + i * query_stride;
-      const auto row_sum = static_cast<float>(sum_of(depth, [=](auto e) { return double{o[e]} * d_o[e]; }));
+      const float *o = output.data + i * output.stride, *d_o = output_gradient.data + i * output.stride;
+      const auto row_sum = static_cast<float>(sum_of(sizes.value_dim, [=](auto e) { return double{o[e]} * d_o[e]; }));
       for (std::int64_t j = 0; j < sizes.keys; ++j) ds[j] = p[j] * (ds[j] - row_sum);
     }
 
     const bool adds_to_group = head % (sizes.heads / sizes.kv_heads) != 0;
-    score_gradients.apply(key, {dq.f32() + query_offset, query_stride}, depth, attributes.scale);
-    score_gradients.apply_transposed(query, {dk.f32() + key_offset, key_stride}, depth, attributes.scale, adds_to_group);
-    probabilities.apply_transposed(out_gradient, {dv.f32() + key_offset, key_stride}, depth, 1.0F, adds_to_group);
+    score_gradients.apply(key, matrix(dq, sizes.query(b, head)), sizes.head_dim, attributes.scale);
+    score_gradients.apply_transposed(query, matrix(dk, sizes.key(b, head)), sizes.head_dim, attributes.scale, adds_to_group);
+    probabilities.apply_transposed(output_gradient, matrix(dv, sizes.value(b, head)), sizes.value_dim, 1.0F, adds_to_group);
   });
 }
 

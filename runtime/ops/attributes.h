@@ -49,6 +49,14 @@ struct SplitHeadsAttributes {
   auto operator<=>(const SplitHeadsAttributes&) const = default;
 };
 
+/// Rotates the last `rope_dim` elements of the heads of latent attention.
+struct MlaHeadsAttributes {
+  std::int32_t rope_dim = 0;
+  float base = 10000.0F;
+  Positions positions;
+  auto operator<=>(const MlaHeadsAttributes&) const = default;
+};
+
 /// softmax(scale * q k^T + causal mask) v. The mask compares global positions.
 struct AttentionAttributes {
   bool causal = true;
@@ -106,8 +114,8 @@ struct ReductionAttributes {
   auto operator<=>(const ReductionAttributes&) const = default;
 };
 
-using OpAttributes =
-    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, AttentionAttributes, ActivationAttributes,
-                 EmbeddingAttributes, CrossEntropyAttributes, AdamAttributes, ScaleAttributes, ReductionAttributes>;
+using OpAttributes = std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes,
+                                  AttentionAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
+                                  AdamAttributes, ScaleAttributes, ReductionAttributes>;
 
 }  // namespace tandem

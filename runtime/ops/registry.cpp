@@ -3,10 +3,12 @@
 #include "runtime/ops/activation.h"
 #include "runtime/ops/adam.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/mla_heads.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/operation.h"
 #include "runtime/ops/split_heads.h"
@@ -28,12 +30,19 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::norm_backward, {"norm_backward", memory, norm_backward_cost, norm_backward_host}},
     {OpKind::split_heads, {"split_heads", memory, split_heads_cost, split_heads_host}},
     {OpKind::split_heads_backward, {"split_heads_backward", memory, split_heads_backward_cost, split_heads_backward_host}},
+    {OpKind::mla_queries, {"mla_queries", memory, mla_queries_cost, mla_queries_host}},
+    {OpKind::mla_queries_backward, {"mla_queries_backward", memory, mla_queries_backward_cost, mla_queries_backward_host}},
+    {OpKind::mla_keys_values, {"mla_keys_values", memory, mla_keys_values_cost, mla_keys_values_host}},
+    {OpKind::mla_keys_values_backward,
+     {"mla_keys_values_backward", memory, mla_keys_values_backward_cost, mla_keys_values_backward_host}},
     {OpKind::attention, {"attention", OpClass::attention_forward, attention_cost, attention_host}},
     {OpKind::attention_backward,
      {"attention_backward", OpClass::attention_backward, attention_backward_cost, attention_backward_host}},
     {OpKind::activation, {"activation", memory, activation_cost, activation_host}},
     {OpKind::activation_backward, {"activation_backward", memory, activation_backward_cost, activation_backward_host}},
     {OpKind::add, {"add", memory, add_cost, add_host}},
+    {OpKind::split_columns, {"split_columns", memory, split_columns_cost, split_columns_host}},
+    {OpKind::join_columns, {"join_columns", memory, join_columns_cost, join_columns_host}},
     {OpKind::embedding, {"embedding", memory, embedding_cost, embedding_host}},
     {OpKind::embedding_backward, {"embedding_backward", memory, embedding_backward_cost, embedding_backward_host}},
     {OpKind::cross_entropy_max, {"cross_entropy_max", memory, cross_entropy_max_cost, cross_entropy_max_host}},

@@ -1,10 +1,9 @@
 #include "runtime/ops/split_heads.h"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
 #include "runtime/ops/operands.h"
+#include "runtime/ops/rotation.h"
 
 namespace tandem {
 namespace {
@@ -18,34 +17,9 @@ void check_shapes(const Shape& qkv, const Shape& q, const Shape& k, const Shape&
                 "rotary embedding needs a position for each row and an even head");
 }
 
-/// The angles of one position, for the pairs of a head.
-struct Rotation {
-  std::vector<float> cos, sin;
-
-  Rotation(std::int32_t position, std::int64_t head_dim, float base) {
-    for (std::int64_t i = 0; i < head_dim / 2; ++i) {
-      const double angle = position * std::pow(double{base}, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
-      cos.push_back(static_cast<float>(std::cos(angle)));
-      sin.push_back(static_cast<float>(std::sin(angle)));
-    }
-  }
-};
-
-enum class Direction {
-  forward,
-  backward
-};
-
-void rotate_heads(const float* in, float* out, std::int64_t heads, const Rotation& rotation, Direction direction) {
-  const auto half = static_cast<std::int64_t>(rotation.cos.size());
-  const float sign = direction == Direction::forward ? 1.0F : -1.0F;
-  for (std::int64_t head = 0; head < heads; ++head, in += 2 * half, out += 2 * half)
-    for (std::int64_t i = 0; i < half; ++i) {
-      const float cos = rotation.cos[static_cast<std::size_t>(i)], sin = sign * rotation.sin[static_cast<std::size_t>(i)];
-      const float first = in[i], second = in[i + half];
-      out[i] = first * cos - second * sin;
-      out[i + half] = second * cos + first * sin;
-    }
+void rotate_heads(const float* in, float* out, std::int64_t heads, std::int64_t head_dim, const Rotation& rotation,
+                  Direction direction) {
+  for (std::int64_t head = 0; head < heads; ++head) rotate(in + head * head_dim, out + head * head_dim, rotation, direction);
 }
 
 /// Calls per_token(token row, rotation) for all rows of [s,b]; the rotation is that of the row's position.
@@ -59,10 +33,10 @@ void for_each_token(const Shape& q, const SplitHeadsAttributes& attributes, PerT
   }
 }
 
-void move_heads(const float* in, float* out, std::int64_t heads, std::int64_t head_dim, const Rotation& rotation, bool rotate,
+void move_heads(const float* in, float* out, std::int64_t heads, std::int64_t head_dim, const Rotation& rotation, bool turn,
                 Direction direction) {
-  if (rotate)
-    rotate_heads(in, out, heads, rotation, direction);
+  if (turn)
+    rotate_heads(in, out, heads, head_dim, rotation, direction);
   else
     std::copy_n(in, heads * head_dim, out);
 }

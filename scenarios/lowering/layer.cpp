@@ -21,9 +21,14 @@ BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch
   return y;
 }
 
+BufferId either_attention(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
+  if (const auto* latent = std::get_if<MlaParameters>(&weights.attention)) return mla(context, tape, *latent, x);
+  return attention(context, tape, std::get<AttentionParameters>(weights.attention), x);
+}
+
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
   const BufferId middle = residual(context, tape, x, [&](Context& c, Tape& t, BufferId in) {
-    return attention(c, t, weights.attention, norm(c, t, weights.attention_norm, in, "attention norm"));
+    return either_attention(c, t, weights, norm(c, t, weights.attention_norm, in, "attention norm"));
   });
   return residual(context, tape, middle, [&](Context& c, Tape& t, BufferId in) {
     return mlp(c, t, weights.mlp, norm(c, t, weights.mlp_norm, in, "mlp norm"));
@@ -36,7 +41,11 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   const std::string name = "layer" + std::to_string(layer);
   LayerParameters weights;
   weights.attention_norm = declare_norm(context, parameters, name + ".attention_norm");
-  weights.attention = declare_attention(context, parameters, name);
+  if (context.scenario.model.mla.enabled()) {
+    weights.attention = declare_mla(context, parameters, name);
+  } else {
+    weights.attention = declare_attention(context, parameters, name);
+  }
   weights.mlp_norm = declare_norm(context, parameters, name + ".mlp_norm");
   weights.mlp = declare_mlp(context, parameters, name);
   return weights;

@@ -1,14 +1,17 @@
 #pragma once
 
+#include <variant>
+
 #include "scenarios/lowering/attention.h"
 #include "scenarios/lowering/context.h"
+#include "scenarios/lowering/mla.h"
 #include "scenarios/lowering/mlp.h"
 
 namespace tandem {
 
 struct LayerParameters {
   ParameterId attention_norm = 0;
-  AttentionParameters attention;
+  std::variant<AttentionParameters, MlaParameters> attention;
   ParameterId mlp_norm = 0;
   MlpParameters mlp;
 };

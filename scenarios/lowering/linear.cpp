@@ -49,4 +49,14 @@ BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId
   return y;
 }
 
+BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
+  const BufferId y = multiply(context, weight, x, name);
+  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
+    const BufferId dx = input_gradient(c, weight, dy, name);
+    add_weight_gradient(c, weight, dy, x, name);
+    return dx;
+  });
+  return y;
+}
+
 }  // namespace tandem

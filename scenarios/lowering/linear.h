@@ -18,4 +18,7 @@ BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, Buffe
 /// Inputs sharded over tp. Returns the sequence shard under sp.
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
 
+/// The whole weight on every tensor-parallel rank, applied to the rank's own rows; under sp its gradient lacks the other rows.
+BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
+
 }  // namespace tandem

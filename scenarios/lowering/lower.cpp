@@ -5,13 +5,30 @@
 
 namespace tandem {
 
+namespace {
+
+/// Forward: projections, and the causal half of the two products of every query with all keys and values.
+double attention_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
+  const MlaSpec& mla = model.mla;
+  const std::int64_t h = model.hidden, heads = model.heads;
+  const std::int64_t value_dim = mla.enabled() ? mla.v_dim : model.head_dim;
+  std::int64_t weights = heads * value_dim * h;
+  if (mla.enabled()) {
+    weights += mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) : h * heads * mla.qk_dim();
+    weights += h * (mla.kv_rank + mla.rope_dim) + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim);
+  } else {
+    weights += h * (heads + 2 * model.kv_heads) * model.head_dim;
+  }
+  return 2 * static_cast<double>(weights) +
+         static_cast<double>(sequence) * static_cast<double>(heads * (model.head_dim + value_dim));
+}
+
+}  // namespace
+
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
   const auto h = static_cast<double>(model.hidden);
-  const auto heads_width = static_cast<double>(model.heads * model.head_dim);
-  const auto qkv_width = static_cast<double>((model.heads + 2 * model.kv_heads) * model.head_dim);
   const double mlp_matrices = model.gated ? 3 : 2;
-  const double layer = 2 * h * qkv_width + 2 * heads_width * h + 2 * h * static_cast<double>(model.ffn) * mlp_matrices +
-                       2 * static_cast<double>(sequence) * heads_width;
+  const double layer = attention_flops_per_token(model, sequence) + 2 * h * static_cast<double>(model.ffn) * mlp_matrices;
   return 3 * (static_cast<double>(model.layers) * layer + 2 * h * static_cast<double>(model.vocab));
 }
 

@@ -2,14 +2,17 @@
 
 namespace tandem {
 
-ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor) {
-  const std::int64_t h = context.sizes.hidden;
+ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor, std::int64_t h) {
   ParameterSpec spec;
   spec.pieces.push_back({tensor + ".weight", 1, h, 0, 0, 1, h});
   if (context.scenario.model.norm == NormKind::layer) spec.pieces.push_back({tensor + ".bias", 1, h, 0, 0, 1, h});
   if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
   spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
   return parameters.declare(std::move(spec));
+}
+
+ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor) {
+  return declare_norm(context, parameters, tensor, context.sizes.hidden);
 }
 
 BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {

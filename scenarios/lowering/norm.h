@@ -5,7 +5,9 @@
 namespace tandem {
 
 /// RMSNorm or LayerNorm, replicated over tp; under sp each rank normalises its shard of the sequence.
-ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor);
+ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor, std::int64_t width);
+ParameterId declare_norm(const Context& context, ChunkParameters& parameters,
+                         const std::string& tensor);  ///< as wide as the model
 
 BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
 

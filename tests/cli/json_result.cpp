@@ -29,6 +29,7 @@ const char* const keys[] = {
     "/memory/fits",
     "/bounds_s/lower",
     "/bounds_s/upper",
+    "/warnings",
     "/run/ranks",
     "/run/rank_classes",
     "/run/link_classes",

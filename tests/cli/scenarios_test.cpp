@@ -38,8 +38,10 @@ class EveryScenario : public testing::TestWithParam<std::string> {};
 TEST_P(EveryScenario, SimulatesToAConsistentResult) {
   const CommandResult run = simulate_even_if_too_large(scenario_file(GetParam()));
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_EQ(run.err, "");
   const nlohmann::json result = checked_result(run.out);
+  std::string warnings;
+  for (const auto& warning : result["warnings"]) warnings += "tandem: warning: " + warning.get<std::string>() + "\n";
+  EXPECT_EQ(run.err, warnings);
   expect_within_bounds(result);
   EXPECT_EQ(result["scenario"], GetParam());
   EXPECT_EQ(result["run"]["backend"], "simgrid");
@@ -64,6 +66,16 @@ TEST(Scenarios, TheTerminalFormNamesStepTimeAndMemory) {
   const CommandResult run = run_tandem({"simulate", scenario_file("tiny-host")});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, testing::AllOf(testing::HasSubstr("step time"), testing::HasSubstr("Memory by pipeline stage")));
+}
+
+TEST(Scenarios, TheUnwiseIsSimulatedWithAWarning) {
+  const CommandResult run = run_tandem({"simulate", scenario_file("llama3-8b-64"), "--set", "cluster.gpus_per_node=1", "--set",
+                                        "cluster.nics_per_node=1", "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err,
+              testing::AllOf(testing::StartsWith("tandem: warning: "), testing::HasSubstr("tp 2 reaches beyond the node")));
+  ASSERT_EQ(checked_result(run.out)["warnings"].size(), 1U);
+  EXPECT_EQ("tandem: warning: " + checked_result(run.out)["warnings"][0].get<std::string>() + "\n", run.err);
 }
 
 TEST(Scenarios, AnOverrideChangesTheResult) {

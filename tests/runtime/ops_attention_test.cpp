@@ -17,6 +17,7 @@ struct AttentionCase {
   std::int32_t heads, kv_heads;
   bool causal;
   Positions queries, keys;
+  std::int64_t value_dim = d;
 };
 
 struct AttentionOperands {
@@ -27,8 +28,8 @@ struct AttentionOperands {
       : attributes{.causal = c.causal, .scale = 0.5F, .queries = c.queries, .keys = c.keys},
         q(random_tensor(Shape(c.queries.count(), b, c.heads, d), 1)),
         k(random_tensor(Shape(c.keys.count(), b, c.kv_heads, d), 2)),
-        v(random_tensor(Shape(c.keys.count(), b, c.kv_heads, d), 3)),
-        out(q.shape),
+        v(random_tensor(Shape(c.keys.count(), b, c.kv_heads, c.value_dim), 3)),
+        out(Shape(c.queries.count(), b, c.heads, c.value_dim)),
         lse(Shape(b, c.heads, c.queries.count(), 1)) {}
 
   void forward() { run(OpKind::attention, attributes, {q.host(), k.host(), v.host(), out.host(), lse.host()}); }
@@ -41,23 +42,25 @@ struct Reference {
 /// The definition, one query at a time, in double precision.
 Reference naive(const AttentionOperands& x) {
   const std::int64_t s = x.q.shape[0], t = x.k.shape[0], heads = x.q.shape[2], kv_heads = x.k.shape[2];
+  const std::int64_t value_dim = x.v.shape[3];
   Reference result{std::vector<double>(x.out.values.size()), std::vector<double>(x.lse.values.size())};
   for (std::int64_t i = 0; i < s; ++i)
     for (std::int64_t row = 0; row < b * heads; ++row) {
       const std::int64_t batch = row / heads, head = row % heads, kv_head = head / (heads / kv_heads);
-      const std::int64_t at_query = (i * b * heads + row) * d;
-      const auto at_key = [&](std::int64_t j) { return ((j * b + batch) * kv_heads + kv_head) * d; };
+      const std::int64_t at_query = (i * b * heads + row) * d, at_out = (i * b * heads + row) * value_dim;
+      const auto key_row = [&](std::int64_t j) { return (j * b + batch) * kv_heads + kv_head; };
       double sum = 0;
       for (std::int64_t j = 0; j < t; ++j) {
         if (x.attributes.causal && x.attributes.keys.at(static_cast<int>(j)) > x.attributes.queries.at(static_cast<int>(i)))
           continue;
         double score = 0;
-        for (std::int64_t e = 0; e < d; ++e) score += double{x.q[at_query + e]} * x.k[at_key(j) + e];
+        for (std::int64_t e = 0; e < d; ++e) score += double{x.q[at_query + e]} * x.k[key_row(j) * d + e];
         const double weight = std::exp(0.5 * score);
         sum += weight;
-        for (std::int64_t e = 0; e < d; ++e) result.out[static_cast<std::size_t>(at_query + e)] += weight * x.v[at_key(j) + e];
+        for (std::int64_t e = 0; e < value_dim; ++e)
+          result.out[static_cast<std::size_t>(at_out + e)] += weight * x.v[key_row(j) * value_dim + e];
       }
-      for (std::int64_t e = 0; e < d && sum > 0; ++e) result.out[static_cast<std::size_t>(at_query + e)] /= sum;
+      for (std::int64_t e = 0; e < value_dim && sum > 0; ++e) result.out[static_cast<std::size_t>(at_out + e)] /= sum;
       result.lse[static_cast<std::size_t>(row * s + i)] = std::log(sum);
     }
   return result;
@@ -94,22 +97,22 @@ TEST_P(Attention, BackwardEqualsFiniteDifferences) {
   expect_gradient_of(loss, x.v, dv);
 }
 
-TEST_P(Attention, CountsFourFlopsPerHeadElementAndVisiblePair) {
+TEST_P(Attention, CountsTwoFlopsPerDepthOfEachProductAndVisiblePair) {
   const AttentionCase& c = GetParam();
   std::int64_t pairs = 0;
   for (std::int32_t i = 0; i < c.queries.count(); ++i)
     for (std::int32_t j = 0; j < c.keys.count(); ++j) pairs += !c.causal || c.keys.at(j) <= c.queries.at(i);
-  const OperandType q{x.q.shape, DType::bf16}, kv{x.k.shape, DType::bf16}, lse{x.lse.shape, DType::f32};
-  const Bytes q_bytes = 2 * x.q.size(), kv_bytes = 2 * x.k.size(), lse_bytes = 4 * x.lse.size();
+  const auto type = [](const Tensor& tensor) { return OperandType{tensor.shape, DType::bf16}; };
+  const OperandType q = type(x.q), k = type(x.k), v = type(x.v), out = type(x.out), lse{x.lse.shape, DType::f32};
 
-  const OpCost forward = cost(OpKind::attention, x.attributes, {q, kv, kv, q, lse});
-  EXPECT_EQ(forward.flops, 4 * b * c.heads * d * pairs);
+  const OpCost forward = cost(OpKind::attention, x.attributes, {q, k, v, out, lse});
+  EXPECT_EQ(forward.flops, 2 * b * c.heads * (d + c.value_dim) * pairs);
   EXPECT_EQ(forward.math, DType::bf16);
-  EXPECT_EQ(forward.bytes, 2 * q_bytes + 2 * kv_bytes + lse_bytes);
+  EXPECT_EQ(forward.bytes, 2 * (x.q.size() + x.k.size() + x.v.size() + x.out.size()) + 4 * x.lse.size());
 
-  const OpCost backward = cost(OpKind::attention_backward, x.attributes, {q, kv, kv, q, lse, q, q, kv, kv});
-  EXPECT_EQ(backward.flops, 2.5 * forward.flops);
-  EXPECT_EQ(backward.bytes, 4 * q_bytes + 4 * kv_bytes + lse_bytes);
+  const OpCost backward = cost(OpKind::attention_backward, x.attributes, {q, k, v, out, lse, out, q, k, v});
+  EXPECT_EQ(backward.flops, 2 * b * c.heads * (3 * d + 2 * c.value_dim) * pairs);
+  EXPECT_EQ(backward.bytes, 4 * (x.q.size() + x.k.size() + x.v.size() + x.out.size()) + 4 * x.lse.size());
 }
 
 constexpr Positions run_of(std::int32_t start, std::int32_t length) { return {.start = {start, 0}, .length = {length, 0}}; }
@@ -122,6 +125,8 @@ INSTANTIATE_TEST_SUITE_P(Masks, Attention,
                                          AttentionCase{"multi_query", 3, 1, true, run_of(0, 4), run_of(0, 4)},
                                          AttentionCase{"later_queries", 2, 1, true, run_of(4, 4), run_of(0, 8)},
                                          AttentionCase{"queries_before_keys", 2, 1, true, run_of(2, 5), run_of(4, 4)},
+                                         AttentionCase{"narrow_values", 4, 2, true, run_of(0, 5), run_of(0, 5), 3},
+                                         AttentionCase{"wide_values", 2, 2, true, run_of(2, 3), run_of(0, 5), 6},
                                          AttentionCase{"zigzag", 2, 1, true, zigzag, run_of(0, 12)},
                                          AttentionCase{"zigzag_keys", 2, 1, true, zigzag, {.start = {0, 9}, .length = {3, 3}}}),
                          [](const auto& c) { return c.param.name; });

@@ -1,0 +1,84 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "scenarios/mesh.h"
+#include "scenarios/validate.h"
+
+namespace tandem {
+namespace {
+
+class Warnings {
+ public:
+  Warnings(const Scenario& scenario, const YamlNode& document)
+      : scenario_(scenario), p_(scenario.parallelism), document_(document), mesh_(scenario.parallelism) {}
+
+  std::vector<std::string> all() {
+    communicators_beyond_the_node();
+    small_shard_group();
+    return std::move(found_);
+  }
+
+ private:
+  const Scenario& scenario_;
+  const ParallelismSpec& p_;
+  const YamlNode& document_;
+  const Mesh mesh_;
+  std::vector<std::string> found_;
+
+  void warn(std::initializer_list<std::string_view> paths, const std::string& sentence) {
+    found_.push_back(culprit(document_, paths).text() + ": " + sentence);
+  }
+
+  /// Whether some group of ranks along these axes has members on several nodes.
+  bool beyond_the_node(std::initializer_list<MeshAxis> axes) const {
+    const std::int64_t node = scenario_.cluster.gpus_per_node;
+    std::int64_t block = 1;  // of consecutive ranks, into which the mesh divides the world's; groups lie inside
+    for (const MeshAxis axis : axes)
+      if (mesh_.extent(axis) > 1) block = std::max(block, mesh_.stride(axis) * mesh_.extent(axis));
+    return scenario_.cluster.gpus > node && node % block != 0;
+  }
+
+  /// What a GPU has to other nodes, and inside its own.
+  std::string slower_links() const {
+    const ClusterSpec& cluster = scenario_.cluster;
+    const double nics_per_gpu = static_cast<double>(cluster.nics_per_node) / static_cast<double>(cluster.gpus_per_node);
+    const double nic_GBps = nics_per_gpu * cluster.nic_gbps / 8 * cluster.nic_efficiency;
+    return fmt::format("at {:.0f} GB/s per GPU instead of NVLink's {:.0f}", nic_GBps,
+                       cluster.nvlink_GBps * cluster.nvlink_efficiency);
+  }
+
+  void communicators_beyond_the_node() {
+    const std::int64_t node = scenario_.cluster.gpus_per_node;
+    if (p_.tp > 1 && beyond_the_node({MeshAxis::tp})) {
+      warn(
+          {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
+          fmt::format("tp {} reaches beyond the node of {} GPUs: its collectives, which every layer waits for, cross the NICs {}",
+                      p_.tp, node, slower_links()));
+    } else if (p_.cp > 1 && beyond_the_node({MeshAxis::tp, MeshAxis::cp})) {
+      warn({"parallelism.cp", "parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
+           fmt::format("cp {} * tp {} reaches beyond the node of {} GPUs: keys and values cross the NICs {}, which hides behind "
+                       "attention only when sequences are long",
+                       p_.cp, p_.tp, node, slower_links()));
+    }
+  }
+
+  void small_shard_group() {
+    constexpr std::int64_t worthwhile = 8;
+    const std::int64_t shards = p_.dp * p_.cp;
+    if (p_.zero < 3 || shards == 1 || shards >= worthwhile) return;
+    warn({"parallelism.zero", "parallelism.dp", "cluster.gpus"},
+         fmt::format(
+             "zero 3 over {} data-parallel ranks: weights are gathered for each forward and backward, and a GPU still keeps "
+             "1/{} of them; expected dp {} or more, or zero 1",
+             shards, shards, worthwhile));
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode& document) {
+  return Warnings(scenario, document).all();
+}
+
+}  // namespace tandem

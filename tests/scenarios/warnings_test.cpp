@@ -1,0 +1,61 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/load.h"
+#include "scenarios/validate.h"
+#include "tests/scenarios/base_scenario.h"
+
+namespace tandem {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+std::vector<std::string> warnings(const std::vector<std::string>& overrides) {
+  return parse_scenario(base_text(), "s.yaml", overrides).warnings;
+}
+
+TEST(Warnings, AreNotForOrdinaryScenarios) {
+  EXPECT_THAT(warnings({}), IsEmpty());
+  EXPECT_THAT(warnings({"parallelism.tp=1", "parallelism.sp=false", "parallelism.dp=16"}), IsEmpty());
+}
+
+// A DGX H100: 400 Gb/s * 0.96 / 8 = 48 GB/s per NIC and GPU, and 450 * 0.81 = 364.5 GB/s of NVLink, here printed as the even 364.
+TEST(Warnings, TensorParallelismBeyondTheNode) {
+  EXPECT_THAT(warnings({"parallelism={tp: 4, pp: 2, dp: 4}", "cluster.gpus_per_node=2", "cluster.nics_per_node=2"}),
+              ElementsAre(AllOf(StartsWith("--set"), HasSubstr("tp 4 reaches beyond the node of 2 GPUs"),
+                                HasSubstr("48 GB/s per GPU instead of NVLink's 364"))));
+}
+
+TEST(Warnings, TensorParallelismThatTheOrderSpreads) {
+  EXPECT_THAT(warnings({"parallelism.order=[dp, tp, cp, ep, pp]"}), ElementsAre(HasSubstr("tp 4 reaches beyond the node of 8")));
+}
+
+TEST(Warnings, OneNodeIsNeverLeft) {
+  EXPECT_THAT(warnings({"parallelism={tp: 4, order: [dp, tp, cp, ep, pp]}", "cluster={preset: dgx-h100, gpus: 8}"}), IsEmpty());
+}
+
+Scenario changed(void (*change)(Scenario&)) {
+  Scenario scenario = parse_scenario(base_text(), "s.yaml", {});
+  change(scenario);
+  return scenario;
+}
+
+TEST(Warnings, PointAtTheField) {
+  const YamlNode document = parse_yaml(base_text(), "s.yaml");
+  const Scenario scenario = changed([](Scenario& s) { s.parallelism.zero = 3, s.parallelism.dp = 4; });
+  EXPECT_THAT(find_warnings(scenario, document), ElementsAre(AllOf(StartsWith("s.yaml:4:39: zero 3 over 4 data-parallel ranks"),
+                                                                   HasSubstr("expected dp 8 or more"))));
+}
+
+TEST(Warnings, ContextParallelismBeyondTheNode) {
+  const YamlNode document = parse_yaml(base_text(), "s.yaml");
+  const Scenario scenario = changed([](Scenario& s) { s.parallelism.cp = 4, s.parallelism.dp = 1; });
+  EXPECT_THAT(find_warnings(scenario, document), ElementsAre(HasSubstr("cp 4 * tp 4 reaches beyond the node of 8 GPUs")));
+}
+
+}  // namespace
+}  // namespace tandem
