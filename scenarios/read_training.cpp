@@ -55,7 +55,7 @@ TrainingSpec read_training(const YamlNode& node) {
                                                 {{"gpipe", ScheduleKind::gpipe},
                                                  {"1f1b", ScheduleKind::one_f_one_b},
                                                  {"interleaved-1f1b", ScheduleKind::interleaved},
-                                                 {"zb-h1", {}},
+                                                 {"zb-h1", ScheduleKind::zero_bubble_h1},
                                                  {"zb-v", {}},
                                                  {"dualpipe", {}}},
                                                 ScheduleKind::one_f_one_b);

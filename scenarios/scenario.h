@@ -69,7 +69,8 @@ struct ParallelismSpec {
 enum class ScheduleKind : std::uint8_t {
   gpipe,
   one_f_one_b,
-  interleaved
+  interleaved,
+  zero_bubble_h1
 };
 enum class Recompute : std::uint8_t {
   none,

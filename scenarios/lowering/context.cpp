@@ -85,12 +85,19 @@ BufferId Context::reduce_partial(BufferId partial, std::string_view name) {
   return shard;
 }
 
-void Context::weight_gradient(ParameterId parameter, const std::function<void(BufferId gradient)>& lower) {
-  const Phase before = phase;
-  phase = Phase::backward_weight;
-  lower(parameters().gradient(parameter));
-  phase = before;
-  on_gradient(static_cast<std::size_t>(chunk), parameter);
+void Context::weight_gradient(ParameterId parameter, std::function<void(Context&, BufferId gradient)> lower) {
+  PutOffWeights::Step step = [parameter, lower = std::move(lower)](Context& c) {
+    const Phase before = c.phase;
+    c.phase = Phase::backward_weight;
+    lower(c, c.parameters().gradient(parameter));
+    c.phase = before;
+    c.on_gradient(static_cast<std::size_t>(c.chunk), parameter);
+  };
+  if (put_off != nullptr) {
+    put_off->push(layer, std::move(step));
+  } else {
+    step(*this);
+  }
 }
 
 }  // namespace tandem

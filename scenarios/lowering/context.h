@@ -7,6 +7,7 @@
 
 #include "runtime/dag_builder.h"
 #include "scenarios/lowering/parameters.h"
+#include "scenarios/lowering/put_off_weights.h"
 #include "scenarios/lowering/tape.h"
 #include "scenarios/scenario.h"
 #include "scenarios/world.h"
@@ -62,8 +63,12 @@ class Context {
   BufferId gather_sequence(BufferId shard, std::string_view name);
   BufferId reduce_partial(BufferId partial, std::string_view name);
 
-  /// Lowers the gradient of a parameter, now, labelled as such; then tells `on_gradient` about it.
-  void weight_gradient(ParameterId parameter, const std::function<void(BufferId gradient)>& lower);
+  /// Adds to the gradient of a parameter, labelled as such, and tells `on_gradient` about it: now, or where the pipeline schedule
+  /// splits the backward, in the micro-batch's backward_weight action. So `lower` must own what it captures, and find buffers
+  /// that only it needs (such as inputs to gather) itself when `puts_off_weights()`.
+  void weight_gradient(ParameterId parameter, std::function<void(Context&, BufferId gradient)> lower);
+  bool puts_off_weights() const { return put_off != nullptr; }
+  PutOffWeights* put_off = nullptr;  ///< where the action being lowered leaves its weight gradients, if not lowered at once
   std::function<void(std::size_t chunk, ParameterId parameter)> on_gradient;
 
   /// The next compute kernel starts after `task`.

@@ -4,24 +4,22 @@
 
 namespace tandem {
 
-GradientReduction::GradientReduction(Context& context) : context_(context), pending_(context.chunks.size()) {
-  for (std::size_t chunk = 0; chunk < pending_.size(); ++chunk) {
-    for (const Bucket& bucket : context.chunks[chunk].buckets()) pending_[chunk].missing.push_back(bucket.uses);
+GradientReduction::GradientReduction(Context& context, const std::vector<int>& passes)
+    : context_(context), missing_(context.chunks.size()) {
+  for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
+    for (const Bucket& bucket : context.chunks[chunk].buckets()) missing_[chunk].push_back(bucket.uses * passes[chunk]);
   }
 }
 
-void GradientReduction::begin_last_backward(std::size_t chunk) { pending_[chunk].last_pass = true; }
-
 void GradientReduction::add(std::size_t chunk, ParameterId parameter) {
-  if (!pending_[chunk].last_pass) return;
   const std::size_t bucket = context_.chunks[chunk].bucket_of(parameter);
-  if (--pending_[chunk].missing[bucket] == 0 && context_.scenario.training.overlap_dp) reduce(chunk, bucket);
+  if (--missing_[chunk][bucket] == 0 && context_.scenario.training.overlap_dp) reduce(chunk, bucket);
 }
 
 void GradientReduction::finish() {
-  for (std::size_t chunk = 0; chunk < pending_.size(); ++chunk) {
-    for (std::size_t bucket = 0; bucket < pending_[chunk].missing.size(); ++bucket) {
-      if (pending_[chunk].missing[bucket] != 0) throw std::logic_error("a gradient bucket misses contributions");
+  for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
+    for (std::size_t bucket = 0; bucket < missing_[chunk].size(); ++bucket) {
+      if (missing_[chunk][bucket] != 0) throw std::logic_error("a gradient bucket misses contributions");
       if (!context_.scenario.training.overlap_dp) reduce(chunk, bucket);
     }
   }

@@ -6,27 +6,22 @@
 
 namespace tandem {
 
-/// Gradient buckets on their way: counts what each bucket still lacks in its chunk's last backward pass, and reduces it over the
-/// data-parallel group as soon as it is whole (or all at the end, without overlap). From ZeRO-1 on a reduce-scatter gives
-/// each rank its slice; plain data parallelism all-reduces.
+/// Gradient buckets on their way: counts what each bucket still lacks of all its chunk's backward passes, whole or split, and
+/// reduces it over the data-parallel group as soon as it is whole (or all at the end, without overlap). From ZeRO-1 on a
+/// reduce-scatter gives each rank its slice; plain data parallelism all-reduces.
 class GradientReduction {
  public:
-  explicit GradientReduction(Context& context);
+  /// `passes`: by chunk, how many micro-batches go backward through it.
+  GradientReduction(Context& context, const std::vector<int>& passes);
 
-  /// The backward being lowered is the last one of `chunk`: from now on gradients become final.
-  void begin_last_backward(std::size_t chunk);
   /// One more contribution to the parameter's gradient was lowered.
   void add(std::size_t chunk, ParameterId parameter);
   /// After the last backward of the step.
   void finish();
 
  private:
-  struct Pending {
-    bool last_pass = false;
-    std::vector<int> missing;  ///< by bucket
-  };
   Context& context_;
-  std::vector<Pending> pending_;
+  std::vector<std::vector<int>> missing_;  ///< contributions to come, by chunk and bucket
 
   void reduce(std::size_t chunk, std::size_t bucket);
 };

@@ -12,8 +12,8 @@ BufferId look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, 
   const BufferId out = context.activation(Shape(n.sequence, n.batch, n.hidden));
   context.kernel(OpKind::embedding, attributes, name, {ids, weights}, {out});
   tape.push([=, name = std::string(name)](Context& c, BufferId dout) {
-    c.weight_gradient(table, [&](BufferId gradient) {
-      c.kernel(OpKind::embedding_backward, attributes, name, {ids, dout}, {}, {gradient});
+    c.weight_gradient(table, [=](Context& w, BufferId gradient) {
+      w.kernel(OpKind::embedding_backward, attributes, name, {ids, dout}, {}, {gradient});
     });
     return dout;
   });

@@ -19,10 +19,8 @@ BufferId input_gradient(Context& context, ParameterId weight, BufferId dy, std::
   return dx;
 }
 
-void add_weight_gradient(Context& context, ParameterId weight, BufferId dy, BufferId x, std::string_view name) {
-  context.weight_gradient(weight, [&](BufferId gradient) {
-    context.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, name, {dy, x}, {}, {gradient});
-  });
+void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, std::string_view name) {
+  context.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, name, {dy, x}, {}, {gradient});
 }
 
 }  // namespace
@@ -30,9 +28,11 @@ void add_weight_gradient(Context& context, ParameterId weight, BufferId dy, Buff
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
   const BufferId y = multiply(context, weight, context.gather_sequence(x, name), name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
-    const BufferId whole = c.gather_sequence(x, name);
+    const BufferId gathered = c.puts_off_weights() ? no_id : c.gather_sequence(x, name);
     const BufferId dx = c.reduce_partial(input_gradient(c, weight, dy, name), name);
-    add_weight_gradient(c, weight, dy, whole, name);
+    c.weight_gradient(weight, [=](Context& w, BufferId gradient) {
+      add_product(w, gradient, dy, gathered == no_id ? w.gather_sequence(x, name) : gathered, name);
+    });
     return dx;
   });
   return y;
@@ -43,7 +43,7 @@ BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId whole = c.gather_sequence(dy, name);
     const BufferId dx = input_gradient(c, weight, whole, name);
-    add_weight_gradient(c, weight, whole, x, name);
+    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, whole, x, name); });
     return dx;
   });
   return y;

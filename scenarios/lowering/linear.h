@@ -11,6 +11,9 @@ namespace tandem {
 //             y = x W^T, outputs sharded   beside the weight gradient dW += dy^T x
 //   row       inputs sharded, y = x W^T    dy -> all-gather (sp); dx = dy W; dW += dy^T x
 //             -> reduce-scatter/all-reduce
+//
+// Where the schedule splits the backward, the column's second all-gather of x goes with the weight gradient, so that shards are
+// all that is kept of x in between; the row's gathered dy, which dx needs anyway, is kept until then.
 
 /// Outputs sharded over tp. `x` is the sequence shard under sp.
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);

@@ -12,6 +12,8 @@ std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape) {
       return one_f_one_b(shape);
     case ScheduleKind::interleaved:
       return interleaved_one_f_one_b(shape);
+    case ScheduleKind::zero_bubble_h1:
+      return zero_bubble_h1(shape);
   }
   throw std::logic_error("unknown schedule");
 }

@@ -7,11 +7,15 @@
 
 namespace tandem {
 
-/// One step of a pipeline stage's compute: the forward or the whole backward of one model chunk for one micro-batch.
+/// One step of a pipeline stage's compute: the forward or the backward of one model chunk for one micro-batch. A backward is
+/// whole, or split into the gradient of the chunk's input, which the previous stage waits for, and those of its weights, which
+/// can wait.
 struct Action {
   enum class Kind : std::uint8_t {
     forward,
-    backward
+    backward,
+    backward_input,
+    backward_weight
   };
   Kind kind = Kind::forward;
   std::int32_t micro_batch = 0;
@@ -36,6 +40,10 @@ std::vector<Action> one_f_one_b(const PipelineShape& shape);
 /// 1F1B over model chunks: micro-batches advance in groups of `stages` through chunk after chunk (Narayanan et al. 2021,
 /// Megatron-LM). Needs micro_batches % stages == 0.
 std::vector<Action> interleaved_one_f_one_b(const PipelineShape& shape);
+
+/// 1F1B with split backwards: stage s puts the weight gradients off by s micro-batches, so that all stages hold as many
+/// activations as 1F1B's first stage does, and weight gradients fill the cool-down (Qi et al. 2023, section 2.2).
+std::vector<Action> zero_bubble_h1(const PipelineShape& shape);
 
 std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape);
 

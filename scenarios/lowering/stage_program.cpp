@@ -28,12 +28,17 @@ void StageProgram::declare() {
 }
 
 void StageProgram::lower() {
-  GradientReduction gradients(context_);
+  const std::vector<Action> schedule = actions();
+  std::vector<int> passes(chunks_.size(), 0);
+  for (const Action& action : schedule) {
+    if (action.kind == Action::Kind::forward) ++passes[static_cast<std::size_t>(action.chunk)];
+  }
+  GradientReduction gradients(context_, passes);
   context_.on_gradient = [&](std::size_t chunk, ParameterId parameter) { gradients.add(chunk, parameter); };
   const bool gather_first = context_.scenario.training.overlap_dp;
   context_.phase = Phase::optimizer;
   if (gather_first) gather_parameters(context_);
-  follow_schedule(gradients);
+  follow(schedule);
   context_.micro_batch = -1;
   context_.phase = Phase::optimizer;
   gradients.finish();
@@ -41,33 +46,40 @@ void StageProgram::lower() {
   if (!gather_first) gather_parameters(context_);
 }
 
-void StageProgram::follow_schedule(GradientReduction& gradients) {
+std::vector<Action> StageProgram::actions() const {
   const ParallelismSpec& p = context_.scenario.parallelism;
-  const std::vector<Action> actions =
-      schedule(context_.scenario.training.schedule,
-               {.stage = context_.world.ranks[context_.rank].pp,
-                .stages = static_cast<std::int32_t>(p.pp),
-                .micro_batches = static_cast<std::int32_t>(context_.scenario.training.micro_batches(p)),
-                .chunks = static_cast<std::int32_t>(p.vpp)});
-  std::vector<std::size_t> last_backward(chunks_.size(), 0);
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    if (actions[i].kind == Action::Kind::backward) last_backward[static_cast<std::size_t>(actions[i].chunk)] = i;
-  }
+  return schedule(context_.scenario.training.schedule,
+                  {.stage = context_.world.ranks[context_.rank].pp,
+                   .stages = static_cast<std::int32_t>(p.pp),
+                   .micro_batches = static_cast<std::int32_t>(context_.scenario.training.micro_batches(p)),
+                   .chunks = static_cast<std::int32_t>(p.vpp)});
+}
+
+void StageProgram::follow(const std::vector<Action>& actions) {
   std::vector<bool> cleared(chunks_.size(), false);
   PipelineLink link(context_);
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    const auto chunk = static_cast<std::size_t>(actions[i].chunk);
-    context_.chunk = static_cast<std::int16_t>(actions[i].chunk);
-    context_.micro_batch = actions[i].micro_batch;
-    if (actions[i].kind == Action::Kind::forward) {
-      forward(link);
-    } else {
-      if (!cleared[chunk]) clear_gradients(context_);
+  for (const Action& action : actions) {
+    const auto chunk = static_cast<std::size_t>(action.chunk);
+    context_.chunk = static_cast<std::int16_t>(action.chunk);
+    context_.micro_batch = action.micro_batch;
+    if (action.kind != Action::Kind::forward && !cleared[chunk]) {
+      clear_gradients(context_);
       cleared[chunk] = true;
-      if (last_backward[chunk] == i) gradients.begin_last_backward(chunk);
-      backward(link);
     }
-    link.end_action();
+    switch (action.kind) {
+      case Action::Kind::forward:
+        forward(link);
+        break;
+      case Action::Kind::backward:
+        backward(link);
+        break;
+      case Action::Kind::backward_input:
+        backward_input(link);
+        break;
+      case Action::Kind::backward_weight:
+        backward_weight();
+        break;
+    }
   }
 }
 
@@ -96,6 +108,7 @@ void StageProgram::forward(PipelineLink& link) {
   } else {
     link.send(PipelineLink::Direction::forward, x);
   }
+  link.end_action();
 }
 
 void StageProgram::backward(PipelineLink& link) {
@@ -106,6 +119,19 @@ void StageProgram::backward(PipelineLink& link) {
   const BufferId dx = tape->second.backward(context_, dy);
   tapes_.erase(tape);
   if (!chunk.layout.embedding) link.send(PipelineLink::Direction::backward, dx);
+  link.end_action();
+}
+
+void StageProgram::backward_input(PipelineLink& link) {
+  context_.put_off = &weights_[{context_.chunk, context_.micro_batch}];
+  backward(link);
+  context_.put_off = nullptr;
+}
+
+void StageProgram::backward_weight() {
+  const auto weights = weights_.find({context_.chunk, context_.micro_batch});
+  weights->second.lower(context_);
+  weights_.erase(weights);
 }
 
 }  // namespace tandem

@@ -31,11 +31,15 @@ class StageProgram {
   Context& context_;
   std::vector<Chunk> chunks_;
   std::map<std::pair<std::int32_t, std::int32_t>, Tape> tapes_;  ///< by (chunk, micro-batch): forward done, backward to come
+  std::map<std::pair<std::int32_t, std::int32_t>, PutOffWeights> weights_;  ///< backward_input done, backward_weight to come
 
   void declare();
-  void follow_schedule(GradientReduction& gradients);
+  std::vector<Action> actions() const;
+  void follow(const std::vector<Action>& actions);
   void forward(PipelineLink& link);
   void backward(PipelineLink& link);
+  void backward_input(PipelineLink& link);
+  void backward_weight();
 };
 
 }  // namespace tandem

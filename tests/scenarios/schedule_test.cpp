@@ -16,7 +16,7 @@ struct Pipeline {
 };
 
 void PrintTo(const Pipeline& p, std::ostream* out) {
-  constexpr const char* names[] = {"gpipe", "1f1b", "interleaved"};
+  constexpr const char* names[] = {"gpipe", "1f1b", "interleaved", "zb-h1"};
   *out << names[static_cast<int>(p.kind)] << " p " << p.stages << " m " << p.micro_batches << " v " << p.chunks;
 }
 
@@ -24,15 +24,27 @@ std::vector<Action> actions_of(const Pipeline& p, std::int32_t stage) {
   return schedule(p.kind, {.stage = stage, .stages = p.stages, .micro_batches = p.micro_batches, .chunks = p.chunks});
 }
 
-/// The largest number of (micro-batch, chunk) whose forward is done and whose backward is not.
+/// What an action holds of its (micro-batch, chunk): nothing until its forward, its activations until the last of its backward.
+std::int32_t held_after(const Action& action) {
+  switch (action.kind) {
+    case Action::Kind::forward:
+      return 1;
+    case Action::Kind::backward_input:
+      return 0;
+    default:
+      return -1;
+  }
+}
+
+/// The largest number of (micro-batch, chunk) whose forward is done and whose backward is not, in whole.
 std::int32_t most_in_flight(const std::vector<Action>& actions) {
   std::int32_t now = 0, most = 0;
-  for (const Action& action : actions) most = std::max(most, now += action.kind == Action::Kind::forward ? 1 : -1);
+  for (const Action& action : actions) most = std::max(most, now += held_after(action));
   return most;
 }
 
 std::int32_t forwards_before_the_first_backward(const std::vector<Action>& actions) {
-  const auto backward = std::ranges::find(actions, Action::Kind::backward, &Action::kind);
+  const auto backward = std::ranges::find_if(actions, [](const Action& action) { return action.kind != Action::Kind::forward; });
   return static_cast<std::int32_t>(backward - actions.begin());
 }
 
@@ -42,6 +54,7 @@ std::vector<Pipeline> pipelines() {
     for (const std::int32_t micro_batches : {1, 2, 4, 7, 24}) {
       all.push_back({ScheduleKind::gpipe, stages, micro_batches, 1});
       all.push_back({ScheduleKind::one_f_one_b, stages, micro_batches, 1});
+      all.push_back({ScheduleKind::zero_bubble_h1, stages, micro_batches, 1});
     }
     for (const std::int32_t chunks : {2, 3, 8}) {
       for (const std::int32_t rounds : {1, 2, 5}) all.push_back({ScheduleKind::interleaved, stages, rounds * stages, chunks});
@@ -65,7 +78,9 @@ TEST(Schedules, RunEachForwardAndThenItsBackwardOnce) {
       for (const Action& action : actions_of(p, stage)) done[{action.micro_batch, action.chunk}].push_back(action.kind);
       EXPECT_EQ(done.size(), static_cast<std::size_t>(p.micro_batches * p.chunks));
       for (const auto& [key, kinds] : done) {
-        EXPECT_EQ(kinds, (std::vector{Action::Kind::forward, Action::Kind::backward}));
+        const bool split = kinds.size() == 3;
+        EXPECT_EQ(kinds, split ? (std::vector{Action::Kind::forward, Action::Kind::backward_input, Action::Kind::backward_weight})
+                               : (std::vector{Action::Kind::forward, Action::Kind::backward}));
         EXPECT_TRUE(key.first >= 0 && key.first < p.micro_batches && key.second >= 0 && key.second < p.chunks);
       }
     }
@@ -78,6 +93,8 @@ TEST(Schedules, KeepNoMoreInFlightThanTheirPapersSay) {
       const std::int32_t following = p.stages - 1 - stage;
       std::int32_t bound = p.micro_batches;  // GPipe
       if (p.kind == ScheduleKind::one_f_one_b) bound = std::min(following + 1, p.micro_batches);
+      // Qi et al. 2023, table 2: ZB-H1 holds what 1F1B's first stage does, on every stage.
+      if (p.kind == ScheduleKind::zero_bubble_h1) bound = std::min(p.stages, p.micro_batches);
       if (p.kind == ScheduleKind::interleaved) {
         bound = std::min(2 * following + (p.chunks - 1) * p.stages + 1, p.micro_batches * p.chunks);
       }
@@ -94,7 +111,7 @@ TEST(Schedules, WarmUpAsMegatronDoes) {
     const std::int32_t all = p.micro_batches * p.chunks;
     for (std::int32_t stage = 0; stage < p.stages; ++stage) {
       const std::int32_t following = p.stages - 1 - stage;
-      const std::int32_t warm_up = p.kind == ScheduleKind::one_f_one_b ? following : 2 * following + (p.chunks - 1) * p.stages;
+      const std::int32_t warm_up = p.kind != ScheduleKind::interleaved ? following : 2 * following + (p.chunks - 1) * p.stages;
       EXPECT_EQ(forwards_before_the_first_backward(actions_of(p, stage)), std::min(warm_up + 1, all)) << "stage " << stage;
     }
   });
@@ -106,7 +123,25 @@ struct Played {
   std::int64_t makespan = 0;
 };
 
-Played play(const Pipeline& p, std::int64_t forward_time, std::int64_t backward_time) {
+/// A whole backward takes both its parts' times.
+struct Times {
+  std::int64_t forward, backward_input, backward_weight;
+
+  std::int64_t of(Action::Kind kind) const {
+    switch (kind) {
+      case Action::Kind::forward:
+        return forward;
+      case Action::Kind::backward:
+        return backward_input + backward_weight;
+      case Action::Kind::backward_input:
+        return backward_input;
+      default:
+        return backward_weight;
+    }
+  }
+};
+
+Played play(const Pipeline& p, const Times& times) {
   const std::int32_t parts = p.stages * p.chunks;
   using Done = std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t>;  // (micro-batch, part of the model) -> end
   Done forward, backward;
@@ -123,15 +158,15 @@ Played play(const Pipeline& p, std::int64_t forward_time, std::int64_t backward_
       const bool is_forward = action.kind == Action::Kind::forward;
       const std::int32_t part = action.chunk * p.stages + static_cast<std::int32_t>(s);
       std::int64_t ready = 0;
-      if (!is_forward || part > 0) {
+      if (action.kind != Action::Kind::backward_weight && (!is_forward || part > 0)) {
         const bool turns = !is_forward && part == parts - 1;  // the last part goes back from its own forward
         const Done& source = is_forward || turns ? forward : backward;
         const auto input = source.find({action.micro_batch, is_forward ? part - 1 : turns ? part : part + 1});
         if (input == source.end()) continue;
         ready = input->second;
       }
-      free[s] = std::max(free[s], ready) + (is_forward ? forward_time : backward_time);
-      (is_forward ? forward : backward)[{action.micro_batch, part}] = free[s];
+      free[s] = std::max(free[s], ready) + times.of(action.kind);
+      if (action.kind != Action::Kind::backward_weight) (is_forward ? forward : backward)[{action.micro_batch, part}] = free[s];
       played.makespan = std::max(played.makespan, free[s]);
       ++next[s];
       moved = true;
@@ -143,14 +178,22 @@ Played play(const Pipeline& p, std::int64_t forward_time, std::int64_t backward_
 
 // Idle per stage: (p - 1)(f + b) for GPipe and 1F1B, where f and b are a stage's times; with v chunks a stage's f and b are v
 // times a chunk's, and the idle time (p - 1)(f + b) / v is (p - 1) times a chunk's (Narayanan et al. 2021, sections 2.2.1
-// and 2.2.2).
+// and 2.2.2). ZB-H1: (p - 1)(f + b - w), where b is the inputs' and w the weights' gradient (Qi et al. 2023, table 2); with fewer
+// micro-batches than stages there are not enough weight gradients to fill in: at most 1F1B's.
 TEST(Schedules, FinishWithTheBubbleOfTheirPapers) {
   for_each_pipeline([](const Pipeline& p) {
-    for (const auto& [forward, backward] : {std::pair{1, 1}, {1, 2}, {2, 3}}) {
-      const Played played = play(p, forward, backward);
+    for (const Times& t : {Times{1, 1, 1}, {2, 2, 1}, {2, 3, 2}, {10, 12, 9}}) {
+      const Played played = play(p, t);
       ASSERT_FALSE(played.stuck);
-      const std::int64_t busy = std::int64_t{p.micro_batches} * p.chunks * (forward + backward);
-      EXPECT_EQ(played.makespan - busy, (p.stages - 1) * (forward + backward)) << "f " << forward << ", b " << backward;
+      const std::int64_t all = t.forward + t.backward_input + t.backward_weight;
+      const std::int64_t bubble = played.makespan - std::int64_t{p.micro_batches} * p.chunks * all;
+      if (p.kind != ScheduleKind::zero_bubble_h1) {
+        EXPECT_EQ(bubble, (p.stages - 1) * all);
+      } else if (p.micro_batches >= p.stages) {
+        EXPECT_EQ(bubble, (p.stages - 1) * (t.forward + t.backward_input - t.backward_weight));
+      } else {
+        EXPECT_LE(bubble, (p.stages - 1) * all);
+      }
     }
   });
 }
