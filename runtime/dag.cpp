@@ -24,8 +24,16 @@ std::string_view name_of(Axis axis) {
 }
 
 std::string_view name_of(Stream stream) {
-  static constexpr std::array<std::string_view, stream_count> names{
-      "compute", "tp", "cp", "ep", "dp", "pp send forward", "pp receive forward", "pp send backward", "pp receive backward"};
+  static constexpr std::array<std::string_view, stream_count> names{"compute",
+                                                                    "tp",
+                                                                    "cp",
+                                                                    "cp receive",
+                                                                    "ep",
+                                                                    "dp",
+                                                                    "pp send forward",
+                                                                    "pp receive forward",
+                                                                    "pp send backward",
+                                                                    "pp receive backward"};
   return pick(names, stream);
 }
 

@@ -41,6 +41,7 @@ enum class Stream : std::uint8_t {
   compute,
   tp,
   cp,
+  cp_receive,
   ep,
   dp,
   pp_send_forward,

@@ -8,6 +8,7 @@ namespace tandem {
 namespace {
 
 const std::vector<MeshAxis> tp_axes{MeshAxis::tp};
+const std::vector<MeshAxis> context_axes{MeshAxis::cp};
 const std::vector<MeshAxis> data_axes{MeshAxis::cp, MeshAxis::dp};
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
@@ -22,6 +23,7 @@ class Surveyor {
   CommunicatorSurvey survey() {
     groups(Slot::tp, tp_axes, true);
     groups(Slot::data, data_axes, true);
+    if (scenario_.parallelism.cp > 1) context();
     // Carries one number, whose bandwidth is nothing to anybody: latency alone.
     if (scenario_.parallelism.zero >= 1) {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::cp, MeshAxis::dp, MeshAxis::pp}, false);
@@ -54,6 +56,16 @@ class Surveyor {
       PhysicalRing ring = cluster_.ring(members);
       if (!on_links) ring.crossings.clear();
       add(slot, slot, std::move(members), std::move(ring));
+    }
+  }
+
+  void context() {
+    if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes, true);
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      place[MeshAxis::cp] = static_cast<std::int32_t>((place[MeshAxis::cp] + 1) % scenario_.parallelism.cp);
+      const std::uint32_t next = mesh_.rank(place);
+      add(Slot::send_context, Slot::receive_context, {rank, next}, cluster_.pair(rank, next));
     }
   }
 
@@ -123,7 +135,7 @@ class Surveyor {
 
 }  // namespace
 
-std::vector<std::vector<MeshAxis>> ring_axes() { return {tp_axes, data_axes}; }
+std::vector<std::vector<MeshAxis>> ring_axes() { return {tp_axes, context_axes, data_axes}; }
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
                                         const Symmetry& symmetry) {

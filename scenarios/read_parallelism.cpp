@@ -38,7 +38,13 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.sp = parallelism.boolean("sp", false) && spec.tp > 1;
   spec.pp = parallelism.integer("pp", size, 1);
   spec.vpp = parallelism.integer("vpp", {1, 10'000}, 1);
-  spec.cp = parallelism.not_yet_above(1, "cp", size);
+  spec.cp = parallelism.integer("cp", size, 1);
+  spec.cp_method = parallelism.choice<CpMethod>(
+      "cp_method", {{"ring", CpMethod::ring}, {"all-gather", CpMethod::all_gather}, {"ulysses", CpMethod::ulysses}},
+      CpMethod::ring);
+  // Ulysses attends to whole sequences, in their order.
+  spec.cp_layout = parallelism.choice<CpLayout>("cp_layout", {{"zigzag", CpLayout::zigzag}, {"contiguous", CpLayout::contiguous}},
+                                                spec.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag);
   spec.ep = parallelism.not_yet_above(1, "ep", size);
   spec.etp = parallelism.not_yet_above(1, "etp", size);
   spec.dp = parallelism.integer("dp", size, 0);
@@ -50,7 +56,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
     folded
   };
   parallelism.choice<ExpertAxis>("expert_axis", {{"folded", ExpertAxis::folded}, {"own", {}}}, ExpertAxis::folded);
-  parallelism.not_yet({"reshard_after_forward", "hsdp", "cp_method", "cp_layout"});
+  parallelism.not_yet({"reshard_after_forward", "hsdp"});
   return spec;
 }
 

@@ -49,12 +49,26 @@ enum class MeshAxis : std::uint8_t {
   pp
 };
 
+/// How context-parallel ranks attend to each other's keys.
+enum class CpMethod : std::uint8_t {
+  ring,
+  all_gather,
+  ulysses
+};
+/// Which positions they hold: two chunks that make causal work equal, or one run each.
+enum class CpLayout : std::uint8_t {
+  zigzag,
+  contiguous
+};
+
 struct ParallelismSpec {
   std::int64_t tp = 1;
   bool sp = false;  ///< sequence parallelism over the tp group
   std::int64_t pp = 1;
   std::int64_t vpp = 1;  ///< model chunks per stage
   std::int64_t cp = 1;
+  CpMethod cp_method = CpMethod::ring;
+  CpLayout cp_layout = CpLayout::zigzag;
   std::int64_t ep = 1;
   std::int64_t etp = 1;
   std::int64_t dp = 1;

@@ -1,3 +1,4 @@
+#include <numeric>
 #include <string>
 
 #include "scenarios/nearest.h"
@@ -33,12 +34,43 @@ void check_key_value_heads(const YamlNode& document, std::int64_t tp, std::int64
   check_split(document, tp, kv_heads, "kv_heads");
 }
 
+std::string with_nearest(const std::string& sentence, std::int64_t unit, std::int64_t size) {
+  return sentence + "; nearest that are: " + joined(nearest_multiples(unit, size));
+}
+
+void check_context(const Scenario& scenario, const YamlNode& document) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const std::int64_t sequence = scenario.training.sequence;
+  const std::string found = "sequence " + std::to_string(sequence) + " is not a multiple of ";
+  const std::string cp = "cp " + std::to_string(p.cp);
+  const bool zigzag = p.cp > 1 && p.cp_layout == CpLayout::zigzag;
+  if (zigzag && p.cp_method == CpMethod::ulysses)
+    refuse(document, {"parallelism.cp_layout", "parallelism.cp_method"},
+           "zigzag chunks with ulysses, which gives every rank whole sequences of some heads; expected cp_layout contiguous");
+  if (zigzag && sequence % (2 * p.cp) != 0)
+    refuse(document, {"training.sequence", "parallelism.cp"},
+           with_nearest(found + "2 * " + cp + ", as zigzag's two chunks per rank need", 2 * p.cp, sequence));
+  if (sequence % p.cp != 0) refuse(document, {"training.sequence", "parallelism.cp"}, with_nearest(found + cp, p.cp, sequence));
+  if (p.sp && sequence % (p.cp * p.tp) != 0)
+    refuse(document, {"training.sequence", "parallelism.tp"},
+           with_nearest(found + (p.cp > 1 ? cp + " * " : "") + "tp " + std::to_string(p.tp) + ", which sp needs",
+                        (zigzag ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp), sequence));
+}
+
+void check_ulysses(const Scenario& scenario, const YamlNode& document, std::int64_t heads, const std::string& field) {
+  const ParallelismSpec& p = scenario.parallelism;
+  if (p.cp == 1 || p.cp_method != CpMethod::ulysses || heads / p.tp % p.cp == 0) return;
+  refuse(document, {"parallelism.cp", "parallelism.cp_method", "model." + field},
+         "cp " + std::to_string(p.cp) + " does not divide the " + std::to_string(heads / p.tp) + " " + field +
+             " of a tensor-parallel rank, which ulysses deals out; nearest that do: " +
+             joined(nearest_divisors(heads / p.tp, p.cp)));
+}
+
 }  // namespace
 
 void validate_sharding(const Scenario& scenario, const YamlNode& document) {
   const ModelSpec& model = scenario.model;
   const std::int64_t tp = scenario.parallelism.tp;
-  const std::int64_t sequence = scenario.training.sequence;
   check_heads(model, document);
   check_split(document, tp, model.heads, "heads");
   check_key_value_heads(document, tp, model.kv_heads);
@@ -47,10 +79,9 @@ void validate_sharding(const Scenario& scenario, const YamlNode& document) {
     refuse(document, {"model.vocab", "parallelism.tp"},
            "vocab " + std::to_string(model.vocab) + " is not a multiple of tp " + std::to_string(tp) +
                "; nearest that are: " + joined(nearest_multiples(tp, model.vocab)));
-  if (scenario.parallelism.sp && sequence % tp != 0)
-    refuse(document, {"training.sequence", "parallelism.tp"},
-           "sequence " + std::to_string(sequence) + " is not a multiple of tp " + std::to_string(tp) +
-               ", which sp needs; nearest that are: " + joined(nearest_multiples(tp, sequence)));
+  check_context(scenario, document);
+  check_ulysses(scenario, document, model.heads, "heads");
+  check_ulysses(scenario, document, model.kv_heads, "kv_heads");
 }
 
 }  // namespace tandem

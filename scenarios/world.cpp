@@ -14,6 +14,10 @@ Axis axis_of(Slot slot) {
   switch (slot) {
     case Slot::tp:
       return Axis::tp;
+    case Slot::context:
+    case Slot::send_context:
+    case Slot::receive_context:
+      return Axis::cp;
     case Slot::data:
     case Slot::gradient_norm:
       return Axis::dp;
@@ -28,6 +32,11 @@ const char* family_of(Slot slot) {
       return "tp";
     case Slot::data:
       return "dp";
+    case Slot::context:
+      return "cp";
+    case Slot::send_context:
+    case Slot::receive_context:
+      return "cp ring";
     case Slot::gradient_norm:
       return "gradient norm";
     case Slot::embedding:
@@ -53,6 +62,22 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
     world.devices.push_back(std::move(device));
   }
   return device_of;
+}
+
+/// By world rank: equal where program and device are. A program is its pipeline stage's; with contiguous runs of positions,
+/// later context-parallel ranks see more keys than earlier ones. Zigzag chunks give all of them equal work, in every hop of a
+/// ring.
+std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
+                                        const World& world) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const bool uneven = p.cp_layout == CpLayout::contiguous && p.cp_method != CpMethod::ulysses;
+  std::vector<std::uint32_t> colours;
+  for (std::uint32_t rank = 0; rank < device_of.size(); ++rank) {
+    const Coordinates place = mesh.coordinates(rank);
+    const auto program = static_cast<std::size_t>(place[MeshAxis::pp] * p.cp + (uneven ? place[MeshAxis::cp] : 0));
+    colours.push_back(static_cast<std::uint32_t>(program * world.devices.size() + device_of[rank]));
+  }
+  return colours;
 }
 
 void add_communicators(const CommunicatorSurvey& survey, const Partition& partition, World& world) {
@@ -126,14 +151,11 @@ World make_world(const Scenario& scenario, bool folded) {
   const Cluster cluster(scenario.cluster);
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
-  const Symmetry symmetry = folded ? Symmetry(mesh, cluster, device_of, ring_axes()) : Symmetry(mesh, cluster);
+  const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
+  const Symmetry symmetry = folded ? Symmetry(mesh, cluster, colours, ring_axes()) : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 
-  // A rank's program is its pipeline stage's.
-  for (const std::uint32_t rank : symmetry.representatives()) {
-    const auto stage = static_cast<std::uint64_t>(mesh.coordinates(rank)[MeshAxis::pp]);
-    survey.fold.rank_colours.push_back(stage << 32 | device_of[rank]);
-  }
+  for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
   for (const LinkId id : survey.links) {
     const Link link = cluster.link(id);
     survey.fold.link_colours.push_back(std::bit_cast<std::uint64_t>(link.capacity) + static_cast<std::uint64_t>(link.tier));

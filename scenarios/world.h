@@ -12,8 +12,11 @@ namespace tandem {
 
 /// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
 enum class Slot : std::uint8_t {
-  tp,               ///< tensor (and sequence) parallel group
-  data,             ///< ranks with the same weights: dp x cp
+  tp,            ///< tensor (and sequence) parallel group
+  data,          ///< ranks with the same weights: dp x cp
+  context,       ///< ranks that share sequences, where they exchange among all
+  send_context,  ///< the pair to the next of them, where they form a ring
+  receive_context,
   gradient_norm,    ///< every rank that holds a part of the gradient
   embedding,        ///< first and last stage, where the embedding is tied to the LM head
   send_forward,     ///< the pair to the next stage

@@ -66,6 +66,19 @@ struct AttentionAttributes {
   auto operator<=>(const AttentionAttributes&) const = default;
 };
 
+/// Which positions each of `ranks` parts of a sequence holds: rank r the chunks r and 2 ranks - 1 - r of 2 ranks when `zigzag`,
+/// else the r-th of `ranks` runs.
+struct SequenceAttributes {
+  std::int32_t ranks = 1;
+  bool zigzag = false;
+  auto operator<=>(const SequenceAttributes&) const = default;
+};
+
+struct GroupsAttributes {
+  std::int32_t groups = 1;
+  auto operator<=>(const GroupsAttributes&) const = default;
+};
+
 enum class Activation : std::uint8_t {
   swiglu,
   gelu
@@ -114,8 +127,9 @@ struct ReductionAttributes {
   auto operator<=>(const ReductionAttributes&) const = default;
 };
 
-using OpAttributes = std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes,
-                                  AttentionAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
-                                  AdamAttributes, ScaleAttributes, ReductionAttributes>;
+using OpAttributes =
+    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
+                 SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
+                 AdamAttributes, ScaleAttributes, ReductionAttributes>;
 
 }  // namespace tandem

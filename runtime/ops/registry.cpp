@@ -3,11 +3,14 @@
 #include "runtime/ops/activation.h"
 #include "runtime/ops/adam.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/attention_merge.h"
 #include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/groups.h"
+#include "runtime/ops/join_sequence.h"
 #include "runtime/ops/mla_heads.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/operation.h"
@@ -38,6 +41,11 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::attention, {"attention", OpClass::attention_forward, attention_cost, attention_host}},
     {OpKind::attention_backward,
      {"attention_backward", OpClass::attention_backward, attention_backward_cost, attention_backward_host}},
+    {OpKind::attention_merge, {"attention_merge", memory, attention_merge_cost, attention_merge_host}},
+    {OpKind::join_sequence, {"join_sequence", memory, join_sequence_cost, join_sequence_host}},
+    {OpKind::split_sequence, {"split_sequence", memory, split_sequence_cost, split_sequence_host}},
+    {OpKind::pack_groups, {"pack_groups", memory, pack_groups_cost, pack_groups_host}},
+    {OpKind::unpack_groups, {"unpack_groups", memory, unpack_groups_cost, unpack_groups_host}},
     {OpKind::activation, {"activation", memory, activation_cost, activation_host}},
     {OpKind::activation_backward, {"activation_backward", memory, activation_backward_cost, activation_backward_host}},
     {OpKind::add, {"add", memory, add_cost, add_host}},

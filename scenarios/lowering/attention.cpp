@@ -1,55 +1,38 @@
 #include "scenarios/lowering/attention.h"
 
-#include <cmath>
-
+#include "scenarios/lowering/attend.h"
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/recompute.h"
 
 namespace tandem {
 namespace {
 
-struct Heads {
-  BufferId q, k, v;
-};
-
 SplitHeadsAttributes split_attributes(const Context& context) {
-  const auto length = static_cast<std::int32_t>(context.sizes.sequence);
   return {.heads = static_cast<std::int32_t>(context.sizes.heads),
           .kv_heads = static_cast<std::int32_t>(context.sizes.kv_heads),
           .rotate = context.scenario.model.rotary,
           .base = static_cast<float>(context.scenario.model.rotary_base),
-          .positions = {.start = {0, 0}, .length = {length, 0}}};
+          .positions = context.sizes.positions};
 }
 
 Heads split_heads(Context& context, BufferId qkv) {
   const LocalSizes& n = context.sizes;
-  const Heads heads{context.activation(Shape(n.sequence, n.batch, n.heads, n.head_dim)),
-                    context.activation(Shape(n.sequence, n.batch, n.kv_heads, n.head_dim)),
-                    context.activation(Shape(n.sequence, n.batch, n.kv_heads, n.head_dim))};
+  const Shape keys(n.sequence, n.batch, n.kv_heads, n.head_dim);
+  const Heads heads = make_heads(context, Shape(n.sequence, n.batch, n.heads, n.head_dim), keys, keys);
   context.kernel(OpKind::split_heads, split_attributes(context), "rotary", {qkv}, {heads.q, heads.k, heads.v});
   return heads;
 }
 
 /// From the fused projection to the heads' outputs, side by side.
 BufferId core_attention(Context& context, Tape& tape, BufferId qkv) {
-  const LocalSizes& n = context.sizes;
-  const Heads heads = split_heads(context, qkv);
-  const Positions positions = split_attributes(context).positions;
-  const AttentionAttributes attributes{
-      .causal = true, .scale = 1.0F / std::sqrt(static_cast<float>(n.head_dim)), .queries = positions, .keys = positions};
-  const BufferId out = context.activation(context.shape_of(heads.q));
-  const BufferId lse = context.activation(Shape(n.batch, n.heads, n.sequence), DType::f32);
-  context.kernel(OpKind::attention, attributes, "attention", {heads.q, heads.k, heads.v}, {out, lse});
+  const Attended attended = attend(context, split_heads(context, qkv));
   tape.push([=](Context& c, BufferId dout) {
-    const BufferId dq = c.activation(c.shape_of(heads.q));
-    const BufferId dk = c.activation(c.shape_of(heads.k));
-    const BufferId dv = c.activation(c.shape_of(heads.v));
-    c.kernel(OpKind::attention_backward, attributes, "attention", {heads.q, heads.k, heads.v, out, lse, dout}, {dq, dk, dv});
+    const Heads d = attended.backward(c, dout);
     const BufferId dqkv = c.activation(c.shape_of(qkv));
-    c.kernel(OpKind::split_heads_backward, split_attributes(c), "rotary", {dq, dk, dv}, {dqkv});
+    c.kernel(OpKind::split_heads_backward, split_attributes(c), "rotary", {d.q, d.k, d.v}, {dqkv});
     return dqkv;
   });
-  return out;
+  return attended.out;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scenarios/lowering/positions.h"
+
 namespace tandem {
 namespace {
 
@@ -12,6 +14,9 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   sizes.tp = p.tp;
   sizes.tp_rank = world.ranks[rank].tp;
   sizes.sequence_parallel = p.sp && p.tp > 1;
+  sizes.cp = p.cp;
+  sizes.cp_rank = world.ranks[rank].cp;
+  sizes.positions = positions_of(scenario, sizes.cp_rank);
   sizes.sequence = scenario.training.sequence / p.cp;
   sizes.sequence_shard = sizes.sequence_parallel ? sizes.sequence / p.tp : sizes.sequence;
   sizes.batch = scenario.training.micro_batch;

@@ -26,6 +26,8 @@ struct LocalSizes {
   std::int64_t tp = 1, tp_rank = 0;
   std::int64_t owners = 1, owned_slice = 0;  ///< of the optimizer states, along the data-parallel group
   bool sequence_parallel = false;
+  std::int64_t cp = 1, cp_rank = 0;
+  Positions positions;  ///< of this rank: `sequence` of them
 };
 
 /// The lowering of one rank's step in progress: where it writes, and what the tasks it writes now belong to.

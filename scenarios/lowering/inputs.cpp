@@ -12,7 +12,7 @@ BufferId input(Context& context, InputShard::Content content) {
       {.buffer = ids,
        .content = content,
        .first_sequence = context.world.ranks[context.rank].dp * per_rank + context.micro_batch * n.batch,
-       .positions = {.start = {0, 0}, .length = {static_cast<std::int32_t>(n.sequence), 0}},
+       .positions = n.positions,
        .vocabulary = positions ? scenario.model.max_positions : scenario.model.vocab});
   return ids;
 }

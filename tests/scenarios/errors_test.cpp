@@ -146,12 +146,10 @@ INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts)
                          [](const auto& test) { return test.param.name; });
 
 const Broken later[] = {
-    {"ContextParallel", "parallelism: {tp: 4, cp: @2}", {"cp 2 is not lowered yet; supported: 1"}},
     {"ExpertParallel", "parallelism: {tp: 4, ep: @2}", {"ep 2 is not lowered yet"}},
     {"ExpertTensorParallel", "parallelism: {tp: 4, etp: @2}", {"etp 2 is not lowered yet"}},
     {"Zero3", "parallelism: {tp: 4, zero: @3}", {"zero 3 is not lowered yet; supported: 0, 1"}},
     {"ExpertAxis", "parallelism: {tp: 4, expert_axis: @own}", {"is not lowered yet; supported: folded"}},
-    {"ContextMethod", "parallelism: {tp: 4, cp_method: @ring}", {"parallelism.cp_method is not lowered yet"}},
     {"ZeroBubble",
      "training: {sequence: 1024, global_batch: 16, schedule: @zb-v}",
      {"training.schedule zb-v is not lowered yet; supported: gpipe, 1f1b, interleaved-1f1b, zb-h1"}},

@@ -1,0 +1,51 @@
+#include "runtime/ops/attention_merge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "runtime/ops/operands.h"
+
+namespace tandem {
+namespace {
+
+void check_shapes(const Shape& part, const Shape& part_lse, const Shape& out, const Shape& lse) {
+  expect_shapes(part == out && part_lse == lse, "attention_merge needs parts shaped as what they join");
+  expect_shapes(lse.elements() == out[0] * out[1] * out[2], "attention_merge needs out [s,b,H,d] and lse [b,H,s]");
+}
+
+/// How much a side of log-sum-exp `lse` weighs in the sum of log-sum-exp `sum`.
+float weight(float lse, float sum) { return std::isinf(lse) ? 0.0F : std::exp(lse - sum); }
+
+float log_of_sum(float a, float b) {
+  const float larger = std::max(a, b);
+  if (std::isinf(larger)) return larger;
+  return larger + std::log1p(std::exp(std::min(a, b) - larger));
+}
+
+}  // namespace
+
+OpCost attention_merge_cost(std::span<const OperandType> operands, const OpAttributes&) {
+  const auto [part, part_lse, out, lse] = unpack<4>(operands, "attention_merge");
+  check_shapes(part.shape, part_lse.shape, out.shape, lse.shape);
+  return memory_cost(bytes_of(part, part_lse) + 2 * bytes_of(out, lse));
+}
+
+void attention_merge_host(std::span<const HostTensor> operands, const OpAttributes&) {
+  const auto [part, part_lse, out, lse] = unpack<4>(operands, "attention_merge");
+  check_shapes(part.shape, part_lse.shape, out.shape, lse.shape);
+  const std::int64_t queries = out.shape[0], heads = out.shape[1] * out.shape[2], width = out.shape[3];
+  for (std::int64_t head = 0; head < heads; ++head)
+    for (std::int64_t query = 0; query < queries; ++query) {
+      float& log_sum = lse.f32()[head * queries + query];
+      const float added = part_lse.f32()[head * queries + query];
+      const float merged = log_of_sum(log_sum, added);
+      const float keep = weight(log_sum, merged), take = weight(added, merged);
+      float* to = out.f32() + (query * heads + head) * width;
+      const float* from = part.f32() + (query * heads + head) * width;
+      for (std::int64_t e = 0; e < width; ++e) to[e] = keep * to[e] + take * from[e];
+      log_sum = merged;
+    }
+}
+
+}  // namespace tandem

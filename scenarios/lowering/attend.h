@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+/// Queries, keys and values by heads, [positions, b, heads, width] each, or their gradients.
+struct Heads {
+  BufferId q = no_id, k = no_id, v = no_id;
+  BufferId kv = no_id;  ///< keys, then values in one buffer, of which `k` and `v` are views: one message carries both
+};
+
+Heads make_heads(Context& context, const Shape& q, const Shape& k, const Shape& v);
+Heads make_like(Context& context, const Heads& heads);
+/// `kv` holds other keys and values of the same shapes as those of `heads`.
+Heads with_keys(Context& context, const Heads& heads, BufferId kv);
+
+/// The heads' outputs, and what leads from their gradients back to those of queries, keys and values.
+struct Attended {
+  BufferId out = no_id;
+  std::function<Heads(Context&, BufferId dout)> backward;
+};
+
+/// Causal attention of this rank's queries to all keys of the sequence, of which it holds those at its own positions.
+Attended attend(Context& context, const Heads& heads);
+
+}  // namespace tandem

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "scenarios/lowering/attend.h"
+
+namespace tandem {
+
+/// Which queries attend to which keys.
+struct Block {
+  Positions queries, keys;
+};
+
+/// The outputs over the keys of a block, or over several blocks, and the logs of the softmaxes' denominators.
+struct BlockOutput {
+  BufferId out = no_id, lse = no_id;
+};
+
+/// One kernel each.
+BlockOutput attend_block(Context& context, const Heads& heads, const Block& block);
+/// `output` is that over all blocks, which makes a block's share of the gradients exact.
+Heads attend_block_backward(Context& context, const Heads& heads, const Block& block, const BlockOutput& output, BufferId dout);
+void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput& into);
+
+/// Every key of the sequence is here.
+Attended whole_attention(Context& context, const Heads& heads);
+
+}  // namespace tandem
