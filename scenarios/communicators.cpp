@@ -1,8 +1,11 @@
 #include "scenarios/communicators.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <unordered_map>
+
+#include "scenarios/data_blocks.h"
 
 namespace tandem {
 namespace {
@@ -22,7 +25,11 @@ class Surveyor {
 
   CommunicatorSurvey survey() {
     groups(Slot::tp, tp_axes, true);
-    groups(Slot::data, data_axes, true);
+    if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
+      data_blocks(static_cast<std::size_t>(block));
+    } else {
+      groups(Slot::data, data_axes, true);
+    }
     if (scenario_.parallelism.cp > 1) context();
     // Carries one number, whose bandwidth is nothing to anybody: latency alone.
     if (scenario_.parallelism.zero >= 1) {
@@ -67,6 +74,25 @@ class Surveyor {
       const std::uint32_t next = mesh_.rank(place);
       add(Slot::send_context, Slot::receive_context, {rank, next}, cluster_.pair(rank, next));
     }
+  }
+
+  void data_blocks(std::size_t block) {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      const std::vector<std::uint32_t> all = mesh_.members(rank, data_axes);
+      const auto place = static_cast<std::size_t>(std::ranges::find(all, rank) - all.begin());
+      std::vector<std::uint32_t> inside, across;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i / block == place / block) inside.push_back(all[i]);
+        if (i % block == place % block) across.push_back(all[i]);
+      }
+      if (at(Slot::data_block, rank) == FoldInput::absent) add_group(Slot::data_block, std::move(inside));
+      if (at(Slot::data_across, rank) == FoldInput::absent) add_group(Slot::data_across, std::move(across));
+    }
+  }
+
+  void add_group(Slot slot, std::vector<std::uint32_t> members) {
+    PhysicalRing ring = cluster_.ring(members);
+    add(slot, slot, std::move(members), std::move(ring));
   }
 
   void tie_first_and_last_stage() {

@@ -26,12 +26,31 @@ std::vector<MeshAxis> read_order(const Reader& parallelism) {
   return order;
 }
 
+/// Without pipeline: gathered for the forward and again for the backward of each micro-batch. With one: gathered once in a step,
+/// as PyTorch's pipeline schedules do with FSDP2 (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync).
+void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
+  for (const char* key : {"reshard_after_forward", "gather_per_micro_batch", "prefetch"}) {
+    if (spec.zero != 3 && parallelism.has(key))
+      parallelism.fail(key, parallelism.full_name(key) + " with zero " + std::to_string(spec.zero) +
+                                ", expected zero 3, which alone gathers weights for each use");
+  }
+  const bool asked_to_reshard = parallelism.boolean("reshard_after_forward", false);
+  spec.gather_per_micro_batch = parallelism.boolean("gather_per_micro_batch", spec.pp == 1 || asked_to_reshard);
+  spec.reshard_after_forward = parallelism.boolean("reshard_after_forward", spec.pp == 1 && spec.gather_per_micro_batch);
+  if (asked_to_reshard && !spec.gather_per_micro_batch)
+    parallelism.fail("reshard_after_forward",
+                     "reshard_after_forward true with gather_per_micro_batch false, which keeps weights for the whole step; "
+                     "expected at most one of the two");
+  spec.prefetch = parallelism.integer("prefetch", {0, 1'000}, 1);
+}
+
 }  // namespace
 
 ParallelismSpec read_parallelism(const YamlNode& node) {
-  const Reader parallelism(node, "parallelism",
-                           {"tp", "sp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero", "account_for_embedding", "account_for_loss",
-                            "order", "reshard_after_forward", "hsdp", "cp_method", "cp_layout", "expert_axis"});
+  const Reader parallelism(
+      node, "parallelism",
+      {"tp", "sp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero", "account_for_embedding", "account_for_loss", "order",
+       "reshard_after_forward", "gather_per_micro_batch", "prefetch", "hsdp", "cp_method", "cp_layout", "expert_axis"});
   const Range<std::int64_t> size{1, max_gpus};
   ParallelismSpec spec;
   spec.tp = parallelism.integer("tp", size, 1);
@@ -48,15 +67,16 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.ep = parallelism.not_yet_above(1, "ep", size);
   spec.etp = parallelism.not_yet_above(1, "etp", size);
   spec.dp = parallelism.integer("dp", size, 0);
-  spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", {}}}, 1);
+  spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
   spec.account_for_loss = parallelism.boolean("account_for_loss", false);
   spec.order = read_order(parallelism);
+  read_sharded_weights(parallelism, spec);
+  if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});
   enum class ExpertAxis : std::uint8_t {
     folded
   };
   parallelism.choice<ExpertAxis>("expert_axis", {{"folded", ExpertAxis::folded}, {"own", {}}}, ExpertAxis::folded);
-  parallelism.not_yet({"reshard_after_forward", "hsdp"});
   return spec;
 }
 

@@ -42,7 +42,7 @@ std::string read_framework(const Reader& training) {
 TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
                         {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "overlap", "grad_dtype",
-                         "framework", "bucket_MB", "sync_every", "grad_compression"});
+                         "framework", "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -66,7 +66,9 @@ TrainingSpec read_training(const YamlNode& node) {
     const double bucket_bytes = training.number("bucket_MB", {1e-3, 1e9}) * 1e6;
     spec.bucket_parameters = std::llround(bucket_bytes / static_cast<double>(size_of(spec.grad_dtype)));
   }
-  training.not_yet({"sync_every", "grad_compression"});
+  spec.hierarchical_all_reduce = training.boolean("hierarchical_all_reduce", false);
+  spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
+  training.not_yet({"sync_every"});
   return spec;
 }
 

@@ -73,6 +73,10 @@ struct ParallelismSpec {
   std::int64_t etp = 1;
   std::int64_t dp = 1;
   int zero = 1;
+  bool reshard_after_forward = true;   ///< ZeRO-3: drop gathered weights after the forward, gather them again for the backward
+  bool gather_per_micro_batch = true;  ///< ZeRO-3: false keeps gathered weights until the chunk's last backward
+  std::int64_t prefetch = 1;           ///< ZeRO-3: units whose weights are gathered ahead of the one that computes
+  std::int64_t hsdp = 0;               ///< data-parallel ranks that share one set of slices (HSDP); 0: all of them
   bool account_for_embedding = false;  ///< the embedding takes a layer's place in the split over stages
   bool account_for_loss = false;
   std::vector<MeshAxis> order{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};  ///< innermost first
@@ -104,7 +108,9 @@ struct TrainingSpec {
   bool overlap_dp = true;
   bool overlap_tp = false;
   bool overlap_pp = true;
-  std::int64_t bucket_parameters = 0;  ///< gradient bucket, in parameters; from `bucket_MB` of gradients
+  std::int64_t bucket_parameters = 0;    ///< gradient bucket, in parameters; from `bucket_MB` of gradients
+  bool hierarchical_all_reduce = false;  ///< gradients inside the node first, then across nodes
+  std::int64_t grad_compression = 1;     ///< gradients are reduced in a type so many times smaller
   std::string framework = "generic";
 
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.dp * micro_batch); }

@@ -54,6 +54,14 @@ bool takes_rings_to_rings(MeshAxis axis, const Mesh& mesh, const std::vector<std
   });
 }
 
+/// Ranks along cp and dp, ascending, are cut into blocks: does the shift take each block to another or itself?
+bool moves_whole_blocks(MeshAxis axis, std::int64_t places, const Mesh& mesh, std::int64_t block) {
+  if (block == 0 || (axis != MeshAxis::cp && axis != MeshAxis::dp)) return true;
+  const MeshAxis other = axis == MeshAxis::cp ? MeshAxis::dp : MeshAxis::cp;
+  const std::int64_t neighbours = mesh.stride(other) < mesh.stride(axis) ? mesh.extent(other) : 1;
+  return neighbours * places % block == 0;
+}
+
 std::uint32_t find(std::vector<std::uint32_t>& parent, std::uint32_t x) {
   while (parent[x] != x) x = parent[x] = parent[parent[x]];
   return x;
@@ -70,7 +78,7 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster) : device_orbit_(clu
 }
 
 Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
-                   const std::vector<std::vector<MeshAxis>>& rings)
+                   const std::vector<std::vector<MeshAxis>>& rings, std::int64_t data_block)
     : device_orbit_(cluster.device_count()) {
   std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
   std::vector<Attachment> attachments;
@@ -82,7 +90,7 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
     periods.push_back(mesh.extent(axis));
     if (axis == MeshAxis::pp || !takes_rings_to_rings(axis, mesh, rings)) continue;
     for (std::int64_t places = 1; places < mesh.extent(axis); ++places) {
-      if (mesh.extent(axis) % places != 0) continue;
+      if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, data_block)) continue;
       const Shift shift(mesh, axis, places);
       if (!maps_cluster_to_itself(shift, cluster, attachments, colours)) continue;
       periods.back() = places;

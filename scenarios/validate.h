@@ -28,6 +28,9 @@ void validate_sharding(const Scenario& scenario, const YamlNode& document);
 /// Layers over pipeline stages, schedule, batch.
 void validate_pipeline(const Scenario& scenario, const YamlNode& document);
 
+/// Two-level data parallelism, gradient compression.
+void validate_data_parallel(const Scenario& scenario, const YamlNode& document);
+
 /// What the model and the GPU allow: positions, precision.
 void validate_training(const Scenario& scenario, const YamlNode& document);
 

@@ -65,7 +65,7 @@ class Warnings {
 
   void small_shard_group() {
     constexpr std::int64_t worthwhile = 8;
-    const std::int64_t shards = p_.dp * p_.cp;
+    const std::int64_t shards = p_.hsdp > 0 ? p_.hsdp : p_.dp * p_.cp;
     if (p_.zero < 3 || shards == 1 || shards >= worthwhile) return;
     warn({"parallelism.zero", "parallelism.dp", "cluster.gpus"},
          fmt::format(

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "scenarios/communicators.h"
+#include "scenarios/data_blocks.h"
 
 namespace tandem {
 namespace {
@@ -19,6 +20,8 @@ Axis axis_of(Slot slot) {
     case Slot::receive_context:
       return Axis::cp;
     case Slot::data:
+    case Slot::data_block:
+    case Slot::data_across:
     case Slot::gradient_norm:
       return Axis::dp;
     default:
@@ -37,6 +40,10 @@ const char* family_of(Slot slot) {
     case Slot::send_context:
     case Slot::receive_context:
       return "cp ring";
+    case Slot::data_block:
+      return "dp block";
+    case Slot::data_across:
+      return "dp across blocks";
     case Slot::gradient_norm:
       return "gradient norm";
     case Slot::embedding:
@@ -152,7 +159,8 @@ World make_world(const Scenario& scenario, bool folded) {
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
-  const Symmetry symmetry = folded ? Symmetry(mesh, cluster, colours, ring_axes()) : Symmetry(mesh, cluster);
+  const Symmetry symmetry =
+      folded ? Symmetry(mesh, cluster, colours, ring_axes(), data_block(scenario, mesh)) : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);

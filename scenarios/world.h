@@ -14,6 +14,8 @@ namespace tandem {
 enum class Slot : std::uint8_t {
   tp,            ///< tensor (and sequence) parallel group
   data,          ///< ranks with the same weights: dp x cp
+  data_block,    ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then
+  data_across,   ///< ranks of equal place in the blocks
   context,       ///< ranks that share sequences, where they exchange among all
   send_context,  ///< the pair to the next of them, where they form a ring
   receive_context,

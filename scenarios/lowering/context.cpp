@@ -1,7 +1,5 @@
 #include "scenarios/lowering/context.h"
 
-#include <algorithm>
-
 #include "scenarios/lowering/positions.h"
 
 namespace tandem {
@@ -26,14 +24,7 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   sizes.head_dim = model.head_dim;
   sizes.ffn = model.ffn / p.tp;
   sizes.vocab = model.vocab / p.tp;
-  const CommunicatorId data = world.communicator(rank, Slot::data);
-  if (p.zero >= 1 && data != no_id) {
-    const std::vector<std::uint32_t>& members = world.communicators[data].members;
-    const auto place = std::find(members.begin(), members.end(), world.ranks[rank].world_rank);
-    sizes.owners = static_cast<std::int64_t>(members.size());
-    // In a folded world the communicator's representative may be another; all slices are of one size.
-    sizes.owned_slice = place == members.end() ? 0 : place - members.begin();
-  }
+  sizes.ownership = ownership(scenario, world, rank);
   return sizes;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/dag_builder.h"
+#include "scenarios/lowering/ownership.h"
 #include "scenarios/lowering/parameters.h"
 #include "scenarios/lowering/put_off_weights.h"
 #include "scenarios/lowering/tape.h"
@@ -24,7 +25,7 @@ struct LocalSizes {
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
   std::int64_t tp = 1, tp_rank = 0;
-  std::int64_t owners = 1, owned_slice = 0;  ///< of the optimizer states, along the data-parallel group
+  Ownership ownership;  ///< of the optimizer states, and more from ZeRO-2 on
   bool sequence_parallel = false;
   std::int64_t cp = 1, cp_rank = 0;
   Positions positions;  ///< of this rank: `sequence` of them

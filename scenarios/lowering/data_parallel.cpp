@@ -2,10 +2,14 @@
 
 #include <stdexcept>
 
+#include "scenarios/lowering/data_groups.h"
+
 namespace tandem {
 
 GradientReduction::GradientReduction(Context& context, const std::vector<int>& passes)
-    : context_(context), missing_(context.chunks.size()) {
+    : context_(context),
+      reduces_at_end_(!context.scenario.training.overlap_dp && !keeps_slices_of_weights(context)),
+      missing_(context.chunks.size()) {
   for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
     for (const Bucket& bucket : context.chunks[chunk].buckets()) missing_[chunk].push_back(bucket.uses * passes[chunk]);
   }
@@ -13,39 +17,66 @@ GradientReduction::GradientReduction(Context& context, const std::vector<int>& p
 
 void GradientReduction::add(std::size_t chunk, ParameterId parameter) {
   const std::size_t bucket = context_.chunks[chunk].bucket_of(parameter);
-  if (--missing_[chunk][bucket] == 0 && context_.scenario.training.overlap_dp) reduce(chunk, bucket);
+  if (--missing_[chunk][bucket] == 0 && !reduces_at_end_) reduce(chunk, bucket);
 }
 
 void GradientReduction::finish() {
   for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
     for (std::size_t bucket = 0; bucket < missing_[chunk].size(); ++bucket) {
       if (missing_[chunk][bucket] != 0) throw std::logic_error("a gradient bucket misses contributions");
-      if (!context_.scenario.training.overlap_dp) reduce(chunk, bucket);
+      if (reduces_at_end_) reduce(chunk, bucket);
     }
   }
+  decompress();
 }
 
 void GradientReduction::reduce(std::size_t chunk, std::size_t bucket) {
-  if (context_.communicator(Slot::data) == no_id) return;
   const Bucket& b = context_.chunks[chunk].buckets()[bucket];
   const Phase before = context_.phase;
   context_.phase = Phase::backward_weight;
-  if (context_.scenario.parallelism.zero >= 1) {
-    context_.collective(OpKind::reduce_scatter, Slot::data, Stream::dp, "gradients", b.gradients, b.gradient_slice);
+  if (context_.scenario.training.grad_compression > 1 && shares_weights(context_)) {
+    reduce_compressed(chunk, b);
   } else {
-    context_.collective(OpKind::all_reduce, Slot::data, Stream::dp, "gradients", b.gradients, b.gradients);
+    reduce_to_slices(context_, b.gradients, b.gradient_slice);
+  }
+  if (!context_.scenario.training.overlap_dp && !reduces_at_end_) {
+    context_.hold_compute_until(context_.builder.last_on(context_.rank, Stream::dp));
   }
   context_.phase = before;
 }
 
+void GradientReduction::reduce_compressed(std::size_t chunk, const Bucket& bucket) {
+  const TrainingSpec& training = context_.scenario.training;
+  const DType small = size_of(training.grad_dtype) / training.grad_compression == 1 ? DType::f8 : DType::bf16;
+  const Shape slice = context_.shape_of(bucket.gradient_slice);
+  const BufferId whole = context_.builder.buffer(context_.rank, BufferKind::communication, small, bucket.whole);
+  const BufferId own = context_.builder.view(whole, context_.sizes.ownership.slice * slice.elements(), slice);
+  context_.kernel(OpKind::scale, ScaleAttributes{1.0F}, "compress gradients", {bucket.gradients}, {whole});
+  reduce_to_slices(context_, whole, own);
+  compressed_.push_back({chunk, own, bucket.gradient_slice});
+}
+
+/// Only now: earlier, the backward of what follows would wait for the reduction.
+void GradientReduction::decompress() {
+  for (const Compressed& bucket : compressed_) {
+    context_.chunk = static_cast<std::int16_t>(bucket.chunk);
+    context_.kernel(OpKind::scale, ScaleAttributes{1.0F}, "decompress gradients", {bucket.slice}, {bucket.gradient_slice});
+  }
+  context_.chunk = -1;
+}
+
+bool keeps_slices_of_weights(const Context& context) {
+  return context.scenario.parallelism.zero >= 3 && context.sizes.ownership.owners > 1;
+}
+
 void gather_parameters(Context& context) {
-  if (context.scenario.parallelism.zero < 1 || context.communicator(Slot::data) == no_id) return;
+  if (context.sizes.ownership.owners == 1 || keeps_slices_of_weights(context)) return;
   for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
     context.chunk = static_cast<std::int16_t>(chunk);
     const std::vector<Bucket>& buckets = context.chunks[chunk].buckets();
     // Buckets lie in backward order: the forward needs the last one first.
     for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-      context.collective(OpKind::all_gather, Slot::data, Stream::dp, "parameters", bucket->weight_slice, bucket->weights);
+      gather_slices(context, bucket->weight_slice, bucket->weights);
     }
   }
   context.chunk = -1;

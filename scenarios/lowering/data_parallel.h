@@ -7,8 +7,13 @@
 namespace tandem {
 
 /// Gradient buckets on their way: counts what each bucket still lacks of all its chunk's backward passes, whole or split, and
-/// reduces it over the data-parallel group as soon as it is whole (or all at the end, without overlap). From ZeRO-1 on a
-/// reduce-scatter gives each rank its slice; plain data parallelism all-reduces.
+/// reduces it over the data-parallel group as soon as it is whole. Without overlap all are reduced at the end, or with ZeRO-3 at
+/// once while compute waits, so that whole gradients need not be kept. From ZeRO-1 on a reduce-scatter gives each rank its slice;
+/// plain data parallelism all-reduces.
+///
+/// `training.grad_compression` casts each bucket to a smaller type for the reduction and back before the optimizer, as DDP's
+/// bf16_compress_hook does (torch/distributed/algorithms/ddp_comm_hooks). The host computes in fp32 whatever the type, so that an
+/// executed step shows where the data goes, not what rounding costs.
 class GradientReduction {
  public:
   /// `passes`: by chunk, how many micro-batches go backward through it.
@@ -20,13 +25,24 @@ class GradientReduction {
   void finish();
 
  private:
+  struct Compressed {
+    std::size_t chunk;
+    BufferId slice, gradient_slice;
+  };
   Context& context_;
+  bool reduces_at_end_;
   std::vector<std::vector<int>> missing_;  ///< contributions to come, by chunk and bucket
+  std::vector<Compressed> compressed_;     ///< reduced, not yet decompressed
 
   void reduce(std::size_t chunk, std::size_t bucket);
+  void reduce_compressed(std::size_t chunk, const Bucket& bucket);
+  void decompress();
 };
 
-/// From ZeRO-1 on: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward:
+/// Whether weights are gathered for each use (ZeRO-3).
+bool keeps_slices_of_weights(const Context& context);
+
+/// ZeRO-1 and 2: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward:
 /// what the previous step's optimizer wrote is gathered while the first chunks already compute, so that a step is one period of
 /// training.
 void gather_parameters(Context& context);

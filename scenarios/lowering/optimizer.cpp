@@ -29,7 +29,8 @@ BufferId squared_norm(Context& context) {
   const BufferId sum = context.activation(Shape(1), DType::f32);
   context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "gradient norm", {}, {sum});
   for_each_bucket(context, [&](const Bucket& bucket) {
-    const ScaleAttributes share{static_cast<float>(bucket.norm_share)};
+    const double ranks_of_a_slice = static_cast<double>(context.sizes.ownership.replicas);
+    const ScaleAttributes share{static_cast<float>(bucket.norm_share / ranks_of_a_slice)};
     context.kernel(OpKind::square_sum, share, "gradient norm", {bucket.gradient_slice}, {}, {sum});
   });
   if (context.communicator(Slot::gradient_norm) != no_id) {

@@ -1,5 +1,10 @@
 #include "scenarios/lowering/parameters.h"
 
+#include <limits>
+#include <stdexcept>
+
+#include "scenarios/lowering/shards.h"
+
 namespace tandem {
 
 std::int64_t ParameterSpec::rows() const {
@@ -9,8 +14,14 @@ std::int64_t ParameterSpec::rows() const {
 }
 
 ParameterId ChunkParameters::declare(ParameterSpec spec) {
+  spec.unit = unit_;
   specs_.push_back(std::move(spec));
   return static_cast<ParameterId>(specs_.size() - 1);
+}
+
+BufferId ChunkParameters::weight(ParameterId id) const {
+  if (placed_[id].weight == no_id) throw std::logic_error("a weight is used while it is not gathered");
+  return placed_[id].weight;
 }
 
 std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters) const {
@@ -30,43 +41,76 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
   return filled;
 }
 
+std::vector<std::vector<ParameterId>> ChunkParameters::one_bucket_per_unit() const {
+  std::vector<std::vector<ParameterId>> buckets;
+  for (const std::vector<ParameterId>& of_kind : fill_buckets(std::numeric_limits<std::int64_t>::max())) {
+    for (std::size_t i = 0; i < of_kind.size(); ++i) {
+      if (i == 0 || specs_[of_kind[i]].unit != specs_[of_kind[i - 1]].unit) buckets.emplace_back();
+      buckets.back().push_back(of_kind[i]);
+    }
+  }
+  return buckets;
+}
+
 void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, std::int64_t owners,
-                               std::int64_t owned_slice) {
+                               std::int64_t owned_slice, std::int64_t granularity) {
+  const bool sliced_weights = zero >= 3 && owners > 1;
+  const bool sliced_gradients = zero >= 2 && owners > 1;
   placed_.resize(specs_.size());
-  for (const std::vector<ParameterId>& ids : fill_buckets(training.bucket_parameters)) {
+  members_ = zero >= 3 ? one_bucket_per_unit() : fill_buckets(training.bucket_parameters);
+  for (const std::vector<ParameterId>& ids : members_) {
     std::int64_t elements = 0;
     for (const ParameterId id : ids) elements += specs_[id].rows() * specs_[id].columns();
-    const std::int64_t slice = (elements + owners - 1) / owners;
-    const Shape whole(slice * owners);
+    const std::int64_t unit = owners * granularity;
+    const std::int64_t slice = (elements + unit - 1) / unit * granularity;
+    const std::int64_t begin = owned_slice * slice;
+    const ParameterSpec& first = specs_[ids.front()];
 
-    Bucket bucket{.kind = specs_[ids.front()].kind, .norm_share = specs_[ids.front()].norm_share};
-    bucket.weights = builder.buffer(rank, BufferKind::parameter, training.precision, whole);
-    bucket.weight_slice = builder.view(bucket.weights, owned_slice * slice, Shape(slice));
-    if (zero >= 2 && owners > 1) {
-      bucket.gradients = builder.buffer(rank, BufferKind::communication, training.grad_dtype, whole);
+    Bucket bucket{.kind = first.kind, .norm_share = first.norm_share, .unit = first.unit, .whole = Shape(slice * owners)};
+    if (sliced_weights) {
+      bucket.weight_slice = builder.buffer(rank, BufferKind::parameter, training.precision, Shape(slice));
+    } else {
+      bucket.weights = builder.buffer(rank, BufferKind::parameter, training.precision, bucket.whole);
+      bucket.weight_slice = builder.view(bucket.weights, begin, Shape(slice));
+    }
+    if (sliced_gradients) {
+      bucket.gradients = builder.buffer(rank, BufferKind::communication, training.grad_dtype, bucket.whole);
       bucket.gradient_slice = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, Shape(slice));
     } else {
-      bucket.gradients = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, whole);
-      bucket.gradient_slice = builder.view(bucket.gradients, owned_slice * slice, Shape(slice));
+      bucket.gradients = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, bucket.whole);
+      bucket.gradient_slice = builder.view(bucket.gradients, begin, Shape(slice));
     }
     for (BufferId* state : {&bucket.master, &bucket.momentum, &bucket.variance}) {
       *state = builder.buffer(rank, BufferKind::optimizer, DType::f32, Shape(slice));
     }
+    place(builder, ids, bucket,
+          sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}
+                         : ResidentPart{bucket.weights, 0, bucket.whole.elements()});
+  }
+}
 
-    std::int64_t offset = 0;
-    for (const ParameterId id : ids) {
-      const ParameterSpec& spec = specs_[id];
-      const Shape shape(spec.rows(), spec.columns());
-      placed_[id] = {builder.view(bucket.weights, offset, shape), builder.view(bucket.gradients, offset, shape), buckets_.size()};
-      bucket.uses += spec.uses;
-      for (const ParameterPiece& piece : spec.pieces) {
-        const BufferId block = builder.view(bucket.weights, offset, Shape(piece.rows, piece.columns));
-        builder.dag().shards.push_back(
-            {block, piece.tensor, piece.tensor_rows, piece.tensor_columns, piece.row, piece.column, piece.rows, piece.columns});
-        offset += piece.rows * piece.columns;
-      }
+void ChunkParameters::place(DagBuilder& builder, const std::vector<ParameterId>& ids, Bucket bucket,
+                            const ResidentPart& resident) {
+  std::int64_t offset = 0;
+  for (const ParameterId id : ids) {
+    const ParameterSpec& spec = specs_[id];
+    placed_[id] = {.gradient = builder.view(bucket.gradients, offset, Shape(spec.rows(), spec.columns())),
+                   .bucket = buckets_.size(),
+                   .offset = offset};
+    bucket.uses += spec.uses;
+    for (const ParameterPiece& piece : spec.pieces) {
+      add_shards(builder, resident, piece, offset);
+      offset += piece.rows * piece.columns;
     }
-    buckets_.push_back(bucket);
+  }
+  buckets_.push_back(bucket);
+  bind(builder, buckets_.size() - 1, bucket.weights);
+}
+
+void ChunkParameters::bind(DagBuilder& builder, std::size_t bucket, BufferId whole) {
+  for (const ParameterId id : members_[bucket]) {
+    const Shape shape(specs_[id].rows(), specs_[id].columns());
+    placed_[id].weight = whole == no_id ? no_id : builder.view(whole, placed_[id].offset, shape);
   }
 }
 

@@ -32,6 +32,7 @@ struct ParameterSpec {
   std::vector<ParameterPiece> pieces;
   int uses = 1;           ///< operations that add to its gradient in one backward pass
   double norm_share = 1;  ///< its weight in the gradient norm: 1 / (ranks that count the same elements)
+  std::size_t unit = 0;   ///< set by `declare`
 
   std::int64_t rows() const;
   std::int64_t columns() const { return pieces.front().columns; }
@@ -39,41 +40,65 @@ struct ParameterSpec {
 
 /// A run of parameters that is reduced, updated and gathered in one go. From ZeRO-1 on each data-parallel rank owns the slice of
 /// its place; without, the slice is the whole. From ZeRO-2 on only the slice of the reduced gradient lives for the whole step;
-/// the gradients themselves live from the chunk's first backward to their reduction.
+/// the gradients themselves live from the chunk's first backward to their reduction. With ZeRO-3 the weights, too, are a slice
+/// of their own, gathered into a buffer that `ChunkParameters::bind` puts in their place.
 struct Bucket {
   ParameterKind kind = ParameterKind::sharded;
   double norm_share = 1;
   BufferId weights = no_id, gradients = no_id;
   BufferId weight_slice = no_id, gradient_slice = no_id;
   BufferId master = no_id, momentum = no_id, variance = no_id;
-  int uses = 0;  ///< gradient contributions per backward pass
+  int uses = 0;          ///< gradient contributions per backward pass
+  std::size_t unit = 0;  ///< with ZeRO-3: the only unit of its parameters
+  Shape whole;           ///< all slices
+};
+
+/// The part [begin, end) of a bucket's weights that lives on this rank for the whole step, in `buffer`.
+struct ResidentPart {
+  BufferId buffer = no_id;
+  std::int64_t begin = 0, end = 0;
 };
 
 /// The parameters of one model chunk on one rank, declared in forward order and laid out in backward order, so that buckets
 /// fill up one after the other during the backward pass.
 class ChunkParameters {
  public:
+  /// What is declared from here on belongs to a new unit, that ZeRO-3 gathers in one go: a layer, the embedding, the head.
+  std::size_t begin_unit() { return unit_ = units_++; }
   ParameterId declare(ParameterSpec spec);
 
-  /// Allocates buckets of at least `training.bucket_parameters` parameters each and all their buffers.
+  /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit, and all their
+  /// buffers. Slices are padded to a multiple of `granularity` elements.
   void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, std::int64_t owners,
-                std::int64_t owned_slice);
+                std::int64_t owned_slice, std::int64_t granularity = 1);
 
-  BufferId weight(ParameterId id) const { return placed_[id].weight; }
+  /// ZeRO-3: the weights of the bucket are in `whole` from now on; `no_id`: nowhere.
+  void bind(DagBuilder& builder, std::size_t bucket, BufferId whole);
+
+  /// Throws std::logic_error while the weight is not gathered.
+  BufferId weight(ParameterId id) const;
   BufferId gradient(ParameterId id) const { return placed_[id].gradient; }
   std::size_t bucket_of(ParameterId id) const { return placed_[id].bucket; }
+  std::size_t unit_of(ParameterId id) const { return specs_[id].unit; }
+  std::size_t units() const { return units_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:
   struct Placed {
     BufferId weight = no_id, gradient = no_id;
     std::size_t bucket = 0;
+    std::int64_t offset = 0;  ///< in the bucket
   };
   std::vector<ParameterSpec> specs_;
   std::vector<Placed> placed_;
   std::vector<Bucket> buckets_;
 
+  std::size_t unit_ = 0, units_ = 0;
+  std::vector<std::vector<ParameterId>> members_;  ///< by bucket
+
   std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters) const;
+  std::vector<std::vector<ParameterId>> one_bucket_per_unit() const;
+  void place(DagBuilder& builder, const std::vector<ParameterId>& ids, Bucket bucket, const ResidentPart& resident);
 };
 
 }  // namespace tandem

@@ -13,16 +13,23 @@ void StageProgram::declare() {
     Chunk chunk;
     chunk.layout = layouts[static_cast<std::size_t>(c * p.pp + context_.world.ranks[context_.rank].pp)];
     ChunkParameters& parameters = context_.chunks.emplace_back();
-    if (chunk.layout.embedding) chunk.embedding = declare_embedding(context_, parameters);
+    if (chunk.layout.embedding) {
+      chunk.sections.push_back({-1, {parameters.begin_unit()}});
+      chunk.embedding = declare_embedding(context_, parameters);
+    }
     for (std::int64_t l = 0; l < chunk.layout.layers; ++l) {
+      chunk.sections.push_back({static_cast<std::int16_t>(chunk.layout.first_layer + l), {parameters.begin_unit()}});
       chunk.layers.push_back(declare_layer(context_, parameters, chunk.layout.first_layer + l));
     }
     if (chunk.layout.loss) {
       const bool tied_here = context_.scenario.model.tied_embeddings && chunk.layout.embedding;
+      chunk.sections.push_back({-1, {parameters.begin_unit()}});
+      if (tied_here) chunk.sections.back().units.push_back(parameters.unit_of(chunk.embedding.tokens));
       chunk.loss = declare_loss(context_, parameters, tied_here ? &chunk.embedding.tokens : nullptr);
     }
-    const LocalSizes& n = context_.sizes;
-    parameters.allocate(context_.builder, context_.rank, context_.scenario.training, p.zero, n.owners, n.owned_slice);
+    const Ownership& owned = context_.sizes.ownership;
+    parameters.allocate(context_.builder, context_.rank, context_.scenario.training, p.zero, owned.owners, owned.slice,
+                        owned.granularity);
     chunks_.push_back(std::move(chunk));
   }
 }
@@ -56,6 +63,11 @@ std::vector<Action> StageProgram::actions() const {
 }
 
 void StageProgram::follow(const std::vector<Action>& actions) {
+  if (keeps_slices_of_weights(context_)) {
+    std::vector<std::vector<Section>> sections;
+    for (const Chunk& chunk : chunks_) sections.push_back(chunk.sections);
+    sharded_weights_.emplace(context_, std::move(sections), plan_visits(actions));
+  }
   std::vector<bool> cleared(chunks_.size(), false);
   PipelineLink link(context_);
   for (const Action& action : actions) {
@@ -63,7 +75,7 @@ void StageProgram::follow(const std::vector<Action>& actions) {
     context_.chunk = static_cast<std::int16_t>(action.chunk);
     context_.micro_batch = action.micro_batch;
     if (action.kind != Action::Kind::forward && !cleared[chunk]) {
-      clear_gradients(context_);
+      if (!sharded_weights_) clear_gradients(context_);
       cleared[chunk] = true;
     }
     switch (action.kind) {
@@ -83,28 +95,59 @@ void StageProgram::follow(const std::vector<Action>& actions) {
   }
 }
 
+std::vector<Visit> StageProgram::plan_visits(const std::vector<Action>& actions) const {
+  std::vector<Visit> plan;
+  for (const Action& action : actions) {
+    const auto chunk = static_cast<std::size_t>(action.chunk);
+    const std::size_t count = chunks_[chunk].sections.size();
+    if (action.kind == Action::Kind::backward_weight) continue;  // needs no weights
+    const bool backward = action.kind != Action::Kind::forward;
+    for (std::size_t i = 0; i < count; ++i) plan.push_back({chunk, backward ? count - 1 - i : i, action.micro_batch, backward});
+  }
+  return plan;
+}
+
+void StageProgram::enter(std::size_t section) {
+  const auto chunk = static_cast<std::size_t>(context_.chunk);
+  context_.layer = chunks_[chunk].sections[section].layer;
+  if (sharded_weights_) sharded_weights_->enter({chunk, section, context_.micro_batch, context_.phase != Phase::forward});
+}
+
+void StageProgram::leave() {
+  if (sharded_weights_) sharded_weights_->leave();
+  context_.layer = -1;
+}
+
+BufferId StageProgram::in_section(Tape& tape, std::size_t section, const std::function<BufferId()>& lower) {
+  enter(section);
+  tape.push([this](Context&, BufferId dy) {  // the tape runs backwards: what is pushed first is reached last
+    leave();
+    return dy;
+  });
+  const BufferId y = lower();
+  tape.push([this, section](Context&, BufferId dy) {
+    enter(section);
+    return dy;
+  });
+  leave();
+  return y;
+}
+
 void StageProgram::forward(PipelineLink& link) {
   context_.phase = Phase::forward;
   const Chunk& chunk = chunks_[static_cast<std::size_t>(context_.chunk)];
   Tape& tape = tapes_[{context_.chunk, context_.micro_batch}];
-  BufferId x =
-      chunk.layout.embedding ? embedding(context_, tape, chunk.embedding) : link.receive(PipelineLink::Direction::forward);
-  for (std::size_t l = 0; l < chunk.layers.size(); ++l) {
-    const auto number = static_cast<std::int16_t>(chunk.layout.first_layer + static_cast<std::int64_t>(l));
-    const auto enter = [](std::int16_t n) {
-      return [n](Context& c, BufferId dy) {
-        c.layer = n;
-        return dy;
-      };
-    };
-    context_.layer = number;
-    tape.push(enter(-1));  // the tape runs backwards: what is pushed first is reached last
-    x = layer(context_, tape, chunk.layers[l], x);
-    tape.push(enter(number));
+  std::size_t section = 0;
+  BufferId x = chunk.layout.embedding ? in_section(tape, section++, [&] { return embedding(context_, tape, chunk.embedding); })
+                                      : link.receive(PipelineLink::Direction::forward);
+  for (const LayerParameters& weights : chunk.layers) {
+    x = in_section(tape, section++, [&] { return layer(context_, tape, weights, x); });
   }
-  context_.layer = -1;
   if (chunk.layout.loss) {
-    loss(context_, tape, chunk.loss, x);
+    in_section(tape, section, [&] {
+      loss(context_, tape, chunk.loss, x);
+      return no_id;
+    });
   } else {
     link.send(PipelineLink::Direction::forward, x);
   }

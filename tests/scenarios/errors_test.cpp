@@ -15,6 +15,7 @@ struct Broken {
   std::string name;
   std::string line;
   std::vector<std::string> words;  ///< all of which the message must hold
+  std::string beside = {};         ///< another line, replaced as well
 };
 
 void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.line; }
@@ -34,6 +35,7 @@ TEST_P(ScenarioErrors, NameThePlaceAndTheRemedy) {
   std::vector<std::string> lines = base_lines();
   const Broken& broken = GetParam();
   const std::size_t index = index_of_section(lines, broken.line);
+  if (!broken.beside.empty()) lines[index_of_section(lines, broken.beside)] = broken.beside;
   const std::size_t at = broken.line.find('@');
   ASSERT_NE(at, std::string::npos);
   lines[index] = broken.line;
@@ -141,6 +143,30 @@ const Broken conflicts[] = {
     {"NoSuchArithmetic",
      "cluster: {preset: dgx-h100, gpus: 32, gpu: @{preset: h100-sxm-80gb, peak_TFLOPS: {bf16: 0}}}",
      {"no bf16 arithmetic"}},
+    {"ReshardingWithoutSlices",
+     "parallelism: {tp: 4, zero: 2, reshard_after_forward: @true}",
+     {"reshard_after_forward with zero 2, expected zero 3"}},
+    {"Compression", "training: {sequence: 1024, global_batch: 16, grad_compression: @fp8}", {"grad_compression cannot be"}},
+    {"CompressionBelowAByte",
+     "training: {sequence: 1024, global_batch: 16, grad_dtype: bf16, grad_compression: @4}",
+     {"less than a byte", "expected at most 2"}},
+    {"ShardGroups", "parallelism: {tp: 4, pp: 2, zero: 3, hsdp: @3}", {"hsdp 3 does not divide", "group of 4"}},
+    {"ShardGroupsWithoutSlices", "parallelism: {tp: 4, pp: 2, zero: 0, hsdp: @2}", {"with zero 0", "expected zero 1, 2 or 3"}},
+    {"HierarchyOfSingleMembers",
+     "training: {sequence: 1024, global_batch: 16, hierarchical_all_reduce: @true}",
+     {"one member of the data-parallel group on a node"},
+     "parallelism: {tp: 4, pp: 2, dp: 4, order: [tp, pp, cp, ep, dp]}"},
+    {"HierarchyInsideANode",
+     "training: {sequence: 1024, global_batch: 32, hierarchical_all_reduce: @true}",
+     {"whole data-parallel group on one node"},
+     "parallelism: {tp: 1, pp: 8, dp: 4}"},
+    {"HierarchyTwice",
+     "training: {sequence: 1024, global_batch: 16, hierarchical_all_reduce: @true}",
+     {"works in two levels already"},
+     "parallelism: {tp: 4, pp: 2, dp: 4, hsdp: 2}"},
+    {"ReshardingKeptWeights",
+     "parallelism: {tp: 4, zero: 3, gather_per_micro_batch: false, reshard_after_forward: @true}",
+     {"expected at most one"}},
 };
 INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts),
                          [](const auto& test) { return test.param.name; });
@@ -148,7 +174,6 @@ INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts)
 const Broken later[] = {
     {"ExpertParallel", "parallelism: {tp: 4, ep: @2}", {"ep 2 is not lowered yet"}},
     {"ExpertTensorParallel", "parallelism: {tp: 4, etp: @2}", {"etp 2 is not lowered yet"}},
-    {"Zero3", "parallelism: {tp: 4, zero: @3}", {"zero 3 is not lowered yet; supported: 0, 1"}},
     {"ExpertAxis", "parallelism: {tp: 4, expert_axis: @own}", {"is not lowered yet; supported: folded"}},
     {"ZeroBubble",
      "training: {sequence: 1024, global_batch: 16, schedule: @zb-v}",
@@ -159,7 +184,7 @@ const Broken later[] = {
      "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
      {"is not lowered yet; supported: false"}},
     {"Framework", "training: {sequence: 1024, global_batch: 16, framework: @nemo}", {"supported: generic"}},
-    {"Compression", "training: {sequence: 1024, global_batch: 16, grad_compression: @fp8}", {"is not lowered yet"}},
+    {"LocalSteps", "training: {sequence: 1024, global_batch: 16, sync_every: @4}", {"is not lowered yet"}},
     {"Experts", "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: @8}}", {"supported: 0"}},
     {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @dragonfly}}", {"supported: fat-tree"}},
     {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu"}},

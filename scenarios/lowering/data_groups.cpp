@@ -1,0 +1,53 @@
+#include "scenarios/lowering/data_groups.h"
+
+namespace tandem {
+namespace {
+
+bool in_blocks(const Context& context) { return context.communicator(Slot::data_block) != no_id; }
+
+bool hierarchical(const Context& context) { return in_blocks(context) && context.scenario.training.hierarchical_all_reduce; }
+
+/// What the reduce-scatter in the node leaves to this rank.
+BufferId node_part(Context& context, BufferId whole) {
+  const Place place = place_in(context.world, context.rank, Slot::data_block);
+  const std::int64_t elements = context.shape_of(whole).elements() / place.of;
+  return context.builder.view(whole, place.at * elements, Shape(elements));
+}
+
+TaskId lower(Context& context, OpKind op, Slot slot, BufferId in, BufferId out) {
+  return context.collective(op, slot, Stream::dp, op == OpKind::all_gather ? "parameters" : "gradients", in, out);
+}
+
+}  // namespace
+
+bool shares_weights(const Context& context) { return in_blocks(context) || context.communicator(Slot::data) != no_id; }
+
+TaskId reduce_to_slices(Context& context, BufferId whole, BufferId slice) {
+  const bool sliced = context.scenario.parallelism.zero >= 1;
+  if (hierarchical(context)) {
+    const BufferId part = node_part(context, whole);
+    lower(context, OpKind::reduce_scatter, Slot::data_block, whole, part);
+    if (sliced) return lower(context, OpKind::reduce_scatter, Slot::data_across, part, slice);
+    lower(context, OpKind::all_reduce, Slot::data_across, part, part);
+    return context.collective(OpKind::all_gather, Slot::data_block, Stream::dp, "gradients", part, whole);
+  }
+  if (in_blocks(context)) {
+    lower(context, OpKind::reduce_scatter, Slot::data_block, whole, slice);
+    return lower(context, OpKind::all_reduce, Slot::data_across, slice, slice);
+  }
+  if (context.communicator(Slot::data) == no_id) return no_id;
+  if (sliced) return lower(context, OpKind::reduce_scatter, Slot::data, whole, slice);
+  return lower(context, OpKind::all_reduce, Slot::data, whole, whole);
+}
+
+TaskId gather_slices(Context& context, BufferId slice, BufferId whole) {
+  if (!hierarchical(context)) {
+    return lower(context, OpKind::all_gather, in_blocks(context) ? Slot::data_block : Slot::data, slice, whole);
+  }
+  const BufferId part = node_part(context, whole);
+  const TaskId first = lower(context, OpKind::all_gather, Slot::data_across, slice, part);
+  lower(context, OpKind::all_gather, Slot::data_block, part, whole);
+  return first;
+}
+
+}  // namespace tandem

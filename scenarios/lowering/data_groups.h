@@ -1,0 +1,26 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+// Which ranks share weights, and how gradients and slices travel between them. There are three arrangements:
+//
+//               gradients to their owner                        slices to all
+//   one piece   all-reduce (ZeRO-0), or reduce-scatter          all-gather
+//   HSDP        reduce-scatter in the block, all-reduce         all-gather in the block
+//               across blocks
+//   hierarchy   reduce-scatter in the node, then across nodes   all-gather across nodes, then in the node
+//               (ZeRO-0: all-reduce across nodes, all-gather
+//               in the node)
+
+bool shares_weights(const Context& context);
+
+/// Sums `whole` over all ranks that share weights, so that `slice`, this rank's part of it or a buffer like that, is complete.
+/// Returns the last task; `no_id` where nobody shares them.
+TaskId reduce_to_slices(Context& context, BufferId whole, BufferId slice);
+
+/// Every owner's slice into `whole`. Returns the first task.
+TaskId gather_slices(Context& context, BufferId slice, BufferId whole);
+
+}  // namespace tandem

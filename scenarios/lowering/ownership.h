@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "scenarios/scenario.h"
+#include "scenarios/world.h"
+
+namespace tandem {
+
+/// What this rank owns of each bucket.
+struct Ownership {
+  std::int64_t owners = 1;       ///< slices that a bucket is cut into
+  std::int64_t slice = 0;        ///< the one of this rank
+  std::int64_t replicas = 1;     ///< ranks that own the same slice
+  std::int64_t granularity = 1;  ///< a slice's elements are a multiple of this
+};
+
+Ownership ownership(const Scenario& scenario, const World& world, RankIndex rank);
+
+/// The size of the rank's communicator in `slot`, and the rank's place in it.
+struct Place {
+  std::int64_t of = 1, at = 0;
+};
+Place place_in(const World& world, RankIndex rank, Slot slot);
+
+}  // namespace tandem

@@ -1,0 +1,68 @@
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/data_blocks.h"
+#include "scenarios/nearest.h"
+#include "scenarios/validate.h"
+
+namespace tandem {
+namespace {
+
+void check_hsdp(const Scenario& scenario, const YamlNode& document) {
+  const ParallelismSpec& p = scenario.parallelism;
+  if (p.hsdp == 0) return;
+  const std::int64_t members = p.dp * p.cp;
+  if (p.zero == 0)
+    refuse(document, {"parallelism.hsdp", "parallelism.zero"},
+           "hsdp " + std::to_string(p.hsdp) + " with zero 0, which has no slices, expected zero 1, 2 or 3");
+  if (members % p.hsdp != 0)
+    refuse(document, {"parallelism.hsdp", "parallelism.dp", "cluster.gpus"},
+           "hsdp " + std::to_string(p.hsdp) + " does not divide the data-parallel group of " + std::to_string(members) +
+               "; nearest that do: " + joined(nearest_divisors(members, p.hsdp)));
+}
+
+void check_hierarchy(const Scenario& scenario, const YamlNode& document) {
+  if (!scenario.training.hierarchical_all_reduce) return;
+  const auto refuse_here = [&](const std::string& sentence) {
+    refuse(document, {"training.hierarchical_all_reduce", "parallelism.dp", "parallelism.order", "cluster.gpus_per_node"},
+           "hierarchical_all_reduce " + sentence);
+  };
+  if (scenario.parallelism.hsdp > 0)
+    refuse(document, {"training.hierarchical_all_reduce", "parallelism.hsdp"},
+           "hierarchical_all_reduce with hsdp, which works in two levels already, expected at most one of the two");
+  const Mesh mesh(scenario.parallelism);
+  const std::int64_t members = scenario.parallelism.dp * scenario.parallelism.cp;
+  const std::int64_t on_node = data_members_on_node(scenario, mesh, 0);
+  if (on_node < 2) refuse_here("with one member of the data-parallel group on a node, expected several");
+  if (on_node == members) refuse_here("with the whole data-parallel group on one node, expected several nodes");
+  for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
+    const std::vector<std::uint32_t> group = mesh.members(rank, {MeshAxis::cp, MeshAxis::dp});
+    if (group.front() != rank) continue;
+    std::map<std::int64_t, std::int64_t> by_node;
+    for (const std::uint32_t member : group) ++by_node[member / scenario.cluster.gpus_per_node];
+    for (const auto& [node, count] : by_node) {
+      if (count != on_node)
+        refuse_here("with " + std::to_string(on_node) + " members of a data-parallel group on one node and " +
+                    std::to_string(count) + " on another, expected the same number on each");
+    }
+  }
+}
+
+void check_compression(const Scenario& scenario, const YamlNode& document) {
+  const TrainingSpec& training = scenario.training;
+  if (size_of(training.grad_dtype) % training.grad_compression == 0) return;
+  refuse(document, {"training.grad_compression", "training.grad_dtype"},
+         "grad_compression " + std::to_string(training.grad_compression) + " of " + std::string(name_of(training.grad_dtype)) +
+             " gradients leaves less than a byte of each, expected at most " + std::to_string(size_of(training.grad_dtype)));
+}
+
+}  // namespace
+
+void validate_data_parallel(const Scenario& scenario, const YamlNode& document) {
+  check_hsdp(scenario, document);
+  check_hierarchy(scenario, document);
+  check_compression(scenario, document);
+}
+
+}  // namespace tandem
