@@ -53,7 +53,7 @@ BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, Buf
   const BufferId y = multiply(context, weight, x, name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId dx = input_gradient(c, weight, dy, name);
-    add_weight_gradient(c, weight, dy, x, name);
+    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, dy, x, name); });
     return dx;
   });
   return y;
