@@ -152,6 +152,7 @@ struct InputShard {
   std::int64_t first_sequence = 0;
   Positions positions;
   std::int64_t vocabulary = 0;  ///< values lie in [0, vocabulary)
+  std::int32_t ahead = 0;       ///< tokens and targets are those of so many positions later
 };
 
 /// Step-wide facts that reports need and that no task carries.

@@ -38,7 +38,7 @@ class Surveyor {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp}, false);
     }
     if (scenario_.parallelism.pp > 1) {
-      if (scenario_.model.tied_embeddings) tie_first_and_last_stage();
+      if (scenario_.model.embeds_at_the_end()) tie_first_and_last_stage();
       pairs();
     }
     for (std::uint32_t id = 0; id < found_.instances.size(); ++id) add_crossings(id);

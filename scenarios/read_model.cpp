@@ -44,7 +44,7 @@ MlaSpec read_mla(const Reader& model, const ModelSpec& spec) {
 ModelSpec read_model(const YamlNode& node) {
   const Reader model(node, "model",
                      {"name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "vocab", "norm",
-                      "tied_embeddings", "rotary", "max_positions", "rotary_base", "moe", "mla"});
+                      "tied_embeddings", "rotary", "max_positions", "rotary_base", "moe", "mla", "mtp_depth"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, 10'000});
@@ -64,6 +64,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.rotary_base = model.number("rotary_base", {1, 1e12}, spec.rotary_base);
   const Range<std::int64_t> positions{1, 16'777'216};
   spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
+  spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
   check_moe(model.child("moe"));
   spec.mla = read_mla(model, spec);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();

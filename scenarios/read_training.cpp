@@ -48,7 +48,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
   spec.global_batch = training.integer("global_batch", {1, 16'777'216});
   spec.precision = training.choice<DType>(
-      "precision", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"fp8", {}}}, DType::bf16);
+      "precision", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"fp8", DType::f8}}, DType::bf16);
   spec.grad_dtype =
       training.choice<DType>("grad_dtype", {{"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}}, DType::f32);
   spec.schedule = training.choice<ScheduleKind>("schedule",

@@ -39,6 +39,10 @@ struct ModelSpec {
   std::int64_t max_positions = 0;  ///< only with learned positions
   double rotary_base = 500000.0;
   MlaSpec mla;
+  std::int64_t mtp_depth = 0;  ///< tokens predicted beyond the next one, by one more layer each
+
+  /// Whether the token table is used at the end of the model, too: as LM head, or to predict further tokens.
+  bool embeds_at_the_end() const { return tied_embeddings || mtp_depth > 0; }
 };
 
 enum class MeshAxis : std::uint8_t {
@@ -113,6 +117,8 @@ struct TrainingSpec {
   std::int64_t grad_compression = 1;     ///< gradients are reduced in a type so many times smaller
   std::string framework = "generic";
 
+  /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
+  DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.dp * micro_batch); }
 };
 

@@ -12,7 +12,7 @@ void check_heads(const ModelSpec& model, const YamlNode& document) {
     refuse(document, {"model.kv_heads", "model.heads"},
            "kv_heads " + std::to_string(model.kv_heads) + " does not divide heads " + std::to_string(model.heads) +
                "; nearest that do: " + joined(nearest_divisors(model.heads, model.kv_heads)));
-  if (model.rotary && model.head_dim % 2 != 0)
+  if (model.rotary && !model.mla.enabled() && model.head_dim % 2 != 0)
     refuse(document, {"model.head_dim", "model.heads"},
            "head_dim " + std::to_string(model.head_dim) +
                " is odd, and rotary positions turn pairs; nearest even ones: " + joined(nearest_multiples(2, model.head_dim)));

@@ -20,7 +20,7 @@ enum class Slot : std::uint8_t {
   send_context,  ///< the pair to the next of them, where they form a ring
   receive_context,
   gradient_norm,    ///< every rank that holds a part of the gradient
-  embedding,        ///< first and last stage, where the embedding is tied to the LM head
+  embedding,        ///< first and last stage, where both hold the token table
   send_forward,     ///< the pair to the next stage
   receive_forward,  ///< the pair from the previous stage
   send_backward,

@@ -36,9 +36,9 @@ void fill_parameters(const HostMemory& memory, std::uint64_t seed) {
 std::int32_t input_value(const InputShard& input, std::uint64_t seed, std::int64_t sequence, std::int64_t position) {
   switch (input.content) {
     case InputShard::Content::tokens:
-      return initial_token(seed, sequence, position, input.vocabulary);
+      return initial_token(seed, sequence, position + input.ahead, input.vocabulary);
     case InputShard::Content::targets:
-      return initial_token(seed, sequence, position + 1, input.vocabulary);
+      return initial_token(seed, sequence, position + 1 + input.ahead, input.vocabulary);
     case InputShard::Content::positions:
       return static_cast<std::int32_t>(position);
   }

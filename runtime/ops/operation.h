@@ -32,6 +32,7 @@ enum class OpKind : std::uint8_t {
   activation,
   activation_backward,
   add,
+  cast,
   split_columns,
   join_columns,
   embedding,

@@ -4,6 +4,7 @@
 #include "runtime/ops/adam.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_merge.h"
+#include "runtime/ops/cast.h"
 #include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/elementwise.h"
@@ -49,6 +50,7 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::activation, {"activation", memory, activation_cost, activation_host}},
     {OpKind::activation_backward, {"activation_backward", memory, activation_backward_cost, activation_backward_host}},
     {OpKind::add, {"add", memory, add_cost, add_host}},
+    {OpKind::cast, {"cast", memory, cast_cost, cast_host}},
     {OpKind::split_columns, {"split_columns", memory, split_columns_cost, split_columns_host}},
     {OpKind::join_columns, {"join_columns", memory, join_columns_cost, join_columns_host}},
     {OpKind::embedding, {"embedding", memory, embedding_cost, embedding_host}},

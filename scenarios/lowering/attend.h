@@ -17,10 +17,11 @@ Heads make_like(Context& context, const Heads& heads);
 /// `kv` holds other keys and values of the same shapes as those of `heads`.
 Heads with_keys(Context& context, const Heads& heads, BufferId kv);
 
-/// The heads' outputs, and what leads from their gradients back to those of queries, keys and values.
+/// The heads' outputs, and what leads from their gradients back to those of queries, keys and values. `heads` are those that were
+/// attended, or what recomputing them gave.
 struct Attended {
   BufferId out = no_id;
-  std::function<Heads(Context&, BufferId dout)> backward;
+  std::function<Heads(Context&, const Heads& heads, BufferId dout)> backward;
 };
 
 /// Causal attention of this rank's queries to all keys of the sequence, of which it holds those at its own positions.

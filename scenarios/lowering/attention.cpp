@@ -25,9 +25,10 @@ Heads split_heads(Context& context, BufferId qkv) {
 
 /// From the fused projection to the heads' outputs, side by side.
 BufferId core_attention(Context& context, Tape& tape, BufferId qkv) {
-  const Attended attended = attend(context, split_heads(context, qkv));
+  const Heads heads = split_heads(context, qkv);
+  const Attended attended = attend(context, heads);
   tape.push([=](Context& c, BufferId dout) {
-    const Heads d = attended.backward(c, dout);
+    const Heads d = attended.backward(c, heads, dout);
     const BufferId dqkv = c.activation(c.shape_of(qkv));
     c.kernel(OpKind::split_heads_backward, split_attributes(c), "rotary", {d.q, d.k, d.v}, {dqkv});
     return dqkv;

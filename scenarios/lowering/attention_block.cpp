@@ -37,7 +37,8 @@ void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput&
 Attended whole_attention(Context& context, const Heads& heads) {
   const Block block{whole_sequence(context.scenario), whole_sequence(context.scenario)};
   const BlockOutput output = attend_block(context, heads, block);
-  return {output.out, [=](Context& c, BufferId dout) { return attend_block_backward(c, heads, block, output, dout); }};
+  return {output.out,
+          [=](Context& c, const Heads& h, BufferId dout) { return attend_block_backward(c, h, block, output, dout); }};
 }
 
 }  // namespace tandem

@@ -37,10 +37,10 @@ BufferId Context::activation(const Shape& shape, DType dtype) {
   return builder.buffer(rank, BufferKind::activation, dtype, shape);
 }
 
-BufferId Context::activation(const Shape& shape) { return activation(shape, scenario.training.precision); }
+BufferId Context::activation(const Shape& shape) { return activation(shape, scenario.training.storage()); }
 
 BufferId Context::gathered(const Shape& shape) {
-  return builder.buffer(rank, BufferKind::communication, scenario.training.precision, shape);
+  return builder.buffer(rank, BufferKind::communication, scenario.training.storage(), shape);
 }
 
 TaskLabels Context::labels(std::string_view name, Stream stream) const {

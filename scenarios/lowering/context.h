@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/dag_builder.h"
@@ -31,6 +32,11 @@ struct LocalSizes {
   Positions positions;  ///< of this rank: `sequence` of them
 };
 
+/// A buffer in the layouts that GEMMs read it in.
+struct GemmOperand {
+  BufferId by_row = no_id, by_column = no_id;
+};
+
 /// The lowering of one rank's step in progress: where it writes, and what the tasks it writes now belong to.
 class Context {
  public:
@@ -52,7 +58,9 @@ class Context {
   const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 
-  BufferId activation(const Shape& shape);  ///< in the training precision
+  std::unordered_map<BufferId, GemmOperand> fp8_operands;  ///< what was cast to fp8 so far; see gemm_operand.h
+
+  BufferId activation(const Shape& shape);  ///< in the type that activations are kept in
   BufferId activation(const Shape& shape, DType dtype);
   BufferId gathered(const Shape& shape);  ///< what a collective writes for immediate use
   Shape shape_of(BufferId id) const { return builder.dag().buffers[id].shape; }

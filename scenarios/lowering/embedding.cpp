@@ -26,7 +26,7 @@ ParameterSpec token_table(const Context& context, const std::string& tensor) {
   const LocalSizes& n = context.sizes;
   ParameterSpec spec;
   spec.pieces = {{tensor, n.vocab * n.tp, n.hidden, n.vocab * n.tp_rank, 0, n.vocab, n.hidden}};
-  if (context.scenario.model.tied_embeddings && context.scenario.parallelism.pp > 1) {
+  if (tensor == "embedding" && context.scenario.model.embeds_at_the_end() && context.scenario.parallelism.pp > 1) {
     spec.kind = ParameterKind::tied;
     spec.norm_share = 0.5;
   }
@@ -38,8 +38,10 @@ EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& p
   const LocalSizes& n = context.sizes;
   EmbeddingParameters weights;
   ParameterSpec tokens = token_table(context, "embedding");
-  // On one stage a tied table is the LM head's weight, too.
-  if (model.tied_embeddings && context.scenario.parallelism.pp == 1) tokens.uses = 2;
+  if (context.scenario.parallelism.pp == 1) {
+    const auto further = static_cast<int>(model.mtp_depth);
+    tokens.uses = 1 + further + (model.tied_embeddings ? 1 + further : 0);  // lookups, and as the weight of the LM head
+  }
   weights.tokens = parameters.declare(std::move(tokens));
   if (!model.rotary) {
     const std::int64_t rows = model.max_positions / n.tp;
@@ -48,6 +50,13 @@ EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& p
     weights.positions = parameters.declare(std::move(positions));
   }
   return weights;
+}
+
+BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std::int32_t ahead) {
+  const BufferId ids = input(context, InputShard::Content::tokens, ahead);
+  const BufferId x = context.reduce_partial(look_up(context, tape, table, ids, "later tokens"), "later tokens");
+  tape.push([](Context& c, BufferId dy) { return c.gather_sequence(dy, "later tokens"); });
+  return x;
 }
 
 BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights) {

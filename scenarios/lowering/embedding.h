@@ -19,4 +19,7 @@ ParameterSpec token_table(const Context& context, const std::string& tensor);
 /// Starts a micro-batch: there is no input but the token ids.
 BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights);
 
+/// The tokens `ahead` positions later, without positions, from a table that this stage has.
+BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std::int32_t ahead);
+
 }  // namespace tandem

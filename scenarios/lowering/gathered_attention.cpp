@@ -44,7 +44,7 @@ Heads backward(Context& context, const Heads& heads, const BlockOutput& output, 
 
 Attended gathered_attention(Context& context, const Heads& heads) {
   const BlockOutput output = attend_block(context, gather_keys(context, heads), all_keys(context));
-  return {output.out, [=](Context& c, BufferId dout) { return backward(c, heads, output, dout); }};
+  return {output.out, [=](Context& c, const Heads& h, BufferId dout) { return backward(c, h, output, dout); }};
 }
 
 }  // namespace tandem

@@ -2,7 +2,7 @@
 
 namespace tandem {
 
-BufferId input(Context& context, InputShard::Content content) {
+BufferId input(Context& context, InputShard::Content content, std::int32_t ahead) {
   const LocalSizes& n = context.sizes;
   const Scenario& scenario = context.scenario;
   const std::int64_t per_rank = scenario.training.global_batch / scenario.parallelism.dp;
@@ -13,7 +13,8 @@ BufferId input(Context& context, InputShard::Content content) {
        .content = content,
        .first_sequence = context.world.ranks[context.rank].dp * per_rank + context.micro_batch * n.batch,
        .positions = n.positions,
-       .vocabulary = positions ? scenario.model.max_positions : scenario.model.vocab});
+       .vocabulary = positions ? scenario.model.max_positions : scenario.model.vocab,
+       .ahead = ahead});
   return ids;
 }
 

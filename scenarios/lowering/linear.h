@@ -1,6 +1,6 @@
 #pragma once
 
-#include "scenarios/lowering/context.h"
+#include "scenarios/lowering/gemm_operand.h"
 
 namespace tandem {
 
@@ -16,12 +16,16 @@ namespace tandem {
 // all that is kept of x in between; the row's gathered dy, which dx needs anyway, is kept until then.
 
 /// Outputs sharded over tp. `x` is the sequence shard under sp.
-BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
+BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name,
+                         GemmMath math = GemmMath::as_trained);
 
 /// Inputs sharded over tp. Returns the sequence shard under sp.
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
 
-/// The whole weight on every tensor-parallel rank, applied to the rank's own rows; under sp its gradient lacks the other rows.
+/// A weight that every tensor-parallel rank holds whole.
+ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPiece> pieces);
+
+/// A replicated weight, applied to the rank's own rows; under sp its gradient lacks the other rows.
 BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
 
 }  // namespace tandem

@@ -12,12 +12,13 @@ void all_reduce(Context& context, BufferId x, Reduction reduction, std::string_v
   if (context.sizes.tp > 1) context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, name, x, x, reduction);
 }
 
-void cross_entropy(Context& context, Tape& tape, BufferId logits) {
+void cross_entropy(Context& context, Tape& tape, BufferId logits, const LossTerm& term) {
   const LocalSizes& n = context.sizes;
   const TrainingSpec& training = context.scenario.training;
-  const CrossEntropyAttributes attributes{.vocab_start = n.vocab * n.tp_rank,
-                                          .scale = 1.0F / static_cast<float>(training.global_batch * training.sequence)};
-  const BufferId targets = input(context, InputShard::Content::targets);
+  const CrossEntropyAttributes attributes{
+      .vocab_start = n.vocab * n.tp_rank,
+      .scale = static_cast<float>(term.weight / static_cast<double>(training.global_batch * training.sequence))};
+  const BufferId targets = input(context, InputShard::Content::targets, term.ahead);
   const auto per_token = [&] { return context.activation(Shape(n.sequence, n.batch), DType::f32); };
   const BufferId max = per_token();
   const BufferId sum = per_token();
@@ -42,14 +43,21 @@ void cross_entropy(Context& context, Tape& tape, BufferId logits) {
 LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table) {
   LossParameters weights;
   weights.norm = declare_norm(context, parameters, "final_norm");
-  const std::string tensor = context.scenario.model.tied_embeddings ? "embedding" : "head";
-  weights.head = tied_table != nullptr ? *tied_table : parameters.declare(token_table(context, tensor));
+  if (tied_table != nullptr) {
+    weights.head = *tied_table;
+    return weights;
+  }
+  const ModelSpec& model = context.scenario.model;
+  ParameterSpec head = token_table(context, model.tied_embeddings ? "embedding" : "head");
+  const auto further = static_cast<int>(model.mtp_depth);
+  head.uses = 1 + further + (model.tied_embeddings ? further : 0);  // a tied table looks further tokens up, too
+  weights.head = parameters.declare(std::move(head));
   return weights;
 }
 
-void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x) {
+void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {
   const BufferId normed = norm(context, tape, weights.norm, x, "final norm");
-  cross_entropy(context, tape, column_parallel(context, tape, weights.head, normed, "LM head"));
+  cross_entropy(context, tape, column_parallel(context, tape, weights.head, normed, "LM head", GemmMath::not_fp8), term);
 }
 
 }  // namespace tandem

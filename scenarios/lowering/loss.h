@@ -4,6 +4,12 @@
 
 namespace tandem {
 
+/// One of the terms that add up to the loss.
+struct LossTerm {
+  std::int32_t ahead = 0;  ///< the target is the token after the next `ahead` ones
+  double weight = 1;
+};
+
 struct LossParameters {
   ParameterId norm = 0;
   ParameterId head = 0;
@@ -15,6 +21,6 @@ struct LossParameters {
 LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table);
 
 /// Ends a micro-batch: nothing comes out but the loss, and the backward starts here.
-void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x);
+void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term = {});
 
 }  // namespace tandem

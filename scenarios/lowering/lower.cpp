@@ -29,7 +29,9 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
   const auto h = static_cast<double>(model.hidden);
   const double mlp_matrices = model.gated ? 3 : 2;
   const double layer = attention_flops_per_token(model, sequence) + 2 * h * static_cast<double>(model.ffn) * mlp_matrices;
-  return 3 * (static_cast<double>(model.layers) * layer + 2 * h * static_cast<double>(model.vocab));
+  const auto depths = static_cast<double>(model.mtp_depth);
+  const double head = 2 * h * static_cast<double>(model.vocab);
+  return 3 * (static_cast<double>(model.layers) * layer + head + depths * (2 * 2 * h * h + layer + head));
 }
 
 Dag lower(const Scenario& scenario, const World& world) {

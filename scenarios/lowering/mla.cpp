@@ -1,7 +1,6 @@
 #include "scenarios/lowering/mla.h"
 
-#include <cmath>
-
+#include "scenarios/lowering/attend.h"
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/norm.h"
 
@@ -25,26 +24,11 @@ struct Projected {
   Tape query_tape, latent_tape;
 };
 
-struct Heads {
-  BufferId q = no_id, k = no_id, v = no_id;
-};
-
-struct Attended {
-  BufferId out = no_id, lse = no_id;
-};
-
 MlaHeadsAttributes heads_attributes(const Context& context) {
   const ModelSpec& model = context.scenario.model;
-  const auto length = static_cast<std::int32_t>(context.sizes.sequence);
   return {.rope_dim = static_cast<std::int32_t>(model.mla.rope_dim),
           .base = static_cast<float>(model.rotary_base),
-          .positions = {.start = {0, 0}, .length = {length, 0}}};
-}
-
-AttentionAttributes attention_attributes(const Context& context) {
-  const Positions positions = heads_attributes(context).positions;
-  const auto qk_dim = static_cast<float>(context.scenario.model.mla.qk_dim());
-  return {.causal = true, .scale = 1.0F / std::sqrt(qk_dim), .queries = positions, .keys = positions};
+          .positions = context.sizes.positions};
 }
 
 Compressed compress(Context& context, const MlaParameters& weights, BufferId x) {
@@ -88,43 +72,24 @@ Projected project(Context& context, const MlaParameters& weights, const Compress
 Heads split_heads(Context& context, const Projected& p) {
   const LocalSizes& n = context.sizes;
   const MlaSpec& mla = context.scenario.model.mla;
-  const Heads heads{context.activation(Shape(n.sequence, n.batch, n.heads, mla.qk_dim())),
-                    context.activation(Shape(n.sequence, n.batch, n.heads, mla.qk_dim())),
-                    context.activation(Shape(n.sequence, n.batch, n.heads, mla.v_dim))};
+  const Shape qk(n.sequence, n.batch, n.heads, mla.qk_dim());
+  const Heads heads = make_heads(context, qk, qk, Shape(n.sequence, n.batch, n.heads, mla.v_dim));
   context.kernel(OpKind::mla_queries, heads_attributes(context), "rotary", {p.query}, {heads.q});
   context.kernel(OpKind::mla_keys_values, heads_attributes(context), "rotary", {p.key_value, p.rope}, {heads.k, heads.v});
   return heads;
-}
-
-Attended attend(Context& context, const Heads& heads) {
-  const LocalSizes& n = context.sizes;
-  const Attended a{context.activation(Shape(n.sequence, n.batch, n.heads, context.scenario.model.mla.v_dim)),
-                   context.activation(Shape(n.batch, n.heads, n.sequence), DType::f32)};
-  context.kernel(OpKind::attention, attention_attributes(context), "attention", {heads.q, heads.k, heads.v}, {a.out, a.lse});
-  return a;
 }
 
 /// From the gradient of the heads' outputs to that of x.
 BufferId backward(Context& context, const Compressed& c, const Projected& p, const Heads& heads, const Attended& a, BufferId x,
                   BufferId dout) {
   const auto like = [&](BufferId id) { return context.activation(context.shape_of(id)); };
-  const Heads d{like(heads.q), like(heads.k), like(heads.v)};
-  context.kernel(OpKind::attention_backward, attention_attributes(context), "attention",
-                 {heads.q, heads.k, heads.v, a.out, a.lse, dout}, {d.q, d.k, d.v});
+  const Heads d = a.backward(context, heads, dout);
   const BufferId dquery = like(p.query), dkey_value = like(p.key_value), drope = like(p.rope);
   context.kernel(OpKind::mla_queries_backward, heads_attributes(context), "rotary", {d.q}, {dquery});
   context.kernel(OpKind::mla_keys_values_backward, heads_attributes(context), "rotary", {d.k, d.v}, {dkey_value, drope});
   const BufferId drope_shard = context.reduce_partial(drope, "key rope");
   const BufferId dlatent = p.latent_tape.backward(context, dkey_value);
   return compress_backward(context, c, x, p.query_tape.backward(context, dquery), dlatent, drope_shard);
-}
-
-ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPiece> pieces) {
-  ParameterSpec spec;
-  spec.pieces = std::move(pieces);
-  if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
-  spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
-  return spec;
 }
 
 }  // namespace

@@ -68,9 +68,9 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
 
     Bucket bucket{.kind = first.kind, .norm_share = first.norm_share, .unit = first.unit, .whole = Shape(slice * owners)};
     if (sliced_weights) {
-      bucket.weight_slice = builder.buffer(rank, BufferKind::parameter, training.precision, Shape(slice));
+      bucket.weight_slice = builder.buffer(rank, BufferKind::parameter, training.storage(), Shape(slice));
     } else {
-      bucket.weights = builder.buffer(rank, BufferKind::parameter, training.precision, bucket.whole);
+      bucket.weights = builder.buffer(rank, BufferKind::parameter, training.storage(), bucket.whole);
       bucket.weight_slice = builder.view(bucket.weights, begin, Shape(slice));
     }
     if (sliced_gradients) {

@@ -23,7 +23,7 @@ struct ParameterPiece {
 enum class ParameterKind : std::uint8_t {
   sharded,     ///< each tensor-parallel rank holds its own part
   replicated,  ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
-  tied,        ///< the embedding that the first and the last stage share
+  tied,        ///< the token table that the first and the last stage share
 };
 
 /// A parameter of one model chunk on one rank: `columns` wide, its pieces below each other.

@@ -75,7 +75,7 @@ Attended ring_attention(Context& context, const Heads& heads) {
     }
     kv = next;
   }
-  return {output.out, [=](Context& c, BufferId dout) { return backward(c, heads, output, dout); }};
+  return {output.out, [=](Context& c, const Heads& h, BufferId dout) { return backward(c, h, output, dout); }};
 }
 
 }  // namespace tandem

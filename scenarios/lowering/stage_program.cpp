@@ -24,8 +24,10 @@ void StageProgram::declare() {
     if (chunk.layout.loss) {
       const bool tied_here = context_.scenario.model.tied_embeddings && chunk.layout.embedding;
       chunk.sections.push_back({-1, {parameters.begin_unit()}});
-      if (tied_here) chunk.sections.back().units.push_back(parameters.unit_of(chunk.embedding.tokens));
+      const bool embeds_here = context_.scenario.model.embeds_at_the_end() && chunk.layout.embedding;
+      if (embeds_here) chunk.sections.back().units.push_back(parameters.unit_of(chunk.embedding.tokens));
       chunk.loss = declare_loss(context_, parameters, tied_here ? &chunk.embedding.tokens : nullptr);
+      chunk.mtp = declare_mtp(context_, parameters, chunk.layout.embedding ? &chunk.embedding.tokens : nullptr, chunk.loss.head);
     }
     const Ownership& owned = context_.sizes.ownership;
     parameters.allocate(context_.builder, context_.rank, context_.scenario.training, p.zero, owned.owners, owned.slice,
@@ -145,7 +147,7 @@ void StageProgram::forward(PipelineLink& link) {
   }
   if (chunk.layout.loss) {
     in_section(tape, section, [&] {
-      loss(context_, tape, chunk.loss, x);
+      losses(context_, tape, chunk.loss, chunk.mtp, x);
       return no_id;
     });
   } else {

@@ -11,6 +11,7 @@
 #include "scenarios/lowering/embedding.h"
 #include "scenarios/lowering/layer.h"
 #include "scenarios/lowering/loss.h"
+#include "scenarios/lowering/mtp.h"
 #include "scenarios/lowering/pipeline.h"
 #include "scenarios/lowering/schedule.h"
 #include "scenarios/lowering/sharded_weights.h"
@@ -30,6 +31,7 @@ class StageProgram {
     EmbeddingParameters embedding;
     std::vector<LayerParameters> layers;
     LossParameters loss;
+    MtpParameters mtp;
     std::vector<Section> sections;  ///< embedding, layers, loss, as far as they are here
   };
   Context& context_;

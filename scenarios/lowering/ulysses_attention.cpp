@@ -34,10 +34,14 @@ BufferId to_sequence(Context& context, BufferId x) {
 }  // namespace
 
 Attended ulysses_attention(Context& context, const Heads& heads) {
-  const Heads mine{.q = to_heads(context, heads.q), .k = to_heads(context, heads.k), .v = to_heads(context, heads.v)};
+  const auto exchange_all = [](Context& c, const Heads& h) {
+    return Heads{.q = to_heads(c, h.q), .k = to_heads(c, h.k), .v = to_heads(c, h.v)};
+  };
+  const Heads mine = exchange_all(context, heads);
   const Attended attended = whole_attention(context, mine);
-  return {to_sequence(context, attended.out), [=](Context& c, BufferId dout) {
-            const Heads d = attended.backward(c, to_heads(c, dout));
+  return {to_sequence(context, attended.out), [=](Context& c, const Heads& h, BufferId dout) {
+            const Heads exchanged = h.q == heads.q ? mine : exchange_all(c, h);
+            const Heads d = attended.backward(c, exchanged, to_heads(c, dout));
             return Heads{.q = to_sequence(c, d.q), .k = to_sequence(c, d.k), .v = to_sequence(c, d.v)};
           }};
 }

@@ -27,6 +27,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.tp=2 parallelism.sp=true training.recompute=selective",
                     "parallelism.tp=2 training.recompute=selective training.micro_batch=2",
                     "parallelism.tp=2 parallelism.sp=true model.mla.q_rank=0", "parallelism.dp=2 model.mla.q_rank=0",
+                    "parallelism.cp=2", "parallelism.cp=4 parallelism.cp_method=all-gather",
+                    "parallelism.cp=2 parallelism.cp_method=ulysses parallelism.cp_layout=contiguous",
+                    "parallelism.cp=2 parallelism.tp=2 parallelism.sp=true training.recompute=selective",
+                    "parallelism.dp=2 parallelism.zero=3",
                     "parallelism.tp=2 parallelism.sp=true model.norm=layer model.gated=false"));
 
 TEST(MlaStep, CostsTheFlopsOfItsFormula) {
@@ -52,6 +56,24 @@ TEST(MlaStep, RecomputesItsProjectionsUp) {
     if (dag.tasks[id].phase == Phase::recompute && dag.tasks[id].op == OpKind::gemm) ++again[std::string(dag.name_of_task(id))];
   // Two ranks, four layers, eight micro-batches.
   EXPECT_EQ(again, (std::map<std::string, int>{{"latent up", 2 * 4 * 8}, {"query up", 2 * 4 * 8}}));
+}
+
+// DeepSeek-V3 keeps 512 numbers of a token, where 128 heads have a key and a value of 128 each: 2 * 128 * 128 / 512 = 64.
+TEST(MlaStep, LatentIsAFractionOfKeysAndValues) {
+  const Scenario scenario =
+      tiny_cluster({"model={layers: 1, hidden: 7168, heads: 128, kv_heads: 128, ffn: 18432, vocab: 96, mla: {q_rank: 1536, "
+                    "kv_rank: 512, rope_dim: 64, "
+                    "nope_dim: 128, v_dim: 128}}",
+                    "training.global_batch=1"});
+  const Dag dag = lower(scenario, make_world(scenario, false));
+  std::int64_t latent = 0, values = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const std::int64_t last = dag.buffers[dag.operands_of(id).back().buffer].shape.elements();
+    if (dag.name_of_task(id) == "latent norm" && dag.tasks[id].phase == Phase::forward) latent += last;
+    if (dag.tasks[id].op == OpKind::mla_keys_values) values += last;
+  }
+  EXPECT_EQ(latent, 16 * 512);
+  EXPECT_EQ(2 * values, 64 * latent);
 }
 
 TEST(MlaStep, FoldsLikeAnyOther) {

@@ -178,7 +178,6 @@ const Broken later[] = {
     {"ZeroBubble",
      "training: {sequence: 1024, global_batch: 16, schedule: @zb-v}",
      {"training.schedule zb-v is not lowered yet; supported: gpipe, 1f1b, interleaved-1f1b, zb-h1"}},
-    {"Fp8", "training: {sequence: 1024, global_batch: 16, precision: @fp8}", {"supported: bf16, fp16, fp32"}},
     {"RecomputeModules", "training: {sequence: 1024, global_batch: 16, recompute: @[mlp]}", {"supported: none, selective, full"}},
     {"TensorOverlap",
      "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
@@ -192,6 +191,16 @@ const Broken later[] = {
 };
 INSTANTIATE_TEST_SUITE_P(NotLoweredYet, ScenarioErrors, testing::ValuesIn(later),
                          [](const auto& test) { return test.param.name; });
+
+TEST(ScenarioErrors, Fp8NeedsAGpuThatHasIt) {
+  EXPECT_EQ(parse_scenario(base_text(), "s.yaml", {"training.precision=fp8"}).training.precision, DType::f8);
+  try {
+    parse_scenario(base_text(), "s.yaml", {"training.precision=fp8", "cluster={preset: dgx-a100, gpus: 32}"});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("a100-80gb has no fp8 arithmetic"));
+  }
+}
 
 TEST(ScenarioErrors, TheBaseItselfIsValid) { EXPECT_EQ(parse_scenario(base_text(), "s.yaml", {}).parallelism.dp, 4); }
 

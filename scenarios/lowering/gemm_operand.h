@@ -1,0 +1,19 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+/// What a linear layer multiplies in. Everything outside of the layers' linear GEMMs stays in bf16 when training in fp8.
+enum class GemmMath {
+  as_trained,
+  not_fp8
+};
+
+/// `x` as the operand of linear GEMMs: `x` itself, or with fp8 its two casts. The product of a forward pass, y = x W^T, reads
+/// both operands by rows; the gradient of the input reads W by columns, that of the weight both of its operands.
+///
+/// Cast when first needed and kept for as long as it is read: weights are cast once per step, as Transformer Engine caches them.
+GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math);
+
+}  // namespace tandem

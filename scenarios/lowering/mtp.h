@@ -1,0 +1,40 @@
+#pragma once
+
+#include <vector>
+
+#include "scenarios/lowering/context.h"
+#include "scenarios/lowering/embedding.h"
+#include "scenarios/lowering/layer.h"
+#include "scenarios/lowering/loss.h"
+
+namespace tandem {
+
+/// What predicts one more token.
+struct MtpDepth {
+  ParameterId hidden_norm = 0, token_norm = 0;
+  ParameterId projection = 0;  ///< [hidden, 2 hidden]
+  LayerParameters layer;
+  LossParameters loss;  ///< a norm of its own, the model's head
+};
+
+struct MtpParameters {
+  ParameterId tokens = 0;  ///< the token table
+  std::vector<MtpDepth> depths;
+};
+
+/// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2), on the stage that has the loss. Depth k takes what depth
+/// k - 1 (the model's last layer for k = 1) made of each position and the token k positions later:
+///
+///   h_k = layer(projection [norm(h_(k-1)); norm(embedding(token + k))]),    loss += weight / depths *
+///   cross_entropy(head(norm(h_k)))
+///
+/// The token table and the head are the model's own; with several stages the last one has a copy of the table, whose gradient is
+/// added up with the first stage's. The projection is whole on every tensor-parallel rank.
+///
+/// `embedding`: the table where it is on this stage already, else nullptr.
+MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, const ParameterId* embedding, ParameterId head);
+
+/// Ends a micro-batch like `loss`, with all terms of the loss.
+void losses(Context& context, Tape& tape, const LossParameters& next, const MtpParameters& further, BufferId x);
+
+}  // namespace tandem
