@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "runtime/host/compare.h"
+#include "scenarios/expert_mesh.h"
 
 namespace tandem {
 
@@ -13,6 +14,12 @@ Scenario unsharded(const Scenario& scenario) {
   ParallelismSpec p;
   p.zero = 0;
   p.order = scenario.parallelism.order;
+  if (scenario.model.moe.experts > 0) {
+    p.reference_token_groups = scenario.parallelism.cp * scenario.parallelism.tp;
+    if (scenario.parallelism.cp > 1 && scenario.parallelism.cp_layout == CpLayout::zigzag)
+      p.reference_zigzag = scenario.parallelism.cp;
+    p.reference_expert_nodes = expert_nodes(scenario);
+  }
   reference.parallelism = p;
   reference.training.schedule = ScheduleKind::one_f_one_b;
   reference.training.recompute = Recompute::none;

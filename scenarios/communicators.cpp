@@ -1,18 +1,24 @@
 #include "scenarios/communicators.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <unordered_map>
 
 #include "scenarios/data_blocks.h"
+#include "scenarios/expert_mesh.h"
 
 namespace tandem {
 namespace {
 
 const std::vector<MeshAxis> tp_axes{MeshAxis::tp};
 const std::vector<MeshAxis> context_axes{MeshAxis::cp};
-const std::vector<MeshAxis> data_axes{MeshAxis::cp, MeshAxis::dp};
+const std::vector<MeshAxis> data_axes{MeshAxis::cp, MeshAxis::ep, MeshAxis::dp};
+
+constexpr std::array<std::pair<Slot, ExpertMesh::Axis>, 3> expert_slots{{{Slot::expert, ExpertMesh::Axis::expert},
+                                                                         {Slot::expert_tensor, ExpertMesh::Axis::tensor},
+                                                                         {Slot::expert_data, ExpertMesh::Axis::replica}}};
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
@@ -31,9 +37,10 @@ class Surveyor {
       groups(Slot::data, data_axes, true);
     }
     if (scenario_.parallelism.cp > 1) context();
+    if (scenario_.model.moe.experts > 0) expert_groups();
     // Carries one number, whose bandwidth is nothing to anybody: latency alone.
-    if (scenario_.parallelism.zero >= 1) {
-      groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::cp, MeshAxis::dp, MeshAxis::pp}, false);
+    if (scenario_.parallelism.zero >= 1 || scenario_.model.moe.experts > 0) {
+      groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp}, false);
     } else {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp}, false);
     }
@@ -56,12 +63,35 @@ class Surveyor {
   std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
 
   void groups(Slot slot, const std::vector<MeshAxis>& axes, bool on_links) {
+    const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, axes); };
+    groups(slot, members, [&](const std::vector<std::uint32_t>& of_group) {
+      PhysicalRing ring = cluster_.ring(of_group);
+      if (!on_links) ring.crossings.clear();
+      return ring;
+    });
+  }
+
+  void expert_groups() {
+    const ExpertMesh experts(scenario_.parallelism, mesh_);
+    const MoeSpec& moe = scenario_.model.moe;
+    const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
+    const auto dispatch = [&](const std::vector<std::uint32_t>& members) {
+      return cluster_.dispatch(members, static_cast<std::uint32_t>(moe.top_k), limit);
+    };
+    const auto ring = [&](const std::vector<std::uint32_t>& members) { return cluster_.ring(members); };
+    for (const auto& [slot, axis] : expert_slots) {
+      const auto members = [&](std::uint32_t rank) { return experts.members(rank, axis); };
+      slot == Slot::expert ? groups(slot, members, dispatch) : groups(slot, members, ring);
+    }
+  }
+
+  template <typename Members, typename Layout>
+  void groups(Slot slot, const Members& members_of, const Layout& lay_out) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       if (at(slot, rank) != FoldInput::absent) continue;
-      std::vector<std::uint32_t> members = mesh_.members(rank, axes);
+      std::vector<std::uint32_t> members = members_of(rank);
       if (members.size() < 2) return;
-      PhysicalRing ring = cluster_.ring(members);
-      if (!on_links) ring.crossings.clear();
+      PhysicalRing ring = lay_out(members);
       add(slot, slot, std::move(members), std::move(ring));
     }
   }
@@ -162,6 +192,14 @@ class Surveyor {
 }  // namespace
 
 std::vector<std::vector<MeshAxis>> ring_axes() { return {tp_axes, context_axes, data_axes}; }
+
+std::vector<std::vector<std::uint32_t>> expert_rings(const Scenario& scenario, const Mesh& mesh) {
+  std::vector<std::vector<std::uint32_t>> rings;
+  if (scenario.model.moe.experts == 0) return rings;
+  const ExpertMesh experts(scenario.parallelism, mesh);
+  for (const auto& [slot, axis] : expert_slots) rings.push_back(experts.successors(axis));
+  return rings;
+}
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
                                         const Symmetry& symmetry) {

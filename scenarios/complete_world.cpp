@@ -12,13 +12,14 @@ namespace {
 }
 
 std::string replica_text(const ParallelismSpec& p) {
-  return "tp " + std::to_string(p.tp) + " * pp " + std::to_string(p.pp) + " * cp " + std::to_string(p.cp);
+  return "tp " + std::to_string(p.tp) + " * pp " + std::to_string(p.pp) + " * cp " + std::to_string(p.cp) +
+         (p.own_expert_axis ? " * ep " + std::to_string(p.ep) : "");
 }
 
 /// The GPUs of one model replica. Each factor is at most max_gpus, so no product overflows before it is refused.
 std::int64_t replica_size(const ParallelismSpec& p, const YamlNode& document) {
   std::int64_t product = 1;
-  for (const std::int64_t size : {p.tp, p.pp, p.cp}) {
+  for (const std::int64_t size : {p.tp, p.pp, p.cp, p.own_expert_axis ? p.ep : 1}) {
     product *= size;
     if (product > max_gpus)
       refuse_mesh(document, replica_text(p) + " is more than " + grouped(max_gpus) + " GPUs, the largest cluster");

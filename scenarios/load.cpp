@@ -59,6 +59,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
   validate_faults(scenario, document);
   validate_pipeline(scenario, document);
   validate_data_parallel(scenario, document);
+  validate_experts(scenario, document);
   validate_training(scenario, document);
   if (scenario.training.bucket_parameters == 0)
     scenario.training.bucket_parameters = default_bucket_parameters(scenario.parallelism.dp);

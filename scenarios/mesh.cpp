@@ -8,7 +8,7 @@ Mesh::Mesh(const ParallelismSpec& parallelism) : order_(parallelism.order) {
   const auto index = [](MeshAxis axis) { return static_cast<std::size_t>(axis); };
   extents_[index(MeshAxis::tp)] = parallelism.tp;
   extents_[index(MeshAxis::cp)] = parallelism.cp;
-  extents_[index(MeshAxis::ep)] = 1;  // expert ranks lie inside cp x dp
+  extents_[index(MeshAxis::ep)] = parallelism.own_expert_axis ? parallelism.ep : 1;
   extents_[index(MeshAxis::dp)] = parallelism.dp;
   extents_[index(MeshAxis::pp)] = parallelism.pp;
   for (const MeshAxis axis : order_) {

@@ -7,13 +7,6 @@
 namespace tandem {
 namespace {
 
-void check_moe(const YamlNode& node) {
-  const Reader moe(
-      node, "model.moe",
-      {"experts", "top_k", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor", "node_limit", "load"});
-  moe.not_yet_above(0, "experts", {0, 65'536});
-}
-
 MlaSpec read_mla(const Reader& model, const ModelSpec& spec) {
   const Range<std::int64_t> width{0, 1'048'576}, needed{1, 1'048'576};
   const Reader mla(model.child("mla"), "model.mla", {"q_rank", "kv_rank", "rope_dim", "nope_dim", "v_dim"});
@@ -65,7 +58,7 @@ ModelSpec read_model(const YamlNode& node) {
   const Range<std::int64_t> positions{1, 16'777'216};
   spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
-  check_moe(model.child("moe"));
+  spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model, spec);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;

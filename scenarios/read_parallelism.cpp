@@ -64,8 +64,8 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   // Ulysses attends to whole sequences, in their order.
   spec.cp_layout = parallelism.choice<CpLayout>("cp_layout", {{"zigzag", CpLayout::zigzag}, {"contiguous", CpLayout::contiguous}},
                                                 spec.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag);
-  spec.ep = parallelism.not_yet_above(1, "ep", size);
-  spec.etp = parallelism.not_yet_above(1, "etp", size);
+  spec.ep = parallelism.integer("ep", size, 1);
+  spec.etp = parallelism.integer("etp", size, 1);
   spec.dp = parallelism.integer("dp", size, 0);
   spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
@@ -74,9 +74,11 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   read_sharded_weights(parallelism, spec);
   if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});
   enum class ExpertAxis : std::uint8_t {
-    folded
+    folded,
+    own
   };
-  parallelism.choice<ExpertAxis>("expert_axis", {{"folded", ExpertAxis::folded}, {"own", {}}}, ExpertAxis::folded);
+  spec.own_expert_axis = parallelism.choice<ExpertAxis>("expert_axis", {{"folded", ExpertAxis::folded}, {"own", ExpertAxis::own}},
+                                                        ExpertAxis::folded) == ExpertAxis::own;
   return spec;
 }
 

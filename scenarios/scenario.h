@@ -22,6 +22,30 @@ struct MlaSpec {
   std::int64_t qk_dim() const { return nope_dim + rope_dim; }
 };
 
+/// How the choices of a micro-batch's tokens spread over the experts when nothing is dropped.
+struct ExpertLoad {
+  std::vector<double> shares;  ///< by expert, in any unit; empty: by `zipf`
+  double zipf = 0;             ///< expert e gets a share of 1 / (e + 1)^zipf; 0 = uniform
+};
+
+/// Mixture of experts in place of the MLP: in layers `first_dense_layers`, `first_dense_layers` + `every`, ...
+struct MoeSpec {
+  std::int64_t experts = 0;  ///< 0: a dense model
+  std::int64_t top_k = 1;
+  std::int64_t ffn = 0;             ///< inner width of one expert
+  std::int64_t shared_experts = 0;  ///< that every token goes to, as one MLP of so many times `ffn`
+  std::int64_t first_dense_layers = 0;
+  std::int64_t every = 1;
+  double capacity_factor = 0;   ///< 0: nothing is dropped, and the choices are forced to `load`
+  std::int64_t node_limit = 0;  ///< a token's experts lie in at most so many nodes; 0 = no limit
+  ExpertLoad load;
+  double balance_loss = 0.01;  ///< coefficient of the auxiliary loss; default: Fedus et al. 2021, section 2.2
+
+  bool in_layer(std::int64_t layer) const {
+    return experts > 0 && layer >= first_dense_layers && (layer - first_dense_layers) % every == 0;
+  }
+};
+
 /// A decoder-only transformer, unsharded.
 struct ModelSpec {
   std::string name;
@@ -39,6 +63,7 @@ struct ModelSpec {
   std::int64_t max_positions = 0;  ///< only with learned positions
   double rotary_base = 500000.0;
   MlaSpec mla;
+  MoeSpec moe;
   std::int64_t mtp_depth = 0;  ///< tokens predicted beyond the next one, by one more layer each
 
   /// Whether the token table is used at the end of the model, too: as LM head, or to predict further tokens.
@@ -75,6 +100,7 @@ struct ParallelismSpec {
   CpLayout cp_layout = CpLayout::zigzag;
   std::int64_t ep = 1;
   std::int64_t etp = 1;
+  bool own_expert_axis = false;  ///< ep is an axis of the mesh; else expert ranks lie inside tp x cp x dp
   std::int64_t dp = 1;
   int zero = 1;
   bool reshard_after_forward = true;   ///< ZeRO-3: drop gathered weights after the forward, gather them again for the backward
@@ -85,7 +111,15 @@ struct ParallelismSpec {
   bool account_for_loss = false;
   std::vector<MeshAxis> order{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};  ///< innermost first
 
-  std::int64_t world() const { return tp * pp * cp * dp; }
+  /// What a rank routes apart, and where experts lie, as the numbers depend on it: set in the unsharded reference, derived
+  /// from the mesh elsewhere.
+  std::int64_t reference_token_groups = 1;
+  std::int64_t reference_zigzag = 0;  ///< ranks among whom the groups' tokens are dealt in a zigzag
+  std::int64_t reference_expert_nodes = 1;
+
+  std::int64_t world() const { return tp * pp * cp * data_replicas(); }
+  /// Ranks, or groups of them, that each work on sequences of their own.
+  std::int64_t data_replicas() const { return dp * (own_expert_axis ? ep : 1); }
 };
 
 enum class ScheduleKind : std::uint8_t {
@@ -119,7 +153,7 @@ struct TrainingSpec {
 
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
   DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }
-  std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.dp * micro_batch); }
+  std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.data_replicas() * micro_batch); }
 };
 
 /// One slow GPU: every kernel on `rank` takes 1 / factor times as long.

@@ -15,6 +15,7 @@ namespace tandem {
 inline constexpr std::int64_t max_gpus = 1'048'576;
 
 ModelSpec read_model(const YamlNode& node);
+MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn);
 ClusterSpec read_cluster(const YamlNode& node);  ///< `gpus` is 0 when left out
 Device read_gpu(const YamlNode& node);
 ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out

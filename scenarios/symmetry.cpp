@@ -62,6 +62,15 @@ bool moves_whole_blocks(MeshAxis axis, std::int64_t places, const Mesh& mesh, st
   return neighbours * places % block == 0;
 }
 
+bool takes_successors_to_successors(const Shift& shift, const std::vector<std::vector<std::uint32_t>>& successors) {
+  return std::ranges::all_of(successors, [&](const std::vector<std::uint32_t>& next) {
+    for (std::uint32_t rank = 0; rank < next.size(); ++rank) {
+      if (next[shift(rank)] != shift(next[rank])) return false;
+    }
+    return true;
+  });
+}
+
 std::uint32_t find(std::vector<std::uint32_t>& parent, std::uint32_t x) {
   while (parent[x] != x) x = parent[x] = parent[parent[x]];
   return x;
@@ -78,7 +87,8 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster) : device_orbit_(clu
 }
 
 Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
-                   const std::vector<std::vector<MeshAxis>>& rings, std::int64_t data_block)
+                   const std::vector<std::vector<MeshAxis>>& rings, std::int64_t data_block,
+                   const std::vector<std::vector<std::uint32_t>>& successors)
     : device_orbit_(cluster.device_count()) {
   std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
   std::vector<Attachment> attachments;
@@ -92,6 +102,7 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
     for (std::int64_t places = 1; places < mesh.extent(axis); ++places) {
       if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, data_block)) continue;
       const Shift shift(mesh, axis, places);
+      if (!takes_successors_to_successors(shift, successors)) continue;
       if (!maps_cluster_to_itself(shift, cluster, attachments, colours)) continue;
       periods.back() = places;
       for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {

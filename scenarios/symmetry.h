@@ -19,9 +19,11 @@ class Symmetry {
  public:
   /// The largest group of shifts that `cluster` and `colours` (by rank: what must stay the same) admit. `rings`: the axes of each
   /// kind of communicator that crosses links. Where the data-parallel group is cut into blocks of `data_block` neighbours, shifts
-  /// move whole blocks. Pipeline stages run different programs and are never shifted.
+  /// move whole blocks. `successors`, for kinds that do not follow the axes: by rank, the next in its ring. Pipeline stages run
+  /// different programs and are never shifted.
   Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
-           const std::vector<std::vector<MeshAxis>>& rings, std::int64_t data_block = 0);
+           const std::vector<std::vector<MeshAxis>>& rings, std::int64_t data_block = 0,
+           const std::vector<std::vector<std::uint32_t>>& successors = {});
 
   /// No symmetry: every rank stands for itself.
   Symmetry(const Mesh& mesh, const Cluster& cluster);

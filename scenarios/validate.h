@@ -25,6 +25,9 @@ void validate_faults(const Scenario& scenario, const YamlNode& document);
 /// What tensor and sequence parallelism split must split evenly.
 void validate_sharding(const Scenario& scenario, const YamlNode& document);
 
+/// Experts over ranks, choices over experts.
+void validate_experts(const Scenario& scenario, const YamlNode& document);
+
 /// Layers over pipeline stages, schedule, batch.
 void validate_pipeline(const Scenario& scenario, const YamlNode& document);
 

@@ -49,18 +49,18 @@ void check_batch(const Scenario& scenario, const YamlNode& document) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& training = scenario.training;
   const std::int64_t batch = training.global_batch;
-  const std::int64_t step = p.dp * training.micro_batch;
+  const std::int64_t step = p.data_replicas() * training.micro_batch;
+  const std::string replicas = "dp " + std::to_string(p.dp) + (p.own_expert_axis ? " * ep " + std::to_string(p.ep) : "");
   const auto refuse_batch = [&](const std::string& sentence, std::int64_t unit) {
     refuse(document, {"training.global_batch", "training.micro_batch", "parallelism.dp", "cluster.gpus"},
            "global_batch " + std::to_string(batch) + sentence + "; nearest that are: " + joined(nearest_multiples(unit, batch)));
   };
   if (batch % step != 0)
-    refuse_batch(" is not a multiple of dp " + std::to_string(p.dp) + " * micro_batch " + std::to_string(training.micro_batch),
-                 step);
+    refuse_batch(" is not a multiple of " + replicas + " * micro_batch " + std::to_string(training.micro_batch), step);
   if (training.schedule == ScheduleKind::interleaved && training.micro_batches(p) % p.pp != 0)
     refuse_batch(" makes " + std::to_string(training.micro_batches(p)) +
-                     " micro-batches, not a multiple of pp, as interleaved-1f1b needs: of dp " + std::to_string(p.dp) +
-                     " * micro_batch " + std::to_string(training.micro_batch) + " * pp " + std::to_string(p.pp),
+                     " micro-batches, not a multiple of pp, as interleaved-1f1b needs: of " + replicas + " * micro_batch " +
+                     std::to_string(training.micro_batch) + " * pp " + std::to_string(p.pp),
                  step * p.pp);
 }
 

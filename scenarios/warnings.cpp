@@ -16,6 +16,7 @@ class Warnings {
   std::vector<std::string> all() {
     communicators_beyond_the_node();
     small_shard_group();
+    many_expert_ranks();
     return std::move(found_);
   }
 
@@ -63,9 +64,20 @@ class Warnings {
     }
   }
 
+  /// DeepSeek-V3 trains with ep 64 and at most 4 nodes per token (arXiv 2412.19437, sections 2.1.2 and 3.2.2).
+  void many_expert_ranks() {
+    constexpr std::int64_t manageable = 32;
+    if (p_.ep <= manageable || scenario_.model.moe.node_limit > 0) return;
+    warn({"parallelism.ep", "model.moe.node_limit"},
+         fmt::format(
+             "ep {} without a node limit: each token's {} choices may cross the NICs one by one; expected ep {} or less, or "
+             "model.moe.node_limit",
+             p_.ep, scenario_.model.moe.top_k, manageable));
+  }
+
   void small_shard_group() {
     constexpr std::int64_t worthwhile = 8;
-    const std::int64_t shards = p_.hsdp > 0 ? p_.hsdp : p_.dp * p_.cp;
+    const std::int64_t shards = p_.hsdp > 0 ? p_.hsdp : p_.data_replicas() * p_.cp;
     if (p_.zero < 3 || shards == 1 || shards >= worthwhile) return;
     warn({"parallelism.zero", "parallelism.dp", "cluster.gpus"},
          fmt::format(

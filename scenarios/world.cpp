@@ -7,6 +7,8 @@
 
 #include "scenarios/communicators.h"
 #include "scenarios/data_blocks.h"
+#include "scenarios/expert_mesh.h"
+#include "scenarios/routing.h"
 
 namespace tandem {
 namespace {
@@ -19,9 +21,14 @@ Axis axis_of(Slot slot) {
     case Slot::send_context:
     case Slot::receive_context:
       return Axis::cp;
+    case Slot::expert:
+      return Axis::ep;
+    case Slot::expert_tensor:
+      return Axis::tp;
     case Slot::data:
     case Slot::data_block:
     case Slot::data_across:
+    case Slot::expert_data:
     case Slot::gradient_norm:
       return Axis::dp;
     default:
@@ -44,6 +51,12 @@ const char* family_of(Slot slot) {
       return "dp block";
     case Slot::data_across:
       return "dp across blocks";
+    case Slot::expert:
+      return "ep";
+    case Slot::expert_tensor:
+      return "etp";
+    case Slot::expert_data:
+      return "expert dp";
     case Slot::gradient_norm:
       return "gradient norm";
     case Slot::embedding:
@@ -73,15 +86,18 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
 
 /// By world rank: equal where program and device are. A program is its pipeline stage's; with contiguous runs of positions,
 /// later context-parallel ranks see more keys than earlier ones. Zigzag chunks give all of them equal work, in every hop of a
-/// ring.
+/// ring. Under uneven load, ranks of other experts have other numbers of tokens to compute.
 std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
                                         const World& world) {
   const ParallelismSpec& p = scenario.parallelism;
   const bool uneven = p.cp_layout == CpLayout::contiguous && p.cp_method != CpMethod::ulysses;
+  const std::vector<std::uint32_t> alike = scenario.model.moe.experts > 0 ? alike_parts(scenario) : std::vector<std::uint32_t>{};
+  const ExpertMesh experts(p, mesh);
   std::vector<std::uint32_t> colours;
   for (std::uint32_t rank = 0; rank < device_of.size(); ++rank) {
     const Coordinates place = mesh.coordinates(rank);
-    const auto program = static_cast<std::size_t>(place[MeshAxis::pp] * p.cp + (uneven ? place[MeshAxis::cp] : 0));
+    auto program = static_cast<std::size_t>(place[MeshAxis::pp] * p.cp + (uneven ? place[MeshAxis::cp] : 0));
+    if (!alike.empty()) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];
     colours.push_back(static_cast<std::uint32_t>(program * world.devices.size() + device_of[rank]));
   }
   return colours;
@@ -127,8 +143,9 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
   }
 }
 
-void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const Mesh& mesh, const Symmetry& symmetry,
-               const std::vector<std::uint32_t>& device_of, World& world) {
+void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const ParallelismSpec& parallelism, const Mesh& mesh,
+               const Symmetry& symmetry, const std::vector<std::uint32_t>& device_of, World& world) {
+  const ExpertMesh experts(parallelism, mesh);
   for (std::uint32_t id = 0; id < partition.ranks.count(); ++id) {
     const std::uint32_t orbit = partition.ranks.representative[id];
     const std::uint32_t rank = symmetry.representatives()[orbit];
@@ -137,7 +154,7 @@ void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, con
                            .count = partition.ranks.size[id] * symmetry.orbit_size(),
                            .tp = place[MeshAxis::tp],
                            .cp = place[MeshAxis::cp],
-                           .ep = place[MeshAxis::ep],
+                           .ep = experts.place(rank).ep,
                            .dp = place[MeshAxis::dp],
                            .pp = place[MeshAxis::pp],
                            .device = device_of[rank]});
@@ -160,7 +177,8 @@ World make_world(const Scenario& scenario, bool folded) {
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
   const Symmetry symmetry =
-      folded ? Symmetry(mesh, cluster, colours, ring_axes(), data_block(scenario, mesh)) : Symmetry(mesh, cluster);
+      folded ? Symmetry(mesh, cluster, colours, ring_axes(), data_block(scenario, mesh), expert_rings(scenario, mesh))
+             : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
@@ -171,7 +189,7 @@ World make_world(const Scenario& scenario, bool folded) {
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
   add_communicators(survey, partition, world);
   add_links(survey, partition, cluster, symmetry, world);
-  add_ranks(survey, partition, mesh, symmetry, device_of, world);
+  add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
   return world;
 }
 

@@ -13,12 +13,15 @@ namespace tandem {
 /// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
 enum class Slot : std::uint8_t {
   tp,            ///< tensor (and sequence) parallel group
-  data,          ///< ranks with the same weights: dp x cp
+  data,          ///< ranks with the same weights: dp x cp (x ep, where that is an axis of its own)
   data_block,    ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then
   data_across,   ///< ranks of equal place in the blocks
   context,       ///< ranks that share sequences, where they exchange among all
   send_context,  ///< the pair to the next of them, where they form a ring
   receive_context,
+  expert,           ///< ranks that share a layer's experts out among them: dispatch and combine
+  expert_tensor,    ///< ranks that share every expert's matrices out among them
+  expert_data,      ///< ranks with the same experts' weights
   gradient_norm,    ///< every rank that holds a part of the gradient
   embedding,        ///< first and last stage, where both hold the token table
   send_forward,     ///< the pair to the next stage

@@ -56,6 +56,16 @@ class Cluster {
   /// of the data and each NVLink port (L-1)/L. With unequal numbers per node: one channel.
   PhysicalRing ring(std::span<const std::uint32_t> members) const;
 
+  /// An all-to-all over `members`, ascending: the messages of all pairs at once, each on its own way; one channel carries what
+  /// one pair exchanges, and the links are crossed as often as pairs use them.
+  PhysicalRing exchange(std::span<const std::uint32_t> members) const;
+
+  /// The same for expert dispatch in which each token goes to `choices` members that lie in `nodes` < `choices` nodes: it crosses
+  /// to a node once, to the GPU there of the sender's place, which passes it on inside. With L members in each of N nodes and s
+  /// bytes per pair, a GPU's NIC carries (N - 1) L s nodes/choices and its NVLink port N (L - 1) s, for what comes from outside
+  /// is passed on unless it has arrived already (1 in L).
+  PhysicalRing dispatch(std::span<const std::uint32_t> members, std::uint32_t choices, std::uint32_t nodes) const;
+
   /// The way of a send from one GPU to another.
   PhysicalRing pair(std::uint32_t source, std::uint32_t destination) const;
 

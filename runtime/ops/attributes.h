@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 namespace tandem {
 
@@ -127,9 +128,44 @@ struct ReductionAttributes {
   auto operator<=>(const ReductionAttributes&) const = default;
 };
 
-using OpAttributes =
-    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
-                 SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
-                 AdamAttributes, ScaleAttributes, ReductionAttributes>;
+/// Which experts a token goes to, and the slots that hold what is sent: each pair of a token group and an expert has a fixed
+/// number of them. The experts lie in `parts` runs of equal length, one per expert-parallel rank; each group sends each part one
+/// block: rows [parts][groups][block], in which the part's experts have their slots one after the other, then padding.
+struct RoutingAttributes {
+  std::int32_t top_k = 1;
+  std::int32_t groups = 1;  ///< of tokens, equally large, that are routed without regard to each other
+  std::int32_t zigzag = 0;  ///< 0: groups are runs; n: runs of what n zigzag context-parallel ranks hold
+  std::int32_t parts = 1;
+  std::int32_t block = 0;
+  std::int32_t nodes = 1;       ///< runs of experts, equally long, that lie in one node each
+  std::int32_t node_limit = 0;  ///< a token's experts lie in at most so many nodes; 0 = no limit
+  bool forced = false;  ///< the load is given: as many choices for each expert as it has slots; else the top k by the numbers
+  float balance = 0;    ///< coefficient of the balance loss / tokens of the global batch
+  std::vector<std::int32_t> slots;  ///< by expert
+  auto operator<=>(const RoutingAttributes&) const = default;
+};
+
+/// One matrix product per expert; `rows[e]` rows of tokens belong to expert e.
+struct GroupedGemmAttributes {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;
+  std::vector<std::int32_t> rows;
+  auto operator<=>(const GroupedGemmAttributes&) const = default;
+};
+
+/// From rows by source, [blocks][block] in which each expert e has `rows[e]`, then padding, to rows by expert; or back.
+struct RegroupAttributes {
+  std::int32_t blocks = 1;
+  std::int32_t block = 0;
+  bool inverse = false;
+  std::vector<std::int32_t> rows;
+  auto operator<=>(const RegroupAttributes&) const = default;
+};
+
+using OpAttributes = std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes,
+                                  AttentionAttributes, SequenceAttributes, GroupsAttributes, ActivationAttributes,
+                                  EmbeddingAttributes, CrossEntropyAttributes, AdamAttributes, ScaleAttributes,
+                                  ReductionAttributes, RoutingAttributes, GroupedGemmAttributes, RegroupAttributes>;
 
 }  // namespace tandem

@@ -10,11 +10,14 @@
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/grouped_gemm.h"
 #include "runtime/ops/groups.h"
 #include "runtime/ops/join_sequence.h"
 #include "runtime/ops/mla_heads.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/operation.h"
+#include "runtime/ops/permute.h"
+#include "runtime/ops/route.h"
 #include "runtime/ops/split_heads.h"
 
 namespace tandem {
@@ -65,6 +68,14 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::scale, {"scale", memory, scale_cost, scale_host}},
     {OpKind::square_sum, {"square_sum", memory, square_sum_cost, square_sum_host}},
     {OpKind::adam, {"adam", memory, adam_cost, adam_host}},
+    {OpKind::route, {"route", memory, route_cost, route_host}},
+    {OpKind::route_backward, {"route_backward", memory, route_backward_cost, route_backward_host}},
+    {OpKind::permute, {"permute", memory, permute_cost, permute_host}},
+    {OpKind::permute_backward, {"permute_backward", memory, permute_backward_cost, permute_backward_host}},
+    {OpKind::combine, {"combine", memory, combine_cost, combine_host}},
+    {OpKind::combine_backward, {"combine_backward", memory, combine_backward_cost, combine_backward_host}},
+    {OpKind::regroup, {"regroup", memory, regroup_cost, regroup_host}},
+    {OpKind::grouped_gemm, {"grouped_gemm", OpClass::gemm, grouped_gemm_cost, grouped_gemm_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

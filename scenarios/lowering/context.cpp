@@ -1,6 +1,8 @@
 #include "scenarios/lowering/context.h"
 
+#include "scenarios/expert_mesh.h"
 #include "scenarios/lowering/positions.h"
+#include "scenarios/routing.h"
 
 namespace tandem {
 namespace {
@@ -25,13 +27,25 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   sizes.ffn = model.ffn / p.tp;
   sizes.vocab = model.vocab / p.tp;
   sizes.ownership = ownership(scenario, world, rank);
+  sizes.ep = p.ep;
+  sizes.ep_rank = world.ranks[rank].ep;
+  sizes.etp = p.etp;
+  sizes.etp_rank = ExpertMesh(p, Mesh(p)).place(world.ranks[rank].world_rank).etp;
+  sizes.experts = model.moe.experts / p.ep;
+  sizes.expert_ffn = model.moe.ffn / p.etp;
+  sizes.expert_ownership = expert_ownership(scenario, world, rank);
   return sizes;
 }
 
 }  // namespace
 
 Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
-    : builder(b), scenario(s), world(w), rank(r), sizes(local_sizes(s, w, r)) {}
+    : builder(b),
+      scenario(s),
+      world(w),
+      rank(r),
+      sizes(local_sizes(s, w, r)),
+      routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}) {}
 
 BufferId Context::activation(const Shape& shape, DType dtype) {
   return builder.buffer(rank, BufferKind::activation, dtype, shape);

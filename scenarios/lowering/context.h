@@ -26,7 +26,12 @@ struct LocalSizes {
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
   std::int64_t tp = 1, tp_rank = 0;
-  Ownership ownership;  ///< of the optimizer states, and more from ZeRO-2 on
+  Ownership ownership;         ///< of the optimizer states, and more from ZeRO-2 on
+  Ownership expert_ownership;  ///< the same of the experts
+  std::int64_t experts = 0;    ///< of each layer on this rank
+  std::int64_t expert_ffn = 0;
+  std::int64_t etp = 1, etp_rank = 0;
+  std::int64_t ep = 1, ep_rank = 0;
   bool sequence_parallel = false;
   std::int64_t cp = 1, cp_rank = 0;
   Positions positions;  ///< of this rank: `sequence` of them
@@ -47,6 +52,7 @@ class Context {
   const World& world;
   const RankIndex rank;
   const LocalSizes sizes;
+  const RoutingAttributes routing;  ///< of each mixture of experts
   std::vector<ChunkParameters> chunks;
 
   // Labels of the tasks being lowered.

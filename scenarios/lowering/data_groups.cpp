@@ -3,9 +3,15 @@
 namespace tandem {
 namespace {
 
-bool in_blocks(const Context& context) { return context.communicator(Slot::data_block) != no_id; }
+bool in_blocks(const Context& context, ParameterKind kind) {
+  return kind != ParameterKind::expert && context.communicator(Slot::data_block) != no_id;
+}
 
-bool hierarchical(const Context& context) { return in_blocks(context) && context.scenario.training.hierarchical_all_reduce; }
+Slot in_one_piece(ParameterKind kind) { return kind == ParameterKind::expert ? Slot::expert_data : Slot::data; }
+
+bool hierarchical(const Context& context, ParameterKind kind) {
+  return in_blocks(context, kind) && context.scenario.training.hierarchical_all_reduce;
+}
 
 /// What the reduce-scatter in the node leaves to this rank.
 BufferId node_part(Context& context, BufferId whole) {
@@ -20,29 +26,36 @@ TaskId lower(Context& context, OpKind op, Slot slot, BufferId in, BufferId out) 
 
 }  // namespace
 
-bool shares_weights(const Context& context) { return in_blocks(context) || context.communicator(Slot::data) != no_id; }
+const Ownership& ownership_of(const Context& context, ParameterKind kind) {
+  return kind == ParameterKind::expert ? context.sizes.expert_ownership : context.sizes.ownership;
+}
 
-TaskId reduce_to_slices(Context& context, BufferId whole, BufferId slice) {
+bool shares_weights(const Context& context, ParameterKind kind) {
+  return in_blocks(context, kind) || context.communicator(in_one_piece(kind)) != no_id;
+}
+
+TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, BufferId slice) {
   const bool sliced = context.scenario.parallelism.zero >= 1;
-  if (hierarchical(context)) {
+  if (hierarchical(context, kind)) {
     const BufferId part = node_part(context, whole);
     lower(context, OpKind::reduce_scatter, Slot::data_block, whole, part);
     if (sliced) return lower(context, OpKind::reduce_scatter, Slot::data_across, part, slice);
     lower(context, OpKind::all_reduce, Slot::data_across, part, part);
     return context.collective(OpKind::all_gather, Slot::data_block, Stream::dp, "gradients", part, whole);
   }
-  if (in_blocks(context)) {
+  if (in_blocks(context, kind)) {
     lower(context, OpKind::reduce_scatter, Slot::data_block, whole, slice);
     return lower(context, OpKind::all_reduce, Slot::data_across, slice, slice);
   }
-  if (context.communicator(Slot::data) == no_id) return no_id;
-  if (sliced) return lower(context, OpKind::reduce_scatter, Slot::data, whole, slice);
-  return lower(context, OpKind::all_reduce, Slot::data, whole, whole);
+  const Slot all = in_one_piece(kind);
+  if (context.communicator(all) == no_id) return no_id;
+  if (sliced) return lower(context, OpKind::reduce_scatter, all, whole, slice);
+  return lower(context, OpKind::all_reduce, all, whole, whole);
 }
 
-TaskId gather_slices(Context& context, BufferId slice, BufferId whole) {
-  if (!hierarchical(context)) {
-    return lower(context, OpKind::all_gather, in_blocks(context) ? Slot::data_block : Slot::data, slice, whole);
+TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole) {
+  if (!hierarchical(context, kind)) {
+    return lower(context, OpKind::all_gather, in_blocks(context, kind) ? Slot::data_block : in_one_piece(kind), slice, whole);
   }
   const BufferId part = node_part(context, whole);
   const TaskId first = lower(context, OpKind::all_gather, Slot::data_across, slice, part);

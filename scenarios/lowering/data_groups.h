@@ -13,14 +13,18 @@ namespace tandem {
 //   hierarchy   reduce-scatter in the node, then across nodes   all-gather across nodes, then in the node
 //               (ZeRO-0: all-reduce across nodes, all-gather
 //               in the node)
+//
+// Experts' weights are shared by fewer ranks, in one piece. `kind` tells which of the two.
 
-bool shares_weights(const Context& context);
+const Ownership& ownership_of(const Context& context, ParameterKind kind);
+
+bool shares_weights(const Context& context, ParameterKind kind);
 
 /// Sums `whole` over all ranks that share weights, so that `slice`, this rank's part of it or a buffer like that, is complete.
 /// Returns the last task; `no_id` where nobody shares them.
-TaskId reduce_to_slices(Context& context, BufferId whole, BufferId slice);
+TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, BufferId slice);
 
 /// Every owner's slice into `whole`. Returns the first task.
-TaskId gather_slices(Context& context, BufferId slice, BufferId whole);
+TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole);
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 #include "scenarios/lowering/data_parallel.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "scenarios/lowering/data_groups.h"
@@ -34,10 +35,10 @@ void GradientReduction::reduce(std::size_t chunk, std::size_t bucket) {
   const Bucket& b = context_.chunks[chunk].buckets()[bucket];
   const Phase before = context_.phase;
   context_.phase = Phase::backward_weight;
-  if (context_.scenario.training.grad_compression > 1 && shares_weights(context_)) {
+  if (context_.scenario.training.grad_compression > 1 && shares_weights(context_, b.kind)) {
     reduce_compressed(chunk, b);
   } else {
-    reduce_to_slices(context_, b.gradients, b.gradient_slice);
+    reduce_to_slices(context_, b.kind, b.gradients, b.gradient_slice);
   }
   if (!context_.scenario.training.overlap_dp && !reduces_at_end_) {
     context_.hold_compute_until(context_.builder.last_on(context_.rank, Stream::dp));
@@ -50,9 +51,9 @@ void GradientReduction::reduce_compressed(std::size_t chunk, const Bucket& bucke
   const DType small = size_of(training.grad_dtype) / training.grad_compression == 1 ? DType::f8 : DType::bf16;
   const Shape slice = context_.shape_of(bucket.gradient_slice);
   const BufferId whole = context_.builder.buffer(context_.rank, BufferKind::communication, small, bucket.whole);
-  const BufferId own = context_.builder.view(whole, context_.sizes.ownership.slice * slice.elements(), slice);
+  const BufferId own = context_.builder.view(whole, ownership_of(context_, bucket.kind).slice * slice.elements(), slice);
   context_.kernel(OpKind::scale, ScaleAttributes{1.0F}, "compress gradients", {bucket.gradients}, {whole});
-  reduce_to_slices(context_, whole, own);
+  reduce_to_slices(context_, bucket.kind, whole, own);
   compressed_.push_back({chunk, own, bucket.gradient_slice});
 }
 
@@ -66,17 +67,19 @@ void GradientReduction::decompress() {
 }
 
 bool keeps_slices_of_weights(const Context& context) {
-  return context.scenario.parallelism.zero >= 3 && context.sizes.ownership.owners > 1;
+  return context.scenario.parallelism.zero >= 3 &&
+         std::max(context.sizes.ownership.owners, context.sizes.expert_ownership.owners) > 1;
 }
 
 void gather_parameters(Context& context) {
-  if (context.sizes.ownership.owners == 1 || keeps_slices_of_weights(context)) return;
+  if (keeps_slices_of_weights(context)) return;
   for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
     context.chunk = static_cast<std::int16_t>(chunk);
     const std::vector<Bucket>& buckets = context.chunks[chunk].buckets();
     // Buckets lie in backward order: the forward needs the last one first.
     for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-      gather_slices(context, bucket->weight_slice, bucket->weights);
+      if (ownership_of(context, bucket->kind).owners > 1)
+        gather_slices(context, bucket->kind, bucket->weight_slice, bucket->weights);
     }
   }
   context.chunk = -1;

@@ -31,7 +31,8 @@ BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weight
     return either_attention(c, t, weights, norm(c, t, weights.attention_norm, in, "attention norm"));
   });
   return residual(context, tape, middle, [&](Context& c, Tape& t, BufferId in) {
-    return mlp(c, t, weights.mlp, norm(c, t, weights.mlp_norm, in, "mlp norm"));
+    const BufferId normed = norm(c, t, weights.mlp_norm, in, "mlp norm");
+    return weights.mixture ? mixture(c, t, *weights.mixture, normed) : mlp(c, t, weights.mlp, normed);
   });
 }
 
@@ -47,7 +48,11 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
     weights.attention = declare_attention(context, parameters, name);
   }
   weights.mlp_norm = declare_norm(context, parameters, name + ".mlp_norm");
-  weights.mlp = declare_mlp(context, parameters, name);
+  if (context.scenario.model.moe.in_layer(layer)) {
+    weights.mixture = declare_mixture(context, parameters, name);
+  } else {
+    weights.mlp = declare_mlp(context, parameters, name, context.sizes.ffn);
+  }
   return weights;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <variant>
 
 #include "scenarios/lowering/attention.h"
 #include "scenarios/lowering/context.h"
+#include "scenarios/lowering/mixture.h"
 #include "scenarios/lowering/mla.h"
 #include "scenarios/lowering/mlp.h"
 
@@ -14,6 +16,7 @@ struct LayerParameters {
   std::variant<AttentionParameters, MlaParameters> attention;
   ParameterId mlp_norm = 0;
   MlpParameters mlp;
+  std::optional<MixtureParameters> mixture;  ///< in place of the MLP
 };
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer);

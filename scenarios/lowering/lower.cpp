@@ -28,10 +28,17 @@ double attention_flops_per_token(const ModelSpec& model, std::int64_t sequence) 
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
   const auto h = static_cast<double>(model.hidden);
   const double mlp_matrices = model.gated ? 3 : 2;
-  const double layer = attention_flops_per_token(model, sequence) + 2 * h * static_cast<double>(model.ffn) * mlp_matrices;
+  const std::int64_t layers = model.layers + model.mtp_depth;
+  double active_width = 0;  // inner widths that a token passes, and the router's outputs, summed over the layers
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const MoeSpec& moe = model.moe;
+    active_width += !moe.in_layer(l) ? mlp_matrices * static_cast<double>(model.ffn)
+                                     : mlp_matrices * static_cast<double>((moe.top_k + moe.shared_experts) * moe.ffn) +
+                                           static_cast<double>(moe.experts);
+  }
   const auto depths = static_cast<double>(model.mtp_depth);
-  const double head = 2 * h * static_cast<double>(model.vocab);
-  return 3 * (static_cast<double>(model.layers) * layer + head + depths * (2 * 2 * h * h + layer + head));
+  return 3 * (static_cast<double>(layers) * attention_flops_per_token(model, sequence) + 2 * h * active_width +
+              (1 + depths) * 2 * h * static_cast<double>(model.vocab) + depths * 2 * 2 * h * h);
 }
 
 Dag lower(const Scenario& scenario, const World& world) {

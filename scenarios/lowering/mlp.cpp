@@ -3,12 +3,11 @@
 #include "scenarios/lowering/linear.h"
 
 namespace tandem {
-namespace {
 
-BufferId activate(Context& context, Tape& tape, BufferId x) {
+BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) {
   const ActivationAttributes attributes{context.scenario.model.gated ? Activation::swiglu : Activation::gelu};
   const Shape rows = context.shape_of(x);
-  const BufferId y = context.activation(Shape(rows[0], rows[1], context.sizes.ffn));
+  const BufferId y = context.activation(rows.rank == 2 ? Shape(rows[0], width) : Shape(rows[0], rows[1], width));
   context.kernel(OpKind::activation, attributes, "activation", {x}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
@@ -18,26 +17,24 @@ BufferId activate(Context& context, Tape& tape, BufferId x) {
   return y;
 }
 
-}  // namespace
-
-MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, const std::string& layer, std::int64_t width) {
   const LocalSizes& n = context.sizes;
   const std::int64_t h = n.hidden;
   const auto rows_of = [&](const char* name) {
-    return ParameterPiece{layer + name, n.ffn * n.tp, h, n.ffn * n.tp_rank, 0, n.ffn, h};
+    return ParameterPiece{layer + name, width * n.tp, h, width * n.tp_rank, 0, width, h};
   };
   ParameterSpec up;
   if (context.scenario.model.gated) up.pieces.push_back(rows_of(".gate"));
   up.pieces.push_back(rows_of(".up"));
   ParameterSpec down;
-  down.pieces = {{layer + ".down", h, n.ffn * n.tp, 0, n.ffn * n.tp_rank, h, n.ffn}};
+  down.pieces = {{layer + ".down", h, width * n.tp, 0, width * n.tp_rank, h, width}};
   const ParameterId up_id = parameters.declare(std::move(up));
-  return {up_id, parameters.declare(std::move(down))};
+  return {up_id, parameters.declare(std::move(down)), width};
 }
 
 BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
   const BufferId inner = column_parallel(context, tape, weights.up, x, "mlp up");
-  return row_parallel(context, tape, weights.down, activate(context, tape, inner), "mlp down");
+  return row_parallel(context, tape, weights.down, activate(context, tape, inner, weights.width), "mlp down");
 }
 
 }  // namespace tandem

@@ -1,5 +1,7 @@
 #include "scenarios/lowering/optimizer.h"
 
+#include "scenarios/lowering/data_groups.h"
+
 namespace tandem {
 namespace {
 
@@ -29,7 +31,7 @@ BufferId squared_norm(Context& context) {
   const BufferId sum = context.activation(Shape(1), DType::f32);
   context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "gradient norm", {}, {sum});
   for_each_bucket(context, [&](const Bucket& bucket) {
-    const double ranks_of_a_slice = static_cast<double>(context.sizes.ownership.replicas);
+    const double ranks_of_a_slice = static_cast<double>(ownership_of(context, bucket.kind).replicas);
     const ScaleAttributes share{static_cast<float>(bucket.norm_share / ranks_of_a_slice)};
     context.kernel(OpKind::square_sum, share, "gradient norm", {bucket.gradient_slice}, {}, {sum});
   });

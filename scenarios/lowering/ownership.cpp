@@ -17,10 +17,18 @@ Ownership ownership(const Scenario& scenario, const World& world, RankIndex rank
   const Place whole = place_in(world, rank, Slot::data);
   const Place in_block = place_in(world, rank, Slot::data_block);
   const Place across = place_in(world, rank, Slot::data_across);
-  if (scenario.parallelism.zero == 0) return {.granularity = in_block.of};
+  // With experts the norm is summed over all ranks.
+  const std::int64_t same = scenario.model.moe.experts > 0 ? whole.of * in_block.of * across.of : 1;
+  if (scenario.parallelism.zero == 0) return {.replicas = same, .granularity = in_block.of};
   if (in_block.of == 1) return {.owners = whole.of, .slice = whole.at};
   if (!scenario.training.hierarchical_all_reduce) return {.owners = in_block.of, .slice = in_block.at, .replicas = across.of};
   return {.owners = in_block.of * across.of, .slice = in_block.at * across.of + across.at};
+}
+
+Ownership expert_ownership(const Scenario& scenario, const World& world, RankIndex rank) {
+  const Place place = place_in(world, rank, Slot::expert_data);
+  if (scenario.parallelism.zero == 0) return {.replicas = place.of};
+  return {.owners = place.of, .slice = place.at};
 }
 
 }  // namespace tandem

@@ -26,7 +26,8 @@ BufferId ChunkParameters::weight(ParameterId id) const {
 
 std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters) const {
   std::vector<std::vector<ParameterId>> filled;
-  for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::tied}) {
+  for (const ParameterKind kind :
+       {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::expert, ParameterKind::tied}) {
     std::int64_t room = 0;
     for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
       if (specs_[id].kind != kind) continue;
@@ -52,21 +53,22 @@ std::vector<std::vector<ParameterId>> ChunkParameters::one_bucket_per_unit() con
   return buckets;
 }
 
-void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, std::int64_t owners,
-                               std::int64_t owned_slice, std::int64_t granularity) {
-  const bool sliced_weights = zero >= 3 && owners > 1;
-  const bool sliced_gradients = zero >= 2 && owners > 1;
+void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero,
+                               const Ownership& dense, const Ownership& expert) {
   placed_.resize(specs_.size());
   members_ = zero >= 3 ? one_bucket_per_unit() : fill_buckets(training.bucket_parameters);
   for (const std::vector<ParameterId>& ids : members_) {
+    const ParameterSpec& first = specs_[ids.front()];
+    const Ownership& owned = first.kind == ParameterKind::expert ? expert : dense;
+    const bool sliced_weights = zero >= 3 && owned.owners > 1;
+    const bool sliced_gradients = zero >= 2 && owned.owners > 1;
     std::int64_t elements = 0;
     for (const ParameterId id : ids) elements += specs_[id].rows() * specs_[id].columns();
-    const std::int64_t unit = owners * granularity;
-    const std::int64_t slice = (elements + unit - 1) / unit * granularity;
-    const std::int64_t begin = owned_slice * slice;
-    const ParameterSpec& first = specs_[ids.front()];
+    const std::int64_t unit = owned.owners * owned.granularity;
+    const std::int64_t slice = (elements + unit - 1) / unit * owned.granularity;
+    const std::int64_t begin = owned.slice * slice;
 
-    Bucket bucket{.kind = first.kind, .norm_share = first.norm_share, .unit = first.unit, .whole = Shape(slice * owners)};
+    Bucket bucket{.kind = first.kind, .norm_share = first.norm_share, .unit = first.unit, .whole = Shape(slice * owned.owners)};
     if (sliced_weights) {
       bucket.weight_slice = builder.buffer(rank, BufferKind::parameter, training.storage(), Shape(slice));
     } else {

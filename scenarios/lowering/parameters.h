@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/dag_builder.h"
+#include "scenarios/lowering/ownership.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {
@@ -23,6 +24,7 @@ struct ParameterPiece {
 enum class ParameterKind : std::uint8_t {
   sharded,     ///< each tensor-parallel rank holds its own part
   replicated,  ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
+  expert,      ///< reduced over the ranks that hold the same experts alone
   tied,        ///< the token table that the first and the last stage share
 };
 
@@ -68,9 +70,10 @@ class ChunkParameters {
   ParameterId declare(ParameterSpec spec);
 
   /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit, and all their
-  /// buffers. Slices are padded to a multiple of `granularity` elements.
-  void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, std::int64_t owners,
-                std::int64_t owned_slice, std::int64_t granularity = 1);
+  /// buffers. Slices are padded to multiples of the granularity.
+  /// `dense` and `expert`: what this rank owns of the buckets without and with experts.
+  void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, const Ownership& dense,
+                const Ownership& expert = {});
 
   /// ZeRO-3: the weights of the bucket are in `whole` from now on; `no_id`: nowhere.
   void bind(DagBuilder& builder, std::size_t bucket, BufferId whole);

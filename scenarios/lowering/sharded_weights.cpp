@@ -75,8 +75,9 @@ void ShardedWeights::gather(const Visit& visit, std::size_t unit, TaskId before)
   context_.chunk = static_cast<std::int16_t>(visit.chunk);
   ChunkParameters& parameters = context_.chunks[visit.chunk];
   for_each_bucket(parameters, unit, [&](std::size_t index, const Bucket& bucket) {
+    if (bucket.weights != no_id) return;  // nobody to share it with
     const BufferId whole = context_.gathered(bucket.whole);
-    const TaskId task = gather_slices(context_, bucket.weight_slice, whole);
+    const TaskId task = gather_slices(context_, bucket.kind, bucket.weight_slice, whole);
     context_.builder.depend(before, task);
     parameters.bind(context_.builder, index, whole);
   });
@@ -86,7 +87,9 @@ void ShardedWeights::gather(const Visit& visit, std::size_t unit, TaskId before)
 void ShardedWeights::drop(std::size_t chunk, std::size_t unit) {
   units_[chunk][unit].gathered = false;
   ChunkParameters& parameters = context_.chunks[chunk];
-  for_each_bucket(parameters, unit, [&](std::size_t index, const Bucket&) { parameters.bind(context_.builder, index, no_id); });
+  for_each_bucket(parameters, unit, [&](std::size_t index, const Bucket& bucket) {
+    if (bucket.weights == no_id) parameters.bind(context_.builder, index, no_id);
+  });
 }
 
 void ShardedWeights::clear_gradients(std::size_t chunk, std::size_t unit) {

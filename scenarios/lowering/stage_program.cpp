@@ -29,9 +29,8 @@ void StageProgram::declare() {
       chunk.loss = declare_loss(context_, parameters, tied_here ? &chunk.embedding.tokens : nullptr);
       chunk.mtp = declare_mtp(context_, parameters, chunk.layout.embedding ? &chunk.embedding.tokens : nullptr, chunk.loss.head);
     }
-    const Ownership& owned = context_.sizes.ownership;
-    parameters.allocate(context_.builder, context_.rank, context_.scenario.training, p.zero, owned.owners, owned.slice,
-                        owned.granularity);
+    const LocalSizes& n = context_.sizes;
+    parameters.allocate(context_.builder, context_.rank, context_.scenario.training, p.zero, n.ownership, n.expert_ownership);
     chunks_.push_back(std::move(chunk));
   }
 }

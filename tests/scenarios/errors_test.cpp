@@ -167,14 +167,19 @@ const Broken conflicts[] = {
     {"ReshardingKeptWeights",
      "parallelism: {tp: 4, zero: 3, gather_per_micro_batch: false, reshard_after_forward: @true}",
      {"expected at most one"}},
+    {"ExpertParallel", "parallelism: {tp: 4, ep: @2}", {"ep 2", "without experts", "model.moe"}},
+    {"ExpertTensorParallel", "parallelism: {tp: 4, etp: @2}", {"etp 2", "without experts"}},
+    {"TopK",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: @9}}",
+     {"top_k 9 is more than the 8 experts"}},
+    {"Load",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2, load: @even}}",
+     {"expected uniform, a list of shares by expert, or {zipf: exponent}"}},
 };
 INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts),
                          [](const auto& test) { return test.param.name; });
 
 const Broken later[] = {
-    {"ExpertParallel", "parallelism: {tp: 4, ep: @2}", {"ep 2 is not lowered yet"}},
-    {"ExpertTensorParallel", "parallelism: {tp: 4, etp: @2}", {"etp 2 is not lowered yet"}},
-    {"ExpertAxis", "parallelism: {tp: 4, expert_axis: @own}", {"is not lowered yet; supported: folded"}},
     {"ZeroBubble",
      "training: {sequence: 1024, global_batch: 16, schedule: @zb-v}",
      {"training.schedule zb-v is not lowered yet; supported: gpipe, 1f1b, interleaved-1f1b, zb-h1"}},
@@ -184,7 +189,6 @@ const Broken later[] = {
      {"is not lowered yet; supported: false"}},
     {"Framework", "training: {sequence: 1024, global_batch: 16, framework: @nemo}", {"supported: generic"}},
     {"LocalSteps", "training: {sequence: 1024, global_batch: 16, sync_every: @4}", {"is not lowered yet"}},
-    {"Experts", "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: @8}}", {"supported: 0"}},
     {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @dragonfly}}", {"supported: fat-tree"}},
     {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu"}},
     {"SharedKeyValueHeads", "parallelism: {tp: @8, pp: 2, dp: 2}", {"is not lowered yet; supported: tp up to 4"}},

@@ -51,6 +51,15 @@ TEST(Warnings, PointAtTheField) {
                                                                    HasSubstr("expected dp 8 or more"))));
 }
 
+TEST(Warnings, ManyExpertRanksWithoutNodeLimit) {
+  const std::vector<std::string> experts{"model.moe={experts: 64, top_k: 8}", "cluster.gpus=128", "parallelism={ep: 64, dp: 128}",
+                                         "training.global_batch=128"};
+  EXPECT_THAT(warnings(experts), ElementsAre(HasSubstr("ep 64 without a node limit")));
+  std::vector<std::string> limited = experts;
+  limited.push_back("model.moe.node_limit=4");
+  EXPECT_THAT(warnings(limited), IsEmpty());
+}
+
 TEST(Warnings, ContextParallelismBeyondTheNode) {
   const YamlNode document = parse_yaml(base_text(), "s.yaml");
   const Scenario scenario = changed([](Scenario& s) { s.parallelism.cp = 4, s.parallelism.dp = 1; });

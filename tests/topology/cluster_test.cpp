@@ -218,5 +218,40 @@ TEST(Cluster, APairClimbsAsHighAsItMust) {
   EXPECT_DOUBLE_EQ(without_pods.inter_latency, 10e-6 + 3 * 0.25e-6);
 }
 
+// Each of 8 ports sends to and receives from 7 others; a pair's message is 1/8 of a buffer, and one of 7 channels carries it.
+TEST(Exchange, InsideANode) {
+  const Cluster cluster(small_nodes(8));
+  const PhysicalRing layout = cluster.exchange(first_gpus(8));
+  EXPECT_EQ(layout.channels, 7U);
+  EXPECT_EQ(layout.nodes, 1U);
+  EXPECT_DOUBLE_EQ(layout.intra_latency, 1e-6);
+  for (const auto& [name, times] : by_name(cluster, layout.crossings)) EXPECT_EQ(times, 7U) << name;
+  EXPECT_EQ(layout.crossings.size(), 16U);
+}
+
+// Two nodes: 7 messages of each GPU stay, 8 leave through its NIC.
+TEST(Exchange, AcrossNodes) {
+  const Cluster cluster(small_nodes(16));
+  const PhysicalRing layout = cluster.exchange(first_gpus(16));
+  const auto times = by_name(cluster, layout.crossings);
+  EXPECT_EQ(layout.channels, 15U);
+  EXPECT_EQ(times.at("gpu3 out"), 7U);
+  EXPECT_EQ(times.at("nic3 out"), 8U);
+  EXPECT_EQ(times.at("nic12 in"), 8U);
+}
+
+// Eight choices in 2 of 4 nodes. Units of 1/8 of a pair's message: to each of 24 GPUs outside 8 units, of which 2/8 cross, 48
+// through the NIC. All 32 messages to a node's GPU come over NVLink but the 1 in 8 that arrives there: 4 * 7 * 8 units.
+TEST(Exchange, DispatchCrossesToANodeOnce) {
+  const Cluster cluster(small_nodes(32));
+  const PhysicalRing layout = cluster.dispatch(first_gpus(32), 8, 2);
+  const auto times = by_name(cluster, layout.crossings);
+  EXPECT_EQ(layout.channels, 31U * 8);
+  EXPECT_EQ(times.at("nic3 out"), 48U);
+  EXPECT_EQ(times.at("nic30 in"), 48U);
+  EXPECT_EQ(times.at("gpu3 out"), 224U);
+  EXPECT_EQ(times.at("gpu30 in"), 224U);
+}
+
 }  // namespace
 }  // namespace tandem

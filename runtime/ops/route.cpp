@@ -1,0 +1,219 @@
+#include "runtime/ops/route.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "runtime/ops/operands.h"
+
+namespace tandem {
+namespace {
+
+void check_shapes(const Shape& logits, const Shape& per_choice, const RoutingAttributes& attributes) {
+  expect_shapes(rows_of(logits) == rows_of(per_choice) && columns_of(per_choice) == attributes.top_k &&
+                    columns_of(logits) == static_cast<std::int64_t>(attributes.slots.size()) &&
+                    rows_of(logits) % attributes.groups == 0,
+                "route needs logits [T,E] and [T,k] per choice, T a multiple of the groups");
+}
+
+/// The tokens of each group, in their order.
+std::vector<std::vector<std::int64_t>> tokens_by_group(std::int64_t tokens, const RoutingAttributes& attributes) {
+  const std::int64_t ranks = attributes.zigzag, of_group = tokens / attributes.groups;
+  std::vector<std::vector<std::int64_t>> groups(static_cast<std::size_t>(attributes.groups));
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    std::int64_t place = token;
+    if (ranks > 0) {  // rank r holds chunks r and 2 ranks - 1 - r, one after the other
+      const std::int64_t size = tokens / (2 * ranks), chunk = token / size;
+      place = (chunk < ranks ? 2 * chunk : 2 * (2 * ranks - 1 - chunk) + 1) * size + token % size;
+    }
+    groups[static_cast<std::size_t>(place / of_group)].push_back(token);
+  }
+  return groups;
+}
+
+/// First slot of each expert in its part's block.
+std::vector<std::int32_t> offsets_in_block(const RoutingAttributes& attributes) {
+  const std::size_t per_part = attributes.slots.size() / static_cast<std::size_t>(attributes.parts);
+  std::vector<std::int32_t> offsets(attributes.slots.size(), 0);
+  for (std::size_t e = 1; e < offsets.size(); ++e) {
+    if (e % per_part != 0) offsets[e] = offsets[e - 1] + attributes.slots[e - 1];
+  }
+  return offsets;
+}
+
+std::int32_t first_slot(const RoutingAttributes& attributes, const std::vector<std::int32_t>& offsets, std::size_t expert,
+                        std::int32_t group) {
+  const std::size_t per_part = offsets.size() / static_cast<std::size_t>(attributes.parts);
+  const auto part = static_cast<std::int32_t>(expert / per_part);
+  return (part * attributes.groups + group) * attributes.block + offsets[expert];
+}
+
+std::size_t expert_of(std::int32_t slot, const RoutingAttributes& attributes, const std::vector<std::int32_t>& offsets) {
+  if (slot < 0) return static_cast<std::size_t>(-1 - slot);
+  const auto per_part = static_cast<std::ptrdiff_t>(offsets.size() / static_cast<std::size_t>(attributes.parts));
+  const auto begin = offsets.begin() + slot / (attributes.groups * attributes.block) * per_part;
+  return static_cast<std::size_t>(std::upper_bound(begin, begin + per_part, slot % attributes.block) - offsets.begin() - 1);
+}
+
+/// The order of experts in the list that forced choices are dealt from.
+std::vector<std::int32_t> order_of_experts(const RoutingAttributes& attributes) {
+  const auto experts = static_cast<std::int32_t>(attributes.slots.size());
+  std::vector<std::int32_t> order(attributes.slots.size());
+  std::iota(order.begin(), order.end(), 0);
+  const std::int32_t limit = attributes.node_limit;
+  if (limit == 0 || limit >= attributes.nodes) return order;
+  // Tokens fall into experts / k runs. Run i's j-th choice: node number j / (k/M) of the M nodes that i picks, and there the
+  // (j mod k/M)-th of the experts that i picks.
+  const std::int32_t of_node = attributes.top_k / limit, node_runs = attributes.nodes / limit;
+  const std::int32_t runs = experts / attributes.top_k, node_size = experts / attributes.nodes;
+  for (std::int32_t j = 0; j < attributes.top_k; ++j) {
+    for (std::int32_t i = 0; i < runs; ++i) {
+      const std::int32_t node = j / of_node * node_runs + i % node_runs;
+      order[static_cast<std::size_t>(j * runs + i)] = node * node_size + i / node_runs * of_node + j % of_node;
+    }
+  }
+  return order;
+}
+
+/// The experts of the choices of one group, in the order they are dealt.
+std::vector<std::int32_t> forced_choices(const RoutingAttributes& attributes) {
+  std::vector<std::int32_t> list;
+  for (const std::int32_t expert : order_of_experts(attributes)) {
+    list.insert(list.end(), static_cast<std::size_t>(attributes.slots[static_cast<std::size_t>(expert)]), expert);
+  }
+  return list;
+}
+
+/// Expert numbers sorted by falling logit, the first `count` of them; experts of equal logits in their own order.
+std::vector<std::int32_t> best(const float* logits, std::vector<std::int32_t> candidates, std::int32_t count) {
+  std::partial_sort(candidates.begin(), candidates.begin() + count, candidates.end(),
+                    [&](std::int32_t a, std::int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  candidates.resize(static_cast<std::size_t>(count));
+  return candidates;
+}
+
+std::vector<std::int32_t> experts_within_nodes(const float* logits, const RoutingAttributes& attributes) {
+  const auto node_size = static_cast<std::int32_t>(attributes.slots.size()) / attributes.nodes;
+  const std::int32_t counted = std::min(node_size, std::max(1, attributes.top_k / attributes.node_limit));
+  std::vector<float> score(static_cast<std::size_t>(attributes.nodes), 0.0F);
+  std::vector<std::int32_t> nodes(score.size()), experts(static_cast<std::size_t>(node_size)), candidates;
+  std::iota(nodes.begin(), nodes.end(), 0);
+  for (const std::int32_t node : nodes) {
+    std::iota(experts.begin(), experts.end(), node * node_size);
+    for (const std::int32_t e : best(logits, experts, counted)) score[static_cast<std::size_t>(node)] += logits[e];
+  }
+  for (const std::int32_t node : best(score.data(), nodes, attributes.node_limit)) {
+    for (std::int32_t e = 0; e < node_size; ++e) candidates.push_back(node * node_size + e);
+  }
+  return candidates;
+}
+
+std::vector<std::int32_t> chosen_by_numbers(const float* logits, const RoutingAttributes& attributes) {
+  std::vector<std::int32_t> candidates(attributes.slots.size());
+  std::iota(candidates.begin(), candidates.end(), 0);
+  if (attributes.node_limit > 0 && attributes.node_limit < attributes.nodes)
+    candidates = experts_within_nodes(logits, attributes);
+  return best(logits, std::move(candidates), attributes.top_k);
+}
+
+/// Softmax of logits[i] over i in `of`.
+std::vector<double> softmax(const float* logits, const std::vector<std::int32_t>& of) {
+  double largest = -INFINITY, sum = 0;
+  for (const std::int32_t i : of) largest = std::max(largest, double{logits[i]});
+  std::vector<double> result;
+  for (const std::int32_t i : of) sum += result.emplace_back(std::exp(logits[i] - largest));
+  for (double& value : result) value /= sum;
+  return result;
+}
+
+std::vector<double> probabilities(const float* logits, std::size_t experts) {
+  std::vector<std::int32_t> all(experts);
+  std::iota(all.begin(), all.end(), 0);
+  return softmax(logits, all);
+}
+
+/// dlogits of one token, from the gradients of its gates and of the probabilities of all experts.
+void token_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const float* dgates,
+                    std::vector<double> dprobabilities, float* dlogits) {
+  const bool one = chosen.size() == 1;  // its gate is its probability among all
+  if (one) dprobabilities[static_cast<std::size_t>(chosen.front())] += *dgates;
+  const std::vector<double> p = probabilities(logits.data(), logits.size());
+  const double mean = std::inner_product(p.begin(), p.end(), dprobabilities.begin(), 0.0);
+  for (std::size_t e = 0; e < p.size(); ++e) dlogits[e] = static_cast<float>(p[e] * (dprobabilities[e] - mean));
+  if (one) return;
+  const std::vector<double> gates = softmax(logits.data(), chosen);
+  const double gate_mean = std::inner_product(gates.begin(), gates.end(), dgates, 0.0);
+  for (std::size_t j = 0; j < gates.size(); ++j) dlogits[chosen[j]] += static_cast<float>(gates[j] * (dgates[j] - gate_mean));
+}
+
+}  // namespace
+
+OpCost route_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto [logits, gates, slots] = unpack<3>(operands, "route");
+  check_shapes(logits.shape, slots.shape, std::get<RoutingAttributes>(any));
+  return memory_cost(bytes_of(logits, gates, slots));
+}
+
+void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  const auto [logits, gates, slots] = unpack<3>(operands, "route");
+  check_shapes(logits.shape, slots.shape, attributes);
+  const std::size_t experts = attributes.slots.size();
+  const std::vector<std::int32_t> offsets = offsets_in_block(attributes);
+  const std::vector<std::int32_t> dealt = attributes.forced ? forced_choices(attributes) : std::vector<std::int32_t>{};
+  std::int32_t group = 0;
+  for (const std::vector<std::int64_t>& tokens : tokens_by_group(rows_of(logits.shape), attributes)) {
+    std::vector<std::int32_t> taken(experts, 0);
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const float* of_token = logits.f32() + tokens[t] * static_cast<std::int64_t>(experts);
+      std::vector<std::int32_t> chosen;
+      for (std::size_t place = t; place < dealt.size(); place += tokens.size()) chosen.push_back(dealt[place]);
+      if (!attributes.forced) chosen = chosen_by_numbers(of_token, attributes);
+      const bool one = attributes.top_k == 1;
+      const std::vector<double> weights = one ? probabilities(of_token, experts) : softmax(of_token, chosen);
+      for (std::size_t j = 0; j < chosen.size(); ++j) {
+        const auto e = static_cast<std::size_t>(chosen[j]);
+        const std::int64_t choice = tokens[t] * attributes.top_k + static_cast<std::int64_t>(j);
+        gates.f32()[choice] = static_cast<float>(weights[one ? e : j]);
+        const bool room = taken[e] < attributes.slots[e];
+        slots.i32()[choice] = room ? first_slot(attributes, offsets, e, group) + taken[e]++ : -1 - chosen[j];
+      }
+    }
+    ++group;
+  }
+}
+
+OpCost route_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto [logits, slots, dgates, dlogits] = unpack<4>(operands, "route_backward");
+  check_shapes(logits.shape, slots.shape, std::get<RoutingAttributes>(any));
+  return memory_cost(bytes_of(logits, slots, dgates, dlogits));
+}
+
+void route_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  const auto [logits, slots, dgates, dlogits] = unpack<4>(operands, "route_backward");
+  check_shapes(logits.shape, slots.shape, attributes);
+  const std::size_t experts = attributes.slots.size();
+  const std::int64_t k = attributes.top_k;
+  const std::vector<std::int32_t> offsets = offsets_in_block(attributes);
+  const auto chosen_by = [&](std::int64_t token) {
+    std::vector<std::int32_t> chosen;
+    for (std::int64_t choice = token * k; choice < (token + 1) * k; ++choice)
+      chosen.push_back(static_cast<std::int32_t>(expert_of(slots.i32()[choice], attributes, offsets)));
+    return chosen;
+  };
+  for (const std::vector<std::int64_t>& tokens : tokens_by_group(rows_of(logits.shape), attributes)) {
+    std::vector<double> slope(experts, 0.0);  // of the balance loss, by probability
+    const double of_choice =
+        attributes.balance * static_cast<double>(experts) / static_cast<double>(tokens.size() * chosen_by(0).size());
+    for (const std::int64_t token : tokens) {
+      for (const std::int32_t e : chosen_by(token)) slope[static_cast<std::size_t>(e)] += of_choice;
+    }
+    for (const std::int64_t token : tokens) {
+      const std::int64_t first = token * static_cast<std::int64_t>(experts);
+      token_gradient({logits.f32() + first, experts}, chosen_by(token), dgates.f32() + token * k, slope, dlogits.f32() + first);
+    }
+  }
+}
+
+}  // namespace tandem

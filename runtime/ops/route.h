@@ -1,0 +1,25 @@
+#pragma once
+
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+/// route: logits [T,E], fp32; gates [T,k], fp32, slots [T,k], int32.
+///
+/// Each token goes to its k experts of the highest logits; under a node limit M among those of the M nodes with the highest sum
+/// of their best max(1, k/M) logits (DeepSeek-V3, section 2.1.2, with logits for affinities). Gates are the softmax over the k
+/// chosen experts, for k = 1 over all. Choices take the slots of their expert in the order of the tokens; who finds none left is
+/// dropped and has slot -1 - expert.
+///
+/// A forced load instead gives expert e exactly slots[e] of a group's choices: they stand in a list, the experts one after the
+/// other, and token t of T takes the places t, t + T, ... so that its experts differ while no expert has more than T slots. With
+/// a node limit M the list is ordered so that a token's experts lie in M nodes, k/M in each.
+CostFunction route_cost;
+HostKernel route_host;
+
+/// route_backward: logits, slots, dgates [T,k]; dlogits [T,E]. Adds the gradient of the balance loss (Fedus et al. 2021, equation
+/// 4) of each group, E * sum over e of (share of choices of e) * (mean probability of e), its shares being constants.
+CostFunction route_backward_cost;
+HostKernel route_backward_host;
+
+}  // namespace tandem

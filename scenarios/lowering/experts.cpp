@@ -1,0 +1,116 @@
+#include "scenarios/lowering/experts.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tandem {
+namespace {
+
+/// Rows of each expert of this rank, from all sources.
+std::vector<std::int32_t> rows_by_expert(const RegroupAttributes& blocks) {
+  std::vector<std::int32_t> rows = blocks.rows;
+  for (std::int32_t& r : rows) r *= blocks.blocks;
+  return rows;
+}
+
+/// What arrives here: a block from each group of each source.
+RegroupAttributes arrivals(const Context& context) {
+  const LocalSizes& n = context.sizes;
+  const RoutingAttributes& routing = context.routing;
+  const auto first = routing.slots.begin() + n.ep_rank * n.experts;
+  return {.blocks = static_cast<std::int32_t>(n.ep * n.etp) * routing.groups,
+          .block = routing.block,
+          .rows = {first, first + n.experts}};
+}
+
+/// An all-to-all is its own way back.
+BufferId exchange(Context& context, BufferId rows, std::string_view name) {
+  if (context.communicator(Slot::expert) == no_id) return rows;
+  const BufferId arrived = context.gathered(context.shape_of(rows));
+  context.collective(OpKind::all_to_all, Slot::expert, Stream::ep, name, rows, arrived);
+  return arrived;
+}
+
+BufferId gather_shards(Context& context, BufferId rows, std::string_view name) {
+  if (context.communicator(Slot::expert_tensor) == no_id) return rows;
+  const Shape shape = context.shape_of(rows);
+  const BufferId all = context.gathered(Shape(shape[0] * context.sizes.etp, shape[1]));
+  context.collective(OpKind::all_gather, Slot::expert_tensor, Stream::tp, name, rows, all);
+  return all;
+}
+
+BufferId reduce_shards(Context& context, BufferId rows, std::string_view name) {
+  if (context.communicator(Slot::expert_tensor) == no_id) return rows;
+  const Shape shape = context.shape_of(rows);
+  const BufferId sum = context.gathered(Shape(shape[0] / context.sizes.etp, shape[1]));
+  context.collective(OpKind::reduce_scatter, Slot::expert_tensor, Stream::tp, name, rows, sum);
+  return sum;
+}
+
+BufferId regroup(Context& context, RegroupAttributes blocks, bool inverse, BufferId x, std::string_view name) {
+  const std::int64_t filled = std::accumulate(blocks.rows.begin(), blocks.rows.end(), std::int64_t{0});
+  if (blocks.rows.size() == 1 && filled == blocks.block) return x;  // by source is by expert already
+  blocks.inverse = inverse;
+  const BufferId y = context.activation(Shape(blocks.blocks * (inverse ? blocks.block : filled), context.shape_of(x)[1]));
+  context.kernel(OpKind::regroup, blocks, name, {x}, {y});
+  return y;
+}
+
+BufferId to_experts(Context& context, const RegroupAttributes& blocks, BufferId rows, std::string_view name) {
+  return regroup(context, blocks, false, gather_shards(context, exchange(context, rows, name), name), name);
+}
+
+BufferId to_sources(Context& context, const RegroupAttributes& blocks, BufferId rows, std::string_view name) {
+  return exchange(context, reduce_shards(context, regroup(context, blocks, true, rows, name), name), name);
+}
+
+/// One linear layer of every expert.
+BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const std::vector<std::int32_t>& rows, BufferId x,
+                        const std::string& name) {
+  const BufferId w = context.parameters().weight(weight);
+  const std::int64_t outputs = context.shape_of(w)[0] / context.sizes.experts;
+  const BufferId y = context.activation(Shape(context.shape_of(x)[0], outputs));
+  context.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, name, {x, w}, {y});
+  tape.push([=](Context& c, BufferId dy) {
+    const BufferId dx = c.activation(c.shape_of(x));
+    c.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.rows = rows}, name, {dy, c.parameters().weight(weight)}, {dx});
+    c.weight_gradient(weight, [=](Context& later, BufferId gradient) {
+      const GroupedGemmAttributes product{.transpose_a = true, .accumulate = true, .rows = rows};
+      later.kernel(OpKind::grouped_gemm, product, name, {dy, x}, {}, {gradient});
+    });
+    return dx;
+  });
+  return y;
+}
+
+}  // namespace
+
+MlpParameters declare_experts(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+  const LocalSizes& n = context.sizes;
+  const std::int64_t h = n.hidden, f = n.expert_ffn;
+  ParameterSpec up, down;
+  up.kind = down.kind = ParameterKind::expert;
+  for (std::int64_t e = n.ep_rank * n.experts; e < (n.ep_rank + 1) * n.experts; ++e) {
+    const std::string expert = layer + ".expert" + std::to_string(e);
+    const auto rows_of = [&](const char* name) { return ParameterPiece{expert + name, f * n.etp, h, f * n.etp_rank, 0, f, h}; };
+    if (context.scenario.model.gated) up.pieces.push_back(rows_of(".gate"));
+    up.pieces.push_back(rows_of(".up"));
+    down.pieces.push_back({expert + ".down", h, f * n.etp, 0, f * n.etp_rank, h, f});
+  }
+  const ParameterId up_id = parameters.declare(std::move(up));
+  return {up_id, parameters.declare(std::move(down)), f};
+}
+
+BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, BufferId rows) {
+  const RegroupAttributes blocks = arrivals(context);
+  const std::vector<std::int32_t> of_expert = rows_by_expert(blocks);
+  const BufferId sorted = to_experts(context, blocks, rows, "dispatch");
+  tape.push([=](Context& c, BufferId dy) { return to_sources(c, blocks, dy, "dispatch"); });
+  const BufferId inner = grouped_linear(context, tape, weights.up, of_expert, sorted, "experts up");
+  const BufferId active = activate(context, tape, inner, weights.width);
+  const BufferId out = grouped_linear(context, tape, weights.down, of_expert, active, "experts down");
+  tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, dy, "combine"); });
+  return to_sources(context, blocks, out, "combine");
+}
+
+}  // namespace tandem

@@ -1,0 +1,63 @@
+#include "scenarios/lowering/mixture.h"
+
+#include "scenarios/lowering/experts.h"
+#include "scenarios/lowering/router.h"
+
+namespace tandem {
+namespace {
+
+BufferId sum(Context& context, BufferId a, BufferId b, std::string_view name) {
+  const BufferId c = context.activation(context.shape_of(a));
+  context.kernel(OpKind::add, {}, name, {a, b}, {c});
+  return c;
+}
+
+BufferId routed_experts(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
+  const Routed routed = route(context, weights.router, x);
+  const RoutingAttributes& routing = context.routing;
+  const BufferId sent =
+      context.activation(Shape(std::int64_t{routing.parts} * routing.groups * routing.block, context.sizes.hidden));
+  context.kernel(OpKind::permute, {}, "permute", {x, routed.slots}, {sent});
+  Tape inner;
+  const BufferId returned = experts(context, inner, weights.experts, sent);
+  const BufferId y = context.activation(context.shape_of(x));
+  context.kernel(OpKind::combine, {}, "unpermute", {returned, routed.slots, routed.gates}, {y});
+
+  tape.push([=, inner = std::move(inner), router = weights.router](Context& c, BufferId dy) {
+    const BufferId dreturned = c.activation(c.shape_of(returned));
+    const BufferId dgates = c.activation(c.shape_of(routed.gates), DType::f32);
+    c.kernel(OpKind::combine_backward, {}, "unpermute", {dy, returned, routed.slots, routed.gates}, {dreturned, dgates});
+    const BufferId dsent = inner.backward(c, dreturned);
+    const BufferId through_experts = c.activation(c.shape_of(x));
+    c.kernel(OpKind::permute_backward, {}, "permute", {dsent, routed.slots}, {through_experts});
+    return sum(c, through_experts, route_backward(c, router, routed, x, dgates), "router");
+  });
+  return y;
+}
+
+}  // namespace
+
+MixtureParameters declare_mixture(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+  MixtureParameters weights;
+  weights.router = declare_router(context, parameters, layer);
+  weights.experts = declare_experts(context, parameters, layer);
+  const MoeSpec& moe = context.scenario.model.moe;
+  if (moe.shared_experts > 0) {
+    weights.shared = declare_mlp(context, parameters, layer + ".shared", moe.shared_experts * moe.ffn / context.sizes.tp);
+  }
+  return weights;
+}
+
+BufferId mixture(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
+  if (!weights.shared) return routed_experts(context, tape, weights, x);
+  Tape routed, shared;
+  const BufferId from_routed = routed_experts(context, routed, weights, x);
+  const BufferId from_shared = mlp(context, shared, *weights.shared, x);
+  tape.push([routed = std::move(routed), shared = std::move(shared)](Context& c, BufferId dy) {
+    const BufferId through_shared = shared.backward(c, dy);
+    return sum(c, routed.backward(c, dy), through_shared, "experts");
+  });
+  return sum(context, from_routed, from_shared, "experts");
+}
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+#include "scenarios/lowering/router.h"
+
+namespace tandem {
+
+ParameterId declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+  const std::int64_t experts = context.scenario.model.moe.experts;
+  const std::int64_t h = context.sizes.hidden;
+  ParameterSpec spec;
+  spec.pieces = {{layer + ".router", experts, h, 0, 0, experts, h}};
+  if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
+  spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
+  return parameters.declare(std::move(spec));
+}
+
+Routed route(Context& context, ParameterId weight, BufferId x) {
+  const Shape rows = context.shape_of(x);
+  const std::int64_t tokens = rows[0] * rows[1];
+  Routed routed;
+  routed.logits = context.activation(Shape(tokens, context.scenario.model.moe.experts), DType::f32);
+  routed.gates = context.activation(Shape(tokens, context.routing.top_k), DType::f32);
+  routed.slots = context.activation(Shape(tokens, context.routing.top_k), DType::i32);
+  context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, "router", {x, context.parameters().weight(weight)},
+                 {routed.logits});
+  context.kernel(OpKind::route, context.routing, "top-k", {routed.logits}, {routed.gates, routed.slots});
+  return routed;
+}
+
+BufferId route_backward(Context& context, ParameterId weight, const Routed& routed, BufferId x, BufferId gate_gradients) {
+  const BufferId dlogits = context.activation(context.shape_of(routed.logits), DType::f32);
+  context.kernel(OpKind::route_backward, context.routing, "top-k", {routed.logits, routed.slots, gate_gradients}, {dlogits});
+  const BufferId dx = context.activation(context.shape_of(x));
+  context.kernel(OpKind::gemm, GemmAttributes{}, "router", {dlogits, context.parameters().weight(weight)}, {dx});
+  context.weight_gradient(weight, [=](Context& c, BufferId gradient) {
+    c.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "router", {dlogits, x}, {}, {gradient});
+  });
+  return dx;
+}
+
+}  // namespace tandem

@@ -1,0 +1,103 @@
+#include "scenarios/routing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "scenarios/expert_mesh.h"
+
+namespace tandem {
+namespace {
+
+std::vector<double> shares_of(const MoeSpec& moe) {
+  if (!moe.load.shares.empty()) return moe.load.shares;
+  std::vector<double> shares;
+  for (std::int64_t e = 0; e < moe.experts; ++e) shares.push_back(std::pow(static_cast<double>(e + 1), -moe.load.zipf));
+  return shares;
+}
+
+/// Splits `total` by `shares`, but gives nobody more than `most`.
+std::vector<double> capped_split(const std::vector<double>& shares, double total, double most) {
+  std::vector<double> split(shares.size(), 0.0);
+  std::vector<bool> full(shares.size(), false);
+  for (bool changed = true; changed;) {
+    changed = false;
+    double left = total, open = 0;
+    for (std::size_t e = 0; e < shares.size(); ++e) (full[e] ? left : open) += full[e] ? -most : shares[e];
+    for (std::size_t e = 0; e < shares.size(); ++e) {
+      split[e] = full[e] ? most : open > 0 ? left * shares[e] / open : 0;
+      if (full[e] || split[e] <= most) continue;
+      full[e] = changed = true;
+    }
+  }
+  return split;
+}
+
+std::vector<std::int32_t> rounded(const std::vector<double>& split, std::int64_t total, std::int64_t most) {
+  std::vector<std::int32_t> whole;
+  for (const double part : split)
+    whole.push_back(static_cast<std::int32_t>(std::min(std::floor(part + 1e-9), static_cast<double>(most))));
+  std::vector<std::size_t> order(split.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return split[a] - whole[a] > split[b] - whole[b]; });
+  std::int64_t missing = total - std::accumulate(whole.begin(), whole.end(), std::int64_t{0});
+  for (std::size_t i = 0; missing > 0; i = (i + 1) % order.size()) {
+    if (whole[order[i]] >= most) continue;
+    ++whole[order[i]];
+    --missing;
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::int64_t tokens_of_group(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  return scenario.training.sequence / p.cp / (p.sp ? p.tp : 1) / p.reference_token_groups * scenario.training.micro_batch;
+}
+
+std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens) {
+  const std::int64_t choices = tokens * moe.top_k;
+  if (moe.capacity_factor > 0) {
+    const double fair = static_cast<double>(choices) / static_cast<double>(moe.experts);
+    const auto capacity = static_cast<std::int32_t>(std::max(1.0, std::floor(moe.capacity_factor * fair + 1e-9)));
+    return std::vector<std::int32_t>(static_cast<std::size_t>(moe.experts), capacity);
+  }
+  return rounded(capped_split(shares_of(moe), static_cast<double>(choices), static_cast<double>(tokens)), choices, tokens);
+}
+
+RoutingAttributes routing_of(const Scenario& scenario) {
+  const MoeSpec& moe = scenario.model.moe;
+  const ParallelismSpec& p = scenario.parallelism;
+  const double global_tokens =
+      static_cast<double>(scenario.training.global_batch) * static_cast<double>(scenario.training.sequence);
+  RoutingAttributes routing{.top_k = static_cast<std::int32_t>(moe.top_k),
+                            .groups = static_cast<std::int32_t>(p.reference_token_groups),
+                            .zigzag = static_cast<std::int32_t>(p.reference_zigzag),
+                            .parts = static_cast<std::int32_t>(p.ep),
+                            .nodes = static_cast<std::int32_t>(moe.node_limit > 0 ? expert_nodes(scenario) : 1),
+                            .node_limit = static_cast<std::int32_t>(moe.node_limit),
+                            .forced = moe.capacity_factor == 0,
+                            .balance = static_cast<float>(moe.balance_loss / global_tokens),
+                            .slots = slots_by_expert(moe, tokens_of_group(scenario))};
+  const std::int64_t per_part = moe.experts / p.ep;
+  for (auto part = routing.slots.begin(); part != routing.slots.end(); part += per_part) {
+    routing.block = std::max(routing.block, std::accumulate(part, part + per_part, 0));
+  }
+  return routing;
+}
+
+std::vector<std::uint32_t> alike_parts(const Scenario& scenario) {
+  const std::vector<std::int32_t> slots = slots_by_expert(scenario.model.moe, tokens_of_group(scenario));
+  const std::int64_t per_part = scenario.model.moe.experts / scenario.parallelism.ep;
+  std::vector<std::uint32_t> alike;
+  for (std::int64_t part = 0; part < scenario.parallelism.ep; ++part) {
+    const auto begin = slots.begin() + part * per_part;
+    std::uint32_t first = 0;
+    while (!std::equal(begin, begin + per_part, slots.begin() + first * per_part)) ++first;
+    alike.push_back(first);
+  }
+  return alike;
+}
+
+}  // namespace tandem

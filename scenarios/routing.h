@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/ops/attributes.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// Tokens that one rank routes together: its part of a micro-batch.
+std::int64_t tokens_of_group(const Scenario& scenario);
+
+/// Slots of each expert for one token group. With a capacity factor f: max(1, floor(f * tokens * top_k / experts)) for each.
+/// Otherwise the choices split exactly by the load, whole choices going to the largest remainders; as a token goes to an expert
+/// once at most, no expert gets more than `tokens`, and what the load gives it beyond goes to the others in proportion.
+std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens);
+
+/// What `route` needs to know in this scenario. Every pair of ranks exchanges blocks of the same length, that of the busiest
+/// part: an all-to-all ends when the rank that receives most has it all.
+RoutingAttributes routing_of(const Scenario& scenario);
+
+/// By expert-parallel rank: the first one whose experts have the same slots. Ranks that differ in it run different programs.
+std::vector<std::uint32_t> alike_parts(const Scenario& scenario);
+
+}  // namespace tandem

@@ -1,0 +1,210 @@
+// Routing, permutation and grouped products: gradients by finite differences, worked cases, and rules that hold for any input.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/runtime/ops_support.h"
+
+namespace tandem {
+namespace {
+
+struct Chosen {
+  Tensor gates;
+  Ids slots;
+};
+
+Chosen route(Tensor& logits, const RoutingAttributes& routing) {
+  const Shape per_choice(logits.shape[0], routing.top_k);
+  Chosen chosen{Tensor(per_choice), Ids(per_choice, 0)};
+  run(OpKind::route, routing, {logits.host(), chosen.gates.host(), chosen.slots.host()});
+  return chosen;
+}
+
+/// Logits that send `shares` of the tokens to each expert, top-1, the first tokens to the first expert.
+Tensor logits_with_shares(std::int64_t tokens, const std::vector<double>& shares) {
+  Tensor logits(Shape(tokens, static_cast<std::int64_t>(shares.size())), 0.0F);
+  std::int64_t t = 0;
+  for (std::size_t e = 0; e < shares.size(); ++e) {
+    const auto end = t + std::llround(shares[e] * static_cast<double>(tokens));
+    for (; t < end; ++t) logits[t * static_cast<std::int64_t>(shares.size()) + static_cast<std::int64_t>(e)] = 5;
+  }
+  return logits;
+}
+
+std::map<std::int32_t, int> dropped_by_expert(const Chosen& chosen) {
+  std::map<std::int32_t, int> dropped;
+  for (const std::int32_t slot : chosen.slots.values) {
+    if (slot < 0) ++dropped[-1 - slot];
+  }
+  return dropped;
+}
+
+const std::vector<double> worked_shares{0.30, 0.05, 0.25, 0.10, 0.05, 0.10, 0.10, 0.05};
+
+// 1,000 tokens, 8 experts: 1.25 * 1000 / 8 = 156.25 slots, in whole ones 156. 300 - 156 = 144, 250 - 156 = 94.
+TEST(Route, DropsWhatExceedsTheCapacity) {
+  Tensor logits = logits_with_shares(1000, worked_shares);
+  const Chosen chosen = route(logits, {.top_k = 1, .block = 8 * 156, .slots = std::vector<std::int32_t>(8, 156)});
+  EXPECT_EQ(dropped_by_expert(chosen), (std::map<std::int32_t, int>{{0, 144}, {2, 94}}));
+}
+
+TEST(Route, FillsSlotsInTheOrderOfTokensAndGroups) {
+  Tensor logits = logits_with_shares(8, {0.5, 0.5});
+  // Two groups of four tokens, one part; the first four tokens choose expert 0, which has two slots per group.
+  const Chosen chosen = route(logits, {.top_k = 1, .groups = 2, .block = 5, .slots = {2, 3}});
+  EXPECT_EQ(chosen.slots.values, (std::vector<std::int32_t>{0, 1, -1, -1, 5 + 2, 5 + 3, 5 + 4, -2}));
+  // Two parts of one expert each: a block of three slots for each pair of part and group.
+  const Chosen parted = route(logits, {.top_k = 1, .groups = 2, .parts = 2, .block = 3, .slots = {2, 3}});
+  EXPECT_EQ(parted.slots.values, (std::vector<std::int32_t>{0, 1, -1, -1, 9, 10, 11, -2}));
+}
+
+// Two zigzag ranks hold chunks 0 and 3, and 1 and 2, of four; one token each, and one slot per group.
+TEST(Route, GroupsOfAZigzagAreTakenFromBothEnds) {
+  Tensor logits = logits_with_shares(4, {1.0, 0.0});
+  const Chosen chosen = route(logits, {.top_k = 1, .groups = 2, .zigzag = 2, .block = 2, .slots = {1, 1}});
+  EXPECT_EQ(chosen.slots.values, (std::vector<std::int32_t>{0, 2, -1, -1}));
+}
+
+TEST(Route, ForcedLoadsAreExactAndExpertsOfATokenDiffer) {
+  Tensor logits = random_tensor(Shape(16, 6), 3);
+  const RoutingAttributes routing{.top_k = 3, .parts = 2, .block = 30, .forced = true, .slots = {16, 4, 10, 0, 2, 16}};
+  const Chosen chosen = route(logits, routing);
+  const std::vector<std::int32_t> first{0, 16, 20, 30, 30, 32, 48};  // of each expert; part 1 begins at slot 30
+  std::vector<int> count(6, 0);
+  for (std::int64_t t = 0; t < 16; ++t) {
+    std::set<std::size_t> experts;
+    for (std::int64_t j = 0; j < 3; ++j) {
+      const std::int32_t slot = chosen.slots[t * 3 + j];
+      ASSERT_GE(slot, 0);
+      const auto e = static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), slot) - first.begin() - 1);
+      experts.insert(e);
+      ++count[e];
+    }
+    EXPECT_EQ(experts.size(), 3U);
+  }
+  EXPECT_EQ(std::set<std::int32_t>(chosen.slots.values.begin(), chosen.slots.values.end()).size(), 48U);
+  EXPECT_EQ(count, (std::vector<int>{16, 4, 10, 0, 2, 16}));
+}
+
+class NodeLimit : public testing::TestWithParam<bool> {};
+
+// 16 experts in 4 nodes, 4 choices per token in at most 2 nodes.
+TEST_P(NodeLimit, KeepsATokensExpertsTogether) {
+  Tensor logits = random_tensor(Shape(32, 16), 5);
+  const RoutingAttributes routing{.top_k = 4,
+                                  .block = 32 * 16,
+                                  .nodes = 4,
+                                  .node_limit = 2,
+                                  .forced = GetParam(),
+                                  .slots = std::vector<std::int32_t>(16, GetParam() ? 8 : 32)};
+  const Chosen chosen = route(logits, routing);
+  std::vector<int> count(16, 0);
+  for (std::int64_t t = 0; t < 32; ++t) {
+    std::set<std::int32_t> nodes, experts;
+    for (std::int64_t j = 0; j < 4; ++j) {
+      const std::int32_t expert = chosen.slots[t * 4 + j] / routing.slots[0];
+      ++count[static_cast<std::size_t>(expert)];
+      experts.insert(expert);
+      nodes.insert(expert / 4);
+    }
+    EXPECT_EQ(experts.size(), 4U);
+    EXPECT_LE(nodes.size(), 2U);
+  }
+  if (GetParam()) {
+    EXPECT_EQ(count, std::vector<int>(16, 8));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Route, NodeLimit, testing::Bool());
+
+class RouteGradient : public testing::TestWithParam<int> {};
+
+// The gates weighted at random, plus the balance loss of both groups; forced, so that choices do not jump with the logits.
+TEST_P(RouteGradient, IsThatOfGatesAndBalanceLoss) {
+  const std::int32_t k = GetParam();
+  const std::int64_t tokens = 12, experts = 4;
+  RoutingAttributes routing{.top_k = k, .groups = 2, .forced = true, .balance = 0.25F};
+  routing.slots = {3 * k - 3, 3 * k - 1, 0, 4};
+  routing.slots[2] = 6 * k - routing.slots[0] - routing.slots[1] - routing.slots[3];
+  routing.block = 6 * k;
+  Tensor logits = random_tensor(Shape(tokens, experts), 1), dlogits(logits.shape);
+  Tensor dgates = random_tensor(Shape(tokens, k), 2);
+  const auto loss = [&] {
+    const Chosen chosen = route(logits, routing);
+    double sum = dot(chosen.gates, dgates);
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      std::vector<double> p;
+      double total = 0;
+      for (std::int64_t e = 0; e < experts; ++e) total += p.emplace_back(std::exp(logits[t * experts + e]));
+      for (std::size_t e = 0; e < p.size(); ++e) sum += 0.25 * 4 * (routing.slots[e] / (6.0 * k)) * p[e] / total;
+    }
+    return sum;
+  };
+  Chosen chosen = route(logits, routing);
+  run(OpKind::route_backward, routing, {logits.host(), chosen.slots.host(), dgates.host(), dlogits.host()});
+  expect_gradient_of(loss, logits, dlogits);
+}
+INSTANTIATE_TEST_SUITE_P(Route, RouteGradient, testing::Values(1, 2));
+
+TEST(Combine, GradientsAreThoseOfPermuteAndCombine) {
+  Tensor x = random_tensor(Shape(3, 5), 1), rows(Shape(6, 5)), y(x.shape), dy = random_tensor(Shape(3, 5), 2);
+  Tensor gates = random_tensor(Shape(3, 2), 3), drows(rows.shape), dgates(gates.shape), dx(x.shape);
+  Ids slots(Shape(3, 2), 0);
+  slots.values = {4, 0, 2, -1, 1, 5};  // slot 3 stays empty, a choice of token 1 was dropped
+  const auto loss = [&] {
+    run(OpKind::permute, {}, {x.host(), slots.host(), rows.host()});
+    run(OpKind::combine, {}, {rows.host(), slots.host(), gates.host(), y.host()});
+    return dot(y, dy);
+  };
+  loss();
+  EXPECT_EQ(rows[3 * 5], 0.0F);
+  run(OpKind::combine_backward, {}, {dy.host(), rows.host(), slots.host(), gates.host(), drows.host(), dgates.host()});
+  run(OpKind::permute_backward, {}, {drows.host(), slots.host(), dx.host()});
+  expect_gradient_of(loss, gates, dgates);
+  expect_gradient_of(loss, x, dx);
+}
+
+TEST(Regroup, SortsByExpertAndBack) {
+  // Two blocks of four rows: expert 0 has one, expert 1 two, one is padding.
+  Tensor x(Shape(8, 1)), y(Shape(6, 1)), back(x.shape);
+  x.values = {1, 2, 3, 0, 4, 5, 6, 0};
+  RegroupAttributes attributes{.blocks = 2, .block = 4, .rows = {1, 2}};
+  run(OpKind::regroup, attributes, {x.host(), y.host()});
+  EXPECT_EQ(y.values, (std::vector<float>{1, 4, 2, 3, 5, 6}));
+  attributes.inverse = true;
+  run(OpKind::regroup, attributes, {y.host(), back.host()});
+  EXPECT_EQ(back.values, x.values);
+}
+
+TEST(GroupedGemm, GradientsByFiniteDifferences) {
+  const std::vector<std::int32_t> rows{2, 0, 3};
+  Tensor x = random_tensor(Shape(5, 4), 1), w = random_tensor(Shape(3 * 2, 4), 2), y(Shape(5, 2)), dy = random_tensor(y.shape, 3);
+  Tensor dx(x.shape), dw(w.shape, 0.0F);
+  const auto loss = [&] {
+    run(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, {x.host(), w.host(), y.host()});
+    return dot(y, dy);
+  };
+  run(OpKind::grouped_gemm, GroupedGemmAttributes{.rows = rows}, {dy.host(), w.host(), dx.host()});
+  run(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_a = true, .accumulate = true, .rows = rows},
+      {dy.host(), x.host(), dw.host()});
+  expect_gradient_of(loss, x, dx);
+  expect_gradient_of(loss, w, dw);
+}
+
+// 2 R n k, whichever expert the rows belong to; every operand once, an updated one twice.
+TEST(GroupedGemm, Cost) {
+  const OperandType x{Shape(5, 4), DType::bf16}, w{Shape(6, 4), DType::bf16}, y{Shape(5, 2), DType::bf16},
+      dw{Shape(6, 4), DType::f32};
+  const OpCost forward = cost(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = {2, 0, 3}}, {x, w, y});
+  EXPECT_EQ(forward.flops, 2 * 5 * 2 * 4);
+  EXPECT_EQ(forward.math, DType::bf16);
+  EXPECT_EQ(forward.bytes, 2 * (20 + 24 + 10));
+  const OpCost backward =
+      cost(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_a = true, .accumulate = true, .rows = {2, 0, 3}}, {y, x, dw});
+  EXPECT_EQ(backward.flops, forward.flops);
+  EXPECT_EQ(backward.bytes, 2 * (10 + 20) + 2 * 4 * 24);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,101 @@
+// Slots of experts, the expert mesh, and what is refused.
+
+#include "scenarios/routing.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "scenarios/expert_mesh.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+MoeSpec moe(std::int64_t experts, std::int64_t top_k) {
+  MoeSpec spec;
+  spec.experts = experts;
+  spec.top_k = top_k;
+  return spec;
+}
+
+// Shares 30, 5, 25, ... % of 1,000 tokens on 8 experts. Capacity 1.25 * 125 = 156.25, whole slots: 156. The busiest expert has
+// 300, which is 2.4 * 125.
+TEST(Capacity, IsTheWholeSlotsOfFactorTimesFairShare) {
+  MoeSpec spec = moe(8, 1);
+  spec.capacity_factor = 1.25;
+  EXPECT_EQ(slots_by_expert(spec, 1000), std::vector<std::int32_t>(8, 156));
+  spec.capacity_factor = 2.4;
+  EXPECT_EQ(slots_by_expert(spec, 1000).front(), 300);
+  spec.capacity_factor = 2.399;
+  EXPECT_LT(slots_by_expert(spec, 1000).front(), 300);
+}
+
+TEST(Load, SplitsAllChoices) {
+  EXPECT_EQ(slots_by_expert(moe(8, 2), 16), std::vector<std::int32_t>(8, 4));
+  MoeSpec listed = moe(4, 1);
+  listed.load.shares = {30, 5, 25, 40};
+  EXPECT_EQ(slots_by_expert(listed, 1000), (std::vector<std::int32_t>{300, 50, 250, 400}));
+  EXPECT_EQ(slots_by_expert(moe(3, 1), 4), (std::vector<std::int32_t>{2, 1, 1}));
+}
+
+// Zipf 1 on 4 experts: 1, 1/2, 1/3, 1/4 of 12/25. Of 2 * 100 choices expert 0 would get 96.
+TEST(Load, ZipfFallsWithTheRank) {
+  MoeSpec spec = moe(4, 2);
+  spec.load.zipf = 1;
+  EXPECT_EQ(slots_by_expert(spec, 100), (std::vector<std::int32_t>{96, 48, 32, 24}));
+}
+
+TEST(Load, NoExpertGetsATokenTwice) {
+  MoeSpec spec = moe(4, 2);
+  spec.load.shares = {8, 1, 1, 0};  // expert 0 would get 160 of 200 choices, and has 100 tokens to get
+  EXPECT_EQ(slots_by_expert(spec, 100), (std::vector<std::int32_t>{100, 50, 50, 0}));
+}
+
+TEST(Load, RanksOfUnevenLoadDiffer) {
+  const Scenario uneven = tiny_model(
+      words("model.moe.experts=8 model.moe.top_k=2 model.moe.load=[1,2,1,2,3,3,1,2] parallelism.dp=4 parallelism.ep=4"));
+  EXPECT_EQ(alike_parts(uneven), (std::vector<std::uint32_t>{0, 0, 2, 0}));
+}
+
+TEST(ExpertMesh, FoldsIntoRunsOfTheStagesRanks) {
+  const Scenario scenario =
+      tiny_model(words("model.moe.experts=8 model.moe.top_k=2 parallelism.tp=2 parallelism.sp=true parallelism.pp=2 "
+                       "parallelism.dp=4 parallelism.ep=2 "
+                       "parallelism.etp=2 parallelism.order=[tp,pp,dp,cp,ep]"));
+  const Mesh mesh(scenario.parallelism);
+  const ExpertMesh experts(scenario.parallelism, mesh);
+  // Ranks of stage 0: 0 1 4 5 8 9 12 13.
+  EXPECT_EQ(experts.members(8, ExpertMesh::Axis::tensor), (std::vector<std::uint32_t>{8, 9}));
+  EXPECT_EQ(experts.members(8, ExpertMesh::Axis::expert), (std::vector<std::uint32_t>{8, 12}));
+  EXPECT_EQ(experts.members(9, ExpertMesh::Axis::replica), (std::vector<std::uint32_t>{1, 9}));
+  EXPECT_EQ(experts.members(2, ExpertMesh::Axis::expert), (std::vector<std::uint32_t>{2, 6}));
+}
+
+// Every rank is in one group of each kind, and the three coordinates with the stage tell ranks apart.
+TEST(ExpertMesh, PlacesAreDistinct) {
+  for (const char* mesh_text :
+       {"parallelism.tp=2 parallelism.dp=4 parallelism.ep=4", "parallelism.dp=8 parallelism.ep=2 parallelism.etp=2",
+        "parallelism.tp=4 parallelism.dp=2 parallelism.ep=4 parallelism.expert_axis=own parallelism.etp=2",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 parallelism.expert_axis=own "
+        "parallelism.order=[dp,ep,tp,cp,pp]"}) {
+    const Scenario scenario =
+        tiny_model(words(std::string("model.moe.experts=8 model.moe.top_k=2 parallelism.sp=true ") + mesh_text));
+    const Mesh mesh(scenario.parallelism);
+    const ExpertMesh experts(scenario.parallelism, mesh);
+    std::set<std::vector<std::int32_t>> places;
+    for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
+      const ExpertPlace place = experts.place(rank);
+      places.insert({place.etp, place.ep, place.replica});
+      for (const auto axis : {ExpertMesh::Axis::tensor, ExpertMesh::Axis::expert, ExpertMesh::Axis::replica}) {
+        for (const std::uint32_t member : experts.members(rank, axis))
+          EXPECT_EQ(experts.members(member, axis), experts.members(rank, axis));
+      }
+    }
+    EXPECT_EQ(places.size(), static_cast<std::size_t>(mesh.size())) << mesh_text;
+  }
+}
+
+}  // namespace
+}  // namespace tandem
