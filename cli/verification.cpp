@@ -22,8 +22,7 @@ Scenario unsharded(const Scenario& scenario) {
   }
   reference.parallelism = p;
   reference.training.schedule = ScheduleKind::one_f_one_b;
-  reference.training.recompute = Recompute::none;
-  reference.training.recompute_mla_up = false;
+  reference.training.recompute = {};
   reference.training.hierarchical_all_reduce = false;
   reference.cluster.gpus = 1;
   reference.slow_gpus.clear();

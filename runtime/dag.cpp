@@ -33,7 +33,11 @@ std::string_view name_of(Stream stream) {
                                                                     "pp send forward",
                                                                     "pp receive forward",
                                                                     "pp send backward",
-                                                                    "pp receive backward"};
+                                                                    "pp receive backward",
+                                                                    "pp send forward, descending",
+                                                                    "pp receive forward, descending",
+                                                                    "pp send backward, descending",
+                                                                    "pp receive backward, descending"};
   return pick(names, stream);
 }
 

@@ -48,8 +48,13 @@ enum class Stream : std::uint8_t {
   pp_receive_forward,
   pp_send_backward,
   pp_receive_backward,
+  // of model chunks whose forwards go from higher stages to lower ones
+  pp_send_forward_descending,
+  pp_receive_forward_descending,
+  pp_send_backward_descending,
+  pp_receive_backward_descending,
 };
-inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::pp_receive_backward) + 1;
+inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::pp_receive_backward_descending) + 1;
 
 std::string_view name_of(Phase phase);
 std::string_view name_of(Axis axis);

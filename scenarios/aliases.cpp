@@ -32,6 +32,8 @@ constexpr Alias aliases[] = {
     {"parallelism", "data_parallel_size", "dp"},
     {"parallelism", "account_for_embedding_in_pipeline_split", "account_for_embedding"},
     {"parallelism", "account_for_loss_in_pipeline_split", "account_for_loss"},
+    {"parallelism", "decoder_first_pipeline_num_layers", "first_stage_layers"},
+    {"parallelism", "decoder_last_pipeline_num_layers", "last_stage_layers"},
     {"training", "seq_length", "sequence"},
     {"training", "micro_batch_size", "micro_batch"},
     {"training", "global_batch_size", "global_batch"},

@@ -8,6 +8,7 @@
 
 #include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
+#include "scenarios/placement.h"
 
 namespace tandem {
 namespace {
@@ -45,8 +46,11 @@ class Surveyor {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp}, false);
     }
     if (scenario_.parallelism.pp > 1) {
-      if (scenario_.model.embeds_at_the_end()) tie_first_and_last_stage();
-      pairs();
+      const Placement placement(scenario_);
+      if (scenario_.model.embeds_at_the_end() && !placement.ends_meet()) tie_first_and_last_stage();
+      pairs(placement.wraps());
+      if (placement.descends()) descending_pairs();
+      if (placement.copies() > 1) mirrors();
     }
     for (std::uint32_t id = 0; id < found_.instances.size(); ++id) add_crossings(id);
     return std::move(found_);
@@ -136,9 +140,8 @@ class Surveyor {
   }
 
   /// From each stage to the next, and with several model chunks from the last stage on to the first.
-  void pairs() {
+  void pairs(bool wraps) {
     const auto stages = static_cast<std::int32_t>(scenario_.parallelism.pp);
-    const bool wraps = scenario_.parallelism.vpp > 1;
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       if (place[MeshAxis::pp] == stages - 1 && !wraps) continue;
@@ -146,6 +149,28 @@ class Surveyor {
       const std::uint32_t next = mesh_.rank(place);
       add(Slot::send_forward, Slot::receive_forward, {rank, next}, cluster_.pair(rank, next));
       add(Slot::send_backward, Slot::receive_backward, {next, rank}, cluster_.pair(next, rank));
+    }
+  }
+
+  void descending_pairs() {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      if (place[MeshAxis::pp] == 0) continue;
+      --place[MeshAxis::pp];
+      const std::uint32_t next = mesh_.rank(place);
+      add(Slot::send_forward_descending, Slot::receive_forward_descending, {rank, next}, cluster_.pair(rank, next));
+      add(Slot::send_backward_descending, Slot::receive_backward_descending, {next, rank}, cluster_.pair(next, rank));
+    }
+  }
+
+  void mirrors() {
+    const auto stages = static_cast<std::int32_t>(scenario_.parallelism.pp);
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      if (2 * place[MeshAxis::pp] >= stages) continue;
+      place[MeshAxis::pp] = stages - 1 - place[MeshAxis::pp];
+      const std::vector members{rank, mesh_.rank(place)};
+      add(Slot::mirror, Slot::mirror, members, cluster_.ring(members));
     }
   }
 

@@ -47,10 +47,28 @@ void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
 }  // namespace
 
 ParallelismSpec read_parallelism(const YamlNode& node) {
-  const Reader parallelism(
-      node, "parallelism",
-      {"tp", "sp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero", "account_for_embedding", "account_for_loss", "order",
-       "reshard_after_forward", "gather_per_micro_batch", "prefetch", "hsdp", "cp_method", "cp_layout", "expert_axis"});
+  const Reader parallelism(node, "parallelism",
+                           {"tp",
+                            "sp",
+                            "pp",
+                            "vpp",
+                            "cp",
+                            "ep",
+                            "etp",
+                            "dp",
+                            "zero",
+                            "account_for_embedding",
+                            "account_for_loss",
+                            "first_stage_layers",
+                            "last_stage_layers",
+                            "order",
+                            "reshard_after_forward",
+                            "gather_per_micro_batch",
+                            "prefetch",
+                            "hsdp",
+                            "cp_method",
+                            "cp_layout",
+                            "expert_axis"});
   const Range<std::int64_t> size{1, max_gpus};
   ParallelismSpec spec;
   spec.tp = parallelism.integer("tp", size, 1);
@@ -70,6 +88,8 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
   spec.account_for_loss = parallelism.boolean("account_for_loss", false);
+  spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, 10'000}, 0);
+  spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, 10'000}, 0);
   spec.order = read_order(parallelism);
   read_sharded_weights(parallelism, spec);
   if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});

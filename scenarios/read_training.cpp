@@ -14,11 +14,41 @@ void read_overlap(const YamlNode& node, TrainingSpec& spec) {
   if (spec.overlap_tp) overlap.fail("tp", "training.overlap.tp true is not lowered yet; supported: false");
 }
 
-Recompute read_recompute(const Reader& training) {
-  if (training.child("recompute").kind == YamlNode::Kind::sequence)
-    training.fail("recompute", "training.recompute as a list of modules is not lowered yet; supported: none, selective, full");
-  return training.choice<Recompute>(
-      "recompute", {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}, Recompute::none);
+using Module = bool RecomputeSpec::*;
+
+RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
+  RecomputeSpec spec;
+  for (const YamlNode& item : list.items) {
+    const auto module = training.choice_of<Module>(item, "recompute",
+                                                   {{"norm", &RecomputeSpec::norm},
+                                                    {"activation", &RecomputeSpec::activation},
+                                                    {"attention", &RecomputeSpec::attention},
+                                                    {"mlp", &RecomputeSpec::mlp},
+                                                    {"mla-up", &RecomputeSpec::mla_up}});
+    if (spec.*module) throw InputError(item.place, "training.recompute names " + item.text + " twice, expected each module once");
+    spec.*module = true;
+  }
+  return spec;
+}
+
+RecomputeSpec read_recompute(const Reader& training) {
+  const YamlNode& node = training.child("recompute");
+  const bool list = node.kind == YamlNode::Kind::sequence;
+  RecomputeSpec spec;
+  if (list) {
+    spec = read_modules(training, node);
+  } else {
+    RecomputeSpec selective, full;
+    selective.attention = true;
+    full.every = 1;
+    spec = training.choice<RecomputeSpec>("recompute", {{"none", RecomputeSpec{}}, {"selective", selective}, {"full", full}},
+                                          RecomputeSpec{});
+  }
+  if (!training.has("recompute_every")) return spec;
+  if (spec.every == 0)
+    training.fail("recompute_every", "training.recompute_every without recompute full, expected both or neither");
+  spec.every = training.integer("recompute_every", {1, 10'000});
+  return spec;
 }
 
 std::string read_framework(const Reader& training) {
@@ -40,9 +70,10 @@ std::string read_framework(const Reader& training) {
 }  // namespace
 
 TrainingSpec read_training(const YamlNode& node) {
-  const Reader training(node, "training",
-                        {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "overlap", "grad_dtype",
-                         "framework", "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce"});
+  const Reader training(
+      node, "training",
+      {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every", "overlap",
+       "grad_dtype", "framework", "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -56,8 +87,8 @@ TrainingSpec read_training(const YamlNode& node) {
                                                  {"1f1b", ScheduleKind::one_f_one_b},
                                                  {"interleaved-1f1b", ScheduleKind::interleaved},
                                                  {"zb-h1", ScheduleKind::zero_bubble_h1},
-                                                 {"zb-v", {}},
-                                                 {"dualpipe", {}}},
+                                                 {"zb-v", ScheduleKind::zero_bubble_v},
+                                                 {"dualpipe", ScheduleKind::dualpipe}},
                                                 ScheduleKind::one_f_one_b);
   spec.recompute = read_recompute(training);
   spec.framework = read_framework(training);

@@ -109,6 +109,8 @@ struct ParallelismSpec {
   std::int64_t hsdp = 0;               ///< data-parallel ranks that share one set of slices (HSDP); 0: all of them
   bool account_for_embedding = false;  ///< the embedding takes a layer's place in the split over stages
   bool account_for_loss = false;
+  std::int64_t first_stage_layers = 0;  ///< 0: as many as the others
+  std::int64_t last_stage_layers = 0;
   std::vector<MeshAxis> order{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};  ///< innermost first
 
   /// What a rank routes apart, and where experts lie, as the numbers depend on it: set in the unsharded reference, derived
@@ -126,12 +128,20 @@ enum class ScheduleKind : std::uint8_t {
   gpipe,
   one_f_one_b,
   interleaved,
-  zero_bubble_h1
+  zero_bubble_h1,
+  zero_bubble_v,
+  dualpipe
 };
-enum class Recompute : std::uint8_t {
-  none,
-  selective,
-  full
+/// What the backward computes once more instead of keeping it from the forward.
+struct RecomputeSpec {
+  std::int64_t every = 0;   ///< whole layers: those whose number it divides; 0: none
+  bool norm = false;        ///< outputs of the norms
+  bool activation = false;  ///< outputs of the MLP's activation function
+  bool attention = false;   ///< attention between its projections ("selective")
+  bool mlp = false;         ///< what is between the MLP's input and output
+  bool mla_up = false;      ///< the up-projections of latent attention
+
+  bool whole(std::int64_t layer) const { return every > 0 && layer % every == 0; }
 };
 
 struct TrainingSpec {
@@ -141,8 +151,7 @@ struct TrainingSpec {
   DType precision = DType::bf16;
   DType grad_dtype = DType::f32;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  Recompute recompute = Recompute::none;
-  bool recompute_mla_up = false;  ///< the up-projections of latent attention
+  RecomputeSpec recompute;
   bool overlap_dp = true;
   bool overlap_tp = false;
   bool overlap_pp = true;

@@ -31,18 +31,67 @@ void check_layers(const Scenario& scenario, const YamlNode& document) {
           std::to_string(chunks) + " model chunks" + advice);
 }
 
+/// The layers that first_stage_layers and last_stage_layers leave must divide over the other stages.
+void check_uneven_layers(const Scenario& scenario, const YamlNode& document) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const auto refuse_split = [&](const std::string& sentence) {
+    refuse(document, {"parallelism.first_stage_layers", "parallelism.last_stage_layers", "parallelism.pp", "model.layers"},
+           sentence);
+  };
+  if (p.account_for_embedding || p.account_for_loss)
+    refuse_split(
+        "first_stage_layers and last_stage_layers exclude account_for_embedding and account_for_loss, expected one of the two");
+  if (p.pp == 1) refuse_split("first_stage_layers and last_stage_layers need pp 2 or more");
+  std::int64_t left = scenario.model.layers, stages = p.pp;
+  for (const std::int64_t given : {p.first_stage_layers, p.last_stage_layers}) {
+    if (given % p.vpp != 0)
+      refuse_split(std::to_string(given) + " layers of one stage do not divide over vpp " + std::to_string(p.vpp) +
+                   "; nearest that do: " + joined(nearest_multiples(p.vpp, given)));
+    left -= given;
+    if (given > 0) --stages;
+  }
+  const std::string rest = std::to_string(scenario.model.layers) + " layers less first_stage_layers " +
+                           std::to_string(p.first_stage_layers) + " and last_stage_layers " +
+                           std::to_string(p.last_stage_layers) + " leave " + std::to_string(left);
+  if (stages == 0 && left != 0) refuse_split(rest + ", but both stages are given, expected a sum of all layers");
+  if (left < 0) refuse_split(rest + ", expected fewer");
+  if (stages > 0 && left % (stages * p.vpp) != 0)
+    refuse_split(rest + ", which do not divide over the other " + std::to_string(stages) + " stages * vpp " +
+                 std::to_string(p.vpp));
+}
+
+struct ChunkRule {
+  ScheduleKind schedule;
+  const char* name;
+  std::int64_t least, most;  ///< of vpp
+  const char* expected;
+};
+
+constexpr ChunkRule chunk_rules[] = {
+    {ScheduleKind::interleaved, "interleaved-1f1b", 2, 10'000, "vpp 2 or more, or schedule 1f1b"},
+    {ScheduleKind::zero_bubble_v, "zb-v", 2, 2, "vpp 2, the two arms of its V"},
+    {ScheduleKind::dualpipe, "dualpipe", 1, 1, "vpp 1: it holds two chunks of two copies of the model by itself"},
+};
+
 void check_schedule(const Scenario& scenario, const YamlNode& document) {
   const ParallelismSpec& p = scenario.parallelism;
-  const bool interleaved = scenario.training.schedule == ScheduleKind::interleaved;
-  if (interleaved && p.pp == 1)
-    refuse(document, {"training.schedule", "parallelism.pp"},
-           "interleaved-1f1b with pp 1, expected pp 2 or more, or schedule 1f1b");
-  if (interleaved && p.vpp == 1)
-    refuse(document, {"training.schedule", "parallelism.vpp"},
-           "interleaved-1f1b with vpp 1, expected vpp 2 or more, or schedule 1f1b");
-  if (!interleaved && p.vpp > 1)
+  const std::string vpp = "vpp " + std::to_string(p.vpp);
+  bool ruled = false;
+  for (const ChunkRule& rule : chunk_rules) {
+    if (rule.schedule != scenario.training.schedule) continue;
+    ruled = true;
+    const std::string name = rule.name;
+    if (p.pp == 1)
+      refuse(document, {"training.schedule", "parallelism.pp"}, name + " with pp 1, expected pp 2 or more, or schedule 1f1b");
+    if (p.vpp < rule.least || p.vpp > rule.most)
+      refuse(document, {"training.schedule", "parallelism.vpp"}, name + " with " + vpp + ", expected " + rule.expected);
+  }
+  if (!ruled && p.vpp > 1)
     refuse(document, {"parallelism.vpp", "training.schedule"},
-           "vpp " + std::to_string(p.vpp) + " without schedule interleaved-1f1b, expected that schedule or vpp 1");
+           vpp + " without schedule interleaved-1f1b, expected that schedule or vpp 1");
+  if (scenario.training.schedule == ScheduleKind::dualpipe && p.pp % 2 != 0)
+    refuse(document, {"training.schedule", "parallelism.pp"},
+           "dualpipe with pp " + std::to_string(p.pp) + ", expected an even number of stages, each the mirror of another");
 }
 
 void check_batch(const Scenario& scenario, const YamlNode& document) {
@@ -64,12 +113,24 @@ void check_batch(const Scenario& scenario, const YamlNode& document) {
                  step * p.pp);
 }
 
+/// Half of the micro-batches enter at each end, and at least one per stage.
+void check_dualpipe_batch(const Scenario& scenario, const YamlNode& document) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const std::int64_t micro_batches = scenario.training.micro_batches(p);
+  if (scenario.training.schedule != ScheduleKind::dualpipe || (micro_batches % 2 == 0 && micro_batches >= 2 * p.pp)) return;
+  refuse(document, {"training.global_batch", "training.micro_batch", "parallelism.dp", "parallelism.pp", "cluster.gpus"},
+         "global_batch " + std::to_string(scenario.training.global_batch) + " makes " + std::to_string(micro_batches) +
+             " micro-batches, expected an even number of at least 2 * pp = " + std::to_string(2 * p.pp) + ", as dualpipe needs");
+}
+
 }  // namespace
 
 void validate_pipeline(const Scenario& scenario, const YamlNode& document) {
   check_schedule(scenario, document);
-  check_layers(scenario, document);
+  const bool uneven = scenario.parallelism.first_stage_layers > 0 || scenario.parallelism.last_stage_layers > 0;
+  uneven ? check_uneven_layers(scenario, document) : check_layers(scenario, document);
   check_batch(scenario, document);
+  check_dualpipe_batch(scenario, document);
 }
 
 }  // namespace tandem

@@ -11,6 +11,9 @@ void validate_training(const Scenario& scenario, const YamlNode& document) {
     refuse(document, {"training.sequence", "model.max_positions"},
            "sequence " + std::to_string(training.sequence) + " is longer than the " + std::to_string(model.max_positions) +
                " learned positions of the model, expected at most that");
+  if (training.recompute.mla_up && !model.mla.enabled())
+    refuse(document, {"training.recompute", "model.mla"},
+           "recompute of mla-up without model.mla, expected a model with multi-head latent attention");
   if (scenario.cluster.gpu.peak[static_cast<std::size_t>(training.precision)] == 0)
     refuse(document, {"training.precision", "cluster.gpu"},
            scenario.cluster.gpu.name + " has no " + std::string(name_of(training.precision)) +

@@ -61,7 +61,10 @@ const char* family_of(Slot slot) {
       return "gradient norm";
     case Slot::embedding:
       return "embedding";
+    case Slot::mirror:
+      return "mirror";
     case Slot::send_forward:
+    case Slot::send_forward_descending:
       return "pp forward";
     default:
       return "pp backward";

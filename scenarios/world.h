@@ -28,8 +28,14 @@ enum class Slot : std::uint8_t {
   receive_forward,  ///< the pair from the previous stage
   send_backward,
   receive_backward,
+  // the same for model chunks whose forwards go from higher stages to lower ones (see placement.h)
+  send_forward_descending,
+  receive_forward_descending,
+  send_backward_descending,
+  receive_backward_descending,
+  mirror,  ///< two stages that hold the same parts of the model (dualpipe)
 };
-inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::receive_backward) + 1;
+inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::mirror) + 1;
 
 /// The ranks to lower and the communicators between them: all ranks, or with folding one of each class.
 struct World {

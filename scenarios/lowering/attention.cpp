@@ -56,7 +56,7 @@ AttentionParameters declare_attention(const Context& context, ChunkParameters& p
 
 BufferId attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
   const BufferId qkv = column_parallel(context, tape, weights.qkv, x, "qkv");
-  const bool again = context.scenario.training.recompute == Recompute::selective;
+  const bool again = context.recompute().attention;
   const BufferId heads = again ? checkpoint(context, tape, core_attention, qkv) : core_attention(context, tape, qkv);
   // The heads' outputs lie side by side: the same elements as one row per token.
   const LocalSizes& n = context.sizes;

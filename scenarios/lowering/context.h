@@ -61,6 +61,7 @@ class Context {
   std::int16_t layer = -1;
   std::int16_t chunk = -1;
 
+  const RecomputeSpec& recompute() const { return scenario.training.recompute; }
   const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 
@@ -88,11 +89,19 @@ class Context {
   PutOffWeights* put_off = nullptr;  ///< where the action being lowered leaves its weight gradients, if not lowered at once
   std::function<void(std::size_t chunk, ParameterId parameter)> on_gradient;
 
+  /// The backward's `x`: what the forward kept, or the copy computed again of what it did not (see `recompute_output`).
+  BufferId kept(BufferId x) const {
+    const auto copy = copies_.find(x);
+    return copy == copies_.end() ? x : copy->second;
+  }
+  void replace(BufferId x, BufferId copy) { copies_[x] = copy; }
+
   /// The next compute kernel starts after `task`.
   void hold_compute_until(TaskId task) { held_.push_back(task); }
 
  private:
   std::vector<TaskId> held_;
+  std::unordered_map<BufferId, BufferId> copies_;
 
   TaskLabels labels(std::string_view name, Stream stream) const;
 };

@@ -28,7 +28,7 @@ ParameterSpec token_table(const Context& context, const std::string& tensor) {
   spec.pieces = {{tensor, n.vocab * n.tp, n.hidden, n.vocab * n.tp_rank, 0, n.vocab, n.hidden}};
   if (tensor == "embedding" && context.scenario.model.embeds_at_the_end() && context.scenario.parallelism.pp > 1) {
     spec.kind = ParameterKind::tied;
-    spec.norm_share = 0.5;
+    spec.norm_share = 0.5;  // two stages hold it, or two chunks of one
   }
   return spec;
 }

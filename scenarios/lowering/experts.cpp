@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/lowering/recompute.h"
+
 namespace tandem {
 namespace {
 
@@ -74,9 +76,10 @@ BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const 
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
     c.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.rows = rows}, name, {dy, c.parameters().weight(weight)}, {dx});
+    const BufferId in = c.kept(x);
     c.weight_gradient(weight, [=](Context& later, BufferId gradient) {
       const GroupedGemmAttributes product{.transpose_a = true, .accumulate = true, .rows = rows};
-      later.kernel(OpKind::grouped_gemm, product, name, {dy, x}, {}, {gradient});
+      later.kernel(OpKind::grouped_gemm, product, name, {dy, in}, {}, {gradient});
     });
     return dx;
   });
@@ -107,8 +110,13 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, Buf
   const BufferId sorted = to_experts(context, blocks, rows, "dispatch");
   tape.push([=](Context& c, BufferId dy) { return to_sources(c, blocks, dy, "dispatch"); });
   const BufferId inner = grouped_linear(context, tape, weights.up, of_expert, sorted, "experts up");
-  const BufferId active = activate(context, tape, inner, weights.width);
-  const BufferId out = grouped_linear(context, tape, weights.down, of_expert, active, "experts down");
+  const Module middle = [=](Context& c, Tape& t, BufferId in) { return activate(c, t, in, weights.width); };
+  const Module down = [=](Context& c, Tape& t, BufferId in) {
+    return grouped_linear(c, t, weights.down, of_expert, in, "experts down");
+  };
+  const bool again = context.recompute().activation && !context.recompute().mlp;
+  const BufferId out =
+      again ? recompute_output(context, tape, middle, down, inner) : down(context, tape, middle(context, tape, inner));
   tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, dy, "combine"); });
   return to_sources(context, blocks, out, "combine");
 }

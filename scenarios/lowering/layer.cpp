@@ -26,14 +26,24 @@ BufferId either_attention(Context& context, Tape& tape, const LayerParameters& w
   return attention(context, tape, std::get<AttentionParameters>(weights.attention), x);
 }
 
+/// x + branch(norm(x)).
+BufferId pre_norm(Context& context, Tape& tape, ParameterId weight, std::string_view name, const Module& branch, BufferId x) {
+  const Module normed = [weight, name = std::string(name)](Context& c, Tape& t, BufferId in) {
+    return norm(c, t, weight, in, name);
+  };
+  return residual(context, tape, x, [&](Context& c, Tape& t, BufferId in) {
+    return c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
+  });
+}
+
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
-  const BufferId middle = residual(context, tape, x, [&](Context& c, Tape& t, BufferId in) {
-    return either_attention(c, t, weights, norm(c, t, weights.attention_norm, in, "attention norm"));
-  });
-  return residual(context, tape, middle, [&](Context& c, Tape& t, BufferId in) {
-    const BufferId normed = norm(c, t, weights.mlp_norm, in, "mlp norm");
-    return weights.mixture ? mixture(c, t, *weights.mixture, normed) : mlp(c, t, weights.mlp, normed);
-  });
+  const Module attend = [weights](Context& c, Tape& t, BufferId in) { return either_attention(c, t, weights, in); };
+  const Module feed = [weights](Context& c, Tape& t, BufferId in) {
+    return weights.mixture ? mixture(c, t, *weights.mixture, in) : mlp(c, t, weights.mlp, in);
+  };
+  const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
+  const BufferId middle = pre_norm(context, tape, weights.attention_norm, "attention norm", attend, x);
+  return pre_norm(context, tape, weights.mlp_norm, "mlp norm", context.recompute().mlp ? feed_again : feed, middle);
 }
 
 }  // namespace
@@ -58,7 +68,7 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
 
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
   const Module whole = [weights](Context& c, Tape& t, BufferId in) { return both_halves(c, t, weights, in); };
-  return context.scenario.training.recompute == Recompute::full ? checkpoint(context, tape, whole, x) : whole(context, tape, x);
+  return context.recompute().whole(context.layer) ? checkpoint(context, tape, whole, x) : whole(context, tape, x);
 }
 
 }  // namespace tandem

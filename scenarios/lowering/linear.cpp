@@ -33,10 +33,11 @@ void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, s
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name, GemmMath math) {
   const BufferId y = multiply(context, weight, context.gather_sequence(x, name), name, math);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
-    const BufferId gathered = c.puts_off_weights() ? no_id : c.gather_sequence(x, name);
+    const BufferId in = c.kept(x);
+    const BufferId gathered = c.puts_off_weights() ? no_id : c.gather_sequence(in, name);
     const BufferId dx = c.reduce_partial(input_gradient(c, weight, dy, name, math), name);
     c.weight_gradient(weight, [=](Context& w, BufferId gradient) {
-      add_product(w, gradient, dy, gathered == no_id ? w.gather_sequence(x, name) : gathered, name, math);
+      add_product(w, gradient, dy, gathered == no_id ? w.gather_sequence(in, name) : gathered, name, math);
     });
     return dx;
   });
@@ -48,7 +49,8 @@ BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId whole = c.gather_sequence(dy, name);
     const BufferId dx = input_gradient(c, weight, whole, name);
-    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, whole, x, name); });
+    const BufferId in = c.kept(x);
+    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, whole, in, name); });
     return dx;
   });
   return y;
@@ -66,7 +68,8 @@ BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, Buf
   const BufferId y = multiply(context, weight, x, name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId dx = input_gradient(c, weight, dy, name);
-    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, dy, x, name); });
+    const BufferId in = c.kept(x);
+    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, dy, in, name); });
     return dx;
   });
   return y;

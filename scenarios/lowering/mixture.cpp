@@ -30,7 +30,7 @@ BufferId routed_experts(Context& context, Tape& tape, const MixtureParameters& w
     const BufferId dsent = inner.backward(c, dreturned);
     const BufferId through_experts = c.activation(c.shape_of(x));
     c.kernel(OpKind::permute_backward, {}, "permute", {dsent, routed.slots}, {through_experts});
-    return sum(c, through_experts, route_backward(c, router, routed, x, dgates), "router");
+    return sum(c, through_experts, route_backward(c, router, routed, c.kept(x), dgates), "router");
   });
   return y;
 }

@@ -129,8 +129,8 @@ BufferId mla(Context& context, Tape& tape, const MlaParameters& weights, BufferI
   const Heads heads = split_heads(context, projected);
   const Attended attended = attend(context, heads);
   tape.push([=](Context& c, BufferId dout) {
-    const bool up_again = c.scenario.training.recompute_mla_up;
-    const bool attention_again = c.scenario.training.recompute == Recompute::selective;
+    const bool up_again = c.recompute().mla_up;
+    const bool attention_again = c.recompute().attention;
     const Phase before = c.phase;
     c.phase = Phase::recompute;
     const Projected p = up_again ? project(c, weights, compressed) : projected;

@@ -1,6 +1,7 @@
 #include "scenarios/lowering/mlp.h"
 
 #include "scenarios/lowering/linear.h"
+#include "scenarios/lowering/recompute.h"
 
 namespace tandem {
 
@@ -34,7 +35,10 @@ MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, c
 
 BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
   const BufferId inner = column_parallel(context, tape, weights.up, x, "mlp up");
-  return row_parallel(context, tape, weights.down, activate(context, tape, inner, weights.width), "mlp down");
+  const Module middle = [=](Context& c, Tape& t, BufferId in) { return activate(c, t, in, weights.width); };
+  const Module down = [=](Context& c, Tape& t, BufferId in) { return row_parallel(c, t, weights.down, in, "mlp down"); };
+  if (context.recompute().activation && !context.recompute().mlp) return recompute_output(context, tape, middle, down, inner);
+  return down(context, tape, middle(context, tape, inner));
 }
 
 }  // namespace tandem

@@ -1,6 +1,8 @@
 #include "scenarios/lowering/optimizer.h"
 
+#include "scenarios/lowering/copies.h"
 #include "scenarios/lowering/data_groups.h"
+#include "scenarios/placement.h"
 
 namespace tandem {
 namespace {
@@ -15,23 +17,25 @@ void for_each_bucket(Context& context, Visit visit) {
 }
 
 void add_up_shared_gradients(Context& context) {
+  add_up_copies(context);
   for_each_bucket(context, [&](const Bucket& bucket) {
     const BufferId gradient = bucket.gradient_slice;
     // Without sp every rank saw all tokens, and all hold the same gradient already.
     if (bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel) {
       context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "norm gradients", gradient, gradient);
     }
-    if (bucket.kind == ParameterKind::tied) {
+    if (bucket.kind == ParameterKind::tied && context.communicator(Slot::embedding) != no_id) {
       context.collective(OpKind::all_reduce, Slot::embedding, Stream::dp, "embedding gradients", gradient, gradient);
     }
   });
 }
 
 BufferId squared_norm(Context& context) {
+  const int copies = Placement(context.scenario).copies();
   const BufferId sum = context.activation(Shape(1), DType::f32);
   context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "gradient norm", {}, {sum});
   for_each_bucket(context, [&](const Bucket& bucket) {
-    const double ranks_of_a_slice = static_cast<double>(ownership_of(context, bucket.kind).replicas);
+    const double ranks_of_a_slice = static_cast<double>(ownership_of(context, bucket.kind).replicas * copies);
     const ScaleAttributes share{static_cast<float>(bucket.norm_share / ranks_of_a_slice)};
     context.kernel(OpKind::square_sum, share, "gradient norm", {bucket.gradient_slice}, {}, {sum});
   });

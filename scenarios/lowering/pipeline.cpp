@@ -1,22 +1,48 @@
 #include "scenarios/lowering/pipeline.h"
 
 namespace tandem {
+namespace {
+
+struct Channel {
+  Slot send_slot, receive_slot;
+  Stream send_stream, receive_stream;
+};
+
+Channel channel(PipelineLink::Direction direction, bool descending) {
+  if (direction == PipelineLink::Direction::forward) {
+    if (!descending) return {Slot::send_forward, Slot::receive_forward, Stream::pp_send_forward, Stream::pp_receive_forward};
+    return {Slot::send_forward_descending, Slot::receive_forward_descending, Stream::pp_send_forward_descending,
+            Stream::pp_receive_forward_descending};
+  }
+  if (!descending) return {Slot::send_backward, Slot::receive_backward, Stream::pp_send_backward, Stream::pp_receive_backward};
+  return {Slot::send_backward_descending, Slot::receive_backward_descending, Stream::pp_send_backward_descending,
+          Stream::pp_receive_backward_descending};
+}
+
+}  // namespace
 
 BufferId PipelineLink::receive(Direction direction) {
   const bool forward = direction == Direction::forward;
+  if (placement_.turns_after(forward ? part() - 1 : part())) return handed_.extract({direction, context_.micro_batch}).mapped();
   const LocalSizes& n = context_.sizes;
   const BufferId data = context_.activation(Shape(n.sequence_shard, n.batch, n.hidden));
-  const TaskId task = context_.collective(OpKind::receive, forward ? Slot::receive_forward : Slot::receive_backward,
-                                          forward ? Stream::pp_receive_forward : Stream::pp_receive_backward,
+  const Channel through = channel(direction, placement_.descends(context_.chunk));
+  const TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
                                           forward ? "receive forward" : "receive backward", no_id, data);
-  context_.builder.depend(action_before_end_, task);
+  // Stages that wait for their sends in both directions at once would wait for each other's receives.
+  const bool at_once = placement_.descends() && !context_.scenario.training.overlap_pp;
+  if (!at_once) context_.builder.depend(action_before_end_, task);
   return data;
 }
 
 void PipelineLink::send(Direction direction, BufferId data) {
   const bool forward = direction == Direction::forward;
-  const TaskId task = context_.collective(OpKind::send, forward ? Slot::send_forward : Slot::send_backward,
-                                          forward ? Stream::pp_send_forward : Stream::pp_send_backward,
+  if (placement_.turns_after(forward ? part() : part() - 1)) {
+    handed_[{direction, context_.micro_batch}] = data;
+    return;
+  }
+  const Channel through = channel(direction, placement_.descends(context_.chunk));
+  const TaskId task = context_.collective(OpKind::send, through.send_slot, through.send_stream,
                                           forward ? "send forward" : "send backward", data, no_id);
   if (!context_.scenario.training.overlap_pp) context_.hold_compute_until(task);
 }

@@ -14,6 +14,10 @@ std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape) {
       return interleaved_one_f_one_b(shape);
     case ScheduleKind::zero_bubble_h1:
       return zero_bubble_h1(shape);
+    case ScheduleKind::zero_bubble_v:
+      return zero_bubble_v(shape);
+    case ScheduleKind::dualpipe:
+      return dualpipe(shape);
   }
   throw std::logic_error("unknown schedule");
 }

@@ -20,6 +20,7 @@ struct Action {
   Kind kind = Kind::forward;
   std::int32_t micro_batch = 0;
   std::int32_t chunk = 0;
+  bool beside_next = false;  ///< lowered in turns with the next action, so that each hides the other's communication
   bool operator==(const Action&) const = default;
 };
 
@@ -44,6 +45,16 @@ std::vector<Action> interleaved_one_f_one_b(const PipelineShape& shape);
 /// 1F1B with split backwards: stage s puts the weight gradients off by s micro-batches, so that all stages hold as many
 /// activations as 1F1B's first stage does, and weight gradients fill the cool-down (Qi et al. 2023, section 2.2).
 std::vector<Action> zero_bubble_h1(const PipelineShape& shape);
+
+/// Two chunks per stage, the second on the way back: the last stage turns a micro-batch around, the first ends it. No stage waits
+/// once it has begun if forwards and both parts of backwards take the same time; each holds as much as 1F1B's first stage
+/// (Qi et al. 2023, section 6; the order is that of PyTorch's ScheduleZBVZeroBubble).
+std::vector<Action> zero_bubble_v(const PipelineShape& shape);
+
+/// Chunk 0 and chunk 1 are of two copies of the model, for micro-batches that enter at the first stage (the first half of them)
+/// and at the last; a forward of one goes beside a backward of the other (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1; the order
+/// is that of github.com/deepseek-ai/DualPipe). Needs an even number of stages, and of micro-batches, at least two per stage.
+std::vector<Action> dualpipe(const PipelineShape& shape);
 
 std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape);
 

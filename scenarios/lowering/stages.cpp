@@ -2,25 +2,48 @@
 
 #include <stdexcept>
 
+#include "scenarios/placement.h"
+
 namespace tandem {
+namespace {
+
+/// Layers of each part of the model, where the embedding and the loss count as a layer if the scenario says so.
+std::vector<std::int64_t> places_by_part(const Scenario& scenario, const Placement& placement) {
+  const ParallelismSpec& p = scenario.parallelism;
+  std::int64_t others = scenario.model.layers + (p.account_for_embedding ? 1 : 0) + (p.account_for_loss ? 1 : 0);
+  std::int64_t other_stages = p.pp;
+  for (const std::int64_t given : {p.first_stage_layers, p.last_stage_layers}) {
+    others -= given;
+    if (given > 0) --other_stages;
+  }
+  std::vector<std::int64_t> places;
+  for (std::int32_t part = 0; part < placement.parts(); ++part) {
+    const std::int32_t stage = placement.stage(part);
+    std::int64_t given = stage == 0 ? p.first_stage_layers : 0;
+    if (stage == p.pp - 1 && p.last_stage_layers > 0) given = p.last_stage_layers;
+    const std::int64_t chunks = given > 0 ? p.vpp : p.vpp * other_stages;
+    const std::int64_t layers = given > 0 ? given : others;
+    if (layers % chunks != 0) throw std::logic_error("the layers do not divide over the model chunks");
+    places.push_back(layers / chunks);
+  }
+  return places;
+}
+
+}  // namespace
 
 std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
-  const std::int64_t parts = p.pp * p.vpp;
-  const std::int64_t places = scenario.model.layers + (p.account_for_embedding ? 1 : 0) + (p.account_for_loss ? 1 : 0);
-  if (places % parts != 0) throw std::logic_error("the layers do not divide over the model chunks");
-  std::vector<ChunkLayout> chunks(static_cast<std::size_t>(parts));
+  std::vector<ChunkLayout> chunks;
   std::int64_t next_layer = 0;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    ChunkLayout& chunk = chunks[static_cast<std::size_t>(part)];
-    chunk.embedding = part == 0;
-    chunk.loss = part == parts - 1;
+  for (const std::int64_t places : places_by_part(scenario, Placement(scenario))) {
+    ChunkLayout& chunk = chunks.emplace_back();
+    chunk.embedding = chunks.size() == 1;
     chunk.first_layer = next_layer;
-    chunk.layers = places / parts;
-    if (chunk.embedding && p.account_for_embedding) --chunk.layers;
-    if (chunk.loss && p.account_for_loss) --chunk.layers;
+    chunk.layers = places - (chunk.embedding && p.account_for_embedding ? 1 : 0);
     next_layer += chunk.layers;
   }
+  chunks.back().loss = true;
+  if (p.account_for_loss) --chunks.back().layers;
   return chunks;
 }
 

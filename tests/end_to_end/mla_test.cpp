@@ -48,7 +48,7 @@ TEST(MlaStep, CostsTheFlopsOfItsFormula) {
 
 TEST(MlaStep, RecomputesItsProjectionsUp) {
   Scenario scenario = tiny_model(words(latent + "parallelism.tp=2 parallelism.sp=true"));
-  scenario.training.recompute_mla_up = true;
+  scenario.training.recompute.mla_up = true;
   EXPECT_LT(largest_difference(scenario), 1e-5);
   const Dag dag = lower(scenario, make_world(scenario, false));
   std::map<std::string, int> again;

@@ -13,6 +13,8 @@ namespace tandem {
 namespace {
 
 const std::string zb_h1 = "training.schedule=zb-h1 ";
+const std::string zb_v = "training.schedule=zb-v parallelism.vpp=2 ";
+const std::string dualpipe = "training.schedule=dualpipe ";
 
 class PipelineSchedules : public testing::TestWithParam<std::string> {};
 
@@ -33,14 +35,66 @@ INSTANTIATE_TEST_SUITE_P(ZeroBubbleH1, PipelineSchedules,
                                                  "training.recompute=selective",
                                          zb_h1 + "parallelism.pp=4 training.recompute=full"));
 
+INSTANTIATE_TEST_SUITE_P(ZeroBubbleV, PipelineSchedules,
+                         testing::Values(zb_v + "parallelism.pp=2", zb_v + "parallelism.pp=4 model.layers=8",
+                                         zb_v + "parallelism.pp=4 model.layers=8 training.overlap.pp=false",
+                                         zb_v + "parallelism.pp=4 model.layers=8 training.global_batch=2",
+                                         zb_v + "parallelism.pp=2 parallelism.tp=2 parallelism.sp=true parallelism.dp=2",
+                                         zb_v + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=0 training.bucket_MB=0.004",
+                                         zb_v + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=2 training.bucket_MB=0.001",
+                                         zb_v + "parallelism.pp=2 parallelism.dp=2 model.tied_embeddings=true",
+                                         zb_v + "parallelism.pp=2 parallelism.tp=2 model.tied_embeddings=true parallelism.zero=0",
+                                         zb_v + "parallelism.pp=2 training.recompute=full"));
+
+INSTANTIATE_TEST_SUITE_P(
+    DualPipe, PipelineSchedules,
+    testing::Values(dualpipe + "parallelism.pp=2", dualpipe + "parallelism.pp=4",
+                    dualpipe + "parallelism.pp=4 training.global_batch=16",
+                    dualpipe + "parallelism.pp=4 training.global_batch=12 training.overlap.pp=false",
+                    dualpipe + "parallelism.pp=2 parallelism.tp=2 parallelism.sp=true parallelism.dp=2",
+                    dualpipe + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=0 training.bucket_MB=0.004",
+                    dualpipe + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=2 training.bucket_MB=0.001",
+                    dualpipe + "parallelism.pp=4 parallelism.dp=2 model.tied_embeddings=true "
+                               "training.global_batch=16",
+                    dualpipe + "parallelism.pp=2 model.tied_embeddings=true parallelism.zero=0",
+                    dualpipe + "parallelism.pp=4 training.recompute=full"));
+
+INSTANTIATE_TEST_SUITE_P(UnevenStages, PipelineSchedules,
+                         testing::Values("parallelism.pp=4 model.layers=7 parallelism.first_stage_layers=1 "
+                                         "parallelism.last_stage_layers=2",
+                                         "parallelism.pp=2 parallelism.first_stage_layers=1",
+                                         "parallelism.pp=2 parallelism.vpp=2 model.layers=6 parallelism.last_stage_layers=2 "
+                                         "training.schedule=interleaved-1f1b",
+                                         zb_v + "parallelism.pp=2 model.layers=6 parallelism.last_stage_layers=2",
+                                         dualpipe + "parallelism.pp=4 model.layers=6 parallelism.first_stage_layers=1 "
+                                                    "parallelism.last_stage_layers=1"));
+
 TEST(PipelineSchedulesFolded, HaveTheTimesOfTheUnfolded) {
-  for (const std::string& schedule : {zb_h1}) {
+  for (const std::string& schedule : {zb_h1, zb_v + "model.layers=8 ", dualpipe}) {
     for (const char* more : {"", "training.overlap.pp=false ", "faults={slow_gpu: {rank: 5, factor: 0.5}}"}) {
       const std::string mesh = "parallelism.tp=2 parallelism.sp=true parallelism.pp=4 parallelism.dp=2 training.global_batch=16 ";
       SCOPED_TRACE(schedule + more);
       std::vector<std::string> overrides = words(schedule + mesh);
       if (*more != '\0') overrides.emplace_back(more);
       expect_equal_when_folded(tiny_cluster(overrides));
+    }
+  }
+}
+
+// The executor throws when the step gets stuck.
+TEST(PipelineSchedulesWithoutOverlap, NeverGetStuck) {
+  for (const std::string& schedule :
+       {std::string("training.schedule=gpipe "), std::string("training.schedule=1f1b "),
+        std::string("training.schedule=interleaved-1f1b parallelism.vpp=2 "), zb_h1, zb_v, dualpipe}) {
+    for (const int pp : {2, 4, 8}) {
+      for (const int rounds : {2, 3, 6}) {
+        const std::string mesh = "model.layers=16 training.overlap.pp=false parallelism.pp=" + std::to_string(pp) +
+                                 " training.global_batch=" + std::to_string(rounds * pp);
+        SCOPED_TRACE(schedule + mesh);
+        const Scenario scenario = tiny_cluster(words(schedule + mesh));
+        const Dag dag = lower(scenario, make_world(scenario, true));
+        EXPECT_GT(simulate(dag).timeline.makespan(), 0);
+      }
     }
   }
 }
@@ -56,7 +110,7 @@ struct Measured {
 };
 
 /// A pipeline whose communication is free and whose ends (embedding, LM head, optimizer) weigh nothing beside its layers.
-Measured measure(int stages, int micro_batches, const std::string& schedule) {
+Measured measure(int stages, int micro_batches, const std::string& schedule, int chunks = 1) {
   const Scenario scenario = tiny_cluster({
       "model={layers: 64, hidden: 16384, heads: 128, head_dim: 128, kv_heads: 128, ffn: 65536, vocab: 64}",
       "training.sequence=16384",
@@ -64,6 +118,7 @@ Measured measure(int stages, int micro_batches, const std::string& schedule) {
       "training.global_batch=" + std::to_string(micro_batches),
       "training.schedule=" + schedule,
       "parallelism.pp=" + std::to_string(stages),
+      "parallelism.vpp=" + std::to_string(chunks),
       "cluster.nvlink_GBps=1e6",
       "cluster.nic_gbps=1e6",
       "cluster.nvlink_latency_us=0",
@@ -99,6 +154,12 @@ TEST(PipelineBubbles, ZeroBubbleH1) {
     const Seconds of_plain = (p - 1) * (t.forward + t.backward_input + t.backward_weight);
     EXPECT_NEAR(plain.bubble, of_plain, 0.02 * of_plain) << "p " << p << ", m " << m;
   }
+}
+
+TEST(PipelineBubbles, ZeroBubbleVAndDualPipeIdleLessThan1F1B) {
+  const Seconds plain = measure(4, 16, "1f1b").bubble;
+  EXPECT_LT(measure(4, 16, "zb-v", 2).bubble, 0.5 * plain);
+  EXPECT_LT(measure(4, 16, "dualpipe").bubble, 0.5 * plain);
 }
 
 }  // namespace

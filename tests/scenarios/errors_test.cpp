@@ -176,14 +176,33 @@ const Broken conflicts[] = {
      "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2, load: @even}}",
      {"expected uniform, a list of shares by expert, or {zipf: exponent}"}},
 };
+const Broken pipelines[] = {
+    {"ZeroBubbleVWithoutItsArms",
+     "training: {sequence: 1024, global_batch: 16, schedule: @zb-v}",
+     {"zb-v with vpp 1, expected vpp 2"}},
+    {"DualPipeShortOfMicroBatches",
+     "training: {sequence: 1024, global_batch: @8, schedule: dualpipe}",
+     {"expected an even number of at least 2 * pp = 4"}},
+    {"RecomputeOfNoModule", "training: {sequence: 1024, global_batch: 16, recompute: [@mpl]}", {"mlp"}},
+    {"RecomputeOfMlaWithoutIt",
+     "training: {sequence: 1024, global_batch: 16, recompute: @[mla-up]}",
+     {"recompute of mla-up without model.mla"}},
+    {"RecomputeTwice", "training: {sequence: 1024, global_batch: 16, recompute: [mlp, @mlp]}", {"names mlp twice"}},
+    {"RecomputeEveryOfNothing",
+     "training: {sequence: 1024, global_batch: 16, recompute_every: @2}",
+     {"recompute_every without recompute full"}},
+    {"UnevenLayersThatDoNotAddUp",
+     "parallelism: {tp: 4, pp: 2, first_stage_layers: @3, last_stage_layers: 4}",
+     {"leave 1, but both stages are given, expected a sum of all layers"}},
+    {"UnevenLayersOverOneStage", "parallelism: {tp: 4, pp: 1, first_stage_layers: @3}", {"need pp 2 or more"}},
+};
+INSTANTIATE_TEST_SUITE_P(Pipelines, ScenarioErrors, testing::ValuesIn(pipelines),
+                         [](const auto& test) { return test.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts),
                          [](const auto& test) { return test.param.name; });
 
 const Broken later[] = {
-    {"ZeroBubble",
-     "training: {sequence: 1024, global_batch: 16, schedule: @zb-v}",
-     {"training.schedule zb-v is not lowered yet; supported: gpipe, 1f1b, interleaved-1f1b, zb-h1"}},
-    {"RecomputeModules", "training: {sequence: 1024, global_batch: 16, recompute: @[mlp]}", {"supported: none, selective, full"}},
     {"TensorOverlap",
      "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
      {"is not lowered yet; supported: false"}},

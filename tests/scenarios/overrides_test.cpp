@@ -69,6 +69,7 @@ TEST(Overrides, ConflictsPointAtWhatTheOptionChanged) {
   EXPECT_EQ(error_of({"model.ffn=1022"}), "--set model.ffn=1022: tp 4 does not divide 1022 ffn; nearest that do: 2, 7");
   EXPECT_THAT(error_of({"model.layers=9"}), HasSubstr("model.layers=9: 9 layers do not divide over pp 2 * vpp 1 = 2"));
   EXPECT_THAT(error_of({"model.layers=9"}), HasSubstr("account_for_loss would make them fit"));
+  EXPECT_THAT(error_of({"training.schedule=dualpipe", "parallelism.vpp=2"}), HasSubstr("dualpipe with vpp 2, expected vpp 1"));
   EXPECT_THAT(error_of({"parallelism.vpp=2", "training.schedule=interleaved-1f1b", "training.global_batch=12"}),
               HasSubstr("global_batch=12: global_batch 12 makes 3 micro-batches, not a multiple of pp"));
   EXPECT_THAT(error_of({"parallelism.vpp=2", "training.schedule=interleaved-1f1b", "parallelism.pp=1", "parallelism.dp=8"}),

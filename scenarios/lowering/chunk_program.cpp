@@ -1,0 +1,114 @@
+#include "scenarios/lowering/chunk_program.h"
+
+#include <memory>
+
+namespace tandem {
+
+ChunkProgram::ChunkProgram(Context& context, const ChunkLayout& layout)
+    : context_(context), number_(static_cast<std::int16_t>(context.chunks.size())), layout_(layout) {
+  ChunkParameters& parameters = context.chunks.emplace_back();
+  if (layout.embedding) {
+    sections_.push_back({-1, {parameters.begin_unit()}});
+    embedding_ = declare_embedding(context, parameters);
+  }
+  for (std::int64_t l = layout.first_layer; l < layout.first_layer + layout.layers; ++l) {
+    sections_.push_back({static_cast<std::int16_t>(l), {parameters.begin_unit()}});
+    layers_.push_back(declare_layer(context, parameters, l));
+  }
+  if (layout.loss) {
+    const bool tied_here = context.scenario.model.tied_embeddings && layout.embedding;
+    sections_.push_back({-1, {parameters.begin_unit()}});
+    const bool embeds_here = context.scenario.model.embeds_at_the_end() && layout.embedding;
+    if (embeds_here) sections_.back().units.push_back(parameters.unit_of(embedding_.tokens));
+    loss_ = declare_loss(context, parameters, tied_here ? &embedding_.tokens : nullptr);
+    mtp_ = declare_mtp(context, parameters, layout.embedding ? &embedding_.tokens : nullptr, loss_.head);
+  }
+  const LocalSizes& n = context.sizes;
+  parameters.allocate(context.builder, context.rank, context.scenario.training, context.scenario.parallelism.zero, n.ownership,
+                      n.expert_ownership);
+}
+
+std::optional<std::size_t> ChunkProgram::section_of(std::size_t piece) const {
+  if (piece == 0 && !layout_.embedding) return std::nullopt;
+  if (piece == last_piece() && !layout_.loss) return std::nullopt;
+  return layout_.embedding ? piece : piece - 1;
+}
+
+std::vector<std::optional<Visit>> ChunkProgram::visits(const Action& action) const {
+  if (action.kind == Action::Kind::backward_weight) return {};  // needs no weights
+  const bool backward = action.kind != Action::Kind::forward;
+  std::vector<std::optional<Visit>> visits;
+  for (std::size_t i = 0; i <= last_piece(); ++i) {
+    const std::optional<std::size_t> section = section_of(backward ? last_piece() - i : i);
+    visits.emplace_back();
+    if (section) visits.back() = {static_cast<std::size_t>(number_), *section, action.micro_batch, backward};
+  }
+  return visits;
+}
+
+void ChunkProgram::lower_piece(std::size_t piece, Phase phase, std::int32_t micro_batch, const std::function<void()>& lower) {
+  const std::optional<std::size_t> section = section_of(piece);
+  context_.phase = phase;
+  context_.chunk = number_;
+  context_.micro_batch = micro_batch;
+  context_.layer = section ? sections_[*section].layer : std::int16_t{-1};
+  const bool gathers = sharded_ != nullptr && section;
+  if (gathers) sharded_->enter({static_cast<std::size_t>(number_), *section, micro_batch, phase != Phase::forward});
+  lower();
+  if (gathers) sharded_->leave();
+  context_.layer = -1;
+}
+
+ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLink& link) {
+  std::vector<Tape>& tapes = tapes_[micro_batch];
+  tapes.resize(last_piece() + 1);
+  const auto x = std::make_shared<BufferId>(no_id);  // between the pieces
+  const auto lower = [=, this, &tapes, &link](std::size_t piece) {
+    if (piece == 0) {
+      *x = layout_.embedding ? embedding(context_, tapes[piece], embedding_) : link.receive(PipelineLink::Direction::forward);
+    } else if (piece < last_piece()) {
+      *x = layer(context_, tapes[piece], layers_[piece - 1], *x);
+    } else if (layout_.loss) {
+      losses(context_, tapes[piece], loss_, mtp_, *x);
+    } else {
+      link.send(PipelineLink::Direction::forward, *x);
+    }
+  };
+  Pieces pieces;
+  for (std::size_t piece = 0; piece <= last_piece(); ++piece) {
+    pieces.emplace_back([=, this] { lower_piece(piece, Phase::forward, micro_batch, [&] { lower(piece); }); });
+  }
+  return pieces;
+}
+
+ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLink& link, PutOffWeights* put_off) {
+  const std::vector<Tape>& tapes = tapes_.at(micro_batch);
+  const auto dy = std::make_shared<BufferId>(no_id);
+  const auto lower = [=, this, &tapes, &link](std::size_t piece) {
+    if (piece == last_piece() && !layout_.loss) *dy = link.receive(PipelineLink::Direction::backward);
+    context_.put_off = put_off;
+    *dy = tapes[piece].backward(context_, *dy);
+    context_.put_off = nullptr;
+    if (piece > 0) return;
+    if (!layout_.embedding) link.send(PipelineLink::Direction::backward, *dy);
+    tapes_.erase(micro_batch);
+  };
+  Pieces pieces;
+  for (std::size_t i = 0; i <= last_piece(); ++i) {
+    const std::size_t piece = last_piece() - i;
+    pieces.emplace_back([=, this] { lower_piece(piece, Phase::backward_input, micro_batch, [&] { lower(piece); }); });
+  }
+  return pieces;
+}
+
+ChunkProgram::Pieces ChunkProgram::backward_weight(std::int32_t micro_batch) {
+  return {[=, this] {
+    context_.phase = Phase::backward_weight;
+    context_.chunk = number_;
+    context_.micro_batch = micro_batch;
+    weights_.at(micro_batch).lower(context_);
+    weights_.erase(micro_batch);
+  }};
+}
+
+}  // namespace tandem

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "scenarios/lowering/context.h"
+#include "scenarios/lowering/embedding.h"
+#include "scenarios/lowering/layer.h"
+#include "scenarios/lowering/loss.h"
+#include "scenarios/lowering/mtp.h"
+#include "scenarios/lowering/pipeline.h"
+#include "scenarios/lowering/schedule.h"
+#include "scenarios/lowering/sharded_weights.h"
+#include "scenarios/lowering/stages.h"
+
+namespace tandem {
+
+/// One model chunk of a rank: what it holds of the model, and the passes of micro-batches through it. A pass comes in pieces
+/// (what comes in, each layer, what goes out), so that two passes can be lowered in turns.
+class ChunkProgram {
+ public:
+  using Pieces = std::vector<std::function<void()>>;
+
+  /// Declares the chunk's parameters. Chunks are numbered in the order of their construction.
+  ChunkProgram(Context& context, const ChunkLayout& layout);
+
+  Pieces forward(std::int32_t micro_batch, PipelineLink& link);
+  Pieces backward(std::int32_t micro_batch, PipelineLink& link) { return backward(micro_batch, link, nullptr); }
+  Pieces backward_input(std::int32_t micro_batch, PipelineLink& link) {
+    return backward(micro_batch, link, &weights_[micro_batch]);
+  }
+  Pieces backward_weight(std::int32_t micro_batch);
+
+  /// Embedding, layers, loss, as far as they are here.
+  const std::vector<Section>& sections() const { return sections_; }
+  /// Which weights each piece of an action computes with.
+  std::vector<std::optional<Visit>> visits(const Action& action) const;
+  void take_weights_from(ShardedWeights& sharded) { sharded_ = &sharded; }
+
+ private:
+  Context& context_;
+  const std::int16_t number_;
+  const ChunkLayout layout_;
+  EmbeddingParameters embedding_;
+  std::vector<LayerParameters> layers_;
+  LossParameters loss_;
+  MtpParameters mtp_;
+  std::vector<Section> sections_;
+  ShardedWeights* sharded_ = nullptr;
+  std::map<std::int32_t, std::vector<Tape>> tapes_;  ///< forward done, backward to come: by micro-batch, each piece's
+  std::map<std::int32_t, PutOffWeights> weights_;    ///< backward_input done, backward_weight to come
+
+  std::size_t last_piece() const { return layers_.size() + 1; }
+  std::optional<std::size_t> section_of(std::size_t piece) const;
+  Pieces backward(std::int32_t micro_batch, PipelineLink& link, PutOffWeights* put_off);
+  /// Lowers piece number `piece` of the chunk in forward order, labelled, while its weights are there.
+  void lower_piece(std::size_t piece, Phase phase, std::int32_t micro_batch, const std::function<void()>& lower);
+};
+
+}  // namespace tandem
