@@ -59,6 +59,18 @@ INSTANTIATE_TEST_SUITE_P(
                     dualpipe + "parallelism.pp=2 model.tied_embeddings=true parallelism.zero=0",
                     dualpipe + "parallelism.pp=4 training.recompute=full"));
 
+// Weights gathered for each piece, in the order in which passes take turns; and context parallelism beside the pipeline.
+INSTANTIATE_TEST_SUITE_P(
+    BesideOthers, PipelineSchedules,
+    testing::Values(zb_h1 + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=3",
+                    zb_h1 + "parallelism.pp=4 parallelism.cp=2 parallelism.zero=3 parallelism.prefetch=3",
+                    zb_v + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=3 model.tied_embeddings=true",
+                    zb_v + "parallelism.pp=2 parallelism.cp=2 parallelism.tp=2 parallelism.sp=true",
+                    dualpipe + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=3",
+                    dualpipe + "parallelism.pp=4 parallelism.cp=2 parallelism.zero=3 parallelism.reshard_after_forward=false",
+                    dualpipe +
+                        "parallelism.pp=2 parallelism.dp=4 parallelism.zero=3 parallelism.hsdp=2 training.global_batch=16"));
+
 INSTANTIATE_TEST_SUITE_P(UnevenStages, PipelineSchedules,
                          testing::Values("parallelism.pp=4 model.layers=7 parallelism.first_stage_layers=1 "
                                          "parallelism.last_stage_layers=2",
