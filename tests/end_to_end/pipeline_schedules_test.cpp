@@ -15,6 +15,9 @@ namespace {
 const std::string zb_h1 = "training.schedule=zb-h1 ";
 const std::string zb_v = "training.schedule=zb-v parallelism.vpp=2 ";
 const std::string dualpipe = "training.schedule=dualpipe ";
+const std::string experts = "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 model.moe.shared_experts=1 ";
+const std::string latent =
+    "model.kv_heads=8 model.mla.q_rank=12 model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 model.mla.v_dim=5 ";
 
 class PipelineSchedules : public testing::TestWithParam<std::string> {};
 
@@ -68,8 +71,15 @@ INSTANTIATE_TEST_SUITE_P(
                     zb_v + "parallelism.pp=2 parallelism.cp=2 parallelism.tp=2 parallelism.sp=true",
                     dualpipe + "parallelism.pp=2 parallelism.dp=2 parallelism.zero=3",
                     dualpipe + "parallelism.pp=4 parallelism.cp=2 parallelism.zero=3 parallelism.reshard_after_forward=false",
-                    dualpipe +
-                        "parallelism.pp=2 parallelism.dp=4 parallelism.zero=3 parallelism.hsdp=2 training.global_batch=16"));
+                    dualpipe + "parallelism.pp=2 parallelism.dp=4 parallelism.zero=3 parallelism.hsdp=2 training.global_batch=16",
+                    zb_h1 + experts + "parallelism.pp=2 parallelism.dp=2 parallelism.ep=2",
+                    zb_v + experts + latent + "parallelism.pp=2 parallelism.dp=2 parallelism.ep=2 model.mtp_depth=1",
+                    dualpipe + experts + "parallelism.pp=4 parallelism.dp=2 parallelism.ep=2 training.global_batch=16",
+                    dualpipe + experts + latent + "parallelism.pp=2 parallelism.dp=2 parallelism.ep=2 model.mtp_depth=1 " +
+                        "training.recompute=[norm,mla-up]",
+                    experts + latent + "parallelism.dp=2 parallelism.ep=2 training.recompute=[norm,activation,mla-up]",
+                    experts + "parallelism.dp=2 parallelism.ep=2 training.recompute=[mlp]",
+                    "model.mtp_depth=1 model.tied_embeddings=true parallelism.pp=2 " + dualpipe));
 
 INSTANTIATE_TEST_SUITE_P(UnevenStages, PipelineSchedules,
                          testing::Values("parallelism.pp=4 model.layers=7 parallelism.first_stage_layers=1 "
