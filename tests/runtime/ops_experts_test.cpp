@@ -124,7 +124,7 @@ class RouteGradient : public testing::TestWithParam<int> {};
 TEST_P(RouteGradient, IsThatOfGatesAndBalanceLoss) {
   const std::int32_t k = GetParam();
   const std::int64_t tokens = 12, experts = 4;
-  RoutingAttributes routing{.top_k = k, .groups = 2, .forced = true, .balance = 0.25F};
+  RoutingAttributes routing{.top_k = k, .groups = 2, .forced = true, .balance = 0.25F, .slots = {}};
   routing.slots = {3 * k - 3, 3 * k - 1, 0, 4};
   routing.slots[2] = 6 * k - routing.slots[0] - routing.slots[1] - routing.slots[3];
   routing.block = 6 * k;

@@ -6,12 +6,25 @@
 
 #include <numeric>
 #include <set>
+#include <sstream>
 
 #include "scenarios/expert_mesh.h"
-#include "tests/end_to_end/tiny.h"
+#include "scenarios/load.h"
 
 namespace tandem {
 namespace {
+
+/// `options` as for --set, separated by spaces.
+Scenario scenario_with(const std::string& options) {
+  std::vector<std::string> list;
+  std::istringstream stream(options);
+  for (std::string option; stream >> option;) list.push_back(option);
+  return parse_scenario(
+      "model: {layers: 4, hidden: 64, heads: 8, ffn: 64, vocab: 96, moe: {experts: 8, top_k: 2}}\n"
+      "cluster: {preset: dgx-h100}\n"
+      "training: {sequence: 64, global_batch: 16}\n",
+      "s.yaml", list);
+}
 
 MoeSpec moe(std::int64_t experts, std::int64_t top_k) {
   MoeSpec spec;
@@ -54,16 +67,15 @@ TEST(Load, NoExpertGetsATokenTwice) {
 }
 
 TEST(Load, RanksOfUnevenLoadDiffer) {
-  const Scenario uneven = tiny_model(
-      words("model.moe.experts=8 model.moe.top_k=2 model.moe.load=[1,2,1,2,3,3,1,2] parallelism.dp=4 parallelism.ep=4"));
+  const Scenario uneven = scenario_with("model.moe.load=[1,2,1,2,4,3,1,2] parallelism.dp=4 parallelism.ep=4");
   EXPECT_EQ(alike_parts(uneven), (std::vector<std::uint32_t>{0, 0, 2, 0}));
 }
 
 TEST(ExpertMesh, FoldsIntoRunsOfTheStagesRanks) {
-  const Scenario scenario =
-      tiny_model(words("model.moe.experts=8 model.moe.top_k=2 parallelism.tp=2 parallelism.sp=true parallelism.pp=2 "
-                       "parallelism.dp=4 parallelism.ep=2 "
-                       "parallelism.etp=2 parallelism.order=[tp,pp,dp,cp,ep]"));
+  const Scenario scenario = scenario_with(
+      "parallelism.tp=2 parallelism.sp=true parallelism.pp=2 "
+      "parallelism.dp=4 parallelism.ep=2 "
+      "parallelism.etp=2 parallelism.order=[tp,pp,dp,cp,ep]");
   const Mesh mesh(scenario.parallelism);
   const ExpertMesh experts(scenario.parallelism, mesh);
   // Ranks of stage 0: 0 1 4 5 8 9 12 13.
@@ -80,8 +92,7 @@ TEST(ExpertMesh, PlacesAreDistinct) {
         "parallelism.tp=4 parallelism.dp=2 parallelism.ep=4 parallelism.expert_axis=own parallelism.etp=2",
         "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 parallelism.expert_axis=own "
         "parallelism.order=[dp,ep,tp,cp,pp]"}) {
-    const Scenario scenario =
-        tiny_model(words(std::string("model.moe.experts=8 model.moe.top_k=2 parallelism.sp=true ") + mesh_text));
+    const Scenario scenario = scenario_with(std::string("parallelism.sp=true ") + mesh_text);
     const Mesh mesh(scenario.parallelism);
     const ExpertMesh experts(scenario.parallelism, mesh);
     std::set<std::vector<std::int32_t>> places;

@@ -52,8 +52,8 @@ TEST(Warnings, PointAtTheField) {
 }
 
 TEST(Warnings, ManyExpertRanksWithoutNodeLimit) {
-  const std::vector<std::string> experts{"model.moe={experts: 64, top_k: 8}", "cluster.gpus=128", "parallelism={ep: 64, dp: 128}",
-                                         "training.global_batch=128"};
+  const std::vector<std::string> experts{"model.moe={experts: 64, top_k: 8}", "cluster.gpus=128",
+                                         "parallelism={tp: 1, sp: false, pp: 1, ep: 64, dp: 128}", "training.global_batch=128"};
   EXPECT_THAT(warnings(experts), ElementsAre(HasSubstr("ep 64 without a node limit")));
   std::vector<std::string> limited = experts;
   limited.push_back("model.moe.node_limit=4");
