@@ -35,7 +35,7 @@ TEST(Warnings, TensorParallelismThatTheOrderSpreads) {
 }
 
 TEST(Warnings, OneNodeIsNeverLeft) {
-  EXPECT_THAT(warnings({"parallelism={tp: 4, order: [dp, tp, cp, ep, pp]}", "cluster={preset: dgx-h100, gpus: 8}"}), IsEmpty());
+  EXPECT_THAT(warnings({"parallelism={dp: 1, order: [dp, tp, cp, ep, pp]}", "cluster={preset: dgx-h100, gpus: 8}"}), IsEmpty());
 }
 
 Scenario changed(void (*change)(Scenario&)) {
@@ -47,7 +47,7 @@ Scenario changed(void (*change)(Scenario&)) {
 TEST(Warnings, PointAtTheField) {
   const YamlNode document = parse_yaml(base_text(), "s.yaml");
   const Scenario scenario = changed([](Scenario& s) { s.parallelism.zero = 3, s.parallelism.dp = 4; });
-  EXPECT_THAT(find_warnings(scenario, document), ElementsAre(AllOf(StartsWith("s.yaml:4:39: zero 3 over 4 data-parallel ranks"),
+  EXPECT_THAT(find_warnings(scenario, document), ElementsAre(AllOf(StartsWith("s.yaml:4:43: zero 3 over 4 data-parallel ranks"),
                                                                    HasSubstr("expected dp 8 or more"))));
 }
 
