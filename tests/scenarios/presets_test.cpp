@@ -26,13 +26,25 @@ ModelSpec model_preset(const std::string& name) {
   return with(overrides).model;
 }
 
-/// Weights of the matrices, norms and embeddings, without biases.
+std::int64_t attention_parameters(const ModelSpec& m) {
+  const MlaSpec& mla = m.mla;
+  if (!mla.enabled()) return m.hidden * (m.heads + 2 * m.kv_heads) * m.head_dim + m.heads * m.head_dim * m.hidden;
+  return mla.q_rank * (m.hidden + m.heads * mla.qk_dim()) + m.hidden * (mla.kv_rank + mla.rope_dim) +
+         mla.kv_rank * m.heads * (mla.nope_dim + mla.v_dim) + m.heads * mla.v_dim * m.hidden;
+}
+
+std::int64_t mlp_parameters(const ModelSpec& m, std::int64_t layer) {
+  const std::int64_t matrices = m.gated ? 3 : 2;
+  if (!m.moe.in_layer(layer)) return matrices * m.hidden * m.ffn;
+  return matrices * m.hidden * m.moe.ffn * (m.moe.experts + m.moe.shared_experts) + m.hidden * m.moe.experts;
+}
+
+/// Weights of the matrices, norms and embeddings, without biases, and without what predicts further tokens.
 std::int64_t parameters(const ModelSpec& m) {
-  const std::int64_t attention = m.hidden * (m.heads + 2 * m.kv_heads) * m.head_dim + m.heads * m.head_dim * m.hidden;
-  const std::int64_t mlp = (m.gated ? 3 : 2) * m.hidden * m.ffn;
   const std::int64_t norm = (m.norm == NormKind::layer ? 2 : 1) * m.hidden;
-  const std::int64_t embeddings = (m.tied_embeddings ? 1 : 2) * m.vocab * m.hidden + m.max_positions * m.hidden;
-  return m.layers * (attention + mlp + 2 * norm) + norm + embeddings;
+  std::int64_t sum = norm + (m.tied_embeddings ? 1 : 2) * m.vocab * m.hidden + m.max_positions * m.hidden;
+  for (std::int64_t layer = 0; layer < m.layers; ++layer) sum += attention_parameters(m) + mlp_parameters(m, layer) + 2 * norm;
+  return sum;
 }
 
 TEST(Presets, AllModelsParse) {
@@ -65,6 +77,22 @@ TEST(Presets, ModelsHaveTheirPublishedSize) {
   EXPECT_EQ(parameters(model_preset("llama3-70b")), 70'553'706'496);
   EXPECT_EQ(parameters(model_preset("llama3-405b")), 405'853'388'800);
   EXPECT_NEAR(static_cast<double>(parameters(model_preset("gpt3-175b"))), 174.6e9, 0.1e9);
+}
+
+// As published with each model; the last two are of no published model, but of the size that their names promise.
+TEST(Presets, MixturesOfExpertsHaveTheirPublishedSize) {
+  const std::vector<std::pair<std::string, double>> billions{
+      {"mixtral-8x7b", 46.7},  {"mixtral-8x22b", 141},   {"deepseek-v3", 671},
+      {"qwen3-30b-a3b", 30.5}, {"qwen3-235b-a22b", 235}, {"qwen2-57b-a14b", 57.4},
+      {"grok-1", 314},         {"gpt4-scale-moe", 1800}, {"moe-1t", 1000}};
+  for (const auto& [name, expected] : billions)
+    EXPECT_NEAR(static_cast<double>(parameters(model_preset(name))), expected * 1e9, 0.01 * expected * 1e9) << name;
+}
+
+// DeepSeek-V3 keeps 512 numbers of a token, where 128 heads have a key and a value of 128 each.
+TEST(Presets, DeepSeekKeepsASixtyFourthOfKeysAndValues) {
+  const ModelSpec model = model_preset("deepseek-v3");
+  EXPECT_EQ(2 * model.heads * model.mla.v_dim, 64 * model.mla.kv_rank);
 }
 
 // Narayanan et al. 2021, table 1, first column: parameters in billions, with biases and positions, to one decimal.
