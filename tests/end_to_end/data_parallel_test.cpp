@@ -51,6 +51,17 @@ INSTANTIATE_TEST_SUITE_P(SplitBackward, DataParallel,
                                          "parallelism.dp=2 parallelism.zero=3 parallelism.pp=2 training.schedule=zb-h1 "
                                          "parallelism.reshard_after_forward=true training.overlap.dp=false"));
 
+// Context-parallel ranks share weights as well: the group is cp x dp.
+INSTANTIATE_TEST_SUITE_P(
+    AcrossContext, DataParallel,
+    testing::Values("parallelism.cp=2 parallelism.dp=2 parallelism.zero=3",
+                    "parallelism.cp=2 parallelism.dp=4 parallelism.zero=3 parallelism.hsdp=4",
+                    "parallelism.cp=2 parallelism.dp=2 parallelism.zero=3 parallelism.hsdp=2 parallelism.order=[dp,tp,cp,pp,ep] "
+                    "cluster.gpus_per_node=2 cluster.nics_per_node=2",
+                    "parallelism.cp=4 parallelism.dp=2 parallelism.zero=1 parallelism.hsdp=2 parallelism.order=[tp,dp,cp,pp,ep]",
+                    "parallelism.cp=2 parallelism.dp=4 parallelism.zero=2 training.hierarchical_all_reduce=true "
+                    "cluster.gpus_per_node=4 cluster.nics_per_node=4"));
+
 INSTANTIATE_TEST_SUITE_P(
     Hsdp, DataParallel,
     testing::Values("parallelism.dp=4 parallelism.zero=3 parallelism.hsdp=2",
