@@ -66,14 +66,14 @@ TEST(MlaStep, LatentIsAFractionOfKeysAndValues) {
                     "nope_dim: 128, v_dim: 128}}",
                     "training.global_batch=1"});
   const Dag dag = lower(scenario, make_world(scenario, false));
-  std::int64_t latent = 0, values = 0;
+  std::int64_t latents = 0, values = 0;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const std::int64_t last = dag.buffers[dag.operands_of(id).back().buffer].shape.elements();
-    if (dag.name_of_task(id) == "latent norm" && dag.tasks[id].phase == Phase::forward) latent += last;
+    if (dag.name_of_task(id) == "latent norm" && dag.tasks[id].phase == Phase::forward) latents += last;
     if (dag.tasks[id].op == OpKind::mla_keys_values) values += last;
   }
-  EXPECT_EQ(latent, 16 * 512);
-  EXPECT_EQ(2 * values, 64 * latent);
+  EXPECT_EQ(latents, 16 * 512);
+  EXPECT_EQ(2 * values, 64 * latents);
 }
 
 TEST(MlaStep, FoldsLikeAnyOther) {

@@ -73,7 +73,8 @@ TEST(AttentionMerge, LargeLogarithmsDoNotOverflow) {
   std::ranges::fill(c.out.values, 3.0F);
   std::ranges::fill(c.lse.values, 500.0F);
   merge(a, c);
-  for (const float value : c.out.values) EXPECT_FLOAT_EQ(value, 2.0F);
+  // The weights are exponentials of differences to a sum near 500, which fp32 holds to within 1.6e-5.
+  for (const float value : c.out.values) EXPECT_NEAR(value, 2.0F, 2 * 1.6e-5);
   for (const float value : c.lse.values) EXPECT_FLOAT_EQ(value, 500 + std::log(2.0F));
 }
 
