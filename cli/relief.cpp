@@ -39,11 +39,12 @@ Relief try_out(const StepOptions& options, const Change& change) {
 
 }  // namespace
 
-std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario) {
+std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak) {
   std::vector<Relief> reliefs;
   for (const Change& change : candidates(scenario)) {
     try {
-      reliefs.push_back(try_out(options, change));
+      const Relief relief = try_out(options, change);
+      if (relief.peak < peak) reliefs.push_back(relief);
     } catch (const InputError&) {
       // The scenario does not admit this change, for a reason that is not the reader's concern here.
     }

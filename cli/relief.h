@@ -16,8 +16,9 @@ struct Relief {
 };
 
 /// Tries what a planner would, in this order: selective recompute, twice the context parallelism at half the data parallelism,
-/// sequence parallelism, half the micro-batch. Changes that the scenario already has, or that it does not admit, are left out.
-std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario);
+/// sequence parallelism, half the micro-batch. Changes that do not bring
+/// `peak` down, or that the scenario does not admit, are left out.
+std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak);
 
 /// One line for each.
 std::string to_text(const std::vector<Relief>& reliefs);

@@ -41,7 +41,7 @@ ExitCode SimulateCommand::run() const {
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), run.peak_rss);
   if (!result.fits() && !options.allow_oom) {
-    std::cerr << to_text(result) << to_text(memory_relief(options, scenario))
+    std::cerr << to_text(result) << to_text(memory_relief(options, scenario, result.peak_memory()))
               << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
