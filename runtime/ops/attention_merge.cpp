@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "runtime/ops/operands.h"
 
@@ -14,14 +13,18 @@ void check_shapes(const Shape& part, const Shape& part_lse, const Shape& out, co
   expect_shapes(lse.elements() == out[0] * out[1] * out[2], "attention_merge needs out [s,b,H,d] and lse [b,H,s]");
 }
 
-/// How much a side of log-sum-exp `lse` weighs in the sum of log-sum-exp `sum`.
-float weight(float lse, float sum) { return std::isinf(lse) ? 0.0F : std::exp(lse - sum); }
+/// How much each side weighs in the sum, and its logarithm.
+struct Weights {
+  float keep = 1, take = 0, log_sum = 0;
 
-float log_of_sum(float a, float b) {
-  const float larger = std::max(a, b);
-  if (std::isinf(larger)) return larger;
-  return larger + std::log1p(std::exp(std::min(a, b) - larger));
-}
+  Weights(float kept, float taken) : log_sum(std::max(kept, taken)) {
+    if (std::isinf(log_sum)) return;  // neither side sees a key
+    const float a = std::exp(kept - log_sum), b = std::exp(taken - log_sum);
+    keep = a / (a + b);
+    take = b / (a + b);
+    log_sum += std::log(a + b);
+  }
+};
 
 }  // namespace
 
@@ -38,13 +41,11 @@ void attention_merge_host(std::span<const HostTensor> operands, const OpAttribut
   for (std::int64_t head = 0; head < heads; ++head)
     for (std::int64_t query = 0; query < queries; ++query) {
       float& log_sum = lse.f32()[head * queries + query];
-      const float added = part_lse.f32()[head * queries + query];
-      const float merged = log_of_sum(log_sum, added);
-      const float keep = weight(log_sum, merged), take = weight(added, merged);
+      const Weights weights(log_sum, part_lse.f32()[head * queries + query]);
+      log_sum = weights.log_sum;
       float* to = out.f32() + (query * heads + head) * width;
       const float* from = part.f32() + (query * heads + head) * width;
-      for (std::int64_t e = 0; e < width; ++e) to[e] = keep * to[e] + take * from[e];
-      log_sum = merged;
+      for (std::int64_t e = 0; e < width; ++e) to[e] = weights.keep * to[e] + weights.take * from[e];
     }
 }
 

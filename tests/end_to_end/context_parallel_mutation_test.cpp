@@ -1,0 +1,99 @@
+// The comparison with the unsharded step bites for context parallelism: without one exchange, or with one wrong position, it is
+// another step.
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "cli/verification.h"
+#include "runtime/executor.h"
+#include "runtime/host/compare.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "tests/end_to_end/serial_backend.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::uint64_t data_seed = 1;
+constexpr double allowed = 1e-4;
+
+Scenario scenario_of(const std::string& method) {
+  return tiny_model(words("parallelism.cp=4 training.global_batch=1 parallelism.cp_method=" + method));
+}
+
+Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
+
+class ContextParallelMutation : public testing::TestWithParam<const char*> {
+ protected:
+  ContextParallelMutation()
+      : reference_dag_(lowered(unsharded(scenario_of(GetParam())))),
+        reference_(reference_dag_, data_seed),
+        dag_(lowered(scenario_of(GetParam()))) {
+    SerialBackend backend(reference_, 0);
+    execute(reference_dag_, backend);
+  }
+
+  double difference(const Dag& dag, std::set<GroupId> dropped = {}) const {
+    HostMemory memory(dag, data_seed);
+    SerialBackend backend(memory, 0, std::move(dropped));
+    execute(dag, backend);
+    return compare(memory, reference_).largest();
+  }
+
+ private:
+  Dag reference_dag_;
+  HostMemory reference_;
+
+ protected:
+  Dag dag_;
+};
+INSTANTIATE_TEST_SUITE_P(Methods, ContextParallelMutation, testing::Values("ring", "all-gather", "ulysses"));
+
+TEST_P(ContextParallelMutation, NoneLeavesTheStepAsItIs) { EXPECT_LT(difference(dag_), 1e-5); }
+
+TEST_P(ContextParallelMutation, AnyDroppedExchangeShows) {
+  std::map<std::string, std::vector<GroupId>> by_name;
+  for (GroupId g = 0; g < dag_.groups.size(); ++g) {
+    const Task& first = dag_.tasks[dag_.members_of(g).front()];
+    if (first.axis == Axis::cp) by_name[std::string(name_of(first.phase)) + " " + dag_.names[first.name]].push_back(g);
+  }
+  EXPECT_GE(by_name.size(), 2U);
+  for (const auto& [name, groups] : by_name) {
+    for (const GroupId group : {groups.front(), groups[groups.size() / 2], groups.back()}) {
+      EXPECT_FALSE(difference(dag_, {group}) <= allowed) << name << " dropped once goes unnoticed";
+    }
+  }
+}
+
+/// `change` applied to the positions of all operations of one kind.
+template <typename Attributes, typename Change>
+Dag with_positions(Dag dag, Change change) {
+  std::size_t changed = 0;
+  for (OpAttributes& any : dag.attributes) {
+    if (auto* attributes = std::get_if<Attributes>(&any)) change(*attributes), ++changed;
+  }
+  EXPECT_GT(changed, 0U);
+  return dag;
+}
+
+TEST_P(ContextParallelMutation, WrongPositionsShow) {
+  const Dag rotated = with_positions<SplitHeadsAttributes>(dag_, [](SplitHeadsAttributes& a) {
+    a.positions.start = {0, a.positions.length[0]};
+  });
+  EXPECT_FALSE(difference(rotated) <= allowed) << "rotary positions counted from 0 on every rank go unnoticed";
+  const Dag masked = with_positions<AttentionAttributes>(dag_, [](AttentionAttributes& a) { --a.queries.start[0]; });
+  EXPECT_FALSE(difference(masked) <= allowed) << "a causal mask shifted by one goes unnoticed";
+}
+
+TEST_P(ContextParallelMutation, TokensOfOtherPositionsShow) {
+  Dag dag = dag_;
+  for (InputShard& input : dag.inputs) {
+    if (input.positions.start[0] == 0) ++input.positions.start[0];
+  }
+  EXPECT_FALSE(difference(dag) <= allowed);
+}
+
+}  // namespace
+}  // namespace tandem
