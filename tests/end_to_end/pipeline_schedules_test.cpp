@@ -131,22 +131,8 @@ struct Measured {
   ActionTimes times;
 };
 
-/// A pipeline whose communication is free and whose ends (embedding, LM head, optimizer) weigh nothing beside its layers.
 Measured measure(int stages, int micro_batches, const std::string& schedule, int chunks = 1) {
-  const Scenario scenario = tiny_cluster({
-      "model={layers: 64, hidden: 16384, heads: 128, head_dim: 128, kv_heads: 128, ffn: 65536, vocab: 64}",
-      "training.sequence=16384",
-      "training.precision=bf16",
-      "training.global_batch=" + std::to_string(micro_batches),
-      "training.schedule=" + schedule,
-      "parallelism.pp=" + std::to_string(stages),
-      "parallelism.vpp=" + std::to_string(chunks),
-      "cluster.nvlink_GBps=1e6",
-      "cluster.nic_gbps=1e6",
-      "cluster.nvlink_latency_us=0",
-      "cluster.nic_latency_us=0",
-      "cluster.switch_latency_us=0",
-  });
+  const Scenario scenario = pure_pipeline(stages, micro_batches, schedule, chunks);
   const Dag dag = lower(scenario, make_world(scenario, true));
   const Timeline timeline = simulate(dag).timeline;
   Measured measured;

@@ -23,6 +23,23 @@ Scenario tiny_cluster(std::vector<std::string> overrides) {
   return parse_scenario("name: tiny\ncluster: {preset: dgx-h100}\n" + model_and_training, "tiny.yaml", overrides);
 }
 
+Scenario pure_pipeline(int stages, int micro_batches, const std::string& schedule, int chunks) {
+  return tiny_cluster({
+      "model={layers: 64, hidden: 16384, heads: 128, head_dim: 128, kv_heads: 128, ffn: 65536, vocab: 64}",
+      "training.sequence=16384",
+      "training.precision=bf16",
+      "training.global_batch=" + std::to_string(micro_batches),
+      "training.schedule=" + schedule,
+      "parallelism.pp=" + std::to_string(stages),
+      "parallelism.vpp=" + std::to_string(chunks),
+      "cluster.nvlink_GBps=1e6",
+      "cluster.nic_gbps=1e6",
+      "cluster.nvlink_latency_us=0",
+      "cluster.nic_latency_us=0",
+      "cluster.switch_latency_us=0",
+  });
+}
+
 std::vector<std::string> words(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> list;

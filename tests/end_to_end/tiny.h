@@ -13,6 +13,9 @@ Scenario tiny_model(std::vector<std::string> overrides);
 /// The same model on DGX H100 nodes, to simulate.
 Scenario tiny_cluster(std::vector<std::string> overrides);
 
+/// A pipeline whose communication is free and whose ends (embedding, LM head, optimizer) weigh nothing beside its layers.
+Scenario pure_pipeline(int stages, int micro_batches, const std::string& schedule, int chunks = 1);
+
 /// "parallelism.tp=2 training.sequence=8" as separate overrides.
 std::vector<std::string> words(const std::string& text);
 
