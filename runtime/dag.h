@@ -126,7 +126,7 @@ struct Communicator {
   std::string name;
   Axis axis = Axis::none;
   std::vector<std::uint32_t> members;  ///< world ranks, in ring order; {source, destination} for a pair
-  RingLayout ring;
+  Layout layout;
 };
 
 /// One lowered rank; in a folded DAG it stands for `count` ranks of the world.

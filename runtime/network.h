@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,13 +13,14 @@ using LinkId = std::uint32_t;
 
 enum class Tier : std::uint8_t {
   nvlink,
+  pcie,
   nic,
-  leaf,
-  spine,
-  core
+  leaf,   ///< from leaf switches up
+  spine,  ///< from spines up
 };
+inline constexpr std::size_t tier_count = 5;
 constexpr const char* name_of(Tier tier) {
-  constexpr const char* names[] = {"nvlink", "nic", "leaf", "spine", "core"};
+  constexpr const char* names[tier_count] = {"nvlink", "pcie", "nic", "leaf", "spine"};
   return names[static_cast<int>(tier)];
 }
 
@@ -37,16 +39,43 @@ struct Crossing {
   bool operator==(const Crossing&) const = default;
 };
 
-/// How a communicator's ring lies on the network.
-///
-/// A collective is one fluid flow: each of `channels` rings carries the same rate x over every hop, and the crossings say how
-/// often each link is crossed by all of them together. A pair (send -> receive) is one channel with one hop.
-struct RingLayout {
+/// NCCL's ways of running a collective.
+enum class Algorithm : std::uint8_t {
+  ring,
+  tree,    ///< double binary trees over the nodes, chains inside them
+  nvls,    ///< the NVSwitches add up and multiply
+  direct,  ///< every message on its own way: sends and all-to-all
+};
+inline constexpr std::size_t algorithm_count = 4;
+constexpr const char* name_of(Algorithm algorithm) {
+  constexpr const char* names[algorithm_count] = {"ring", "tree", "nvls", "direct"};
+  return names[static_cast<int>(algorithm)];
+}
+
+/// A collective is one fluid flow: each of `channels` carries the same rate x, and the crossings say how often each link is
+/// crossed by all of them together.
+///   ring     a channel is a ring over all members; each hop carries the collective's bus bytes
+///   tree     once up and once down each edge of its tree, an equal part of the vector
+///   nvls     1/n of the vector
+///   direct   one message, or an equal part of all messages of a member
+struct Paths {
+  Algorithm algorithm = Algorithm::ring;
   std::uint32_t channels = 1;
+  std::vector<Crossing> crossings = {};
+};
+
+/// How a communicator lies on the network.
+struct Layout {
   std::uint32_t nodes = 1;    ///< number of nodes the members lie in
   Seconds intra_latency = 0;  ///< one hop inside the node
-  Seconds inter_latency = 0;  ///< one hop between nodes, the longest of the ring
-  std::vector<Crossing> crossings = {};
+  Seconds inter_latency = 0;  ///< one hop between nodes, the longest
+  /// By the algorithms that the communicator can choose from, one each; the first for those collectives that have no choice.
+  std::vector<Paths> paths = {Paths{}};
+
+  const Paths* find(Algorithm algorithm) const {
+    const auto found = std::ranges::find(paths, algorithm, &Paths::algorithm);
+    return found == paths.end() ? nullptr : &*found;
+  }
 };
 
 }  // namespace tandem

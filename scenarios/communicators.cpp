@@ -9,6 +9,9 @@
 #include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
 #include "scenarios/placement.h"
+#include "scenarios/rank_placement.h"
+#include "topology/layouts.h"
+#include "topology/mix.h"
 
 namespace tandem {
 namespace {
@@ -21,12 +24,28 @@ constexpr std::array<std::pair<Slot, ExpertMesh::Axis>, 3> expert_slots{{{Slot::
                                                                          {Slot::expert_tensor, ExpertMesh::Axis::tensor},
                                                                          {Slot::expert_data, ExpertMesh::Axis::replica}}};
 
+/// NCCL has a choice where something is all-reduced. With ZeRO, gradients are reduce-scattered and weights gathered.
+GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
+  switch (slot) {
+    case Slot::tp:
+    case Slot::data_across:
+    case Slot::embedding:
+    case Slot::mirror:
+      return {.tree = true, .nvls = true};
+    case Slot::data:
+    case Slot::expert_data:
+      return {.tree = scenario.parallelism.zero == 0, .nvls = scenario.parallelism.zero == 0};
+    default:
+      return {};
+  }
+}
+
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
 class Surveyor {
  public:
   Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
-      : scenario_(scenario), mesh_(mesh), cluster_(cluster), symmetry_(symmetry) {
+      : scenario_(scenario), mesh_(mesh), cluster_(cluster), symmetry_(symmetry), gpu_of_rank_(gpus_of_ranks(scenario)) {
     found_.fold.slots.assign(slot_count, std::vector<std::uint32_t>(symmetry.representatives().size(), FoldInput::absent));
   }
 
@@ -61,17 +80,29 @@ class Surveyor {
   const Mesh& mesh_;
   const Cluster& cluster_;
   const Symmetry& symmetry_;
+  const std::vector<std::uint32_t> gpu_of_rank_;
   CommunicatorSurvey found_;
   std::unordered_map<LinkId, std::uint32_t> link_number_;
+
+  std::vector<std::uint32_t> gpus_of(const std::vector<std::uint32_t>& ranks) const {
+    if (gpu_of_rank_.empty()) return ranks;
+    std::vector<std::uint32_t> gpus;
+    for (const std::uint32_t rank : ranks) gpus.push_back(gpu_of_rank_[rank]);
+    return gpus;
+  }
+  Layout pair(std::uint32_t from, std::uint32_t to) const {
+    const std::vector<std::uint32_t> gpus = gpus_of({from, to});
+    return lay_pair(cluster_, gpus.front(), gpus.back());
+  }
 
   std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
 
   void groups(Slot slot, const std::vector<MeshAxis>& axes, bool on_links) {
     const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, axes); };
     groups(slot, members, [&](const std::vector<std::uint32_t>& of_group) {
-      PhysicalRing ring = cluster_.ring(of_group);
-      if (!on_links) ring.crossings.clear();
-      return ring;
+      Layout layout = lay_group(cluster_, gpus_of(of_group), on_links ? algorithms(scenario_, slot) : GroupAlgorithms{});
+      if (!on_links) layout.paths.front().crossings.clear();
+      return layout;
     });
   }
 
@@ -80,23 +111,25 @@ class Surveyor {
     const MoeSpec& moe = scenario_.model.moe;
     const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
     const auto dispatch = [&](const std::vector<std::uint32_t>& members) {
-      return cluster_.dispatch(members, static_cast<std::uint32_t>(moe.top_k), limit);
+      return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit);
     };
-    const auto ring = [&](const std::vector<std::uint32_t>& members) { return cluster_.ring(members); };
     for (const auto& [slot, axis] : expert_slots) {
       const auto members = [&](std::uint32_t rank) { return experts.members(rank, axis); };
-      slot == Slot::expert ? groups(slot, members, dispatch) : groups(slot, members, ring);
+      const auto group = [&](const std::vector<std::uint32_t>& of_group) {
+        return lay_group(cluster_, gpus_of(of_group), algorithms(scenario_, slot));
+      };
+      slot == Slot::expert ? groups(slot, members, dispatch) : groups(slot, members, group);
     }
   }
 
-  template <typename Members, typename Layout>
-  void groups(Slot slot, const Members& members_of, const Layout& lay_out) {
+  template <typename Members, typename LayOut>
+  void groups(Slot slot, const Members& members_of, const LayOut& lay_out) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       if (at(slot, rank) != FoldInput::absent) continue;
       std::vector<std::uint32_t> members = members_of(rank);
       if (members.size() < 2) return;
-      PhysicalRing ring = lay_out(members);
-      add(slot, slot, std::move(members), std::move(ring));
+      Layout layout = lay_out(members);
+      add(slot, slot, std::move(members), std::move(layout));
     }
   }
 
@@ -106,7 +139,7 @@ class Surveyor {
       Coordinates place = mesh_.coordinates(rank);
       place[MeshAxis::cp] = static_cast<std::int32_t>((place[MeshAxis::cp] + 1) % scenario_.parallelism.cp);
       const std::uint32_t next = mesh_.rank(place);
-      add(Slot::send_context, Slot::receive_context, {rank, next}, cluster_.pair(rank, next));
+      add(Slot::send_context, Slot::receive_context, {rank, next}, pair(rank, next));
     }
   }
 
@@ -125,8 +158,8 @@ class Surveyor {
   }
 
   void add_group(Slot slot, std::vector<std::uint32_t> members) {
-    PhysicalRing ring = cluster_.ring(members);
-    add(slot, slot, std::move(members), std::move(ring));
+    Layout layout = lay_group(cluster_, gpus_of(members), algorithms(scenario_, slot));
+    add(slot, slot, std::move(members), std::move(layout));
   }
 
   void tie_first_and_last_stage() {
@@ -135,7 +168,7 @@ class Surveyor {
       if (place[MeshAxis::pp] != 0) continue;
       place[MeshAxis::pp] = static_cast<std::int32_t>(scenario_.parallelism.pp - 1);
       const std::vector members{rank, mesh_.rank(place)};
-      add(Slot::embedding, Slot::embedding, members, cluster_.ring(members));
+      add_group(Slot::embedding, members);
     }
   }
 
@@ -147,8 +180,8 @@ class Surveyor {
       if (place[MeshAxis::pp] == stages - 1 && !wraps) continue;
       place[MeshAxis::pp] = (place[MeshAxis::pp] + 1) % stages;
       const std::uint32_t next = mesh_.rank(place);
-      add(Slot::send_forward, Slot::receive_forward, {rank, next}, cluster_.pair(rank, next));
-      add(Slot::send_backward, Slot::receive_backward, {next, rank}, cluster_.pair(next, rank));
+      add(Slot::send_forward, Slot::receive_forward, {rank, next}, pair(rank, next));
+      add(Slot::send_backward, Slot::receive_backward, {next, rank}, pair(next, rank));
     }
   }
 
@@ -158,8 +191,8 @@ class Surveyor {
       if (place[MeshAxis::pp] == 0) continue;
       --place[MeshAxis::pp];
       const std::uint32_t next = mesh_.rank(place);
-      add(Slot::send_forward_descending, Slot::receive_forward_descending, {rank, next}, cluster_.pair(rank, next));
-      add(Slot::send_backward_descending, Slot::receive_backward_descending, {next, rank}, cluster_.pair(next, rank));
+      add(Slot::send_forward_descending, Slot::receive_forward_descending, {rank, next}, pair(rank, next));
+      add(Slot::send_backward_descending, Slot::receive_backward_descending, {next, rank}, pair(next, rank));
     }
   }
 
@@ -170,12 +203,12 @@ class Surveyor {
       if (2 * place[MeshAxis::pp] >= stages) continue;
       place[MeshAxis::pp] = stages - 1 - place[MeshAxis::pp];
       const std::vector members{rank, mesh_.rank(place)};
-      add(Slot::mirror, Slot::mirror, members, cluster_.ring(members));
+      add_group(Slot::mirror, members);
     }
   }
 
   /// `first` is the slot of the first member, `others` that of the rest.
-  void add(Slot first, Slot others, std::vector<std::uint32_t> members, PhysicalRing ring) {
+  void add(Slot first, Slot others, std::vector<std::uint32_t> members, Layout layout) {
     const auto id = static_cast<std::uint32_t>(found_.instances.size());
     const bool pair = first != others;
     std::uint32_t orbits = 0;
@@ -188,28 +221,28 @@ class Surveyor {
     const auto size = static_cast<std::uint32_t>(members.size());
     const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
     std::uint64_t colour = 0;
-    for (const std::uint64_t part :
-         {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{ring.channels}, std::uint64_t{ring.nodes},
-          std::bit_cast<std::uint64_t>(ring.intra_latency), std::bit_cast<std::uint64_t>(ring.inter_latency)}) {
-      colour = (colour ^ part) * 0x9E3779B97F4A7C15ULL;
-      colour ^= colour >> 29;
-    }
+    const auto include = [&](std::uint64_t part) { colour = mix(colour ^ part); };
+    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}}) include(part);
+    for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
+    for (const Paths& paths : layout.paths) include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
     found_.fold.communicator_colours.push_back(colour);
     found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
-    found_.instances.push_back({first, size, orbit, std::move(members), std::move(ring)});
+    found_.instances.push_back({first, size, orbit, std::move(members), std::move(layout)});
   }
 
   void add_crossings(std::uint32_t id) {
     const CommunicatorInstance& instance = found_.instances[id];
-    std::map<LinkId, std::uint32_t> times;
-    for (const Crossing& crossing : instance.ring.crossings) {
-      times[symmetry_.representative_link(crossing.link)] += crossing.multiplicity;
-    }
-    for (const auto& [link, of_communicator] : times) {
-      const auto [number, added] = link_number_.try_emplace(link, static_cast<std::uint32_t>(found_.links.size()));
-      if (added) found_.links.push_back(link);
-      const std::uint32_t of_link = of_communicator * instance.orbit / symmetry_.link_orbit_size(link);
-      found_.fold.crossings.push_back({id, number->second, of_communicator, of_link});
+    for (std::uint32_t path = 0; path < instance.layout.paths.size(); ++path) {
+      std::map<LinkId, std::uint32_t> times;
+      for (const Crossing& crossing : instance.layout.paths[path].crossings) {
+        times[symmetry_.representative_link(crossing.link)] += crossing.multiplicity;
+      }
+      for (const auto& [link, of_communicator] : times) {
+        const auto [number, added] = link_number_.try_emplace(link, static_cast<std::uint32_t>(found_.links.size()));
+        if (added) found_.links.push_back(link);
+        const std::uint32_t of_link = of_communicator * instance.orbit / symmetry_.link_orbit_size(link);
+        found_.fold.crossings.push_back({id, number->second, of_communicator, of_link, path});
+      }
     }
   }
 };
@@ -217,6 +250,19 @@ class Surveyor {
 }  // namespace
 
 std::vector<std::vector<MeshAxis>> ring_axes() { return {tp_axes, context_axes, data_axes}; }
+
+std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
+  std::vector<MeshAxis> found;
+  const auto collect = [&](const std::vector<MeshAxis>& axes) {
+    const std::vector<std::uint32_t> members = mesh.members(0, axes);
+    if (cluster.node_of(members.front()) != cluster.node_of(members.back())) found.insert(found.end(), axes.begin(), axes.end());
+  };
+  if (algorithms(scenario, Slot::tp).tree) collect(tp_axes);
+  const Slot data = data_block(scenario, mesh) > 0 ? Slot::data_across : Slot::data;
+  const bool experts = scenario.model.moe.experts > 0 && algorithms(scenario, Slot::expert_data).tree;
+  if (algorithms(scenario, data).tree || experts) collect(data_axes);
+  return found;
+}
 
 std::vector<std::vector<std::uint32_t>> expert_rings(const Scenario& scenario, const Mesh& mesh) {
   std::vector<std::vector<std::uint32_t>> rings;

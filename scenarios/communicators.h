@@ -14,6 +14,9 @@ namespace tandem {
 /// The axes of each kind of communicator of several ranks that crosses links.
 std::vector<std::vector<MeshAxis>> ring_axes();
 
+/// The axes along which ranks of one communicator have different places in trees over nodes.
+std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster);
+
 /// Those of the experts lie across the axes. By kind and rank: the next in its ring.
 std::vector<std::vector<std::uint32_t>> expert_rings(const Scenario& scenario, const Mesh& mesh);
 
@@ -23,7 +26,7 @@ struct CommunicatorInstance {
   std::uint32_t size = 0;
   std::uint32_t orbit = 1;             ///< how many it stands for
   std::vector<std::uint32_t> members;  ///< world ranks, ascending; {source, destination} for a pair
-  PhysicalRing ring;
+  Layout layout;
 };
 
 struct CommunicatorSurvey {

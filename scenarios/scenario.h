@@ -90,6 +90,19 @@ enum class CpLayout : std::uint8_t {
   contiguous
 };
 
+/// Which GPU a rank runs on.
+struct RankPlacement {
+  enum class Kind : std::uint8_t {
+    packed,       ///< rank r on GPU r: nodes fill up one after the other
+    round_robin,  ///< ranks dealt out to the nodes in turn
+    listed        ///< as `gpus` says
+  };
+  Kind kind = Kind::packed;
+  std::vector<std::uint32_t> gpus;  ///< by rank
+
+  bool is_packed() const { return kind == Kind::packed; }
+};
+
 struct ParallelismSpec {
   std::int64_t tp = 1;
   bool sp = false;  ///< sequence parallelism over the tp group
@@ -112,6 +125,7 @@ struct ParallelismSpec {
   std::int64_t first_stage_layers = 0;  ///< 0: as many as the others
   std::int64_t last_stage_layers = 0;
   std::vector<MeshAxis> order{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};  ///< innermost first
+  RankPlacement placement = {};
 
   /// What a rank routes apart, and where experts lie, as the numbers depend on it: set in the unsharded reference, derived
   /// from the mesh elsewhere.

@@ -87,8 +87,7 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster) : device_orbit_(clu
 }
 
 Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
-                   const std::vector<std::vector<MeshAxis>>& rings, std::int64_t data_block,
-                   const std::vector<std::vector<std::uint32_t>>& successors)
+                   const Communicators& communicators)
     : device_orbit_(cluster.device_count()) {
   std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
   std::vector<Attachment> attachments;
@@ -98,11 +97,12 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
   for (std::size_t a = 0; a < mesh_axis_count; ++a) {
     const auto axis = static_cast<MeshAxis>(a);
     periods.push_back(mesh.extent(axis));
-    if (axis == MeshAxis::pp || !takes_rings_to_rings(axis, mesh, rings)) continue;
+    if (axis == MeshAxis::pp || std::ranges::count(communicators.trees, axis) > 0) continue;
+    if (!takes_rings_to_rings(axis, mesh, communicators.rings)) continue;
     for (std::int64_t places = 1; places < mesh.extent(axis); ++places) {
-      if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, data_block)) continue;
+      if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, communicators.data_block)) continue;
       const Shift shift(mesh, axis, places);
-      if (!takes_successors_to_successors(shift, successors)) continue;
+      if (!takes_successors_to_successors(shift, communicators.successors)) continue;
       if (!maps_cluster_to_itself(shift, cluster, attachments, colours)) continue;
       periods.back() = places;
       for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {

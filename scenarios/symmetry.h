@@ -17,13 +17,17 @@ namespace tandem {
 /// the axis belongs to has another of its axes further out.
 class Symmetry {
  public:
-  /// The largest group of shifts that `cluster` and `colours` (by rank: what must stay the same) admit. `rings`: the axes of each
-  /// kind of communicator that crosses links. Where the data-parallel group is cut into blocks of `data_block` neighbours, shifts
-  /// move whole blocks. `successors`, for kinds that do not follow the axes: by rank, the next in its ring. Pipeline stages run
-  /// different programs and are never shifted.
-  Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
-           const std::vector<std::vector<MeshAxis>>& rings, std::int64_t data_block = 0,
-           const std::vector<std::vector<std::uint32_t>>& successors = {});
+  /// What of the communicators has to stay as it is.
+  struct Communicators {
+    std::vector<std::vector<MeshAxis>> rings;  ///< the axes of each kind of communicator that crosses links
+    std::vector<MeshAxis> trees = {};          ///< along which a rank's place in a tree would change: never shifted
+    std::int64_t data_block = 0;               ///< where the data-parallel group is cut into blocks: shifts move whole blocks
+    std::vector<std::vector<std::uint32_t>> successors = {};  ///< by kind that does not follow the axes, and rank: its next
+  };
+
+  /// The largest group of shifts that the cluster, `colours` (by rank: what must stay the same) and the communicators admit.
+  /// Pipeline stages run different programs and are never shifted. Ranks lie on GPUs in order; the cluster is regular.
+  Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours, const Communicators& communicators);
 
   /// No symmetry: every rank stands for itself.
   Symmetry(const Mesh& mesh, const Cluster& cluster);

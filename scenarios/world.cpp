@@ -112,10 +112,12 @@ void add_communicators(const CommunicatorSurvey& survey, const Partition& partit
     world.communicators.push_back({.name = family_of(instance.slot),
                                    .axis = axis_of(instance.slot),
                                    .members = instance.members,
-                                   .ring = {.channels = instance.ring.channels,
-                                            .nodes = instance.ring.nodes,
-                                            .intra_latency = instance.ring.intra_latency,
-                                            .inter_latency = instance.ring.inter_latency}});
+                                   .layout = {.nodes = instance.layout.nodes,
+                                              .intra_latency = instance.layout.intra_latency,
+                                              .inter_latency = instance.layout.inter_latency,
+                                              .paths = {}}});
+    for (const Paths& paths : instance.layout.paths)
+      world.communicators.back().layout.paths.push_back({.algorithm = paths.algorithm, .channels = paths.channels});
   }
 }
 
@@ -123,14 +125,14 @@ void add_communicators(const CommunicatorSurvey& survey, const Partition& partit
 /// of a class together. A common factor of all crossings of a link goes into its capacity.
 void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
                World& world) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> multiplicity;  // (communicator class, link class)
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> multiplicity;  // by communicator class, path, link class
   for (const FoldInput::Crossing& crossing : survey.fold.crossings) {
     const std::uint32_t link = partition.links.of[crossing.link];
     if (partition.links.representative[link] != crossing.link) continue;
-    multiplicity[{partition.communicators.of[crossing.communicator], link}] += crossing.of_link;
+    multiplicity[{partition.communicators.of[crossing.communicator], crossing.path, link}] += crossing.of_link;
   }
   std::vector<std::uint32_t> common(partition.links.count(), 0);
-  for (const auto& [key, times] : multiplicity) common[key.second] = std::gcd(common[key.second], times);
+  for (const auto& [key, times] : multiplicity) common[key[2]] = std::gcd(common[key[2]], times);
 
   for (LinkId id = 0; id < partition.links.count(); ++id) {
     Link link = cluster.link(survey.links[partition.links.representative[id]]);
@@ -142,7 +144,7 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
     world.links[partition.links.of[orbit]].count += symmetry.link_orbit_size(survey.links[orbit]);
   }
   for (const auto& [key, times] : multiplicity) {
-    world.communicators[key.first].ring.crossings.push_back({key.second, times / common[key.second]});
+    world.communicators[key[0]].layout.paths[key[1]].crossings.push_back({key[2], times / common[key[2]]});
   }
 }
 
@@ -180,8 +182,13 @@ World make_world(const Scenario& scenario, bool folded) {
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
   const Symmetry symmetry =
-      folded ? Symmetry(mesh, cluster, colours, ring_axes(), data_block(scenario, mesh), expert_rings(scenario, mesh))
-             : Symmetry(mesh, cluster);
+      folded && cluster.is_regular() && scenario.parallelism.placement.is_packed()
+          ? Symmetry(mesh, cluster, colours,
+                     {.rings = ring_axes(),
+                      .trees = tree_axes(scenario, mesh, cluster),
+                      .data_block = data_block(scenario, mesh),
+                      .successors = expert_rings(scenario, mesh)})
+          : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);

@@ -69,8 +69,8 @@ Seconds lower_bound(const Dag& dag) {
     const Group& group = dag.groups[g];
     const Communicator& communicator = dag.communicators[group.communicator];
     const OpKind op = dag.tasks[dag.members_of(g).front()].op;
-    const CollectiveCost cost = collective_cost(op, group.bytes, communicator.members.size(), communicator.ring);
-    for (const Crossing& crossing : communicator.ring.crossings) {
+    const CollectiveCost cost = collective_cost(op, group.bytes, communicator.members.size(), communicator.layout);
+    for (const Crossing& crossing : communicator.layout.paths[cost.paths].crossings) {
       link_bytes[crossing.link] += static_cast<double>(cost.bytes_per_channel) * crossing.multiplicity;
     }
   }

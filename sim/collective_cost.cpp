@@ -13,18 +13,18 @@ namespace {
 constexpr Seconds base_latency = 8.4e-6;  // baseLatencies[NCCL_ALGO_RING and NCCL_ALGO_TREE][NCCL_PROTO_SIMPLE]
 
 /// `passes` times round the ring (all-reduce 2, all-gather and reduce-scatter 1), but for the last hop.
-Seconds ring_latency(std::int64_t passes, std::int64_t members, const RingLayout& ring) {
+Seconds ring_latency(std::int64_t passes, std::int64_t members, const Layout& layout) {
   const std::int64_t steps = passes * (members - 1);
-  const std::int64_t inter_node_steps = passes * (std::int64_t{ring.nodes} - 1);
-  return base_latency + static_cast<double>(steps - inter_node_steps) * ring.intra_latency +
-         static_cast<double>(inter_node_steps) * ring.inter_latency;
+  const std::int64_t inter_node_steps = passes * (std::int64_t{layout.nodes} - 1);
+  return base_latency + static_cast<double>(steps - inter_node_steps) * layout.intra_latency +
+         static_cast<double>(inter_node_steps) * layout.inter_latency;
 }
 
 /// Up and down: a chain inside each node, a binary tree over the nodes.
-Seconds tree_latency(std::int64_t members, const RingLayout& ring) {
-  const auto levels = static_cast<double>(std::bit_width(ring.nodes) - 1);
-  const std::int64_t chain = members / ring.nodes - 1;
-  return base_latency + 2 * (static_cast<double>(chain) * ring.intra_latency + levels * ring.inter_latency);
+Seconds tree_latency(std::int64_t members, const Layout& layout) {
+  const auto levels = static_cast<double>(std::bit_width(layout.nodes) - 1);
+  const std::int64_t chain = members / layout.nodes - 1;
+  return base_latency + 2 * (static_cast<double>(chain) * layout.intra_latency + levels * layout.inter_latency);
 }
 
 /// ceil(bytes * numerator / denominator) without overflow: bytes reach 2^43 and numerators 2^18.
@@ -35,32 +35,34 @@ Bytes scaled_up(Bytes bytes, std::int64_t numerator, std::int64_t denominator) {
 
 }  // namespace
 
-CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const RingLayout& ring) {
+CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout) {
   const auto n = static_cast<std::int64_t>(members);
-  const std::int64_t channels = ring.channels;
-  if (n < 1 || channels < 1 || ring.nodes < 1) throw std::logic_error("a communicator without members, channels or nodes");
+  if (n < 1 || layout.nodes < 1 || layout.paths.empty() || layout.paths.front().channels < 1)
+    throw std::logic_error("a communicator without members, channels or nodes");
   if (n == 1) return {};
+  const std::int64_t channels = layout.paths.front().channels;
+  const Seconds hop = layout.nodes == 1 ? layout.intra_latency : layout.inter_latency;
   switch (kind) {
     case OpKind::all_reduce:
       // A simplification: NCCL gives its tree 0.92 of the ring's bandwidth, here both move the same, and latency alone decides.
-      return {std::min(ring_latency(2, n, ring), tree_latency(n, ring)), scaled_up(bytes, 2 * (n - 1), n * channels)};
+      return {std::min(ring_latency(2, n, layout), tree_latency(n, layout)), scaled_up(bytes, 2 * (n - 1), n * channels)};
     case OpKind::all_gather:
     case OpKind::reduce_scatter:
-      return {ring_latency(1, n, ring), scaled_up(bytes, n - 1, n * channels)};
+      return {ring_latency(1, n, layout), scaled_up(bytes, n - 1, n * channels)};
     case OpKind::all_to_all:
       // Pairwise messages, all under way at once: the latency of one, the bytes of all but a member's own.
-      return {ring.nodes == 1 ? ring.intra_latency : ring.inter_latency, scaled_up(bytes, n - 1, n * channels)};
+      return {hop, scaled_up(bytes, n - 1, n * channels)};
     case OpKind::send:
     case OpKind::receive:
-      return {ring.nodes == 1 ? ring.intra_latency : ring.inter_latency, scaled_up(bytes, 1, channels)};
+      return {hop, scaled_up(bytes, 1, channels)};
     default:
       throw std::logic_error("not a collective: " + std::string(operation(kind).name));
   }
 }
 
-Seconds uncontended_time(const CollectiveCost& cost, const RingLayout& ring, const std::vector<Link>& links) {
+Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const std::vector<Link>& links) {
   Seconds transfer = 0;
-  for (const Crossing& crossing : ring.crossings) {
+  for (const Crossing& crossing : layout.paths[cost.paths].crossings) {
     const double carried = static_cast<double>(cost.bytes_per_channel) * crossing.multiplicity;
     transfer = std::max(transfer, carried / links[crossing.link].capacity);
   }

@@ -77,9 +77,11 @@ s4u::Engine& configured_engine() {
 std::vector<std::uint32_t> common_divisors(std::size_t links, const std::vector<Communicator>& communicators) {
   std::vector<std::uint32_t> divisors(links, 0);
   for (const Communicator& communicator : communicators) {
-    for (const Crossing& crossing : communicator.ring.crossings) {
-      std::uint32_t& divisor = divisors.at(crossing.link);
-      divisor = std::gcd(divisor, crossing.multiplicity);
+    for (const Paths& paths : communicator.layout.paths) {
+      for (const Crossing& crossing : paths.crossings) {
+        std::uint32_t& divisor = divisors.at(crossing.link);
+        divisor = std::gcd(divisor, crossing.multiplicity);
+      }
     }
   }
   return divisors;
@@ -155,15 +157,15 @@ FluidNetwork::FluidNetwork(const std::vector<Link>& links, const std::vector<Com
 
 FluidNetwork::~FluidNetwork() = default;
 
-bool FluidNetwork::is_flow(const CollectiveCost& cost, const RingLayout& ring) {
+bool FluidNetwork::is_flow(const CollectiveCost& cost, const Layout& layout) {
   return cost.bytes_per_channel > 0 &&
-         std::ranges::any_of(ring.crossings, [](const Crossing& crossing) { return crossing.multiplicity > 0; });
+         std::ranges::any_of(layout.paths[cost.paths].crossings, [](const Crossing& crossing) { return crossing.multiplicity > 0; });
 }
 
-void FluidNetwork::start(TaskId task, std::size_t lane, const CollectiveCost& cost, const RingLayout& ring) {
+void FluidNetwork::start(TaskId task, std::size_t lane, const CollectiveCost& cost, const Layout& layout) {
   Engine& engine = *engine_;
   engine.route.links.assign(1, engine.lanes[lane]);
-  for (const Crossing& crossing : ring.crossings) {
+  for (const Crossing& crossing : layout.paths[cost.paths].crossings) {
     if (crossing.multiplicity == 0) continue;
     engine.route.links.insert(engine.route.links.end(), crossing.multiplicity / engine.divisors[crossing.link],
                               engine.links[crossing.link]);

@@ -26,8 +26,8 @@ class FluidNetwork {
   ~FluidNetwork();
 
   /// A transfer of no bytes, or over no links, is no flow: it takes its latency alone.
-  static bool is_flow(const CollectiveCost& cost, const RingLayout& ring);
-  void start(TaskId task, std::size_t lane, const CollectiveCost& cost, const RingLayout& ring);
+  static bool is_flow(const CollectiveCost& cost, const Layout& layout);
+  void start(TaskId task, std::size_t lane, const CollectiveCost& cost, const Layout& layout);
 
   /// One call is due at most: this replaces the one before.
   void wake_at(Seconds date);

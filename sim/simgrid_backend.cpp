@@ -27,10 +27,10 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
   }
   const Communicator& communicator = dag_->communicator_of(task);
   const CollectiveCost cost =
-      collective_cost(task.op, dag_->groups[task.group].bytes, communicator.members.size(), communicator.ring);
-  if (FluidNetwork::is_flow(cost, communicator.ring)) {
+      collective_cost(task.op, dag_->groups[task.group].bytes, communicator.members.size(), communicator.layout);
+  if (FluidNetwork::is_flow(cost, communicator.layout)) {
     // A stream runs one task at a time: its first member's stream is free for a flow.
-    network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, communicator.ring);
+    network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, communicator.layout);
   } else {
     endings_.push({now_ + cost.latency, id});
   }

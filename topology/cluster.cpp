@@ -1,6 +1,9 @@
 #include "topology/cluster.h"
 
 #include <algorithm>
+#include <set>
+
+#include "topology/mix.h"
 
 namespace tandem {
 namespace {
@@ -13,37 +16,82 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 
 }  // namespace
 
-Cluster::Cluster(const ClusterSpec& spec) : spec_(spec) {
-  nodes_ = divide_up(spec.gpus, spec.gpus_per_node);
-  rails_ = spec.nics_per_node;
-  const FabricSpec& fabric = spec.fabric;
-  const std::int64_t nics = nodes_ * rails_;
-  leaves_ = fabric.rail_optimized ? divide_up(nodes_, fabric.leaf_ports) * rails_ : divide_up(nics, fabric.leaf_ports);
-  pods_ = fabric.tiers >= 3 ? divide_up(leaves_, fabric.pod_leaves) : 0;
-  const auto oversubscription = [&](std::size_t tier) {
-    return tier < fabric.oversubscription.size() ? fabric.oversubscription[tier] : 1.0;
-  };
-
+Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(divide_up(spec.gpus, spec.gpus_per_node)) {
   nvlink_ = spec.nvlink_GBps * giga * spec.nvlink_efficiency;
-  const BytesPerSecond port = spec.nic_gbps * giga / bits_per_byte * spec.nic_efficiency;
-  nic_ = port / oversubscription(0);
-  leaf_ = port * static_cast<double>(fabric.leaf_ports) / oversubscription(1);
-  pod_ = leaf_ * static_cast<double>(fabric.pod_leaves) / oversubscription(2);
-  first_nic_ = static_cast<std::uint32_t>(spec.gpus);
-  first_leaf_ = first_nic_ + static_cast<std::uint32_t>(nics);
-  first_pod_ = first_leaf_ + static_cast<std::uint32_t>(leaves_);
+  const double to_leaf = spec.fabric.oversubscription.empty() ? 1 : spec.fabric.oversubscription.front();
+  nic_ = spec.nic_gbps * giga / bits_per_byte * spec.nic_efficiency / to_leaf;
+  attach_nics();
+  number_devices();
+}
+
+void Cluster::attach_nics() {
+  nics_of_gpu_.resize(static_cast<std::size_t>(spec_.gpus_per_node));
+  const std::int64_t nics = spec_.nics_per_node, each = nics / spec_.gpus_per_node;
+  for (std::int64_t place = 0; place < spec_.gpus_per_node && nics > 0; ++place) {
+    auto& of_gpu = nics_of_gpu_[static_cast<std::size_t>(place)];
+    if (!spec_.pcie.nic_of_gpu.empty()) {
+      of_gpu = {spec_.pcie.nic_of_gpu[static_cast<std::size_t>(place)]};
+    } else if (each <= 1) {
+      of_gpu = {place * nics / spec_.gpus_per_node};
+    } else {
+      for (std::int64_t i = 0; i < each; ++i) of_gpu.push_back(place * each + i);
+    }
+  }
+}
+
+/// PCIe ports that are as fast as all NICs behind them are no links: they never hold anything up.
+void Cluster::number_devices() {
+  std::erase_if(spec_.pcie.ports, [&](const PcieSpec::Port& port) {
+    std::set<std::int64_t> behind;
+    for (const std::int64_t gpu : port.gpus) behind.insert(nics_of_gpu_[static_cast<std::size_t>(gpu)].front());
+    return port.GBps * giga >= nic_ * static_cast<double>(behind.size());
+  });
+  first_pcie_ = static_cast<std::uint32_t>(spec_.gpus);
+  first_nic_ = first_pcie_ + static_cast<std::uint32_t>(nodes_) * static_cast<std::uint32_t>(spec_.pcie.ports.size());
+  first_bundle_ = first_nic_ + static_cast<std::uint32_t>(nodes_ * spec_.nics_per_node);
+  device_count_ = first_bundle_;
+  for (const Fabric::Bundle& bundle : fabric_.bundles()) {
+    cable_device_.push_back(device_count_);
+    device_count_ += spec_.fabric.routing == Routing::ecmp ? bundle.cables : 1;
+  }
+}
+
+double Cluster::share_left(LinkFault::Where where, std::int64_t index) const {
+  double left = 1;
+  for (const LinkFault& fault : spec_.link_faults) {
+    if (fault.where == where && fault.index == index) left = std::min(left, fault.factor);
+  }
+  return left;
+}
+
+double Cluster::nic_share_left(std::int64_t nic) const {
+  return std::min(share_left(LinkFault::Where::nic, nic), share_left(LinkFault::Where::rail, nic % spec_.nics_per_node));
 }
 
 Link Cluster::link(LinkId id) const {
   const std::uint32_t device = id / 2;
   const std::string direction = id % 2 == 0 ? " out" : " in";
-  const auto named = [&](const char* name, std::uint32_t first, Tier tier, BytesPerSecond capacity) {
-    return Link{name + std::to_string(device - first) + direction, tier, capacity, 1};
+  const auto named = [&](const std::string& name, Tier tier, BytesPerSecond capacity) {
+    return Link{name + direction, tier, capacity, 1};
   };
-  if (device < first_nic_) return named("gpu", 0, Tier::nvlink, nvlink_);
-  if (device < first_leaf_) return named("nic", first_nic_, Tier::nic, nic_);
-  if (device < first_pod_) return named("leaf", first_leaf_, Tier::leaf, leaf_);
-  return named("pod", first_pod_, Tier::spine, pod_);
+  if (device < first_pcie_)
+    return named("gpu" + std::to_string(device), Tier::nvlink, nvlink_ * share_left(LinkFault::Where::gpu, device));
+  if (device < first_nic_) {
+    const std::size_t port = (device - first_pcie_) % spec_.pcie.ports.size();
+    const std::size_t node = (device - first_pcie_) / spec_.pcie.ports.size();
+    const PcieSpec::Port& spec = spec_.pcie.ports[port];
+    return named("node" + std::to_string(node) + " " + spec.name, Tier::pcie, spec.GBps * giga);
+  }
+  if (device < first_bundle_) {
+    const std::uint32_t nic = device - first_nic_;
+    return named("nic" + std::to_string(nic), Tier::nic, nic_ * nic_share_left(nic));
+  }
+  const auto after = std::ranges::upper_bound(cable_device_, device);
+  const auto bundle = static_cast<std::uint32_t>(after - cable_device_.begin() - 1);
+  const Fabric::Bundle& spec = fabric_.bundles()[bundle];
+  if (spec_.fabric.routing == Routing::adaptive) return named(spec.name, spec.tier, fabric_.capacity(bundle));
+  const std::uint32_t cable = device - cable_device_[bundle];
+  return named(spec.name + " cable " + std::to_string(cable), spec.tier, spec.capacity * fabric_.share_left(bundle, cable));
 }
 
 std::vector<Link> Cluster::links() const {
@@ -53,101 +101,118 @@ std::vector<Link> Cluster::links() const {
 }
 
 Attachment Cluster::attachment(std::uint32_t gpu) const {
-  Attachment attachment{.node = static_cast<std::uint32_t>(node_of(gpu)), .devices = {gpu, no_device, no_device, no_device}};
-  if (rails_ == 0) return attachment;
-  const std::int64_t nic = nic_of(gpu);
-  const std::int64_t leaf = leaf_of(nic);
-  attachment.devices[1] = first_nic_ + static_cast<std::uint32_t>(nic);
-  attachment.devices[2] = first_leaf_ + static_cast<std::uint32_t>(leaf);
-  if (pods_ > 0) attachment.devices[3] = first_pod_ + static_cast<std::uint32_t>(pod_of(leaf));
+  Attachment attachment{.node = static_cast<std::uint32_t>(node_of(gpu)),
+                        .devices = {gpu, no_device, no_device, no_device, no_device}};
+  if (spec_.nics_per_node == 0) return attachment;
+  const auto& ports = spec_.pcie.ports;
+  for (std::size_t port = 0; port < ports.size(); ++port) {
+    if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) != ports[port].gpus.end())
+      attachment.devices[1] = first_pcie_ + static_cast<std::uint32_t>(attachment.node * ports.size() + port);
+  }
+  const std::int64_t nic = node_of(gpu) * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(place_in_node(gpu))].front();
+  attachment.devices[2] = first_nic_ + static_cast<std::uint32_t>(nic);
+  std::size_t level = 3;
+  for (const std::uint32_t bundle : fabric_.ascent(fabric_.leaf_of(nic))) {
+    if (level < attachment.devices.size()) attachment.devices[level++] = cable_device_[bundle];
+  }
   return attachment;
 }
 
-std::int64_t Cluster::nic_of(std::uint32_t gpu) const {
-  const std::int64_t local = gpu % spec_.gpus_per_node;
-  return node_of(gpu) * rails_ + local * rails_ / spec_.gpus_per_node;
-}
-
-std::int64_t Cluster::leaf_of(std::int64_t nic) const {
-  const FabricSpec& fabric = spec_.fabric;
-  if (!fabric.rail_optimized) return nic / fabric.leaf_ports;
-  return nic / rails_ / fabric.leaf_ports * rails_ + nic % rails_;
-}
-
-Seconds Cluster::cross_fabric(std::int64_t from_nic, std::int64_t to_nic, std::vector<Crossing>& crossings) const {
-  const auto out = [&](std::uint32_t first, std::int64_t index) { crossings.push_back({out_of(first + index), 1}); };
-  const auto in = [&](std::uint32_t first, std::int64_t index) { crossings.push_back({into(first + index), 1}); };
-  const std::int64_t from_leaf = leaf_of(from_nic);
-  const std::int64_t to_leaf = leaf_of(to_nic);
-  int switches = 1;
-  out(first_nic_, from_nic);
-  if (from_leaf != to_leaf) {
-    switches = 3;
-    out(first_leaf_, from_leaf);
-    if (pods_ > 0 && pod_of(from_leaf) != pod_of(to_leaf)) {
-      switches = 5;
-      out(first_pod_, pod_of(from_leaf));
-      in(first_pod_, pod_of(to_leaf));
-    }
-    in(first_leaf_, to_leaf);
+bool Cluster::is_regular() const {
+  const auto several_ports = [&](std::int64_t gpu) {
+    return std::ranges::count_if(spec_.pcie.ports, [&](const auto& port) { return std::ranges::count(port.gpus, gpu) > 0; }) > 1;
+  };
+  for (std::int64_t gpu = 0; gpu < spec_.gpus_per_node; ++gpu) {
+    if (several_ports(gpu) || nics_of_gpu_[static_cast<std::size_t>(gpu)].size() > 1) return false;
   }
-  in(first_nic_, to_nic);
+  return spec_.link_faults.empty() && spec_.fabric.routing == Routing::adaptive && spec_.fabric.kind != FabricSpec::Kind::custom &&
+         fabric_.is_tree();
+}
+
+Seconds Cluster::intra_latency() const { return spec_.nvlink_latency_us * micro; }
+
+void Cluster::cross_node(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const {
+  sum.add(out_of(from), {times});
+  sum.add(into(to), {times});
+}
+
+std::vector<Cluster::Exit> Cluster::exits(std::uint32_t gpu) const {
+  const std::int64_t node = node_of(gpu), first_gpu = node * spec_.gpus_per_node;
+  std::vector<Exit> alive;
+  for (std::int64_t i = 0; i < spec_.gpus_per_node && alive.empty(); ++i) {
+    const std::int64_t place = (place_in_node(gpu) + i) % spec_.gpus_per_node;
+    for (const std::int64_t local : nics_of_gpu_[static_cast<std::size_t>(place)]) {
+      const std::int64_t nic = node * spec_.nics_per_node + local;
+      if (spec_.link_faults.empty() || nic_share_left(nic) > 0)
+        alive.push_back({nic, static_cast<std::uint32_t>(first_gpu + place)});
+    }
+  }
+  if (alive.empty()) throw TopologyError("node " + std::to_string(node) + " is unreachable: all of its NICs are dead");
+  return alive;
+}
+
+void Cluster::cross_pcie(std::uint32_t gpu, bool out, const Amount& amount, CrossingSum& sum) const {
+  const auto& ports = spec_.pcie.ports;
+  for (std::size_t port = 0; port < ports.size(); ++port) {
+    if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) == ports[port].gpus.end()) continue;
+    const std::int64_t device = first_pcie_ + node_of(gpu) * static_cast<std::int64_t>(ports.size()) + static_cast<std::int64_t>(port);
+    sum.add(out ? out_of(device) : into(device), amount);
+  }
+}
+
+Seconds Cluster::cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const {
+  const std::vector<Exit> senders = exits(from), receivers = exits(to);
+  const std::size_t ways = std::max(senders.size(), receivers.size());
+  const Amount amount{times, static_cast<std::uint32_t>(ways)};
+  int switches = 0;
+  for (std::size_t way = 0; way < ways; ++way) {
+    const Exit& sender = senders[way % senders.size()];
+    const Exit& receiver = receivers[way % receivers.size()];
+    if (sender.gpu != from) sum.add(out_of(from), amount), sum.add(into(sender.gpu), amount);
+    cross_pcie(sender.gpu, true, amount, sum);
+    sum.add(out_of(nic_device(sender.nic)), amount);
+    switches = std::max(switches, cross_switches(sender.nic, receiver.nic, amount, sum));
+    sum.add(into(nic_device(receiver.nic)), amount);
+    cross_pcie(receiver.gpu, false, amount, sum);
+    if (receiver.gpu != to) sum.add(out_of(receiver.gpu), amount), sum.add(into(to), amount);
+  }
   return (spec_.nic_latency_us + switches * spec_.switch_latency_us) * micro;
 }
 
-PhysicalRing Cluster::pair(std::uint32_t source, std::uint32_t destination) const {
-  PhysicalRing way;
-  if (node_of(source) == node_of(destination)) {
-    way.intra_latency = spec_.nvlink_latency_us * micro;
-    way.crossings = {{out_of(source), 1}, {into(destination), 1}};
+/// Returns the number of switches on the longest way taken.
+int Cluster::cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Amount& amount, CrossingSum& sum) const {
+  const std::vector<Fabric::Route> routes = fabric_.routes(fabric_.leaf_of(from_nic), fabric_.leaf_of(to_nic));
+  const auto link = [&](const Fabric::Step& step, std::uint32_t cable) {
+    const std::uint32_t device = cable_device_[step.bundle] + cable;
+    return step.up ? out_of(device) : into(device);
+  };
+  std::size_t steps = 0;
+  if (spec_.fabric.routing == Routing::adaptive) {
+    for (const Fabric::Route& route : routes) {
+      for (const Fabric::Step& step : route) sum.add(link(step, 0), amount.split(static_cast<std::uint32_t>(routes.size())));
+      steps = std::max(steps, route.size());
+    }
   } else {
-    way.nodes = 2;
-    way.inter_latency = cross_fabric(nic_of(source), nic_of(destination), way.crossings);
+    const auto flows = static_cast<std::uint32_t>(spec_.fabric.flows);
+    for (std::uint32_t flow = 0; flow < flows; ++flow) {
+      const std::uint64_t connection = static_cast<std::uint64_t>(from_nic) << 32 | static_cast<std::uint64_t>(to_nic);
+      const std::uint64_t hash = mix(mix(spec_.fabric.ecmp_seed + flow) ^ mix(connection));
+      const Fabric::Route& route = routes[hash % routes.size()];
+      const std::vector<std::uint32_t> cables = fabric_.cables_on(route, mix(hash));
+      for (std::size_t i = 0; i < route.size(); ++i) sum.add(link(route[i], cables[i]), amount.split(flows));
+      steps = std::max(steps, route.size());
+    }
   }
-  return way;
+  return static_cast<int>(steps) + 1;
 }
 
-PhysicalRing Cluster::ring(std::span<const std::uint32_t> members) const {
-  PhysicalRing ring;
-  ring.intra_latency = spec_.nvlink_latency_us * micro;
-  std::vector<std::size_t> first_of_node{0};
-  for (std::size_t i = 1; i < members.size(); ++i) {
-    if (node_of(members[i]) != node_of(members[i - 1])) first_of_node.push_back(i);
-  }
-  const std::size_t nodes = first_of_node.size();
-  first_of_node.push_back(members.size());
-  ring.nodes = static_cast<std::uint32_t>(nodes);
-  if (nodes == 1) {
-    for (const std::uint32_t gpu : members) {
-      ring.crossings.push_back({out_of(gpu), 1});
-      ring.crossings.push_back({into(gpu), 1});
-    }
-    return ring;
-  }
-
-  const std::size_t per_node = first_of_node[1];
-  bool equal = true;
-  for (std::size_t n = 0; n < nodes; ++n) equal = equal && first_of_node[n + 1] - first_of_node[n] == per_node;
-  const std::size_t channels = equal ? per_node : 1;
-  ring.channels = static_cast<std::uint32_t>(channels);
-  for (std::size_t n = 0; n < nodes; ++n) {
-    const std::size_t local = first_of_node[n + 1] - first_of_node[n];
-    for (std::size_t i = 0; i < local; ++i) {
-      const std::uint32_t gpu = members[first_of_node[n] + i];
-      // A channel makes local - 1 hops inside the node; over all channels each port sends and receives equally often.
-      const auto hops = static_cast<std::uint32_t>(equal ? local - 1 : (i + 1 < local ? 1 : 0));
-      const auto arrivals = static_cast<std::uint32_t>(equal ? local - 1 : (i > 0 ? 1 : 0));
-      if (hops > 0) ring.crossings.push_back({out_of(gpu), hops});
-      if (arrivals > 0) ring.crossings.push_back({into(gpu), arrivals});
-    }
-    const std::size_t next = (n + 1) % nodes;
-    for (std::size_t c = 0; c < channels; ++c) {
-      const std::size_t sender = equal ? first_of_node[n] + c : first_of_node[n + 1] - 1;
-      const Seconds hop = cross_fabric(nic_of(members[sender]), nic_of(members[first_of_node[next] + c]), ring.crossings);
-      ring.inter_latency = std::max(ring.inter_latency, hop);
-    }
-  }
-  return ring;
+std::uint32_t Cluster::on_rail_of(std::uint32_t gpu, std::uint32_t other) const {
+  if (spec_.nics_per_node == 0) return gpu;
+  const auto rail = [&](std::int64_t place) { return nics_of_gpu_[static_cast<std::size_t>(place)].front(); };
+  const std::int64_t wanted = rail(place_in_node(other));
+  if (rail(place_in_node(gpu)) == wanted) return gpu;
+  const std::int64_t there = node_of(gpu) * spec_.gpus_per_node + place_in_node(other);
+  return there < spec_.gpus ? static_cast<std::uint32_t>(there) : gpu;
 }
 
 }  // namespace tandem

@@ -2,46 +2,38 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "runtime/network.h"
 #include "topology/cluster_spec.h"
+#include "topology/crossing_sum.h"
+#include "topology/fabric.h"
 
 namespace tandem {
 
-/// Where a communicator lies on the physical cluster: its ring and every physical link it crosses.
-struct PhysicalRing {
-  std::uint32_t channels = 1;
-  std::uint32_t nodes = 1;
-  Seconds intra_latency = 0;
-  Seconds inter_latency = 0;
-  std::vector<Crossing> crossings;  ///< physical links; a link may appear more than once, its multiplicities add up
-};
-
 inline constexpr std::uint32_t no_device = 0xFFFFFFFF;
 
-/// What a GPU hangs on, from itself up: GPU, NIC, leaf, pod (`no_device` where there is none). Device d has the links 2d (out)
-/// and 2d + 1 (in).
+/// What a GPU hangs on, from itself up: GPU, PCIe port, NIC, leaf's bundle, pod's bundle (`no_device` where there is none). Device d
+/// has the links 2d (away from the GPU) and 2d + 1 (towards it).
 struct Attachment {
   std::uint32_t node = 0;
-  std::array<std::uint32_t, 4> devices{no_device, no_device, no_device, no_device};
+  std::array<std::uint32_t, 5> devices{no_device, no_device, no_device, no_device, no_device};
 };
 
-/// Nodes of GPUs behind NVSwitches, one NIC per rail, and a fat tree of two or three tiers between the nodes.
+/// Nodes of GPUs behind NVSwitches, their NICs, and the fabric between those.
 ///
-/// Switches of a tier that serve the same leaf (or pod) are taken together: under ideal spreading every one of the parallel links
-/// between two tiers carries the same fraction of every flow, so a bundle with their summed capacity shares in the same way.
 /// Physical links, all directed:
-///   per GPU   to and from the NVSwitches        nvlink_GBps x efficiency
-///   per NIC   to and from its leaf              nic_gbps / 8 x efficiency / oversubscription[0]
-///   per leaf  bundle to and from the spines     leaf_ports NICs / oversubscription[1]
-///   per pod   bundle to and from the core       pod_leaves leaves / oversubscription[2], three tiers only
+///   per GPU      to and from the NVSwitches     nvlink_GBps x efficiency
+///   per PCIe port that can be in the way        GBps
+///   per NIC      to and from its leaf           nic_gbps / 8 x efficiency / oversubscription[0]
+///   per bundle of the fabric, or under ECMP per cable of it (see Fabric)
+/// A node's planes of NVSwitches are taken together, as a bundle is: GPUs spread over them.
 class Cluster {
  public:
+  /// Throws TopologyError.
   explicit Cluster(const ClusterSpec& spec);
 
-  std::size_t device_count() const { return first_pod_ + static_cast<std::size_t>(pods_); }
+  std::size_t device_count() const { return device_count_; }
   std::size_t link_count() const { return 2 * device_count(); }
   Link link(LinkId id) const;
   std::vector<Link> links() const;  ///< all of them: many, on a large cluster
@@ -49,42 +41,49 @@ class Cluster {
   std::int64_t gpus() const { return spec_.gpus; }
   std::int64_t nodes() const { return nodes_; }
   std::int64_t node_of(std::uint32_t gpu) const { return gpu / spec_.gpus_per_node; }
+  const ClusterSpec& spec() const { return spec_; }
+  const Fabric& fabric() const { return fabric_; }
+
+  /// Whether a GPU's attachment tells all about its links: no fault, no hash, and one way up.
+  bool is_regular() const;
   Attachment attachment(std::uint32_t gpu) const;
 
-  /// The ring over `members` (GPUs, ascending by node) as NCCL lays it. Inside one node: one ring through the NVSwitches. Over k
-  /// nodes with L members each: L channels, each entering and leaving every node on its own rail, so that each NIC carries 1/L
-  /// of the data and each NVLink port (L-1)/L. With unequal numbers per node: one channel.
-  PhysicalRing ring(std::span<const std::uint32_t> members) const;
+  /// Adds `times` messages between two GPUs of a node to `sum`.
+  void cross_node(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
-  /// An all-to-all over `members`, ascending: the messages of all pairs at once, each on its own way; one channel carries what
-  /// one pair exchanges, and the links are crossed as often as pairs use them.
-  PhysicalRing exchange(std::span<const std::uint32_t> members) const;
+  /// The same between GPUs of two nodes, from NIC to NIC. Returns the latency of the hop. A GPU whose NICs are dead uses the next
+  /// of its node that is alive, over NVLink. Throws TopologyError where no way leads.
+  Seconds cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
-  /// The same for expert dispatch in which each token goes to `choices` members that lie in `nodes` < `choices` nodes: it crosses
-  /// to a node once, to the GPU there of the sender's place, which passes it on inside. With L members in each of N nodes and s
-  /// bytes per pair, a GPU's NIC carries (N - 1) L s nodes/choices and its NVLink port N (L - 1) s, for what comes from outside
-  /// is passed on unless it has arrived already (1 in L).
-  PhysicalRing dispatch(std::span<const std::uint32_t> members, std::uint32_t choices, std::uint32_t nodes) const;
+  /// The GPU in `gpu`'s node that has the NIC of `other`'s rail; `gpu` itself if none does.
+  std::uint32_t on_rail_of(std::uint32_t gpu, std::uint32_t other) const;
 
-  /// The way of a send from one GPU to another.
-  PhysicalRing pair(std::uint32_t source, std::uint32_t destination) const;
+  Seconds intra_latency() const;
 
  private:
+  struct Exit {
+    std::int64_t nic = 0;
+    std::uint32_t gpu = 0;  ///< that it hangs on
+  };
   ClusterSpec spec_;
+  Fabric fabric_;
   std::int64_t nodes_ = 0;
-  std::int64_t rails_ = 0;
-  std::int64_t leaves_ = 0;
-  std::int64_t pods_ = 0;
-  std::uint32_t first_nic_ = 0, first_leaf_ = 0, first_pod_ = 0;  ///< devices: GPUs first
-  BytesPerSecond nvlink_ = 0, nic_ = 0, leaf_ = 0, pod_ = 0;      ///< capacities
+  std::uint32_t first_pcie_ = 0, first_nic_ = 0, first_bundle_ = 0, device_count_ = 0;  ///< devices: GPUs first
+  BytesPerSecond nvlink_ = 0, nic_ = 0;                                                  ///< capacities
+  std::vector<std::vector<std::int64_t>> nics_of_gpu_;  ///< by place in the node; the first is the rail
+  std::vector<std::uint32_t> cable_device_;             ///< under ECMP, by bundle: its first cable's device
 
   static LinkId out_of(std::int64_t device) { return static_cast<LinkId>(2 * device); }
   static LinkId into(std::int64_t device) { return static_cast<LinkId>(2 * device + 1); }
-  std::int64_t nic_of(std::uint32_t gpu) const;
-  std::int64_t leaf_of(std::int64_t nic) const;
-  std::int64_t pod_of(std::int64_t leaf) const { return leaf / spec_.fabric.pod_leaves; }
-  /// Appends the links from `from`'s NIC to `to`'s and returns the latency of the hop.
-  Seconds cross_fabric(std::int64_t from_nic, std::int64_t to_nic, std::vector<Crossing>& crossings) const;
+  std::int64_t place_in_node(std::uint32_t gpu) const { return gpu % spec_.gpus_per_node; }
+  std::int64_t nic_device(std::int64_t nic) const { return first_nic_ + nic; }
+  void attach_nics();
+  void number_devices();
+  double share_left(LinkFault::Where where, std::int64_t index) const;
+  double nic_share_left(std::int64_t nic) const;
+  std::vector<Exit> exits(std::uint32_t gpu) const;
+  void cross_pcie(std::uint32_t gpu, bool out, const Amount& amount, CrossingSum& sum) const;
+  int cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Amount& amount, CrossingSum& sum) const;
 };
 
 }  // namespace tandem

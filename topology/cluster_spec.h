@@ -8,17 +8,68 @@
 
 namespace tandem {
 
+/// How flows choose among parallel links between two tiers of switches.
+enum class Routing : std::uint8_t {
+  adaptive,  ///< ideal spreading: every flow in equal fractions over all shortest paths
+  ecmp       ///< each flow on one of them, by a hash: collisions and all
+};
+
+/// One switch of a fabric that is written down switch by switch.
+struct SwitchSpec {
+  struct Uplink {
+    std::string to;
+    std::int64_t cables = 1;
+    double gbps = 0;  ///< each, per direction
+  };
+  std::string name;
+  std::int64_t first_nic = 0, nics = 0;  ///< NICs that hang on it; NIC n * nics_per_node + i is the i-th of node n
+  std::vector<Uplink> up = {};
+};
+
 /// Switches between the nodes' NICs. Ports are counted in NICs of `nic_gbps`.
 struct FabricSpec {
   enum class Kind : std::uint8_t {
-    fat_tree
+    fat_tree,
+    dragonfly_plus,  ///< groups of leaves and spines, like pods; every two groups are joined directly
+    one_switch,      ///< all NICs on one switch that never blocks
+    custom           ///< as `switches` says
   };
   Kind kind = Kind::fat_tree;
-  int tiers = 3;                                  ///< 2: leaf, spine; 3: leaf, spine, core
+  int tiers = 3;                                  ///< 2: leaf, spine; 3: leaf, spine, core (or other groups' spines)
   bool rail_optimized = true;                     ///< NIC i of every node of a group hangs on leaf i
   std::int64_t leaf_ports = 32;                   ///< NICs below one leaf
   std::int64_t pod_leaves = 32;                   ///< leaves below one pod's spines (rail-optimised: per pod, all rails together)
   std::vector<double> oversubscription{1, 1, 1};  ///< per tier: NIC to leaf, leaf to spine, spine to core
+  Routing routing = Routing::adaptive;
+  std::uint64_t ecmp_seed = 1;
+  std::int64_t flows = 1;  ///< queue pairs per connection of two NICs, each of which is hashed by itself
+  std::vector<SwitchSpec> switches = {};
+};
+
+/// Where a node's GPUs reach their NICs through PCIe. Empty: NIC i * nics / gpus is GPU i's, and PCIe is never in the way.
+struct PcieSpec {
+  std::vector<std::int64_t> nic_of_gpu;
+  struct Port {
+    std::string name;
+    double GBps = 0;                  ///< per direction
+    std::vector<std::int64_t> gpus;  ///< whose way to their NIC goes through it
+  };
+  std::vector<Port> ports;
+};
+
+/// A link that is slow or dead: all of a port or bundle, or one cable of a bundle.
+struct LinkFault {
+  enum class Where : std::uint8_t {
+    gpu,   ///< a GPU's NVLink port
+    nic,
+    rail,  ///< NIC `index` of every node
+    leaf,  ///< the cables from a leaf switch up
+    pod    ///< those from a pod's spines up
+  };
+  Where where = Where::nic;
+  std::int64_t index = 0;
+  std::int64_t cable = -1;  ///< of a leaf or pod; -1: all
+  double factor = 0;        ///< share of the speed that is left; 0: dead
 };
 
 struct ClusterSpec {
@@ -27,6 +78,8 @@ struct ClusterSpec {
   Device gpu;
   std::int64_t gpus_per_node = 8;
   double nvlink_GBps = 0;  ///< per GPU and direction
+  std::int64_t nvswitch_planes = 1;
+  bool nvls = false;  ///< NVSwitches that reduce and multicast
   std::int64_t nics_per_node = 8;
   double nic_gbps = 0;           ///< gigabits per second, per NIC and direction
   double nvlink_efficiency = 1;  ///< achievable share of the wire rate, protocol included
@@ -34,7 +87,9 @@ struct ClusterSpec {
   double nvlink_latency_us = 0;  ///< one ring hop inside the node
   double nic_latency_us = 0;     ///< one ring hop between nodes, without the switches
   double switch_latency_us = 0;  ///< each switch crossed
+  PcieSpec pcie;
   FabricSpec fabric;
+  std::vector<LinkFault> link_faults;
 };
 
 }  // namespace tandem

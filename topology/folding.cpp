@@ -2,15 +2,10 @@
 
 #include <numeric>
 
+#include "topology/mix.h"
+
 namespace tandem {
 namespace {
-
-std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
 
 /// Dense ids for 64-bit colours by open addressing; a handful of classes stays in the cache.
 class Numbering {
@@ -93,8 +88,9 @@ void refine(const FoldInput& input, const Partition& now, std::vector<std::uint6
   }
   // Counts enter linearly, so crossings of one link by one class add up whichever way they are listed.
   for (const FoldInput::Crossing& crossing : input.crossings) {
-    communicators[crossing.communicator] += crossing.of_communicator * mix(0xB0B00000ULL + now.links.of[crossing.link]);
-    links[crossing.link] += crossing.of_link * mix(0xCAFE0000ULL + now.communicators.of[crossing.communicator]);
+    const std::uint64_t path = std::uint64_t{crossing.path} << 40;
+    communicators[crossing.communicator] += crossing.of_communicator * mix(0xB0B00000ULL + path + now.links.of[crossing.link]);
+    links[crossing.link] += crossing.of_link * mix(0xCAFE0000ULL + path + now.communicators.of[crossing.communicator]);
   }
 }
 

@@ -20,6 +20,7 @@ struct FoldInput {
     std::uint32_t link;
     std::uint32_t of_communicator;  ///< how often one communicator crosses links of this orbit
     std::uint32_t of_link;          ///< how often one link is crossed by communicators of this orbit
+    std::uint32_t path = 0;         ///< the communicator's, by which it crosses
   };
   std::vector<std::uint64_t> rank_colours;
   std::vector<std::uint64_t> communicator_colours;

@@ -139,8 +139,7 @@ TEST(ExpertVolume, LinksCarryWhatPairsExchange) {
     std::map<Tier, std::uint32_t> most;
     for (const Communicator& communicator : world.communicators) {
       if (communicator.axis != Axis::ep) continue;
-      EXPECT_EQ(communicator.ring.channels % (communicator.members.size() - 1), 0U);
-      for (const Crossing& crossing : communicator.ring.crossings) {
+      for (const Crossing& crossing : communicator.layout.paths.front().crossings) {
         std::uint32_t& times = most[world.links[crossing.link].tier];
         times = std::max(times, crossing.multiplicity);
       }

@@ -119,7 +119,7 @@ TEST(DagBuilder, AnAllGatherInPlaceWaitsForAllUsersOfTheWhole) {
   Builder b;
   const BufferId whole = b.buffer(8);
   const BufferId shard = b.view(whole, 4, 4);
-  const CommunicatorId dp = b.raw.add_communicator({.name = "dp", .axis = Axis::dp, .members = {0, 1}, .ring = {}});
+  const CommunicatorId dp = b.raw.add_communicator({.name = "dp", .axis = Axis::dp, .members = {0, 1}, .layout = {}});
   const TaskId optimizer = b.write(Stream::compute, shard);
   const TaskId reader = b.read(Stream::tp, b.view(whole, 0, 2));  // of the other rank's shard
   const TaskId gather = b.raw.collective(OpKind::all_gather, dp, {.name = "gather", .stream = Stream::dp}, shard, whole);
@@ -224,7 +224,7 @@ class Communicating {
     for (std::uint32_t r = 0; r < ranks; ++r) raw.add_rank({.world_rank = r});
   }
   CommunicatorId communicator(std::vector<std::uint32_t> members) {
-    return raw.add_communicator({.name = "the group", .axis = Axis::pp, .members = std::move(members), .ring = {}});
+    return raw.add_communicator({.name = "the group", .axis = Axis::pp, .members = std::move(members), .layout = {}});
   }
   TaskId all_reduce(RankIndex rank, CommunicatorId communicator, std::int64_t elements) {
     const BufferId x = buffer(rank, elements);

@@ -84,7 +84,7 @@ class TwoRanks {
     for (std::uint32_t r = 0; r < 2; ++r) builder_.add_rank({.world_rank = 10 + r});
   }
   CommunicatorId communicator() {
-    return builder_.add_communicator({.name = "both", .axis = Axis::tp, .members = {10, 11}, .ring = {}});
+    return builder_.add_communicator({.name = "both", .axis = Axis::tp, .members = {10, 11}, .layout = {}});
   }
   TaskId kernel(RankIndex rank) {
     const std::array out{element(rank)};

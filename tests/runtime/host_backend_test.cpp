@@ -39,7 +39,7 @@ void expect_in_order(const Dag& dag, const Timeline& timeline) {
 // Y = X W^T with the columns of X and W split over two ranks: each multiplies its half, and the products are added.
 TEST(HostBackend, RunsARowParallelProduct) {
   DagBuilder builder;
-  const CommunicatorId tp = builder.add_communicator({.name = "tp", .members = {0, 1}, .ring = {}});
+  const CommunicatorId tp = builder.add_communicator({.name = "tp", .members = {0, 1}, .layout = {}});
   std::vector<BufferId> x, w, y;
   for (std::uint32_t r = 0; r < 2; ++r) {
     const RankIndex rank = builder.add_rank({.world_rank = r});
@@ -101,7 +101,7 @@ TEST(HostBackend, AFailingKernelStopsTheRunAndIsNamed) {
 
 TEST(HostBackend, AMalformedCollectiveStopsTheRunAndIsNamed) {
   DagBuilder builder;
-  const CommunicatorId dp = builder.add_communicator({.name = "dp", .members = {0, 1}, .ring = {}});
+  const CommunicatorId dp = builder.add_communicator({.name = "dp", .members = {0, 1}, .layout = {}});
   for (std::uint32_t r = 0; r < 2; ++r) {
     const RankIndex rank = builder.add_rank({.world_rank = r});
     const BufferId whole = vector_of(builder, rank, 4);
@@ -137,7 +137,7 @@ class Mesh {
 
   Mesh() {
     for (std::uint32_t i = 0; i < side; ++i) {
-      Communicator row{.name = "row", .members = {}, .ring = {}}, column{.name = "column", .members = {}, .ring = {}};
+      Communicator row{.name = "row", .members = {}, .layout = {}}, column{.name = "column", .members = {}, .layout = {}};
       for (std::uint32_t j = 0; j < side; ++j) {
         row.members.push_back(i * side + j);
         column.members.push_back(j * side + i);
@@ -146,7 +146,7 @@ class Mesh {
       column_.push_back(builder_.add_communicator(column));
     }
     for (std::uint32_t r = 0; r < ranks; ++r) {
-      next_.push_back(builder_.add_communicator({.name = "next", .members = {r, (r + 1) % ranks}, .ring = {}}));
+      next_.push_back(builder_.add_communicator({.name = "next", .members = {r, (r + 1) % ranks}, .layout = {}}));
     }
     for (std::uint32_t r = 0; r < ranks; ++r) add_rank(r);
   }

@@ -172,7 +172,7 @@ TEST(HostCollective, RejectsAShardInAnothersPlace) {
 
 TEST(HostCollective, MembersStandInTheOrderOfTheCommunicator) {
   DagBuilder builder;
-  const CommunicatorId ring = builder.add_communicator({.name = "ring", .members = {5, 3, 4}, .ring = {}});
+  const CommunicatorId ring = builder.add_communicator({.name = "ring", .members = {5, 3, 4}, .layout = {}});
   for (const std::uint32_t world_rank : {3U, 4U, 5U}) {
     const RankIndex rank = builder.add_rank({.world_rank = world_rank});
     const BufferId whole = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(3));

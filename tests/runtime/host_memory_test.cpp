@@ -120,7 +120,7 @@ struct FlatParameter {
   BufferId weight = builder.view(whole, 0, Shape(2, 4));
   BufferId own = builder.view(whole, 5, Shape(5));
   BufferId activation = builder.buffer(rank, BufferKind::activation, DType::bf16, Shape(2, 4));
-  CommunicatorId dp = builder.add_communicator({.name = "dp", .members = {0}, .ring = {}});
+  CommunicatorId dp = builder.add_communicator({.name = "dp", .members = {0}, .layout = {}});
   std::array<BufferId, 6> adam_operands{};
 
   FlatParameter() {

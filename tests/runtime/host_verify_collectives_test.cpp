@@ -14,10 +14,10 @@ namespace {
 /// Every collective once, and the first of them twice, on `size` ranks.
 Dag all_collectives(std::uint32_t size) {
   DagBuilder builder;
-  Communicator all{.name = "all", .members = {}, .ring = {}};
+  Communicator all{.name = "all", .members = {}, .layout = {}};
   for (std::uint32_t rank = 0; rank < size; ++rank) all.members.push_back(rank);
   const CommunicatorId group = builder.add_communicator(all);
-  const CommunicatorId pair = builder.add_communicator({.name = "pair", .members = {0, 1}, .ring = {}});
+  const CommunicatorId pair = builder.add_communicator({.name = "pair", .members = {0, 1}, .layout = {}});
   for (std::uint32_t r = 0; r < size; ++r) {
     const RankIndex rank = builder.add_rank({.world_rank = r});
     const std::int64_t part = 5;

@@ -80,13 +80,13 @@ class RandomDag {
     std::iota(ranks.begin(), ranks.end(), 0U);
     std::shuffle(ranks.begin(), ranks.end(), random_);
     ranks.resize(pair ? 2 : static_cast<std::size_t>(between(2, ranks_)));
-    RingLayout ring{.intra_latency = 1e-6};
+    Layout layout{.intra_latency = 1e-6};
     for (LinkId link = 0; link < 3; ++link) {
       const std::int64_t times = between(0, 2);
-      if (times > 0) ring.crossings.push_back({link, static_cast<std::uint32_t>(times)});
+      if (times > 0) layout.paths.front().crossings.push_back({link, static_cast<std::uint32_t>(times)});
     }
     const Axis axis = pair ? Axis::pp : communicators_.size() % 4 == 1 ? Axis::tp : Axis::dp;
-    const CommunicatorId id = builder_.add_communicator({.name = "c", .axis = axis, .members = ranks, .ring = std::move(ring)});
+    const CommunicatorId id = builder_.add_communicator({.name = "c", .axis = axis, .members = ranks, .layout = std::move(layout)});
     communicators_.push_back({id, pair, std::move(ranks)});
   }
 

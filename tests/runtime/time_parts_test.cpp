@@ -30,7 +30,7 @@ class HandMade {
   }
   void all_reduce(RankIndex rank, Axis axis, Seconds start, Seconds end) { all_reduce_of(data_[rank], axis, start, end); }
   void all_reduce_of(BufferId data, Axis axis, Seconds start, Seconds end) {
-    const CommunicatorId group = builder_.add_communicator({.name = "group", .axis = axis, .members = {0, 1}, .ring = {}});
+    const CommunicatorId group = builder_.add_communicator({.name = "group", .axis = axis, .members = {0, 1}, .layout = {}});
     const Stream stream = axis == Axis::tp ? Stream::tp : Stream::dp;
     builder_.collective(OpKind::all_reduce, group, {.name = "reduce", .stream = stream}, data, data);
     ran(start, end);

@@ -71,9 +71,10 @@ TEST_P(Worlds, FoldedCommunicatorsKnowTheirTrueSizeAndPlacement) {
       ASSERT_EQ(one == nullptr, all == nullptr) << "rank " << rank << ", slot " << slot;
       if (one == nullptr) continue;
       EXPECT_EQ(one->members.size(), all->members.size());
-      EXPECT_EQ(one->ring.channels, all->ring.channels);
-      EXPECT_EQ(one->ring.nodes, all->ring.nodes);
-      EXPECT_EQ(one->ring.inter_latency, all->ring.inter_latency);
+      EXPECT_EQ(one->layout.paths.size(), all->layout.paths.size());
+      EXPECT_EQ(one->layout.paths.front().channels, all->layout.paths.front().channels);
+      EXPECT_EQ(one->layout.nodes, all->layout.nodes);
+      EXPECT_EQ(one->layout.inter_latency, all->layout.inter_latency);
     }
   }
 }
@@ -113,8 +114,10 @@ TEST_P(Worlds, PairsGoFromTheSenderToTheReceiver) {
 std::vector<std::pair<Seconds, std::int64_t>> link_times(const World& world) {
   std::vector<Seconds> busy(world.links.size(), 0);
   for (const Communicator& c : world.communicators) {
-    for (const Crossing& crossing : c.ring.crossings) {
-      busy[crossing.link] += crossing.multiplicity / world.links[crossing.link].capacity;
+    for (const Paths& paths : c.layout.paths) {
+      for (const Crossing& crossing : paths.crossings) {
+        busy[crossing.link] += crossing.multiplicity / world.links[crossing.link].capacity;
+      }
     }
   }
   std::vector<std::pair<Seconds, std::int64_t>> times;

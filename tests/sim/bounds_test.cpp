@@ -57,7 +57,7 @@ TEST(Bounds, LowerKnowsNoEfficiencyNorLatency) {
 TEST(Bounds, UpperLetsNothingOverlapOnARank) {
   SmallDag small;
   const LinkId link = small.link(1e9);
-  const CommunicatorId pair = small.communicator(2, {.crossings = {{link, 1}}});
+  const CommunicatorId pair = small.communicator(2, {.paths = {{.crossings = {{link, 1}}}}});
   const RankIndex rank = small.rank();
   small.kernel(rank, 500);
   const TaskId reduce = small.all_reduce(rank, pair, 1000);

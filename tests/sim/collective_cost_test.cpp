@@ -11,8 +11,8 @@ namespace {
 // network.
 constexpr Seconds base = 8.4e-6, nvlink = 3.4e-6, net = 14e-6;
 
-RingLayout over(std::uint32_t nodes, std::uint32_t channels = 1) {
-  return {.channels = channels, .nodes = nodes, .intra_latency = nvlink, .inter_latency = net, .crossings = {}};
+Layout over(std::uint32_t nodes, std::uint32_t channels = 1) {
+  return {.nodes = nodes, .intra_latency = nvlink, .inter_latency = net, .paths = {{.channels = channels}}};
 }
 
 TEST(CollectiveCost, AllReduceMovesTwiceWhatAllGatherMoves) {
@@ -69,10 +69,10 @@ TEST(CollectiveCost, RefusesKernels) { EXPECT_THROW(collective_cost(OpKind::gemm
 
 TEST(UncontendedTime, TheTightestLinkDecides) {
   const std::vector<Link> links{{.name = "slow", .capacity = 1e9}, {.name = "fast", .capacity = 4e9}};
-  RingLayout ring = over(1);
-  ring.crossings = {{.link = 0, .multiplicity = 1}, {.link = 1, .multiplicity = 8}};
-  EXPECT_DOUBLE_EQ(uncontended_time({.latency = 1e-6, .bytes_per_channel = 1'000'000}, ring, links), 1e-6 + 2e-3);
-  EXPECT_DOUBLE_EQ(uncontended_time({.latency = 1e-6}, ring, links), 1e-6);
+  Layout layout = over(1);
+  layout.paths.front().crossings = {{.link = 0, .multiplicity = 1}, {.link = 1, .multiplicity = 8}};
+  EXPECT_DOUBLE_EQ(uncontended_time({.latency = 1e-6, .bytes_per_channel = 1'000'000}, layout, links), 1e-6 + 2e-3);
+  EXPECT_DOUBLE_EQ(uncontended_time({.latency = 1e-6}, layout, links), 1e-6);
 }
 
 }  // namespace

@@ -20,10 +20,10 @@ void expect_relative(Seconds actual, Seconds expected) { EXPECT_NEAR(actual, exp
 TEST(FluidNetwork, RingAllReduceTakesTheBusBandwidth) {
   constexpr std::uint32_t n = 8;
   SmallDag small;
-  RingLayout ring{.intra_latency = 3.4 * us, .crossings = {}};
-  for (std::uint32_t i = 0; i < n; ++i) ring.crossings.push_back({small.link(450e9), 1});
-  const TaskId task = small.all_reduce(small.rank(), small.communicator(n, ring), 1'000'000'000);
-  const Seconds latency = collective_cost(OpKind::all_reduce, 1'000'000'000, n, ring).latency;
+  Layout layout{.intra_latency = 3.4 * us};
+  for (std::uint32_t i = 0; i < n; ++i) layout.paths.front().crossings.push_back({small.link(450e9), 1});
+  const TaskId task = small.all_reduce(small.rank(), small.communicator(n, layout), 1'000'000'000);
+  const Seconds latency = collective_cost(OpKind::all_reduce, 1'000'000'000, n, layout).latency;
   expect_relative(simulate(small.finish()).timeline.end[task], latency + 2.0 * (n - 1) / n * 1e9 / 450e9);
 }
 

@@ -59,7 +59,7 @@ TEST(Simulate, KernelEndsAreExact) {
 TEST(Simulate, MembersOfACollectiveStartAndEndTogether) {
   SmallDag small;
   const LinkId link = small.link(1e9);
-  const CommunicatorId both = small.communicator(2, {.crossings = {{link, 1}}});
+  const CommunicatorId both = small.communicator(2, {.paths = {{.crossings = {{link, 1}}}}});
   std::vector<TaskId> members;
   for (const std::int64_t duration : {100, 800}) {
     const RankIndex rank = small.rank();
@@ -79,7 +79,7 @@ Dag lockstep(int ranks, int steps) {
   const LinkId link = small.link(1e9);
   for (int r = 0; r < ranks; ++r) {
     const RankIndex rank = small.rank();
-    const CommunicatorId own = small.communicator(2, {.intra_latency = 1e-6, .crossings = {{link, 1}}});
+    const CommunicatorId own = small.communicator(2, {.intra_latency = 1e-6, .paths = {{.crossings = {{link, 1}}}}});
     for (int step = 0; step < steps; ++step) {
       const TaskId kernel = small.kernel(rank, 1'000);
       if (step % 10 == 0) small.depend(kernel, small.all_reduce(rank, own, 1'000));

@@ -34,8 +34,8 @@ class SmallDag {
     return static_cast<LinkId>(links.size() - 1);
   }
 
-  CommunicatorId communicator(std::uint32_t members, const RingLayout& ring) {
-    Communicator communicator{.name = "members", .axis = Axis::dp, .members = {}, .ring = ring};
+  CommunicatorId communicator(std::uint32_t members, const Layout& layout) {
+    Communicator communicator{.name = "members", .axis = Axis::dp, .members = {}, .layout = layout};
     for (std::uint32_t member = 0; member < members; ++member) communicator.members.push_back(member);
     return builder_.add_communicator(std::move(communicator));
   }
@@ -49,7 +49,7 @@ class SmallDag {
   TaskId flow(Bytes bytes, std::vector<Crossing> crossings, Seconds latency = 0, std::int64_t after_ns = 0) {
     const RankIndex sender = rank();
     if (after_ns > 0) kernel(sender, after_ns, Stream::pp_send_forward);
-    const CommunicatorId pair = communicator(2, {.intra_latency = latency, .crossings = std::move(crossings)});
+    const CommunicatorId pair = communicator(2, {.intra_latency = latency, .paths = {{.crossings = std::move(crossings)}}});
     const TaskLabels labels{.name = "send", .stream = Stream::pp_send_forward};
     return builder_.collective(OpKind::send, pair, labels, bytes_of(sender, bytes), no_id);
   }

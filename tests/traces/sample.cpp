@@ -61,7 +61,7 @@ class PipelineBuilder {
       }
     }
     for (int stage = 0; stage < stages; ++stage) {
-      Communicator data_parallel{.name = "dp of stage " + std::to_string(stage), .axis = Axis::dp, .members = {}, .ring = {}};
+      Communicator data_parallel{.name = "dp of stage " + std::to_string(stage), .axis = Axis::dp, .members = {}, .layout = {}};
       for (int replica = 0; replica < replicas; ++replica) data_parallel.members.push_back(world(stage, replica));
       dp_.push_back(builder_.add_communicator(std::move(data_parallel)));
     }
@@ -123,7 +123,7 @@ class PipelineBuilder {
     return builder_.add_communicator({.name = "pp " + std::to_string(from) + " to " + std::to_string(to),
                                       .axis = Axis::pp,
                                       .members = {from, to},
-                                      .ring = {}});
+                                      .layout = {}});
   }
   BufferId activation(RankIndex rank) { return builder_.buffer(rank, BufferKind::activation, DType::bf16, Shape(rows, width)); }
   static TaskLabels labels(std::string_view name, Phase phase, Stream stream, std::int32_t micro_batch) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/network.h"
+
+namespace tandem {
+
+/// `times` messages of which a part of `1 / parts` each takes a way.
+struct Amount {
+  std::uint32_t times = 1;
+  std::uint32_t parts = 1;
+
+  Amount split(std::uint32_t further) const { return {times, parts * further}; }
+};
+
+/// Adds up how often messages cross links. Where messages are split over several ways, all are counted in parts so small that every
+/// link is crossed by a whole number of them.
+class CrossingSum {
+ public:
+  void add(LinkId link, Amount amount) { entries_.push_back({link, amount}); }
+
+  /// `channels` are those of the messages counted; the result has more where they were split. Sorted by link.
+  Paths paths(Algorithm algorithm, std::uint32_t channels) const;
+
+ private:
+  struct Entry {
+    LinkId link;
+    Amount amount;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tandem
