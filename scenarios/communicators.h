@@ -14,8 +14,9 @@ namespace tandem {
 /// The axes of each kind of communicator of several ranks that crosses links.
 std::vector<std::vector<MeshAxis>> ring_axes();
 
-/// Those of the experts lie across the axes. By kind and rank: the next in its ring.
-std::vector<std::vector<std::uint32_t>> expert_rings(const Scenario& scenario, const Mesh& mesh);
+/// Those of the experts lie across the axes, those of key-value replicas are parts of one. By kind and rank: the next in its
+/// ring.
+std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, const Mesh& mesh);
 
 /// One communicator for each orbit of communicators that the step uses; the fold's input has it under the same number.
 struct CommunicatorInstance {

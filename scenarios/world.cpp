@@ -16,6 +16,7 @@ namespace {
 Axis axis_of(Slot slot) {
   switch (slot) {
     case Slot::tp:
+    case Slot::kv_replicas:
       return Axis::tp;
     case Slot::context:
     case Slot::send_context:
@@ -40,6 +41,8 @@ const char* family_of(Slot slot) {
   switch (slot) {
     case Slot::tp:
       return "tp";
+    case Slot::kv_replicas:
+      return "kv replicas";
     case Slot::data:
       return "dp";
     case Slot::context:
@@ -180,7 +183,7 @@ World make_world(const Scenario& scenario, bool folded) {
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
   const Symmetry symmetry =
-      folded ? Symmetry(mesh, cluster, colours, ring_axes(), data_block(scenario, mesh), expert_rings(scenario, mesh))
+      folded ? Symmetry(mesh, cluster, colours, ring_axes(), data_block(scenario, mesh), other_rings(scenario, mesh))
              : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 

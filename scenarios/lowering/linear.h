@@ -19,6 +19,14 @@ namespace tandem {
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name,
                          GemmMath math = GemmMath::as_trained);
 
+/// Several weights for one `x`, which is gathered once, as the gradient of x is reduced once. Returns their outputs, one after
+/// the other in one buffer.
+BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x,
+                         std::string_view name);
+
+/// Those outputs apart: views of `y`, or of its gradient.
+std::vector<BufferId> outputs_apart(Context& context, const std::vector<ParameterId>& weights, BufferId y);
+
 /// Inputs sharded over tp. Returns the sequence shard under sp.
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
 
