@@ -15,7 +15,7 @@ void multiply(Context& context, ParameterId weight, BufferId x, BufferId y, std:
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, name, {a, b}, {y});
 }
 
-BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name, GemmMath math = GemmMath::as_trained) {
+BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name, GemmMath math) {
   const Shape rows = context.shape_of(x);
   const BufferId y = context.activation(Shape(rows[0], rows[1], outputs_of(context, weight)));
   multiply(context, weight, x, y, name, math);
@@ -107,7 +107,7 @@ BufferId column_parallel(Context& context, Tape& tape, const std::vector<Paramet
 }
 
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
-  const BufferId y = context.reduce_partial(multiply(context, weight, x, name), name);
+  const BufferId y = context.reduce_partial(multiply(context, weight, x, name, GemmMath::as_trained), name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId whole = c.gather_sequence(dy, name);
     const BufferId dx = input_gradient(c, weight, whole, name);
@@ -116,6 +116,16 @@ BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId
     return dx;
   });
   return y;
+}
+
+BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name) {
+  return multiply(context, weight, x, name, GemmMath::as_trained);
+}
+
+void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name) {
+  multiply_back(context, weight, dy, dx, name, GemmMath::as_trained, false);
+  context.weight_gradient(
+      weight, [=, name = std::string(name)](Context& w, BufferId gradient) { add_product(w, gradient, dy, x, name); });
 }
 
 ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPiece> pieces) {
@@ -129,9 +139,8 @@ ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPie
 BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
   const BufferId y = multiply(context, weight, x, name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
-    const BufferId dx = input_gradient(c, weight, dy, name);
-    const BufferId in = c.kept(x);
-    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, dy, in, name); });
+    const BufferId dx = c.activation(c.shape_of(x));
+    multiply_backward(c, weight, c.kept(x), dy, dx, name);
     return dx;
   });
   return y;

@@ -30,6 +30,10 @@ std::vector<BufferId> outputs_apart(Context& context, const std::vector<Paramete
 /// Inputs sharded over tp. Returns the sequence shard under sp.
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
 
+/// The product alone, of the rows and the part of the weight that are here: y = x W^T. Backward, dx = dy W and dW += dy^T x.
+BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name);
+void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name);
+
 /// A weight that every tensor-parallel rank holds whole.
 ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPiece> pieces);
 
