@@ -42,6 +42,14 @@ GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
+/// The ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
+std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
+  const std::vector<std::uint32_t> all = mesh.members(rank, tp_axes);
+  const std::int64_t replicas = scenario.kv_replicas();
+  const std::int64_t first = mesh.coordinates(rank)[MeshAxis::tp] / replicas * replicas;
+  return {all.begin() + first, all.begin() + first + replicas};
+}
+
 class Surveyor {
  public:
   Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
@@ -51,6 +59,7 @@ class Surveyor {
 
   CommunicatorSurvey survey() {
     groups(Slot::tp, tp_axes, true);
+    if (scenario_.kv_replicas() > 1) kv_replica_groups();
     if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
       data_blocks(static_cast<std::size_t>(block));
     } else {
@@ -104,6 +113,12 @@ class Surveyor {
       if (!on_links) layout.paths.front().crossings.clear();
       return layout;
     });
+  }
+
+  void kv_replica_groups() {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      if (at(Slot::kv_replicas, rank) == FoldInput::absent) add_group(Slot::kv_replicas, kv_replicas(scenario_, mesh_, rank));
+    }
   }
 
   void expert_groups() {
@@ -264,8 +279,16 @@ std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, cons
   return found;
 }
 
-std::vector<std::vector<std::uint32_t>> expert_rings(const Scenario& scenario, const Mesh& mesh) {
+std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, const Mesh& mesh) {
   std::vector<std::vector<std::uint32_t>> rings;
+  if (scenario.kv_replicas() > 1) {
+    std::vector<std::uint32_t>& next = rings.emplace_back();
+    for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
+      const std::vector<std::uint32_t> ring = kv_replicas(scenario, mesh, rank);
+      const auto place = static_cast<std::size_t>(std::ranges::find(ring, rank) - ring.begin());
+      next.push_back(ring[(place + 1) % ring.size()]);
+    }
+  }
   if (scenario.model.moe.experts == 0) return rings;
   const ExpertMesh experts(scenario.parallelism, mesh);
   for (const auto& [slot, axis] : expert_slots) rings.push_back(experts.successors(axis));

@@ -17,8 +17,9 @@ std::vector<std::vector<MeshAxis>> ring_axes();
 /// The axes along which ranks of one communicator have different places in trees over nodes.
 std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster);
 
-/// Those of the experts lie across the axes. By kind and rank: the next in its ring.
-std::vector<std::vector<std::uint32_t>> expert_rings(const Scenario& scenario, const Mesh& mesh);
+/// Those of the experts lie across the axes, those of key-value replicas are parts of one. By kind and rank: the next in its
+/// ring.
+std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, const Mesh& mesh);
 
 /// One communicator for each orbit of communicators that the step uses; the fold's input has it under the same number.
 struct CommunicatorInstance {

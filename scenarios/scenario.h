@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -193,6 +194,9 @@ struct Scenario {
   TrainingSpec training;
   std::vector<SlowGpu> slow_gpus;
   std::vector<std::string> warnings;  ///< sentences about what is possible but unwise, each with its place
+
+  /// Neighbouring tensor-parallel ranks that hold the same key-value head, where there are more ranks than heads.
+  std::int64_t kv_replicas() const { return std::max<std::int64_t>(1, parallelism.tp / model.kv_heads); }
 };
 
 }  // namespace tandem

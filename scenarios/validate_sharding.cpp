@@ -26,12 +26,12 @@ void check_split(const YamlNode& document, std::int64_t tp, std::int64_t size, c
 }
 
 void check_key_value_heads(const YamlNode& document, std::int64_t tp, std::int64_t kv_heads) {
-  if (tp > kv_heads && tp % kv_heads == 0)
-    refuse(document, {"parallelism.tp", "model.kv_heads"},
-           "tp " + std::to_string(tp) + " above kv_heads " + std::to_string(kv_heads) +
-               " shares key-value heads between ranks, which is not lowered yet; supported: tp up to " +
-               std::to_string(kv_heads));
-  check_split(document, tp, kv_heads, "kv_heads");
+  if (tp <= kv_heads) return check_split(document, tp, kv_heads, "kv_heads");
+  if (tp % kv_heads == 0) return;
+  refuse(document, {"parallelism.tp", "model.kv_heads"},
+         "tp " + std::to_string(tp) + " above kv_heads " + std::to_string(kv_heads) +
+             " is not a multiple of it, so that equally many ranks could hold each head; nearest that are: " +
+             joined(nearest_multiples(kv_heads, tp)));
 }
 
 std::string with_nearest(const std::string& sentence, std::int64_t unit, std::int64_t size) {
@@ -57,13 +57,13 @@ void check_context(const Scenario& scenario, const YamlNode& document) {
                         (zigzag ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp), sequence));
 }
 
+/// `heads` of each tensor-parallel rank.
 void check_ulysses(const Scenario& scenario, const YamlNode& document, std::int64_t heads, const std::string& field) {
   const ParallelismSpec& p = scenario.parallelism;
-  if (p.cp == 1 || p.cp_method != CpMethod::ulysses || heads / p.tp % p.cp == 0) return;
+  if (p.cp == 1 || p.cp_method != CpMethod::ulysses || heads % p.cp == 0) return;
   refuse(document, {"parallelism.cp", "parallelism.cp_method", "model." + field},
-         "cp " + std::to_string(p.cp) + " does not divide the " + std::to_string(heads / p.tp) + " " + field +
-             " of a tensor-parallel rank, which ulysses deals out; nearest that do: " +
-             joined(nearest_divisors(heads / p.tp, p.cp)));
+         "cp " + std::to_string(p.cp) + " does not divide the " + std::to_string(heads) + " " + field +
+             " of a tensor-parallel rank, which ulysses deals out; nearest that do: " + joined(nearest_divisors(heads, p.cp)));
 }
 
 }  // namespace
@@ -80,8 +80,8 @@ void validate_sharding(const Scenario& scenario, const YamlNode& document) {
            "vocab " + std::to_string(model.vocab) + " is not a multiple of tp " + std::to_string(tp) +
                "; nearest that are: " + joined(nearest_multiples(tp, model.vocab)));
   check_context(scenario, document);
-  check_ulysses(scenario, document, model.heads, "heads");
-  check_ulysses(scenario, document, model.kv_heads, "kv_heads");
+  check_ulysses(scenario, document, model.heads / tp, "heads");
+  check_ulysses(scenario, document, model.kv_heads * scenario.kv_replicas() / tp, "kv_heads");
 }
 
 }  // namespace tandem

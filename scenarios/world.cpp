@@ -16,6 +16,7 @@ namespace {
 Axis axis_of(Slot slot) {
   switch (slot) {
     case Slot::tp:
+    case Slot::kv_replicas:
       return Axis::tp;
     case Slot::context:
     case Slot::send_context:
@@ -40,6 +41,8 @@ const char* family_of(Slot slot) {
   switch (slot) {
     case Slot::tp:
       return "tp";
+    case Slot::kv_replicas:
+      return "kv replicas";
     case Slot::data:
       return "dp";
     case Slot::context:
@@ -187,7 +190,7 @@ World make_world(const Scenario& scenario, bool folded) {
                      {.rings = ring_axes(),
                       .trees = tree_axes(scenario, mesh, cluster),
                       .data_block = data_block(scenario, mesh),
-                      .successors = expert_rings(scenario, mesh)})
+                      .successors = other_rings(scenario, mesh)})
           : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 

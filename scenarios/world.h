@@ -13,6 +13,7 @@ namespace tandem {
 /// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
 enum class Slot : std::uint8_t {
   tp,            ///< tensor (and sequence) parallel group
+  kv_replicas,   ///< its ranks with the same key-value head, where several hold one
   data,          ///< ranks with the same weights: dp x cp (x ep, where that is an axis of its own)
   data_block,    ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then
   data_across,   ///< ranks of equal place in the blocks

@@ -40,7 +40,7 @@ struct Positions {
   std::int32_t at(std::int32_t i) const { return i < length[0] ? start[0] + i : start[1] + i - length[0]; }
 };
 
-/// Splits a fused [s, b, (heads + 2 kv_heads), head_dim] projection into q, k, v; rotates q and k when `rotate`.
+/// Splits a [s, b, (heads + 2 kv_heads), head_dim] projection into q, k, v; rotates q and k when `rotate`.
 struct SplitHeadsAttributes {
   std::int32_t heads = 0;
   std::int32_t kv_heads = 0;

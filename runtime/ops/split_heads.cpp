@@ -8,11 +8,39 @@
 namespace tandem {
 namespace {
 
-void check_shapes(const Shape& qkv, const Shape& q, const Shape& k, const Shape& v, const SplitHeadsAttributes& attributes) {
+/// The heads, and the one or two tensors that they are split from.
+template <typename OperandT>
+struct Split {
+  std::span<const OperandT> joint, heads;
+};
+
+template <typename OperandT>
+Split<OperandT> split_operands(std::span<const OperandT> operands) {
+  expect_shapes(operands.size() == 4 || operands.size() == 5, "split_heads takes qkv or q and kv, and three kinds of heads");
+  return {operands.first(operands.size() - 3), operands.last(3)};
+}
+
+template <typename OperandT>
+Split<OperandT> backward_operands(std::span<const OperandT> operands) {
+  expect_shapes(operands.size() == 4 || operands.size() == 5, "split_heads_backward takes what split_heads does");
+  return {operands.subspan(3), operands.first(3)};
+}
+
+template <typename OperandT>
+void check_shapes(const Split<OperandT>& operands, const SplitHeadsAttributes& attributes) {
+  const Shape& q = operands.heads[0].shape;
+  const Shape& k = operands.heads[1].shape;
+  const Shape& v = operands.heads[2].shape;
   const std::int64_t s = q[0], b = q[1], d = q[3];
   expect_shapes(q == Shape(s, b, attributes.heads, d), "split_heads needs q [s,b,heads,d]");
   expect_shapes(k == Shape(s, b, attributes.kv_heads, d) && v == k, "split_heads needs k and v [s,b,kv_heads,d]");
-  expect_shapes(qkv == Shape(s, b, (attributes.heads + 2 * attributes.kv_heads) * d), "split_heads needs qkv [s,b,(H+2K)d]");
+  if (operands.joint.size() == 1) {
+    expect_shapes(operands.joint[0].shape == Shape(s, b, (attributes.heads + 2 * attributes.kv_heads) * d),
+                  "split_heads needs qkv [s,b,(H+2K)d]");
+  } else {
+    expect_shapes(operands.joint[0].shape == Shape(s, b, attributes.heads * d), "split_heads needs q [s,b,Hd]");
+    expect_shapes(operands.joint[1].shape == Shape(s, b, 2 * attributes.kv_heads * d), "split_heads needs kv [s,b,2Kd]");
+  }
   expect_shapes(!attributes.rotate || (attributes.positions.count() == s && d % 2 == 0),
                 "rotary embedding needs a position for each row and an even head");
 }
@@ -41,44 +69,66 @@ void move_heads(const float* in, float* out, std::int64_t heads, std::int64_t he
     std::copy_n(in, heads * head_dim, out);
 }
 
+OpCost cost(const Split<OperandType>& operands, const SplitHeadsAttributes& attributes) {
+  check_shapes(operands, attributes);
+  Bytes bytes = 0;
+  for (const std::span<const OperandType> side : {operands.joint, operands.heads})
+    for (const OperandType& operand : side) bytes += operand.bytes();
+  return memory_cost(bytes);
+}
+
+/// One token's row of each operand.
+struct Row {
+  float *q, *kv;                   ///< before the split: the query heads; the key heads and the value heads after them
+  float *queries, *keys, *values;  ///< after it
+};
+
+/// Calls per_row(row, width of its keys, rotation) for all tokens.
+template <typename PerRow>
+void for_each_row(const Split<HostTensor>& operands, const SplitHeadsAttributes& attributes, PerRow per_row) {
+  check_shapes(operands, attributes);
+  const Shape& q = operands.heads[0].shape;
+  const std::int64_t q_width = attributes.heads * q[3], kv_width = attributes.kv_heads * q[3];
+  const bool fused = operands.joint.size() == 1;
+  const std::int64_t q_stride = fused ? q_width + 2 * kv_width : q_width, kv_stride = fused ? q_stride : 2 * kv_width;
+  float* const kv = fused ? operands.joint[0].f32() + q_width : operands.joint[1].f32();
+  for_each_token(q, attributes, [&](std::int64_t row, const Rotation& rotation) {
+    per_row(Row{.q = operands.joint[0].f32() + row * q_stride,
+                .kv = kv + row * kv_stride,
+                .queries = operands.heads[0].f32() + row * q_width,
+                .keys = operands.heads[1].f32() + row * kv_width,
+                .values = operands.heads[2].f32() + row * kv_width},
+            kv_width, rotation);
+  });
+}
+
 }  // namespace
 
 OpCost split_heads_cost(std::span<const OperandType> operands, const OpAttributes& any) {
-  const auto [qkv, q, k, v] = unpack<4>(operands, "split_heads");
-  check_shapes(qkv.shape, q.shape, k.shape, v.shape, std::get<SplitHeadsAttributes>(any));
-  return memory_cost(bytes_of(qkv, q, k, v));
+  return cost(split_operands(operands), std::get<SplitHeadsAttributes>(any));
 }
 
 void split_heads_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const auto& attributes = std::get<SplitHeadsAttributes>(any);
-  const auto [qkv, q, k, v] = unpack<4>(operands, "split_heads");
-  check_shapes(qkv.shape, q.shape, k.shape, v.shape, attributes);
-  const std::int64_t d = q.shape[3], q_width = attributes.heads * d, kv_width = attributes.kv_heads * d;
-  for_each_token(q.shape, attributes, [&](std::int64_t row, const Rotation& rotation) {
-    const float* in = qkv.f32() + row * (q_width + 2 * kv_width);
-    move_heads(in, q.f32() + row * q_width, attributes.heads, d, rotation, attributes.rotate, Direction::forward);
-    move_heads(in + q_width, k.f32() + row * kv_width, attributes.kv_heads, d, rotation, attributes.rotate, Direction::forward);
-    std::copy_n(in + q_width + kv_width, kv_width, v.f32() + row * kv_width);
+  const auto& a = std::get<SplitHeadsAttributes>(any);
+  const std::int64_t d = operands.back().shape[3];
+  for_each_row(split_operands(operands), a, [&](const Row& row, std::int64_t kv_width, const Rotation& rotation) {
+    move_heads(row.q, row.queries, a.heads, d, rotation, a.rotate, Direction::forward);
+    move_heads(row.kv, row.keys, a.kv_heads, d, rotation, a.rotate, Direction::forward);
+    std::copy_n(row.kv + kv_width, kv_width, row.values);
   });
 }
 
 OpCost split_heads_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
-  const auto [dq, dk, dv, dqkv] = unpack<4>(operands, "split_heads_backward");
-  check_shapes(dqkv.shape, dq.shape, dk.shape, dv.shape, std::get<SplitHeadsAttributes>(any));
-  return memory_cost(bytes_of(dq, dk, dv, dqkv));
+  return cost(backward_operands(operands), std::get<SplitHeadsAttributes>(any));
 }
 
 void split_heads_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const auto& attributes = std::get<SplitHeadsAttributes>(any);
-  const auto [dq, dk, dv, dqkv] = unpack<4>(operands, "split_heads_backward");
-  check_shapes(dqkv.shape, dq.shape, dk.shape, dv.shape, attributes);
-  const std::int64_t d = dq.shape[3], q_width = attributes.heads * d, kv_width = attributes.kv_heads * d;
-  for_each_token(dq.shape, attributes, [&](std::int64_t row, const Rotation& rotation) {
-    float* out = dqkv.f32() + row * (q_width + 2 * kv_width);
-    move_heads(dq.f32() + row * q_width, out, attributes.heads, d, rotation, attributes.rotate, Direction::backward);
-    move_heads(dk.f32() + row * kv_width, out + q_width, attributes.kv_heads, d, rotation, attributes.rotate,
-               Direction::backward);
-    std::copy_n(dv.f32() + row * kv_width, kv_width, out + q_width + kv_width);
+  const auto& a = std::get<SplitHeadsAttributes>(any);
+  const std::int64_t d = operands.front().shape[3];
+  for_each_row(backward_operands(operands), a, [&](const Row& row, std::int64_t kv_width, const Rotation& rotation) {
+    move_heads(row.queries, row.q, a.heads, d, rotation, a.rotate, Direction::backward);
+    move_heads(row.keys, row.kv, a.kv_heads, d, rotation, a.rotate, Direction::backward);
+    std::copy_n(row.values, kv_width, row.kv + kv_width);
   });
 }
 

@@ -5,14 +5,14 @@
 namespace tandem {
 
 /// split_heads: qkv [s,b,(H+2K)d]; q [s,b,H,d], k [s,b,K,d], v [s,b,K,d]. A row of qkv holds the H query heads, then the K key
-/// heads, then the K value heads; SplitHeadsAttributes names H and K.
+/// heads, then the K value heads; SplitHeadsAttributes names H and K. In place of qkv there may be two: q [s,b,Hd], kv [s,b,2Kd].
 ///
 /// Rotary embedding (Su et al. 2021, RoFormer, eq. 34) of q and k when `rotate`: elements i and i + d/2 of a head, the
 /// "rotate half" pairing of Llama and Megatron, turn by the angle position * base^(-2i/d). d is even.
 CostFunction split_heads_cost;
 HostKernel split_heads_host;
 
-/// split_heads_backward: dq, dk, dv; dqkv. The transpose of the above: turns back, and joins.
+/// split_heads_backward: dq, dk, dv; dqkv, or two as above. The transpose of the above: turns back, and joins.
 CostFunction split_heads_backward_cost;
 HostKernel split_heads_backward_host;
 

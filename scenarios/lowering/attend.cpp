@@ -1,16 +1,10 @@
 #include "scenarios/lowering/attend.h"
 
 #include "scenarios/lowering/attention_block.h"
-#include "scenarios/lowering/gathered_attention.h"
-#include "scenarios/lowering/ring_attention.h"
+#include "scenarios/lowering/passed_keys.h"
 #include "scenarios/lowering/ulysses_attention.h"
 
 namespace tandem {
-
-Heads with_keys(Context& context, const Heads& heads, BufferId kv) {
-  const Shape k = context.shape_of(heads.k), v = context.shape_of(heads.v);
-  return {.q = heads.q, .k = context.builder.view(kv, 0, k), .v = context.builder.view(kv, k.elements(), v), .kv = kv};
-}
 
 Heads make_heads(Context& context, const Shape& q, const Shape& k, const Shape& v) {
   Heads heads{.q = context.activation(q), .kv = context.activation(Shape(k.elements() + v.elements()))};
@@ -25,14 +19,13 @@ Heads make_like(Context& context, const Heads& heads) {
 
 Attended attend(Context& context, const Heads& heads) {
   if (context.sizes.cp == 1) return whole_attention(context, heads);
-  switch (context.scenario.parallelism.cp_method) {
-    case CpMethod::all_gather:
-      return gathered_attention(context, heads);
-    case CpMethod::ulysses:
-      return ulysses_attention(context, heads);
-    default:
-      return ring_attention(context, heads);
-  }
+  if (!passes_keys(context)) return ulysses_attention(context, heads);
+  const auto attending = [](const Heads& h) { return Attending{h.q, {h.k, h.v, h.kv}}; };
+  const AttendedAcross attended = attend_across(context, attending(heads), as_they_are());
+  return {attended.out, [=](Context& c, const Heads& h, BufferId dout) {
+            const Attending d = attended.backward(c, attending(h), dout);
+            return Heads{.q = d.q, .k = d.keys.first, .v = d.keys.second, .kv = d.keys.both};
+          }};
 }
 
 }  // namespace tandem

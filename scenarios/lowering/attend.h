@@ -14,8 +14,6 @@ struct Heads {
 
 Heads make_heads(Context& context, const Shape& q, const Shape& k, const Shape& v);
 Heads make_like(Context& context, const Heads& heads);
-/// `kv` holds other keys and values of the same shapes as those of `heads`.
-Heads with_keys(Context& context, const Heads& heads, BufferId kv);
 
 /// The heads' outputs, and what leads from their gradients back to those of queries, keys and values. `heads` are those that were
 /// attended, or what recomputing them gave.

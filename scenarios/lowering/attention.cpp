@@ -15,23 +15,36 @@ SplitHeadsAttributes split_attributes(const Context& context) {
           .positions = context.sizes.positions};
 }
 
-Heads split_heads(Context& context, BufferId qkv) {
+Heads split_heads(Context& context, const std::vector<ParameterId>& weights, BufferId qkv) {
   const LocalSizes& n = context.sizes;
   const Shape keys(n.sequence, n.batch, n.kv_heads, n.head_dim);
   const Heads heads = make_heads(context, Shape(n.sequence, n.batch, n.heads, n.head_dim), keys, keys);
-  context.kernel(OpKind::split_heads, split_attributes(context), "rotary", {qkv}, {heads.q, heads.k, heads.v});
+  const std::vector<BufferId> parts = outputs_apart(context, weights, qkv);
+  if (parts.size() == 1) {
+    context.kernel(OpKind::split_heads, split_attributes(context), "rotary", {qkv}, {heads.q, heads.k, heads.v});
+  } else {
+    context.kernel(OpKind::split_heads, split_attributes(context), "rotary", {parts[0], parts[1]}, {heads.q, heads.k, heads.v});
+  }
   return heads;
 }
 
-/// From the fused projection to the heads' outputs, side by side.
-BufferId core_attention(Context& context, Tape& tape, BufferId qkv) {
-  const Heads heads = split_heads(context, qkv);
+BufferId split_heads_backward(Context& context, const std::vector<ParameterId>& weights, const Heads& d, const Shape& shape) {
+  const BufferId dqkv = context.activation(shape);
+  const std::vector<BufferId> parts = outputs_apart(context, weights, dqkv);
+  if (parts.size() == 1) {
+    context.kernel(OpKind::split_heads_backward, split_attributes(context), "rotary", {d.q, d.k, d.v}, {dqkv});
+  } else {
+    context.kernel(OpKind::split_heads_backward, split_attributes(context), "rotary", {d.q, d.k, d.v}, {parts[0], parts[1]});
+  }
+  return dqkv;
+}
+
+/// From the projections to the heads' outputs, side by side.
+BufferId core_attention(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId qkv) {
+  const Heads heads = split_heads(context, weights, qkv);
   const Attended attended = attend(context, heads);
   tape.push([=](Context& c, BufferId dout) {
-    const Heads d = attended.backward(c, heads, dout);
-    const BufferId dqkv = c.activation(c.shape_of(qkv));
-    c.kernel(OpKind::split_heads_backward, split_attributes(c), "rotary", {d.q, d.k, d.v}, {dqkv});
-    return dqkv;
+    return split_heads_backward(c, weights, attended.backward(c, heads, dout), c.shape_of(qkv));
   });
   return attended.out;
 }
@@ -41,23 +54,32 @@ BufferId core_attention(Context& context, Tape& tape, BufferId qkv) {
 AttentionParameters declare_attention(const Context& context, ChunkParameters& parameters, const std::string& layer) {
   const LocalSizes& n = context.sizes;
   const std::int64_t h = n.hidden;
-  const auto rows_of = [&](const char* name, std::int64_t heads) {
+  const auto rows_of = [&](const char* name, std::int64_t heads, std::int64_t replicas) {
     const std::int64_t rows = heads * n.head_dim;
-    return ParameterPiece{layer + name, rows * n.tp, h, rows * n.tp_rank, 0, rows, h};
+    return ParameterPiece{layer + name, rows * n.tp / replicas, h, rows * (n.tp_rank / replicas), 0, rows, h};
   };
-  ParameterSpec qkv;
-  qkv.pieces = {rows_of(".q", n.heads), rows_of(".k", n.kv_heads), rows_of(".v", n.kv_heads)};
-  ParameterSpec output;
+  const ParameterPiece q = rows_of(".q", n.heads, 1);
+  const ParameterPiece k = rows_of(".k", n.kv_heads, n.kv_replicas), v = rows_of(".v", n.kv_heads, n.kv_replicas);
+  AttentionParameters weights;
+  if (n.kv_replicas == 1) {
+    weights.qkv = {parameters.declare({.pieces = {q, k, v}})};
+  } else {
+    const double share = 1.0 / static_cast<double>(n.kv_replicas);
+    const ParameterId query = parameters.declare({.pieces = {q}});
+    weights.qkv = {query, parameters.declare({.kind = ParameterKind::shared_kv, .pieces = {k, v}, .norm_share = share})};
+  }
   const std::int64_t columns = n.heads * n.head_dim;
-  output.pieces = {{layer + ".attention_output", h, columns * n.tp, 0, columns * n.tp_rank, h, columns}};
-  const ParameterId qkv_id = parameters.declare(std::move(qkv));
-  return {qkv_id, parameters.declare(std::move(output))};
+  weights.output =
+      parameters.declare({.pieces = {{layer + ".attention_output", h, columns * n.tp, 0, columns * n.tp_rank, h, columns}}});
+  return weights;
 }
 
 BufferId attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
   const BufferId qkv = column_parallel(context, tape, weights.qkv, x, "qkv");
-  const bool again = context.recompute().attention;
-  const BufferId heads = again ? checkpoint(context, tape, core_attention, qkv) : core_attention(context, tape, qkv);
+  const Module core = [projections = weights.qkv](Context& c, Tape& t, BufferId in) {
+    return core_attention(c, t, projections, in);
+  };
+  const BufferId heads = context.recompute().attention ? checkpoint(context, tape, core, qkv) : core(context, tape, qkv);
   // The heads' outputs lie side by side: the same elements as one row per token.
   const LocalSizes& n = context.sizes;
   const BufferId rows = context.builder.view(heads, 0, Shape(n.sequence, n.batch, n.heads * n.head_dim));

@@ -5,12 +5,15 @@
 namespace tandem {
 
 struct AttentionParameters {
-  ParameterId qkv = 0;
+  std::vector<ParameterId> qkv;  ///< one weight; where tensor-parallel ranks share key-value heads, q apart from k and v
   ParameterId output = 0;
 };
 
 /// Multi-head or grouped-query attention, heads sharded over tp: one projection to q, k and v, rotary embedding, causal flash
 /// attention, output projection.
+///
+/// With more ranks than key-value heads, every rank has one of these, and tp / kv_heads neighbours the same one. Each sees the
+/// gradient of its own queries alone, so that of the weights of k and v is summed over these neighbours at the end of the step.
 AttentionParameters declare_attention(const Context& context, ChunkParameters& parameters, const std::string& layer);
 
 BufferId attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x);

@@ -22,7 +22,8 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   sizes.batch = scenario.training.micro_batch;
   sizes.hidden = model.hidden;
   sizes.heads = model.heads / p.tp;
-  sizes.kv_heads = model.kv_heads / p.tp;
+  sizes.kv_replicas = scenario.kv_replicas();
+  sizes.kv_heads = model.kv_heads * sizes.kv_replicas / p.tp;
   sizes.head_dim = model.head_dim;
   sizes.ffn = model.ffn / p.tp;
   sizes.vocab = model.vocab / p.tp;

@@ -23,6 +23,7 @@ struct LocalSizes {
   std::int64_t batch = 0;           ///< sequences of a micro-batch
   std::int64_t hidden = 0;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::int64_t kv_replicas = 1;  ///< tensor-parallel ranks that hold the same key-value heads
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
   std::int64_t tp = 1, tp_rank = 0;

@@ -13,38 +13,36 @@ SequenceAttributes sequence_attributes(const Context& context) {
 
 Block all_keys(const Context& context) { return {context.sizes.positions, whole_sequence(context.scenario)}; }
 
-/// This rank's queries, everybody's keys and values in the order of the sequence.
-Heads gather_keys(Context& context, const Heads& heads) {
-  const std::int64_t cp = context.sizes.cp;
-  const auto whole = [&](BufferId part) {
-    const Shape shape = context.shape_of(part);
-    return context.activation(Shape(cp * shape[0], shape[1], shape[2], shape[3]));
-  };
-  const BufferId parts = context.gathered(Shape(cp * context.shape_of(heads.kv).elements()));
-  context.collective(OpKind::all_gather, Slot::context, Stream::cp, "gather kv", heads.kv, parts);
-  const Heads all{.q = heads.q, .k = whole(heads.k), .v = whole(heads.v)};
-  context.kernel(OpKind::join_sequence, sequence_attributes(context), "gather kv", {parts}, {all.k, all.v});
+/// Everybody's, in the order of the sequence.
+PassedKeys gather_keys(Context& context, const PassedKeys& keys) {
+  const Shape whole(context.sizes.cp * context.shape_of(keys.both).elements());
+  const BufferId parts = context.gathered(whole);
+  context.collective(OpKind::all_gather, Slot::context, Stream::cp, "gather kv", keys.both, parts);
+  const PassedKeys all = passed_in(context, context.activation(whole), keys, context.sizes.cp);
+  context.kernel(OpKind::join_sequence, sequence_attributes(context), "gather kv", {parts}, {all.first, all.second});
   return all;
 }
 
-Heads backward(Context& context, const Heads& heads, const BlockOutput& output, BufferId dout) {
-  const Heads all = gather_keys(context, heads);
-  const Heads d = attend_block_backward(context, all, all_keys(context), output, dout);
-  const Shape own = context.shape_of(heads.kv);
-  const BufferId parts = context.activation(Shape(context.sizes.cp * own.elements()));
-  context.kernel(OpKind::split_sequence, sequence_attributes(context), "scatter dkv", {d.k, d.v}, {parts});
-  const BufferId dkv = context.activation(own);
-  context.collective(OpKind::reduce_scatter, Slot::context, Stream::cp, "scatter dkv", parts, dkv);
-  Heads mine = with_keys(context, heads, dkv);
-  mine.q = d.q;
-  return mine;
+Attending backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output, BufferId dout) {
+  const PassedKeys all = gather_keys(context, mine.keys);
+  const Block block = all_keys(context);
+  const Heads heads = make_again(context, making, mine.q, all, block.keys);
+  const Heads d = attend_block_backward(context, heads, block, output, dout);
+  const PassedKeys dall = making.gradient(context, all, d, block.keys);
+  const BufferId parts = context.activation(context.shape_of(all.both));
+  context.kernel(OpKind::split_sequence, sequence_attributes(context), "scatter dkv", {dall.first, dall.second}, {parts});
+  const BufferId dkeys = context.activation(context.shape_of(mine.keys.both));
+  context.collective(OpKind::reduce_scatter, Slot::context, Stream::cp, "scatter dkv", parts, dkeys);
+  return {d.q, passed_in(context, dkeys, mine.keys)};
 }
 
 }  // namespace
 
-Attended gathered_attention(Context& context, const Heads& heads) {
-  const BlockOutput output = attend_block(context, gather_keys(context, heads), all_keys(context));
-  return {output.out, [=](Context& c, const Heads& h, BufferId dout) { return backward(c, h, output, dout); }};
+AttendedAcross gathered_attention(Context& context, const Attending& mine, const KeyMaking& making) {
+  const Block block = all_keys(context);
+  const BlockOutput output =
+      attend_block(context, making.heads(context, mine.q, gather_keys(context, mine.keys), block.keys), block);
+  return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return backward(c, m, making, output, dout); }};
 }
 
 }  // namespace tandem

@@ -1,24 +1,44 @@
 #include "scenarios/lowering/linear.h"
 
+#include <memory>
+
 namespace tandem {
 namespace {
 
-BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name, GemmMath math = GemmMath::as_trained) {
+std::int64_t outputs_of(const Context& context, ParameterId weight) {
+  return context.shape_of(context.parameters().weight(weight))[0];
+}
+
+void multiply(Context& context, ParameterId weight, BufferId x, BufferId y, std::string_view name, GemmMath math) {
   const BufferId w = context.parameters().weight(weight);
-  const Shape rows = context.shape_of(x);
-  const BufferId y = context.activation(Shape(rows[0], rows[1], context.shape_of(w)[0]));
   const BufferId a = gemm_operand(context, x, math).by_row, b = gemm_operand(context, w, math).by_row;
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, name, {a, b}, {y});
+}
+
+BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name, GemmMath math) {
+  const Shape rows = context.shape_of(x);
+  const BufferId y = context.activation(Shape(rows[0], rows[1], outputs_of(context, weight)));
+  multiply(context, weight, x, y, name, math);
   return y;
+}
+
+/// Into `dx`, or added to it.
+void multiply_back(Context& context, ParameterId weight, BufferId dy, BufferId dx, std::string_view name, GemmMath math,
+                   bool accumulate) {
+  const BufferId w = context.parameters().weight(weight);
+  const BufferId a = gemm_operand(context, dy, math).by_row, b = gemm_operand(context, w, math).by_column;
+  if (accumulate) {
+    context.kernel(OpKind::gemm, GemmAttributes{.accumulate = true}, name, {a, b}, {}, {dx});
+  } else {
+    context.kernel(OpKind::gemm, GemmAttributes{}, name, {a, b}, {dx});
+  }
 }
 
 BufferId input_gradient(Context& context, ParameterId weight, BufferId dy, std::string_view name,
                         GemmMath math = GemmMath::as_trained) {
-  const BufferId w = context.parameters().weight(weight);
   const Shape rows = context.shape_of(dy);
-  const BufferId dx = context.activation(Shape(rows[0], rows[1], context.shape_of(w)[1]));
-  const BufferId a = gemm_operand(context, dy, math).by_row, b = gemm_operand(context, w, math).by_column;
-  context.kernel(OpKind::gemm, GemmAttributes{}, name, {a, b}, {dx});
+  const BufferId dx = context.activation(Shape(rows[0], rows[1], context.shape_of(context.parameters().weight(weight))[1]));
+  multiply_back(context, weight, dy, dx, name, math, false);
   return dx;
 }
 
@@ -44,8 +64,50 @@ BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, Buffe
   return y;
 }
 
+std::vector<BufferId> outputs_apart(Context& context, const std::vector<ParameterId>& weights, BufferId y) {
+  if (weights.size() == 1) return {y};
+  const Shape rows = context.shape_of(y);
+  std::vector<BufferId> parts;
+  std::int64_t offset = 0;
+  for (const ParameterId weight : weights) {
+    const Shape shape(rows[0], rows[1], outputs_of(context, weight));
+    parts.push_back(context.builder.view(y, offset, shape));
+    offset += shape.elements();
+  }
+  return parts;
+}
+
+BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x,
+                         std::string_view name) {
+  if (weights.size() == 1) return column_parallel(context, tape, weights.front(), x, name);
+  const BufferId whole = context.gather_sequence(x, name);
+  const Shape rows = context.shape_of(whole);
+  std::int64_t outputs = 0;
+  for (const ParameterId weight : weights) outputs += outputs_of(context, weight);
+  const BufferId y = context.activation(Shape(rows[0], rows[1], outputs));
+  const std::vector<BufferId> parts = outputs_apart(context, weights, y);
+  for (std::size_t i = 0; i < parts.size(); ++i) multiply(context, weights[i], whole, parts[i], name, GemmMath::as_trained);
+  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
+    const BufferId in = c.kept(x);
+    const auto gathered = std::make_shared<BufferId>(c.puts_off_weights() ? no_id : c.gather_sequence(in, name));
+    const std::vector<BufferId> gradients = outputs_apart(c, weights, dy);
+    const BufferId partial = c.activation(rows);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      multiply_back(c, weights[i], gradients[i], partial, name, GemmMath::as_trained, i > 0);
+    const BufferId dx = c.reduce_partial(partial, name);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      c.weight_gradient(weights[i], [=, part = gradients[i]](Context& w, BufferId gradient) {
+        if (*gathered == no_id) *gathered = w.gather_sequence(in, name);  // the first of them that was put off
+        add_product(w, gradient, part, *gathered, name);
+      });
+    }
+    return dx;
+  });
+  return y;
+}
+
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
-  const BufferId y = context.reduce_partial(multiply(context, weight, x, name), name);
+  const BufferId y = context.reduce_partial(multiply(context, weight, x, name, GemmMath::as_trained), name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId whole = c.gather_sequence(dy, name);
     const BufferId dx = input_gradient(c, weight, whole, name);
@@ -54,6 +116,16 @@ BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId
     return dx;
   });
   return y;
+}
+
+BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name) {
+  return multiply(context, weight, x, name, GemmMath::as_trained);
+}
+
+void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name) {
+  multiply_back(context, weight, dy, dx, name, GemmMath::as_trained, false);
+  context.weight_gradient(
+      weight, [=, name = std::string(name)](Context& w, BufferId gradient) { add_product(w, gradient, dy, x, name); });
 }
 
 ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPiece> pieces) {
@@ -67,9 +139,8 @@ ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPie
 BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
   const BufferId y = multiply(context, weight, x, name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
-    const BufferId dx = input_gradient(c, weight, dy, name);
-    const BufferId in = c.kept(x);
-    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, dy, in, name); });
+    const BufferId dx = c.activation(c.shape_of(x));
+    multiply_backward(c, weight, c.kept(x), dy, dx, name);
     return dx;
   });
   return y;

@@ -19,8 +19,20 @@ namespace tandem {
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name,
                          GemmMath math = GemmMath::as_trained);
 
+/// Several weights for one `x`, which is gathered once, as the gradient of x is reduced once. Returns their outputs, one after
+/// the other in one buffer.
+BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x,
+                         std::string_view name);
+
+/// Those outputs apart: views of `y`, or of its gradient.
+std::vector<BufferId> outputs_apart(Context& context, const std::vector<ParameterId>& weights, BufferId y);
+
 /// Inputs sharded over tp. Returns the sequence shard under sp.
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
+
+/// The product alone, of the rows and the part of the weight that are here: y = x W^T. Backward, dx = dy W and dW += dy^T x.
+BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name);
+void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name);
 
 /// A weight that every tensor-parallel rank holds whole.
 ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPiece> pieces);

@@ -16,8 +16,13 @@ ParameterId declare_norm(const Context& context, ChunkParameters& parameters, co
 }
 
 BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
-  const NormAttributes attributes{.kind = context.scenario.model.norm};
   const BufferId y = context.activation(context.shape_of(x));
+  norm(context, tape, weight, x, y, name);
+  return y;
+}
+
+void norm(Context& context, Tape& tape, ParameterId weight, BufferId x, BufferId y, std::string_view name) {
+  const NormAttributes attributes{.kind = context.scenario.model.norm};
   context.kernel(OpKind::norm, attributes, name, {x, context.parameters().weight(weight)}, {y});
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
@@ -27,7 +32,6 @@ BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std:
     c.on_gradient(static_cast<std::size_t>(c.chunk), weight);
     return dx;
   });
-  return y;
 }
 
 }  // namespace tandem

@@ -10,5 +10,7 @@ ParameterId declare_norm(const Context& context, ChunkParameters& parameters,
                          const std::string& tensor);  ///< as wide as the model
 
 BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
+/// The same into `y`.
+void norm(Context& context, Tape& tape, ParameterId weight, BufferId x, BufferId y, std::string_view name);
 
 }  // namespace tandem

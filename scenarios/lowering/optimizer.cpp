@@ -24,6 +24,9 @@ void add_up_shared_gradients(Context& context) {
     if (bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel) {
       context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "norm gradients", gradient, gradient);
     }
+    if (bucket.kind == ParameterKind::shared_kv) {
+      context.collective(OpKind::all_reduce, Slot::kv_replicas, Stream::tp, "kv gradients", gradient, gradient);
+    }
     if (bucket.kind == ParameterKind::tied && context.communicator(Slot::embedding) != no_id) {
       context.collective(OpKind::all_reduce, Slot::embedding, Stream::dp, "embedding gradients", gradient, gradient);
     }

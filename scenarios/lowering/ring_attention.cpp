@@ -28,54 +28,61 @@ BufferId receive(Context& context, const Shape& shape, std::string_view name) {
 }
 
 /// Sends the block at hand on and returns the next, unless this is the last.
-BufferId next_keys(Context& context, BufferId kv, std::int64_t hop) {
-  if (hop + 1 == context.sizes.cp) return no_id;
-  send(context, kv, "ring kv");
-  return receive(context, context.shape_of(kv), "ring kv");
+PassedKeys next_keys(Context& context, const PassedKeys& keys, std::int64_t hop) {
+  if (hop + 1 == context.sizes.cp) return {};
+  send(context, keys.both, "ring kv");
+  return passed_in(context, receive(context, context.shape_of(keys.both), "ring kv"), keys);
 }
 
 void add_to(Context& context, BufferId sum, BufferId term) {
   context.kernel(OpKind::add, {}, "ring gradients", {sum, term}, {sum});
 }
 
-Heads backward(Context& context, const Heads& heads, const BlockOutput& output, BufferId dout) {
-  const Shape kv_shape = context.shape_of(heads.kv);
-  BufferId kv = heads.kv, dq = no_id;
+Attending backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output, BufferId dout) {
+  const Shape shape = context.shape_of(mine.keys.both);
+  PassedKeys keys = mine.keys;
+  BufferId dq = no_id;
   for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) {
-    BufferId dkv = hop == 0 ? no_id : receive(context, kv_shape, "ring dkv");
-    const BufferId next = next_keys(context, kv, hop);
+    BufferId dkeys = hop == 0 ? no_id : receive(context, shape, "ring dkv");
+    const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
     if (visible(block)) {
-      const Heads share = attend_block_backward(context, with_keys(context, heads, kv), block, output, dout);
+      const Heads heads = make_again(context, making, mine.q, keys, block.keys);
+      const Heads share = attend_block_backward(context, heads, block, output, dout);
+      const BufferId dkeys_share = making.gradient(context, keys, share, block.keys).both;
       if (hop > 0) add_to(context, dq, share.q);
-      if (hop > 0) add_to(context, share.kv, dkv);
+      if (hop > 0) add_to(context, dkeys_share, dkeys);
       if (hop == 0) dq = share.q;
-      dkv = share.kv;
+      dkeys = dkeys_share;
     }
-    send(context, dkv, "ring dkv");
-    kv = next;
+    send(context, dkeys, "ring dkv");
+    keys = next;
   }
-  Heads d = with_keys(context, heads, receive(context, kv_shape, "ring dkv"));
-  d.q = dq;
-  return d;
+  return {dq, passed_in(context, receive(context, shape, "ring dkv"), mine.keys)};
 }
 
 }  // namespace
 
-Attended ring_attention(Context& context, const Heads& heads) {
-  BufferId kv = heads.kv;
+AttendedAcross ring_attention(Context& context, const Attending& mine, const KeyMaking& making) {
+  PassedKeys keys = mine.keys;
   BlockOutput output;
   for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) {
-    const BufferId next = next_keys(context, kv, hop);
+    const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
     if (visible(block)) {
-      const BlockOutput part = attend_block(context, with_keys(context, heads, kv), block);
+      const BlockOutput part = attend_block(context, making.heads(context, mine.q, keys, block.keys), block);
       if (hop == 0) output = part;
       if (hop > 0) merge_outputs(context, part, output);
     }
-    kv = next;
+    keys = next;
   }
-  return {output.out, [=](Context& c, const Heads& h, BufferId dout) { return backward(c, h, output, dout); }};
+  return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return backward(c, m, making, output, dout); }};
+}
+
+int visible_blocks(const Context& context) {
+  int count = 0;
+  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) count += visible(block_at(context, hop)) ? 1 : 0;
+  return count;
 }
 
 }  // namespace tandem

@@ -50,6 +50,11 @@ class ContextParallelMutation : public testing::TestWithParam<const char*> {
   Dag dag_;
 };
 INSTANTIATE_TEST_SUITE_P(Methods, ContextParallelMutation, testing::Values("ring", "all-gather", "ulysses"));
+INSTANTIATE_TEST_SUITE_P(
+    Latents, ContextParallelMutation,
+    testing::Values(
+        "ring model.kv_heads=8 model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 model.mla.v_dim=5",
+        "all-gather model.kv_heads=8 model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 model.mla.v_dim=5"));
 
 TEST_P(ContextParallelMutation, NoneLeavesTheStepAsItIs) { EXPECT_LT(difference(dag_), 1e-5); }
 
@@ -79,9 +84,10 @@ Dag with_positions(Dag dag, Change change) {
 }
 
 TEST_P(ContextParallelMutation, WrongPositionsShow) {
-  const Dag rotated = with_positions<SplitHeadsAttributes>(dag_, [](SplitHeadsAttributes& a) {
-    a.positions.start = {0, a.positions.length[0]};
-  });
+  const auto from_zero = [](auto& attributes) { attributes.positions.start = {0, attributes.positions.length[0]}; };
+  const bool latents = std::string(GetParam()).find("mla") != std::string::npos;
+  const Dag rotated =
+      latents ? with_positions<MlaHeadsAttributes>(dag_, from_zero) : with_positions<SplitHeadsAttributes>(dag_, from_zero);
   EXPECT_FALSE(difference(rotated) <= allowed) << "rotary positions counted from 0 on every rank go unnoticed";
   const Dag masked = with_positions<AttentionAttributes>(dag_, [](AttentionAttributes& a) { --a.queries.start[0]; });
   EXPECT_FALSE(difference(masked) <= allowed) << "a causal mask shifted by one goes unnoticed";

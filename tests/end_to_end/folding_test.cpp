@@ -55,6 +55,7 @@ std::vector<std::string> random_scenario(std::mt19937& random) {
                                      "cluster.fabric.rail_optimized=" + pick("true", "false"),
                                      "cluster.fabric.oversubscription=" + pick("[1,1,1]", "[1,2,4]", "[1,1,7]", "[2,3,1]")};
   overrides.push_back("cluster.nics_per_node=" + overrides[12].substr(overrides[12].find('=') + 1));
+  overrides.push_back("model.kv_heads=" + pick("4", "2", "1"));  // with tp above it, several ranks hold each
   if (interleaved) {
     overrides.push_back("parallelism.vpp=2");
     overrides.push_back("training.schedule=interleaved-1f1b");

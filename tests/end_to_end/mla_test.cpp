@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "scenarios/lowering/lower.h"
@@ -56,6 +57,28 @@ TEST(MlaStep, RecomputesItsProjectionsUp) {
     if (dag.tasks[id].phase == Phase::recompute && dag.tasks[id].op == OpKind::gemm) ++again[std::string(dag.name_of_task(id))];
   // Two ranks, four layers, eight micro-batches.
   EXPECT_EQ(again, (std::map<std::string, int>{{"latent up", 2 * 4 * 8}, {"query up", 2 * 4 * 8}}));
+}
+
+TEST(MlaStep, DoesNotKeepANormThatIsRecomputed) {
+  for (const std::string mesh : {"", " parallelism.cp=2"}) {
+    const Scenario scenario = tiny_model(words(latent + "model.mla.q_rank=0 training.recompute=[norm,mla-up]" + mesh));
+    EXPECT_LT(largest_difference(scenario), 1e-5);
+    const Dag dag = lower(scenario, make_world(scenario, false));
+    std::set<BufferId> normed;
+    std::size_t reads = 0;
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      for (const Operand& operand : dag.operands_of(id)) {
+        const bool forward = dag.tasks[id].phase == Phase::forward;
+        if (operand.access() == Access::write && forward && dag.name_of_task(id) == "attention norm")
+          normed.insert(operand.buffer);
+        if (operand.access() == Access::read && normed.contains(operand.buffer)) {
+          ++reads;
+          EXPECT_TRUE(forward) << dag.name_of_task(id) << " reads it backward";
+        }
+      }
+    }
+    EXPECT_GT(reads, 0U);
+  }
 }
 
 // DeepSeek-V3 keeps 512 numbers of a token, where 128 heads have a key and a value of 128 each: 2 * 128 * 128 / 512 = 64.

@@ -60,6 +60,23 @@ TEST(SplitHeads, BackwardEqualsFiniteDifferences) {
       heads.qkv, dqkv);
 }
 
+TEST(SplitHeads, QueriesMayComeApartFromKeysAndValues) {
+  Heads fused(4, 2), apart(4, 2);
+  fused.split();
+  Tensor q = slice_columns(fused.qkv, 8 * d, 0, 4 * d, Shape(s, b, 4 * d));
+  Tensor kv = slice_columns(fused.qkv, 8 * d, 4 * d, 4 * d, Shape(s, b, 4 * d));
+  run(OpKind::split_heads, apart.attributes, {q.host(), kv.host(), apart.q.host(), apart.k.host(), apart.v.host()});
+  EXPECT_EQ(apart.q.values, fused.q.values);
+  EXPECT_EQ(apart.k.values, fused.k.values);
+  EXPECT_EQ(apart.v.values, fused.v.values);
+
+  Tensor dqkv(fused.qkv.shape), dq(q.shape), dkv(kv.shape);
+  run(OpKind::split_heads_backward, fused.attributes, {fused.q.host(), fused.k.host(), fused.v.host(), dqkv.host()});
+  run(OpKind::split_heads_backward, fused.attributes, {fused.q.host(), fused.k.host(), fused.v.host(), dq.host(), dkv.host()});
+  EXPECT_EQ(dq.values, slice_columns(dqkv, 8 * d, 0, 4 * d, dq.shape).values);
+  EXPECT_EQ(dkv.values, slice_columns(dqkv, 8 * d, 4 * d, 4 * d, dkv.shape).values);
+}
+
 TEST(SplitHeads, ShardsOfTheHeadsAreSlicesOfTheWhole) {
   Heads whole(4, 2);
   whole.split();
@@ -87,6 +104,9 @@ TEST(SplitHeads, MovesEachElementInAndOut) {
   const OperandType qkv{heads.qkv.shape, DType::bf16}, q{heads.q.shape, DType::bf16}, kv{heads.k.shape, DType::bf16};
   EXPECT_EQ(cost(OpKind::split_heads, heads.attributes, {qkv, q, kv, kv}).bytes, 2 * 2 * s * b * 8 * d);
   EXPECT_EQ(cost(OpKind::split_heads_backward, heads.attributes, {q, kv, kv, qkv}).bytes, 2 * 2 * s * b * 8 * d);
+  const OperandType half{Shape(s, b, 4 * d), DType::bf16};
+  EXPECT_EQ(cost(OpKind::split_heads, heads.attributes, {half, half, q, kv, kv}).bytes, 2 * 2 * s * b * 8 * d);
+  EXPECT_EQ(cost(OpKind::split_heads_backward, heads.attributes, {q, kv, kv, half, half}).bytes, 2 * 2 * s * b * 8 * d);
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ TEST(ContextParallelScenario, UlyssesNeedsRunsAndHeadsForAll) {
   EXPECT_THAT(refusal(ulysses), testing::HasSubstr("cp 4 does not divide the 2 heads of a tensor-parallel rank"));
   EXPECT_THAT(refusal(with(ulysses, {"parallelism.tp=2", "parallelism.dp=4"})),
               testing::HasSubstr("cp 4 does not divide the 2 kv_heads of a tensor-parallel rank"));
+  EXPECT_THAT(refusal({"parallelism.tp=4", "parallelism.pp=1", "parallelism.cp=2", "parallelism.dp=4", "model.kv_heads=2",
+                       "parallelism.cp_method=ulysses"}),
+              testing::HasSubstr("cp 2 does not divide the 1 kv_heads of a tensor-parallel rank"));
 }
 
 TEST(ContextParallelPositions, EveryPositionIsHeldOnce) {

@@ -88,6 +88,10 @@ const Broken conflicts[] = {
     {"KeyValueHeads",
      "model: {layers: 8, hidden: 512, heads: 8, kv_heads: @3, ffn: 1024, vocab: 4096}",
      {"kv_heads 3 does not divide heads 8; nearest that do: 2, 4"}},
+    {"UnevenlySharedKeyValueHeads",
+     "parallelism: {tp: @6}",
+     {"tp 6 above kv_heads 4 is not a multiple of it", "nearest that are: 4, 8"},
+     "model: {layers: 8, hidden: 512, heads: 12, kv_heads: 4, head_dim: 64, ffn: 1536, vocab: 4104}"},
     {"HiddenByHeads",
      "model: {layers: 8, hidden: 512, heads: @7, ffn: 1024, vocab: 4096}",
      {"heads 7 does not divide hidden 512"}},
@@ -210,7 +214,6 @@ const Broken later[] = {
     {"LocalSteps", "training: {sequence: 1024, global_batch: 16, sync_every: @4}", {"is not lowered yet"}},
     {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @dragonfly}}", {"supported: fat-tree"}},
     {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu"}},
-    {"SharedKeyValueHeads", "parallelism: {tp: @8, pp: 2, dp: 2}", {"is not lowered yet; supported: tp up to 4"}},
 };
 INSTANTIATE_TEST_SUITE_P(NotLoweredYet, ScenarioErrors, testing::ValuesIn(later),
                          [](const auto& test) { return test.param.name; });

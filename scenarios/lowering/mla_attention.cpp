@@ -1,0 +1,155 @@
+#include "scenarios/lowering/mla_attention.h"
+
+#include "scenarios/lowering/linear.h"
+
+namespace tandem {
+namespace {
+
+MlaHeadsAttributes heads_attributes(const Context& context, const Positions& positions) {
+  const ModelSpec& model = context.scenario.model;
+  return {.rope_dim = static_cast<std::int32_t>(model.mla.rope_dim),
+          .base = static_cast<float>(model.rotary_base),
+          .positions = positions};
+}
+
+BufferId like(Context& context, BufferId id) { return context.activation(context.shape_of(id)); }
+
+/// Queries projected up on the whole sequence, for the heads of this rank.
+struct Queries {
+  BufferId up = no_id;  ///< [s, b, heads * (nope + rope)]
+  Tape tape;
+};
+
+Queries project_queries(Context& context, const MlaParameters& weights, BufferId query) {
+  Queries q;
+  q.up = column_parallel(context, q.tape, weights.query_up, query, "query up");
+  return q;
+}
+
+/// [s, b, heads, nope + rope]
+BufferId split_queries(Context& context, const Queries& queries) {
+  const LocalSizes& n = context.sizes;
+  const BufferId q = context.activation(Shape(n.sequence, n.batch, n.heads, context.scenario.model.mla.qk_dim()));
+  context.kernel(OpKind::mla_queries, heads_attributes(context, n.positions), "rotary", {queries.up}, {q});
+  return q;
+}
+
+/// From the gradient of the heads' queries to that of what they were projected up from.
+BufferId queries_backward(Context& context, const Queries& queries, BufferId dq) {
+  const BufferId dup = like(context, queries.up);
+  context.kernel(OpKind::mla_queries_backward, heads_attributes(context, context.sizes.positions), "rotary", {dq}, {dup});
+  return queries.tape.backward(context, dup);
+}
+
+/// Keys and values projected up, [positions, b, heads * (nope + v)], and the rotary part of the keys, into those of the heads of
+/// `q`.
+Heads split_keys(Context& context, BufferId q, BufferId up, BufferId rope, const Positions& positions) {
+  const MlaSpec& mla = context.scenario.model.mla;
+  const Shape rows = context.shape_of(up);
+  const Shape k(rows[0], rows[1], context.sizes.heads, mla.qk_dim()), v(rows[0], rows[1], context.sizes.heads, mla.v_dim);
+  const PassedKeys keys = passed_in(context, context.activation(Shape(k.elements() + v.elements())), k, v);
+  context.kernel(OpKind::mla_keys_values, heads_attributes(context, positions), "rotary", {up, rope}, {keys.first, keys.second});
+  return {.q = q, .k = keys.first, .v = keys.second, .kv = keys.both};
+}
+
+void split_keys_backward(Context& context, const Heads& d, BufferId dup, BufferId drope, const Positions& positions) {
+  context.kernel(OpKind::mla_keys_values_backward, heads_attributes(context, positions), "rotary", {d.k, d.v}, {dup, drope});
+}
+
+/// Keys and values of this rank's positions, where they are not passed on.
+struct Keys {
+  BufferId up = no_id, rope = no_id;
+  Tape tape;
+};
+
+Keys project_keys(Context& context, const MlaParameters& weights, const PassedKeys& latents) {
+  Keys keys;
+  keys.up = column_parallel(context, keys.tape, weights.latent_up, latents.first, "latent up");
+  keys.rope = context.gather_sequence(latents.second, "key rope");
+  return keys;
+}
+
+PassedKeys keys_backward(Context& context, const Keys& keys, const Heads& d) {
+  const BufferId dup = like(context, keys.up), drope = like(context, keys.rope);
+  split_keys_backward(context, d, dup, drope, context.sizes.positions);
+  const BufferId drope_shard = context.reduce_partial(drope, "key rope");
+  return {.first = keys.tape.backward(context, dup), .second = drope_shard};
+}
+
+MlaAttended attend_own(Context& context, const MlaParameters& weights, const Latents& latents) {
+  const Queries queries = project_queries(context, weights, latents.query);
+  const Keys keys = project_keys(context, weights, latents.keys);
+  const auto split = [](Context& c, const Queries& q, const Keys& k) {
+    return split_keys(c, split_queries(c, q), k.up, k.rope, c.sizes.positions);
+  };
+  const Heads heads = split(context, queries, keys);
+  const Attended attended = attend(context, heads);
+  return {attended.out, [=](Context& c, BufferId dout) {
+            const bool up_again = c.recompute().mla_up, attention_again = c.recompute().attention;
+            const Phase before = c.phase;
+            c.phase = Phase::recompute;
+            const Queries q = up_again ? project_queries(c, weights, c.kept(latents.query)) : queries;
+            const Keys k = up_again ? project_keys(c, weights, latents.keys) : keys;
+            const Heads h = up_again || attention_again ? split(c, q, k) : heads;
+            const Attended a = attention_again ? attend(c, h) : attended;
+            c.phase = before;
+            const Heads d = a.backward(c, h, dout);
+            const PassedKeys dkeys = keys_backward(c, k, d);
+            return Latents{queries_backward(c, q, d.q), dkeys};
+          }};
+}
+
+KeyMaking from_latents(ParameterId up) {
+  return {.heads =
+              [up](Context& c, BufferId q, const PassedKeys& latents, const Positions& positions) {
+                return split_keys(c, q, multiply(c, up, latents.first, "latent up"), latents.second, positions);
+              },
+          .gradient =
+              [up](Context& c, const PassedKeys& latents, const Heads& d, const Positions& positions) {
+                const Shape rows = c.shape_of(latents.first);
+                const BufferId dup = c.activation(Shape(rows[0], rows[1], c.shape_of(c.parameters().weight(up))[0]));
+                const PassedKeys dlatents = passed_in(c, like(c, latents.both), latents);
+                split_keys_backward(c, d, dup, dlatents.second, positions);
+                multiply_backward(c, up, latents.first, dup, dlatents.first, "latent up");
+                return dlatents;
+              }};
+}
+
+/// Those of all positions of this context-parallel rank.
+PassedKeys gather_latents(Context& context, const PassedKeys& shard) {
+  if (!context.sizes.sequence_parallel) return shard;
+  const std::int64_t tp = context.sizes.tp;
+  const PassedKeys whole = passed_in(context, context.gathered(Shape(tp * context.shape_of(shard.both).elements())), shard, tp);
+  context.collective(OpKind::all_gather, Slot::tp, Stream::tp, "latent", shard.first, whole.first);
+  context.collective(OpKind::all_gather, Slot::tp, Stream::tp, "key rope", shard.second, whole.second);
+  return whole;
+}
+
+MlaAttended attend_passed(Context& context, const MlaParameters& weights, const Latents& latents) {
+  const KeyMaking making = from_latents(weights.latent_up);
+  const Queries queries = project_queries(context, weights, latents.query);
+  const BufferId heads = split_queries(context, queries);
+  const AttendedAcross attended = attend_across(context, {heads, gather_latents(context, latents.keys)}, making);
+  return {attended.out, [=](Context& c, BufferId dout) {
+            const bool up_again = c.recompute().mla_up, attention_again = c.recompute().attention;
+            const PassedKeys keys = gather_latents(c, latents.keys);
+            const Phase before = c.phase;
+            c.phase = Phase::recompute;
+            const Queries q = up_again ? project_queries(c, weights, c.kept(latents.query)) : queries;
+            const Attending mine{up_again || attention_again ? split_queries(c, q) : heads, keys};
+            const AttendedAcross a = attention_again ? attend_across(c, mine, making) : attended;
+            c.phase = before;
+            const Attending d = a.backward(c, mine, dout);
+            const BufferId dlatent = c.reduce_partial(d.keys.first, "latent"),
+                           drope = c.reduce_partial(d.keys.second, "key rope");
+            return Latents{queries_backward(c, q, d.q), {.first = dlatent, .second = drope}};
+          }};
+}
+
+}  // namespace
+
+MlaAttended attend_latents(Context& context, const MlaParameters& weights, const Latents& latents) {
+  return passes_keys(context) ? attend_passed(context, weights, latents) : attend_own(context, weights, latents);
+}
+
+}  // namespace tandem
