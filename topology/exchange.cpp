@@ -41,22 +41,22 @@ PhysicalRing Cluster::dispatch(std::span<const std::uint32_t> members, std::uint
   PhysicalRing layout;
   layout.channels = static_cast<std::uint32_t>(members.size() - 1) * choices;
   layout.nodes = static_cast<std::uint32_t>(in_node.size());
+  const bool relayed = choices > 1;
   Crossings crossings;
-  for (const std::uint32_t from : members) {
-    for (const std::uint32_t to : members) {
-      if (from == to) continue;
-      const PhysicalRing way = pair(from, to);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    for (std::size_t j = 0; j < members.size(); ++j) {
+      const bool inside = node_of(members[i]) == node_of(members[j]);
+      const bool same_place = i % local == j % local;
+      if (i == j || (relayed && !inside && !same_place)) continue;
+      const PhysicalRing way = pair(members[i], members[j]);
       layout.intra_latency = std::max(layout.intra_latency, way.intra_latency);
       layout.inter_latency = std::max(layout.inter_latency, way.inter_latency);
-      if (node_of(from) != node_of(to)) {
-        crossings.add(way, nodes);
-      } else if (choices == 1) {
-        crossings.add(way, 1);
-      }
+      if (!relayed) crossings.add(way, 1);
+      if (relayed && !inside) crossings.add(way, local * nodes);
     }
-    if (choices == 1) continue;
-    crossings.add(out_of(from), layout.nodes * (local - 1) * choices);
-    crossings.add(into(from), layout.nodes * (local - 1) * choices);
+    if (!relayed) continue;
+    crossings.add(out_of(members[i]), layout.nodes * (local - 1) * choices);
+    crossings.add(into(members[i]), layout.nodes * (local - 1) * choices);
   }
   layout.crossings = crossings.list();
   return layout;

@@ -4,7 +4,11 @@
 
 #include <map>
 
+#include "cli/host_step.h"
+#include "cli/verification.h"
+#include "runtime/host/compare.h"
 #include "scenarios/lowering/lower.h"
+#include "scenarios/routing.h"
 #include "scenarios/world.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
@@ -74,6 +78,64 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.dp=2 parallelism.ep=2 training.recompute=selective",
         "parallelism.dp=2 parallelism.ep=2 model.gated=false model.norm=layer training.overlap.dp=false",
         "parallelism.dp=4 parallelism.ep=4 training.bucket_MB=0.004 parallelism.zero=2"));
+
+/// Nodes of two GPUs, unless said otherwise.
+Scenario on_small_nodes(const std::string& overrides) {
+  return tiny_cluster(with_experts("cluster.gpus_per_node=2 cluster.nics_per_node=2 " + overrides));
+}
+
+class NodeLimited : public testing::TestWithParam<const char*> {};
+
+TEST_P(NodeLimited, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(on_small_nodes(GetParam())), 1e-5); }
+
+TEST_P(NodeLimited, FoldedTimesAreTheUnfolded) { EXPECT_GT(expect_equal_when_folded(on_small_nodes(GetParam())), 0U); }
+
+TEST_P(NodeLimited, ReferenceHasTheSameNodes) {
+  const Scenario scenario = on_small_nodes(GetParam());
+  const NodeLimit limit = node_limit_of(scenario);
+  EXPECT_EQ(limit.visited, scenario.model.moe.node_limit);
+  EXPECT_GE(limit.nodes, 2);
+  EXPECT_EQ(node_limit_of(unsharded(scenario)).nodes, limit.nodes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Experts, NodeLimited,
+    testing::Values(
+        // two nodes, one of them
+        "parallelism.dp=4 parallelism.ep=4 model.moe.node_limit=1",
+        "parallelism.dp=4 parallelism.ep=4 model.moe.node_limit=1 model.moe.capacity_factor=1",
+        "parallelism.ep=4 parallelism.dp=2 parallelism.expert_axis=own model.moe.node_limit=1 model.moe.load.zipf=1",
+        "parallelism.dp=8 parallelism.ep=4 parallelism.etp=2 model.moe.node_limit=1 cluster.gpus_per_node=4 "
+        "cluster.nics_per_node=4",
+        "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 model.moe.node_limit=1 training.micro_batch=2 "
+        "model.moe.capacity_factor=0.75 model.moe.shared_experts=1",
+        "parallelism.cp=2 parallelism.dp=2 parallelism.ep=4 model.moe.node_limit=1 model.moe.capacity_factor=1",
+        "parallelism.cp=2 parallelism.dp=2 parallelism.ep=2 cluster.gpus_per_node=1 cluster.nics_per_node=1 "
+        "parallelism.order=[tp,ep,cp,dp,pp] model.moe.node_limit=1 model.moe.load=[5,1,1,2,0,0,0,0]",
+        // three and four nodes, one or two of them
+        "parallelism.dp=3 parallelism.ep=3 cluster.gpus_per_node=1 cluster.nics_per_node=1 model.moe.experts=9 model.moe.top_k=4 "
+        "model.moe.node_limit=2 training.global_batch=6",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=1 model.moe.top_k=2",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.top_k=4 parallelism.zero=2",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.top_k=4 model.moe.capacity_factor=0.5",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.top_k=3 model.moe.capacity_factor=1.25 "
+        "model.moe.balance_loss=2",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.experts=16 model.moe.top_k=4 model.moe.load.zipf=0.8",
+        "parallelism.dp=4 parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.ep=4 parallelism.etp=2 "
+        "cluster.gpus_per_node=4 cluster.nics_per_node=4 model.moe.node_limit=1 model.moe.load=[1,3,2,2,0,1,1,0]",
+        "parallelism.ep=8 parallelism.expert_axis=own model.moe.node_limit=2 model.moe.top_k=4 parallelism.zero=3 "
+        "model.moe.capacity_factor=1"));
+
+// Routing without the limit is another step, so the comparison above depends on it.
+TEST(NodeLimit, ChangesTheStep) {
+  Scenario limited = on_small_nodes("parallelism.dp=4 parallelism.ep=4 model.moe.node_limit=1 model.moe.capacity_factor=1");
+  HostStep step(limited, "test");
+  step.execute();
+  limited.model.moe.node_limit = 0;
+  HostStep reference(unsharded(limited), "test");
+  reference.execute();
+  EXPECT_GT(compare(step.memory(), reference.memory()).largest(), 1e-4);
+}
 
 class ExpertFolding : public testing::TestWithParam<const char*> {};
 

@@ -17,8 +17,6 @@ Scenario tiny_fp8(const std::string& overrides) { return tiny_cluster(words("tra
 
 Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
 
-#define EXPERTS "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 "
-
 class Fp8 : public testing::TestWithParam<const char*> {};
 
 // The host computes in fp32 whatever the type: what is compared is the flow of data through the casts.
@@ -31,15 +29,23 @@ INSTANTIATE_TEST_SUITE_P(Meshes, Fp8,
                                          "model.tied_embeddings=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=2",
                                          "parallelism.dp=2 parallelism.zero=3", "parallelism.pp=2 training.schedule=zb-h1"));
 
-INSTANTIATE_TEST_SUITE_P(
-    Experts, Fp8,
-    testing::Values(EXPERTS "parallelism.dp=2 parallelism.ep=2",
-                    EXPERTS "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=2 parallelism.etp=2 "
-                            "model.moe.capacity_factor=1 model.moe.shared_experts=1",
-                    EXPERTS "parallelism.dp=2 parallelism.ep=2 parallelism.pp=2 training.schedule=zb-h1",
-                    EXPERTS "parallelism.dp=4 parallelism.ep=2 parallelism.zero=3 training.recompute=full",
-                    EXPERTS "parallelism.ep=2 parallelism.expert_axis=own training.recompute=[activation]",
-                    EXPERTS "parallelism.dp=2 parallelism.ep=2 model.moe.load=[1,1,2,1,0,0,0,0] parallelism.zero=2"));
+Scenario fp8_experts(const std::string& overrides) {
+  return tiny_fp8("model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 " + overrides);
+}
+
+class Fp8Mixture : public testing::TestWithParam<const char*> {};
+
+TEST_P(Fp8Mixture, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(fp8_experts(GetParam())), 1e-5); }
+
+INSTANTIATE_TEST_SUITE_P(Meshes, Fp8Mixture,
+                         testing::Values("parallelism.dp=2 parallelism.ep=2",
+                                         "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=2 "
+                                         "parallelism.etp=2 model.moe.capacity_factor=1 model.moe.shared_experts=1",
+                                         "parallelism.dp=2 parallelism.ep=2 parallelism.pp=2 training.schedule=zb-h1",
+                                         "parallelism.dp=4 parallelism.ep=2 parallelism.zero=3 training.recompute=full",
+                                         "parallelism.ep=2 parallelism.expert_axis=own training.recompute=[activation]",
+                                         "parallelism.dp=2 parallelism.ep=2 model.moe.load=[1,1,2,1,0,0,0,0] "
+                                         "parallelism.zero=2"));
 
 TEST(Fp8Step, MultipliesInFp8InTheLayersAlone) {
   const Dag dag = lowered(tiny_fp8(""));
@@ -70,13 +76,13 @@ TEST(Fp8Step, CastsEachOperandOnce) {
   EXPECT_EQ(casts, layers * (8 * micro_batches + 4));
 }
 
-/// Four layers of four experts on each of two ranks: 16 tokens of width 32 with two choices, of which each rank gets one half,
-/// but from both ranks: 32 rows. Up: [2 x 24, 32] per expert, down [32, 24].
-Scenario fp8_experts(const std::string& overrides) { return tiny_fp8(EXPERTS "parallelism.dp=2 parallelism.ep=2 " + overrides); }
+/// On two ranks, four layers of four experts each: 16 tokens of width 32 with two choices, of which each rank gets one half, but
+/// from both ranks: 32 rows. Up: [2 x 24, 32] per expert, down [32, 24].
+const std::string two_ranks = "parallelism.dp=2 parallelism.ep=2";
 constexpr std::int64_t rows = 32, hidden = 32, inner = 24, local_experts = 4, layers = 4;
 
 TEST(Fp8Experts, MultiplyInFp8WhileTheRouterDoesNot) {
-  const Dag dag = lowered(fp8_experts(""));
+  const Dag dag = lowered(fp8_experts(two_ranks));
   std::map<DType, std::size_t> grouped;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     if (dag.tasks[id].op == OpKind::grouped_gemm) ++grouped[cost_of(dag, id).math];
@@ -93,7 +99,7 @@ TEST(Fp8Experts, MultiplyInFp8WhileTheRouterDoesNot) {
 // 2 R n k FLOPs. Forward: fp8 rows and weights in, bf16 rows out; backward: two products, of which that of the weights reads and
 // writes fp32 gradients.
 TEST(Fp8Experts, ReadOneBytePerNumber) {
-  const Dag dag = lowered(fp8_experts(""));
+  const Dag dag = lowered(fp8_experts(two_ranks));
   const Bytes up = local_experts * 2 * inner * hidden, x = rows * hidden, y = rows * 2 * inner;
   std::map<Phase, Bytes> bytes;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
@@ -114,9 +120,9 @@ TEST(Fp8Experts, KeepTheWorkOfBf16) {
     for (TaskId id = 0; id < dag.tasks.size(); ++id) sum[dag.tasks[id].op] += cost_of(dag, id).flops;
     return sum;
   };
-  Scenario bf16 = fp8_experts("");
+  Scenario bf16 = fp8_experts(two_ranks);
   bf16.training.precision = DType::bf16;
-  EXPECT_EQ(flops(lowered(fp8_experts(""))), [&] {
+  EXPECT_EQ(flops(lowered(fp8_experts(two_ranks))), [&] {
     auto sum = flops(lowered(bf16));
     sum[OpKind::cast] = 0;
     return sum;
@@ -135,7 +141,7 @@ Bytes cast_bytes(const Dag& dag) {
 TEST(Fp8Experts, AreCastOncePerLayout) {
   const Bytes attention = 64 * 32 + 32 * 32, experts = local_experts * (2 * inner * hidden + inner * hidden);
   const Bytes dense_rows = 16 * (32 + 64 + 32 + 32), expert_rows = rows * (hidden + 2 * inner + inner + hidden);
-  EXPECT_EQ(cast_bytes(lowered(fp8_experts(""))), 2 * layers * (attention + experts + 4 * (dense_rows + expert_rows)));
+  EXPECT_EQ(cast_bytes(lowered(fp8_experts(two_ranks))), 2 * layers * (attention + experts + 4 * (dense_rows + expert_rows)));
 }
 
 // Both are fullest after a forward pass. There fp8 holds two casts of every weight besides, for the micro-batches to come, and
@@ -146,12 +152,12 @@ TEST(Fp8Experts, CastsTakeMemory) {
     const Dag dag = lowered(scenario);
     return memory_use(dag, simulate(dag).timeline)[0].activations;
   };
-  Scenario bf16 = fp8_experts("");
+  Scenario bf16 = fp8_experts(two_ranks);
   bf16.training.precision = DType::bf16;
   const Bytes weights = 64 * 32 + 32 * 32 + local_experts * (2 * inner * hidden + inner * hidden);
   const Bytes casts = 16 * (32 + 32) + rows * (hidden + inner);
   const Bytes dropped = 2 * (16 * 32 + rows * (hidden + inner));
-  EXPECT_EQ(activations(fp8_experts("")), activations(bf16) + layers * (2 * weights + casts - dropped));
+  EXPECT_EQ(activations(fp8_experts(two_ranks)), activations(bf16) + layers * (2 * weights + casts - dropped));
 }
 
 }  // namespace
