@@ -2,14 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "cli/host_step.h"
 #include "cli/verification.h"
 #include "runtime/host/compare.h"
-#include "scenarios/lowering/lower.h"
 #include "scenarios/routing.h"
-#include "scenarios/world.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
@@ -163,57 +159,6 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.cp=2 parallelism.dp=4 parallelism.ep=8 parallelism.cp_layout=contiguous",
                     "parallelism.dp=16 parallelism.ep=16 model.moe.experts=16 model.moe.top_k=4 model.moe.node_limit=1 "
                     "training.global_batch=16"));
-
-/// All-to-alls of one rank in one forward pass of one layer and micro-batch.
-std::vector<Bytes> forward_exchanges(const Scenario& scenario) {
-  const Dag dag = lower(scenario, make_world(scenario, true));
-  std::vector<Bytes> bytes;
-  for (const Task& task : dag.tasks) {
-    const bool first = task.rank == 0 && task.layer == 0 && task.micro_batch == 0 && task.phase == Phase::forward;
-    if (first && task.op == OpKind::all_to_all) bytes.push_back(dag.groups[task.group].bytes);
-  }
-  return bytes;
-}
-
-// 64 experts over 8 ranks; 16,384 tokens are 2,048 per rank. With two choices of 4,096 bf16 numbers each, 4,096 choices, of which
-// 7/8 leave: 3,584, or 3,584 * 8,192 B = 29.4 MB per rank and 8 * 29.4 = 235 MB in all. Combine moves the same again, so that
-// forward moves 2 * tokens * k * d * (1 - 1/ep).
-TEST(ExpertVolume, WorkedCase) {
-  const Scenario scenario =
-      tiny_cluster(words("model.moe.experts=64 model.moe.top_k=2 model.moe.ffn=16 model.hidden=4096 model.heads=32 "
-                         "model.kv_heads=4 model.head_dim=4 "
-                         "training.sequence=2048 training.precision=bf16 parallelism.dp=8 parallelism.ep=8"));
-  const std::vector<Bytes> exchanges = forward_exchanges(scenario);
-  ASSERT_EQ(exchanges.size(), 2U);
-  EXPECT_EQ(exchanges[0], exchanges[1]);
-  const Bytes leaves = exchanges[0] / 8 * 7;
-  EXPECT_EQ(leaves / (4096 * 2), 3584);
-  EXPECT_EQ(leaves, 29'360'128);
-  EXPECT_NEAR(static_cast<double>(8 * leaves), 235e6, 0.5e6);
-  EXPECT_EQ(exchanges[0] / 8 * 7 + exchanges[1] / 8 * 7, 2 * (2048 * 2 * 4096) / 8 * 7 * 2);
-}
-
-// On one node of NVLinks, 8 GPUs, the exchange takes 7/8 of the buffer over one port; over two nodes of 4, NICs carry 4/8 of it.
-TEST(ExpertVolume, LinksCarryWhatPairsExchange) {
-  const auto busiest = [](const char* overrides) {
-    const Scenario scenario = tiny_cluster(with_experts(overrides));
-    const World world = make_world(scenario, false);
-    std::map<Tier, std::uint32_t> most;
-    for (const Communicator& communicator : world.communicators) {
-      if (communicator.axis != Axis::ep) continue;
-      EXPECT_EQ(communicator.ring.channels % (communicator.members.size() - 1), 0U);
-      for (const Crossing& crossing : communicator.ring.crossings) {
-        std::uint32_t& times = most[world.links[crossing.link].tier];
-        times = std::max(times, crossing.multiplicity);
-      }
-    }
-    return most;
-  };
-  const auto one_node = busiest("parallelism.dp=8 parallelism.ep=8");
-  EXPECT_EQ(one_node.size(), 1U);
-  const auto two_nodes = busiest("parallelism.dp=8 parallelism.ep=8 cluster.gpus_per_node=4 cluster.nics_per_node=4");
-  EXPECT_TRUE(two_nodes.contains(Tier::nic));
-}
 
 }  // namespace
 }  // namespace tandem

@@ -50,6 +50,16 @@ TEST(Route, DropsWhatExceedsTheCapacity) {
   EXPECT_EQ(dropped_by_expert(chosen), (std::map<std::int32_t, int>{{0, 144}, {2, 94}}));
 }
 
+// The busiest expert has 300 tokens, 2.4 fair shares of 125; a slot less, and one is dropped.
+TEST(Route, DropsNothingFromTheBusiestExpertsShareOn) {
+  Tensor logits = logits_with_shares(1000, worked_shares);
+  const auto dropped = [&](std::int32_t slots) {
+    return dropped_by_expert(route(logits, {.top_k = 1, .block = 8 * slots, .slots = std::vector<std::int32_t>(8, slots)}));
+  };
+  EXPECT_TRUE(dropped(300).empty());
+  EXPECT_EQ(dropped(299), (std::map<std::int32_t, int>{{0, 1}}));
+}
+
 TEST(Route, FillsSlotsInTheOrderOfTokensAndGroups) {
   Tensor logits = logits_with_shares(8, {0.5, 0.5});
   // Two groups of four tokens, one part; the first four tokens choose expert 0, which has two slots per group.
