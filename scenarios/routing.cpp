@@ -65,7 +65,7 @@ NodeLimit node_limit_of(const Scenario& scenario) {
 
 std::int64_t tokens_of_group(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
-  return scenario.training.sequence / p.cp / (p.sp ? p.tp : 1) / p.reference_token_groups * scenario.training.micro_batch;
+  return scenario.training.sequence / p.cp / p.tp / p.reference_token_groups * scenario.training.micro_batch;
 }
 
 std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit) {

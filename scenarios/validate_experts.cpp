@@ -52,10 +52,6 @@ void check_mesh(const MoeSpec& moe, const ParallelismSpec& p, const YamlNode& do
   if (p.own_expert_axis && p.hsdp > 0)
     refuse(document, {"parallelism.expert_axis", "parallelism.hsdp"},
            "hsdp with expert_axis own is not lowered yet; supported: folded");
-  if (p.tp > 1 && !p.sp)
-    refuse(
-        document, {"parallelism.sp", "parallelism.tp"},
-        "experts with " + text("tp", p.tp) + " need sp, so that every rank routes tokens of its own; expected sp true or tp 1");
 }
 
 /// A load gives each token its nodes, and every node as many of its choices.

@@ -21,13 +21,13 @@ namespace {
 constexpr std::uint64_t data_seed = 1;
 constexpr double allowed = 1e-4;
 
-/// 2 tp x 4 dp ranks as 2 etp x 2 ep x 2 replicas.
-Scenario scenario_of(const std::string& zero) {
+/// 2 tp x 4 dp ranks as 2 etp x 2 ep x 2 replicas; `options` begin with the stage of ZeRO.
+Scenario scenario_of(const std::string& options) {
   return tiny_model(
       words("model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 model.moe.capacity_factor=0.75 model.moe.shared_experts=1 "
             "model.moe.balance_loss=1 model.layers=2 parallelism.tp=2 parallelism.sp=true parallelism.dp=4 parallelism.ep=2 "
             "parallelism.etp=2 parallelism.zero=" +
-            zero));
+            options));
 }
 
 Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
@@ -69,7 +69,7 @@ class ExpertMutation : public testing::TestWithParam<const char*> {
  protected:
   Dag dag_;
 };
-INSTANTIATE_TEST_SUITE_P(Zero, ExpertMutation, testing::Values("0", "2"));
+INSTANTIATE_TEST_SUITE_P(Options, ExpertMutation, testing::Values("0", "2", "1 parallelism.sp=false"));
 
 TEST_P(ExpertMutation, NoneLeavesTheStepAsItIsInAnyOrder) {
   for (unsigned seed = 0; seed < 4; ++seed) EXPECT_LT(difference(dag_, seed), 1e-5);

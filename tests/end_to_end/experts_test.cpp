@@ -75,6 +75,23 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.dp=2 parallelism.ep=2 model.gated=false model.norm=layer training.overlap.dp=false",
         "parallelism.dp=4 parallelism.ep=4 training.bucket_MB=0.004 parallelism.zero=2"));
 
+// Without sp all tensor-parallel ranks hold the same tokens.
+INSTANTIATE_TEST_SUITE_P(
+    ExpertsOfDuplicateTokens, ExpertEquivalence,
+    testing::Values(
+        "parallelism.tp=2", "parallelism.tp=2 parallelism.ep=2", "parallelism.tp=2 parallelism.etp=2",
+        "parallelism.tp=4 parallelism.dp=2 parallelism.ep=4 parallelism.zero=0 model.moe.balance_loss=3",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 parallelism.etp=2 model.moe.capacity_factor=1 parallelism.zero=2",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=4 model.moe.capacity_factor=0.75 training.micro_batch=2 "
+        "model.moe.shared_experts=1",
+        "parallelism.tp=2 parallelism.cp=2 parallelism.dp=2 parallelism.ep=4 model.moe.capacity_factor=1",
+        "parallelism.tp=2 parallelism.ep=2 parallelism.expert_axis=own parallelism.dp=2 parallelism.zero=3",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.pp=2 parallelism.ep=4 training.schedule=zb-h1 model.moe.top_k=1",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 parallelism.zero=3 training.recompute=full",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.recompute=[norm,activation]",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.recompute=[mlp] model.moe.first_dense_layers=1",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 model.moe.load.zipf=1 model.norm=layer model.gated=false"));
+
 /// Nodes of two GPUs, unless said otherwise.
 Scenario on_small_nodes(const std::string& overrides) {
   return tiny_cluster(with_experts("cluster.gpus_per_node=2 cluster.nics_per_node=2 " + overrides));
@@ -145,6 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
     Experts, ExpertFolding,
     testing::Values("parallelism.dp=16 parallelism.ep=8 training.global_batch=16",
                     "parallelism.dp=8 parallelism.tp=2 parallelism.sp=true parallelism.ep=8 parallelism.zero=0",
+                    "parallelism.dp=8 parallelism.tp=2 parallelism.ep=8 parallelism.pp=2",
+                    "parallelism.dp=4 parallelism.tp=4 parallelism.ep=2 parallelism.etp=2 model.moe.load.zipf=1",
                     "parallelism.dp=8 parallelism.tp=2 parallelism.sp=true parallelism.ep=4 parallelism.etp=2 parallelism.pp=2",
                     "parallelism.dp=4 parallelism.tp=2 parallelism.sp=true parallelism.ep=4 parallelism.pp=2 "
                     "parallelism.order=[tp,pp,dp,cp,ep]",

@@ -9,6 +9,7 @@
 #include "scenarios/world.h"
 #include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"
+#include "tests/end_to_end/volumes.h"
 #include "topology/cluster.h"
 
 namespace tandem {
@@ -47,6 +48,28 @@ TEST(ExpertVolume, WorkedCase) {
   EXPECT_EQ(leaves, 29'360'128);
   EXPECT_NEAR(static_cast<double>(8 * leaves), 235e6, 0.5e6);
   EXPECT_EQ(exchanges[0] / 8 * 7 + exchanges[1] / 8 * 7, 2 * (2048 * 2 * 4096) / 8 * 7 * 2);
+}
+
+// Without sp each of two tensor-parallel ranks dispatches half of the tokens it shares with the other, and gathers the rest of
+// what came back: b s d per layer and pass, where a dense MLP would all-reduce as much. Backward also the logits' gradients,
+// fp32.
+TEST(ExpertVolume, DuplicateTokensAreSentOnce) {
+  const auto volumes = [](const std::string& overrides) {
+    const Scenario scenario =
+        tiny_cluster(with_experts("parallelism.tp=2 parallelism.ep=2 training.global_batch=1 " + overrides));
+    return volumes_of(lower(scenario, make_world(scenario, false)), 0);
+  };
+  const auto duplicate = volumes(""), apart = volumes("parallelism.sp=true");
+  const Bytes bsd = 16 * 32 * 4, logits = 16 * 8 * 4, per_token = 16 * 4;
+  EXPECT_EQ(duplicate.at("all_gather tp forward"), (Volume{4, 4 * bsd}));
+  EXPECT_EQ(duplicate.at("all_gather tp backward-input"), (Volume{4 + 4, 4 * (bsd + logits)}));
+  // Attention, embedding, loss; attention and head.
+  EXPECT_EQ(duplicate.at("all_reduce tp forward"), (Volume{4 + 1 + 3, (4 + 1) * bsd + 3 * per_token}));
+  EXPECT_EQ(duplicate.at("all_reduce tp backward-input"), (Volume{4 + 1, (4 + 1) * bsd}));
+  for (const char* pass : {"all_to_all ep forward", "all_to_all ep backward-input"}) {
+    EXPECT_EQ(duplicate.at(pass), (Volume{4 * 2, 4 * 2 * bsd}));  // two choices of half the tokens
+    EXPECT_EQ(duplicate.at(pass), apart.at(pass));
+  }
 }
 
 /// How often the busiest link of each tier is crossed in the experts' exchange, and of how many channels.

@@ -128,6 +128,16 @@ TEST(NodeLimit, RefusesWhatCannotBeRouted) {
                         "ep a multiple of the ranks in a node"));
 }
 
+TEST(Tokens, OfATensorParallelRankAreWholeWithAndWithoutSp) {
+  for (const char* sp : {"true", "false"}) {
+    const std::string tp = "parallelism.tp=4 parallelism.dp=2 parallelism.sp=" + std::string(sp);
+    EXPECT_EQ(tokens_of_group(scenario_with(tp)), 16);
+    EXPECT_THAT(refusal(tp + " training.sequence=66"), HasSubstr("sequence 66 is not a multiple of tp 4, wh"));
+  }
+  EXPECT_THAT(refusal("parallelism.tp=4 parallelism.dp=2 training.sequence=66"),
+              HasSubstr("whose ranks each route a run of the tokens to the experts; nearest that are: 64, 68"));
+}
+
 TEST(Load, RanksOfUnevenLoadDiffer) {
   const Scenario uneven = scenario_with("model.moe.load=[1,2,1,2,4,3,1,2] parallelism.dp=4 parallelism.ep=4");
   EXPECT_EQ(alike_parts(uneven), (std::vector<std::uint32_t>{0, 0, 2, 0}));
