@@ -122,6 +122,9 @@ TEST(NodeLimit, RefusesWhatCannotBeRouted) {
   EXPECT_THAT(refusal(nodes + "model.moe.top_k=2 model.moe.experts=16 model.moe.node_limit=1 "
                               "model.moe.load=[1,1,1,1,0,0,0,0,0,0,0,0,0,0,0,0]"),
               IsEmpty());
+  EXPECT_THAT(refusal(nodes + "model.moe.top_k=4 model.moe.experts=16 model.moe.node_limit=2 "
+                              "model.moe.load=[1,1,1,1,0,0,0,0,0,0,0,0,0,0,0,0]"),
+              HasSubstr("the load gives shares in 1 of 4 nodes, expected at least node_limit 2"));
   EXPECT_THAT(refusal("parallelism.dp=8 parallelism.ep=4 model.moe.node_limit=1 cluster.gpus_per_node=3 cluster.nics_per_node=3 "
                       "parallelism.dp=12 training.global_batch=12"),
               HasSubstr("node_limit 1 with ep 4 on nodes of 3 GPUs, which do not all hold as many of a layer's experts; expected "
