@@ -1,6 +1,10 @@
 #include "scenarios/aliases.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "scenarios/nearest.h"
+#include "scenarios/reader.h"
 
 namespace tandem {
 namespace {
@@ -9,6 +13,7 @@ struct Alias {
   std::string_view section;
   std::string_view name;
   std::string_view key;
+  std::string_view inside = {};  ///< mapping of the section that holds our field, whereas theirs may stand beside it
 };
 
 constexpr Alias aliases[] = {
@@ -37,6 +42,13 @@ constexpr Alias aliases[] = {
     {"training", "seq_length", "sequence"},
     {"training", "micro_batch_size", "micro_batch"},
     {"training", "global_batch_size", "global_batch"},
+    {"model", "num_experts", "experts", "moe"},
+    {"model", "num_moe_experts", "experts", "moe"},
+    {"model", "moe_router_topk", "top_k", "moe"},
+    {"model", "moe_ffn_hidden_size", "ffn", "moe"},
+    {"model", "moe_expert_capacity_factor", "capacity_factor", "moe"},
+    {"model", "moe_layer_freq", "every", "moe"},  // as a number; a list of layers has no counterpart
+    {"model", "moe_aux_loss_coeff", "balance_loss", "moe"},
     // Hugging Face
     {"model", "num_hidden_layers", "layers"},
     {"model", "num_key_value_heads", "kv_heads"},
@@ -44,27 +56,58 @@ constexpr Alias aliases[] = {
     {"model", "vocab_size", "vocab"},
     {"model", "tie_word_embeddings", "tied_embeddings"},
     {"model", "rope_theta", "rotary_base"},
+    {"model", "num_local_experts", "experts", "moe"},
+    {"model", "n_routed_experts", "experts", "moe"},
+    {"model", "num_experts_per_tok", "top_k", "moe"},
+    {"model", "moe_intermediate_size", "ffn", "moe"},
+    {"model", "n_shared_experts", "shared_experts", "moe"},
+    {"model", "first_k_dense_replace", "first_dense_layers", "moe"},
+    {"model", "router_aux_loss_coef", "balance_loss", "moe"},
 };
+
+void rename(YamlNode& section, const Alias& alias) {
+  for (YamlNode::Entry& entry : section.entries) {
+    if (entry.key != alias.name) continue;
+    if (section.find(alias.key) != nullptr)
+      throw InputError(entry.place, excerpt(alias.name) + " and " + excerpt(alias.key) + " are the same field, expected one");
+    entry.key = alias.key;
+  }
+}
+
+/// Moves what stands in the section into the mapping where it belongs.
+void move_inside(YamlNode& section, const Alias& alias) {
+  const auto entry = std::ranges::find(section.entries, alias.name, &YamlNode::Entry::key);
+  if (entry == section.entries.end()) return;
+  YamlNode::Entry moved = std::move(*entry);
+  section.entries.erase(entry);
+  const std::string key(alias.inside);
+  if (section.find(key) == nullptr) section.entries.push_back({key, key, moved.place, {}});
+  YamlNode& inside = *section.find(key);
+  if (inside.kind == YamlNode::Kind::null) inside = make_node(YamlNode::Kind::mapping, moved.place);
+  if (inside.kind != YamlNode::Kind::mapping)
+    throw InputError(inside.place, std::string(alias.section) + "." + key + " is " + describe(inside) + ", expected a mapping");
+  inside.entries.push_back(std::move(moved));
+}
 
 }  // namespace
 
 void rename_aliases(YamlNode& scenario) {
   for (const Alias& alias : aliases) {
     YamlNode* section = scenario.find(alias.section);
-    if (section == nullptr) continue;
-    for (YamlNode::Entry& entry : section->entries) {
-      if (entry.key != alias.name) continue;
-      if (section->find(alias.key) != nullptr)
-        throw InputError(entry.place, excerpt(alias.name) + " and " + excerpt(alias.key) + " are the same field, expected one");
-      entry.key = alias.key;
+    if (section != nullptr && !alias.inside.empty()) {
+      move_inside(*section, alias);
+      section = section->find(alias.inside);
     }
+    if (section != nullptr) rename(*section, alias);
   }
 }
 
 std::vector<std::string> aliases_of(std::string_view section) {
   std::vector<std::string> names;
-  for (const Alias& alias : aliases)
-    if (alias.section == section) names.emplace_back(alias.name);
+  for (const Alias& alias : aliases) {
+    const std::string inside = std::string(alias.section) + "." + std::string(alias.inside);
+    if (alias.section == section || inside == section) names.emplace_back(alias.name);
+  }
   return names;
 }
 

@@ -9,7 +9,8 @@
 namespace tandem {
 
 /// Renames the long names of Megatron-LM and of Hugging Face's config.json to ours, throughout a scenario, preset or override
-/// whose root is a scenario. Throws InputError where a field stands there under two names.
+/// whose root is a scenario; those of experts, which both keep among the model's, go into model.moe. Throws InputError where a
+/// field stands there under two names.
 void rename_aliases(YamlNode& scenario);
 
 /// The long names that are understood in a section ("parallelism").

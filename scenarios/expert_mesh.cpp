@@ -74,4 +74,23 @@ std::int64_t expert_nodes(const Scenario& scenario) {
   return nodes;
 }
 
+bool nodes_hold_equal_runs(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const std::int64_t nodes = expert_nodes(scenario);
+  if (p.ep == 1) return true;
+  if (p.ep % nodes != 0) return false;
+  const std::size_t run = static_cast<std::size_t>(p.ep / nodes);
+  const Mesh mesh(p);
+  const ExpertMesh experts(p, mesh);
+  for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
+    if (experts.place(rank).ep > 0) continue;
+    const std::vector<std::uint32_t> group = experts.members(rank, ExpertMesh::Axis::expert);
+    for (std::size_t i = 1; i < group.size(); ++i) {
+      const bool same_node = group[i] / scenario.cluster.gpus_per_node == group[i - 1] / scenario.cluster.gpus_per_node;
+      if (same_node != (i % run != 0)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace tandem

@@ -47,4 +47,8 @@ class ExpertMesh {
 /// Nodes that the experts of one layer lie in, for ranks laid out in ascending order.
 std::int64_t expert_nodes(const Scenario& scenario);
 
+/// Whether each of these nodes holds as many experts, the first ones in one, the next in another, for every group of ranks that
+/// holds all of them.
+bool nodes_hold_equal_runs(const Scenario& scenario);
+
 }  // namespace tandem

@@ -49,21 +49,47 @@ std::vector<std::int32_t> rounded(const std::vector<double>& split, std::int64_t
   return whole;
 }
 
+/// Whole shares of `total`, none of more than `most`.
+std::vector<std::int32_t> split(const std::vector<double>& shares, std::int64_t total, std::int64_t most) {
+  return rounded(capped_split(shares, static_cast<double>(total), static_cast<double>(most)), total, most);
+}
+
 }  // namespace
+
+NodeLimit node_limit_of(const Scenario& scenario) {
+  const MoeSpec& moe = scenario.model.moe;
+  const std::int64_t nodes = moe.node_limit > 0 ? expert_nodes(scenario) : 1;
+  const bool binds = moe.node_limit > 0 && moe.node_limit < std::min(nodes, moe.top_k);
+  return {.nodes = nodes, .visited = binds ? moe.node_limit : 0};
+}
 
 std::int64_t tokens_of_group(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
-  return scenario.training.sequence / p.cp / (p.sp ? p.tp : 1) / p.reference_token_groups * scenario.training.micro_batch;
+  return scenario.training.sequence / p.cp / p.tp / p.reference_token_groups * scenario.training.micro_batch;
 }
 
-std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens) {
+std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit) {
   const std::int64_t choices = tokens * moe.top_k;
   if (moe.capacity_factor > 0) {
     const double fair = static_cast<double>(choices) / static_cast<double>(moe.experts);
     const auto capacity = static_cast<std::int32_t>(std::max(1.0, std::floor(moe.capacity_factor * fair + 1e-9)));
     return std::vector<std::int32_t>(static_cast<std::size_t>(moe.experts), capacity);
   }
-  return rounded(capped_split(shares_of(moe), static_cast<double>(choices), static_cast<double>(tokens)), choices, tokens);
+  const std::vector<double> shares = shares_of(moe);
+  if (limit.visited == 0) return split(shares, choices, tokens);
+  std::vector<std::vector<double>> in_node;
+  std::vector<double> of_node;
+  for (auto begin = shares.begin(); begin != shares.end(); begin += moe.experts / limit.nodes) {
+    in_node.emplace_back(begin, begin + moe.experts / limit.nodes);
+    of_node.push_back(std::accumulate(in_node.back().begin(), in_node.back().end(), 0.0));
+  }
+  std::vector<std::int32_t> slots;
+  const std::vector<std::int32_t> visits = split(of_node, tokens * limit.visited, tokens);
+  for (std::size_t node = 0; node < visits.size(); ++node) {
+    const std::vector<std::int32_t> of_experts = split(in_node[node], visits[node] * (moe.top_k / limit.visited), visits[node]);
+    slots.insert(slots.end(), of_experts.begin(), of_experts.end());
+  }
+  return slots;
 }
 
 RoutingAttributes routing_of(const Scenario& scenario) {
@@ -71,15 +97,16 @@ RoutingAttributes routing_of(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const double global_tokens =
       static_cast<double>(scenario.training.global_batch) * static_cast<double>(scenario.training.sequence);
+  const NodeLimit limit = node_limit_of(scenario);
   RoutingAttributes routing{.top_k = static_cast<std::int32_t>(moe.top_k),
                             .groups = static_cast<std::int32_t>(p.reference_token_groups),
                             .zigzag = static_cast<std::int32_t>(p.reference_zigzag),
                             .parts = static_cast<std::int32_t>(p.ep),
-                            .nodes = static_cast<std::int32_t>(moe.node_limit > 0 ? expert_nodes(scenario) : 1),
-                            .node_limit = static_cast<std::int32_t>(moe.node_limit),
+                            .nodes = static_cast<std::int32_t>(limit.nodes),
+                            .node_limit = static_cast<std::int32_t>(limit.visited),
                             .forced = moe.capacity_factor == 0,
                             .balance = static_cast<float>(moe.balance_loss / global_tokens),
-                            .slots = slots_by_expert(moe, tokens_of_group(scenario))};
+                            .slots = slots_by_expert(moe, tokens_of_group(scenario), limit)};
   const std::int64_t per_part = moe.experts / p.ep;
   for (auto part = routing.slots.begin(); part != routing.slots.end(); part += per_part) {
     routing.block = std::max(routing.block, std::accumulate(part, part + per_part, 0));
@@ -88,7 +115,7 @@ RoutingAttributes routing_of(const Scenario& scenario) {
 }
 
 std::vector<std::uint32_t> alike_parts(const Scenario& scenario) {
-  const std::vector<std::int32_t> slots = slots_by_expert(scenario.model.moe, tokens_of_group(scenario));
+  const std::vector<std::int32_t> slots = slots_by_expert(scenario.model.moe, tokens_of_group(scenario), node_limit_of(scenario));
   const std::int64_t per_part = scenario.model.moe.experts / scenario.parallelism.ep;
   std::vector<std::uint32_t> alike;
   for (std::int64_t part = 0; part < scenario.parallelism.ep; ++part) {

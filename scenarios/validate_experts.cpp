@@ -52,34 +52,46 @@ void check_mesh(const MoeSpec& moe, const ParallelismSpec& p, const YamlNode& do
   if (p.own_expert_axis && p.hsdp > 0)
     refuse(document, {"parallelism.expert_axis", "parallelism.hsdp"},
            "hsdp with expert_axis own is not lowered yet; supported: folded");
-  if (p.tp > 1 && !p.sp)
-    refuse(
-        document, {"parallelism.sp", "parallelism.tp"},
-        "experts with " + text("tp", p.tp) + " need sp, so that every rank routes tokens of its own; expected sp true or tp 1");
+}
+
+/// A load gives each token its nodes, and every node as many of its choices.
+void check_load_of_nodes(const MoeSpec& moe, const NodeLimit& limit, const YamlNode& document) {
+  if (moe.top_k % limit.visited != 0)
+    refuse(document, {"model.moe.node_limit", "model.moe.top_k"},
+           text("node_limit", moe.node_limit) + " does not divide " + text("top_k", moe.top_k) +
+               ", so that nodes would get unequal parts of a token's choices; expected a divisor of top_k, or a capacity factor");
+  const std::int64_t of_node = moe.top_k / limit.visited, node_size = moe.experts / limit.nodes;
+  std::int64_t loaded = 0;
+  for (auto node = moe.load.shares.begin(); node != moe.load.shares.end(); node += node_size) {
+    const std::int64_t open = std::count_if(node, node + node_size, [](double share) { return share > 0; });
+    loaded += open > 0 ? 1 : 0;
+    if (open > 0 && open < of_node)
+      refuse(document, {"model.moe.load", "model.moe.node_limit"},
+             "the load gives " + std::to_string(open) + " of the experts " + std::to_string(node - moe.load.shares.begin()) +
+                 " to " + std::to_string(node - moe.load.shares.begin() + node_size - 1) +
+                 ", which lie in one node, a share, but a token takes " + std::to_string(of_node) +
+                 " there; expected none or at least that");
+  }
+  if (!moe.load.shares.empty() && loaded < limit.visited)
+    refuse(document, {"model.moe.load", "model.moe.node_limit"},
+           "the load gives shares in " + std::to_string(loaded) + " of " + std::to_string(limit.nodes) +
+               " nodes, expected at least " + text("node_limit", moe.node_limit));
 }
 
 void check_node_limit(const Scenario& scenario, const YamlNode& document) {
   const MoeSpec& moe = scenario.model.moe;
-  if (moe.node_limit == 0) return;
-  const std::int64_t nodes = expert_nodes(scenario);
-  const std::int64_t limit = std::min(moe.node_limit, nodes);
-  const std::string lie = "; the experts lie in " + std::to_string(nodes) + " nodes";
-  if (moe.experts % nodes != 0 || limit * (moe.experts / nodes) < moe.top_k)
+  const NodeLimit limit = node_limit_of(scenario);
+  if (limit.visited == 0) return;
+  if (!nodes_hold_equal_runs(scenario))
+    refuse(document, {"model.moe.node_limit", "parallelism.ep", "cluster.gpus_per_node"},
+           text("node_limit", moe.node_limit) + " with " + text("ep", scenario.parallelism.ep) + " on nodes of " +
+               std::to_string(scenario.cluster.gpus_per_node) +
+               " GPUs, which do not all hold as many of a layer's experts; expected ep a multiple of the ranks in a node");
+  if (limit.visited * (moe.experts / limit.nodes) < moe.top_k)
     refuse(document, {"model.moe.node_limit", "model.moe.top_k"},
-           text("top_k", moe.top_k) + " experts do not fit into " + text("node_limit", moe.node_limit) + lie);
-  if (moe.capacity_factor > 0 || limit == nodes) return;
-  if (!moe.load.shares.empty() || moe.load.zipf > 0)
-    refuse(document, {"model.moe.node_limit", "model.moe.load"},
-           "node_limit with an uneven load is not lowered yet; supported: uniform, or a capacity factor");
-  const std::int64_t of_node = moe.top_k / limit;
-  if (tokens_of_group(scenario) * moe.top_k % moe.experts != 0)
-    refuse(document, {"model.moe.node_limit", "training.sequence"},
-           std::to_string(tokens_of_group(scenario)) + " tokens of a rank do not spread evenly over " +
-               std::to_string(moe.experts) + " experts, as a node_limit without capacity factor needs");
-  if (moe.top_k % limit != 0 || nodes % limit != 0 || moe.experts / nodes % of_node != 0)
-    refuse(document, {"model.moe.node_limit", "model.moe.top_k"},
-           text("node_limit", moe.node_limit) + " cannot spread " + text("top_k", moe.top_k) +
-               " choices evenly, expected a divisor of top_k and of the nodes" + lie);
+           text("top_k", moe.top_k) + " experts do not fit into " + text("node_limit", moe.node_limit) + ": each of the " +
+               std::to_string(limit.nodes) + " nodes holds " + std::to_string(moe.experts / limit.nodes) + " experts");
+  if (moe.capacity_factor == 0) check_load_of_nodes(moe, limit, document);
 }
 
 }  // namespace

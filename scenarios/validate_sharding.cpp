@@ -51,9 +51,11 @@ void check_context(const Scenario& scenario, const YamlNode& document) {
     refuse(document, {"training.sequence", "parallelism.cp"},
            with_nearest(found + "2 * " + cp + ", as zigzag's two chunks per rank need", 2 * p.cp, sequence));
   if (sequence % p.cp != 0) refuse(document, {"training.sequence", "parallelism.cp"}, with_nearest(found + cp, p.cp, sequence));
-  if (p.sp && sequence % (p.cp * p.tp) != 0)
+  const bool experts = scenario.model.moe.experts > 0;
+  if ((p.sp || experts) && sequence % (p.cp * p.tp) != 0)
     refuse(document, {"training.sequence", "parallelism.tp"},
-           with_nearest(found + (p.cp > 1 ? cp + " * " : "") + "tp " + std::to_string(p.tp) + ", which sp needs",
+           with_nearest(found + (p.cp > 1 ? cp + " * " : "") + "tp " + std::to_string(p.tp) +
+                            (p.sp ? ", which sp needs" : ", whose ranks each route a run of the tokens to the experts"),
                         (zigzag ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp), sequence));
 }
 

@@ -138,7 +138,7 @@ struct RoutingAttributes {
   std::int32_t parts = 1;
   std::int32_t block = 0;
   std::int32_t nodes = 1;       ///< runs of experts, equally long, that lie in one node each
-  std::int32_t node_limit = 0;  ///< a token's experts lie in at most so many nodes; 0 = no limit
+  std::int32_t node_limit = 0;  ///< a token's experts lie in at most so many < `nodes` and `top_k`; 0 = no limit
   bool forced = false;  ///< the load is given: as many choices for each expert as it has slots; else the top k by the numbers
   float balance = 0;    ///< coefficient of the balance loss / tokens of the global batch
   std::vector<std::int32_t> slots;  ///< by expert

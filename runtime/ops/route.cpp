@@ -55,33 +55,53 @@ std::size_t expert_of(std::int32_t slot, const RoutingAttributes& attributes, co
   return static_cast<std::size_t>(std::upper_bound(begin, begin + per_part, slot % attributes.block) - offsets.begin() - 1);
 }
 
-/// The order of experts in the list that forced choices are dealt from.
-std::vector<std::int32_t> order_of_experts(const RoutingAttributes& attributes) {
-  const auto experts = static_cast<std::int32_t>(attributes.slots.size());
-  std::vector<std::int32_t> order(attributes.slots.size());
-  std::iota(order.begin(), order.end(), 0);
-  const std::int32_t limit = attributes.node_limit;
-  if (limit == 0 || limit >= attributes.nodes) return order;
-  // Tokens fall into experts / k runs. Run i's j-th choice: node number j / (k/M) of the M nodes that i picks, and there the
-  // (j mod k/M)-th of the experts that i picks.
-  const std::int32_t of_node = attributes.top_k / limit, node_runs = attributes.nodes / limit;
-  const std::int32_t runs = experts / attributes.top_k, node_size = experts / attributes.nodes;
-  for (std::int32_t j = 0; j < attributes.top_k; ++j) {
-    for (std::int32_t i = 0; i < runs; ++i) {
-      const std::int32_t node = j / of_node * node_runs + i % node_runs;
-      order[static_cast<std::size_t>(j * runs + i)] = node * node_size + i / node_runs * of_node + j % of_node;
-    }
+/// A thing that was dealt, and how many got one before.
+struct Dealt {
+  std::int32_t thing, number;
+};
+
+/// Deals `counts[i]` of thing i, in their order, to the receivers in turn: nobody gets two of a thing of which there are not more
+/// than receivers.
+std::vector<std::vector<Dealt>> deal(std::span<const std::int32_t> counts, std::size_t receivers) {
+  std::vector<std::vector<Dealt>> hands(receivers);
+  std::size_t place = 0;
+  for (std::size_t thing = 0; thing < counts.size(); ++thing) {
+    for (std::int32_t number = 0; number < counts[thing]; ++number)
+      hands[place++ % receivers].push_back({static_cast<std::int32_t>(thing), number});
   }
-  return order;
+  return hands;
 }
 
-/// The experts of the choices of one group, in the order they are dealt.
-std::vector<std::int32_t> forced_choices(const RoutingAttributes& attributes) {
-  std::vector<std::int32_t> list;
-  for (const std::int32_t expert : order_of_experts(attributes)) {
-    list.insert(list.end(), static_cast<std::size_t>(attributes.slots[static_cast<std::size_t>(expert)]), expert);
+/// By token of a group, under a node limit: nodes are dealt to the tokens, and in each node its experts to those who visit it.
+std::vector<std::vector<std::int32_t>> forced_within_nodes(const RoutingAttributes& attributes, std::size_t tokens) {
+  const std::size_t node_size = attributes.slots.size() / static_cast<std::size_t>(attributes.nodes);
+  std::vector<std::int32_t> visits;
+  std::vector<std::vector<std::vector<Dealt>>> in_node;
+  for (std::size_t first = 0; first < attributes.slots.size(); first += node_size) {
+    const std::span<const std::int32_t> slots(attributes.slots.data() + first, node_size);
+    visits.push_back(std::accumulate(slots.begin(), slots.end(), 0) / (attributes.top_k / attributes.node_limit));
+    in_node.push_back(deal(slots, static_cast<std::size_t>(visits.back())));
   }
-  return list;
+  std::vector<std::vector<std::int32_t>> choices;
+  for (const std::vector<Dealt>& nodes : deal(visits, tokens)) {
+    std::vector<std::int32_t>& of_token = choices.emplace_back();
+    for (const auto& [node, visit] : nodes) {
+      for (const Dealt& expert : in_node[static_cast<std::size_t>(node)][static_cast<std::size_t>(visit)])
+        of_token.push_back(node * static_cast<std::int32_t>(node_size) + expert.thing);
+    }
+  }
+  return choices;
+}
+
+/// By token of a group.
+std::vector<std::vector<std::int32_t>> forced_choices(const RoutingAttributes& attributes, std::size_t tokens) {
+  if (attributes.node_limit > 0) return forced_within_nodes(attributes, tokens);
+  std::vector<std::vector<std::int32_t>> choices;
+  for (const std::vector<Dealt>& experts : deal(attributes.slots, tokens)) {
+    choices.emplace_back();
+    for (const Dealt& expert : experts) choices.back().push_back(expert.thing);
+  }
+  return choices;
 }
 
 /// Expert numbers sorted by falling logit, the first `count` of them; experts of equal logits in their own order.
@@ -111,8 +131,7 @@ std::vector<std::int32_t> experts_within_nodes(const float* logits, const Routin
 std::vector<std::int32_t> chosen_by_numbers(const float* logits, const RoutingAttributes& attributes) {
   std::vector<std::int32_t> candidates(attributes.slots.size());
   std::iota(candidates.begin(), candidates.end(), 0);
-  if (attributes.node_limit > 0 && attributes.node_limit < attributes.nodes)
-    candidates = experts_within_nodes(logits, attributes);
+  if (attributes.node_limit > 0) candidates = experts_within_nodes(logits, attributes);
   return best(logits, std::move(candidates), attributes.top_k);
 }
 
@@ -160,15 +179,15 @@ void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   check_shapes(logits.shape, slots.shape, attributes);
   const std::size_t experts = attributes.slots.size();
   const std::vector<std::int32_t> offsets = offsets_in_block(attributes);
-  const std::vector<std::int32_t> dealt = attributes.forced ? forced_choices(attributes) : std::vector<std::int32_t>{};
+  const auto of_group = static_cast<std::size_t>(rows_of(logits.shape) / attributes.groups);
+  std::vector<std::vector<std::int32_t>> forced;
+  if (attributes.forced) forced = forced_choices(attributes, of_group);
   std::int32_t group = 0;
   for (const std::vector<std::int64_t>& tokens : tokens_by_group(rows_of(logits.shape), attributes)) {
     std::vector<std::int32_t> taken(experts, 0);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const float* of_token = logits.f32() + tokens[t] * static_cast<std::int64_t>(experts);
-      std::vector<std::int32_t> chosen;
-      for (std::size_t place = t; place < dealt.size(); place += tokens.size()) chosen.push_back(dealt[place]);
-      if (!attributes.forced) chosen = chosen_by_numbers(of_token, attributes);
+      const std::vector<std::int32_t> chosen = attributes.forced ? forced[t] : chosen_by_numbers(of_token, attributes);
       const bool one = attributes.top_k == 1;
       const std::vector<double> weights = one ? probabilities(of_token, experts) : softmax(of_token, chosen);
       for (std::size_t j = 0; j < chosen.size(); ++j) {

@@ -12,8 +12,9 @@ namespace tandem {
 /// dropped and has slot -1 - expert.
 ///
 /// A forced load instead gives expert e exactly slots[e] of a group's choices: they stand in a list, the experts one after the
-/// other, and token t of T takes the places t, t + T, ... so that its experts differ while no expert has more than T slots. With
-/// a node limit M the list is ordered so that a token's experts lie in M nodes, k/M in each.
+/// other, and token t of T takes the places t, t + T, ... so that its experts differ while no expert has more than T slots. Under
+/// a node limit M a token visits M nodes, where it takes k/M experts: first nodes are dealt in this way, with a visit for every
+/// k/M slots there, then each node's experts to its visits.
 CostFunction route_cost;
 HostKernel route_host;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/recompute.h"
 
 namespace tandem {
@@ -66,20 +67,25 @@ BufferId to_sources(Context& context, const RegroupAttributes& blocks, BufferId 
   return exchange(context, reduce_shards(context, regroup(context, blocks, true, rows, name), name), name);
 }
 
+GemmOperand operand(Context& context, BufferId x) { return gemm_operand(context, x, GemmMath::as_trained); }
+
 /// One linear layer of every expert.
 BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const std::vector<std::int32_t>& rows, BufferId x,
                         const std::string& name) {
   const BufferId w = context.parameters().weight(weight);
   const std::int64_t outputs = context.shape_of(w)[0] / context.sizes.experts;
   const BufferId y = context.activation(Shape(context.shape_of(x)[0], outputs));
-  context.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, name, {x, w}, {y});
+  const BufferId in = operand(context, x).by_row, weights = operand(context, w).by_row;
+  context.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, name, {in, weights}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
-    c.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.rows = rows}, name, {dy, c.parameters().weight(weight)}, {dx});
-    const BufferId in = c.kept(x);
+    const BufferId out = operand(c, dy).by_row, by_column = operand(c, c.parameters().weight(weight)).by_column;
+    c.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.rows = rows}, name, {out, by_column}, {dx});
+    const BufferId kept = c.kept(x);
     c.weight_gradient(weight, [=](Context& later, BufferId gradient) {
       const GroupedGemmAttributes product{.transpose_a = true, .accumulate = true, .rows = rows};
-      later.kernel(OpKind::grouped_gemm, product, name, {dy, in}, {}, {gradient});
+      const BufferId a = operand(later, dy).by_column, b = operand(later, kept).by_column;
+      later.kernel(OpKind::grouped_gemm, product, name, {a, b}, {}, {gradient});
     });
     return dx;
   });

@@ -1,5 +1,7 @@
 #include "scenarios/lowering/router.h"
 
+#include "scenarios/lowering/own_tokens.h"
+
 namespace tandem {
 
 ParameterId declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer) {
@@ -12,14 +14,14 @@ ParameterId declare_router(const Context& context, ChunkParameters& parameters, 
   return parameters.declare(std::move(spec));
 }
 
-Routed route(Context& context, ParameterId weight, BufferId x) {
-  const Shape rows = context.shape_of(x);
+Routed route(Context& context, ParameterId weight, BufferId own) {
+  const Shape rows = context.shape_of(own);
   const std::int64_t tokens = rows[0] * rows[1];
   Routed routed;
   routed.logits = context.activation(Shape(tokens, context.scenario.model.moe.experts), DType::f32);
   routed.gates = context.activation(Shape(tokens, context.routing.top_k), DType::f32);
   routed.slots = context.activation(Shape(tokens, context.routing.top_k), DType::i32);
-  context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, "router", {x, context.parameters().weight(weight)},
+  context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, "router", {own, context.parameters().weight(weight)},
                  {routed.logits});
   context.kernel(OpKind::route, context.routing, "top-k", {routed.logits}, {routed.gates, routed.slots});
   return routed;
@@ -28,10 +30,11 @@ Routed route(Context& context, ParameterId weight, BufferId x) {
 BufferId route_backward(Context& context, ParameterId weight, const Routed& routed, BufferId x, BufferId gate_gradients) {
   const BufferId dlogits = context.activation(context.shape_of(routed.logits), DType::f32);
   context.kernel(OpKind::route_backward, context.routing, "top-k", {routed.logits, routed.slots, gate_gradients}, {dlogits});
-  const BufferId dx = context.activation(context.shape_of(x));
+  const BufferId dx = context.activation(context.shape_of(own_tokens(context, x)));
   context.kernel(OpKind::gemm, GemmAttributes{}, "router", {dlogits, context.parameters().weight(weight)}, {dx});
+  const BufferId all = all_tokens(context, dlogits, "router");
   context.weight_gradient(weight, [=](Context& c, BufferId gradient) {
-    c.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "router", {dlogits, x}, {}, {gradient});
+    c.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "router", {all, x}, {}, {gradient});
   });
   return dx;
 }

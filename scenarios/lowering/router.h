@@ -11,13 +11,14 @@ struct Routed {
   BufferId slots = no_id;   ///< [tokens, top_k]
 };
 
-/// Replicated over tp, each rank routing the tokens of its sequence shard; a linear layer whose products are kept in fp32, as
+/// Replicated over tp, each rank routing tokens of its own (see own_tokens.h); a linear layer whose products are kept in fp32, as
 /// Megatron-Core's moe_router_dtype does.
 ParameterId declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer);
 
-Routed route(Context& context, ParameterId weight, BufferId x);
+Routed route(Context& context, ParameterId weight, BufferId own);
 
-/// The gradient of the router's input, from that of the gates.
+/// The gradient of the own tokens, from that of their gates. `x`: all tokens here. Where tensor-parallel ranks hold the same
+/// tokens, each computes the whole gradient of the weight, as it does of the norms', from the gathered gradients of the logits.
 BufferId route_backward(Context& context, ParameterId weight, const Routed& routed, BufferId x, BufferId gate_gradients);
 
 }  // namespace tandem

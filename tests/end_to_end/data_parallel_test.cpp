@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/analysis/memory.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/world.h"
+#include "sim/simulate.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
@@ -121,12 +123,8 @@ constexpr std::int64_t parameters = table + 4 * layer + head;
 /// Bytes that a rank keeps all through the step for each parameter of the model: parameters, gradients and optimizer states.
 double bytes_per_parameter(const std::string& overrides) {
   const Dag dag = lowered(overrides);
-  Bytes bytes = 0;
-  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
-    const Buffer& buffer = dag.buffers[id];
-    const bool state = is_persistent(buffer.kind) && buffer.kind != BufferKind::input;
-    if (buffer.base == id && buffer.rank == 0 && state) bytes += buffer.bytes();
-  }
+  const MemoryUse use = memory_use(dag, simulate(dag).timeline)[0];
+  const Bytes bytes = use.parameters + use.gradients + use.optimizer;
   return static_cast<double>(bytes) / static_cast<double>(parameters);
 }
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "cli/host_step.h"
+#include "cli/verification.h"
+#include "runtime/host/compare.h"
+#include "scenarios/routing.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
@@ -75,6 +75,81 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.dp=2 parallelism.ep=2 model.gated=false model.norm=layer training.overlap.dp=false",
         "parallelism.dp=4 parallelism.ep=4 training.bucket_MB=0.004 parallelism.zero=2"));
 
+// Without sp all tensor-parallel ranks hold the same tokens.
+INSTANTIATE_TEST_SUITE_P(
+    ExpertsOfDuplicateTokens, ExpertEquivalence,
+    testing::Values(
+        "parallelism.tp=2", "parallelism.tp=2 parallelism.ep=2", "parallelism.tp=2 parallelism.etp=2",
+        "parallelism.tp=4 parallelism.dp=2 parallelism.ep=4 parallelism.zero=0 model.moe.balance_loss=3",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 parallelism.etp=2 model.moe.capacity_factor=1 parallelism.zero=2",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=4 model.moe.capacity_factor=0.75 training.micro_batch=2 "
+        "model.moe.shared_experts=1",
+        "parallelism.tp=2 parallelism.cp=2 parallelism.dp=2 parallelism.ep=4 model.moe.capacity_factor=1",
+        "parallelism.tp=2 parallelism.ep=2 parallelism.expert_axis=own parallelism.dp=2 parallelism.zero=3",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.pp=2 parallelism.ep=4 training.schedule=zb-h1 model.moe.top_k=1",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 parallelism.zero=3 training.recompute=full",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.recompute=[norm,activation]",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.recompute=[mlp] model.moe.first_dense_layers=1",
+        "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 model.moe.load.zipf=1 model.norm=layer model.gated=false"));
+
+/// Nodes of two GPUs, unless said otherwise.
+Scenario on_small_nodes(const std::string& overrides) {
+  return tiny_cluster(with_experts("cluster.gpus_per_node=2 cluster.nics_per_node=2 " + overrides));
+}
+
+class NodeLimited : public testing::TestWithParam<const char*> {};
+
+TEST_P(NodeLimited, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(on_small_nodes(GetParam())), 1e-5); }
+
+TEST_P(NodeLimited, FoldedTimesAreTheUnfolded) { EXPECT_GT(expect_equal_when_folded(on_small_nodes(GetParam())), 0U); }
+
+TEST_P(NodeLimited, ReferenceHasTheSameNodes) {
+  const Scenario scenario = on_small_nodes(GetParam());
+  const NodeLimit limit = node_limit_of(scenario);
+  EXPECT_EQ(limit.visited, scenario.model.moe.node_limit);
+  EXPECT_GE(limit.nodes, 2);
+  EXPECT_EQ(node_limit_of(unsharded(scenario)).nodes, limit.nodes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Experts, NodeLimited,
+    testing::Values(
+        // two nodes, one of them
+        "parallelism.dp=4 parallelism.ep=4 model.moe.node_limit=1",
+        "parallelism.dp=4 parallelism.ep=4 model.moe.node_limit=1 model.moe.capacity_factor=1",
+        "parallelism.ep=4 parallelism.dp=2 parallelism.expert_axis=own model.moe.node_limit=1 model.moe.load.zipf=1",
+        "parallelism.dp=8 parallelism.ep=4 parallelism.etp=2 model.moe.node_limit=1 cluster.gpus_per_node=4 "
+        "cluster.nics_per_node=4",
+        "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 model.moe.node_limit=1 training.micro_batch=2 "
+        "model.moe.capacity_factor=0.75 model.moe.shared_experts=1",
+        "parallelism.cp=2 parallelism.dp=2 parallelism.ep=4 model.moe.node_limit=1 model.moe.capacity_factor=1",
+        "parallelism.cp=2 parallelism.dp=2 parallelism.ep=2 cluster.gpus_per_node=1 cluster.nics_per_node=1 "
+        "parallelism.order=[tp,ep,cp,dp,pp] model.moe.node_limit=1 model.moe.load=[5,1,1,2,0,0,0,0]",
+        // three and four nodes, one or two of them
+        "parallelism.dp=3 parallelism.ep=3 cluster.gpus_per_node=1 cluster.nics_per_node=1 model.moe.experts=9 model.moe.top_k=4 "
+        "model.moe.node_limit=2 training.global_batch=6",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=1 model.moe.top_k=2",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.top_k=4 parallelism.zero=2",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.top_k=4 model.moe.capacity_factor=0.5",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.top_k=3 model.moe.capacity_factor=1.25 "
+        "model.moe.balance_loss=2",
+        "parallelism.dp=8 parallelism.ep=8 model.moe.node_limit=2 model.moe.experts=16 model.moe.top_k=4 model.moe.load.zipf=0.8",
+        "parallelism.dp=4 parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.ep=4 parallelism.etp=2 "
+        "cluster.gpus_per_node=4 cluster.nics_per_node=4 model.moe.node_limit=1 model.moe.load=[1,3,2,2,0,1,1,0]",
+        "parallelism.ep=8 parallelism.expert_axis=own model.moe.node_limit=2 model.moe.top_k=4 parallelism.zero=3 "
+        "model.moe.capacity_factor=1"));
+
+// Routing without the limit is another step, so the comparison above depends on it.
+TEST(NodeLimit, ChangesTheStep) {
+  Scenario limited = on_small_nodes("parallelism.dp=4 parallelism.ep=4 model.moe.node_limit=1 model.moe.capacity_factor=1");
+  HostStep step(limited, "test");
+  step.execute();
+  limited.model.moe.node_limit = 0;
+  HostStep reference(unsharded(limited), "test");
+  reference.execute();
+  EXPECT_GT(compare(step.memory(), reference.memory()).largest(), 1e-4);
+}
+
 class ExpertFolding : public testing::TestWithParam<const char*> {};
 
 TEST_P(ExpertFolding, FoldedTimesAreTheUnfolded) {
@@ -87,6 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
     Experts, ExpertFolding,
     testing::Values("parallelism.dp=16 parallelism.ep=8 training.global_batch=16",
                     "parallelism.dp=8 parallelism.tp=2 parallelism.sp=true parallelism.ep=8 parallelism.zero=0",
+                    "parallelism.dp=8 parallelism.tp=2 parallelism.ep=8 parallelism.pp=2",
+                    "parallelism.dp=4 parallelism.tp=4 parallelism.ep=2 parallelism.etp=2 model.moe.load.zipf=1",
                     "parallelism.dp=8 parallelism.tp=2 parallelism.sp=true parallelism.ep=4 parallelism.etp=2 parallelism.pp=2",
                     "parallelism.dp=4 parallelism.tp=2 parallelism.sp=true parallelism.ep=4 parallelism.pp=2 "
                     "parallelism.order=[tp,pp,dp,cp,ep]",
@@ -101,56 +178,6 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.cp=2 parallelism.dp=4 parallelism.ep=8 parallelism.cp_layout=contiguous",
                     "parallelism.dp=16 parallelism.ep=16 model.moe.experts=16 model.moe.top_k=4 model.moe.node_limit=1 "
                     "training.global_batch=16"));
-
-/// All-to-alls of one rank in one forward pass of one layer and micro-batch.
-std::vector<Bytes> forward_exchanges(const Scenario& scenario) {
-  const Dag dag = lower(scenario, make_world(scenario, true));
-  std::vector<Bytes> bytes;
-  for (const Task& task : dag.tasks) {
-    const bool first = task.rank == 0 && task.layer == 0 && task.micro_batch == 0 && task.phase == Phase::forward;
-    if (first && task.op == OpKind::all_to_all) bytes.push_back(dag.groups[task.group].bytes);
-  }
-  return bytes;
-}
-
-// 64 experts over 8 ranks; 16,384 tokens are 2,048 per rank. With two choices of 4,096 bf16 numbers each, 4,096 choices, of which
-// 7/8 leave: 3,584, or 3,584 * 8,192 B = 29.4 MB per rank and 8 * 29.4 = 235 MB in all. Combine moves the same again, so that
-// forward moves 2 * tokens * k * d * (1 - 1/ep).
-TEST(ExpertVolume, WorkedCase) {
-  const Scenario scenario =
-      tiny_cluster(words("model.moe.experts=64 model.moe.top_k=2 model.moe.ffn=16 model.hidden=4096 model.heads=32 "
-                         "model.kv_heads=4 model.head_dim=4 "
-                         "training.sequence=2048 training.precision=bf16 parallelism.dp=8 parallelism.ep=8"));
-  const std::vector<Bytes> exchanges = forward_exchanges(scenario);
-  ASSERT_EQ(exchanges.size(), 2U);
-  EXPECT_EQ(exchanges[0], exchanges[1]);
-  const Bytes leaves = exchanges[0] / 8 * 7;
-  EXPECT_EQ(leaves / (4096 * 2), 3584);
-  EXPECT_EQ(leaves, 29'360'128);
-  EXPECT_NEAR(static_cast<double>(8 * leaves), 235e6, 0.5e6);
-  EXPECT_EQ(exchanges[0] / 8 * 7 + exchanges[1] / 8 * 7, 2 * (2048 * 2 * 4096) / 8 * 7 * 2);
-}
-
-// On one node of NVLinks, 8 GPUs, the exchange takes 7/8 of the buffer over one port; over two nodes of 4, NICs carry 4/8 of it.
-TEST(ExpertVolume, LinksCarryWhatPairsExchange) {
-  const auto busiest = [](const char* overrides) {
-    const Scenario scenario = tiny_cluster(with_experts(overrides));
-    const World world = make_world(scenario, false);
-    std::map<Tier, std::uint32_t> most;
-    for (const Communicator& communicator : world.communicators) {
-      if (communicator.axis != Axis::ep) continue;
-      for (const Crossing& crossing : communicator.layout.paths.front().crossings) {
-        std::uint32_t& times = most[world.links[crossing.link].tier];
-        times = std::max(times, crossing.multiplicity);
-      }
-    }
-    return most;
-  };
-  const auto one_node = busiest("parallelism.dp=8 parallelism.ep=8");
-  EXPECT_EQ(one_node.size(), 1U);
-  const auto two_nodes = busiest("parallelism.dp=8 parallelism.ep=8 cluster.gpus_per_node=4 cluster.nics_per_node=4");
-  EXPECT_TRUE(two_nodes.contains(Tier::nic));
-}
 
 }  // namespace
 }  // namespace tandem

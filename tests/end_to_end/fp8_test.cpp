@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "runtime/analysis/memory.h"
 #include "scenarios/lowering/lower.h"
+#include "sim/simulate.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
@@ -24,6 +28,24 @@ INSTANTIATE_TEST_SUITE_P(Meshes, Fp8,
                                          "parallelism.tp=2 parallelism.sp=true training.recompute=full",
                                          "model.tied_embeddings=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=2",
                                          "parallelism.dp=2 parallelism.zero=3", "parallelism.pp=2 training.schedule=zb-h1"));
+
+Scenario fp8_experts(const std::string& overrides) {
+  return tiny_fp8("model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 " + overrides);
+}
+
+class Fp8Mixture : public testing::TestWithParam<const char*> {};
+
+TEST_P(Fp8Mixture, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(fp8_experts(GetParam())), 1e-5); }
+
+INSTANTIATE_TEST_SUITE_P(Meshes, Fp8Mixture,
+                         testing::Values("parallelism.dp=2 parallelism.ep=2",
+                                         "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=2 "
+                                         "parallelism.etp=2 model.moe.capacity_factor=1 model.moe.shared_experts=1",
+                                         "parallelism.dp=2 parallelism.ep=2 parallelism.pp=2 training.schedule=zb-h1",
+                                         "parallelism.dp=4 parallelism.ep=2 parallelism.zero=3 training.recompute=full",
+                                         "parallelism.ep=2 parallelism.expert_axis=own training.recompute=[activation]",
+                                         "parallelism.dp=2 parallelism.ep=2 model.moe.load=[1,1,2,1,0,0,0,0] "
+                                         "parallelism.zero=2"));
 
 TEST(Fp8Step, MultipliesInFp8InTheLayersAlone) {
   const Dag dag = lowered(tiny_fp8(""));
@@ -52,6 +74,90 @@ TEST(Fp8Step, CastsEachOperandOnce) {
   for (const Task& task : dag.tasks) casts += task.op == OpKind::cast ? 1 : 0;
   const std::size_t layers = 4, micro_batches = 8;
   EXPECT_EQ(casts, layers * (8 * micro_batches + 4));
+}
+
+/// On two ranks, four layers of four experts each: 16 tokens of width 32 with two choices, of which each rank gets one half, but
+/// from both ranks: 32 rows. Up: [2 x 24, 32] per expert, down [32, 24].
+const std::string two_ranks = "parallelism.dp=2 parallelism.ep=2";
+constexpr std::int64_t rows = 32, hidden = 32, inner = 24, local_experts = 4, layers = 4;
+
+TEST(Fp8Experts, MultiplyInFp8WhileTheRouterDoesNot) {
+  const Dag dag = lowered(fp8_experts(two_ranks));
+  std::map<DType, std::size_t> grouped;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op == OpKind::grouped_gemm) ++grouped[cost_of(dag, id).math];
+    if (dag.name_of_task(id) == "router" && dag.tasks[id].op == OpKind::gemm) {
+      EXPECT_NE(cost_of(dag, id).math, DType::f8);
+    }
+    if (dag.tasks[id].op == OpKind::permute || dag.tasks[id].op == OpKind::all_to_all) {
+      for (const Operand& operand : dag.operands_of(id)) EXPECT_NE(dag.buffers[operand.buffer].dtype, DType::f8);
+    }
+  }
+  EXPECT_EQ(grouped, (std::map<DType, std::size_t>{{DType::f8, 2 * layers * 4 * 6}}));  // ranks, micro-batches, products
+}
+
+// 2 R n k FLOPs. Forward: fp8 rows and weights in, bf16 rows out; backward: two products, of which that of the weights reads and
+// writes fp32 gradients.
+TEST(Fp8Experts, ReadOneBytePerNumber) {
+  const Dag dag = lowered(fp8_experts(two_ranks));
+  const Bytes up = local_experts * 2 * inner * hidden, x = rows * hidden, y = rows * 2 * inner;
+  std::map<Phase, Bytes> bytes;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.rank != 0 || task.layer != 0 || task.micro_batch != 0 || dag.name_of_task(id) != "experts up") continue;
+    const OpCost cost = cost_of(dag, id);
+    EXPECT_EQ(cost.flops, 2 * rows * 2 * inner * hidden);
+    bytes[task.phase] = cost.bytes;
+  }
+  EXPECT_EQ(bytes, (std::map<Phase, Bytes>{{Phase::forward, x + up + 2 * y},
+                                           {Phase::backward_input, y + up + 2 * x},
+                                           {Phase::backward_weight, y + x + 2 * 4 * up}}));
+}
+
+TEST(Fp8Experts, KeepTheWorkOfBf16) {
+  const auto flops = [](const Dag& dag) {
+    std::map<OpKind, Flops> sum;
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) sum[dag.tasks[id].op] += cost_of(dag, id).flops;
+    return sum;
+  };
+  Scenario bf16 = fp8_experts(two_ranks);
+  bf16.training.precision = DType::bf16;
+  EXPECT_EQ(flops(lowered(fp8_experts(two_ranks))), [&] {
+    auto sum = flops(lowered(bf16));
+    sum[OpKind::cast] = 0;
+    return sum;
+  }());
+}
+
+/// Activations of rank 0 in fp8, in bytes: what casts wrote.
+Bytes cast_bytes(const Dag& dag) {
+  Bytes sum = 0;
+  for (const Buffer& buffer : dag.buffers) sum += buffer.rank == 0 && buffer.dtype == DType::f8 ? buffer.bytes() : 0;
+  return sum;
+}
+
+// By rows and by columns: per layer the weights once, and per micro-batch the inputs and output gradients of qkv (32 -> 64),
+// output (32 -> 32), up (32 -> 48) and down (24 -> 32).
+TEST(Fp8Experts, AreCastOncePerLayout) {
+  const Bytes attention = 64 * 32 + 32 * 32, experts = local_experts * (2 * inner * hidden + inner * hidden);
+  const Bytes dense_rows = 16 * (32 + 64 + 32 + 32), expert_rows = rows * (hidden + 2 * inner + inner + hidden);
+  EXPECT_EQ(cast_bytes(lowered(fp8_experts(two_ranks))), 2 * layers * (attention + experts + 4 * (dense_rows + expert_rows)));
+}
+
+// Both are fullest after a forward pass. There fp8 holds two casts of every weight besides, for the micro-batches to come, and
+// casts by columns of the inputs, for the weights' gradients. Inputs that nothing else reads are gone in bf16's two bytes: qkv's
+// normalised tokens, and the experts' sorted and activated rows; attention and router need theirs again.
+TEST(Fp8Experts, CastsTakeMemory) {
+  const auto activations = [](const Scenario& scenario) {
+    const Dag dag = lowered(scenario);
+    return memory_use(dag, simulate(dag).timeline)[0].activations;
+  };
+  Scenario bf16 = fp8_experts(two_ranks);
+  bf16.training.precision = DType::bf16;
+  const Bytes weights = 64 * 32 + 32 * 32 + local_experts * (2 * inner * hidden + inner * hidden);
+  const Bytes casts = 16 * (32 + 32) + rows * (hidden + inner);
+  const Bytes dropped = 2 * (16 * 32 + rows * (hidden + inner));
+  EXPECT_EQ(activations(fp8_experts(two_ranks)), activations(bf16) + layers * (2 * weights + casts - dropped));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/host/compare.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/world.h"
+#include "tests/end_to_end/mutations.h"
 #include "tests/end_to_end/serial_backend.h"
 #include "tests/end_to_end/tiny.h"
 
@@ -65,26 +66,6 @@ TEST_F(Mutation, AnyDroppedCollectiveShows) {
   }
 }
 
-/// The DAG without the dependencies from tasks named `from` to tasks named `to` on other streams.
-Dag without_edges(Dag dag, std::string_view from, std::string_view to) {
-  std::vector<std::pair<TaskId, TaskId>> edges;
-  std::size_t dropped = 0;
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) {
-    const auto source = static_cast<TaskId>(boost::source(*edge, dag.graph));
-    const auto target = static_cast<TaskId>(boost::target(*edge, dag.graph));
-    const bool drop = dag.name_of_task(source) == from && dag.name_of_task(target) == to &&
-                      dag.tasks[source].stream != dag.tasks[target].stream;
-    if (drop) {
-      ++dropped;
-    } else {
-      edges.emplace_back(source, target);
-    }
-  }
-  EXPECT_GT(dropped, 0U) << from << " -> " << to;
-  dag.graph = Dag::Graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), dag.tasks.size());
-  return dag;
-}
-
 TEST_F(Mutation, DroppedDependenciesShow) {
   const Dag dag = lowered(everything());
   const std::pair<const char*, const char*> edges[] = {
@@ -103,16 +84,6 @@ TEST_F(Mutation, DroppedDependenciesShow) {
     for (unsigned seed = 0; seed < 40 && !noticed; ++seed) noticed = !(difference(broken, seed) <= allowed);
     EXPECT_TRUE(noticed) << from << " -> " << to << " dropped goes unnoticed";
   }
-}
-
-/// Every rank's block of the tensor moves on by its own size: the whole tensor is still there, on the wrong ranks.
-Dag with_shifted_shards(Dag dag, const std::string& tensor) {
-  for (ParameterShard& shard : dag.shards) {
-    if (shard.tensor != tensor) continue;
-    shard.row = (shard.row + shard.rows) % shard.tensor_rows;
-    shard.column = (shard.column + shard.columns) % shard.tensor_columns;
-  }
-  return dag;
 }
 
 TEST_F(Mutation, ShiftedShardsShow) {

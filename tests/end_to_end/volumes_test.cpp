@@ -42,17 +42,21 @@ TEST(Volumes, SequenceParallelGathersAndScattersAsMuch) {
   EXPECT_EQ(volumes.at("all_gather tp backward-input"), (Volume{2 * per_pass, 2 * 8 * (2 * 4 + 1) * bsd}));
 }
 
+// b (s/cp) d, of which each rank sends its part with sp.
 TEST(Volumes, PipelineSendsOneActivationPerBoundaryAndMicroBatch) {
-  for (const bool sp : {false, true}) {
-    const Dag dag = lowered("parallelism.tp=2 parallelism.pp=2 parallelism.sp=" + std::string(sp ? "true" : "false"));
-    const Bytes payload = 1 * 16 * 32 * fp32 / (sp ? 2 : 1);
+  for (const std::string mesh : {"parallelism.tp=2", "parallelism.tp=2 parallelism.sp=true", "parallelism.cp=2",
+                                 "parallelism.tp=2 parallelism.sp=true parallelism.cp=2"}) {
+    const Scenario scenario = tiny_cluster(words("parallelism.pp=2 " + mesh));
+    const Dag dag = lower(scenario, make_world(scenario, false));
+    const ParallelismSpec& p = scenario.parallelism;
+    const Bytes payload = 1 * (16 / p.cp) * 32 * fp32 / (p.sp ? p.tp : 1);
     for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
       const auto volumes = volumes_of(dag, rank);
       const bool first = dag.ranks[rank].pp == 0;
       const Volume all{8, 8 * payload};
-      EXPECT_EQ(volumes.at(first ? "send pp forward" : "receive pp forward"), all);
-      EXPECT_EQ(volumes.at(first ? "receive pp backward-input" : "send pp backward-input"), all);
-      EXPECT_EQ(volumes.count(first ? "receive pp forward" : "send pp forward"), 0U);
+      EXPECT_EQ(volumes.at(first ? "send pp forward" : "receive pp forward"), all) << mesh;
+      EXPECT_EQ(volumes.at(first ? "receive pp backward-input" : "send pp backward-input"), all) << mesh;
+      EXPECT_EQ(volumes.count(first ? "receive pp forward" : "send pp forward"), 0U) << mesh;
     }
   }
 }

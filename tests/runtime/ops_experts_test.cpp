@@ -50,6 +50,16 @@ TEST(Route, DropsWhatExceedsTheCapacity) {
   EXPECT_EQ(dropped_by_expert(chosen), (std::map<std::int32_t, int>{{0, 144}, {2, 94}}));
 }
 
+// The busiest expert has 300 tokens, 2.4 fair shares of 125; a slot less, and one is dropped.
+TEST(Route, DropsNothingFromTheBusiestExpertsShareOn) {
+  Tensor logits = logits_with_shares(1000, worked_shares);
+  const auto dropped = [&](std::int32_t slots) {
+    return dropped_by_expert(route(logits, {.top_k = 1, .block = 8 * slots, .slots = std::vector<std::int32_t>(8, slots)}));
+  };
+  EXPECT_TRUE(dropped(300).empty());
+  EXPECT_EQ(dropped(299), (std::map<std::int32_t, int>{{0, 1}}));
+}
+
 TEST(Route, FillsSlotsInTheOrderOfTokensAndGroups) {
   Tensor logits = logits_with_shares(8, {0.5, 0.5});
   // Two groups of four tokens, one part; the first four tokens choose expert 0, which has two slots per group.
@@ -117,6 +127,41 @@ TEST_P(NodeLimit, KeepsATokensExpertsTogether) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Route, NodeLimit, testing::Bool());
+
+// Loads of 16 tokens' 4 choices in at most 2 of 3 nodes of 4 experts: 16, 10 and 6 visits with 2 choices each.
+TEST(Route, ForcedLoadsUnderANodeLimitAreExact) {
+  const std::vector<std::int32_t> slots{16, 1, 7, 8, 0, 10, 9, 1, 3, 3, 6, 0};
+  Tensor logits = random_tensor(Shape(16, 12), 6);
+  const Chosen chosen = route(logits, {.top_k = 4, .block = 64, .nodes = 3, .node_limit = 2, .forced = true, .slots = slots});
+  std::vector<std::int32_t> first{0}, count(12, 0);
+  for (const std::int32_t n : slots) first.push_back(first.back() + n);
+  for (std::int64_t t = 0; t < 16; ++t) {
+    std::set<std::ptrdiff_t> experts, nodes;
+    for (std::int64_t j = 0; j < 4; ++j) {
+      const std::ptrdiff_t e = std::upper_bound(first.begin(), first.end(), chosen.slots[t * 4 + j]) - first.begin() - 1;
+      experts.insert(e);
+      nodes.insert(e / 4);
+      ++count[static_cast<std::size_t>(e)];
+    }
+    EXPECT_EQ(experts.size(), 4U);
+    EXPECT_EQ(nodes.size(), 2U);
+  }
+  EXPECT_EQ(count, slots);
+  EXPECT_EQ(std::set<std::int32_t>(chosen.slots.values.begin(), chosen.slots.values.end()).size(), 64U);
+}
+
+// Two nodes of three experts, two choices. The best expert is in node 0, but node 1's best two have the higher sum with two
+// counted (limit 1); three nodes of two with limit 2 count the best of each: nodes 1 and 2, whose best two are both in node 2.
+TEST(Route, NodesAreChosenByTheSumOfTheirBestExperts) {
+  Tensor logits(Shape(1, 6));
+  logits.values = {5, 0, 0, 3, 4, 1};
+  const std::vector<std::int32_t> one_each(6, 1);
+  EXPECT_EQ(route(logits, {.top_k = 2, .block = 6, .nodes = 2, .node_limit = 1, .slots = one_each}).slots.values,
+            (std::vector<std::int32_t>{4, 3}));
+  logits.values = {1, 1, 2, 0, 4, 3};
+  EXPECT_EQ(route(logits, {.top_k = 3, .block = 6, .nodes = 3, .node_limit = 2, .slots = one_each}).slots.values,
+            (std::vector<std::int32_t>{4, 5, 2}));
+}
 
 class RouteGradient : public testing::TestWithParam<int> {};
 

@@ -2,6 +2,7 @@
 
 #include "scenarios/routing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -13,6 +14,9 @@
 
 namespace tandem {
 namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 /// `options` as for --set, separated by spaces.
 Scenario scenario_with(const std::string& options) {
@@ -64,6 +68,77 @@ TEST(Load, NoExpertGetsATokenTwice) {
   MoeSpec spec = moe(4, 2);
   spec.load.shares = {8, 1, 1, 0};  // expert 0 would get 160 of 200 choices, and has 100 tokens to get
   EXPECT_EQ(slots_by_expert(spec, 100), (std::vector<std::int32_t>{100, 50, 50, 0}));
+}
+
+// 100 tokens take 2 of 4 choices in each of 2 of 3 nodes: 200 visits, 12/15, 2/15 and 1/15 of them by the load, but a token
+// visits a node once. So 100, and of the other 100 two thirds and one. In node 0 expert 0 would get 3/4 of 200 choices, of 100
+// tokens.
+TEST(Load, UnderANodeLimitSplitsVisitsAndThenChoices) {
+  MoeSpec spec = moe(9, 4);
+  spec.load.shares = {9, 2, 1, 1, 1, 0, 0.5, 0.25, 0.25};
+  // Rounded: 67 and 33 visits; 134 choices of 67 tokens for two experts; 66 of 33 tokens: 33, then equal parts.
+  EXPECT_EQ(slots_by_expert(spec, 100, {.nodes = 3, .visited = 2}),
+            (std::vector<std::int32_t>{100, 67, 33, 67, 67, 0, 33, 17, 16}));
+}
+
+TEST(Load, EvenUnderANodeLimitAsWell) {
+  EXPECT_EQ(slots_by_expert(moe(16, 4), 32, {.nodes = 4, .visited = 2}), std::vector<std::int32_t>(16, 8));
+}
+
+/// The sentence that refuses `options`, or nothing.
+std::string refusal(const std::string& options) {
+  try {
+    scenario_with(options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(NodeLimit, BindsBelowChoicesAndNodesAlone) {
+  const auto visited = [](const std::string& options) {
+    const NodeLimit limit = node_limit_of(scenario_with(
+        "parallelism.dp=8 parallelism.ep=8 cluster.gpus_per_node=2 cluster.nics_per_node=2 model.moe.top_k=4 " + options));
+    EXPECT_EQ(limit.nodes, 4);
+    return limit.visited;
+  };
+  EXPECT_EQ(visited("model.moe.node_limit=2"), 2);
+  EXPECT_EQ(visited("model.moe.node_limit=4"), 0);
+  EXPECT_EQ(visited("model.moe.node_limit=3 model.moe.capacity_factor=1"), 3);
+  EXPECT_EQ(visited("model.moe.node_limit=2 model.moe.top_k=2"), 0);
+}
+
+TEST(NodeLimit, RefusesWhatCannotBeRouted) {
+  const std::string nodes = "parallelism.dp=8 parallelism.ep=8 cluster.gpus_per_node=2 cluster.nics_per_node=2 ";
+  EXPECT_THAT(
+      refusal(nodes + "model.moe.top_k=4 model.moe.node_limit=3"),
+      HasSubstr("node_limit 3 does not divide top_k 4, so that nodes would get unequal parts of a token's choices; expected "
+                "a divisor of top_k, or a capacity factor"));
+  EXPECT_THAT(refusal(nodes + "model.moe.top_k=4 model.moe.node_limit=1"),
+              HasSubstr("top_k 4 experts do not fit into node_limit 1: each of the 4 nodes holds 2 experts"));
+  EXPECT_THAT(refusal(nodes + "model.moe.top_k=4 model.moe.node_limit=2 model.moe.load=[1,1,1,0,1,1,1,1]"),
+              HasSubstr("the load gives 1 of the experts 2 to 3, which lie in one node, a share, but a token takes 2 there; "
+                        "expected none or at least that"));
+  EXPECT_THAT(refusal(nodes + "model.moe.top_k=2 model.moe.experts=16 model.moe.node_limit=1 "
+                              "model.moe.load=[1,1,1,1,0,0,0,0,0,0,0,0,0,0,0,0]"),
+              IsEmpty());
+  EXPECT_THAT(refusal(nodes + "model.moe.top_k=4 model.moe.experts=16 model.moe.node_limit=2 "
+                              "model.moe.load=[1,1,1,1,0,0,0,0,0,0,0,0,0,0,0,0]"),
+              HasSubstr("the load gives shares in 1 of 4 nodes, expected at least node_limit 2"));
+  EXPECT_THAT(refusal("parallelism.dp=8 parallelism.ep=4 model.moe.node_limit=1 cluster.gpus_per_node=3 cluster.nics_per_node=3 "
+                      "parallelism.dp=12 training.global_batch=12"),
+              HasSubstr("node_limit 1 with ep 4 on nodes of 3 GPUs, which do not all hold as many of a layer's experts; expected "
+                        "ep a multiple of the ranks in a node"));
+}
+
+TEST(Tokens, OfATensorParallelRankAreWholeWithAndWithoutSp) {
+  for (const char* sp : {"true", "false"}) {
+    const std::string tp = "parallelism.tp=4 parallelism.dp=2 parallelism.sp=" + std::string(sp);
+    EXPECT_EQ(tokens_of_group(scenario_with(tp)), 16);
+    EXPECT_THAT(refusal(tp + " training.sequence=66"), HasSubstr("sequence 66 is not a multiple of tp 4, wh"));
+  }
+  EXPECT_THAT(refusal("parallelism.tp=4 parallelism.dp=2 training.sequence=66"),
+              HasSubstr("whose ranks each route a run of the tokens to the experts; nearest that are: 64, 68"));
 }
 
 TEST(Load, RanksOfUnevenLoadDiffer) {

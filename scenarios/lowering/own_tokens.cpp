@@ -1,0 +1,27 @@
+#include "scenarios/lowering/own_tokens.h"
+
+namespace tandem {
+namespace {
+
+bool have_own(const Context& context) { return context.sizes.tp == 1 || context.sizes.sequence_parallel; }
+
+}  // namespace
+
+BufferId own_tokens(Context& context, BufferId whole) {
+  if (have_own(context)) return whole;
+  Shape part = context.shape_of(whole);
+  part.dims[0] /= context.sizes.tp;
+  return context.builder.view(whole, context.sizes.tp_rank * part.elements(), part);
+}
+
+BufferId all_tokens(Context& context, BufferId own, std::string_view name) {
+  if (have_own(context)) return own;
+  Shape shape = context.shape_of(own);
+  shape.dims[0] *= context.sizes.tp;
+  const DType dtype = context.builder.dag().buffers[own].dtype;
+  const BufferId whole = context.builder.buffer(context.rank, BufferKind::communication, dtype, shape);
+  context.collective(OpKind::all_gather, Slot::tp, Stream::tp, name, own, whole);
+  return whole;
+}
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+#include "tests/end_to_end/mutations.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+Dag without_edges(Dag dag, std::string_view from, std::string_view to) {
+  std::vector<std::pair<TaskId, TaskId>> edges;
+  std::size_t dropped = 0;
+  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) {
+    const auto source = static_cast<TaskId>(boost::source(*edge, dag.graph));
+    const auto target = static_cast<TaskId>(boost::target(*edge, dag.graph));
+    const bool drop = dag.name_of_task(source) == from && dag.name_of_task(target) == to &&
+                      dag.tasks[source].stream != dag.tasks[target].stream;
+    if (drop) {
+      ++dropped;
+    } else {
+      edges.emplace_back(source, target);
+    }
+  }
+  EXPECT_GT(dropped, 0U) << from << " -> " << to;
+  dag.graph = Dag::Graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), dag.tasks.size());
+  return dag;
+}
+
+Dag with_shifted_shards(Dag dag, const std::string& tensor) {
+  for (ParameterShard& shard : dag.shards) {
+    if (shard.tensor != tensor) continue;
+    shard.row = (shard.row + shard.rows) % shard.tensor_rows;
+    shard.column = (shard.column + shard.columns) % shard.tensor_columns;
+  }
+  return dag;
+}
+
+Dag with_swapped_members(Dag dag, GroupId a, GroupId b) {
+  TaskId& of_a = dag.group_tasks[dag.group_begin[a + 1] - 1];
+  TaskId& of_b = dag.group_tasks[dag.group_begin[b + 1] - 1];
+  const auto exchange = [&](GroupId group, TaskId leaves, TaskId comes) {
+    Communicator mixed = dag.communicators[dag.groups[group].communicator];
+    const std::uint32_t left = dag.ranks[dag.tasks[leaves].rank].world_rank;
+    std::ranges::replace(mixed.members, left, dag.ranks[dag.tasks[comes].rank].world_rank);
+    dag.groups[group].communicator = static_cast<CommunicatorId>(dag.communicators.size());
+    dag.communicators.push_back(std::move(mixed));
+  };
+  exchange(a, of_a, of_b);
+  exchange(b, of_b, of_a);
+  std::swap(of_a, of_b);
+  std::swap(dag.tasks[of_a].group, dag.tasks[of_b].group);
+  return dag;
+}
+
+}  // namespace tandem
