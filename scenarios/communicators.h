@@ -12,7 +12,7 @@
 namespace tandem {
 
 /// The axes of each kind of communicator of several ranks that crosses links.
-std::vector<std::vector<MeshAxis>> ring_axes();
+std::vector<std::vector<MeshAxis>> ring_axes(const Scenario& scenario);
 
 /// Those of the experts lie across the axes. By kind and rank: the next in its ring.
 std::vector<std::vector<std::uint32_t>> expert_rings(const Scenario& scenario, const Mesh& mesh);

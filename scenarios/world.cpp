@@ -30,6 +30,7 @@ Axis axis_of(Slot slot) {
     case Slot::data_across:
     case Slot::expert_data:
     case Slot::gradient_norm:
+    case Slot::replicas:
       return Axis::dp;
     default:
       return Axis::pp;
@@ -61,6 +62,8 @@ const char* family_of(Slot slot) {
       return "gradient norm";
     case Slot::embedding:
       return "embedding";
+    case Slot::replicas:
+      return "dp replicas";
     case Slot::mirror:
       return "mirror";
     case Slot::send_forward:
@@ -180,7 +183,7 @@ World make_world(const Scenario& scenario, bool folded) {
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
   const Symmetry symmetry =
-      folded ? Symmetry(mesh, cluster, colours, ring_axes(), data_block(scenario, mesh), expert_rings(scenario, mesh))
+      folded ? Symmetry(mesh, cluster, colours, ring_axes(scenario), data_block(scenario, mesh), expert_rings(scenario, mesh))
              : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 

@@ -37,7 +37,7 @@ class Draw {
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomStep step_;
   int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
-  bool own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false;
+  bool own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false;
   std::string schedule_;
 
   bool one_in(unsigned n) { return random_() % n == 0; }
@@ -147,6 +147,7 @@ class Draw {
 
   void sharded_weights() {
     const std::string zero = set("parallelism.zero", {"0", "1", "2", "3", "3"});
+    if (zero == "0") local_ = !set("training.sync_every", {"", "2"}).empty();
     if (zero == "3") {
       set("parallelism.prefetch", {"", "0", "3"});
       const bool reshards = set("parallelism.reshard_after_forward", {"", "true", "false"}) == "true";
@@ -163,7 +164,7 @@ class Draw {
     } else {
       set("training.grad_compression", {"", "2"});
     }
-    if (dp_ * cp_ > 2 && !hsdp_) set("training.hierarchical_all_reduce", {"", "true"});
+    if (dp_ * cp_ > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
   }
 
   void recompute() {
