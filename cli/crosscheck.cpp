@@ -102,8 +102,9 @@ ExitCode CrosscheckCommand::run() const {
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})\n\n", scenario.name, step.dag().ranks.size(),
                      step.dag().tasks.size(), backend);
-  out << fmt::format("  step time: simulated {:.2f} ms, measured {:.2f} ms\n\n", simulated.timeline.makespan() * 1e3,
-                     step.timeline().makespan() * 1e3);
+  const double ms = 1e3 / step.dag().info.steps;
+  out << fmt::format("  step time: simulated {:.2f} ms, measured {:.2f} ms\n\n", simulated.timeline.makespan() * ms,
+                     step.timeline().makespan() * ms);
   out << table_by_kind(step.dag(), simulated.timeline, step.timeline());
   const bool same = compare_orders(step.dag(), simulated.timeline, step.timeline(), out);
   out << fmt::format("{} kinds of collectives exact on crafted data\n", collectives);

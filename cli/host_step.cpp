@@ -13,15 +13,22 @@ namespace {
 
 constexpr std::uint64_t data_seed = 1;
 
-Dag lower_all_ranks(const Scenario& scenario, const std::string& file) {
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const StepRange& steps) {
   constexpr std::int64_t most_ranks = 64;
+  constexpr std::int32_t most_steps = 64;
   constexpr double most_bytes = 16e9;
   const std::int64_t ranks = scenario.parallelism.world();
   if (ranks > most_ranks) {
     throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many for the host backend; expected at most " +
                                        std::to_string(most_ranks));
   }
-  Dag dag = lower(scenario, make_world(scenario, false));
+  if (steps.count > most_steps) {
+    throw InputError({file, 0, 0},
+                     "sync_every " + std::to_string(steps.count) +
+                         " makes too many steps for the host backend, which runs a whole period; expected at most " +
+                         std::to_string(most_steps));
+  }
+  Dag dag = lower(scenario, make_world(scenario, false), steps);
   double bytes = 0;
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     if (dag.buffers[id].base == id) bytes += 4.0 * static_cast<double>(dag.buffers[id].shape.elements());
@@ -36,8 +43,8 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file) {
 
 }  // namespace
 
-HostStep::HostStep(const Scenario& scenario, const std::string& file)
-    : precision_(scenario.training.precision), dag_(lower_all_ranks(scenario, file)), memory_(dag_, data_seed) {}
+HostStep::HostStep(const Scenario& scenario, const std::string& file, const StepRange& steps)
+    : precision_(scenario.training.precision), dag_(lower_all_ranks(scenario, file, steps)), memory_(dag_, data_seed) {}
 
 std::size_t HostStep::verify_collectives() const { return tandem::verify_collectives(dag_); }
 

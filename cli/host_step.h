@@ -7,15 +7,18 @@
 #include "runtime/dag.h"
 #include "runtime/host/memory.h"
 #include "runtime/timeline.h"
+#include "scenarios/lowering/lower.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {
 
-/// One step of a scenario on this machine's CPU: all its ranks, real numbers.
+/// Steps of a scenario on this machine's CPU: all its ranks, real numbers.
 class HostStep {
  public:
   /// Throws InputError, placed at `file`, when the scenario is too large for threads and memory here.
-  HostStep(const Scenario& scenario, const std::string& file);
+  HostStep(const Scenario& scenario, const std::string& file) : HostStep(scenario, file, period_of(scenario)) {}
+  HostStep(const Scenario& scenario, const std::string& file, const StepRange& steps);
+  HostStep(const HostStep&) = delete;
 
   std::size_t verify_collectives() const;
   void execute();

@@ -2,9 +2,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "cli/simulated_step.h"
 #include "scenarios/load.h"
-#include "scenarios/lowering/lower.h"
-#include "sim/simulate.h"
 
 namespace tandem {
 namespace {
@@ -27,13 +26,9 @@ Relief try_out(const StepOptions& options, const Change& change) {
   std::vector<std::string> overrides = options.overrides;
   overrides.insert(overrides.end(), change.begin(), change.end());
   const Scenario scenario = load_scenario(options.scenario, overrides);
-  const Dag dag = lower(scenario, make_world(scenario, true));
-  const Timeline timeline = simulate(dag).timeline;
-  Relief relief{.change = {}, .step_time = timeline.makespan()};
+  const StepResult result = simulate_step(scenario, true).result;
+  Relief relief{.change = {}, .peak = result.peak_memory(), .step_time = result.step_time};
   for (const std::string& option : change) relief.change += " --set " + option;
-  for (const MemoryUse& stage : memory_by_stage(dag, memory_use(dag, timeline))) {
-    relief.peak = std::max(relief.peak, stage.peak());
-  }
   return relief;
 }
 

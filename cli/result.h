@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,21 @@ struct RunFacts {
   Bytes peak_rss = 0;
 };
 
-/// What a planner wants to know of one step; the JSON result holds the same.
+/// The two kinds of steps under local SGD.
+struct LocalStepTimes {
+  Seconds local = 0;  ///< of a step without exchange between data-parallel replicas
+  Seconds sync = 0;   ///< of one that ends with averaged weights
+};
+
+/// What a planner wants to know of one step, or of the mean over several; the JSON result holds the same.
 struct StepResult {
   std::string scenario;
   std::int64_t gpus = 0;
   std::string gpu;
   std::int64_t tokens = 0;
   Seconds step_time = 0;
+  std::int64_t sync_every = 1;               ///< steps that the mean was taken over
+  std::optional<LocalStepTimes> step_kinds;  ///< simulated
   double tokens_per_second_per_gpu = 0;
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
   double mfu = 0;
@@ -45,6 +54,7 @@ struct StepResult {
   bool fits() const { return peak_memory() <= gpu_memory; }
 };
 
+/// Of a DAG of several steps: their mean.
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts);
 
 /// The stable JSON form: SI units, one line per key.

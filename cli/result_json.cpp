@@ -22,7 +22,7 @@ std::string to_json(const StepResult& r) {
   for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}) {
     exposed[std::string(name_of(axis))] = r.parts.exposed_on(axis);
   }
-  const Json json = {
+  Json json = {
       {"scenario", r.scenario},
       {"gpus", r.gpus},
       {"step_time_s", r.step_time},
@@ -46,6 +46,11 @@ std::string to_json(const StepResult& r) {
         {"peak_rss_bytes", r.run.peak_rss},
         {"backend", r.run.backend},
         {"folded", r.run.folded}}}};
+  if (r.sync_every > 1) json["sync_every"] = r.sync_every;
+  if (r.step_kinds) {
+    json["step_time_local_s"] = r.step_kinds->local;
+    json["step_time_sync_s"] = r.step_kinds->sync;
+  }
   return json.dump(1) + "\n";
 }
 

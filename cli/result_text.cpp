@@ -37,9 +37,14 @@ std::string stage_line(const StepResult& r, std::size_t s) {
 
 std::string to_text(const StepResult& r) {
   std::string out = fmt::format("{}: {} x {}, {} tokens a step\n\n", r.scenario, r.gpus, r.gpu, r.tokens);
-  line(out, "step time", seconds(r.step_time),
+  line(out, r.sync_every > 1 ? "step time, mean" : "step time", seconds(r.step_time),
        fmt::format("between {} (roofline, all overlapped) and {} (nothing overlapped)", seconds(r.lower_bound),
                    seconds(r.upper_bound)));
+  if (r.step_kinds) {
+    line(out, "local step", seconds(r.step_kinds->local),
+         fmt::format("{} of {}; {} the one that averages the replicas' weights", r.sync_every - 1, r.sync_every,
+                     seconds(r.step_kinds->sync)));
+  }
   line(out, "tokens/s/GPU", fmt::format("{:.1f}", r.tokens_per_second_per_gpu));
   line(out, "model TFLOP/s/GPU", fmt::format("{:.1f}", r.model_flops_per_gpu / 1e12), "causal attention counted at half");
   line(out, "MFU", fmt::format("{:.1f} %", 100 * r.mfu), fmt::format("HFU {:.1f} %", 100 * r.hfu));

@@ -1,15 +1,11 @@
-#include "sim/simulate.h"
-
-#include <spdlog/spdlog.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
 
 #include "cli/command.h"
 #include "cli/relief.h"
+#include "cli/simulated_step.h"
 #include "scenarios/load.h"
-#include "scenarios/lowering/lower.h"
 
 namespace tandem {
 
@@ -28,24 +24,16 @@ ExitCode SimulateCommand::run() const {
                                               " ranks would be lowered; expected at most " + std::to_string(most_unfolded));
   }
   Outputs outputs(options);
-  const World world = make_world(scenario, !no_fold);
-  spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
-                world.ranks.size(), world.communicators.size(), world.links.size());
-  const Dag dag = lower(scenario, world);
-  spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", dag.tasks.size(), dag.groups.size(),
-                dag.buffers.size());
-  const SimulationRun run = simulate(dag);
-  spdlog::debug("simulated {:.6f} s", run.timeline.makespan());
-  StepResult result = summarize(dag, run.timeline, scenario.training.precision, {.backend = "simgrid", .folded = !no_fold});
-  result.warnings = scenario.warnings;
+  SimulatedStep step = simulate_step(scenario, !no_fold);
+  StepResult& result = step.result;
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  result.run.peak_rss = std::max(peak_rss(), run.peak_rss);
+  result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
   if (!result.fits() && !options.allow_oom) {
     std::cerr << to_text(result) << to_text(memory_relief(options, scenario, result.peak_memory()))
               << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
-  outputs.write(result, {{"simulated", &dag, &run.timeline}});
+  outputs.write(result, {{"simulated", &step.dag, &step.timeline}});
   if (options.json != "-") std::cout << to_text(result);
   return ExitCode::done;
 }

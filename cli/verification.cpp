@@ -2,9 +2,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <deque>
 #include <ostream>
+#include <vector>
 
-#include "runtime/host/compare.h"
 #include "scenarios/expert_mesh.h"
 
 namespace tandem {
@@ -24,16 +25,31 @@ Scenario unsharded(const Scenario& scenario) {
   reference.training.schedule = ScheduleKind::one_f_one_b;
   reference.training.recompute = {};
   reference.training.hierarchical_all_reduce = false;
+  reference.training.global_batch = scenario.training.gradient_batch(scenario.parallelism);
+  reference.training.sync_every = 1;
   reference.cluster.gpus = 1;
   reference.slow_gpus.clear();
   return reference;
 }
 
+StepDifference compare_with_unsharded(const HostStep& step, const Scenario& scenario) {
+  const Scenario reference = unsharded(scenario);
+  const std::int64_t replicas = scenario.training.global_batch / reference.training.global_batch;
+  std::deque<HostStep> runs;
+  std::vector<const HostMemory*> memories;
+  for (std::int64_t replica = 0; replica < replicas; ++replica) {
+    StepRange steps = period_of(scenario);
+    steps.first_sequence = replica * reference.training.global_batch;
+    steps.stride = scenario.training.global_batch;
+    runs.emplace_back(reference, scenario.name, steps).execute();
+    memories.push_back(&runs.back().memory());
+  }
+  return compare(step.memory(), memories);
+}
+
 ExitCode report_verification(const HostStep& step, const Scenario& scenario, std::ostream& out) {
   constexpr double tolerance = 1e-4;
-  HostStep reference(unsharded(scenario), scenario.name);
-  reference.execute();
-  const StepDifference difference = compare(step.memory(), reference.memory());
+  const StepDifference difference = compare_with_unsharded(step, scenario);
   out << fmt::format("\nAgainst the unsharded model (loss {:.6f}), largest relative differences\n  loss {:.2e}\n",
                      difference.reference_loss, difference.loss);
   out << fmt::format("  {:<34}{:>12}{:>12}\n", "tensor", "gradient", "weight");

@@ -160,17 +160,18 @@ struct InputShard {
   std::int32_t ahead = 0;       ///< tokens and targets are those of so many positions later
 };
 
-/// Step-wide facts that reports need and that no task carries.
+/// Facts of the whole DAG that reports need and that no task carries.
 struct StepInfo {
   std::string scenario;
   std::int64_t gpus = 0;
-  std::int64_t tokens = 0;          ///< of the global batch
+  std::int64_t tokens = 0;          ///< of a global batch
   Flops model_flops_per_token = 0;  ///< forward + backward, causal attention, no recompute
-  std::int32_t micro_batches = 0;   ///< per data-parallel rank
+  std::int32_t steps = 1;           ///< of the optimizer, each on a global batch of its own
+  std::int32_t micro_batches = 0;   ///< per data-parallel rank and step
   std::int32_t stages = 1;
 };
 
-/// One training step as tasks. Immutable once built; see `DagBuilder`.
+/// One training step as tasks, or several in a row. Immutable once built; see `DagBuilder`.
 struct Dag {
   /// Vertices are task ids. An edge u -> v: v starts after u ended. Holds buffer dependencies and stream order alike.
   using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property, boost::no_property,

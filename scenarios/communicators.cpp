@@ -18,7 +18,19 @@ namespace {
 
 const std::vector<MeshAxis> tp_axes{MeshAxis::tp};
 const std::vector<MeshAxis> context_axes{MeshAxis::cp};
-const std::vector<MeshAxis> data_axes{MeshAxis::cp, MeshAxis::ep, MeshAxis::dp};
+const std::vector<MeshAxis> replica_axes{MeshAxis::dp};
+
+/// Along which gradients are reduced.
+std::vector<MeshAxis> data_axes(const Scenario& scenario) {
+  if (scenario.training.local_steps()) return {MeshAxis::cp, MeshAxis::ep};
+  return {MeshAxis::cp, MeshAxis::ep, MeshAxis::dp};
+}
+
+/// Along which a norm is summed of which every rank holds a part.
+std::vector<MeshAxis> norm_axes(const Scenario& scenario) {
+  if (scenario.training.local_steps()) return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::pp};
+  return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};
+}
 
 constexpr std::array<std::pair<Slot, ExpertMesh::Axis>, 3> expert_slots{{{Slot::expert, ExpertMesh::Axis::expert},
                                                                          {Slot::expert_tensor, ExpertMesh::Axis::tensor},
@@ -29,6 +41,8 @@ GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
   switch (slot) {
     case Slot::tp:
     case Slot::data_across:
+    case Slot::replicas:
+    case Slot::kv_replicas:
     case Slot::embedding:
     case Slot::mirror:
       return {.tree = true, .nvls = true};
@@ -63,13 +77,14 @@ class Surveyor {
     if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
       data_blocks(static_cast<std::size_t>(block));
     } else {
-      groups(Slot::data, data_axes, true);
+      groups(Slot::data, data_axes(scenario_), true);
     }
+    if (scenario_.training.local_steps()) groups(Slot::replicas, replica_axes, true);
     if (scenario_.parallelism.cp > 1) context();
     if (scenario_.model.moe.experts > 0) expert_groups();
     // Carries one number, whose bandwidth is nothing to anybody: latency alone.
     if (scenario_.parallelism.zero >= 1 || scenario_.model.moe.experts > 0) {
-      groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp}, false);
+      groups(Slot::gradient_norm, norm_axes(scenario_), false);
     } else {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp}, false);
     }
@@ -129,12 +144,21 @@ class Surveyor {
       return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit);
     };
     for (const auto& [slot, axis] : expert_slots) {
-      const auto members = [&](std::uint32_t rank) { return experts.members(rank, axis); };
+      const auto members = [&](std::uint32_t rank) {
+        std::vector<std::uint32_t> all = experts.members(rank, axis);
+        if (slot == Slot::expert_data && scenario_.training.local_steps()) keep_replica_of(rank, all);
+        return all;
+      };
       const auto group = [&](const std::vector<std::uint32_t>& of_group) {
         return lay_group(cluster_, gpus_of(of_group), algorithms(scenario_, slot));
       };
       slot == Slot::expert ? groups(slot, members, dispatch) : groups(slot, members, group);
     }
+  }
+
+  void keep_replica_of(std::uint32_t rank, std::vector<std::uint32_t>& members) const {
+    const auto replica = [&](std::uint32_t r) { return mesh_.coordinates(r)[MeshAxis::dp]; };
+    std::erase_if(members, [&](std::uint32_t member) { return replica(member) != replica(rank); });
   }
 
   template <typename Members, typename LayOut>
@@ -160,7 +184,7 @@ class Surveyor {
 
   void data_blocks(std::size_t block) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
-      const std::vector<std::uint32_t> all = mesh_.members(rank, data_axes);
+      const std::vector<std::uint32_t> all = mesh_.members(rank, data_axes(scenario_));
       const auto place = static_cast<std::size_t>(std::ranges::find(all, rank) - all.begin());
       std::vector<std::uint32_t> inside, across;
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -264,7 +288,9 @@ class Surveyor {
 
 }  // namespace
 
-std::vector<std::vector<MeshAxis>> ring_axes() { return {tp_axes, context_axes, data_axes}; }
+std::vector<std::vector<MeshAxis>> ring_axes(const Scenario& scenario) {
+  return {tp_axes, context_axes, data_axes(scenario), replica_axes};
+}
 
 std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
   std::vector<MeshAxis> found;
@@ -275,7 +301,8 @@ std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, cons
   if (algorithms(scenario, Slot::tp).tree) collect(tp_axes);
   const Slot data = data_block(scenario, mesh) > 0 ? Slot::data_across : Slot::data;
   const bool experts = scenario.model.moe.experts > 0 && algorithms(scenario, Slot::expert_data).tree;
-  if (algorithms(scenario, data).tree || experts) collect(data_axes);
+  if (algorithms(scenario, data).tree || experts) collect(data_axes(scenario));
+  if (scenario.training.local_steps()) collect(replica_axes);
   return found;
 }
 

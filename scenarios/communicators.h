@@ -12,7 +12,7 @@
 namespace tandem {
 
 /// The axes of each kind of communicator of several ranks that crosses links.
-std::vector<std::vector<MeshAxis>> ring_axes();
+std::vector<std::vector<MeshAxis>> ring_axes(const Scenario& scenario);
 
 /// The axes along which ranks of one communicator have different places in trees over nodes.
 std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster);

@@ -99,7 +99,7 @@ TrainingSpec read_training(const YamlNode& node) {
   }
   spec.hierarchical_all_reduce = training.boolean("hierarchical_all_reduce", false);
   spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
-  training.not_yet({"sync_every"});
+  spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
   return spec;
 }
 

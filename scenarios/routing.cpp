@@ -95,8 +95,8 @@ std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t token
 RoutingAttributes routing_of(const Scenario& scenario) {
   const MoeSpec& moe = scenario.model.moe;
   const ParallelismSpec& p = scenario.parallelism;
-  const double global_tokens =
-      static_cast<double>(scenario.training.global_batch) * static_cast<double>(scenario.training.sequence);
+  const double tokens =
+      static_cast<double>(scenario.training.gradient_batch(p)) * static_cast<double>(scenario.training.sequence);
   const NodeLimit limit = node_limit_of(scenario);
   RoutingAttributes routing{.top_k = static_cast<std::int32_t>(moe.top_k),
                             .groups = static_cast<std::int32_t>(p.reference_token_groups),
@@ -105,7 +105,7 @@ RoutingAttributes routing_of(const Scenario& scenario) {
                             .nodes = static_cast<std::int32_t>(limit.nodes),
                             .node_limit = static_cast<std::int32_t>(limit.visited),
                             .forced = moe.capacity_factor == 0,
-                            .balance = static_cast<float>(moe.balance_loss / global_tokens),
+                            .balance = static_cast<float>(moe.balance_loss / tokens),
                             .slots = slots_by_expert(moe, tokens_of_group(scenario), limit)};
   const std::int64_t per_part = moe.experts / p.ep;
   for (auto part = routing.slots.begin(); part != routing.slots.end(); part += per_part) {

@@ -172,12 +172,18 @@ struct TrainingSpec {
   bool overlap_pp = true;
   std::int64_t bucket_parameters = 0;    ///< gradient bucket, in parameters; from `bucket_MB` of gradients
   bool hierarchical_all_reduce = false;  ///< gradients inside the node first, then across nodes
-  std::int64_t grad_compression = 1;     ///< gradients are reduced in a type so many times smaller
+  /// Optimizer steps from one exchange of the data-parallel replicas to the next. 1: they reduce their gradients in every step;
+  /// more: each takes steps of its own, and then their weights are averaged (local SGD, see lowering/local_steps.h).
+  std::int64_t sync_every = 1;
+  std::int64_t grad_compression = 1;  ///< gradients are reduced in a type so many times smaller
   std::string framework = "generic";
 
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
   DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.data_replicas() * micro_batch); }
+  bool local_steps() const { return sync_every > 1; }
+  /// Sequences whose mean gradient a step of the optimizer follows.
+  std::int64_t gradient_batch(const ParallelismSpec& p) const { return local_steps() ? global_batch / p.dp : global_batch; }
 };
 
 /// One slow GPU: every kernel on `rank` takes 1 / factor times as long.

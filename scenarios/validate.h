@@ -31,7 +31,7 @@ void validate_experts(const Scenario& scenario, const YamlNode& document);
 /// Layers over pipeline stages, schedule, batch.
 void validate_pipeline(const Scenario& scenario, const YamlNode& document);
 
-/// Two-level data parallelism, gradient compression.
+/// Two-level data parallelism, gradient compression, local SGD.
 void validate_data_parallel(const Scenario& scenario, const YamlNode& document);
 
 /// What the model and the GPU allow: positions, precision.

@@ -57,12 +57,49 @@ void check_compression(const Scenario& scenario, const YamlNode& document) {
              " gradients leaves less than a byte of each, expected at most " + std::to_string(size_of(training.grad_dtype)));
 }
 
+/// Consecutive ranks, in the order of the axes in which experts are laid out, that lie in one data-parallel replica.
+std::int64_t run_of_replica(const ParallelismSpec& p) {
+  std::int64_t run = 1;
+  for (const MeshAxis axis : p.order) {
+    if (axis == MeshAxis::dp) break;
+    if (axis == MeshAxis::tp) run *= p.tp;
+    if (axis == MeshAxis::cp) run *= p.cp;
+  }
+  return run;
+}
+
+void check_local_steps(const Scenario& scenario, const YamlNode& document) {
+  const TrainingSpec& training = scenario.training;
+  const ParallelismSpec& p = scenario.parallelism;
+  if (!training.local_steps()) return;
+  const std::string sync = "sync_every " + std::to_string(training.sync_every);
+  if (p.zero > 0)
+    refuse(
+        document, {"training.sync_every", "parallelism.zero"},
+        sync + " with zero " + std::to_string(p.zero) +
+            ", which spreads a replica's optimizer states over all replicas, so that none can take a step alone; expected zero "
+            "0, or sync_every 1");
+  if (training.hierarchical_all_reduce)
+    refuse(
+        document, {"training.sync_every", "training.hierarchical_all_reduce"},
+        sync + " with hierarchical_all_reduce of gradients, which replicas then do not reduce; expected at most one of the two");
+  const std::int64_t experts = p.etp * (p.own_expert_axis ? 1 : p.ep);
+  const std::int64_t run = run_of_replica(p);
+  if (scenario.model.moe.experts > 0 && p.dp > 1 && run % experts != 0)
+    refuse(document, {"training.sync_every", "parallelism.ep", "parallelism.etp", "parallelism.order"},
+           sync + " with experts spread over " + std::to_string(experts) +
+               " ranks of several data-parallel replicas, each of which takes steps alone; expected etp" +
+               (p.own_expert_axis ? "" : " * ep") + " to divide " + std::to_string(run) +
+               ", the tp * cp inside dp in parallelism.order" + (p.own_expert_axis ? "" : ", or expert_axis own"));
+}
+
 }  // namespace
 
 void validate_data_parallel(const Scenario& scenario, const YamlNode& document) {
   check_hsdp(scenario, document);
   check_hierarchy(scenario, document);
   check_compression(scenario, document);
+  check_local_steps(scenario, document);
 }
 
 }  // namespace tandem

@@ -31,6 +31,7 @@ Axis axis_of(Slot slot) {
     case Slot::data_across:
     case Slot::expert_data:
     case Slot::gradient_norm:
+    case Slot::replicas:
       return Axis::dp;
     default:
       return Axis::pp;
@@ -64,6 +65,8 @@ const char* family_of(Slot slot) {
       return "gradient norm";
     case Slot::embedding:
       return "embedding";
+    case Slot::replicas:
+      return "dp replicas";
     case Slot::mirror:
       return "mirror";
     case Slot::send_forward:
@@ -187,7 +190,7 @@ World make_world(const Scenario& scenario, bool folded) {
   const Symmetry symmetry =
       folded && cluster.is_regular() && scenario.parallelism.placement.is_packed()
           ? Symmetry(mesh, cluster, colours,
-                     {.rings = ring_axes(),
+                     {.rings = ring_axes(scenario),
                       .trees = tree_axes(scenario, mesh, cluster),
                       .data_block = data_block(scenario, mesh),
                       .successors = other_rings(scenario, mesh)})

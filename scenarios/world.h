@@ -14,7 +14,7 @@ namespace tandem {
 enum class Slot : std::uint8_t {
   tp,            ///< tensor (and sequence) parallel group
   kv_replicas,   ///< its ranks with the same key-value head, where several hold one
-  data,          ///< ranks with the same weights: dp x cp (x ep, where that is an axis of its own)
+  data,          ///< ranks that reduce gradients: dp x cp (x ep, where that is an axis of its own); without dp under local SGD
   data_block,    ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then
   data_across,   ///< ranks of equal place in the blocks
   context,       ///< ranks that share sequences, where they exchange among all
@@ -22,7 +22,7 @@ enum class Slot : std::uint8_t {
   receive_context,
   expert,           ///< ranks that share a layer's experts out among them: dispatch and combine
   expert_tensor,    ///< ranks that share every expert's matrices out among them
-  expert_data,      ///< ranks with the same experts' weights
+  expert_data,      ///< the same for those with the same experts
   gradient_norm,    ///< every rank that holds a part of the gradient
   embedding,        ///< first and last stage, where both hold the token table
   send_forward,     ///< the pair to the next stage
@@ -34,7 +34,8 @@ enum class Slot : std::uint8_t {
   receive_forward_descending,
   send_backward_descending,
   receive_backward_descending,
-  mirror,  ///< two stages that hold the same parts of the model (dualpipe)
+  replicas,  ///< ranks of equal place in the data-parallel replicas, where these average weights (local SGD)
+  mirror,    ///< two stages that hold the same parts of the model (dualpipe)
 };
 inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::mirror) + 1;
 

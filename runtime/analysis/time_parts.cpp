@@ -54,6 +54,13 @@ Seconds TimeParts::total() const {
   return compute + optimizer + bubble + std::accumulate(exposed.begin(), exposed.end(), Seconds{0});
 }
 
+void TimeParts::add(const TimeParts& other, double times) {
+  compute += times * other.compute;
+  optimizer += times * other.optimizer;
+  bubble += times * other.bubble;
+  for (std::size_t axis = 0; axis < axis_count; ++axis) exposed[axis] += times * other.exposed[axis];
+}
+
 std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) {
   const Predecessors predecessors(dag);
   std::vector<RankAccount> accounts(dag.ranks.size(), RankAccount(dag, timeline, predecessors));
@@ -94,13 +101,7 @@ TimeParts mean_over_ranks(const Dag& dag, const std::vector<TimeParts>& parts) {
   TimeParts mean;
   double ranks = 0;
   for (const Rank& rank : dag.ranks) ranks += rank.count;
-  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
-    const double weight = dag.ranks[rank].count / ranks;
-    mean.compute += weight * parts[rank].compute;
-    mean.optimizer += weight * parts[rank].optimizer;
-    mean.bubble += weight * parts[rank].bubble;
-    for (std::size_t axis = 0; axis < axis_count; ++axis) mean.exposed[axis] += weight * parts[rank].exposed[axis];
-  }
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) mean.add(parts[rank], dag.ranks[rank].count / ranks);
   return mean;
 }
 

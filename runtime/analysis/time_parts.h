@@ -23,6 +23,8 @@ struct TimeParts {
   std::array<Seconds, axis_count> exposed{};
 
   Seconds total() const;
+  /// Adds so many times `other`, part by part.
+  void add(const TimeParts& other, double times);
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };
 

@@ -124,11 +124,14 @@ void CollectiveExchange::reduce_part(std::size_t member) noexcept {
   std::ranges::copy(collective_.members[0].in.subspan(begin, sum.size()), sum.begin());
   for (std::size_t i = 1; i < members(); ++i) {
     const float* addend = collective_.members[i].in.data() + begin;
-    if (collective_.reduction == Reduction::sum) {
-      for (std::size_t e = 0; e < sum.size(); ++e) sum[e] += addend[e];
-    } else {
+    if (collective_.reduction == Reduction::max) {
       for (std::size_t e = 0; e < sum.size(); ++e) sum[e] = larger(sum[e], addend[e]);
+    } else {
+      for (std::size_t e = 0; e < sum.size(); ++e) sum[e] += addend[e];
     }
+  }
+  if (collective_.reduction == Reduction::mean) {
+    for (float& element : sum) element /= static_cast<float>(members());
   }
 }
 

@@ -28,9 +28,10 @@ class LargestDifference {
   double magnitude_ = 0;
 };
 
-/// Consecutive elements of a shard, from its element `first` on, that one Adam task updated.
+/// Consecutive elements of a shard, from its element `first` on, that Adam updated.
 struct Update {
   const ParameterShard& shard;
+  std::size_t replica;  ///< data-parallel coordinate of the rank
   std::int64_t first;
   std::span<const float> gradient;
   std::span<const float> weight;
@@ -43,16 +44,20 @@ struct Update {
   }
 };
 
-/// Calls `visit(Update)` for all that Adam updated on any rank. Padding belongs to no shard and is left out.
+/// Calls `visit(Update)` for all that Adam updated on any rank, once however many steps it took. Padding belongs to no shard and
+/// is left out.
 template <typename Visit>
 void for_each_update(const HostMemory& memory, Visit visit) {
   const Dag& dag = memory.dag();
   std::unordered_map<BufferId, std::vector<const ParameterShard*>> shards_of_base;
   for (const ParameterShard& shard : dag.shards) shards_of_base[dag.buffers[shard.buffer].base].push_back(&shard);
 
+  std::set<BufferId> visited;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     if (dag.tasks[id].op != OpKind::adam) continue;
     const std::span<const Operand> operands = dag.operands_of(id);  // gradient, norm; parameter, master, m, v
+    if (!visited.insert(operands[2].buffer).second) continue;
+    const auto replica = static_cast<std::size_t>(dag.ranks[dag.tasks[id].rank].dp);
     const float* gradient = memory.tensor(operands[0].buffer).f32();
     const float* weight = memory.tensor(operands[2].buffer).f32();
     const Buffer& updated = dag.buffers[operands[2].buffer];
@@ -62,22 +67,26 @@ void for_each_update(const HostMemory& memory, Visit visit) {
       const std::int64_t end = std::min(updated.offset + updated.shape.elements(), shard_begin + shard->rows * shard->columns);
       if (begin >= end) continue;
       const auto count = static_cast<std::size_t>(end - begin);
-      visit(Update{
-          *shard, begin - shard_begin, {gradient + begin - updated.offset, count}, {weight + begin - updated.offset, count}});
+      visit(Update{*shard,
+                   replica,
+                   begin - shard_begin,
+                   {gradient + begin - updated.offset, count},
+                   {weight + begin - updated.offset, count}});
     }
   }
 }
 
-/// An unsharded tensor of the reference, and what of it the step has been compared with.
+/// An unsharded tensor of the references, and what of it the step has been compared with.
 struct Tensor {
   std::int64_t rows = 0, columns = 0;
-  std::vector<float> gradient;
-  std::vector<float> weight;
+  std::vector<std::vector<float>> gradients;  ///< by reference
+  std::vector<double> weight;                 ///< mean over the references
   std::vector<bool> covered;
   LargestDifference gradient_difference;
   LargestDifference weight_difference;
 
-  Tensor(std::int64_t r, std::int64_t c) : rows(r), columns(c), gradient(elements()), weight(elements()), covered(elements()) {}
+  Tensor(std::int64_t r, std::int64_t c, std::size_t references)
+      : rows(r), columns(c), gradients(references, std::vector<float>(elements())), weight(elements()), covered(elements()) {}
   std::size_t elements() const { return static_cast<std::size_t>(rows * columns); }
   bool whole() const { return std::ranges::find(covered, false) == covered.end(); }
 };
@@ -94,28 +103,30 @@ Tensor& tensor_of(Tensors& tensors, const ParameterShard& shard) {
   return found->second;
 }
 
-Tensors reference_tensors(const HostMemory& memory) {
+Tensors reference_tensors(std::span<const HostMemory* const> references) {
   Tensors tensors;
-  for (const ParameterShard& shard : memory.dag().shards) {
-    tensors.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns);
+  for (const ParameterShard& shard : references.front()->dag().shards) {
+    tensors.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns, references.size());
   }
-  for_each_update(memory, [&](const Update& update) {
-    Tensor& tensor = tensor_of(tensors, update.shard);
-    for (std::size_t i = 0; i < update.weight.size(); ++i) {
-      const std::size_t at = update.index(i);
-      tensor.gradient[at] = update.gradient[i];
-      tensor.weight[at] = update.weight[i];
-      tensor.covered[at] = true;
+  for (std::size_t r = 0; r < references.size(); ++r) {
+    for_each_update(*references[r], [&](const Update& update) {
+      Tensor& tensor = tensor_of(tensors, update.shard);
+      for (std::size_t i = 0; i < update.weight.size(); ++i) {
+        const std::size_t at = update.index(i);
+        tensor.gradients[r][at] = update.gradient[i];
+        tensor.weight[at] += update.weight[i] / static_cast<double>(references.size());
+        tensor.covered[at] = true;
+      }
+    });
+    for (auto& [name, tensor] : tensors) {
+      if (!tensor.whole()) throw std::runtime_error("the reference step does not update all of '" + name + "'");
+      tensor.covered.assign(tensor.elements(), false);  // from here on: by the next reference, or the step
     }
-  });
-  for (auto& [name, tensor] : tensors) {
-    if (!tensor.whole()) throw std::runtime_error("the reference step does not update all of '" + name + "'");
-    tensor.covered.assign(tensor.elements(), false);  // from here on: by the step
   }
   return tensors;
 }
 
-/// The loss of the whole batch: tensor-parallel ranks hold the same, others each their share.
+/// Summed over all batches: tensor-parallel ranks hold the same, others each their share.
 double loss_of(const HostMemory& memory) {
   const Dag& dag = memory.dag();
   std::set<BufferId> written;
@@ -133,21 +144,28 @@ double loss_of(const HostMemory& memory) {
 }  // namespace
 
 StepDifference compare(const HostMemory& step, const HostMemory& reference) {
-  Tensors tensors = reference_tensors(reference);
+  const HostMemory* const only = &reference;
+  return compare(step, std::span(&only, 1));
+}
+
+StepDifference compare(const HostMemory& step, std::span<const HostMemory* const> references) {
+  Tensors tensors = reference_tensors(references);
   for_each_update(step, [&](const Update& update) {
     Tensor& tensor = tensor_of(tensors, update.shard);
     for (std::size_t i = 0; i < update.weight.size(); ++i) {
       const std::size_t at = update.index(i);
-      tensor.gradient_difference.add(update.gradient[i], tensor.gradient[at]);
+      const std::size_t reference = references.size() == 1 ? 0 : update.replica;
+      tensor.gradient_difference.add(update.gradient[i], tensor.gradients.at(reference)[at]);
       tensor.weight_difference.add(update.weight[i], tensor.weight[at]);
       tensor.covered[at] = true;
     }
   });
 
   StepDifference result;
-  result.reference_loss = loss_of(reference);
+  const double batches = static_cast<double>(references.size()) * step.dag().info.steps;
+  for (const HostMemory* reference : references) result.reference_loss += loss_of(*reference) / batches;
   LargestDifference loss;
-  loss.add(loss_of(step), result.reference_loss);
+  loss.add(loss_of(step) / batches, result.reference_loss);
   result.loss = loss.relative();
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.whole()) throw std::runtime_error("the step does not update all of '" + name + "'");

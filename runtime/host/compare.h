@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,10 @@ struct StepDifference {
 /// parameter operands of its tasks, whose elements `Dag::shards` places in the unsharded tensors. Throws std::runtime_error when
 /// an element of the reference is covered by no shard.
 StepDifference compare(const HostMemory& step, const HostMemory& reference);
+
+/// The same where the data-parallel replicas took steps of their own and then averaged their weights: reference r is the
+/// unsharded run of replica r. Gradients are compared replica by replica, weights with the mean of the references'. The losses
+/// are means over all replicas and steps.
+StepDifference compare(const HostMemory& step, std::span<const HostMemory* const> references);
 
 }  // namespace tandem

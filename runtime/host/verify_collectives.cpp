@@ -33,11 +33,17 @@ float crafted_sum(std::size_t members, std::size_t element) {
   return static_cast<float>(member_weight * sum_of_numbers + members * (element % pattern_period));
 }
 
+/// 128 (n + 1) + e mod 251: whole, too.
+float crafted_mean(std::size_t members, std::size_t element) {
+  return static_cast<float>(member_weight * (members + 1) / 2 + element % pattern_period);
+}
+
 float expected(const Collective& collective, std::size_t member, std::size_t element) {
   const std::size_t count = collective.members.size();
   const std::size_t shard = collective.members[member].out.size();
   const auto reduced = [&](std::size_t e) {
-    return collective.reduction == Reduction::sum ? crafted_sum(count, e) : crafted(count - 1, e);
+    if (collective.reduction == Reduction::max) return crafted(count - 1, e);
+    return collective.reduction == Reduction::mean ? crafted_mean(count, e) : crafted_sum(count, e);
   };
   switch (collective.op) {
     case OpKind::all_reduce:

@@ -121,7 +121,8 @@ struct ScaleAttributes {
 
 enum class Reduction : std::uint8_t {
   sum,
-  max
+  max,
+  mean
 };
 struct ReductionAttributes {
   Reduction reduction = Reduction::sum;

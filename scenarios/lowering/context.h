@@ -56,6 +56,10 @@ class Context {
   const RoutingAttributes routing;  ///< of each mixture of experts
   std::vector<ChunkParameters> chunks;
 
+  // Where the step being lowered stands among those of the DAG.
+  std::int32_t steps_before = 0;
+  std::int64_t first_sequence = 0;  ///< of its batch
+
   // Labels of the tasks being lowered.
   Phase phase = Phase::forward;
   std::int32_t micro_batch = -1;

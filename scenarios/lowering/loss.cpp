@@ -17,7 +17,8 @@ void cross_entropy(Context& context, Tape& tape, BufferId logits, const LossTerm
   const TrainingSpec& training = context.scenario.training;
   const CrossEntropyAttributes attributes{
       .vocab_start = n.vocab * n.tp_rank,
-      .scale = static_cast<float>(term.weight / static_cast<double>(training.global_batch * training.sequence))};
+      .scale = static_cast<float>(
+          term.weight / static_cast<double>(training.gradient_batch(context.scenario.parallelism) * training.sequence))};
   const BufferId targets = input(context, InputShard::Content::targets, term.ahead);
   const auto per_token = [&] { return context.activation(Shape(n.sequence, n.batch), DType::f32); };
   const BufferId max = per_token();

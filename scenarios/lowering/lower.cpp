@@ -1,5 +1,7 @@
 #include "scenarios/lowering/lower.h"
 
+#include <stdexcept>
+
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/stage_program.h"
 
@@ -41,13 +43,17 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
               (1 + depths) * 2 * h * static_cast<double>(model.vocab) + depths * 2 * 2 * h * h);
 }
 
-Dag lower(const Scenario& scenario, const World& world) {
+StepRange period_of(const Scenario& scenario) { return {.count = static_cast<std::int32_t>(scenario.training.sync_every)}; }
+
+Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) {
+  if (steps.count > 1 && scenario.parallelism.zero > 0) throw std::logic_error("several steps are lowered without ZeRO alone");
   DagBuilder builder;
   Dag& dag = builder.dag();
   dag.info = {.scenario = scenario.name,
               .gpus = scenario.parallelism.world(),
               .tokens = scenario.training.global_batch * scenario.training.sequence,
               .model_flops_per_token = model_flops_per_token(scenario.model, scenario.training.sequence),
+              .steps = steps.count,
               .micro_batches = static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)),
               .stages = static_cast<std::int32_t>(scenario.parallelism.pp)};
   dag.devices = world.devices;
@@ -56,7 +62,7 @@ Dag lower(const Scenario& scenario, const World& world) {
   for (const Communicator& communicator : world.communicators) builder.add_communicator(communicator);
   for (RankIndex rank = 0; rank < world.ranks.size(); ++rank) {
     Context context(builder, scenario, world, rank);
-    StageProgram(context).lower();
+    StageProgram(context).lower(steps);
   }
   return builder.finish();
 }

@@ -6,9 +6,20 @@
 
 namespace tandem {
 
-/// Lowers one training step for the ranks of `world`: all of them to execute, one of each class to simulate. Nothing else
-/// differs.
-Dag lower(const Scenario& scenario, const World& world);
+/// Which steps of the optimizer to lower, one after the other.
+struct StepRange {
+  std::int32_t count = 1;
+  bool averages = true;             ///< with local steps: the replicas' weights, after the last
+  std::int64_t first_sequence = 0;  ///< of the first step's batch
+  std::int64_t stride = 0;          ///< sequences from one step's batch to the next's; 0: the global batch
+};
+
+/// From one exchange of all data-parallel ranks to the next: one step, or as many as local SGD takes.
+StepRange period_of(const Scenario& scenario);
+
+/// Lowers training steps for the ranks of `world`: all of them to execute, one of each class to simulate. Nothing else differs.
+/// Several steps need ZeRO-0.
+Dag lower(const Scenario& scenario, const World& world, const StepRange& steps = {});
 
 /// FLOPs of the model's matrix products and attention for one token, forward and backward (three times the forward), with the
 /// causal half of attention. Per token, forward:

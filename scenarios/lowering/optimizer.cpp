@@ -63,8 +63,8 @@ void update_parameters(Context& context) {
   add_up_shared_gradients(context);
   const BufferId norm = squared_norm(context);
   for_each_bucket(context, [&](const Bucket& bucket) {
-    context.kernel(OpKind::adam, AdamAttributes{}, "adam", {bucket.gradient_slice, norm}, {bucket.weight_slice},
-                   {bucket.master, bucket.momentum, bucket.variance});
+    context.kernel(OpKind::adam, AdamAttributes{.step = 1 + context.steps_before}, "adam", {bucket.gradient_slice, norm},
+                   {bucket.weight_slice}, {bucket.master, bucket.momentum, bucket.variance});
   });
 }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "scenarios/lowering/data_parallel.h"
+#include "scenarios/lowering/local_steps.h"
 #include "scenarios/lowering/optimizer.h"
 
 namespace tandem {
@@ -43,7 +44,19 @@ std::vector<Action> StageProgram::actions() const {
                    .chunks = placement_.chunks()});
 }
 
-void StageProgram::lower() {
+void StageProgram::lower(const StepRange& steps) {
+  const std::int64_t stride = steps.stride > 0 ? steps.stride : context_.scenario.training.global_batch;
+  for (std::int32_t step = 0; step < steps.count; ++step) {
+    context_.steps_before = step;
+    context_.first_sequence = steps.first_sequence + step * stride;
+    lower_step();
+    context_.fp8_operands.clear();  // the weights are others now
+    cleared_.assign(cleared_.size(), false);
+  }
+  if (steps.averages && context_.scenario.training.local_steps()) average_weights(context_);
+}
+
+void StageProgram::lower_step() {
   const std::vector<Action> schedule = actions();
   std::vector<int> passes(chunks_.size(), 0);
   for (const Action& action : schedule) {

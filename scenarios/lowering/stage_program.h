@@ -5,6 +5,7 @@
 
 #include "scenarios/lowering/chunk_program.h"
 #include "scenarios/lowering/context.h"
+#include "scenarios/lowering/lower.h"
 #include "scenarios/lowering/pipeline.h"
 #include "scenarios/lowering/schedule.h"
 #include "scenarios/lowering/sharded_weights.h"
@@ -12,11 +13,11 @@
 
 namespace tandem {
 
-/// One rank's whole step: declares what its chunks hold, then follows its stage's schedule.
+/// One rank's steps: declares what its chunks hold, then follows its stage's schedule.
 class StageProgram {
  public:
   explicit StageProgram(Context& context);
-  void lower();
+  void lower(const StepRange& steps);
 
  private:
   Context& context_;
@@ -26,6 +27,7 @@ class StageProgram {
   std::vector<bool> cleared_;                      ///< by chunk: its gradients were set to zero
   std::optional<ShardedWeights> sharded_weights_;  ///< with ZeRO-3
 
+  void lower_step();
   std::vector<Action> actions() const;
   void shard_weights(const std::vector<Action>& actions);
   void follow(const std::vector<Action>& actions);

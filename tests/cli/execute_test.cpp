@@ -25,6 +25,37 @@ TEST(Execute, EqualsTheUnshardedModel) {
   EXPECT_EQ(result["run"]["rank_classes"], result["run"]["ranks"]);
 }
 
+const std::vector<std::string> local_steps{"--set", "parallelism.zero=0", "--set", "training.sync_every=2"};
+
+std::vector<std::string> with_local_steps(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), local_steps.begin(), local_steps.end());
+  return arguments;
+}
+
+TEST(Execute, RunsAWholePeriodOfLocalSteps) {
+  const CommandResult run = run_tandem(with_local_steps({"execute", tiny, "--backend", "host", "--verify", "--json", "-"}));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(checked_result(run.out)["sync_every"], 2);
+  EXPECT_THAT(run.err, testing::HasSubstr("the same step"));
+}
+
+TEST(Execute, RefusesAPeriodOfHundredsOfSteps) {
+  expect_refusal(
+      run_tandem({"execute", tiny, "--backend", "host", "--set", "parallelism.zero=0", "--set", "training.sync_every=500"}), 2,
+      {"sync_every 500", "at most 64"});
+}
+
+TEST(Simulate, ReportsTheMeanOverAPeriodOfLocalSteps) {
+  const CommandResult text = run_tandem(with_local_steps({"simulate", tiny}));
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, testing::ContainsRegex("local step .* 1 of 2; "));
+  const nlohmann::json result = checked_result(run_tandem(with_local_steps({"simulate", tiny, "--json", "-"})).out);
+  EXPECT_EQ(result["sync_every"], 2);
+  const double local = result["step_time_local_s"], sync = result["step_time_sync_s"];
+  EXPECT_LT(local, sync);
+  EXPECT_NEAR(result["step_time_s"].get<double>(), (local + sync) / 2, 1e-12);
+}
+
 TEST(Execute, KeepsStandardOutputForTheJson) {
   const CommandResult run = run_tandem({"execute", tiny, "--backend", "host", "--verify", "--json", "-"});
   ASSERT_EQ(run.exit_code, 0) << run.err;

@@ -6,7 +6,6 @@
 
 #include "cli/host_step.h"
 #include "cli/verification.h"
-#include "runtime/host/compare.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/world.h"
 #include "sim/simulate.h"
@@ -25,9 +24,7 @@ std::vector<std::vector<TaskId>> tasks_by_rank(const Dag& dag) {
 double largest_difference(const Scenario& scenario) {
   HostStep step(scenario, "test");
   step.execute();
-  HostStep reference(unsharded(scenario), "test");
-  reference.execute();
-  const StepDifference difference = compare(step.memory(), reference.memory());
+  const StepDifference difference = compare_with_unsharded(step, scenario);
   EXPECT_GT(difference.reference_loss, 1.0);  // ln(96) = 4.6 for a model that knows nothing
   return difference.largest();
 }

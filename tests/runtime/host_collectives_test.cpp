@@ -80,6 +80,15 @@ TEST_P(HostCollectives, AllReduceTakesTheMaximum) {
   for (const std::vector<float>& vector : vectors) EXPECT_EQ(vector, largest_of(before));
 }
 
+TEST_P(HostCollectives, AllReduceTakesTheMean) {
+  const Vectors before = random_vectors(members(), 13);
+  Vectors vectors = before;
+  run(in_place(OpKind::all_reduce, vectors, Reduction::mean));
+  std::vector<float> mean = sum_in_order(before);
+  for (float& element : mean) element /= static_cast<float>(members());
+  for (const std::vector<float>& vector : vectors) EXPECT_EQ(vector, mean);
+}
+
 TEST_P(HostCollectives, AllReduceOfFewerElementsThanMembers) {
   const Vectors before = random_vectors(members(), 1);
   Vectors vectors = before;

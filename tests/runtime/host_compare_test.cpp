@@ -19,8 +19,8 @@ constexpr std::int64_t padding = 2;
 /// updates the buffer in two slices, and a loss is written. The test fills in what the step would have written.
 class Step {
  public:
-  void add_rank(std::int64_t first_row, std::int64_t rows_each, std::int32_t tp = 0) {
-    const RankIndex rank = builder_.add_rank({.world_rank = world_++, .tp = tp});
+  void add_rank(std::int64_t first_row, std::int64_t rows_each, std::int32_t tp = 0, std::int32_t dp = 0) {
+    const RankIndex rank = builder_.add_rank({.world_rank = world_++, .tp = tp, .dp = dp});
     const std::int64_t n = rows_each * columns + padding;
     const BufferId parameter = builder_.buffer(rank, BufferKind::parameter, DType::bf16, Shape(n));
     const BufferId gradient = builder_.buffer(rank, BufferKind::gradient, DType::f32, Shape(n));
@@ -145,6 +145,28 @@ TEST_F(Compare, AddsTheLossesOfTheFirstTensorParallelRanks) {
   EXPECT_DOUBLE_EQ(compare(step.memory(), reference.memory()).loss, 0.25);
   *step.loss(2) = NAN;
   EXPECT_EQ(compare(step.memory(), reference.memory()).largest(), std::numeric_limits<double>::infinity());
+}
+
+// Replicas that took steps of their own: replica 1's gradients are its own reference's, weights are the mean of both's.
+TEST(CompareReplicas, HoldsEachAgainstItsOwnReferenceAndAllAgainstTheMean) {
+  Step first, second, step;
+  for (Step* reference : {&first, &second}) {
+    reference->add_rank(0, 4);
+    reference->finish();
+  }
+  step.add_rank(0, 4);
+  step.add_rank(0, 4, 0, 1);
+  step.finish();
+  second.gradient(0)[5] += 2;
+  second.parameter(0)[5] += 2;
+  const std::array<const HostMemory*, 2> references{&first.memory(), &second.memory()};
+  EXPECT_DOUBLE_EQ(compare(step.memory(), references).tensors[0].gradient, 2.0 / (rows * columns));
+  EXPECT_DOUBLE_EQ(compare(step.memory(), references).tensors[0].weight, 1.0 / (rows * columns));
+  step.gradient(1)[5] += 2;
+  step.parameter(0)[5] += 1;
+  step.parameter(1)[5] += 1;
+  EXPECT_EQ(compare(step.memory(), references).largest(), 0);
+  EXPECT_EQ(compare(step.memory(), references).reference_loss, 1);  // the mean of both
 }
 
 TEST(CompareCoverage, ThrowsWhenTheStepLeavesElementsOut) {

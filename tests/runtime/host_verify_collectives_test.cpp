@@ -27,6 +27,7 @@ Dag all_collectives(std::uint32_t size) {
     builder.collective(OpKind::all_reduce, group, {.name = "sum"}, whole, whole);
     builder.collective(OpKind::all_reduce, group, {.name = "sum again"}, whole, whole);
     builder.collective(OpKind::all_reduce, group, {.name = "max"}, apart, apart, Reduction::max);
+    builder.collective(OpKind::all_reduce, group, {.name = "mean"}, apart, apart, Reduction::mean);
     builder.collective(OpKind::reduce_scatter, group, {.name = "scatter"}, whole, slice);
     builder.collective(OpKind::all_gather, group, {.name = "gather"}, slice, whole);
     const BufferId exchanged = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(size * part));
@@ -44,8 +45,8 @@ void run(const Collective& collective) {
 }
 
 TEST(VerifyCollectives, CountsEachDistinctOneOnce) {
-  EXPECT_EQ(verify_collectives(all_collectives(2)), 6U);
-  EXPECT_EQ(verify_collectives(all_collectives(7)), 6U);
+  EXPECT_EQ(verify_collectives(all_collectives(2)), 7U);
+  EXPECT_EQ(verify_collectives(all_collectives(7)), 7U);
 }
 
 TEST(VerifyCollectives, FindsAShiftedResultInEveryKind) {

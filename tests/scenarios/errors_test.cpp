@@ -160,6 +160,14 @@ const Broken conflicts[] = {
      "training: {sequence: 1024, global_batch: 16, hierarchical_all_reduce: @true}",
      {"one member of the data-parallel group on a node"},
      "parallelism: {tp: 4, pp: 2, dp: 4, order: [tp, pp, cp, ep, dp]}"},
+    {"LocalStepsWithSlices",
+     "training: {sequence: 1024, global_batch: 16, sync_every: @4}",
+     {"sync_every 4 with zero 1", "expected zero 0, or sync_every 1"}},
+    {"LocalStepsInTwoLevels",
+     "training: {sequence: 1024, global_batch: 16, hierarchical_all_reduce: true, sync_every: @4}",
+     {"sync_every 4 with hierarchical_all_reduce", "at most one of the two"},
+     "parallelism: {tp: 4, sp: true, pp: 2, dp: 4, zero: 0}"},
+    {"LocalStepsOfNone", "training: {sequence: 1024, global_batch: 16, sync_every: @0}", {"sync_every is `0`"}},
     {"HierarchyInsideANode",
      "training: {sequence: 1024, global_batch: 32, hierarchical_all_reduce: @true}",
      {"whole data-parallel group on one node"},
@@ -211,7 +219,6 @@ const Broken later[] = {
      "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
      {"is not lowered yet; supported: false"}},
     {"Framework", "training: {sequence: 1024, global_batch: 16, framework: @nemo}", {"supported: generic"}},
-    {"LocalSteps", "training: {sequence: 1024, global_batch: 16, sync_every: @4}", {"is not lowered yet"}},
     {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @dragonfly}}", {"supported: fat-tree"}},
     {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu"}},
 };
@@ -225,6 +232,27 @@ TEST(ScenarioErrors, Fp8NeedsAGpuThatHasIt) {
     FAIL() << "accepted";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("a100-80gb has no fp8 arithmetic"));
+  }
+}
+
+TEST(ScenarioErrors, LocalStepsNeedWholeReplicas) {
+  const std::string mesh = "parallelism={tp: 2, sp: true, pp: 1, cp: 2, dp: 8, ep: 4, zero: 0";
+  const std::vector<std::string> options{"training.sync_every=8", "model.moe={experts: 8, top_k: 2}"};
+  const auto parse = [&](const std::string& override) {
+    std::vector<std::string> all = options;
+    all.push_back(override);
+    return parse_scenario(base_text(), "s.yaml", all);
+  };
+  EXPECT_EQ(parse(mesh + "}").training.sync_every, 8);
+  EXPECT_EQ(parse(mesh + ", order: [cp, ep, tp, dp, pp]}").training.sync_every, 8);
+  for (const char* apart : {", order: [dp, tp, cp, ep, pp]}", ", order: [tp, dp, cp, ep, pp]}", ", etp: 2}"}) {
+    try {
+      parse(mesh + apart);
+      FAIL() << "accepted" << apart;
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("several data-parallel replicas"));
+      EXPECT_THAT(error.what(), testing::HasSubstr("expected etp * ep to divide"));
+    }
   }
 }
 

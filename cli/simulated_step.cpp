@@ -1,0 +1,66 @@
+#include "cli/simulated_step.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "scenarios/lowering/lower.h"
+#include "sim/simulate.h"
+
+namespace tandem {
+namespace {
+
+SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const StepRange& steps) {
+  SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
+  spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
+                step.dag.buffers.size());
+  SimulationRun run = simulate(step.dag);
+  step.timeline = std::move(run.timeline);
+  spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
+  step.result = summarize(step.dag, step.timeline, scenario.training.precision,
+                          {.backend = "simgrid", .folded = folded, .peak_rss = run.peak_rss});
+  return step;
+}
+
+}  // namespace
+
+StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::int64_t sync_every) {
+  const double of_sync = 1 / static_cast<double>(sync_every), of_local = 1 - of_sync;
+  const auto mean = [&](double StepResult::*of) { return of_local * local.*of + of_sync * sync.*of; };
+  StepResult period = sync;
+  period.sync_every = sync_every;
+  period.step_kinds = {.local = local.step_time, .sync = sync.step_time};
+  period.step_time = mean(&StepResult::step_time);
+  period.lower_bound = mean(&StepResult::lower_bound);
+  period.upper_bound = mean(&StepResult::upper_bound);
+  period.parts = {};
+  period.parts.add(local.parts, of_local);
+  period.parts.add(sync.parts, of_sync);
+  // The same tokens in every step, so that what counts work per time goes as the inverse of the time.
+  const double pace = sync.step_time / period.step_time;
+  period.tokens_per_second_per_gpu *= pace;
+  period.model_flops_per_gpu *= pace;
+  period.mfu *= pace;
+  period.hfu = (of_local * local.hfu * local.step_time + of_sync * sync.hfu * sync.step_time) / period.step_time;
+  for (std::size_t stage = 0; stage < period.stages.size(); ++stage) {
+    if (local.stages[stage].peak() > sync.stages[stage].peak()) period.stages[stage] = local.stages[stage];
+  }
+  period.tasks += local.tasks;
+  period.run.peak_rss = std::max(local.run.peak_rss, sync.run.peak_rss);
+  return period;
+}
+
+SimulatedStep simulate_step(const Scenario& scenario, bool folded) {
+  const World world = make_world(scenario, folded);
+  spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
+                world.ranks.size(), world.communicators.size(), world.links.size());
+  SimulatedStep step = simulate_one(scenario, world, folded, {});
+  if (scenario.training.local_steps()) {
+    const StepResult local = simulate_one(scenario, world, folded, {.averages = false}).result;
+    step.result = mean_of_period(local, step.result, scenario.training.sync_every);
+  }
+  step.result.warnings = scenario.warnings;
+  return step;
+}
+
+}  // namespace tandem

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "cli/result.h"
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// A scenario's step, lowered, simulated and summed up. Under local SGD `sync_every` may be hundreds of steps, which are two
+/// kinds: one step of each is simulated, `result` is the mean over a period, and `dag` is the step that averages weights.
+struct SimulatedStep {
+  Dag dag;
+  Timeline timeline;
+  StepResult result;
+};
+
+SimulatedStep simulate_step(const Scenario& scenario, bool folded);
+
+/// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
+/// means, memory is the fuller of both.
+StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::int64_t sync_every);
+
+}  // namespace tandem

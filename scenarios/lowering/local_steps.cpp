@@ -1,0 +1,23 @@
+#include "scenarios/lowering/local_steps.h"
+
+namespace tandem {
+
+void average_weights(Context& context) {
+  if (context.communicator(Slot::replicas) == no_id) return;
+  context.phase = Phase::optimizer;
+  const TaskId last_update = context.builder.last_on(context.rank, Stream::compute);
+  std::vector<Bucket> buckets;
+  for (const ChunkParameters& chunk : context.chunks) {
+    buckets.insert(buckets.end(), chunk.buckets().begin(), chunk.buckets().end());
+  }
+  for (const Bucket& bucket : buckets) {
+    const TaskId mean = context.collective(OpKind::all_reduce, Slot::replicas, Stream::dp, "average weights", bucket.master,
+                                           bucket.master, Reduction::mean);
+    if (!context.scenario.training.overlap_dp) context.builder.depend(last_update, mean);
+  }
+  for (const Bucket& bucket : buckets) {
+    context.kernel(OpKind::scale, ScaleAttributes{1.0F}, "averaged weights", {bucket.master}, {bucket.weights});
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,222 @@
+#include "tests/end_to_end/random_steps.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <numeric>
+#include <random>
+
+#include "scenarios/load.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(std::uint32_t seed) : random_(seed) { step_.seed = seed; }
+
+  RandomStep draw() {
+    mesh();
+    experts();
+    attention();
+    model();
+    const int chunks = schedule();
+    layers(chunks);
+    batch();
+    sharded_weights();
+    gradients();
+    recompute();
+    cluster();
+    return std::move(step_);
+  }
+
+ private:
+  static constexpr int most_ranks = 16;
+
+  std::mt19937 random_;  // without the library's distributions, which differ between platforms
+  RandomStep step_;
+  int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
+  bool own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false;
+  std::string schedule_;
+
+  bool one_in(unsigned n) { return random_() % n == 0; }
+
+  /// Draws a value and sets the field to it; "" leaves the field out.
+  std::string set(const std::string& field, std::initializer_list<const char*> values) {
+    const auto override_with = [&](const std::string& value) { return field + "=" + value; };
+    for (const char* value : values)
+      if (*value != '\0') step_.choices.insert(override_with(value));
+    const std::string value = *(values.begin() + random_() % values.size());
+    if (!value.empty()) step_.overrides.push_back(override_with(value));
+    return value;
+  }
+  int set_size(const std::string& field, std::initializer_list<const char*> values) {
+    const std::string value = set(field, values);
+    return value.empty() ? 1 : std::stoi(value);
+  }
+  void fix(const std::string& field, int value) { step_.overrides.push_back(field + "=" + std::to_string(value)); }
+
+  void mesh() {
+    do {
+      step_ = {.seed = step_.seed, .overrides = {}, .choices = {}};
+      experts_ = one_in(2);
+      tp_ = set_size("parallelism.tp", {"", "", "2", "2", "4"});
+      pp_ = set_size("parallelism.pp", {"", "2", "2", "4"});
+      cp_ = set_size("parallelism.cp", {"", "", "2", "4"});
+      dp_ = set_size("parallelism.dp", {"", "2", "2", "3", "4", "8"});
+      ep_ = experts_ ? set_size("parallelism.ep", {"", "2", "2", "4", "8"}) : 1;
+      own_axis_ = experts_ && set("parallelism.expert_axis", {"folded", "folded", "own"}) == "own";
+    } while (tp_ * pp_ * cp_ * dp_ * (own_axis_ ? ep_ : 1) > most_ranks);
+    if (tp_ > 1) experts_ ? set("parallelism.sp", {"true"}) : set("parallelism.sp", {"true", "false"});
+    if (cp_ > 1 && set("parallelism.cp_method", {"ring", "all-gather", "ulysses"}) != "ulysses")
+      set("parallelism.cp_layout", {"zigzag", "contiguous"});
+    set("parallelism.order",
+        {"", "", "", "[dp,tp,pp,cp,ep]", "[pp,dp,tp,cp,ep]", "[tp,pp,dp,cp,ep]", "[cp,ep,pp,tp,dp]", "[ep,dp,cp,tp,pp]"});
+  }
+
+  void experts() {
+    if (!experts_) return;
+    fix("model.moe.experts", 8);
+    set("model.moe.top_k", {"1", "2", "2", "4"});
+    fix("model.moe.ffn", 24);
+    set("parallelism.etp", {"", "", "2"});
+    set("model.moe.shared_experts", {"", "1", "2"});
+    set("model.moe.first_dense_layers", {"", "", "1"});
+    set("model.moe.every", {"", "", "2"});
+    set("model.moe.balance_loss", {"", "0", "3"});
+    set("model.moe.node_limit", {"", "", "", "1", "2"});
+    if (set("model.moe.capacity_factor", {"", "", "", "0.5", "1.25", "4"}).empty())
+      set("model.moe.load", {"", "[4,1,1,3,1,2,0,1]", "{zipf: 1.2}"});
+  }
+
+  void attention() {
+    latent_ = one_in(3);
+    if (!latent_) {
+      set("model.kv_heads", {"1", "2", "4", "8"});
+      if (set("model.rotary", {"", "", "", "false"}) == "false") fix("model.max_positions", 16);
+      return;
+    }
+    fix("model.kv_heads", 8);
+    step_.overrides.insert(step_.overrides.end(),
+                           {"model.mla.kv_rank=16", "model.mla.rope_dim=4", "model.mla.nope_dim=6", "model.mla.v_dim=5"});
+    set("model.mla.q_rank", {"0", "12"});
+  }
+
+  void model() {
+    set("model.gated", {"true", "false"});
+    set("model.norm", {"rms", "layer"});
+    set("model.tied_embeddings", {"true", "false", "false"});
+    set("model.mtp_depth", {"", "", "", "1", "2"});
+    set("training.precision", {"fp32", "bf16", "fp8"});
+  }
+
+  /// Returns the chunks of the model.
+  int schedule() {
+    const char* const field = "training.schedule";
+    schedule_ = pp_ == 1 ? set(field, {"gpipe", "1f1b", "zb-h1"})
+                         : set(field, {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"});
+    set("training.overlap.pp", {"true", "false"});
+    if (schedule_ != "interleaved-1f1b" && schedule_ != "zb-v") return pp_;
+    fix("parallelism.vpp", 2);
+    return 2 * pp_;
+  }
+
+  /// As many as divide over the chunks, in one of the ways in which stages may differ.
+  void layers(int chunks) {
+    const int each = chunks == 1 ? 3 : chunks == 2 ? 2 : 1;
+    int layers = chunks * each;
+    const int of_stage = layers / pp_;
+    if (pp_ > 1 && one_in(4)) {
+      fix("parallelism.first_stage_layers", of_stage);
+      fix("parallelism.last_stage_layers", 2 * of_stage);
+      layers += of_stage;
+    } else if (pp_ > 1 && one_in(3)) {
+      layers -= set("parallelism.account_for_embedding", {"", "true"}).empty() ? 1 : 2;
+      set("parallelism.account_for_loss", {"true"});
+    }
+    fix("model.layers", layers);
+  }
+
+  void batch() {
+    const int micro_batch = set_size("training.micro_batch", {"", "", "2"});
+    const int any_number = static_cast<int>(1 + random_() % 4);
+    const int micro_batches = schedule_ == "dualpipe" ? 2 * pp_ : schedule_ == "interleaved-1f1b" ? pp_ : any_number;
+    fix("training.global_batch", dp_ * (own_axis_ ? ep_ : 1) * micro_batch * micro_batches);
+  }
+
+  void sharded_weights() {
+    const std::string zero = set("parallelism.zero", {"0", "1", "2", "3", "3"});
+    if (zero == "0") local_ = !set("training.sync_every", {"", "2"}).empty();
+    if (zero == "3") {
+      set("parallelism.prefetch", {"", "0", "3"});
+      const bool reshards = set("parallelism.reshard_after_forward", {"", "true", "false"}) == "true";
+      if (!reshards) set("parallelism.gather_per_micro_batch", {"true", "false"});
+    }
+    if (zero != "0" && dp_ * cp_ > 2 && !own_axis_) hsdp_ = !set("parallelism.hsdp", {"", "2", "4"}).empty();
+  }
+
+  void gradients() {
+    set("training.overlap.dp", {"true", "true", "false"});
+    set("training.bucket_MB", {"", "0.001", "0.004", "0.02"});
+    if (set("training.grad_dtype", {"fp32", "bf16"}) == "fp32") {
+      set("training.grad_compression", {"", "", "2", "4"});
+    } else {
+      set("training.grad_compression", {"", "2"});
+    }
+    if (dp_ * cp_ > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
+  }
+
+  void recompute() {
+    const std::string kind = latent_ && one_in(2) ? set("training.recompute", {"[mla-up]", "[norm,mla-up,activation]"})
+                                                  : set("training.recompute", {"none", "selective", "full", "full", "[norm]",
+                                                                               "[activation]", "[mlp]", "[norm,attention]"});
+    if (kind == "full") set("training.recompute_every", {"", "2"});
+  }
+
+  void cluster() {
+    const std::string gpus = dp_ == 3 ? set("cluster.gpus_per_node", {"6"}) : set("cluster.gpus_per_node", {"2", "4", "8"});
+    step_.overrides.push_back("cluster.nics_per_node=" + gpus);
+    set("cluster.fabric.oversubscription", {"", "[1,2,4]"});
+    set("cluster.fabric.leaf_ports", {"", "2"});
+  }
+};
+
+}  // namespace
+
+std::string RandomStep::text() const {
+  return std::accumulate(overrides.begin(), overrides.end(), "seed " + std::to_string(seed) + ":",
+                         [](const std::string& all, const std::string& one) { return all + " " + one; });
+}
+
+RandomStep random_step(std::uint32_t seed) { return Draw(seed).draw(); }
+
+ValidSteps valid_steps(std::size_t count) {
+  ValidSteps valid;
+  std::set<std::string> used;
+  const auto adds = [&](const RandomStep& step) {
+    return std::ranges::any_of(step.choices, [&](const std::string& choice) {
+      return !used.contains(choice) && std::ranges::find(step.overrides, choice) != step.overrides.end();
+    });
+  };
+  std::set<std::string> choices;
+  for (std::uint32_t seed = 1; seed <= 4 * count && (valid.steps.size() < count || !valid.unused.empty()); ++seed) {
+    RandomStep step = random_step(seed);
+    choices.insert(step.choices.begin(), step.choices.end());
+    if (valid.steps.size() < count) ++valid.drawn;
+    if (valid.steps.size() < count || adds(step)) {
+      try {
+        tiny_cluster(step.overrides);
+        used.insert(step.overrides.begin(), step.overrides.end());
+        valid.steps.push_back(std::move(step));
+      } catch (const InputError&) {
+        // Not a valid combination: the next seed.
+      }
+    }
+    valid.unused.clear();
+    std::ranges::set_difference(choices, used, std::back_inserter(valid.unused));
+  }
+  return valid;
+}
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+// Features mixed at random: the sharded step is the unsharded one, and folded times are unfolded ones.
+
+#include "tests/end_to_end/random_steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/end_to_end/checks.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t parts = 12, least_steps = 8 * parts;
+
+/// A validation that refused more than two draws of three would thin out what is tested.
+TEST(RandomSteps, UseEveryFeature) {
+  const ValidSteps valid = valid_steps(least_steps);
+  EXPECT_THAT(valid.unused, testing::IsEmpty());
+  EXPECT_GE(valid.steps.size(), least_steps);
+  EXPECT_LE(valid.drawn, 3 * least_steps);
+  const auto with_experts = static_cast<std::size_t>(std::ranges::count_if(valid.steps, [](const RandomStep& step) {
+    return std::ranges::find(step.overrides, "model.moe.experts=8") != step.overrides.end();
+  }));
+  EXPECT_GE(with_experts, least_steps / 4);
+  EXPECT_GE(valid.steps.size() - with_experts, least_steps / 4);
+}
+
+/// In parts, for ctest to run side by side. A failure names the seed and the overrides.
+class RandomStepsPart : public testing::TestWithParam<std::size_t> {
+ protected:
+  template <typename Check>
+  void for_each_step(Check check) {
+    const std::vector<RandomStep> steps = valid_steps(least_steps).steps;
+    for (std::size_t i = GetParam(); i < steps.size(); i += parts) {
+      SCOPED_TRACE(steps[i].text());
+      check(tiny_cluster(steps[i].overrides));
+    }
+  }
+};
+
+// fp32 sums in another order, whatever the precision named: see equivalence_test.cpp.
+TEST_P(RandomStepsPart, AreTheUnshardedStep) {
+  for_each_step([](const Scenario& scenario) { EXPECT_LT(largest_difference(scenario), 1e-5); });
+}
+
+TEST_P(RandomStepsPart, FoldToTheSameTimes) {
+  for_each_step([](const Scenario& scenario) { EXPECT_GE(expect_equal_when_folded(scenario), 1U); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomStepsPart, testing::Range<std::size_t>(0, parts));
+
+}  // namespace
+}  // namespace tandem
