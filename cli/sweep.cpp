@@ -89,8 +89,11 @@ ExitCode SweepCommand::run() const {
   }
   std::cout << (csv == "-" ? to_csv(loaded.paths, swept.rows)
                            : to_table(loaded.paths, swept.rows) + "\n" + summary(swept.rows, swept.kept, file));
-  const bool any_failed = std::ranges::count(swept.rows, PointStatus::failed, &PointRow::status) > 0;
-  return any_failed ? ExitCode::failed : ExitCode::done;
+  const auto failures = std::ranges::count(swept.rows, PointStatus::failed, &PointRow::status);
+  if (failures == 0) return ExitCode::done;
+  std::cout.flush();
+  std::cerr << fmt::format("tandem: {} of {} points failed; the same command tries them again\n", failures, swept.rows.size());
+  return ExitCode::failed;
 }
 
 }  // namespace tandem

@@ -99,6 +99,7 @@ TEST(SweepResume, AKilledPointIsAFailedRowThatIsTriedAgain) {
   ::kill(children_of(sweep).front(), SIGKILL);
   const CommandResult result = run.get();
   EXPECT_EQ(result.exit_code, failed);
+  EXPECT_EQ(result.err, "tandem: 1 of 2 points failed; the same command tries them again\n");
   EXPECT_THAT(result.out, HasSubstr("killed by signal 9"));
   EXPECT_THAT(result.out, HasSubstr("2 points, 1 done, 1 failed"));
   EXPECT_THAT(column_of(folder.database(), "status"), testing::ElementsAre("failed", "done"));

@@ -58,6 +58,16 @@ TEST(SweepShards, FillOneFileTogether) {
   EXPECT_THAT(whole.out, HasSubstr("8 points, 8 done; 8 of them from before"));
 }
 
+TEST(SweepShards, ThatAreTheSameShareTheirResults) {
+  const StudyFolder folder(study);
+  auto other = std::async(std::launch::async, [&] { return folder.sweep({"--jobs", "2"}); });
+  for (const CommandResult& result : {folder.sweep({"--jobs", "2"}), other.get()}) {
+    EXPECT_EQ(result.exit_code, done) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("8 points, 8 done"));
+  }
+  EXPECT_EQ(rows_of(folder.database()).size(), 8U);
+}
+
 TEST(SweepShards, OfFilesOfTheirOwnMergeInSqlite) {
   const StudyFolder folder(study);
   ASSERT_EQ(folder.sweep({"--shard", "0/2"}).exit_code, done);

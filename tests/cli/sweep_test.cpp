@@ -233,6 +233,13 @@ TEST(Sweep, ADatabaseThatCannotBeWrittenFailsIt) {
   expect_refusal(folder.sweep({"--csv", "/no/such/folder/a.csv"}), failed, {"cannot write '/no/such/folder/a.csv'"});
 }
 
+TEST(Sweep, AFullStandardOutputLosesNoRow) {
+  const StudyFolder folder(tiny_study("grid: {parallelism.dp: [1, 2]}\n"));
+  expect_refusal(folder.sweep({}, {.standard_output = StandardOutput::full_device}), failed,
+                 {"standard output cannot be written"});
+  EXPECT_THAT(column_of(folder.database(), "status"), ElementsAre("done", "done"));
+}
+
 TEST(Sweep, ShippedStudiesRun) {
   for (const std::string name : {"llama3-405b-weak-scaling", "llama3-405b-strong-scaling"}) {
     const StudyFolder folder("");
