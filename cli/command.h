@@ -62,27 +62,43 @@ std::string out_of_memory_sentence(const std::string& place, const StepResult& r
 /// Peak resident memory of this process.
 Bytes peak_rss();
 
-// One subcommand each: registers itself and returns what to call when it was chosen.
-struct SimulateCommand {
-  StepOptions options;
-  bool no_fold = false;
-  void add_to(CLI::App& app);
-  ExitCode run() const;
+/// A subcommand: registers itself, and runs when it was chosen.
+struct Command {
+  virtual ~Command() = default;
+  virtual CLI::App* add_to(CLI::App& app) = 0;
+  virtual ExitCode run() const = 0;
 };
 
-struct ExecuteCommand {
+struct SimulateCommand : Command {
+  StepOptions options;
+  bool no_fold = false;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
+struct ExecuteCommand : Command {
   StepOptions options;
   std::string backend;
   bool verify = false;
-  void add_to(CLI::App& app);
-  ExitCode run() const;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
 };
 
-struct CrosscheckCommand {
+struct CrosscheckCommand : Command {
   StepOptions options;
   std::string backend;
-  void add_to(CLI::App& app);
-  ExitCode run() const;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
+struct SweepCommand : Command {
+  std::string study;
+  std::string out;  ///< empty for the default
+  std::string shard = "0/1";
+  int jobs = 0;  ///< 0 for the default
+  std::string csv;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
 };
 
 }  // namespace tandem

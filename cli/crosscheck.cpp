@@ -81,10 +81,11 @@ bool compare_orders(const Dag& dag, const Timeline& simulated, const Timeline& m
 
 }  // namespace
 
-void CrosscheckCommand::add_to(CLI::App& app) {
+CLI::App* CrosscheckCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("crosscheck", "simulate and execute the same DAG, task by task");
   options.add_to(*command);
   add_backend_option(*command, backend);
+  return command;
 }
 
 ExitCode CrosscheckCommand::run() const {

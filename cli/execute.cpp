@@ -8,11 +8,12 @@
 
 namespace tandem {
 
-void ExecuteCommand::add_to(CLI::App& app) {
+CLI::App* ExecuteCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("execute", "run one training step for real");
   options.add_to(*command);
   add_backend_option(*command, backend);
   command->add_flag("--verify", verify, "compare loss, gradients and updated weights with the unsharded model's");
+  return command;
 }
 
 ExitCode ExecuteCommand::run() const {

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <exception>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/usage_error.h"
@@ -23,8 +25,7 @@ ExitCode complain(std::string sentence, ExitCode code) {
 }
 
 /// Sentences go to standard error and decide the exit code.
-template <typename Command>
-ExitCode guarded(const Command& command) {
+ExitCode guarded(const tandem::Command& command) {
   try {
     return command.run();
   } catch (const tandem::InputError& error) {
@@ -44,9 +45,10 @@ ExitCode run(int argc, char** argv) {
   tandem::SimulateCommand simulate;
   tandem::ExecuteCommand execute;
   tandem::CrosscheckCommand crosscheck;
-  simulate.add_to(app);
-  execute.add_to(app);
-  crosscheck.add_to(app);
+  tandem::SweepCommand sweep;
+  std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
+  for (tandem::Command* command : std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &sweep})
+    commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& answer) {  // --help, --version
@@ -55,9 +57,8 @@ ExitCode run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(tandem::usage_sentence(app, error), ExitCode::wrong_input);
   }
-  if (app.got_subcommand("simulate")) return guarded(simulate);
-  if (app.got_subcommand("execute")) return guarded(execute);
-  return guarded(crosscheck);
+  const auto chosen = std::ranges::find_if(commands, [](const auto& entry) { return entry.first->parsed(); });
+  return guarded(*chosen->second);
 }
 
 }  // namespace

@@ -9,10 +9,11 @@
 
 namespace tandem {
 
-void SimulateCommand::add_to(CLI::App& app) {
+CLI::App* SimulateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "replay one training step on a model of the cluster");
   options.add_to(*command);
   command->add_flag("--no-fold", no_fold, "simulate every rank and link instead of one of each class");
+  return command;
 }
 
 ExitCode SimulateCommand::run() const {

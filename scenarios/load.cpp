@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "scenarios/aliases.h"
+#include "scenarios/document.h"
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
 #include "scenarios/reader.h"
@@ -42,17 +43,16 @@ std::string Place::text() const {
 
 InputError::InputError(const Place& place, const std::string& sentence) : std::runtime_error(place.text() + ": " + sentence) {}
 
-Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
-  YamlNode document = parse_yaml(text, name);
+void tidy_names(YamlNode& document) {
   if (document.kind != YamlNode::Kind::mapping)
     throw InputError(document.place,
                      "the scenario is " + describe(document) + ", expected a mapping with model, cluster and training");
   rename_aliases(document);
   expand_preset_names(document);
-  for (const std::string& option : overrides) apply_override(document, option);
-  const std::filesystem::path file(name);
-  resolve_presets(document, file.parent_path().string());
-  Scenario scenario = read_scenario(document, file.stem().string());
+}
+
+Scenario read_document(const YamlNode& document, const std::string& default_name) {
+  Scenario scenario = read_scenario(document, default_name);
   validate_sharding(scenario, document);
   complete_world(scenario, document);
   validate_cluster(scenario, document);
@@ -65,6 +65,15 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
     scenario.training.bucket_parameters = default_bucket_parameters(scenario.parallelism.dp);
   scenario.warnings = find_warnings(scenario, document);
   return scenario;
+}
+
+Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+  YamlNode document = parse_yaml(text, name);
+  tidy_names(document);
+  for (const std::string& option : overrides) apply_override(document, option);
+  const std::filesystem::path file(name);
+  resolve_presets(document, file.parent_path().string());
+  return read_document(document, file.stem().string());
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {

@@ -10,13 +10,13 @@
 namespace tandem {
 namespace {
 
-std::vector<std::string> split_path(const std::string& path, const Place& place) {
+/// The keys of "a.b.c", or none where `path` is not of that form.
+std::vector<std::string> split_path(const std::string& path) {
   constexpr std::size_t deepest_field = 8;
   std::vector<std::string> keys;
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t dot = std::min(path.find('.', start), path.size());
-    if (dot == start || keys.size() == deepest_field)
-      throw InputError(place, "expected --set path=value, such as --set parallelism.tp=4");
+    if (dot == start || keys.size() == deepest_field) return {};
     keys.push_back(path.substr(start, dot - start));
     start = dot + 1;
   }
@@ -82,12 +82,19 @@ void fill_in(YamlNode& node, const YamlNode& defaults) {
 void apply_override(YamlNode& scenario, const std::string& option) {
   const Place place{.file = "--set " + option};
   const std::size_t equals = option.find('=');
-  if (equals == std::string::npos) throw InputError(place, "expected --set path=value, such as --set parallelism.tp=4");
+  if (equals == std::string::npos || split_path(option.substr(0, equals)).empty())
+    throw InputError(place, "expected --set path=value, such as --set parallelism.tp=4");
   const std::string value_text = option.substr(equals + 1);
   YamlNode value = make_node(YamlNode::Kind::null, place);
   if (value_text.find_first_not_of(' ') != std::string::npos) value = parse_yaml(value_text, place.file, Lines::none);
+  apply_override(scenario, option.substr(0, equals), std::move(value), place);
+}
+
+void apply_override(YamlNode& scenario, const std::string& path, YamlNode value, const Place& place) {
+  const std::vector<std::string> keys = split_path(path);
+  if (keys.empty()) throw InputError(place, excerpt(path) + " names no field, expected a path such as parallelism.tp");
   const bool removed = value.kind == YamlNode::Kind::null;
-  YamlNode patch = nested(split_path(option.substr(0, equals), place), std::move(value), place);
+  YamlNode patch = nested(keys, std::move(value), place);
   rename_aliases(patch);
   if (removed) {
     remove(scenario, patch);

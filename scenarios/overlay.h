@@ -16,6 +16,9 @@ void fill_in(YamlNode& node, const YamlNode& defaults);
 /// Long names are understood in the path. Later errors about the value name the option.
 void apply_override(YamlNode& scenario, const std::string& option);
 
+/// The same for a value that was parsed elsewhere and keeps its place. `place` is that of the path.
+void apply_override(YamlNode& scenario, const std::string& path, YamlNode value, const Place& place);
+
 /// A preset's name alone stands for {preset: name}, at `model`, `cluster` and `cluster.gpu`.
 void expand_preset_names(YamlNode& scenario);
 

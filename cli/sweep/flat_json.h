@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+/// A value of a table's cell: nothing, a number, or text. Truth values are 1 and 0.
+using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
+
+struct NamedCell {
+  std::string name;
+  Cell cell;
+  bool is_list = false;  ///< the text is a JSON list
+};
+
+/// The JSON result with one cell per key, in its order, named by the path: "time_s.exposed.tp". Lists stay JSON text. Throws
+/// std::runtime_error where the text is not a JSON object.
+std::vector<NamedCell> flattened(const std::string& json_text);
+
+/// The value of a field: a number where it is one, the YAML text otherwise.
+Cell cell_of(const YamlNode& value);
+
+/// Numbers with as many digits as it takes to read them back.
+std::string to_text(const Cell& cell);
+
+}  // namespace tandem

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/sweep/results_database.h"
+
+namespace tandem {
+
+/// An aligned table for a terminal: the fields that vary, GPUs, step time, MFU and status. Long ones are cut.
+std::string to_table(const std::vector<std::string>& paths, const std::vector<PointRow>& rows);
+
+/// Comma-separated values (RFC 4180, lines end in LF): the fields that vary, every key of the results that is no list, and how
+/// each point ended. The first line names the columns as the database does.
+std::string to_csv(const std::vector<std::string>& paths, const std::vector<PointRow>& rows);
+
+}  // namespace tandem

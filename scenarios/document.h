@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "scenarios/scenario.h"
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+// The steps of `parse_scenario`, for who lays changes over a scenario between them (overlay.h, presets.h):
+// tidy_names, apply_override.., resolve_presets, read_document.
+
+/// Gives the fields of a scenario that was just parsed the names that the other steps expect. Throws InputError unless it is a
+/// mapping.
+void tidy_names(YamlNode& document);
+
+/// Reads and validates a scenario whose presets are filled in. `default_name` stands in where it has none. Throws InputError.
+Scenario read_document(const YamlNode& document, const std::string& default_name);
+
+/// The document as one line of YAML that parses to the same values. Fields are in alphabetical order, so that the same values
+/// give the same text.
+std::string to_yaml(const YamlNode& document);
+
+}  // namespace tandem
