@@ -119,7 +119,8 @@ struct Task {
 struct Group {
   CommunicatorId communicator = 0;
   Bytes bytes = 0;  ///< the full vector: what is all-reduced, all of what is gathered, all that is scattered; one member's buffer
-                    ///< in an all-to-all; a send's payload
+                    ///< in an all-to-all; a send's payload. Broadcast and reduce: the vector; gather and scatter: all that the
+                    ///< root holds; barrier: nothing
 };
 
 struct Communicator {

@@ -123,7 +123,37 @@ TaskId DagBuilder::collective(OpKind op, CommunicatorId communicator, const Task
   }
   const RankIndex rank = dag_.buffers[operands[0].buffer].rank;
   const Bytes bytes = dag_.buffers[op == OpKind::all_gather || op == OpKind::receive ? out : in].bytes();
+  return join(op, communicator, labels, rank, bytes, {operands.data(), count}, {.reduction = reduction});
+}
 
+TaskId DagBuilder::rooted_collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, std::uint32_t root,
+                                     BufferId whole, BufferId part, Reduction reduction) {
+  const std::vector<std::uint32_t>& members = dag_.communicators[communicator].members;
+  const RankIndex rank = dag_.buffers[part == no_id ? whole : part].rank;
+  const bool is_root = members.at(root) == dag_.ranks[rank].world_rank;
+  const bool partial = op == OpKind::gather || op == OpKind::scatter;
+  if (partial && (whole != no_id) != is_root) throw std::logic_error("the root of a gather or scatter alone holds the whole");
+
+  std::array<Operand, 2> operands;
+  std::size_t count = 0;
+  const auto add = [&](BufferId buffer, Access access) { operands[count++] = {buffer, static_cast<std::uint32_t>(access)}; };
+  Bytes bytes = dag_.buffers[partial ? part : whole].bytes();
+  if (partial) bytes *= static_cast<Bytes>(members.size());
+  if (op == OpKind::broadcast) add(whole, is_root ? Access::read : Access::write);
+  if (op == OpKind::reduce) add(whole, is_root ? Access::update : Access::read);
+  if (op == OpKind::gather) add(part, Access::read);
+  if (partial && is_root) add(whole, op == OpKind::gather ? Access::write : Access::read);
+  if (op == OpKind::scatter) add(part, Access::write);
+  return join(op, communicator, labels, rank, bytes, {operands.data(), count},
+              {.reduction = reduction, .root = static_cast<std::int32_t>(root)});
+}
+
+TaskId DagBuilder::barrier(RankIndex rank, CommunicatorId communicator, const TaskLabels& labels) {
+  return join(OpKind::barrier, communicator, labels, rank, 0, {}, {});
+}
+
+TaskId DagBuilder::join(OpKind op, CommunicatorId communicator, const TaskLabels& labels, RankIndex rank, Bytes bytes,
+                        std::span<const Operand> operands, const ReductionAttributes& attributes) {
   const std::uint64_t caller =
       (std::uint64_t{communicator} << 32) | (std::uint64_t{rank} << 1) | (op == OpKind::receive ? 1U : 0U);
   const std::uint32_t call = calls_[caller]++;
@@ -139,13 +169,13 @@ TaskId DagBuilder::collective(OpKind op, CommunicatorId communicator, const Task
             .axis = dag_.communicators[communicator].axis,
             .stream = labels.stream,
             .rank = rank,
-            .attributes = attribute_id(ReductionAttributes{reduction}),
+            .attributes = attribute_id(attributes),
             .group = entry->second,
             .micro_batch = labels.micro_batch,
             .layer = labels.layer,
             .chunk = labels.chunk,
             .name = name_id(labels.name)};
-  const TaskId id = add_task(task, {operands.data(), count});
+  const TaskId id = add_task(task, operands);
   group_members_.emplace_back(entry->second, id);
   return id;
 }

@@ -51,6 +51,15 @@ class DagBuilder {
   TaskId collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, BufferId in, BufferId out,
                     Reduction reduction = Reduction::sum);
 
+  /// A collective with a root, the member `root` of the communicator. `whole`: the vector of broadcast and reduce, on every
+  /// member, sent or replaced by the result on the root; what the root gathers or scatters, and `no_id` elsewhere. `part`: a
+  /// member's part of what is gathered or scattered, on the root too, where it may lie in its place of the whole.
+  TaskId rooted_collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, std::uint32_t root, BufferId whole,
+                           BufferId part = no_id, Reduction reduction = Reduction::sum);
+
+  /// Ends when the last member has come.
+  TaskId barrier(RankIndex rank, CommunicatorId communicator, const TaskLabels& labels);
+
   /// An ordering that no buffer shows, such as a receive posted one step ahead.
   void depend(TaskId before, TaskId after);
 
@@ -79,6 +88,8 @@ class DagBuilder {
   std::vector<std::pair<GroupId, TaskId>> group_members_;
 
   TaskId add_task(const Task& task, std::span<const Operand> operands);
+  TaskId join(OpKind op, CommunicatorId communicator, const TaskLabels& labels, RankIndex rank, Bytes bytes,
+              std::span<const Operand> operands, const ReductionAttributes& attributes);
   void order_by_access(TaskId task, const Operand& operand);
   std::uint16_t name_id(std::string_view name);
   std::uint32_t attribute_id(const OpAttributes& attributes);

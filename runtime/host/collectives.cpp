@@ -30,6 +30,14 @@ void require_own_place(OpKind op, std::span<const float> shard, std::span<const 
 std::size_t whole_elements(const Collective& collective) {
   const CollectiveMember& first = collective.members.at(0);
   switch (collective.op) {
+    case OpKind::broadcast:
+    case OpKind::reduce:
+    case OpKind::scatter:
+      return collective.members.at(collective.root).in.size();
+    case OpKind::gather:
+      return collective.members.at(collective.root).out.size();
+    case OpKind::barrier:
+      return 0;
     case OpKind::all_gather:
       return first.out.size();
     case OpKind::all_reduce:
@@ -42,9 +50,32 @@ std::size_t whole_elements(const Collective& collective) {
   }
 }
 
+constexpr bool has_root(OpKind op) {
+  return op == OpKind::broadcast || op == OpKind::reduce || op == OpKind::gather || op == OpKind::scatter;
+}
+
+void require_consistent_with_root(const Collective& collective, std::size_t elements) {
+  const std::size_t count = collective.members.size();
+  const OpKind op = collective.op;
+  const bool partial = op == OpKind::gather || op == OpKind::scatter;
+  if (partial && elements % count != 0) throw malformed(op, "the members' shards are not equal");
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& [in, out] = collective.members[i];
+    const bool root = i == collective.root;
+    if (op == OpKind::broadcast) require_size(op, root ? in : out, elements);
+    if (op == OpKind::reduce) require_size(op, in, elements);
+    if (op == OpKind::reduce && root) require_size(op, out, elements);
+    if (partial) require_size(op, op == OpKind::gather ? in : out, elements / count);
+    if (op == OpKind::gather && root) require_own_place(op, in, out, i);
+    if (op == OpKind::scatter && root) require_own_place(op, out, in, i);
+  }
+}
+
 void require_consistent(const Collective& collective, std::size_t elements) {
   const std::size_t count = collective.members.size();
   const OpKind op = collective.op;
+  if (op == OpKind::barrier) return;
+  if (has_root(op)) return require_consistent_with_root(collective, elements);
   const bool sharded = op == OpKind::all_gather || op == OpKind::reduce_scatter || op == OpKind::all_to_all;
   if (sharded && elements % count != 0) throw malformed(op, "the members' shards are not equal");
   if (op == OpKind::send && count != 2) throw malformed(op, "a transfer needs a source and a destination");
@@ -80,6 +111,7 @@ Collective collective_of(const Dag& dag, std::span<const TaskId> unit, const std
   Collective collective{.op = transfer ? OpKind::send : first.op, .members = std::vector<CollectiveMember>(unit.size())};
   if (const auto* attributes = std::get_if<ReductionAttributes>(&dag.attributes[first.attributes])) {
     collective.reduction = attributes->reduction;
+    collective.root = static_cast<std::size_t>(attributes->root);
   }
   std::vector<bool> present(unit.size(), false);
   for (const TaskId id : unit) {
@@ -89,14 +121,17 @@ Collective collective_of(const Dag& dag, std::span<const TaskId> unit, const std
     present[position] = true;
     const OpKind expected = transfer && position == 1 ? OpKind::receive : collective.op;
     if (task.op != expected) throw wrong("meets another operation");
+    if (has_root(task.op) && task.attributes != first.attributes) throw wrong("meets one with another root or reduction");
 
     const auto operands = dag.operands_of(id);
     const auto memory = [&](const Operand& operand) {
       return std::span(data(operand.buffer), static_cast<std::size_t>(dag.buffers[operand.buffer].shape.elements()));
     };
     CollectiveMember& member = collective.members[position];
-    if (task.op != OpKind::receive) member.in = memory(operands.front());
-    if (task.op != OpKind::send) member.out = memory(operands.back());
+    for (const Operand& operand : operands) {
+      if (operand.access() != Access::write) member.in = memory(operand);
+      if (operand.access() != Access::read) member.out = memory(operand);
+    }
   }
   return collective;
 }
@@ -137,14 +172,20 @@ void CollectiveExchange::reduce_part(std::size_t member) noexcept {
 
 void CollectiveExchange::contribute(std::size_t member) noexcept {
   const std::span<const float> in = collective_.members[member].in;
-  if (collective_.op == OpKind::all_reduce || collective_.op == OpKind::reduce_scatter) {
-    reduce_part(member);
-  } else if (collective_.op == OpKind::all_gather) {
-    std::ranges::copy(in, part(member).begin());
-  } else if (collective_.op == OpKind::all_to_all) {
-    std::ranges::copy(in, sent(member).begin());
-  } else {
-    std::ranges::copy(in, result_.get());  // the destination of a transfer has nothing to give
+  switch (collective_.op) {
+    case OpKind::all_reduce:
+    case OpKind::reduce_scatter:
+    case OpKind::reduce:
+      return reduce_part(member);
+    case OpKind::all_gather:
+    case OpKind::gather:
+      std::ranges::copy(in, part(member).begin());
+      return;
+    case OpKind::all_to_all:
+      std::ranges::copy(in, sent(member).begin());
+      return;
+    default:  // who alone has something to give; the others' operand is empty
+      std::ranges::copy(in, result_.get());
   }
 }
 
@@ -157,7 +198,8 @@ void CollectiveExchange::collect(std::size_t member) noexcept {
     }
     return;
   }
-  const float* from = collective_.op == OpKind::reduce_scatter ? part(member).data() : result_.get();
+  const bool partial = collective_.op == OpKind::reduce_scatter || collective_.op == OpKind::scatter;
+  const float* from = partial ? part(member).data() : result_.get();
   std::copy_n(from, out.size(), out.begin());
 }
 

@@ -12,6 +12,9 @@ namespace tandem {
 /// One member's operands. `in` and `out` are the same for all_reduce; all_gather's shard may lie in its place of the whole, and
 /// so may reduce_scatter's. all_to_all's lie apart: `in` by destination, `out` by source. A sender has no `out`, a receiver no
 /// `in`.
+/// With a root: broadcast, the root has `in` alone and the others `out` alone; reduce, all have `in`, and the root the same as
+/// `out`; gather, all have their part as `in` and the root the whole as `out`; scatter, the root has the whole as `in` and all
+/// their part as `out`. The root's part may lie in its place of the whole. A barrier's members have neither.
 struct CollectiveMember {
   std::span<float> in;
   std::span<float> out;
@@ -23,6 +26,7 @@ struct Collective {
   OpKind op = OpKind::all_reduce;
   Reduction reduction = Reduction::sum;
   std::vector<CollectiveMember> members;
+  std::size_t root = 0;  ///< of broadcast, reduce, gather and scatter
 };
 
 /// The collective that the tasks of `unit` are. Throws std::logic_error unless they are exactly the communicator's members.

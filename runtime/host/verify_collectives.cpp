@@ -47,10 +47,16 @@ float expected(const Collective& collective, std::size_t member, std::size_t ele
   };
   switch (collective.op) {
     case OpKind::all_reduce:
+    case OpKind::reduce:
       return reduced(element);
+    case OpKind::scatter:
+      return crafted(collective.root, member * shard + element);
+    case OpKind::broadcast:
+      return crafted(collective.root, element);
     case OpKind::reduce_scatter:
       return reduced(member * shard + element);
     case OpKind::all_gather:
+    case OpKind::gather:
       return crafted(element / (shard / count), element);
     case OpKind::all_to_all: {
       const std::size_t piece = shard / count;
@@ -98,7 +104,7 @@ class ScratchMemory {
 void fill_crafted(const Collective& collective) {
   for (std::size_t p = 0; p < collective.members.size(); ++p) {
     const std::span<float> in = collective.members[p].in;
-    const std::size_t first = collective.op == OpKind::all_gather ? p * in.size() : 0;
+    const std::size_t first = collective.op == OpKind::all_gather || collective.op == OpKind::gather ? p * in.size() : 0;
     for (std::size_t e = 0; e < in.size(); ++e) in[e] = crafted(p, first + e);
   }
 }

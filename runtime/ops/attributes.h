@@ -124,8 +124,10 @@ enum class Reduction : std::uint8_t {
   max,
   mean
 };
+/// Of a collective.
 struct ReductionAttributes {
   Reduction reduction = Reduction::sum;
+  std::int32_t root = 0;  ///< position in the communicator; of broadcast, reduce, gather and scatter
   auto operator<=>(const ReductionAttributes&) const = default;
 };
 

@@ -59,6 +59,11 @@ enum class OpKind : std::uint8_t {
   all_gather,
   reduce_scatter,
   all_to_all,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  barrier,
   send,
   receive,
 };

@@ -80,6 +80,11 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},
     {OpKind::all_to_all, {"all_to_all", communication}},
+    {OpKind::broadcast, {"broadcast", communication}},
+    {OpKind::reduce, {"reduce", communication}},
+    {OpKind::gather, {"gather", communication}},
+    {OpKind::scatter, {"scatter", communication}},
+    {OpKind::barrier, {"barrier", communication}},
     {OpKind::send, {"send", communication}},
     {OpKind::receive, {"receive", communication}},
 }};

@@ -347,5 +347,29 @@ TEST(DagBuilder, KeepsEqualNamesAndAttributesOnce) {
   EXPECT_EQ(std::get<ScaleAttributes>(dag.attributes[dag.tasks[1].attributes]).factor, 2.0F);
 }
 
+TEST(DagBuilder, CollectivesWithARootCountTheWholeOnEveryMember) {
+  DagBuilder builder;
+  const CommunicatorId group = builder.add_communicator({.name = "group", .members = {0, 1}, .layout = {}});
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    const RankIndex rank = builder.add_rank({.world_rank = r});
+    const BufferId whole = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(8));
+    const BufferId part = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(4));
+    builder.rooted_collective(OpKind::broadcast, group, {.name = "broadcast"}, 1, whole);
+    builder.rooted_collective(OpKind::gather, group, {.name = "gather"}, 1, r == 1 ? whole : no_id, part);
+    builder.rooted_collective(OpKind::scatter, group, {.name = "scatter"}, 1, r == 1 ? whole : no_id, part);
+    builder.barrier(rank, group, {.name = "barrier"});
+    EXPECT_THROW(builder.rooted_collective(OpKind::gather, group, {.name = "gather"}, 1, r == 0 ? whole : no_id, part),
+                 std::logic_error);
+  }
+  const Dag dag = builder.finish();
+  ASSERT_EQ(dag.groups.size(), 4U);
+  for (const GroupId id : {0U, 1U, 2U}) EXPECT_EQ(dag.groups[id].bytes, 32);
+  EXPECT_EQ(dag.groups[3].bytes, 0);
+  EXPECT_TRUE(dag.operands_of(dag.members_of(3).front()).empty());
+  // Who sends reads, who receives writes: the scatter writes the part that the gather read before.
+  EXPECT_EQ(dag.operands_of(dag.members_of(0)[0]).front().access(), Access::write);
+  EXPECT_EQ(dag.operands_of(dag.members_of(0)[1]).front().access(), Access::read);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -147,6 +147,51 @@ TEST_P(HostCollectives, AllToAllTransposesTheParts) {
   }
 }
 
+TEST_P(HostCollectives, BroadcastGivesAllWhatTheRootHas) {
+  for (std::size_t root = 0; root < members(); ++root) {
+    Vectors vectors = random_vectors(members(), 13);
+    const std::vector<float> sent = vectors[root];
+    Collective collective{.op = OpKind::broadcast, .members = {}, .root = root};
+    for (std::size_t i = 0; i < members(); ++i)
+      collective.members.push_back(i == root ? CollectiveMember{vectors[i], {}} : CollectiveMember{{}, vectors[i]});
+    run(collective);
+    for (const std::vector<float>& vector : vectors) EXPECT_EQ(vector, sent);
+  }
+}
+
+TEST_P(HostCollectives, ReduceLeavesTheSumOnTheRootAlone) {
+  for (std::size_t root = 0; root < members(); ++root) {
+    const Vectors before = random_vectors(members(), 13);
+    Vectors vectors = before;
+    Collective collective{.op = OpKind::reduce, .members = {}, .root = root};
+    for (std::size_t i = 0; i < members(); ++i)
+      collective.members.push_back({vectors[i], i == root ? std::span<float>(vectors[i]) : std::span<float>()});
+    run(collective);
+    for (std::size_t i = 0; i < members(); ++i) EXPECT_EQ(vectors[i], i == root ? sum_in_order(before) : before[i]);
+  }
+}
+
+TEST_P(HostCollectives, GatherPutsPartsInTheOrderOfTheMembersAndScatterTakesThemApart) {
+  const std::size_t part = 3;
+  for (std::size_t root = 0; root < members(); ++root) {
+    Vectors parts = random_vectors(members(), part);
+    std::vector<float> expected, whole(part * members(), NAN);
+    for (const std::vector<float>& shard : parts) expected.insert(expected.end(), shard.begin(), shard.end());
+    Collective gather{.op = OpKind::gather, .members = {}, .root = root};
+    for (std::size_t i = 0; i < members(); ++i)
+      gather.members.push_back({parts[i], i == root ? std::span<float>(whole) : std::span<float>()});
+    run(gather);
+    EXPECT_EQ(whole, expected);
+
+    Vectors scattered(members(), std::vector<float>(part, NAN));
+    Collective scatter{.op = OpKind::scatter, .members = {}, .root = root};
+    for (std::size_t i = 0; i < members(); ++i)
+      scatter.members.push_back({i == root ? std::span<float>(whole) : std::span<float>(), scattered[i]});
+    run(scatter);
+    EXPECT_EQ(scattered, parts);
+  }
+}
+
 TEST(HostCollective, SendReachesTheDestination) {
   std::vector<float> x{1, 2, 3}, y(3, NAN);
   run({.op = OpKind::send, .members = {{x, {}}, {{}, y}}});
@@ -169,6 +214,10 @@ TEST(HostCollective, RejectsMembersThatDoNotFitTogether) {
   EXPECT_THROW(CollectiveExchange({.op = OpKind::send, .members = {{four, {}}, {{}, two}}}), std::logic_error);
   EXPECT_THROW(CollectiveExchange({.op = OpKind::all_to_all, .members = {{four, six}, {six, four}}}), std::logic_error);
   EXPECT_THROW(CollectiveExchange({.op = OpKind::all_to_all, .members = {{four, four}, {four, four}}}), std::logic_error);
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::broadcast, .members = {{four, {}}, {{}, two}}}), std::logic_error);
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::reduce, .members = {{four, four}, {two, {}}}}), std::logic_error);
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::gather, .members = {{two, four}, {four, {}}}}), std::logic_error);
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::scatter, .members = {{six, two}, {{}, two}}}), std::logic_error);
 }
 
 TEST(HostCollective, RejectsAShardInAnothersPlace) {
@@ -177,6 +226,9 @@ TEST(HostCollective, RejectsAShardInAnothersPlace) {
   EXPECT_NO_THROW(CollectiveExchange({.op = OpKind::all_gather, .members = {{first, a}, {last, b}}}));
   EXPECT_THROW(CollectiveExchange({.op = OpKind::all_gather, .members = {{last, b}, {first, a}}}), std::logic_error);
   EXPECT_THROW(CollectiveExchange({.op = OpKind::reduce_scatter, .members = {{b, last}, {a, first}}}), std::logic_error);
+  EXPECT_NO_THROW(CollectiveExchange({.op = OpKind::gather, .members = {{first, a}, {last, {}}}}));
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::gather, .members = {{first, {}}, {first, a}}, .root = 1}), std::logic_error);
+  EXPECT_THROW(CollectiveExchange({.op = OpKind::scatter, .members = {{b, last}, {{}, first}}}), std::logic_error);
 }
 
 TEST(HostCollective, MembersStandInTheOrderOfTheCommunicator) {

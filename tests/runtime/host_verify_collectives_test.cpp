@@ -32,6 +32,14 @@ Dag all_collectives(std::uint32_t size) {
     builder.collective(OpKind::all_gather, group, {.name = "gather"}, slice, whole);
     const BufferId exchanged = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(size * part));
     builder.collective(OpKind::all_to_all, group, {.name = "exchange"}, whole, exchanged);
+    const std::uint32_t root = size - 1;
+    builder.rooted_collective(OpKind::broadcast, group, {.name = "broadcast"}, root, whole);
+    builder.rooted_collective(OpKind::reduce, group, {.name = "reduce"}, 0, whole);
+    builder.rooted_collective(OpKind::reduce, group, {.name = "reduce to the last"}, root, whole);
+    const BufferId at_root = r == root ? whole : no_id;
+    builder.rooted_collective(OpKind::gather, group, {.name = "gather at the root"}, root, at_root, r == root ? slice : apart);
+    builder.rooted_collective(OpKind::scatter, group, {.name = "scatter from the root"}, root, at_root, apart);
+    builder.barrier(rank, group, {.name = "barrier"});
     if (r == 0) builder.collective(OpKind::send, pair, {.name = "send"}, apart, no_id);
     if (r == 1) builder.collective(OpKind::receive, pair, {.name = "receive"}, no_id, apart);
   }
@@ -45,17 +53,18 @@ void run(const Collective& collective) {
 }
 
 TEST(VerifyCollectives, CountsEachDistinctOneOnce) {
-  EXPECT_EQ(verify_collectives(all_collectives(2)), 7U);
-  EXPECT_EQ(verify_collectives(all_collectives(7)), 7U);
+  EXPECT_EQ(verify_collectives(all_collectives(2)), 13U);
+  EXPECT_EQ(verify_collectives(all_collectives(7)), 13U);
 }
 
 TEST(VerifyCollectives, FindsAShiftedResultInEveryKind) {
   const Dag dag = all_collectives(4);
-  for (const OpKind broken : {OpKind::all_reduce, OpKind::reduce_scatter, OpKind::all_gather, OpKind::all_to_all, OpKind::send}) {
+  for (const OpKind broken : {OpKind::all_reduce, OpKind::reduce_scatter, OpKind::all_gather, OpKind::all_to_all, OpKind::reduce,
+                              OpKind::gather, OpKind::scatter, OpKind::send}) {
     const auto shift = [&](const Collective& collective) {
       run(collective);
       const std::span<float> out = collective.members.back().out;
-      if (collective.op == broken) std::ranges::rotate(out, out.begin() + 1);
+      if (collective.op == broken && !out.empty()) std::ranges::rotate(out, out.begin() + 1);  // one reduce ends elsewhere
     };
     try {
       verify_collectives(dag, shift);
@@ -77,6 +86,26 @@ TEST(VerifyCollectives, FindsAMemberThatCountsTwiceForAnother) {
     run(wrong);
   };
   EXPECT_THROW(verify_collectives(dag, miscount), std::runtime_error);
+}
+
+TEST(VerifyCollectives, FindsAShiftedBroadcast) {
+  const auto shift = [&](const Collective& collective) {
+    run(collective);
+    const std::span<float> out = collective.members.front().out;  // the root is the last
+    if (collective.op == OpKind::broadcast) std::ranges::rotate(out, out.begin() + 1);
+  };
+  EXPECT_THROW(verify_collectives(all_collectives(4), shift), std::runtime_error);
+}
+
+TEST(VerifyCollectives, FindsMembersThatNameDifferentRoots) {
+  DagBuilder builder;
+  const CommunicatorId pair = builder.add_communicator({.name = "pair", .members = {0, 1}, .layout = {}});
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    const RankIndex rank = builder.add_rank({.world_rank = r});
+    const BufferId x = builder.buffer(rank, BufferKind::activation, DType::f32, Shape(4));
+    builder.rooted_collective(OpKind::broadcast, pair, {.name = "broadcast"}, r, x);
+  }
+  EXPECT_THROW(verify_collectives(builder.finish()), std::logic_error);
 }
 
 TEST(VerifyCollectives, FindsShardsThatDoNotFollowTheCommunicatorsOrder) {
