@@ -1,12 +1,27 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 
 #include "runtime/dtype.h"
 #include "runtime/units.h"
 
 namespace tandem {
+
+/// NVIDIA's generations, as NCCL's tuning tells them apart.
+enum class Architecture : std::uint8_t {
+  unknown,
+  volta,
+  ampere,
+  hopper,
+  blackwell
+};
+inline constexpr std::size_t architecture_count = 5;
+constexpr const char* name_of(Architecture architecture) {
+  constexpr const char* names[architecture_count] = {"unknown", "volta", "ampere", "hopper", "blackwell"};
+  return names[static_cast<int>(architecture)];
+}
 
 /// What a kernel reaches of the device's peak. Data: `sim/profiles/<gpu>.yaml`, each number with its source.
 struct KernelEfficiency {
@@ -20,6 +35,7 @@ struct KernelEfficiency {
 /// One model of processor, as the cost models see it. Peaks are dense, without sparsity.
 struct Device {
   std::string name;
+  Architecture architecture = Architecture::unknown;
   Bytes memory = 0;
   BytesPerSecond memory_bandwidth = 0;
   std::array<FlopsPerSecond, dtype_count> peak{};  ///< 0 where the device has no such arithmetic

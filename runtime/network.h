@@ -62,6 +62,9 @@ struct Paths {
   Algorithm algorithm = Algorithm::ring;
   std::uint32_t channels = 1;
   std::vector<Crossing> crossings = {};
+  /// What one channel reaches with the GPUs' NVLinks, PCIe ports and NICs to itself, the part of the network that NCCL knows;
+  /// 0: not limited.
+  BytesPerSecond bandwidth = 0;
 };
 
 /// How a communicator lies on the network.

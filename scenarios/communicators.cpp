@@ -125,9 +125,14 @@ class Surveyor {
     const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, axes); };
     groups(slot, members, [&](const std::vector<std::uint32_t>& of_group) {
       Layout layout = lay_group(cluster_, gpus_of(of_group), on_links ? algorithms(scenario_, slot) : GroupAlgorithms{});
-      if (!on_links) layout.paths.front().crossings.clear();
+      if (!on_links) carry_nothing(layout);
       return layout;
     });
+  }
+
+  static void carry_nothing(Layout& layout) {
+    layout.paths.front().crossings.clear();
+    if (layout.nodes > 1) layout.paths.push_back({.algorithm = Algorithm::tree});
   }
 
   void kv_replica_groups() {
@@ -263,7 +268,10 @@ class Surveyor {
     const auto include = [&](std::uint64_t part) { colour = mix(colour ^ part); };
     for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}}) include(part);
     for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
-    for (const Paths& paths : layout.paths) include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
+    for (const Paths& paths : layout.paths) {
+      include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
+      include(std::bit_cast<std::uint64_t>(paths.bandwidth));
+    }
     found_.fold.communicator_colours.push_back(colour);
     found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
     found_.instances.push_back({first, size, orbit, std::move(members), std::move(layout)});

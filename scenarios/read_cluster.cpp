@@ -28,8 +28,8 @@ FabricSpec read_fabric(const YamlNode& node) {
 
 ClusterSpec read_cluster(const YamlNode& node) {
   const Reader cluster(node, "cluster",
-                       {"name", "gpus", "gpu", "gpus_per_node", "nvlink_GBps", "nics_per_node", "nic_gbps", "nvlink_efficiency",
-                        "nic_efficiency", "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric"});
+                       {"name", "gpus", "gpu", "gpus_per_node", "nvlink_GBps", "nvls", "nics_per_node", "nic_gbps",
+                        "nvlink_efficiency", "nic_efficiency", "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric"});
   const Range<double> bandwidth{1e-3, 1e6}, share{1e-3, 1}, latency_us{0, 1e6};
   ClusterSpec spec;
   spec.name = cluster.text("name", "inline");
@@ -38,6 +38,7 @@ ClusterSpec read_cluster(const YamlNode& node) {
   spec.gpu = read_gpu(cluster.child("gpu"));
   spec.gpus_per_node = cluster.integer("gpus_per_node", {1, 65'536});
   spec.nvlink_GBps = cluster.number("nvlink_GBps", bandwidth);
+  spec.nvls = cluster.boolean("nvls", false);
   spec.nics_per_node = cluster.integer("nics_per_node", {0, 65'536});
   spec.nic_gbps = spec.nics_per_node == 0 ? cluster.number("nic_gbps", {0, 1e6}, 0) : cluster.number("nic_gbps", bandwidth);
   spec.nvlink_efficiency = cluster.number("nvlink_efficiency", share, 1);

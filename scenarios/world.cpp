@@ -123,7 +123,8 @@ void add_communicators(const CommunicatorSurvey& survey, const Partition& partit
                                               .inter_latency = instance.layout.inter_latency,
                                               .paths = {}}});
     for (const Paths& paths : instance.layout.paths)
-      world.communicators.back().layout.paths.push_back({.algorithm = paths.algorithm, .channels = paths.channels});
+      world.communicators.back().layout.paths.push_back(
+          {.algorithm = paths.algorithm, .channels = paths.channels, .bandwidth = paths.bandwidth});
   }
 }
 

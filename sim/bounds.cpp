@@ -64,17 +64,20 @@ Seconds lower_bound(const Dag& dag) {
     const Task& task = dag.tasks[id];
     if (!is_communication(task.op)) compute[task.rank] += kernel_lower_bound(dag.device_of(task), cost_of(dag, id));
   }
+  Seconds longest = 0;  // of the transfers that their protocol holds back
   std::vector<double> link_bytes(dag.links.size(), 0);
   for (GroupId g = 0; g < dag.groups.size(); ++g) {
     const Group& group = dag.groups[g];
     const Communicator& communicator = dag.communicators[group.communicator];
-    const OpKind op = dag.tasks[dag.members_of(g).front()].op;
-    const CollectiveCost cost = collective_cost(op, group.bytes, communicator.members.size(), communicator.layout);
+    const Task& first = dag.tasks[dag.members_of(g).front()];
+    const CollectiveCost cost = collective_cost(first.op, group.bytes, communicator.members.size(), communicator.layout,
+                                                dag.device_of(first).architecture);
+    if (cost.rate_limit > 0) longest = std::max(longest, static_cast<double>(cost.bytes_per_channel) / cost.rate_limit);
     for (const Crossing& crossing : communicator.layout.paths[cost.paths].crossings) {
       link_bytes[crossing.link] += static_cast<double>(cost.bytes_per_channel) * crossing.multiplicity;
     }
   }
-  Seconds bound = compute.empty() ? 0 : *std::max_element(compute.begin(), compute.end());
+  Seconds bound = compute.empty() ? longest : std::max(longest, *std::max_element(compute.begin(), compute.end()));
   for (LinkId link = 0; link < dag.links.size(); ++link) bound = std::max(bound, link_bytes[link] / dag.links[link].capacity);
   return bound;
 }

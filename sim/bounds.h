@@ -7,7 +7,8 @@ namespace tandem {
 
 /// No step of this DAG can be faster: perfect overlap at the devices' peaks. The largest of
 ///   for each rank, its kernels one after the other at the roofline of full peaks;
-///   for each link, all its bytes at its capacity.
+///   for each link, all its bytes at its capacity;
+///   for each collective, its bytes at the rate that its protocol allows.
 Seconds lower_bound(const Dag& dag);
 
 /// The same work with nothing overlapping on a rank: each rank does its tasks one at a time, in the order in which they started,

@@ -1,21 +1,29 @@
 #pragma once
 
 #include "runtime/dag.h"
+#include "sim/nccl_constants.h"
 
 namespace tandem {
 
 /// A collective as one fluid flow: after `latency`, `bytes_per_channel` run over each channel of one of the layout's paths.
 struct CollectiveCost {
   Seconds latency = 0;
-  Bytes bytes_per_channel = 0;
-  std::uint32_t paths = 0;  ///< index into `Layout::paths`
+  Bytes bytes_per_channel = 0;  ///< on the wire, the protocol's flags included
+  std::uint32_t paths = 0;      ///< index into `Layout::paths`
+  Protocol protocol = Protocol::simple;
+  BytesPerSecond rate_limit = 0;  ///< of a channel, on the wire, where not only the links limit it; 0: they alone do
 };
 
-/// NCCL's ring (or, for all-reduce, tree where its latency wins) for `bytes` over `members` ranks. `bytes` as in `Group`.
-///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all   (n-1)/n bytes   send   bytes
-CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout);
+/// A collective of `bytes` (as in `Group`) over `members` ranks. A rank sends on the bus, with n members
+///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all, gather, scatter   (n-1)/n bytes
+///   broadcast, reduce, send   bytes   barrier   nothing
+///
+/// On GPUs of a known architecture, all-reduce, all-gather and reduce-scatter run as NCCL would choose (see nccl_choice.h). On
+/// others, and for the rest, the ring of the Simple protocol (for all-reduce with a tree's latency where that is less).
+CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout,
+                               Architecture architecture = Architecture::unknown);
 
-/// The time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way).
+/// The time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way, rate limit).
 Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const std::vector<Link>& links);
 
 }  // namespace tandem

@@ -108,6 +108,9 @@ struct FluidNetwork::Engine {
   /// changes from the first link of its route; if another flow has marked that link at the same date, it stops there, and the
   /// flow's other links are shared as if it were not there. A private link is never marked before.
   std::vector<kernel::resource::StandardLinkImpl*> lanes;
+  /// By lane: a second private link, which holds a limited flow to its rate; SimGrid 3.32 forgets the rate of a Comm that no
+  /// actor sends. A new capacity marks it, and so it cannot be the first of the route.
+  std::vector<s4u::Link*> limits;
   std::deque<Flow> flows;  ///< running, finished and free ones; each stays at its address
   std::vector<Flow*> finished;
   std::vector<Flow*> free;
@@ -149,6 +152,7 @@ FluidNetwork::FluidNetwork(const std::vector<Link>& links, const std::vector<Com
   constexpr BytesPerSecond no_limit = 1e18;
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     engine.lanes.push_back(engine.route.create_link("lane " + std::to_string(lane), {no_limit})->get_impl());
+    engine.limits.push_back(engine.route.create_link("limit " + std::to_string(lane), {no_limit}));
   }
   engine.route.get_iface()->seal();
   take_latency_from(engine.route, *engine.route.get_iface());
@@ -169,6 +173,10 @@ void FluidNetwork::start(TaskId task, std::size_t lane, const CollectiveCost& co
     if (crossing.multiplicity == 0) continue;
     engine.route.links.insert(engine.route.links.end(), crossing.multiplicity / engine.divisors[crossing.link],
                               engine.links[crossing.link]);
+  }
+  if (cost.rate_limit > 0) {
+    engine.limits[lane]->set_bandwidth(cost.rate_limit);
+    engine.route.links.push_back(engine.limits[lane]->get_impl());
   }
   engine.route.latency = cost.latency;
 

@@ -13,6 +13,7 @@ namespace tandem {
 ///
 /// Flows share a link max-min fairly: each gets the same rate per channel, as far as its other links let it, and a flow of rate x
 /// takes `multiplicity * x` of a link's capacity (SimGrid's CM02 model, a link repeated in the route as often as it is crossed).
+/// A flow with a rate limit never exceeds it; what it leaves is the others'.
 /// SimGrid knows one engine per process, whose clock starts at 0: make one object per process.
 class FluidNetwork {
  public:

@@ -26,8 +26,8 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
     return;
   }
   const Communicator& communicator = dag_->communicator_of(task);
-  const CollectiveCost cost =
-      collective_cost(task.op, dag_->groups[task.group].bytes, communicator.members.size(), communicator.layout);
+  const CollectiveCost cost = collective_cost(task.op, dag_->groups[task.group].bytes, communicator.members.size(),
+                                              communicator.layout, dag_->device_of(task).architecture);
   if (FluidNetwork::is_flow(cost, communicator.layout)) {
     // A stream runs one task at a time: its first member's stream is free for a flow.
     network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, communicator.layout);

@@ -68,23 +68,29 @@ double Cluster::nic_share_left(std::int64_t nic) const {
   return std::min(share_left(LinkFault::Where::nic, nic), share_left(LinkFault::Where::rail, nic % spec_.nics_per_node));
 }
 
+/// Per direction, of a GPU's port, a PCIe port or a NIC.
+BytesPerSecond Cluster::capacity_below_switches(std::uint32_t device) const {
+  if (device < first_pcie_) return nvlink_ * share_left(LinkFault::Where::gpu, device);
+  if (device < first_nic_) return spec_.pcie.ports[(device - first_pcie_) % spec_.pcie.ports.size()].GBps * giga;
+  return nic_ * nic_share_left(device - first_nic_);
+}
+
 Link Cluster::link(LinkId id) const {
   const std::uint32_t device = id / 2;
   const std::string direction = id % 2 == 0 ? " out" : " in";
   const auto named = [&](const std::string& name, Tier tier, BytesPerSecond capacity) {
     return Link{name + direction, tier, capacity, 1};
   };
-  if (device < first_pcie_)
-    return named("gpu" + std::to_string(device), Tier::nvlink, nvlink_ * share_left(LinkFault::Where::gpu, device));
+  if (device < first_pcie_) return named("gpu" + std::to_string(device), Tier::nvlink, capacity_below_switches(device));
   if (device < first_nic_) {
     const std::size_t port = (device - first_pcie_) % spec_.pcie.ports.size();
     const std::size_t node = (device - first_pcie_) / spec_.pcie.ports.size();
     const PcieSpec::Port& spec = spec_.pcie.ports[port];
-    return named("node" + std::to_string(node) + " " + spec.name, Tier::pcie, spec.GBps * giga);
+    return named("node" + std::to_string(node) + " " + spec.name, Tier::pcie, capacity_below_switches(device));
   }
   if (device < first_bundle_) {
     const std::uint32_t nic = device - first_nic_;
-    return named("nic" + std::to_string(nic), Tier::nic, nic_ * nic_share_left(nic));
+    return named("nic" + std::to_string(nic), Tier::nic, capacity_below_switches(device));
   }
   const auto after = std::ranges::upper_bound(cable_device_, device);
   const auto bundle = static_cast<std::uint32_t>(after - cable_device_.begin() - 1);
@@ -98,6 +104,17 @@ std::vector<Link> Cluster::links() const {
   std::vector<Link> links;
   for (LinkId id = 0; id < link_count(); ++id) links.push_back(link(id));
   return links;
+}
+
+BytesPerSecond Cluster::bandwidth_below_switches(const Paths& paths) const {
+  BytesPerSecond least = 0;
+  for (const Crossing& crossing : paths.crossings) {
+    const std::uint32_t device = crossing.link / 2;
+    if (device >= first_bundle_ || crossing.multiplicity == 0) continue;
+    const BytesPerSecond share = capacity_below_switches(device) / crossing.multiplicity;
+    if (least == 0 || share < least) least = share;
+  }
+  return least;
 }
 
 Attachment Cluster::attachment(std::uint32_t gpu) const {

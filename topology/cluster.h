@@ -37,6 +37,8 @@ class Cluster {
   std::size_t link_count() const { return 2 * device_count(); }
   Link link(LinkId id) const;
   std::vector<Link> links() const;  ///< all of them: many, on a large cluster
+  /// What one channel of `paths` reaches where only GPUs' ports, PCIe and NICs limit it; 0 when nothing does.
+  BytesPerSecond bandwidth_below_switches(const Paths& paths) const;
 
   std::int64_t gpus() const { return spec_.gpus; }
   std::int64_t nodes() const { return nodes_; }
@@ -81,6 +83,7 @@ class Cluster {
   void number_devices();
   double share_left(LinkFault::Where where, std::int64_t index) const;
   double nic_share_left(std::int64_t nic) const;
+  BytesPerSecond capacity_below_switches(std::uint32_t device) const;
   std::vector<Exit> exits(std::uint32_t gpu) const;
   void cross_pcie(std::uint32_t gpu, bool out, const Amount& amount, CrossingSum& sum) const;
   int cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Amount& amount, CrossingSum& sum) const;

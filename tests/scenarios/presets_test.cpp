@@ -70,6 +70,17 @@ TEST(Presets, AllGpusAndClustersParse) {
     EXPECT_EQ(with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster.name, name);
 }
 
+TEST(Presets, GpusNameTheirArchitectureAndClustersWhetherSwitchesAddUp) {
+  for (const std::string& name : preset_names(PresetKind::gpu)) {
+    const bool known = with({"cluster.gpu=" + name}).cluster.gpu.architecture != Architecture::unknown;
+    EXPECT_EQ(known, name != "host-cpu") << name;
+  }
+  for (const std::string& name : preset_names(PresetKind::cluster)) {
+    const ClusterSpec cluster = with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster;
+    EXPECT_EQ(cluster.nvls, cluster.gpu.architecture >= Architecture::hopper) << name;
+  }
+}
+
 // Parameter counts as published with the models: Llama 3 8.03 B, 70.6 B and 405.85 B; GPT-3 174.6 B, here without its biases and
 // with 943 rows of padding in the vocabulary.
 TEST(Presets, ModelsHaveTheirPublishedSize) {

@@ -54,6 +54,12 @@ TEST(Bounds, LowerKnowsNoEfficiencyNorLatency) {
   EXPECT_DOUBLE_EQ(lower_bound(dag), 500 * ns);
 }
 
+TEST(Bounds, LowerKnowsTheRateOfAProtocol) {
+  SmallDag small(Architecture::hopper);
+  small.limited_flow(500, {{small.link(1e9), 1}}, 0.1e9);
+  EXPECT_NEAR(lower_bound(small.finish()), 5000 * ns, 1e-9 * ns);
+}
+
 TEST(Bounds, UpperLetsNothingOverlapOnARank) {
   SmallDag small;
   const LinkId link = small.link(1e9);

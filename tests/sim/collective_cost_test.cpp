@@ -59,6 +59,30 @@ TEST(CollectiveCost, TransferTakesOneHop) {
   EXPECT_DOUBLE_EQ(collective_cost(OpKind::receive, 1, 2, over(2)).latency, net);
 }
 
+TEST(CollectiveCost, BroadcastAndReduceAreChains) {
+  for (const OpKind op : {OpKind::broadcast, OpKind::reduce}) {
+    EXPECT_EQ(collective_cost(op, 8'000, 8, over(1)).bytes_per_channel, 8'000);
+    EXPECT_EQ(collective_cost(op, 8'000, 32, over(4, 8)).bytes_per_channel, 1'000);
+    EXPECT_DOUBLE_EQ(collective_cost(op, 1, 32, over(4)).latency, base + 28 * nvlink + 3 * net);
+  }
+}
+
+TEST(CollectiveCost, TheRootOfGatherAndScatterMovesAllButItsPart) {
+  for (const OpKind op : {OpKind::gather, OpKind::scatter}) {
+    EXPECT_EQ(collective_cost(op, 8'000, 8, over(1)).bytes_per_channel, 7'000);
+    EXPECT_DOUBLE_EQ(collective_cost(op, 8'000, 8, over(1)).latency, nvlink);
+  }
+}
+
+TEST(CollectiveCost, ABarrierIsAnAllReduceOfNothing) {
+  for (const Architecture architecture : {Architecture::unknown, Architecture::hopper}) {
+    const CollectiveCost barrier = collective_cost(OpKind::barrier, 0, 8, over(1), architecture);
+    EXPECT_EQ(barrier.bytes_per_channel, 0);
+    EXPECT_EQ(barrier.latency, collective_cost(OpKind::all_reduce, 0, 8, over(1), architecture).latency);
+    EXPECT_GT(barrier.latency, 0);
+  }
+}
+
 TEST(CollectiveCost, OneMemberIsFree) {
   const CollectiveCost alone = collective_cost(OpKind::all_reduce, 1'000, 1, over(1));
   EXPECT_EQ(alone.latency, 0);
@@ -73,6 +97,8 @@ TEST(UncontendedTime, TheTightestLinkDecides) {
   layout.paths.front().crossings = {{.link = 0, .multiplicity = 1}, {.link = 1, .multiplicity = 8}};
   EXPECT_DOUBLE_EQ(uncontended_time({.latency = 1e-6, .bytes_per_channel = 1'000'000}, layout, links), 1e-6 + 2e-3);
   EXPECT_DOUBLE_EQ(uncontended_time({.latency = 1e-6}, layout, links), 1e-6);
+  const CollectiveCost limited{.latency = 1e-6, .bytes_per_channel = 1'000'000, .rate_limit = 1e8};
+  EXPECT_DOUBLE_EQ(uncontended_time(limited, layout, links), 1e-6 + 1e-2);
 }
 
 }  // namespace

@@ -102,6 +102,44 @@ TEST(FluidNetwork, FastLinksOfLongLatencyAreNotCapped) {
   expect_relative(simulate(small.finish()).timeline.end[task], 0.01 + 20 * us);
 }
 
+TEST(FluidNetwork, ALimitedFlowLeavesTheRestToOthers) {
+  // Both begin together. A keeps to a quarter of the link and B takes three; when B has ended, A goes on as before.
+  SmallDag small(Architecture::hopper);
+  const LinkId link = small.link(1e9);
+  const auto a = small.limited_flow(1'000'000, {{link, 1}}, 0.25e9);
+  const TaskId b = small.flow(1'500'000, {{link, 1}}, a.cost.latency);
+  const Timeline timeline = simulate(small.finish()).timeline;
+  ASSERT_DOUBLE_EQ(a.cost.rate_limit, 0.25e9);
+  expect_relative(timeline.end[a.task], a.cost.latency + 4e-3);
+  expect_relative(timeline.end[b], a.cost.latency + 2e-3);
+}
+
+TEST(FluidNetwork, ALimitAboveTheFairShareIsNone) {
+  SmallDag small(Architecture::hopper);
+  const LinkId link = small.link(1e9);
+  const auto a = small.limited_flow(1'000'000, {{link, 1}}, 0.75e9);
+  const TaskId b = small.flow(1'000'000, {{link, 1}}, a.cost.latency);
+  const Timeline timeline = simulate(small.finish()).timeline;
+  expect_relative(timeline.end[a.task], a.cost.latency + 2e-3);
+  expect_relative(timeline.end[b], a.cost.latency + 2e-3);
+}
+
+TEST(FluidNetwork, LimitedFlowsThatBeginTogetherSeeAllTheirLinks) {
+  // As above, with two limited flows on each of the narrow links: 0.3 GB/s of 1 GB/s each, which leaves 0.4 to a third.
+  SmallDag small(Architecture::hopper);
+  const LinkId wide = small.link(128e9);
+  const LinkId narrow = small.link(1e9);
+  const LinkId other = small.link(1e9);
+  std::vector<SmallDag::Limited> limited;
+  for (const LinkId own : {narrow, narrow, other, other})
+    limited.push_back(small.limited_flow(600'000, {{wide, 1}, {own, 1}}, 0.3e9));
+  const Seconds latency = limited.front().cost.latency;
+  const TaskId third = small.flow(800'000, {{wide, 1}, {narrow, 1}}, latency);
+  const Timeline timeline = simulate(small.finish()).timeline;
+  for (const auto& flow : limited) expect_relative(timeline.end[flow.task], latency + 2e-3);
+  expect_relative(timeline.end[third], latency + 2e-3);
+}
+
 TEST(FluidNetwork, FreeLinksDoNotDisturb) {
   SmallDag small;
   const LinkId free = small.link(1e18);
@@ -172,6 +210,7 @@ struct ReferenceFlow {
   double bytes = 0;
   Seconds begin = 0;
   std::vector<Crossing> crossings;
+  double limit = std::numeric_limits<double>::infinity();
   double rate = 0;
   Seconds end = 0;
 };
@@ -188,6 +227,13 @@ void share_fairly(std::vector<ReferenceFlow*> unsettled, std::vector<double> cap
       if (demand[link] == 0 || capacity[link] / demand[link] >= rate) continue;
       rate = capacity[link] / demand[link];
       bottleneck = link;
+    }
+    const auto slowest = std::ranges::min_element(unsettled, {}, &ReferenceFlow::limit);
+    if ((*slowest)->limit < rate) {
+      (*slowest)->rate = (*slowest)->limit;
+      for (const Crossing& crossing : (*slowest)->crossings) capacity[crossing.link] -= (*slowest)->rate * crossing.multiplicity;
+      unsettled.erase(slowest);
+      continue;
     }
     std::erase_if(unsettled, [&](ReferenceFlow* flow) {
       const auto& crossings = flow->crossings;
@@ -226,8 +272,9 @@ void play(std::vector<ReferenceFlow>& flows, const std::vector<double>& capacity
 TEST(FluidNetwork, RandomFlowsShareAsTheDefinitionSays) {
   std::mt19937 random(20240611);
   const auto up_to = [&](std::uint32_t limit) { return 1 + static_cast<std::uint32_t>(random() % limit); };
-  for (int round = 0; round < 10; ++round) {
-    SmallDag small;
+  for (int round = 0; round < 20; ++round) {
+    const bool limits = round >= 10;
+    SmallDag small(limits ? Architecture::hopper : Architecture::unknown);
     std::vector<double> capacity;
     for (int link = 0; link < 12; ++link) {
       capacity.push_back(up_to(100) * 1e9);
@@ -241,7 +288,15 @@ TEST(FluidNetwork, RandomFlowsShareAsTheDefinitionSays) {
         if (random() % 4 == 0) flow.crossings.push_back({link, up_to(30)});
       }
       if (flow.crossings.empty()) flow.crossings.push_back({0, 1});
-      tasks.push_back(small.flow(static_cast<Bytes>(flow.bytes), flow.crossings, flow.begin));
+      if (limits && random() % 2 == 0) {
+        flow.limit = up_to(1'000) * 1e6;
+        const auto limited = small.limited_flow(static_cast<Bytes>(flow.bytes), flow.crossings, flow.limit);
+        flow.begin = limited.cost.latency;
+        flow.limit = limited.cost.rate_limit;
+        tasks.push_back(limited.task);
+      } else {
+        tasks.push_back(small.flow(static_cast<Bytes>(flow.bytes), flow.crossings, flow.begin));
+      }
       flows.push_back(std::move(flow));
     }
     play(flows, capacity);

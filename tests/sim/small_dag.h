@@ -4,14 +4,17 @@
 #include <vector>
 
 #include "runtime/dag_builder.h"
+#include "sim/collective_cost.h"
 
 namespace tandem {
 
 /// Hand-made DAGs on a device that writes one element a nanosecond and knows no launch cost.
 class SmallDag {
  public:
-  SmallDag() {
+  /// Of a known architecture, collectives run as NCCL chooses.
+  explicit SmallDag(Architecture architecture = Architecture::unknown) {
     Device device;
+    device.architecture = architecture;
     device.name = "one element a nanosecond";
     device.memory_bandwidth = 4e9;  // of fp32
     device.efficiency.memory = 1;
@@ -52,6 +55,18 @@ class SmallDag {
     const CommunicatorId pair = communicator(2, {.intra_latency = latency, .paths = {{.crossings = std::move(crossings)}}});
     const TaskLabels labels{.name = "send", .stream = Stream::pp_send_forward};
     return builder_.collective(OpKind::send, pair, labels, bytes_of(sender, bytes), no_id);
+  }
+
+  /// A flow on Hopper that does not exceed `rate`: an NVLS all-reduce, which reaches 0.85 of what its path is said to.
+  struct Limited {
+    TaskId task;
+    CollectiveCost cost;
+  };
+  Limited limited_flow(Bytes bytes, std::vector<Crossing> crossings, BytesPerSecond rate) {
+    const Paths path{.algorithm = Algorithm::nvls, .crossings = std::move(crossings), .bandwidth = rate / 0.85};
+    const Layout layout{.intra_latency = 3.4e-6, .paths = {path}};
+    return {all_reduce(rank(), communicator(2, layout), bytes),
+            collective_cost(OpKind::all_reduce, bytes, 2, layout, Architecture::hopper)};
   }
 
   void depend(TaskId before, TaskId after) { builder_.depend(before, after); }

@@ -126,5 +126,30 @@ TEST(Exchange, StaysOnItsRail) {
   EXPECT_DOUBLE_EQ(15 * load(cluster, paths, "gpu5 in"), 3 + 9);
 }
 
+// Ports of 100 GB/s, NICs of 50. In a node a ring gives each port the bus rate, and NVLS n + 1 units of 1/n. Over two nodes of
+// four, each of four channels has a rail to itself, at 50, and loads each port with 3/4 of what all carry: 4 * 50 * 3/4 > 100, so
+// 100 / 3 for each.
+TEST(Bandwidth, IsWhatPortsAndNicsLetOneChannelHave) {
+  const Cluster cluster(rails(16));
+  const Layout node = lay_group(cluster, all(4), {.nvls = true});
+  EXPECT_DOUBLE_EQ(node.find(Algorithm::ring)->bandwidth, 100e9);
+  EXPECT_DOUBLE_EQ(node.find(Algorithm::nvls)->bandwidth, 100e9 / 5);
+  EXPECT_DOUBLE_EQ(lay_group(cluster, all(8)).paths.front().bandwidth, 100e9 / 3);
+  const std::vector<std::uint32_t> one_per_node{0, 4, 8, 12};
+  EXPECT_DOUBLE_EQ(lay_group(cluster, one_per_node).paths.front().bandwidth, 50e9);
+}
+
+TEST(Bandwidth, DoesNotSeeSwitches) {
+  ClusterSpec spec = rails(16);
+  spec.fabric.oversubscription = {1, 8, 8};
+  EXPECT_DOUBLE_EQ(lay_group(Cluster(spec), std::vector<std::uint32_t>{0, 4, 8, 12}).paths.front().bandwidth, 50e9);
+}
+
+TEST(Bandwidth, OfAGroupWithASlowNicIsTheNics) {
+  ClusterSpec spec = rails(16);
+  spec.link_faults.push_back({.where = LinkFault::Where::nic, .index = 4, .factor = 0.5});
+  EXPECT_DOUBLE_EQ(lay_group(Cluster(spec), std::vector<std::uint32_t>{0, 4, 8, 12}).paths.front().bandwidth, 25e9);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "sim/collective_cost.h"
+
+namespace tandem {
+
+/// NCCL's tuning (NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel): of the algorithms that the layout has and their
+/// protocols, the one whose predicted time latency + bytes / bandwidth is least. With n members in k nodes, steps = 2 (n-1) for
+/// an all-reduce, n-1 for all-gather and reduce-scatter, of which 2 (k-1) or k-1 lie between nodes:
+///   ring   base + (steps - between) intra + between inter
+///   tree   base + 2 ((n/k - 1) intra + log2(k) inter)                       all-reduce
+///   nvls   intra                                                            all-reduce in one node
+///   pat    base + log2(k) inter / 3.5 + n 2.8 us                            the other two, one GPU per node; on the ring's paths
+/// `intra` and `inter` are one hop of the algorithm and protocol: NCCL's constant, and what a hop of this layout takes more than
+/// NCCL's constant for the ring and Simple. Bandwidths are shares of the layout's, up to NCCL's limits per channel.
+///
+/// The cost that is returned is what the choice takes, where measurements know better than the prediction: under NVLS no sum
+/// leaves a switch before the first pieces have come in, and its bandwidth is the one achieved.
+///
+/// Left out: NVLS over several nodes (NVLSTree), switches of the network that add up (CollNet), NCCL's corrections for trees of
+/// middling sizes and for the plateau of large rings, its extra time for flushes, and that of the hosts' processors in hops between
+/// nodes.
+CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture);
+
+}  // namespace tandem

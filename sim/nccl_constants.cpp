@@ -1,0 +1,100 @@
+#include "sim/nccl_constants.h"
+
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/embedded_file.h"
+
+namespace tandem {
+
+std::span<const EmbeddedFile> nccl_files();  // written by the build
+
+namespace {
+
+constexpr double us = 1e-6, GBps = 1e9;
+constexpr Architecture generations[] = {Architecture::volta, Architecture::ampere, Architecture::hopper, Architecture::blackwell};
+constexpr const char* columns[protocol_count] = {"ll", "ll128", "simple"};
+constexpr const char* node_counts[] = {"1 node", "2 nodes", "more nodes"};
+
+/// The lines of the file by their first three fields.
+class Table {
+ public:
+  explicit Table(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      add(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+  }
+
+  double number(const std::string& table, const std::string& row, const std::string& column) const {
+    const auto found = numbers_.find(table + "," + row + "," + column);
+    if (found == numbers_.end()) throw std::logic_error("nccl.csv has no " + table + "," + row + "," + column);
+    return found->second;
+  }
+  double number_or_zero(const std::string& table, const std::string& row, const std::string& column) const {
+    return numbers_.contains(table + "," + row + "," + column) ? number(table, row, column) : 0;
+  }
+
+ private:
+  std::map<std::string, double> numbers_;
+
+  void add(std::string_view line) {
+    if (line.empty() || line.front() == '#' || line.starts_with("table,")) return;
+    const std::size_t comma = line.rfind(',');
+    if (comma == std::string_view::npos) throw std::logic_error("nccl.csv has a line without a value: " + std::string(line));
+    numbers_[std::string(line.substr(0, comma))] = std::stod(std::string(line.substr(comma + 1)));
+  }
+};
+
+NcclConstants::Way read_way(const Table& table, const std::string& name) {
+  NcclConstants::Way way;
+  for (std::size_t p = 0; p < protocol_count; ++p) {
+    way.base[p] = table.number("base_us", name, columns[p]) * us;
+    way.nvlink[p] = table.number("nvlink_us", name, columns[p]) * us;
+    way.net[p] = table.number("net_us", name, columns[p]) * us;
+    way.one_node[p] = table.number_or_zero("share " + name, columns[p], "1 node");
+    way.several[p] = table.number_or_zero("share " + name, columns[p], "several");
+  }
+  return way;
+}
+
+NcclConstants::Limits read_limits(const Table& table, const std::string& generation) {
+  const auto by_nodes = [&](const char* name) {
+    NcclConstants::ByNodes values;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = table.number(name, generation, node_counts[i]) * GBps;
+    return values;
+  };
+  return {.ll = by_nodes("ll_max_GBps"),
+          .ring_ll128 = by_nodes("ring_ll128_channel_GBps"),
+          .tree_ll128 = by_nodes("tree_ll128_channel_GBps"),
+          .tree_simple = by_nodes("tree_simple_channel_GBps"),
+          .nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "published"),
+          .achieved_nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "achieved")};
+}
+
+NcclConstants read_constants() {
+  const Table table(nccl_files().front().text);
+  NcclConstants constants{.ring = read_way(table, "ring"),
+                          .tree = read_way(table, "tree"),
+                          .nvls = read_way(table, "nvls"),
+                          .pat = read_way(table, "pat"),
+                          .channels_in_node = table.number("channels", "1 node", ""),
+                          .channels_per_rail = table.number("channels", "per rail", "")};
+  for (const Architecture generation : generations)
+    constants.limits[static_cast<std::size_t>(generation)] = read_limits(table, name_of(generation));
+  for (std::size_t p = 0; p < protocol_count; ++p) constants.data_per_wire_byte[p] = table.number("wire", columns[p], "");
+  constants.nvls_piece = static_cast<Bytes>(table.number("channels", "nvls", "") * table.number("nvls_chunk_bytes", "", ""));
+  return constants;
+}
+
+}  // namespace
+
+const NcclConstants& nccl_constants() {
+  static const NcclConstants constants = read_constants();
+  return constants;
+}
+
+}  // namespace tandem

@@ -1,0 +1,147 @@
+#include "sim/nccl_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+constexpr Seconds us = 1e-6;
+constexpr double GBps = 1e9;
+constexpr Bytes KiB = 1024, MiB = 1024 * KiB;
+
+/// One node of n GPUs behind NVSwitches of which each port reaches `port`.
+Layout in_node(std::uint32_t n, BytesPerSecond port, bool nvls) {
+  Layout layout{.intra_latency = 3.4 * us, .paths = {{.bandwidth = port}}};
+  if (nvls) layout.paths.push_back({.algorithm = Algorithm::nvls, .channels = n, .bandwidth = port / (n + 1)});
+  return layout;
+}
+
+/// Nodes of eight, with a NIC of 48 GB/s for each GPU, so that both rings and trees fill the NICs.
+Layout over_nodes(std::uint32_t nodes) {
+  return {.nodes = nodes,
+          .intra_latency = 3.4 * us,
+          .inter_latency = 14 * us,
+          .paths = {{.channels = 8, .bandwidth = 48 * GBps},
+                    {.algorithm = Algorithm::tree, .channels = 16, .bandwidth = 24 * GBps / 2}}};
+}
+
+CollectiveCost all_reduce(Bytes bytes, std::size_t n, const Layout& layout, Architecture architecture = Architecture::hopper) {
+  return nccl_choice(OpKind::all_reduce, bytes, n, layout, architecture);
+}
+
+Algorithm algorithm_of(const CollectiveCost& cost, const Layout& layout) { return layout.paths[cost.paths].algorithm; }
+
+TEST(NcclChoice, SmallVectorsGoByLowLatency) {
+  const CollectiveCost cost = all_reduce(8 * KiB, 8, in_node(8, 364.5 * GBps, false));
+  EXPECT_EQ(cost.protocol, Protocol::ll);
+  EXPECT_DOUBLE_EQ(cost.latency, 6.6 * us + 14 * 0.6 * us);
+  EXPECT_EQ(cost.bytes_per_channel, 2 * 14 * KiB);    // 2 * 7/8 of the vector, and as many bytes of flags
+  EXPECT_DOUBLE_EQ(cost.rate_limit, 2 * 141 * GBps);  // llMaxBws counts data; half of 364.5 would be 182
+}
+
+TEST(NcclChoice, MiddlingVectorsGoByLL128) {
+  const CollectiveCost cost = all_reduce(4 * MiB, 8, in_node(8, 234.9 * GBps, false), Architecture::ampere);
+  EXPECT_EQ(cost.protocol, Protocol::ll128);
+  EXPECT_NEAR(cost.latency, 14 * us + 14 * 1.9 * us, 1e-15);
+  EXPECT_EQ(cost.bytes_per_channel, 7 * MiB * 16 / 15 + 1);  // 120 of 128 bytes are data; rounded up
+  EXPECT_NEAR(cost.rate_limit, 0.92 * 128 / 120 * 234.9 * GBps, 1);
+}
+
+TEST(NcclChoice, LargeVectorsFillTheLinks) {
+  const CollectiveCost cost = all_reduce(1024 * MiB, 8, in_node(8, 364.5 * GBps, false));
+  EXPECT_EQ(cost.protocol, Protocol::simple);
+  EXPECT_NEAR(cost.latency, 8.4 * us + 14 * 3.4 * us, 1e-15);
+  EXPECT_EQ(cost.bytes_per_channel, 1792 * MiB);
+  EXPECT_EQ(cost.rate_limit, 0);
+}
+
+TEST(NcclChoice, SwitchesThatAddUpTakeLargeAllReducesAlone) {
+  const Layout layout = in_node(8, 364.5 * GBps, true);
+  const CollectiveCost cost = all_reduce(1024 * MiB, 8, layout);
+  EXPECT_EQ(algorithm_of(cost, layout), Algorithm::nvls);
+  EXPECT_EQ(cost.bytes_per_channel, 128 * MiB);
+  const BytesPerSecond rate = 0.85 * 364.5 * GBps / 9;
+  EXPECT_DOUBLE_EQ(cost.rate_limit, rate);
+  // The first pieces of all 16 channels come in before a sum goes out.
+  EXPECT_DOUBLE_EQ(cost.latency, 25 * us + 16 * 128 * KiB / rate);
+  const CollectiveCost gather = nccl_choice(OpKind::all_gather, 1024 * MiB, 8, layout, Architecture::hopper);
+  EXPECT_EQ(algorithm_of(gather, layout), Algorithm::ring);
+  EXPECT_EQ(algorithm_of(all_reduce(1024 * MiB, 8, layout, Architecture::ampere), layout), Algorithm::ring);
+}
+
+// The defaults that stas00/ml-engineering (network/README.md) observed at 8 GiB: with NVLS switched off, 4 H200 and 4 and 5 B200
+// are as fast as before, more of them slower. Ports as the rings say: 366 and 682 GB/s.
+TEST(NcclChoice, SwitchesPayFromSoManyGpusOnAsObserved) {
+  const auto uses_nvls = [](std::uint32_t n, BytesPerSecond port, Architecture architecture) {
+    const Layout layout = in_node(n, port, true);
+    return algorithm_of(all_reduce(8192 * MiB, n, layout, architecture), layout) == Algorithm::nvls;
+  };
+  for (std::uint32_t n = 5; n <= 8; ++n) EXPECT_TRUE(uses_nvls(n, 366 * GBps, Architecture::hopper)) << n;
+  for (std::uint32_t n = 6; n <= 8; ++n) EXPECT_TRUE(uses_nvls(n, 682 * GBps, Architecture::blackwell)) << n;
+  for (std::uint32_t n = 2; n <= 5; ++n) EXPECT_FALSE(uses_nvls(n, 682 * GBps, Architecture::blackwell)) << n;
+}
+
+TEST(NcclChoice, TreesCarrySmallVectorsOverNodesAndRingsLargeOnes) {
+  const Layout layout = over_nodes(16);
+  const CollectiveCost small = all_reduce(8 * KiB, 128, layout);
+  EXPECT_EQ(algorithm_of(small, layout), Algorithm::tree);
+  EXPECT_EQ(small.protocol, Protocol::ll);
+  EXPECT_DOUBLE_EQ(small.latency, 6.8 * us + 2 * (7 * 0.6 * us + 4 * 5 * us));
+  EXPECT_EQ(small.bytes_per_channel, 2 * 512);
+  const CollectiveCost large = all_reduce(4096 * MiB, 128, layout);
+  EXPECT_EQ(algorithm_of(large, layout), Algorithm::ring);
+  EXPECT_EQ(large.protocol, Protocol::simple);
+  EXPECT_NEAR(large.latency, 8.4 * us + (254 - 30) * 3.4 * us + 30 * 14 * us, 1e-15);
+}
+
+TEST(NcclChoice, SlowHopsAndSwitchesAddToEveryProtocol) {
+  Layout slow = over_nodes(16);
+  slow.intra_latency += 1 * us;
+  slow.inter_latency += 2 * us;
+  const Seconds more = all_reduce(8 * KiB, 128, slow).latency - all_reduce(8 * KiB, 128, over_nodes(16)).latency;
+  EXPECT_NEAR(more, 2 * (7 * 1 * us + 4 * 2 * us), 1e-15);
+}
+
+TEST(NcclChoice, ALayoutFasterThanNcclKnowsHasNoNegativeHops) {
+  Layout fast = in_node(8, 364.5 * GBps, false);
+  fast.intra_latency = 0;
+  EXPECT_DOUBLE_EQ(all_reduce(1, 8, fast).latency, 6.6 * us);
+}
+
+TEST(NcclChoice, OneGpuPerNodeGathersByPat) {
+  Layout layout{.nodes = 64, .inter_latency = 14 * us, .paths = {{.bandwidth = 48 * GBps}}};
+  const CollectiveCost cost = nccl_choice(OpKind::all_gather, 4 * MiB, 64, layout, Architecture::hopper);
+  EXPECT_NEAR(cost.latency, 8 * us + 6 * 14 * us / 3.5 + 64 * 2.8 * us, 1e-15);
+  EXPECT_DOUBLE_EQ(cost.rate_limit, 0.75 * 48 * GBps);
+  EXPECT_EQ(cost.bytes_per_channel, 63 * MiB / 16);
+  // A vector so large that a quarter of the bandwidth is worth more than the ring's 63 hops.
+  const CollectiveCost large = nccl_choice(OpKind::reduce_scatter, 8192 * MiB, 64, layout, Architecture::hopper);
+  EXPECT_EQ(large.rate_limit, 0);
+}
+
+TEST(NcclChoice, PathsWithoutLinksTakeTheirLatency) {
+  Layout layout{.nodes = 128, .intra_latency = 3.4 * us, .inter_latency = 14 * us, .paths = {{}, {.algorithm = Algorithm::tree}}};
+  const CollectiveCost cost = all_reduce(4, 1024, layout);
+  EXPECT_EQ(algorithm_of(cost, layout), Algorithm::tree);
+  EXPECT_DOUBLE_EQ(cost.latency, 6.8 * us + 2 * (7 * 0.6 * us + 7 * 5 * us));
+}
+
+TEST(NcclChoice, LargerVectorsTakeLonger) {
+  for (const Architecture architecture : {Architecture::volta, Architecture::ampere, Architecture::blackwell}) {
+    const Layout layout = over_nodes(4);
+    Seconds before = 0;
+    for (Bytes bytes = 1; bytes <= 4096 * MiB; bytes *= 2) {
+      const CollectiveCost cost = all_reduce(bytes, 32, layout, architecture);
+      const Paths& paths = layout.paths[cost.paths];
+      const BytesPerSecond rate = cost.rate_limit > 0 ? std::min(cost.rate_limit, paths.bandwidth) : paths.bandwidth;
+      const Seconds time = cost.latency + static_cast<double>(cost.bytes_per_channel) / rate;
+      EXPECT_GE(time, before * (1 - 1e-3)) << name_of(architecture) << " " << bytes;
+      before = time;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
