@@ -4,31 +4,15 @@
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-tandem=build/release/tandem
+source bench/samples.sh
 scenarios=(llama3-405b-16k llama3-405b-64k)
-runs=7
-samples=$(mktemp -d)
-trap 'rm -rf "$samples"' EXIT
-
-# number FILE KEY: the value of a numeric key that occurs once in the JSON file.
-number() { sed -n "s/.*\"$2\": *\([-+.0-9eE]*\).*/\1/p" "$1"; }
-
-# median FILE: of one number per line; their count is odd.
-median() { sort -g "$1" | sed -n "$((runs / 2 + 1))p"; }
-
 for ((run = 1; run <= runs; ++run)); do
   for scenario in "${scenarios[@]}"; do
-    result=$samples/result.json
-    begin=$(date +%s%N)
-    "$tandem" simulate "scenarios/$scenario.yaml" --json "$result" >/dev/null
-    end=$(date +%s%N)
-    awk -v ns=$((end - begin)) 'BEGIN { printf "%.3f\n", ns / 1e9 }' >>"$samples/$scenario.process_s"
-    number "$result" wall_s >>"$samples/$scenario.wall_s"
-    number "$result" peak_rss_bytes >>"$samples/$scenario.peak_rss_bytes"
+    progress "run $run of $runs"
+    sample "$scenario" "scenarios/$scenario.yaml"
   done
-  [[ ! -t 2 ]] || printf '\rrun %d of %d' "$run" "$runs" >&2
 done
-[[ ! -t 2 ]] || printf '\r\e[K' >&2
+progress ''
 
 printf 'medians of %d runs; process: start to exit, wall: as the result reports it\n' "$runs"
 printf '%-18s %12s %12s %14s\n' scenario 'process [s]' 'wall [s]' 'peak RSS [MB]'

@@ -72,6 +72,7 @@ struct Command {
 struct SimulateCommand : Command {
   StepOptions options;
   bool no_fold = false;
+  double fold_tolerance = 0;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };

@@ -25,6 +25,13 @@ struct LocalStepTimes {
   Seconds sync = 0;   ///< of one that ends with averaged weights
 };
 
+/// What a fold that merged unequal links (`--fold-tolerance`) can be off by.
+struct MergedFold {
+  double tolerance = 0;
+  Seconds lower = 0;  ///< the step time if nothing collided
+  Seconds upper = 0;  ///< if all that can collide did so all the time
+};
+
 /// What a planner wants to know of one step, or of the mean over several; the JSON result holds the same.
 struct StepResult {
   std::string scenario;
@@ -34,6 +41,7 @@ struct StepResult {
   Seconds step_time = 0;
   std::int64_t sync_every = 1;               ///< steps that the mean was taken over
   std::optional<LocalStepTimes> step_kinds;  ///< simulated
+  std::optional<MergedFold> merged_fold;     ///< absent where the fold is exact
   double tokens_per_second_per_gpu = 0;
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
   double mfu = 0;

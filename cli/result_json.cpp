@@ -51,6 +51,11 @@ std::string to_json(const StepResult& r) {
     json["step_time_local_s"] = r.step_kinds->local;
     json["step_time_sync_s"] = r.step_kinds->sync;
   }
+  if (r.merged_fold) {
+    json["run"]["fold"] = {{"tolerance", r.merged_fold->tolerance},
+                           {"step_time_lower_s", r.merged_fold->lower},
+                           {"step_time_upper_s", r.merged_fold->upper}};
+  }
   return json.dump(1) + "\n";
 }
 

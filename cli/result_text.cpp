@@ -45,6 +45,11 @@ std::string to_text(const StepResult& r) {
          fmt::format("{} of {}; {} the one that averages the replicas' weights", r.sync_every - 1, r.sync_every,
                      seconds(r.step_kinds->sync)));
   }
+  if (r.merged_fold) {
+    line(out, "hash collisions", fmt::format("{} to {}", seconds(r.merged_fold->lower), seconds(r.merged_fold->upper)),
+         fmt::format("step time without any, and with all at once; loads merged within a factor {:g}",
+                     1 + r.merged_fold->tolerance));
+  }
   line(out, "tokens/s/GPU", fmt::format("{:.1f}", r.tokens_per_second_per_gpu));
   line(out, "model TFLOP/s/GPU", fmt::format("{:.1f}", r.model_flops_per_gpu / 1e12), "causal attention counted at half");
   line(out, "MFU", fmt::format("{:.1f} %", 100 * r.mfu), fmt::format("HFU {:.1f} %", 100 * r.hfu));

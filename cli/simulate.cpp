@@ -13,6 +13,10 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "replay one training step on a model of the cluster");
   options.add_to(*command);
   command->add_flag("--no-fold", no_fold, "simulate every rank and link instead of one of each class");
+  command
+      ->add_option("--fold-tolerance", fold_tolerance,
+                   "under ECMP, merge links whose loads differ by a factor of up to 1 + this; 0 folds exactly")
+      ->check(CLI::Range(0.0, 1e6));
   return command;
 }
 
@@ -25,7 +29,7 @@ ExitCode SimulateCommand::run() const {
                                               " ranks would be lowered; expected at most " + std::to_string(most_unfolded));
   }
   Outputs outputs(options);
-  SimulatedStep step = simulate_step(scenario, !no_fold);
+  SimulatedStep step = simulate_step(scenario, !no_fold, fold_tolerance);
   StepResult& result = step.result;
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);

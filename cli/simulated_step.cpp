@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scenarios/load.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/simulate.h"
 
@@ -50,8 +51,9 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
   return period;
 }
 
-SimulatedStep simulate_step(const Scenario& scenario, bool folded) {
-  const World world = make_world(scenario, folded);
+namespace {
+
+SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded) {
   spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
   SimulatedStep step = simulate_one(scenario, world, folded, {});
@@ -59,6 +61,36 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded) {
     const StepResult local = simulate_one(scenario, world, folded, {.averages = false}).result;
     step.result = mean_of_period(local, step.result, scenario.training.sync_every);
   }
+  return step;
+}
+
+/// No flow does better than under ideal spreading, and none worse than with all that could be on its cables on them at once.
+MergedFold merged_fold(const Scenario& scenario, double tolerance) {
+  Scenario even = scenario;
+  even.cluster.fabric.routing = Routing::adaptive;
+  const World crowded = make_world(scenario, true, {tolerance, CableMerge::Among::all});
+  return {.tolerance = tolerance,
+          .lower = simulate_on(even, make_world(even, true), true).result.step_time,
+          .upper = simulate_on(scenario, crowded, true).result.step_time};
+}
+
+void refuse_too_many_classes(const World& world) {
+  constexpr std::size_t most = 4096;
+  if (world.ranks.size() <= most) return;
+  throw InputError({"--fold-tolerance", 0, 0},
+                   "the cluster tells " + std::to_string(world.ranks.size()) + " classes of ranks apart, expected at most " +
+                       std::to_string(most) +
+                       "; under ECMP a tolerance such as 8 merges links whose loads differ by less than that");
+}
+
+}  // namespace
+
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, double fold_tolerance) {
+  const World world = make_world(scenario, folded, {.tolerance = fold_tolerance});
+  if (folded) refuse_too_many_classes(world);
+  SimulatedStep step = simulate_on(scenario, world, folded);
+  if (fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
+    step.result.merged_fold = merged_fold(scenario, fold_tolerance);
   step.result.warnings = scenario.warnings;
   return step;
 }

@@ -15,7 +15,8 @@ struct SimulatedStep {
   StepResult result;
 };
 
-SimulatedStep simulate_step(const Scenario& scenario, bool folded);
+/// `fold_tolerance`: see CableMerge; the result then tells what step times it can be off by.
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, double fold_tolerance = 0);
 
 /// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
 /// means, memory is the fuller of both.

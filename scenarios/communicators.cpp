@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <map>
-#include <unordered_map>
+#include <utility>
 
 #include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
@@ -67,7 +66,9 @@ std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mes
 class Surveyor {
  public:
   Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
-      : scenario_(scenario), mesh_(mesh), cluster_(cluster), symmetry_(symmetry), gpu_of_rank_(gpus_of_ranks(scenario)) {
+      : scenario_(scenario), mesh_(mesh), cluster_(cluster), symmetry_(symmetry), gpu_of_rank_(gpus_of_ranks(scenario)),
+        link_number_(cluster.link_count(), FoldInput::absent),
+        times_(cluster.link_count(), 0) {
     found_.fold.slots.assign(slot_count, std::vector<std::uint32_t>(symmetry.representatives().size(), FoldInput::absent));
   }
 
@@ -106,7 +107,9 @@ class Surveyor {
   const Symmetry& symmetry_;
   const std::vector<std::uint32_t> gpu_of_rank_;
   CommunicatorSurvey found_;
-  std::unordered_map<LinkId, std::uint32_t> link_number_;
+  std::vector<std::uint32_t> link_number_;  ///< by physical link: its number in the fold
+  std::vector<std::uint32_t> times_;        ///< by physical link, zero between uses
+  std::vector<LinkId> touched_;
 
   std::vector<std::uint32_t> gpus_of(const std::vector<std::uint32_t>& ranks) const {
     if (gpu_of_rank_.empty()) return ranks;
@@ -124,15 +127,9 @@ class Surveyor {
   void groups(Slot slot, const std::vector<MeshAxis>& axes, bool on_links) {
     const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, axes); };
     groups(slot, members, [&](const std::vector<std::uint32_t>& of_group) {
-      Layout layout = lay_group(cluster_, gpus_of(of_group), on_links ? algorithms(scenario_, slot) : GroupAlgorithms{});
-      if (!on_links) carry_nothing(layout);
-      return layout;
+      const std::vector<std::uint32_t> gpus = gpus_of(of_group);
+      return on_links ? lay_group(cluster_, gpus, algorithms(scenario_, slot)) : lay_latency(cluster_, gpus);
     });
-  }
-
-  static void carry_nothing(Layout& layout) {
-    layout.paths.front().crossings.clear();
-    if (layout.nodes > 1) layout.paths.push_back({.algorithm = Algorithm::tree});
   }
 
   void kv_replica_groups() {
@@ -280,16 +277,22 @@ class Surveyor {
   void add_crossings(std::uint32_t id) {
     const CommunicatorInstance& instance = found_.instances[id];
     for (std::uint32_t path = 0; path < instance.layout.paths.size(); ++path) {
-      std::map<LinkId, std::uint32_t> times;
       for (const Crossing& crossing : instance.layout.paths[path].crossings) {
-        times[symmetry_.representative_link(crossing.link)] += crossing.multiplicity;
+        const LinkId link = symmetry_.representative_link(crossing.link);
+        if (times_[link] == 0) touched_.push_back(link);
+        times_[link] += crossing.multiplicity;
       }
-      for (const auto& [link, of_communicator] : times) {
-        const auto [number, added] = link_number_.try_emplace(link, static_cast<std::uint32_t>(found_.links.size()));
-        if (added) found_.links.push_back(link);
+      for (const LinkId link : touched_) {
+        const std::uint32_t of_communicator = std::exchange(times_[link], 0);
+        std::uint32_t& number = link_number_[link];
+        if (number == FoldInput::absent) {
+          number = static_cast<std::uint32_t>(found_.links.size());
+          found_.links.push_back(link);
+        }
         const std::uint32_t of_link = of_communicator * instance.orbit / symmetry_.link_orbit_size(link);
-        found_.fold.crossings.push_back({id, number->second, of_communicator, of_link, path});
+        found_.fold.crossings.push_back({id, number, of_communicator, of_link, path});
       }
+      touched_.clear();
     }
   }
 };

@@ -28,6 +28,7 @@ struct CommunicatorInstance {
   std::uint32_t orbit = 1;             ///< how many it stands for
   std::vector<std::uint32_t> members;  ///< world ranks, ascending; {source, destination} for a pair
   Layout layout;
+  std::vector<BytesPerSecond> cable_shares = {};  ///< by path, where cables are merged (see cable_shares.h)
 };
 
 struct CommunicatorSurvey {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <numeric>
 
+#include "scenarios/cable_shares.h"
 #include "scenarios/communicators.h"
 #include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
@@ -180,23 +182,54 @@ void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, con
   for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) world.class_of[rank] = partition.ranks.of[symmetry.orbit_of(rank)];
 }
 
+/// What a merged communicator's worst cable leaves to it, as a link of its own. Of a class, the smallest share counts.
+void add_worst_cables(const CommunicatorSurvey& survey, const Partition& partition, World& world) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<BytesPerSecond>> shares(world.communicators.size());
+  for (std::size_t i = 0; i < survey.instances.size(); ++i) {
+    const std::vector<BytesPerSecond>& of_instance = survey.instances[i].cable_shares;
+    std::vector<BytesPerSecond>& least = shares[partition.communicators.of[i]];
+    least.resize(of_instance.size(), none);
+    for (std::size_t path = 0; path < of_instance.size(); ++path) least[path] = std::min(least[path], of_instance[path]);
+  }
+  for (CommunicatorId id = 0; id < world.communicators.size(); ++id) {
+    for (std::size_t path = 0; path < shares[id].size(); ++path) {
+      if (shares[id][path] == none) continue;
+      Paths& paths = world.communicators[id].layout.paths[path];
+      paths.crossings.push_back({static_cast<LinkId>(world.links.size()), 1});
+      world.links.push_back({"worst cable of " + world.communicators[id].name, Tier::leaf, shares[id][path] / paths.channels,
+                             partition.communicators.size[id]});
+    }
+  }
+}
+
+ClusterSpec spread_evenly(ClusterSpec spec) {
+  spec.fabric.routing = Routing::adaptive;
+  return spec;
+}
+
 }  // namespace
 
-World make_world(const Scenario& scenario, bool folded) {
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge) {
   const Mesh mesh(scenario.parallelism);
-  const Cluster cluster(scenario.cluster);
+  const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp;
+  const Cluster cluster(merged ? spread_evenly(scenario.cluster) : scenario.cluster);
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
-  const Symmetry symmetry =
-      folded && cluster.is_regular() && scenario.parallelism.placement.is_packed()
-          ? Symmetry(mesh, cluster, colours,
-                     {.rings = ring_axes(scenario),
-                      .trees = tree_axes(scenario, mesh, cluster),
-                      .data_block = data_block(scenario, mesh),
-                      .successors = other_rings(scenario, mesh)})
-          : Symmetry(mesh, cluster);
+  const Symmetry symmetry = folded && !merged && cluster.is_regular() && scenario.parallelism.placement.is_packed()
+                                ? Symmetry(mesh, cluster, colours,
+                                           {.rings = ring_axes(scenario),
+                                            .trees = tree_axes(scenario, mesh, cluster),
+                                            .data_block = data_block(scenario, mesh),
+                                            .successors = other_rings(scenario, mesh)})
+                                : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
+  if (merged) {
+    const Cluster hashed(scenario.cluster);
+    merge_cables(cable_shares(survey_communicators(scenario, mesh, hashed, Symmetry(mesh, hashed)), hashed, merge.among),
+                 merge.tolerance, survey);
+  }
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
   for (const LinkId id : survey.links) {
@@ -206,6 +239,7 @@ World make_world(const Scenario& scenario, bool folded) {
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
   add_communicators(survey, partition, world);
   add_links(survey, partition, cluster, symmetry, world);
+  if (merged) add_worst_cables(survey, partition, world);
   add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
   return world;
 }

@@ -51,7 +51,24 @@ struct World {
   CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }
 };
 
+/// Under ECMP nearly every cable of a large fabric carries flows of its own, and an exact fold finds nearly as many classes as
+/// there are ranks. Merging them keeps, of all cables that a communicator crosses, only what the worst one leaves to it:
+///
+///   share = capacity of the cable / how often it is crossed by all flows that could be on it at once
+///
+/// Max-min fair sharing gives every flow at least that. What goes through the worst cable takes that long, or less if the others
+/// are not on it at the same time.
+struct CableMerge {
+  enum class Among : std::uint8_t {
+    same_kind,  ///< communicators of one kind (all data-parallel groups, ...), which run at the same time
+    all         ///< everything at once: no flow can do worse
+  };
+  double tolerance = 0;  ///< communicators whose shares differ by a factor of up to 1 + tolerance are alike; 0: no merging
+  Among among = Among::same_kind;
+};
+
 /// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h).
-World make_world(const Scenario& scenario, bool folded);
+/// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading.
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {});
 
 }  // namespace tandem

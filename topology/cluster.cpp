@@ -22,6 +22,8 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(d
   nic_ = spec.nic_gbps * giga / bits_per_byte * spec.nic_efficiency / to_leaf;
   attach_nics();
   number_devices();
+  plain_nics_ = spec.link_faults.empty() && spec_.pcie.ports.empty() &&
+                std::ranges::all_of(nics_of_gpu_, [](const auto& nics) { return nics.size() <= 1; });
 }
 
 void Cluster::attach_nics() {
@@ -126,7 +128,7 @@ Attachment Cluster::attachment(std::uint32_t gpu) const {
     if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) != ports[port].gpus.end())
       attachment.devices[1] = first_pcie_ + static_cast<std::uint32_t>(attachment.node * ports.size() + port);
   }
-  const std::int64_t nic = node_of(gpu) * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(place_in_node(gpu))].front();
+  const std::int64_t nic = own_nic(gpu);
   attachment.devices[2] = first_nic_ + static_cast<std::uint32_t>(nic);
   std::size_t level = 3;
   for (const std::uint32_t bundle : fabric_.ascent(fabric_.leaf_of(nic))) {
@@ -178,6 +180,12 @@ void Cluster::cross_pcie(std::uint32_t gpu, bool out, const Amount& amount, Cros
 }
 
 Seconds Cluster::cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const {
+  if (plain_nics_) {
+    const std::int64_t sender = own_nic(from), receiver = own_nic(to);
+    sum.add(out_of(nic_device(sender)), {times});
+    sum.add(into(nic_device(receiver)), {times});
+    return hop_latency(cross_switches(sender, receiver, {times}, sum));
+  }
   const std::vector<Exit> senders = exits(from), receivers = exits(to);
   const std::size_t ways = std::max(senders.size(), receivers.size());
   const Amount amount{times, static_cast<std::uint32_t>(ways)};
@@ -193,17 +201,33 @@ Seconds Cluster::cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_
     cross_pcie(receiver.gpu, false, amount, sum);
     if (receiver.gpu != to) sum.add(out_of(receiver.gpu), amount), sum.add(into(to), amount);
   }
+  return hop_latency(switches);
+}
+
+Seconds Cluster::hop_latency(int switches) const {
   return (spec_.nic_latency_us + switches * spec_.switch_latency_us) * micro;
+}
+
+std::int64_t Cluster::own_nic(std::uint32_t gpu) const {
+  return node_of(gpu) * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(place_in_node(gpu))].front();
 }
 
 /// Returns the number of switches on the longest way taken.
 int Cluster::cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Amount& amount, CrossingSum& sum) const {
-  const std::vector<Fabric::Route> routes = fabric_.routes(fabric_.leaf_of(from_nic), fabric_.leaf_of(to_nic));
+  const std::uint32_t from_leaf = fabric_.leaf_of(from_nic), to_leaf = fabric_.leaf_of(to_nic);
   const auto link = [&](const Fabric::Step& step, std::uint32_t cable) {
     const std::uint32_t device = cable_device_[step.bundle] + cable;
     return step.up ? out_of(device) : into(device);
   };
   std::size_t steps = 0;
+  if (fabric_.is_tree() && spec_.fabric.routing == Routing::adaptive) {
+    fabric_.walk_tree(from_leaf, to_leaf, [&](const Fabric::Step& step) {
+      sum.add(link(step, 0), amount);
+      ++steps;
+    });
+    return static_cast<int>(steps) + 1;
+  }
+  const std::vector<Fabric::Route> routes = fabric_.routes(from_leaf, to_leaf);
   if (spec_.fabric.routing == Routing::adaptive) {
     for (const Fabric::Route& route : routes) {
       for (const Fabric::Step& step : route) sum.add(link(step, 0), amount.split(static_cast<std::uint32_t>(routes.size())));

@@ -73,7 +73,8 @@ class Cluster {
   std::uint32_t first_pcie_ = 0, first_nic_ = 0, first_bundle_ = 0, device_count_ = 0;  ///< devices: GPUs first
   BytesPerSecond nvlink_ = 0, nic_ = 0;                                                  ///< capacities
   std::vector<std::vector<std::int64_t>> nics_of_gpu_;  ///< by place in the node; the first is the rail
-  std::vector<std::uint32_t> cable_device_;             ///< under ECMP, by bundle: its first cable's device
+  std::vector<std::uint32_t> cable_device_;             ///< by bundle; under ECMP its first cable's device
+  bool plain_nics_ = false;                             ///< every GPU has one NIC, alive, and nothing in between
 
   static LinkId out_of(std::int64_t device) { return static_cast<LinkId>(2 * device); }
   static LinkId into(std::int64_t device) { return static_cast<LinkId>(2 * device + 1); }
@@ -81,6 +82,8 @@ class Cluster {
   std::int64_t nic_device(std::int64_t nic) const { return first_nic_ + nic; }
   void attach_nics();
   void number_devices();
+  Seconds hop_latency(int switches) const;
+  std::int64_t own_nic(std::uint32_t gpu) const;
   double share_left(LinkFault::Where where, std::int64_t index) const;
   double nic_share_left(std::int64_t nic) const;
   BytesPerSecond capacity_below_switches(std::uint32_t device) const;

@@ -1,25 +1,32 @@
 #include "topology/crossing_sum.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace tandem {
 
 Paths CrossingSum::paths(Algorithm algorithm, std::uint32_t channels) const {
   std::uint32_t parts = 1;
-  for (const Entry& entry : entries_) parts = std::lcm(parts, entry.amount.parts);
-  std::vector<Crossing> all;
-  all.reserve(entries_.size());
-  for (const Entry& entry : entries_) all.push_back({entry.link, entry.amount.times * (parts / entry.amount.parts)});
-  std::ranges::sort(all, {}, &Crossing::link);
-
+  LinkId first = 0xFFFFFFFF, last = 0;
+  for (const Entry& entry : entries_) {
+    parts = std::lcm(parts, entry.amount.parts);
+    first = std::min(first, entry.link);
+    last = std::max(last, entry.link);
+  }
   Paths paths{.algorithm = algorithm, .channels = channels * parts};
-  for (const Crossing& crossing : all) {
-    if (crossing.multiplicity == 0) continue;
-    if (!paths.crossings.empty() && paths.crossings.back().link == crossing.link) {
-      paths.crossings.back().multiplicity += crossing.multiplicity;
-    } else {
-      paths.crossings.push_back(crossing);
+  const auto times = [&](const Entry& entry) { return entry.amount.times * (parts / entry.amount.parts); };
+  if (entries_.size() > last - first) {  // dense: count
+    std::vector<std::uint32_t> counts(entries_.empty() ? 0 : last - first + 1, 0);
+    for (const Entry& entry : entries_) counts[entry.link - first] += times(entry);
+    for (LinkId link = 0; link < counts.size(); ++link) {
+      if (counts[link] > 0) paths.crossings.push_back({first + link, counts[link]});
+    }
+  } else {
+    std::map<LinkId, std::uint32_t> counts;
+    for (const Entry& entry : entries_) counts[entry.link] += times(entry);
+    for (const auto& [link, count] : counts) {
+      if (count > 0) paths.crossings.push_back({link, count});
     }
   }
   std::uint32_t common = paths.channels;

@@ -56,6 +56,17 @@ class Fabric {
   /// The bundles from a leaf to the top of a tree.
   std::vector<std::uint32_t> ascent(std::uint32_t leaf) const;
 
+  /// Calls `step` for each step of the only route between two leaves of a tree, in no particular order.
+  template <typename Visit>
+  void walk_tree(std::uint32_t from, std::uint32_t to, const Visit& step) const {
+    while (from != to) {
+      std::uint32_t& lower = graph_[from].level <= graph_[to].level ? from : to;
+      const std::uint32_t bundle = up_[lower];
+      step(Step{bundle, &lower == &from});
+      lower = bundles_[bundle].upper;
+    }
+  }
+
   /// All shortest routes between two leaves. Throws TopologyError where there is none.
   std::vector<Route> routes(std::uint32_t from_leaf, std::uint32_t to_leaf) const;
 

@@ -81,16 +81,19 @@ class Group {
     CrossingSum sum;
     const std::size_t rails = nodes_.front().size();
     const auto count = static_cast<std::uint32_t>(nodes_.size());
+    // A rail's chain begins at its member and passes through the others in turn, up and down: over all rails and both trees each
+    // port sends and receives in all but one of them.
+    const auto hops = static_cast<std::uint32_t>(2 * 2 * (rails - 1));
+    for (const Node& node : nodes_) {
+      for (const std::uint32_t gpu : node) {
+        if (hops > 0) cluster_.cross_node(gpu, gpu, hops, sum);
+      }
+    }
     for (const bool second : {false, true}) {
       const std::vector<std::uint32_t> parents = binary_tree(count, second);
       for (std::uint32_t n = 0; n < count; ++n) {
         const Node& node = nodes_[n];
         for (std::size_t c = 0; c < rails; ++c) {
-          for (std::size_t i = 0; i + 1 < rails; ++i) {
-            const std::uint32_t upper = node[(c + i) % rails], lower = node[(c + i + 1) % rails];
-            cluster_.cross_node(lower, upper, 1, sum);
-            cluster_.cross_node(upper, lower, 1, sum);
-          }
           if (parents[n] == no_parent) continue;
           const std::uint32_t parent = nodes_[parents[n]][c];
           cross(node[c], parent, 1, sum);
@@ -110,6 +113,18 @@ class Group {
 };
 
 }  // namespace
+
+Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> members) {
+  const std::vector<Node> nodes = by_node(cluster, members);
+  Layout layout{.nodes = static_cast<std::uint32_t>(nodes.size()), .intra_latency = cluster.intra_latency()};
+  for (std::size_t n = 0; n < nodes.size() && nodes.size() > 1; ++n) {
+    CrossingSum ignored;
+    const Seconds hop = cluster.cross_fabric(nodes[n].front(), nodes[(n + 1) % nodes.size()].front(), 1, ignored);
+    layout.inter_latency = std::max(layout.inter_latency, hop);
+  }
+  if (nodes.size() > 1) layout.paths.push_back({.algorithm = Algorithm::tree});
+  return layout;
+}
 
 Layout lay_group(const Cluster& cluster, std::span<const std::uint32_t> members, GroupAlgorithms algorithms) {
   return Group(cluster, members).lay(algorithms);

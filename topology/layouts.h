@@ -27,6 +27,10 @@ struct GroupAlgorithms {
 /// the sum (1 arrives), takes it back (1 leaves) and writes it to all (n arrive): n + 1 units of 1/n per direction.
 Layout lay_group(const Cluster& cluster, std::span<const std::uint32_t> members, GroupAlgorithms algorithms = {});
 
+/// The same for a group whose messages are too small to take bandwidth from anybody: a ring and, over nodes, trees of latencies
+/// alone, without links.
+Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> members);
+
 /// The way of a send from one GPU to another.
 Layout lay_pair(const Cluster& cluster, std::uint32_t source, std::uint32_t destination);
 

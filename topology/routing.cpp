@@ -20,15 +20,11 @@ std::vector<Fabric::Route> Fabric::routes(std::uint32_t from, std::uint32_t to) 
   return known != known_routes_.end() ? known->second : known_routes_[key] = search(from, to);
 }
 
-/// Up from both ends to where they meet.
 Fabric::Route Fabric::tree_route(std::uint32_t from, std::uint32_t to) const {
-  const std::vector<std::uint32_t> up = ascent(from), down = ascent(to);
-  std::size_t above = 0;  // bundles that both would go up
-  while (above < std::min(up.size(), down.size()) && up[up.size() - 1 - above] == down[down.size() - 1 - above]) ++above;
-  Route route;
-  for (std::size_t i = 0; i + above < up.size(); ++i) route.push_back({up[i], true});
-  for (std::size_t i = down.size() - above; i-- > 0;) route.push_back({down[i], false});
-  return route;
+  Route up, down;
+  walk_tree(from, to, [&](const Step& step) { (step.up ? up : down).push_back(step); });
+  up.insert(up.end(), down.rbegin(), down.rend());
+  return up;
 }
 
 std::vector<Fabric::Route> Fabric::search(std::uint32_t from, std::uint32_t to) const {
