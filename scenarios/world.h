@@ -51,7 +51,8 @@ struct World {
   CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }
 };
 
-/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h).
+/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). Throws
+/// InputError where the cluster's links do not lead from one member of a communicator to the next.
 World make_world(const Scenario& scenario, bool folded);
 
 }  // namespace tandem

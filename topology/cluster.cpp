@@ -22,6 +22,8 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(d
   nic_ = spec.nic_gbps * giga / bits_per_byte * spec.nic_efficiency / to_leaf;
   attach_nics();
   number_devices();
+  if (nodes_ == 1 || spec.link_faults.empty()) return;
+  for (std::int64_t node = 0; node < nodes_; ++node) exits(static_cast<std::uint32_t>(node * spec.gpus_per_node));
 }
 
 void Cluster::attach_nics() {
@@ -109,7 +111,8 @@ Attachment Cluster::attachment(std::uint32_t gpu) const {
     if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) != ports[port].gpus.end())
       attachment.devices[1] = first_pcie_ + static_cast<std::uint32_t>(attachment.node * ports.size() + port);
   }
-  const std::int64_t nic = node_of(gpu) * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(place_in_node(gpu))].front();
+  const std::int64_t nic =
+      node_of(gpu) * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(place_in_node(gpu))].front();
   attachment.devices[2] = first_nic_ + static_cast<std::uint32_t>(nic);
   std::size_t level = 3;
   for (const std::uint32_t bundle : fabric_.ascent(fabric_.leaf_of(nic))) {
@@ -125,8 +128,8 @@ bool Cluster::is_regular() const {
   for (std::int64_t gpu = 0; gpu < spec_.gpus_per_node; ++gpu) {
     if (several_ports(gpu) || nics_of_gpu_[static_cast<std::size_t>(gpu)].size() > 1) return false;
   }
-  return spec_.link_faults.empty() && spec_.fabric.routing == Routing::adaptive && spec_.fabric.kind != FabricSpec::Kind::custom &&
-         fabric_.is_tree();
+  return spec_.link_faults.empty() && spec_.fabric.routing == Routing::adaptive &&
+         spec_.fabric.kind != FabricSpec::Kind::custom && fabric_.is_tree();
 }
 
 Seconds Cluster::intra_latency() const { return spec_.nvlink_latency_us * micro; }
@@ -155,7 +158,8 @@ void Cluster::cross_pcie(std::uint32_t gpu, bool out, const Amount& amount, Cros
   const auto& ports = spec_.pcie.ports;
   for (std::size_t port = 0; port < ports.size(); ++port) {
     if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) == ports[port].gpus.end()) continue;
-    const std::int64_t device = first_pcie_ + node_of(gpu) * static_cast<std::int64_t>(ports.size()) + static_cast<std::int64_t>(port);
+    const std::int64_t device =
+        first_pcie_ + node_of(gpu) * static_cast<std::int64_t>(ports.size()) + static_cast<std::int64_t>(port);
     sum.add(out ? out_of(device) : into(device), amount);
   }
 }
@@ -196,7 +200,7 @@ int Cluster::cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Am
     const auto flows = static_cast<std::uint32_t>(spec_.fabric.flows);
     for (std::uint32_t flow = 0; flow < flows; ++flow) {
       const std::uint64_t connection = static_cast<std::uint64_t>(from_nic) << 32 | static_cast<std::uint64_t>(to_nic);
-      const std::uint64_t hash = mix(mix(spec_.fabric.ecmp_seed + flow) ^ mix(connection));
+      const std::uint64_t hash = mix(mix(mix(spec_.fabric.ecmp_seed) + flow) ^ mix(connection));
       const Fabric::Route& route = routes[hash % routes.size()];
       const std::vector<std::uint32_t> cables = fabric_.cables_on(route, mix(hash));
       for (std::size_t i = 0; i < route.size(); ++i) sum.add(link(route[i], cables[i]), amount.split(flows));
