@@ -18,6 +18,35 @@ Flops flops_on_all_ranks(const Dag& dag) {
   return flops;
 }
 
+/// Of all models of GPUs that take part.
+std::string gpu_names(const Dag& dag) {
+  std::vector<std::string> names;
+  for (const Rank& rank : dag.ranks) {
+    const std::string& name = dag.devices[rank.device].name;
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  std::string all = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) all += " + " + names[i];
+  return all;
+}
+
+/// Over all ranks.
+FlopsPerSecond mean_peak(const Dag& dag, DType precision) {
+  FlopsPerSecond sum = 0;
+  std::int64_t ranks = 0;
+  for (const Rank& rank : dag.ranks) {
+    sum += dag.devices[rank.device].peak[static_cast<std::size_t>(precision)] * static_cast<double>(rank.count);
+    ranks += rank.count;
+  }
+  return sum / static_cast<double>(ranks);
+}
+
+Bytes smallest_memory(const Dag& dag) {
+  Bytes smallest = dag.devices[dag.ranks.front().device].memory;
+  for (const Rank& rank : dag.ranks) smallest = std::min(smallest, dag.devices[rank.device].memory);
+  return smallest;
+}
+
 }  // namespace
 
 std::size_t StepResult::fullest_stage() const {
@@ -28,11 +57,10 @@ std::size_t StepResult::fullest_stage() const {
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts) {
   StepResult result;
   const StepInfo& info = dag.info;
-  const Device& device = dag.devices.front();
   const auto gpus = static_cast<double>(info.gpus);
   result.scenario = info.scenario;
   result.gpus = info.gpus;
-  result.gpu = device.name;
+  result.gpu = gpu_names(dag);
   result.tokens = info.tokens;
   const double steps = info.steps;
   result.sync_every = info.steps;
@@ -40,12 +68,12 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   const auto tokens = static_cast<double>(info.tokens);
   result.tokens_per_second_per_gpu = tokens / result.step_time / gpus;
   result.model_flops_per_gpu = info.model_flops_per_token * tokens / result.step_time / gpus;
-  const FlopsPerSecond peak = device.peak[static_cast<std::size_t>(precision)];
+  const FlopsPerSecond peak = mean_peak(dag, precision);
   result.mfu = result.model_flops_per_gpu / peak;
   result.hfu = flops_on_all_ranks(dag) / steps / result.step_time / gpus / peak;
   result.parts.add(mean_over_ranks(dag, time_parts(dag, timeline)), 1 / steps);
   result.stages = memory_by_stage(dag, memory_use(dag, timeline));
-  result.gpu_memory = device.memory;
+  result.gpu_memory = smallest_memory(dag);
   result.lower_bound = lower_bound(dag) / steps;
   result.upper_bound = upper_bound(dag, timeline) / steps;
   result.rank_classes = dag.ranks.size();

@@ -48,7 +48,7 @@ struct StepResult {
   double hfu = 0;  ///< what was computed, recompute included
   TimeParts parts;
   std::vector<MemoryUse> stages;
-  Bytes gpu_memory = 0;
+  Bytes gpu_memory = 0;               ///< of the GPU that has least
   std::vector<std::string> warnings;  ///< of the scenario
   Seconds lower_bound = 0;
   Seconds upper_bound = 0;

@@ -27,7 +27,13 @@ Scenario unsharded(const Scenario& scenario) {
   reference.training.hierarchical_all_reduce = false;
   reference.training.global_batch = scenario.training.gradient_batch(scenario.parallelism);
   reference.training.sync_every = 1;
-  reference.cluster.gpus = 1;
+  ClusterSpec& cluster = reference.cluster;
+  cluster.gpus = 1;
+  cluster.nics_per_node = 0;
+  cluster.pcie = {};
+  cluster.fabric = {};
+  cluster.link_faults.clear();
+  cluster.other_gpus.clear();
   reference.slow_gpus.clear();
   return reference;
 }

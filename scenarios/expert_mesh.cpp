@@ -1,5 +1,7 @@
 #include "scenarios/expert_mesh.h"
 
+#include "scenarios/rank_placement.h"
+
 namespace tandem {
 
 ExpertMesh::ExpertMesh(const ParallelismSpec& p, const Mesh& mesh)
@@ -65,9 +67,10 @@ std::int64_t expert_nodes(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   if (p.ep == 1) return p.reference_expert_nodes;
   const Mesh mesh(p);
+  const RankPlaces places(scenario);
   std::int64_t nodes = 0, last = -1;
   for (const std::uint32_t rank : ExpertMesh(p, mesh).members(0, ExpertMesh::Axis::expert)) {
-    const std::int64_t node = rank / scenario.cluster.gpus_per_node;
+    const std::int64_t node = places.node(rank);
     if (node != last) ++nodes;
     last = node;
   }
@@ -82,11 +85,12 @@ bool nodes_hold_equal_runs(const Scenario& scenario) {
   const std::size_t run = static_cast<std::size_t>(p.ep / nodes);
   const Mesh mesh(p);
   const ExpertMesh experts(p, mesh);
+  const RankPlaces places(scenario);
   for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
     if (experts.place(rank).ep > 0) continue;
     const std::vector<std::uint32_t> group = experts.members(rank, ExpertMesh::Axis::expert);
     for (std::size_t i = 1; i < group.size(); ++i) {
-      const bool same_node = group[i] / scenario.cluster.gpus_per_node == group[i - 1] / scenario.cluster.gpus_per_node;
+      const bool same_node = places.node(group[i]) == places.node(group[i - 1]);
       if (same_node != (i % run != 0)) return false;
     }
   }

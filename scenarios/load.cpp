@@ -26,7 +26,8 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   scenario.cluster = read_cluster(reader.child("cluster"));
   scenario.parallelism = read_parallelism(reader.child("parallelism"));
   scenario.training = read_training(reader.child("training"));
-  scenario.slow_gpus = read_faults(reader.child("faults"));
+  scenario.slow_gpus = read_slow_gpus(reader.child("faults"));
+  scenario.cluster.link_faults = read_link_faults(reader.child("faults"));
   return scenario;
 }
 
@@ -56,6 +57,8 @@ Scenario read_document(const YamlNode& document, const std::string& default_name
   validate_sharding(scenario, document);
   complete_world(scenario, document);
   validate_cluster(scenario, document);
+  validate_placement(scenario, document);
+  validate_fabric(scenario, document);
   validate_faults(scenario, document);
   validate_pipeline(scenario, document);
   validate_data_parallel(scenario, document);

@@ -104,11 +104,20 @@ void apply_override(YamlNode& scenario, const std::string& path, YamlNode value,
   expand_preset_names(scenario);
 }
 
+void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>& visit) {
+  YamlNode* others = cluster.find("other_gpus");
+  if (others == nullptr) return;
+  if (others->kind == YamlNode::Kind::mapping) visit(others->find("gpu"));
+  for (YamlNode& item : others->items) visit(item.find("gpu"));
+}
+
 void expand_preset_names(YamlNode& scenario) {
   name_to_mapping(scenario.find("model"));
   YamlNode* cluster = scenario.find("cluster");
   name_to_mapping(cluster);
-  if (cluster != nullptr) name_to_mapping(cluster->find("gpu"));
+  if (cluster == nullptr) return;
+  name_to_mapping(cluster->find("gpu"));
+  for_each_other_gpu(*cluster, name_to_mapping);
 }
 
 }  // namespace tandem

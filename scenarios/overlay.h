@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "scenarios/yaml_tree.h"
@@ -19,7 +20,10 @@ void apply_override(YamlNode& scenario, const std::string& option);
 /// The same for a value that was parsed elsewhere and keeps its place. `place` is that of the path.
 void apply_override(YamlNode& scenario, const std::string& path, YamlNode value, const Place& place);
 
-/// A preset's name alone stands for {preset: name}, at `model`, `cluster` and `cluster.gpu`.
+/// Calls `visit` for the field `gpu` of each item of `cluster.other_gpus` that has one.
+void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>& visit);
+
+/// A preset's name alone stands for {preset: name}, at `model`, `cluster`, `cluster.gpu` and those of `cluster.other_gpus`.
 void expand_preset_names(YamlNode& scenario);
 
 }  // namespace tandem

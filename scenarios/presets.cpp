@@ -8,6 +8,7 @@
 #include "scenarios/embedded_files.h"
 #include "scenarios/nearest.h"
 #include "scenarios/overlay.h"
+#include "scenarios/placement_file.h"
 #include "scenarios/reader.h"
 #include "scenarios/text_file.h"
 
@@ -101,7 +102,11 @@ void resolve_presets(YamlNode& scenario, const std::string& folder) {
   resolve(scenario.find("model"), PresetKind::model, folder);
   YamlNode* cluster = scenario.find("cluster");
   resolve(cluster, PresetKind::cluster, folder);
-  if (cluster != nullptr) resolve(cluster->find("gpu"), PresetKind::gpu, folder);
+  if (cluster != nullptr) {
+    resolve(cluster->find("gpu"), PresetKind::gpu, folder);
+    for_each_other_gpu(*cluster, [&](YamlNode* gpu) { resolve(gpu, PresetKind::gpu, folder); });
+  }
+  read_placement_file(scenario, folder);
 }
 
 }  // namespace tandem

@@ -17,9 +17,9 @@ enum class PresetKind : std::uint8_t {
 /// The names of the presets of a kind, sorted.
 std::vector<std::string> preset_names(PresetKind kind);
 
-/// Replaces `preset: name` in `model`, `cluster` and `cluster.gpu` by the preset's fields, under whatever the scenario overrides.
+/// Replaces `preset: name` in `model`, `cluster` and its GPUs by the preset's fields, under whatever the scenario overrides.
 /// A name with a slash or ending in .yaml is a file beside the scenario, in `folder`. A GPU preset brings the profile of its
-/// kernels along, sim/profiles/<gpu>.yaml, as its field `efficiency`.
+/// kernels along, sim/profiles/<gpu>.yaml, as its field `efficiency`. A placement in a file is read, too (placement_file.h).
 void resolve_presets(YamlNode& scenario, const std::string& folder);
 
 }  // namespace tandem

@@ -14,4 +14,7 @@ std::vector<std::uint32_t> gpus_of_ranks(const Scenario& scenario) {
   return gpus;
 }
 
+RankPlaces::RankPlaces(const Scenario& scenario)
+    : gpus_(gpus_of_ranks(scenario)), gpus_per_node_(scenario.cluster.gpus_per_node) {}
+
 }  // namespace tandem

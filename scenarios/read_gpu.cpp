@@ -13,11 +13,10 @@ T& at(std::array<T, dtype_count>& table, DType type) {
   return table[static_cast<std::size_t>(type)];
 }
 
-void read_efficiency(const YamlNode& node, Device& device) {
+void read_efficiency(const YamlNode& node, const std::string& path, Device& device) {
   const Range<double> share{1e-6, 1};
-  const Reader efficiency(node, "cluster.gpu.efficiency",
-                          {"gemm", "attention_forward", "attention_backward", "memory", "launch_us"});
-  const Reader gemm(efficiency.child("gemm"), "cluster.gpu.efficiency.gemm", {"fp32", "bf16", "fp16", "fp8"});
+  const Reader efficiency(node, path, {"gemm", "attention_forward", "attention_backward", "memory", "launch_us"});
+  const Reader gemm(efficiency.child("gemm"), path + ".gemm", {"fp32", "bf16", "fp16", "fp8"});
   for (const DType type : arithmetic_types)
     if (at(device.peak, type) > 0) at(device.efficiency.gemm, type) = gemm.number(name_of(type), share);
   device.efficiency.attention_forward = efficiency.number("attention_forward", share);
@@ -28,8 +27,8 @@ void read_efficiency(const YamlNode& node, Device& device) {
 
 }  // namespace
 
-Device read_gpu(const YamlNode& node) {
-  const Reader gpu(node, "cluster.gpu",
+Device read_gpu(const YamlNode& node, const std::string& path) {
+  const Reader gpu(node, path,
                    {"name", "architecture", "memory_GiB", "memory_bandwidth_GBps", "peak_TFLOPS", "efficiency"});
   Device device;
   device.name = gpu.text("name", "inline");
@@ -43,9 +42,9 @@ Device read_gpu(const YamlNode& node) {
   constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
   device.memory = std::llround(gpu.number("memory_GiB", {1e-3, 1e6}) * bytes_per_gib);
   device.memory_bandwidth = gpu.number("memory_bandwidth_GBps", {1e-3, 1e6}) * 1e9;
-  const Reader peak(gpu.child("peak_TFLOPS"), "cluster.gpu.peak_TFLOPS", {"fp32", "bf16", "fp16", "fp8"});
+  const Reader peak(gpu.child("peak_TFLOPS"), path + ".peak_TFLOPS", {"fp32", "bf16", "fp16", "fp8"});
   for (const DType type : arithmetic_types) at(device.peak, type) = peak.number(name_of(type), {0, 1e9}, 0) * 1e12;
-  read_efficiency(gpu.child("efficiency"), device);
+  read_efficiency(gpu.child("efficiency"), path + ".efficiency", device);
   return device;
 }
 

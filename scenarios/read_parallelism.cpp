@@ -26,6 +26,21 @@ std::vector<MeshAxis> read_order(const Reader& parallelism) {
   return order;
 }
 
+/// A placement in a file is a list by now (placement_file.h).
+RankPlacement read_placement(const Reader& parallelism) {
+  using Kind = RankPlacement::Kind;
+  RankPlacement placement;
+  if (parallelism.child("placement").kind != YamlNode::Kind::sequence) {
+    placement.kind =
+        parallelism.choice<Kind>("placement", {{"packed", Kind::packed}, {"round-robin", Kind::round_robin}}, Kind::packed);
+    return placement;
+  }
+  placement.kind = Kind::listed;
+  for (const std::int64_t gpu : parallelism.integers("placement", {0, max_gpus - 1}))
+    placement.gpus.push_back(static_cast<std::uint32_t>(gpu));
+  return placement;
+}
+
 /// Without pipeline: gathered for the forward and again for the backward of each micro-batch. With one: gathered once in a step,
 /// as PyTorch's pipeline schedules do with FSDP2 (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync).
 void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
@@ -68,7 +83,8 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                             "hsdp",
                             "cp_method",
                             "cp_layout",
-                            "expert_axis"});
+                            "expert_axis",
+                            "placement"});
   const Range<std::int64_t> size{1, max_gpus};
   ParallelismSpec spec;
   spec.tp = parallelism.integer("tp", size, 1);
@@ -91,6 +107,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, 10'000}, 0);
   spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, 10'000}, 0);
   spec.order = read_order(parallelism);
+  spec.placement = read_placement(parallelism);
   read_sharded_weights(parallelism, spec);
   if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});
   enum class ExpertAxis : std::uint8_t {

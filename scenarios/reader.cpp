@@ -50,6 +50,16 @@ std::string describe(const YamlNode& node) {
   throw std::logic_error("unknown kind of YAML node");
 }
 
+std::vector<const YamlNode*> one_or_several(const YamlNode& node) {
+  std::vector<const YamlNode*> found;
+  if (node.kind == YamlNode::Kind::sequence) {
+    for (const YamlNode& item : node.items) found.push_back(&item);
+  } else if (node.kind != YamlNode::Kind::null) {
+    found.push_back(&node);
+  }
+  return found;
+}
+
 Reader::Reader(const YamlNode& node, std::string path, std::initializer_list<std::string_view> keys)
     : node_(node), path_(std::move(path)), keys_(keys.begin(), keys.end()) {
   const std::string where = path_.empty() ? "the scenario" : path_;
@@ -119,6 +129,41 @@ std::vector<double> Reader::numbers(std::string_view key, Range<double> range, s
     values.push_back(*value);
   }
   return values;
+}
+
+std::vector<std::int64_t> Reader::integers(std::string_view key, Range<std::int64_t> range) const {
+  if (!has(key)) return {};
+  const YamlNode& list = child(key);
+  if (list.kind != YamlNode::Kind::sequence) fail(key, full_name(key) + " is " + describe(list) + ", expected a list of numbers");
+  std::vector<std::int64_t> values;
+  for (const YamlNode& item : list.items) {
+    const auto value = number_in(item, range);
+    if (!value) throw InputError(item.place, full_name(key) + " holds " + describe(item) + ", expected " + range_text(range));
+    values.push_back(*value);
+  }
+  return values;
+}
+
+std::vector<Range<std::int64_t>> Reader::ranges(std::string_view key, Range<std::int64_t> range) const {
+  const std::string expected = "a number or a range such as 0-31, from " + grouped(range.min) + " to " + grouped(range.max);
+  const YamlNode& node = required(key, expected + ", or a list of these");
+  std::vector<Range<std::int64_t>> found;
+  const auto add = [&](const YamlNode& item) {
+    const std::size_t dash = std::min(item.text.find('-'), item.text.size());
+    const auto end = [&](std::string text) {
+      YamlNode part = make_scalar(std::move(text), item.place);
+      part.kind = item.kind;
+      return number_in(part, range);
+    };
+    const auto first = end(item.text.substr(0, dash));
+    const auto last = dash == item.text.size() ? first : end(item.text.substr(dash + 1));
+    if (!first || !last || *first > *last)
+      throw InputError(item.place, full_name(key) + " is " + describe(item) + ", expected " + expected);
+    found.push_back({*first, *last});
+  };
+  if (node.kind != YamlNode::Kind::sequence) add(node);
+  for (const YamlNode& item : node.items) add(item);
+  return found;
 }
 
 bool Reader::boolean(std::string_view key, std::optional<bool> fallback) const {

@@ -41,6 +41,9 @@ class Reader {
   bool boolean(std::string_view key, std::optional<bool> fallback = {}) const;
   std::string text(std::string_view key, std::optional<std::string> fallback = {}) const;
   std::vector<double> numbers(std::string_view key, Range<double> range, std::vector<double> fallback) const;
+  std::vector<std::int64_t> integers(std::string_view key, Range<std::int64_t> range) const;  ///< none where the field is missing
+  /// A number, a range such as 0-31, or a list of these.
+  std::vector<Range<std::int64_t>> ranges(std::string_view key, Range<std::int64_t> range) const;
 
   template <typename T>
   T choice(std::string_view key, std::initializer_list<Choice<T>> choices, std::optional<T> fallback = {}) const;
@@ -85,6 +88,9 @@ T Reader::choice(std::string_view key, std::initializer_list<Choice<T>> choices,
   for (const Choice<T>& choice : choices) names.emplace_back(choice.name);
   return choice_of(required(key, names.front()), key, choices);
 }
+
+/// The mappings of a field that is one or a list of them; none where it is missing.
+std::vector<const YamlNode*> one_or_several(const YamlNode& node);
 
 /// What stands there, in words: a value between backquotes, "a list", "a mapping" or "nothing".
 std::string describe(const YamlNode& node);

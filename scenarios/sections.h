@@ -17,9 +17,11 @@ inline constexpr std::int64_t max_gpus = 1'048'576;
 ModelSpec read_model(const YamlNode& node);
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn);
 ClusterSpec read_cluster(const YamlNode& node);  ///< `gpus` is 0 when left out
-Device read_gpu(const YamlNode& node);
-ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out
-TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
-std::vector<SlowGpu> read_faults(const YamlNode& node);
+FabricSpec read_fabric(const YamlNode& node);
+Device read_gpu(const YamlNode& node, const std::string& path);  ///< `path`: the field, for messages
+ParallelismSpec read_parallelism(const YamlNode& node);          ///< `dp` is 0 when left out
+TrainingSpec read_training(const YamlNode& node);                ///< `bucket_parameters` is 0 when left out
+std::vector<SlowGpu> read_slow_gpus(const YamlNode& faults);
+std::vector<LinkFault> read_link_faults(const YamlNode& faults);  ///< dead ones first, each kind in the order of the document
 
 }  // namespace tandem

@@ -16,8 +16,14 @@ namespace tandem {
 /// Fills in whichever of cluster.gpus and parallelism.dp was left out, and refuses meshes that do not fill the cluster.
 void complete_world(Scenario& scenario, const YamlNode& document);
 
-/// Cluster by itself: whole nodes, NICs that fit the GPUs.
+/// Cluster by itself: whole nodes, NICs that fit the GPUs, PCIe ports and other GPUs where there are such.
 void validate_cluster(const Scenario& scenario, const YamlNode& document);
+
+/// Every rank on a GPU of its own.
+void validate_placement(const Scenario& scenario, const YamlNode& document);
+
+/// Switches that reach every NIC; links that can be slow or dead and leave a way between any two nodes.
+void validate_fabric(const Scenario& scenario, const YamlNode& document);
 
 /// Faults of ranks that exist.
 void validate_faults(const Scenario& scenario, const YamlNode& document);

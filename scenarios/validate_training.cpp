@@ -14,10 +14,15 @@ void validate_training(const Scenario& scenario, const YamlNode& document) {
   if (training.recompute.mla_up && !model.mla.enabled())
     refuse(document, {"training.recompute", "model.mla"},
            "recompute of mla-up without model.mla, expected a model with multi-head latent attention");
-  if (scenario.cluster.gpu.peak[static_cast<std::size_t>(training.precision)] == 0)
-    refuse(document, {"training.precision", "cluster.gpu"},
-           scenario.cluster.gpu.name + " has no " + std::string(name_of(training.precision)) +
-               " arithmetic, expected a precision that stands in cluster.gpu.peak_TFLOPS");
+  const auto check_arithmetic = [&](const Device& gpu, const std::string& field) {
+    if (gpu.peak[static_cast<std::size_t>(training.precision)] > 0) return;
+    refuse(document, {"training.precision", field},
+           gpu.name + " has no " + std::string(name_of(training.precision)) +
+               " arithmetic, expected a precision that stands in " + field + ".peak_TFLOPS");
+  };
+  check_arithmetic(scenario.cluster.gpu, "cluster.gpu");
+  for (std::size_t i = 0; i < scenario.cluster.other_gpus.size(); ++i)
+    check_arithmetic(scenario.cluster.other_gpus[i].gpu, "cluster.other_gpus." + std::to_string(i) + ".gpu");
 }
 
 }  // namespace tandem

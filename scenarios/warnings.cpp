@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/mesh.h"
+#include "scenarios/rank_placement.h"
 #include "scenarios/validate.h"
 
 namespace tandem {
@@ -32,12 +33,24 @@ class Warnings {
   }
 
   /// Whether some group of ranks along these axes has members on several nodes.
-  bool beyond_the_node(std::initializer_list<MeshAxis> axes) const {
+  bool beyond_the_node(const std::vector<MeshAxis>& axes) const {
+    if (!p_.placement.is_packed()) return placed_beyond_the_node(axes);
     const std::int64_t node = scenario_.cluster.gpus_per_node;
     std::int64_t block = 1;  // of consecutive ranks, into which the mesh divides the world's; groups lie inside
     for (const MeshAxis axis : axes)
       if (mesh_.extent(axis) > 1) block = std::max(block, mesh_.stride(axis) * mesh_.extent(axis));
     return scenario_.cluster.gpus > node && node % block != 0;
+  }
+
+  bool placed_beyond_the_node(const std::vector<MeshAxis>& axes) const {
+    const RankPlaces places(scenario_);
+    for (std::uint32_t rank = 0; rank < mesh_.size(); ++rank) {
+      const std::vector<std::uint32_t> group = mesh_.members(rank, axes);
+      if (group.front() == rank &&
+          std::ranges::any_of(group, [&](std::uint32_t r) { return places.node(r) != places.node(rank); }))
+        return true;
+    }
+    return false;
   }
 
   /// What a GPU has to other nodes, and inside its own.

@@ -10,6 +10,8 @@
 #include "scenarios/communicators.h"
 #include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
+#include "scenarios/load.h"
+#include "scenarios/rank_placement.h"
 #include "scenarios/routing.h"
 
 namespace tandem {
@@ -79,18 +81,36 @@ const char* family_of(Slot slot) {
   }
 }
 
-/// By world rank; GPUs of one speed share a device.
+/// By GPU of the cluster: 0 for its own model, n + 1 for the n-th of the others.
+std::vector<std::uint32_t> models_of_gpus(const ClusterSpec& cluster) {
+  std::vector<std::uint32_t> models(static_cast<std::size_t>(cluster.gpus), 0);
+  for (std::uint32_t other = 0; other < cluster.other_gpus.size(); ++other) {
+    for (const IndexRange& nodes : cluster.other_gpus[other].nodes) {
+      const std::int64_t end = std::min((nodes.last + 1) * cluster.gpus_per_node, cluster.gpus);
+      for (std::int64_t gpu = nodes.first * cluster.gpus_per_node; gpu < end; ++gpu)
+        models[static_cast<std::size_t>(gpu)] = other + 1;
+    }
+  }
+  return models;
+}
+
+/// By world rank; GPUs of one model and speed share a device.
 std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world) {
-  std::vector<std::uint32_t> device_of(static_cast<std::size_t>(scenario.parallelism.world()), 0);
-  world.devices.push_back(scenario.cluster.gpu);
-  for (const SlowGpu& slow : scenario.slow_gpus) {
-    const auto known = std::ranges::find(world.devices, slow.factor, &Device::speed);
-    device_of[static_cast<std::size_t>(slow.rank)] = static_cast<std::uint32_t>(known - world.devices.begin());
-    if (known != world.devices.end()) continue;
-    Device device = scenario.cluster.gpu;
-    device.speed = slow.factor;
-    device.name += " (slow)";
-    world.devices.push_back(std::move(device));
+  const ClusterSpec& cluster = scenario.cluster;
+  const RankPlaces places(scenario);
+  const std::vector<std::uint32_t> models = models_of_gpus(cluster);
+  std::vector<double> speeds(static_cast<std::size_t>(scenario.parallelism.world()), 1);
+  for (const SlowGpu& slow : scenario.slow_gpus) speeds[static_cast<std::size_t>(slow.rank)] = slow.factor;
+  std::vector<std::uint32_t> device_of;
+  std::vector<std::pair<std::uint32_t, double>> known;  // model and speed of each device
+  for (std::uint32_t rank = 0; rank < speeds.size(); ++rank) {
+    const std::pair kind{models[places.gpu(rank)], speeds[rank]};
+    const auto found = std::ranges::find(known, kind);
+    device_of.push_back(static_cast<std::uint32_t>(found - known.begin()));
+    if (found != known.end()) continue;
+    known.push_back(kind);
+    world.devices.push_back(kind.first == 0 ? cluster.gpu : cluster.other_gpus[kind.first - 1].gpu);
+    world.devices.back().speed = kind.second;
   }
   return device_of;
 }
@@ -208,9 +228,7 @@ ClusterSpec spread_evenly(ClusterSpec spec) {
   return spec;
 }
 
-}  // namespace
-
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge) {
+World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge) {
   const Mesh mesh(scenario.parallelism);
   const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp;
   const Cluster cluster(merged ? spread_evenly(scenario.cluster) : scenario.cluster);
@@ -242,6 +260,16 @@ World make_world(const Scenario& scenario, bool folded, const CableMerge& merge)
   if (merged) add_worst_cables(survey, partition, world);
   add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
   return world;
+}
+
+}  // namespace
+
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge) {
+  try {
+    return lay_and_fold(scenario, folded, merge);
+  } catch (const TopologyError& error) {
+    throw InputError({.file = scenario.name}, error.what());
+  }
 }
 
 }  // namespace tandem

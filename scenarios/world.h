@@ -67,7 +67,8 @@ struct CableMerge {
   Among among = Among::same_kind;
 };
 
-/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h).
+/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). Throws
+/// InputError where the cluster's links do not lead from one member of a communicator to the next.
 /// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading.
 World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {});
 

@@ -24,6 +24,8 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(d
   number_devices();
   plain_nics_ = spec.link_faults.empty() && spec_.pcie.ports.empty() &&
                 std::ranges::all_of(nics_of_gpu_, [](const auto& nics) { return nics.size() <= 1; });
+  if (nodes_ == 1 || spec.link_faults.empty()) return;
+  for (std::int64_t node = 0; node < nodes_; ++node) exits(static_cast<std::uint32_t>(node * spec.gpus_per_node));
 }
 
 void Cluster::attach_nics() {
@@ -144,8 +146,8 @@ bool Cluster::is_regular() const {
   for (std::int64_t gpu = 0; gpu < spec_.gpus_per_node; ++gpu) {
     if (several_ports(gpu) || nics_of_gpu_[static_cast<std::size_t>(gpu)].size() > 1) return false;
   }
-  return spec_.link_faults.empty() && spec_.fabric.routing == Routing::adaptive && spec_.fabric.kind != FabricSpec::Kind::custom &&
-         fabric_.is_tree();
+  return spec_.link_faults.empty() && spec_.fabric.routing == Routing::adaptive &&
+         spec_.fabric.kind != FabricSpec::Kind::custom && fabric_.is_tree();
 }
 
 Seconds Cluster::intra_latency() const { return spec_.nvlink_latency_us * micro; }
@@ -174,7 +176,8 @@ void Cluster::cross_pcie(std::uint32_t gpu, bool out, const Amount& amount, Cros
   const auto& ports = spec_.pcie.ports;
   for (std::size_t port = 0; port < ports.size(); ++port) {
     if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) == ports[port].gpus.end()) continue;
-    const std::int64_t device = first_pcie_ + node_of(gpu) * static_cast<std::int64_t>(ports.size()) + static_cast<std::int64_t>(port);
+    const std::int64_t device =
+        first_pcie_ + node_of(gpu) * static_cast<std::int64_t>(ports.size()) + static_cast<std::int64_t>(port);
     sum.add(out ? out_of(device) : into(device), amount);
   }
 }
@@ -237,7 +240,7 @@ int Cluster::cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Am
     const auto flows = static_cast<std::uint32_t>(spec_.fabric.flows);
     for (std::uint32_t flow = 0; flow < flows; ++flow) {
       const std::uint64_t connection = static_cast<std::uint64_t>(from_nic) << 32 | static_cast<std::uint64_t>(to_nic);
-      const std::uint64_t hash = mix(mix(spec_.fabric.ecmp_seed + flow) ^ mix(connection));
+      const std::uint64_t hash = mix(mix(mix(spec_.fabric.ecmp_seed) + flow) ^ mix(connection));
       const Fabric::Route& route = routes[hash % routes.size()];
       const std::vector<std::uint32_t> cables = fabric_.cables_on(route, mix(hash));
       for (std::size_t i = 0; i < route.size(); ++i) sum.add(link(route[i], cables[i]), amount.split(flows));

@@ -13,8 +13,8 @@ namespace tandem {
 
 inline constexpr std::uint32_t no_device = 0xFFFFFFFF;
 
-/// What a GPU hangs on, from itself up: GPU, PCIe port, NIC, leaf's bundle, pod's bundle (`no_device` where there is none). Device d
-/// has the links 2d (away from the GPU) and 2d + 1 (towards it).
+/// What a GPU hangs on, from itself up: GPU, PCIe port, NIC, leaf's bundle, pod's bundle (`no_device` where there is none).
+/// Device d has the links 2d (away from the GPU) and 2d + 1 (towards it).
 struct Attachment {
   std::uint32_t node = 0;
   std::array<std::uint32_t, 5> devices{no_device, no_device, no_device, no_device, no_device};
@@ -30,7 +30,7 @@ struct Attachment {
 /// A node's planes of NVSwitches are taken together, as a bundle is: GPUs spread over them.
 class Cluster {
  public:
-  /// Throws TopologyError.
+  /// Throws TopologyError: for the fabric's reasons, and where all NICs of a node are dead.
   explicit Cluster(const ClusterSpec& spec);
 
   std::size_t device_count() const { return device_count_; }
@@ -54,7 +54,7 @@ class Cluster {
   void cross_node(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
   /// The same between GPUs of two nodes, from NIC to NIC. Returns the latency of the hop. A GPU whose NICs are dead uses the next
-  /// of its node that is alive, over NVLink. Throws TopologyError where no way leads.
+  /// of its node that is alive, over NVLink. Throws TopologyError where dead cables leave a hashed flow no way.
   Seconds cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
   /// The GPU in `gpu`'s node that has the NIC of `other`'s rail; `gpu` itself if none does.
@@ -71,7 +71,7 @@ class Cluster {
   Fabric fabric_;
   std::int64_t nodes_ = 0;
   std::uint32_t first_pcie_ = 0, first_nic_ = 0, first_bundle_ = 0, device_count_ = 0;  ///< devices: GPUs first
-  BytesPerSecond nvlink_ = 0, nic_ = 0;                                                  ///< capacities
+  BytesPerSecond nvlink_ = 0, nic_ = 0;                                                 ///< capacities
   std::vector<std::vector<std::int64_t>> nics_of_gpu_;  ///< by place in the node; the first is the rail
   std::vector<std::uint32_t> cable_device_;             ///< by bundle; under ECMP its first cable's device
   bool plain_nics_ = false;                             ///< every GPU has one NIC, alive, and nothing in between

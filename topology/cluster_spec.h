@@ -14,6 +14,13 @@ enum class Routing : std::uint8_t {
   ecmp       ///< each flow on one of them, by a hash: collisions and all
 };
 
+/// From `first` to `last`, both included.
+struct IndexRange {
+  std::int64_t first = 0, last = 0;
+
+  bool contains(std::int64_t index) const { return index >= first && index <= last; }
+};
+
 /// One switch of a fabric that is written down switch by switch.
 struct SwitchSpec {
   struct Uplink {
@@ -22,7 +29,7 @@ struct SwitchSpec {
     double gbps = 0;  ///< each, per direction
   };
   std::string name;
-  std::int64_t first_nic = 0, nics = 0;  ///< NICs that hang on it; NIC n * nics_per_node + i is the i-th of node n
+  std::vector<IndexRange> nics = {};  ///< that hang on it; NIC n * nics_per_node + i is the i-th of node n
   std::vector<Uplink> up = {};
 };
 
@@ -51,7 +58,7 @@ struct PcieSpec {
   std::vector<std::int64_t> nic_of_gpu;
   struct Port {
     std::string name;
-    double GBps = 0;                  ///< per direction
+    double GBps = 0;                 ///< per direction
     std::vector<std::int64_t> gpus;  ///< whose way to their NIC goes through it
   };
   std::vector<Port> ports;
@@ -60,7 +67,7 @@ struct PcieSpec {
 /// A link that is slow or dead: all of a port or bundle, or one cable of a bundle.
 struct LinkFault {
   enum class Where : std::uint8_t {
-    gpu,   ///< a GPU's NVLink port
+    gpu,  ///< a GPU's NVLink port
     nic,
     rail,  ///< NIC `index` of every node
     leaf,  ///< the cables from a leaf switch up
@@ -72,10 +79,17 @@ struct LinkFault {
   double factor = 0;        ///< share of the speed that is left; 0: dead
 };
 
+/// Nodes whose GPUs are of another model.
+struct OtherGpus {
+  std::vector<IndexRange> nodes;
+  Device gpu;
+};
+
 struct ClusterSpec {
   std::string name;
   std::int64_t gpus = 0;
   Device gpu;
+  std::vector<OtherGpus> other_gpus = {};
   std::int64_t gpus_per_node = 8;
   double nvlink_GBps = 0;  ///< per GPU and direction
   std::int64_t nvswitch_planes = 1;

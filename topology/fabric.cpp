@@ -57,8 +57,8 @@ std::uint32_t Fabric::add_switch(std::string name, int level) {
 void Fabric::add_bundle(std::string name, Tier tier, std::uint32_t lower, std::uint32_t upper, std::int64_t cables,
                         BytesPerSecond total) {
   const auto id = static_cast<std::uint32_t>(bundles_.size());
-  bundles_.push_back({std::move(name), tier, id, lower, upper, static_cast<std::uint32_t>(cables),
-                      total / static_cast<double>(cables)});
+  bundles_.push_back(
+      {std::move(name), tier, id, lower, upper, static_cast<std::uint32_t>(cables), total / static_cast<double>(cables)});
 }
 
 std::int64_t Fabric::leaf_count() const {
@@ -90,9 +90,9 @@ void Fabric::build_fat_tree(BytesPerSecond port) {
     add_bundle(numbered("pod", pod), Tier::spine, first_spine + pod, core, cables_for(pod_uplinks), port * pod_uplinks);
 }
 
-// Shpiner et al., "Dragonfly+: Low Cost Topology for Scaling Datacenters" (HiPINEB 2017): a group is a two-tier Clos network, whose
-// spines share their global cables out evenly among the other groups. Routes are the shortest; detours through a third group are
-// not taken.
+// Shpiner et al., "Dragonfly+: Low Cost Topology for Scaling Datacenters" (HiPINEB 2017): a group is a two-tier Clos network,
+// whose spines share their global cables out evenly among the other groups. Routes are the shortest; detours through a third
+// group are not taken.
 void Fabric::build_dragonfly_plus(BytesPerSecond port) {
   const double leaf_uplinks = static_cast<double>(spec_.leaf_ports) / oversubscription(spec_, 1);
   const double group_uplinks = leaf_uplinks * static_cast<double>(spec_.pod_leaves) / oversubscription(spec_, 2);
@@ -117,8 +117,11 @@ void Fabric::build_custom(double efficiency) {
   for (const SwitchSpec& spec : spec_.switches) by_name[spec.name] = add_switch(spec.name, 0);
   custom_leaf_.assign(static_cast<std::size_t>(nics_), none);
   for (const SwitchSpec& spec : spec_.switches) {
-    const std::int64_t end = std::min(spec.first_nic + spec.nics, nics_);
-    for (std::int64_t nic = spec.first_nic; nic < end; ++nic) custom_leaf_[static_cast<std::size_t>(nic)] = by_name.at(spec.name);
+    for (const IndexRange& range : spec.nics) {
+      const std::int64_t last = std::min(range.last, nics_ - 1);
+      for (std::int64_t nic = range.first; nic <= last; ++nic)
+        custom_leaf_[static_cast<std::size_t>(nic)] = by_name.at(spec.name);
+    }
   }
   const auto loose = std::ranges::find(custom_leaf_, none) - custom_leaf_.begin();
   if (loose < nics_)
@@ -155,6 +158,8 @@ void Fabric::break_links(std::span<const LinkFault> faults) {
     const Tier tier = fault.where == LinkFault::Where::leaf ? Tier::leaf : Tier::spine;
     std::int64_t number = 0;
     const auto found = std::ranges::find_if(bundles_, [&](const Bundle& b) { return b.tier == tier && number++ == fault.index; });
+    if (found == bundles_.end() && number == 0)
+      throw TopologyError(std::string("no ") + (tier == Tier::leaf ? "leaf" : "pod") + " of this fabric has cables up");
     if (found == bundles_.end())
       throw TopologyError(std::string("there is no ") + (tier == Tier::leaf ? "leaf " : "pod ") + std::to_string(fault.index) +
                           " with cables up, expected 0 to " + std::to_string(number - 1));
@@ -163,7 +168,10 @@ void Fabric::break_links(std::span<const LinkFault> faults) {
                           std::to_string(found->cables - 1));
     const auto first = fault.cable < 0 ? 0 : static_cast<std::uint32_t>(fault.cable);
     const std::uint32_t last = fault.cable < 0 ? found->cables : first + 1;
-    for (std::uint32_t cable = first; cable < last; ++cable) faults_[found->id][cable] = fault.factor;
+    for (std::uint32_t cable = first; cable < last; ++cable) {
+      double& left = faults_[found->id].try_emplace(cable, 1).first->second;
+      left = std::min(left, fault.factor);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,7 +23,8 @@ struct TopologyError : std::runtime_error {
 ///
 /// Vertices are switches; spines that serve the same leaves are one vertex, and cables that run in parallel one edge, a bundle: a
 /// leaf's uplinks to all spines of its pod, a pod's uplinks to the core. Spread ideally, each cable of a bundle carries the same
-/// fraction of every flow, so the bundle shares like one link of their summed capacity. Under ECMP a flow is on one of its cables.
+/// fraction of every flow, so the bundle shares like one link of their summed capacity. Under ECMP a flow is on one of its
+/// cables.
 class Fabric {
  public:
   struct Switch {
@@ -86,9 +88,9 @@ class Fabric {
   std::int64_t nics_per_node_ = 0, nics_ = 0;
   Graph graph_;
   std::vector<Bundle> bundles_;
-  std::vector<std::uint32_t> custom_leaf_;  ///< by NIC, of a custom fabric
-  std::vector<std::uint32_t> up_;           ///< by switch: its bundle up
-  std::unordered_map<std::uint32_t, std::unordered_map<std::uint32_t, double>> faults_;  ///< bundle, cable: share left
+  std::vector<std::uint32_t> custom_leaf_;                                     ///< by NIC, of a custom fabric
+  std::vector<std::uint32_t> up_;                                              ///< by switch: its bundle up
+  std::unordered_map<std::uint32_t, std::map<std::uint32_t, double>> faults_;  ///< bundle, cable: share left
   bool is_tree_ = true;
   mutable std::unordered_map<std::uint64_t, std::vector<Route>> known_routes_;  ///< of what is no tree
 

@@ -223,8 +223,8 @@ const Broken later[] = {
      "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
      {"is not lowered yet; supported: false"}},
     {"Framework", "training: {sequence: 1024, global_batch: 16, framework: @nemo}", {"supported: generic"}},
-    {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @dragonfly}}", {"supported: fat-tree"}},
-    {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu"}},
+    {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @torus}}", {"supported: fat-tree, dragonfly+"}},
+    {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu, dead_link, slow_link"}},
 };
 INSTANTIATE_TEST_SUITE_P(NotLoweredYet, ScenarioErrors, testing::ValuesIn(later),
                          [](const auto& test) { return test.param.name; });

@@ -34,6 +34,10 @@ TEST(Warnings, TensorParallelismThatTheOrderSpreads) {
   EXPECT_THAT(warnings({"parallelism.order=[dp, tp, cp, ep, pp]"}), ElementsAre(HasSubstr("tp 4 reaches beyond the node of 8")));
 }
 
+TEST(Warnings, TensorParallelismThatThePlacementSpreads) {
+  EXPECT_THAT(warnings({"parallelism.placement=round-robin"}), ElementsAre(HasSubstr("tp 4 reaches beyond the node of 8")));
+}
+
 TEST(Warnings, OneNodeIsNeverLeft) {
   EXPECT_THAT(warnings({"parallelism={dp: 1, order: [dp, tp, cp, ep, pp]}", "cluster={preset: dgx-h100, gpus: 8}"}), IsEmpty());
 }

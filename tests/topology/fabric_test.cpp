@@ -66,10 +66,10 @@ TEST(Fabric, DragonflyGroupsAreJoinedDirectly) {
 ClusterSpec two_spines() {
   ClusterSpec spec = pairs(4);
   spec.fabric.kind = FabricSpec::Kind::custom;
-  spec.fabric.switches = {{.name = "a", .first_nic = 0, .nics = 4, .up = {{"left", 1, 400}, {"right", 1, 200}}},
-                          {.name = "b", .first_nic = 4, .nics = 4, .up = {{"left", 1, 400}, {"right", 1, 400}}},
-                          {.name = "left", .first_nic = 0, .nics = 0, .up = {}},
-                          {.name = "right", .first_nic = 0, .nics = 0, .up = {}}};
+  spec.fabric.switches = {{.name = "a", .nics = {{0, 3}}, .up = {{"left", 1, 400}, {"right", 1, 200}}},
+                          {.name = "b", .nics = {{4, 7}}, .up = {{"left", 1, 400}, {"right", 1, 400}}},
+                          {.name = "left", .up = {}},
+                          {.name = "right", .up = {}}};
   return spec;
 }
 
@@ -90,7 +90,7 @@ TEST(Fabric, UplinksInACircleAreRefused) {
 
 TEST(Fabric, LooseNicsAndSeparateIslandsAreRefused) {
   ClusterSpec spec = two_spines();
-  spec.fabric.switches[1].nics = 3;
+  spec.fabric.switches[1].nics = {{4, 6}};
   EXPECT_THAT([&] { Fabric{spec}; }, ThrowsMessage<TopologyError>(HasSubstr("NIC 1 of node 3 hangs on no switch")));
   spec = two_spines();
   spec.fabric.switches[1].up.clear();
@@ -115,8 +115,7 @@ TEST(Fabric, ADeadNicsGpuUsesItsNeighbours) {
   EXPECT_FALSE(times.contains("nic0 out"));
   for (const char* link : {"gpu0 out", "gpu1 in", "nic1 out", "nic2 in"}) EXPECT_EQ(times.at(link), 1) << link;
   spec.link_faults.push_back({.where = LinkFault::Where::rail, .index = 1});
-  const Cluster unreachable(spec);
-  EXPECT_THAT([&] { lay_pair(unreachable, 0, 2); }, ThrowsMessage<TopologyError>(HasSubstr("node 0 is unreachable")));
+  EXPECT_THAT([&] { Cluster{spec}; }, ThrowsMessage<TopologyError>(HasSubstr("node 0 is unreachable")));
 }
 
 TEST(Ecmp, AFlowIsOnOneCablePerBundleAndComesDownWhereItWentUp) {
@@ -133,7 +132,7 @@ TEST(Ecmp, AFlowIsOnOneCablePerBundleAndComesDownWhereItWentUp) {
     }
     ASSERT_EQ(by_bundle.size(), 4U);
     const std::string leaf = to < 12 ? "leaf2" : "leaf3";
-    EXPECT_EQ(by_bundle.at("leaf0"), by_bundle.at(leaf));  // one spine
+    EXPECT_EQ(by_bundle.at("leaf0"), by_bundle.at(leaf));   // one spine
     EXPECT_EQ(by_bundle.at("pod0"), by_bundle.at("pod1"));  // one core switch
     // Pods have two cables for each of their four spines.
     EXPECT_EQ(std::stoi(by_bundle.at("pod0").front()) / 2, std::stoi(by_bundle.at("leaf0").front()));
@@ -153,8 +152,7 @@ TEST(Ecmp, TheSeedDecidesAndTheMeanIsIdealSpreading) {
     for (const auto& [name, times] : loads(cluster, lay_pair(cluster, 0, 8))) sum[name] += times / seeds;
   }
   // Four cables, each with probability 1/4: sigma = sqrt(3)/4 / sqrt(4000) = 0.0068.
-  for (int cable = 0; cable < 4; ++cable)
-    EXPECT_NEAR(sum.at("leaf0 cable " + std::to_string(cable) + " out"), 0.25, 5 * 0.0068);
+  for (int cable = 0; cable < 4; ++cable) EXPECT_NEAR(sum.at("leaf0 cable " + std::to_string(cable) + " out"), 0.25, 5 * 0.0068);
 }
 
 TEST(Ecmp, SeveralFlowsShareAConnection) {

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+/// Replaces `parallelism.placement: {file: path}` by the list that the file holds: one GPU number per line, in the order of the
+/// ranks. A relative path counts from `folder`. Throws InputError.
+void read_placement_file(YamlNode& scenario, const std::string& folder);
+
+}  // namespace tandem
