@@ -1,3 +1,4 @@
+#include "scenarios/nccl_topology.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 
@@ -29,7 +30,7 @@ FabricSpec read_fabric(const YamlNode& node) {
 ClusterSpec read_cluster(const YamlNode& node) {
   const Reader cluster(node, "cluster",
                        {"name", "gpus", "gpu", "gpus_per_node", "nvlink_GBps", "nics_per_node", "nic_gbps", "nvlink_efficiency",
-                        "nic_efficiency", "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric"});
+                        "nic_efficiency", "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric", "nccl_topology"});
   const Range<double> bandwidth{1e-3, 1e6}, share{1e-3, 1}, latency_us{0, 1e6};
   ClusterSpec spec;
   spec.name = cluster.text("name", "inline");
@@ -46,6 +47,7 @@ ClusterSpec read_cluster(const YamlNode& node) {
   spec.nic_latency_us = cluster.number("nic_latency_us", latency_us, spec.nics_per_node == 0 ? std::optional(0.0) : std::nullopt);
   spec.switch_latency_us = cluster.number("switch_latency_us", latency_us, 0);
   spec.fabric = read_fabric(cluster.child("fabric"));
+  if (cluster.has("nccl_topology")) spec.pcie = read_imported_pcie(cluster, spec.gpus_per_node, spec.nics_per_node);
   return spec;
 }
 
