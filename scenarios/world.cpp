@@ -6,76 +6,12 @@
 #include <numeric>
 
 #include "scenarios/communicators.h"
-#include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
+#include "scenarios/families.h"
 #include "scenarios/routing.h"
 
 namespace tandem {
 namespace {
-
-Axis axis_of(Slot slot) {
-  switch (slot) {
-    case Slot::tp:
-    case Slot::kv_replicas:
-      return Axis::tp;
-    case Slot::context:
-    case Slot::send_context:
-    case Slot::receive_context:
-      return Axis::cp;
-    case Slot::expert:
-      return Axis::ep;
-    case Slot::expert_tensor:
-      return Axis::tp;
-    case Slot::data:
-    case Slot::data_block:
-    case Slot::data_across:
-    case Slot::expert_data:
-    case Slot::gradient_norm:
-    case Slot::replicas:
-      return Axis::dp;
-    default:
-      return Axis::pp;
-  }
-}
-
-const char* family_of(Slot slot) {
-  switch (slot) {
-    case Slot::tp:
-      return "tp";
-    case Slot::kv_replicas:
-      return "kv replicas";
-    case Slot::data:
-      return "dp";
-    case Slot::context:
-      return "cp";
-    case Slot::send_context:
-    case Slot::receive_context:
-      return "cp ring";
-    case Slot::data_block:
-      return "dp block";
-    case Slot::data_across:
-      return "dp across blocks";
-    case Slot::expert:
-      return "ep";
-    case Slot::expert_tensor:
-      return "etp";
-    case Slot::expert_data:
-      return "expert dp";
-    case Slot::gradient_norm:
-      return "gradient norm";
-    case Slot::embedding:
-      return "embedding";
-    case Slot::replicas:
-      return "dp replicas";
-    case Slot::mirror:
-      return "mirror";
-    case Slot::send_forward:
-    case Slot::send_forward_descending:
-      return "pp forward";
-    default:
-      return "pp backward";
-  }
-}
 
 /// By world rank; GPUs of one speed share a device.
 std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world) {
@@ -187,14 +123,7 @@ World make_world(const Scenario& scenario, bool folded) {
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
-  const Symmetry symmetry =
-      folded && cluster.is_regular() && scenario.parallelism.placement.is_packed()
-          ? Symmetry(mesh, cluster, colours,
-                     {.rings = ring_axes(scenario),
-                      .trees = tree_axes(scenario, mesh, cluster),
-                      .data_block = data_block(scenario, mesh),
-                      .successors = other_rings(scenario, mesh)})
-          : Symmetry(mesh, cluster);
+  const Symmetry symmetry = folded ? symmetry_of(scenario, mesh, cluster, colours) : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
