@@ -113,14 +113,22 @@ double nvlink_GBps(const Node& node, std::uint32_t gpu) {
   return sum;
 }
 
-void add_ports(const Node& node, const Way& way, std::size_t gpu, std::vector<PcieSpec::Port>& ports) {
-  for (auto wire = way.wires.rbegin(); wire != way.wires.rend(); ++wire) {
-    const Node::Wire& spec = node.graph[*wire];
+/// The wires that all of a GPU's ways to its NICs have in common, from the GPU on.
+std::vector<Edge> common_wires(const std::vector<Way>& ways, const Numbers& nics) {
+  std::vector<Edge> wires(ways[nics.front()].wires.rbegin(), ways[nics.front()].wires.rend());
+  for (const std::size_t nic : nics) {
+    std::erase_if(wires, [&](const Edge& wire) { return std::ranges::count(ways[nic].wires, wire) == 0; });
+  }
+  return wires;
+}
+
+void add_ports(const Node& node, const std::vector<Edge>& wires, std::size_t gpu, std::vector<PcieSpec::Port>& ports) {
+  for (const Edge& wire : wires) {
+    const Node::Wire& spec = node.graph[wire];
     if (spec.kind != Node::Wire::Kind::pcie && spec.kind != Node::Wire::Kind::socket) continue;
     auto port = std::ranges::find(ports, spec.name, &PcieSpec::Port::name);
     if (port == ports.end()) port = ports.insert(port, {.name = spec.name, .GBps = spec.GBps, .gpus = {}});
-    const auto number = static_cast<std::int64_t>(gpu);
-    if (std::ranges::find(port->gpus, number) == port->gpus.end()) port->gpus.push_back(number);
+    port->gpus.push_back(static_cast<std::int64_t>(gpu));
   }
 }
 
@@ -156,10 +164,8 @@ NodeNetwork network_of(const Node& node) {
   std::vector<Numbers> shared = share_out(near);
   std::set<std::size_t> used;
   for (std::size_t gpu = 0; gpu < shared.size(); ++gpu) {
-    for (const std::size_t nic : shared[gpu]) {
-      used.insert(nic);
-      add_ports(node, ways[gpu][nic], gpu, network.pcie.ports);
-    }
+    used.insert(shared[gpu].begin(), shared[gpu].end());
+    add_ports(node, common_wires(ways[gpu], shared[gpu]), gpu, network.pcie.ports);
   }
   network.nics = static_cast<std::int64_t>(used.size());
   network.nic_gbps = gbps(node, *used.begin());

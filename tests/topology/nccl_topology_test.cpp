@@ -141,8 +141,28 @@ TEST(NcclTopology, SeveralNicsPerGpuAreTakenInRuns) {
   const NodeNetwork node = network(on_cpu(gpu(0) + gpu(1) + nic(0) + nic(1) + nic(2) + nic(3)));
   EXPECT_EQ(node.nics, 4);
   EXPECT_THAT(node.pcie.nic_of_gpu, SizeIs(0));  // as without one: the i-th run of two is GPU i's
-  EXPECT_THAT(ports(node.pcie), ElementsAre("pcie 0000:10:00.0", "pcie 0000:20:00.0", "pcie 0000:21:00.0", "pcie 0000:11:00.0",
-                                            "pcie 0000:22:00.0", "pcie 0000:23:00.0"));
+  EXPECT_THAT(ports(node.pcie), ElementsAre("pcie 0000:10:00.0", "pcie 0000:11:00.0"));
+}
+
+// Two NICs of 25 GB/s each behind a GPU's link of 31.5: narrower than both, though not than either.
+TEST(NcclTopology, APortIsHeldAgainstAllNicsBehindIt) {
+  std::string parts = gpu(0) + gpu(1);
+  for (int i = 0; i < 4; ++i) parts += nic(i, "speed=\"200000\"", "64");
+  const NodeNetwork node = network(on_cpu(parts));
+  ClusterSpec spec;
+  spec.gpus = 4;
+  spec.gpus_per_node = 2;
+  spec.nics_per_node = node.nics;
+  spec.nvlink_GBps = 300;
+  spec.nic_gbps = node.nic_gbps;
+  spec.pcie = node.pcie;
+  const Cluster cluster(spec);
+  EXPECT_THAT(ports(cluster.spec().pcie), ElementsAre("pcie 0000:10:00.0", "pcie 0000:11:00.0"));
+  const Paths pair = lay_pair(cluster, 0, 2).paths.front();
+  double rate = std::numeric_limits<double>::infinity();
+  for (const Crossing& crossing : pair.crossings)
+    rate = std::min(rate, cluster.link(crossing.link).capacity / crossing.multiplicity);
+  EXPECT_DOUBLE_EQ(pair.channels * rate, gen4_x16 * 1e9);
 }
 
 TEST(NcclTopology, SpeedsFollowTheEncodingOrNcclsDefault) {
