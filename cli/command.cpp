@@ -12,11 +12,20 @@
 
 namespace tandem {
 
-void StepOptions::add_to(CLI::App& command) {
-  const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
+namespace {
+
+std::string not_empty(const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; }
+
+}  // namespace
+
+void ScenarioOptions::add_to(CLI::App& command) {
   command.add_option("scenario", scenario, "the scenario file")->required()->check(not_empty);
   command.add_option("--set", overrides, "override a field: parallelism.tp=4")->allow_extra_args(false)->take_all();
   command.add_option("--json", json, "write the result as JSON (- for standard output)")->check(not_empty);
+}
+
+void StepOptions::add_to(CLI::App& command) {
+  ScenarioOptions::add_to(command);
   command.add_option("--trace", trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's")
       ->check(not_empty);
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
@@ -24,7 +33,7 @@ void StepOptions::add_to(CLI::App& command) {
       "--verbose", [] { spdlog::set_level(spdlog::level::debug); }, "say on standard error what is done");
 }
 
-Scenario load_with_warnings(const StepOptions& options) {
+Scenario load_with_warnings(const ScenarioOptions& options) {
   Scenario scenario = load_scenario(options.scenario, options.overrides);
   for (const std::string& warning : scenario.warnings) std::cerr << "tandem: warning: " << warning << '\n';
   return scenario;

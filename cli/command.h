@@ -23,11 +23,17 @@ enum class ExitCode : int {
   does_not_fit = 3
 };
 
-/// What the subcommands that run a step take alike.
-struct StepOptions {
+/// What the subcommands that read a scenario take alike.
+struct ScenarioOptions {
   std::string scenario;
   std::vector<std::string> overrides;
   std::string json;  ///< a path, "-" for standard output, empty for none
+
+  void add_to(CLI::App& command);
+};
+
+/// What the subcommands that run a step take alike.
+struct StepOptions : ScenarioOptions {
   std::string trace;
   bool allow_oom = false;
 
@@ -35,7 +41,7 @@ struct StepOptions {
 };
 
 /// The scenario that was asked for. Tells on standard error what of it is unwise.
-Scenario load_with_warnings(const StepOptions& options);
+Scenario load_with_warnings(const ScenarioOptions& options);
 
 /// `--backend host|cuda`, which is required.
 void add_backend_option(CLI::App& command, std::string& backend);
@@ -88,6 +94,12 @@ struct ExecuteCommand : Command {
 struct CrosscheckCommand : Command {
   StepOptions options;
   std::string backend;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
+struct TopologyCommand : Command {
+  ScenarioOptions options;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };

@@ -46,8 +46,9 @@ ExitCode run(int argc, char** argv) {
   tandem::ExecuteCommand execute;
   tandem::CrosscheckCommand crosscheck;
   tandem::SweepCommand sweep;
+  tandem::TopologyCommand topology;
   std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
-  for (tandem::Command* command : std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &sweep})
+  for (tandem::Command* command : std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &sweep, &topology})
     commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);

@@ -263,7 +263,8 @@ class Surveyor {
     const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
     std::uint64_t colour = 0;
     const auto include = [&](std::uint64_t part) { colour = mix(colour ^ part); };
-    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}}) include(part);
+    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}})
+      include(part);
     for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
     for (const Paths& paths : layout.paths) {
       include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
@@ -297,12 +298,12 @@ class Surveyor {
   }
 };
 
-}  // namespace
-
+/// The axes of each kind of communicator of several ranks that crosses links.
 std::vector<std::vector<MeshAxis>> ring_axes(const Scenario& scenario) {
   return {tp_axes, context_axes, data_axes(scenario), replica_axes};
 }
 
+/// The axes along which ranks of one communicator have different places in trees over nodes.
 std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
   std::vector<MeshAxis> found;
   const auto collect = [&](const std::vector<MeshAxis>& axes) {
@@ -317,6 +318,8 @@ std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, cons
   return found;
 }
 
+/// Those of the experts lie across the axes, those of key-value replicas are parts of one. By kind and rank: the next in its
+/// ring.
 std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, const Mesh& mesh) {
   std::vector<std::vector<std::uint32_t>> rings;
   if (scenario.kv_replicas() > 1) {
@@ -331,6 +334,20 @@ std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, co
   const ExpertMesh experts(scenario.parallelism, mesh);
   for (const auto& [slot, axis] : expert_slots) rings.push_back(experts.successors(axis));
   return rings;
+}
+
+}  // namespace
+
+Symmetry symmetry_of(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
+                     const std::vector<std::uint32_t>& colours) {
+  if (!cluster.is_regular() || !scenario.parallelism.placement.is_packed()) return {mesh, cluster};
+  return {mesh,
+          cluster,
+          colours,
+          {.rings = ring_axes(scenario),
+           .trees = tree_axes(scenario, mesh, cluster),
+           .data_block = data_block(scenario, mesh),
+           .successors = other_rings(scenario, mesh)}};
 }
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,

@@ -11,15 +11,10 @@
 
 namespace tandem {
 
-/// The axes of each kind of communicator of several ranks that crosses links.
-std::vector<std::vector<MeshAxis>> ring_axes(const Scenario& scenario);
-
-/// The axes along which ranks of one communicator have different places in trees over nodes.
-std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster);
-
-/// Those of the experts lie across the axes, those of key-value replicas are parts of one. By kind and rank: the next in its
-/// ring.
-std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, const Mesh& mesh);
+/// What of the mesh and its communicators may be shifted without a difference, where `colours` (by rank) are what tells ranks
+/// apart.
+Symmetry symmetry_of(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
+                     const std::vector<std::uint32_t>& colours);
 
 /// One communicator for each orbit of communicators that the step uses; the fold's input has it under the same number.
 struct CommunicatorInstance {

@@ -6,6 +6,7 @@
 
 #include "scenarios/aliases.h"
 #include "scenarios/embedded_files.h"
+#include "scenarios/nccl_topology.h"
 #include "scenarios/nearest.h"
 #include "scenarios/overlay.h"
 #include "scenarios/placement_file.h"
@@ -65,6 +66,7 @@ YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::stri
   if (fields.kind != YamlNode::Kind::mapping)
     throw InputError(fields.place,
                      "the file is " + describe(fields) + ", expected the fields of a " + std::string(names_of(kind).singular));
+  if (kind == PresetKind::cluster) import_nccl_topology(fields, std::filesystem::path(path).parent_path().string());
   return fields;
 }
 
@@ -101,6 +103,7 @@ std::vector<std::string> preset_names(PresetKind kind) {
 void resolve_presets(YamlNode& scenario, const std::string& folder) {
   resolve(scenario.find("model"), PresetKind::model, folder);
   YamlNode* cluster = scenario.find("cluster");
+  if (cluster != nullptr && cluster->kind == YamlNode::Kind::mapping) import_nccl_topology(*cluster, folder);
   resolve(cluster, PresetKind::cluster, folder);
   if (cluster != nullptr) {
     resolve(cluster->find("gpu"), PresetKind::gpu, folder);

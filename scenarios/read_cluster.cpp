@@ -1,3 +1,4 @@
+#include "scenarios/nccl_topology.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 
@@ -44,7 +45,8 @@ ClusterSpec read_cluster(const YamlNode& node) {
   const Reader cluster(
       node, "cluster",
       {"name", "gpus", "gpu", "gpus_per_node", "nvlink_GBps", "nics_per_node", "nic_gbps", "nvlink_efficiency", "nic_efficiency",
-       "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric", "other_gpus", "nvswitch_planes", "nvls", "pcie"});
+       "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric", "other_gpus", "nvswitch_planes", "nvls", "pcie",
+       "nccl_topology"});
   const Range<double> bandwidth{1e-3, 1e6}, share{1e-3, 1}, latency_us{0, 1e6};
   ClusterSpec spec;
   spec.name = cluster.text("name", "inline");
@@ -65,6 +67,7 @@ ClusterSpec read_cluster(const YamlNode& node) {
   spec.switch_latency_us = cluster.number("switch_latency_us", latency_us, 0);
   spec.pcie = read_pcie(cluster.child("pcie"));
   spec.fabric = read_fabric(cluster.child("fabric"));
+  if (cluster.has("nccl_topology")) spec.pcie = read_imported_pcie(cluster, spec.gpus_per_node, spec.nics_per_node);
   return spec;
 }
 

@@ -54,15 +54,15 @@ std::optional<std::size_t> first_bad_byte(const std::string& text) {
 
 }  // namespace
 
-void check_text(const std::string& text, const std::string& file) {
+void check_text(const std::string& text, const std::string& file, const std::string& expected) {
   const Place place{.file = file};
-  if (text.size() > max_bytes) throw InputError(place, "is larger than 1 MB, expected a scenario in YAML");
+  if (text.size() > max_bytes) throw InputError(place, "is larger than 1 MB, expected " + expected);
   if (const auto bad = first_bad_byte(text))
-    throw InputError(place, "byte " + std::to_string(*bad) + " is not UTF-8 text, expected a scenario in YAML");
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw InputError(place, "is empty, expected a scenario in YAML");
+    throw InputError(place, "byte " + std::to_string(*bad) + " is not UTF-8 text, expected " + expected);
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw InputError(place, "is empty, expected " + expected);
 }
 
-std::string read_text_file(const std::string& path) {
+std::string read_text_file(const std::string& path, const std::string& expected) {
   const Place place{.file = path};
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw InputError(place, "is a folder, expected a YAML file");
@@ -75,7 +75,7 @@ std::string read_text_file(const std::string& path) {
   std::string text(max_bytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (std::ferror(file.get()) != 0) throw InputError(place, std::string("cannot be read: ") + std::strerror(errno));
-  check_text(text, path);
+  check_text(text, path, expected);
   return text;
 }
 

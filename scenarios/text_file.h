@@ -6,9 +6,10 @@ namespace tandem {
 
 /// The text of a file, checked by `check_text`. Throws InputError that says why it cannot be read, and when there is no such
 /// file, which one beside it may have been meant.
-std::string read_text_file(const std::string& path);
+std::string read_text_file(const std::string& path, const std::string& expected = "a scenario in YAML");
 
-/// Throws InputError unless `text` is at most 1 MB of UTF-8 without NUL and holds something. `file` stands for it in messages.
-void check_text(const std::string& text, const std::string& file);
+/// Throws InputError unless `text` is at most 1 MB of UTF-8 without NUL and holds something. `file` stands for it in
+/// messages, which say what was `expected`.
+void check_text(const std::string& text, const std::string& file, const std::string& expected = "a scenario in YAML");
 
 }  // namespace tandem

@@ -8,78 +8,14 @@
 
 #include "scenarios/cable_shares.h"
 #include "scenarios/communicators.h"
-#include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
+#include "scenarios/families.h"
 #include "scenarios/load.h"
 #include "scenarios/rank_placement.h"
 #include "scenarios/routing.h"
 
 namespace tandem {
 namespace {
-
-Axis axis_of(Slot slot) {
-  switch (slot) {
-    case Slot::tp:
-    case Slot::kv_replicas:
-      return Axis::tp;
-    case Slot::context:
-    case Slot::send_context:
-    case Slot::receive_context:
-      return Axis::cp;
-    case Slot::expert:
-      return Axis::ep;
-    case Slot::expert_tensor:
-      return Axis::tp;
-    case Slot::data:
-    case Slot::data_block:
-    case Slot::data_across:
-    case Slot::expert_data:
-    case Slot::gradient_norm:
-    case Slot::replicas:
-      return Axis::dp;
-    default:
-      return Axis::pp;
-  }
-}
-
-const char* family_of(Slot slot) {
-  switch (slot) {
-    case Slot::tp:
-      return "tp";
-    case Slot::kv_replicas:
-      return "kv replicas";
-    case Slot::data:
-      return "dp";
-    case Slot::context:
-      return "cp";
-    case Slot::send_context:
-    case Slot::receive_context:
-      return "cp ring";
-    case Slot::data_block:
-      return "dp block";
-    case Slot::data_across:
-      return "dp across blocks";
-    case Slot::expert:
-      return "ep";
-    case Slot::expert_tensor:
-      return "etp";
-    case Slot::expert_data:
-      return "expert dp";
-    case Slot::gradient_norm:
-      return "gradient norm";
-    case Slot::embedding:
-      return "embedding";
-    case Slot::replicas:
-      return "dp replicas";
-    case Slot::mirror:
-      return "mirror";
-    case Slot::send_forward:
-    case Slot::send_forward_descending:
-      return "pp forward";
-    default:
-      return "pp backward";
-  }
-}
 
 /// By GPU of the cluster: 0 for its own model, n + 1 for the n-th of the others.
 std::vector<std::uint32_t> models_of_gpus(const ClusterSpec& cluster) {
@@ -235,13 +171,7 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
-  const Symmetry symmetry = folded && !merged && cluster.is_regular() && scenario.parallelism.placement.is_packed()
-                                ? Symmetry(mesh, cluster, colours,
-                                           {.rings = ring_axes(scenario),
-                                            .trees = tree_axes(scenario, mesh, cluster),
-                                            .data_block = data_block(scenario, mesh),
-                                            .successors = other_rings(scenario, mesh)})
-                                : Symmetry(mesh, cluster);
+  const Symmetry symmetry = folded && !merged ? symmetry_of(scenario, mesh, cluster, colours) : Symmetry(mesh, cluster);
   CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
   if (merged) {
     const Cluster hashed(scenario.cluster);

@@ -47,7 +47,10 @@ void Cluster::attach_nics() {
 void Cluster::number_devices() {
   std::erase_if(spec_.pcie.ports, [&](const PcieSpec::Port& port) {
     std::set<std::int64_t> behind;
-    for (const std::int64_t gpu : port.gpus) behind.insert(nics_of_gpu_[static_cast<std::size_t>(gpu)].front());
+    for (const std::int64_t gpu : port.gpus) {
+      const auto& nics = nics_of_gpu_[static_cast<std::size_t>(gpu)];
+      behind.insert(nics.begin(), nics.end());
+    }
     return port.GBps * giga >= nic_ * static_cast<double>(behind.size());
   });
   first_pcie_ = static_cast<std::uint32_t>(spec_.gpus);

@@ -61,6 +61,8 @@ class Cluster {
   std::uint32_t on_rail_of(std::uint32_t gpu, std::uint32_t other) const;
 
   Seconds intra_latency() const;
+  BytesPerSecond nic_capacity() const { return nic_; }  ///< of a NIC without fault
+  LinkId first_fabric_link() const { return out_of(first_bundle_); }
 
  private:
   struct Exit {
