@@ -2,7 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cmath>
+#include <algorithm>
 
 namespace tandem {
 namespace {
@@ -87,7 +87,7 @@ std::string communicators(const std::vector<CommunicatorRow>& rows) {
                        crossed(Tier::nvlink), crossed(Tier::pcie), crossed(Tier::nic), crossed(Tier::leaf), crossed(Tier::spine),
                        rate(row.alone), rate(row.together), span(row.hop, micro));
   }
-  if (rows.empty()) out += "  none: one rank\n";
+  if (rows.empty()) return "\nNo communicators: one rank alone\n";
   return out + "  together: all of the family at once; reach: the highest switches that they cross\n";
 }
 
@@ -106,7 +106,7 @@ std::string to_text(const TopologyReport& report) {
   const Inventory& inventory = report.inventory;
   std::string out = fmt::format("{}: {}, {} x {}\n\n", report.scenario, spec.name, inventory.gpus, spec.gpu.name);
   line(out, "nodes", inventory.nodes,
-       fmt::format("of {} GPUs behind NVSwitches{} and {} NICs", spec.gpus_per_node,
+       fmt::format("of {} GPUs behind NVSwitches{} and {} NICs", std::min(spec.gpus_per_node, inventory.gpus),
                    spec.nvswitch_planes > 1 ? fmt::format(" in {} planes", spec.nvswitch_planes) : "", spec.nics_per_node));
   if (inventory.nics > 0) out += switches(report) + "  fabric: " + fabric_line(spec.fabric) + "\n";
   return out + links(inventory) + communicators(report.communicators);

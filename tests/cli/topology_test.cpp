@@ -34,8 +34,8 @@ TEST(Topology, PrintsASmallCluster) {
   EXPECT_EQ(run.out, text_of(data + "two-pods.topology.txt"));
 }
 
-// A stage is a node, a pipeline a leaf's two nodes. The 4 rings of dp cross all 4 leaves and both pods, of which each sends over 2
-// cables of 50 GB/s: 25 GB/s for each ring. Half of the nodes is a pod: 100 GB/s, of the 400 of its NICs.
+// A stage is a node, a pipeline a leaf's two nodes. The 4 rings of dp cross all 4 leaves and both pods, of which each sends over
+// 2 cables of 50 GB/s: 25 GB/s for each ring. Half of the nodes is a pod: 100 GB/s, of the 400 of its NICs.
 TEST(Topology, JsonHoldsTheSame) {
   const CommandResult run = topology({data + "two-pods.yaml", "--json", "-"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -65,6 +65,14 @@ TEST(Topology, WritesJsonBesideTheText) {
   const CommandResult run = topology({data + "two-pods.yaml", "--json", folder / "t.json"});
   EXPECT_EQ(run.out, text_of(data + "two-pods.topology.txt"));
   EXPECT_EQ(nlohmann::json::parse(text_of(folder / "t.json"))["cluster"]["gpus"], 16);
+}
+
+TEST(Topology, OneRankHasNoCommunicators) {
+  const CommandResult run = topology({data + "two-pods.yaml", "--set", "cluster.gpus=1", "--set", "parallelism.tp=1", "--set",
+                                      "parallelism.sp=false", "--set", "parallelism.pp=1", "--set", "parallelism.dp=1"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, testing::HasSubstr("No communicators: one rank alone"));
+  EXPECT_THAT(run.out, testing::HasSubstr("of 1 GPUs"));
 }
 
 TEST(Topology, RefusesWrongInput) {
