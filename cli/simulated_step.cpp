@@ -10,15 +10,17 @@
 namespace tandem {
 namespace {
 
-SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const StepRange& steps) {
+SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, Collectives collectives,
+                           const StepRange& steps) {
   SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  SimulationRun run = simulate(step.dag);
+  SimulationRun run = simulate(step.dag, collectives);
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
-  step.result = summarize(step.dag, step.timeline, scenario.training.precision,
-                          {.backend = "simgrid", .folded = folded, .peak_rss = run.peak_rss});
+  step.result =
+      summarize(step.dag, step.timeline, scenario.training.precision,
+                {.backend = "simgrid", .collectives = name_of(collectives), .folded = folded, .peak_rss = run.peak_rss});
   return step;
 }
 
@@ -50,13 +52,13 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
   return period;
 }
 
-SimulatedStep simulate_step(const Scenario& scenario, bool folded) {
-  const World world = make_world(scenario, folded);
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, Collectives collectives) {
+  const World world = make_world(scenario, folded, collectives == Collectives::steps);
   spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
-  SimulatedStep step = simulate_one(scenario, world, folded, {});
+  SimulatedStep step = simulate_one(scenario, world, folded, collectives, {});
   if (scenario.training.local_steps()) {
-    const StepResult local = simulate_one(scenario, world, folded, {.averages = false}).result;
+    const StepResult local = simulate_one(scenario, world, folded, collectives, {.averages = false}).result;
     step.result = mean_of_period(local, step.result, scenario.training.sync_every);
   }
   step.result.warnings = scenario.warnings;

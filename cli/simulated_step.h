@@ -4,6 +4,7 @@
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
 #include "scenarios/scenario.h"
+#include "sim/simulate.h"
 
 namespace tandem {
 
@@ -15,7 +16,8 @@ struct SimulatedStep {
   StepResult result;
 };
 
-SimulatedStep simulate_step(const Scenario& scenario, bool folded);
+/// Collectives in steps take a scenario that is not folded.
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, Collectives collectives = Collectives::fluid);
 
 /// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
 /// means, memory is the fuller of both.

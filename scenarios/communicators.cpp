@@ -66,8 +66,13 @@ std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mes
 
 class Surveyor {
  public:
-  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
-      : scenario_(scenario), mesh_(mesh), cluster_(cluster), symmetry_(symmetry), gpu_of_rank_(gpus_of_ranks(scenario)) {
+  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry, Detail detail)
+      : scenario_(scenario),
+        mesh_(mesh),
+        cluster_(cluster),
+        symmetry_(symmetry),
+        detail_(detail),
+        gpu_of_rank_(gpus_of_ranks(scenario)) {
     found_.fold.slots.assign(slot_count, std::vector<std::uint32_t>(symmetry.representatives().size(), FoldInput::absent));
   }
 
@@ -104,6 +109,7 @@ class Surveyor {
   const Mesh& mesh_;
   const Cluster& cluster_;
   const Symmetry& symmetry_;
+  const Detail detail_;
   const std::vector<std::uint32_t> gpu_of_rank_;
   CommunicatorSurvey found_;
   std::unordered_map<LinkId, std::uint32_t> link_number_;
@@ -116,7 +122,7 @@ class Surveyor {
   }
   Layout pair(std::uint32_t from, std::uint32_t to) const {
     const std::vector<std::uint32_t> gpus = gpus_of({from, to});
-    return lay_pair(cluster_, gpus.front(), gpus.back());
+    return lay_pair(cluster_, gpus.front(), gpus.back(), detail_);
   }
 
   std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
@@ -124,7 +130,8 @@ class Surveyor {
   void groups(Slot slot, const std::vector<MeshAxis>& axes, bool on_links) {
     const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, axes); };
     groups(slot, members, [&](const std::vector<std::uint32_t>& of_group) {
-      Layout layout = lay_group(cluster_, gpus_of(of_group), on_links ? algorithms(scenario_, slot) : GroupAlgorithms{});
+      Layout layout = lay_group(cluster_, gpus_of(of_group), on_links ? algorithms(scenario_, slot) : GroupAlgorithms{},
+                                on_links ? detail_ : Detail::sums);
       if (!on_links) layout.paths.front().crossings.clear();
       return layout;
     });
@@ -141,7 +148,7 @@ class Surveyor {
     const MoeSpec& moe = scenario_.model.moe;
     const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
     const auto dispatch = [&](const std::vector<std::uint32_t>& members) {
-      return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit);
+      return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit, detail_);
     };
     for (const auto& [slot, axis] : expert_slots) {
       const auto members = [&](std::uint32_t rank) {
@@ -150,7 +157,7 @@ class Surveyor {
         return all;
       };
       const auto group = [&](const std::vector<std::uint32_t>& of_group) {
-        return lay_group(cluster_, gpus_of(of_group), algorithms(scenario_, slot));
+        return lay_group(cluster_, gpus_of(of_group), algorithms(scenario_, slot), detail_);
       };
       slot == Slot::expert ? groups(slot, members, dispatch) : groups(slot, members, group);
     }
@@ -197,7 +204,7 @@ class Surveyor {
   }
 
   void add_group(Slot slot, std::vector<std::uint32_t> members) {
-    Layout layout = lay_group(cluster_, gpus_of(members), algorithms(scenario_, slot));
+    Layout layout = lay_group(cluster_, gpus_of(members), algorithms(scenario_, slot), detail_);
     add(slot, slot, std::move(members), std::move(layout));
   }
 
@@ -261,9 +268,11 @@ class Surveyor {
     const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
     std::uint64_t colour = 0;
     const auto include = [&](std::uint64_t part) { colour = mix(colour ^ part); };
-    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}}) include(part);
+    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}})
+      include(part);
     for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
-    for (const Paths& paths : layout.paths) include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
+    for (const Paths& paths : layout.paths)
+      include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
     found_.fold.communicator_colours.push_back(colour);
     found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
     found_.instances.push_back({first, size, orbit, std::move(members), std::move(layout)});
@@ -323,8 +332,8 @@ std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, co
 }
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry) {
-  return Surveyor(scenario, mesh, cluster, symmetry).survey();
+                                        const Symmetry& symmetry, Detail detail) {
+  return Surveyor(scenario, mesh, cluster, symmetry, detail).survey();
 }
 
 }  // namespace tandem

@@ -4,6 +4,8 @@
 #include <bit>
 #include <map>
 #include <numeric>
+#include <stdexcept>
+#include <unordered_map>
 
 #include "scenarios/communicators.h"
 #include "scenarios/data_blocks.h"
@@ -127,6 +129,26 @@ void add_communicators(const CommunicatorSurvey& survey, const Partition& partit
   }
 }
 
+template <typename Visit>
+void for_each_hop_crossing(World& world, const Visit& visit) {
+  for (Communicator& communicator : world.communicators) {
+    for (Paths& paths : communicator.layout.paths) {
+      for (Hop& hop : paths.hops) std::ranges::for_each(hop.crossings, visit);
+    }
+  }
+}
+
+/// Of a world that is not folded: its communicators and links are the survey's.
+void add_hops(const CommunicatorSurvey& survey, World& world) {
+  std::unordered_map<LinkId, LinkId> number;
+  for (LinkId id = 0; id < survey.links.size(); ++id) number.emplace(survey.links[id], id);
+  for (std::size_t c = 0; c < world.communicators.size(); ++c) {
+    const std::vector<Paths>& laid = survey.instances[c].layout.paths;
+    for (std::size_t p = 0; p < laid.size(); ++p) world.communicators[c].layout.paths[p].hops = laid[p].hops;
+  }
+  for_each_hop_crossing(world, [&](Crossing& crossing) { crossing.link = number.at(crossing.link); });
+}
+
 /// The crossings of the class representatives: how often the representative of a class of links is crossed by all communicators
 /// of a class together. A common factor of all crossings of a link goes into its capacity.
 void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
@@ -139,6 +161,8 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
   }
   std::vector<std::uint32_t> common(partition.links.count(), 0);
   for (const auto& [key, times] : multiplicity) common[key[2]] = std::gcd(common[key[2]], times);
+  for_each_hop_crossing(
+      world, [&](const Crossing& crossing) { common[crossing.link] = std::gcd(common[crossing.link], crossing.multiplicity); });
 
   for (LinkId id = 0; id < partition.links.count(); ++id) {
     Link link = cluster.link(survey.links[partition.links.representative[id]]);
@@ -152,6 +176,7 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
   for (const auto& [key, times] : multiplicity) {
     world.communicators[key[0]].layout.paths[key[1]].crossings.push_back({key[2], times / common[key[2]]});
   }
+  for_each_hop_crossing(world, [&](Crossing& crossing) { crossing.multiplicity /= common[crossing.link]; });
 }
 
 void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const ParallelismSpec& parallelism, const Mesh& mesh,
@@ -181,7 +206,8 @@ void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, con
 
 }  // namespace
 
-World make_world(const Scenario& scenario, bool folded) {
+World make_world(const Scenario& scenario, bool folded, bool hops) {
+  if (folded && hops) throw std::logic_error("hops are laid for a world that is not folded alone");
   const Mesh mesh(scenario.parallelism);
   const Cluster cluster(scenario.cluster);
   World world;
@@ -195,7 +221,7 @@ World make_world(const Scenario& scenario, bool folded) {
                       .data_block = data_block(scenario, mesh),
                       .successors = other_rings(scenario, mesh)})
           : Symmetry(mesh, cluster);
-  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
+  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, hops ? Detail::hops : Detail::sums);
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
   for (const LinkId id : survey.links) {
@@ -204,6 +230,7 @@ World make_world(const Scenario& scenario, bool folded) {
   }
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
   add_communicators(survey, partition, world);
+  if (hops) add_hops(survey, world);
   add_links(survey, partition, cluster, symmetry, world);
   add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
   return world;

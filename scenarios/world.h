@@ -51,7 +51,8 @@ struct World {
   CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }
 };
 
-/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h).
-World make_world(const Scenario& scenario, bool folded);
+/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). `hops`: the layouts hold
+/// every single message, too, which only a world that is not folded can.
+World make_world(const Scenario& scenario, bool folded, bool hops = false);
 
 }  // namespace tandem
