@@ -180,7 +180,13 @@ class Surveyor {
   }
 
   void context() {
-    if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes, true);
+    if (scenario_.parallelism.cp_method == CpMethod::all_gather) return groups(Slot::context, context_axes, true);
+    if (scenario_.parallelism.cp_method == CpMethod::ulysses) {
+      const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, context_axes); };
+      return groups(Slot::context, members, [&](const std::vector<std::uint32_t>& of_group) {
+        return lay_exchange(cluster_, gpus_of(of_group), detail_);
+      });
+    }
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       place[MeshAxis::cp] = static_cast<std::int32_t>((place[MeshAxis::cp] + 1) % scenario_.parallelism.cp);
