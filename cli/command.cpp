@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 #include <stdexcept>
 
 #include "scenarios/load.h"
@@ -41,6 +42,16 @@ Scenario load_with_warnings(const ScenarioOptions& options) {
 
 void add_backend_option(CLI::App& command, std::string& backend) {
   command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")->required()->check(CLI::IsMember({"host", "cuda"}));
+}
+
+void add_collectives_option(CLI::App& command, Collectives& collectives) {
+  const std::map<std::string, Collectives> names{{"fluid", Collectives::fluid}, {"steps", Collectives::steps}};
+  command
+      .add_option_function<std::string>(
+          "--collectives", [&collectives, names](const std::string& name) { collectives = names.at(name); },
+          "fluid: each collective one flow; steps: each message of it, which takes every rank and longer")
+      ->check(CLI::IsMember(names))
+      ->type_name("fluid|steps");
 }
 
 void require_built(const std::string& backend) {

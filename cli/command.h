@@ -7,6 +7,7 @@
 #include "cli/result.h"
 #include "runtime/dag.h"
 #include "scenarios/scenario.h"
+#include "sim/simulate.h"
 #include "traces/trace.h"
 
 namespace CLI {
@@ -46,6 +47,9 @@ Scenario load_with_warnings(const ScenarioOptions& options);
 /// `--backend host|cuda`, which is required.
 void add_backend_option(CLI::App& command, std::string& backend);
 
+/// `--collectives fluid|steps`.
+void add_collectives_option(CLI::App& command, Collectives& collectives);
+
 /// Throws std::runtime_error where this build has no such backend.
 void require_built(const std::string& backend);
 
@@ -79,6 +83,7 @@ struct SimulateCommand : Command {
   StepOptions options;
   bool no_fold = false;
   double fold_tolerance = 0;
+  Collectives collectives = Collectives::fluid;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };
@@ -94,6 +99,7 @@ struct ExecuteCommand : Command {
 struct CrosscheckCommand : Command {
   StepOptions options;
   std::string backend;
+  Collectives collectives = Collectives::fluid;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };

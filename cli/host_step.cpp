@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t data_seed = 1;
 
-Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const StepRange& steps) {
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const StepRange& steps, bool hops) {
   constexpr std::int64_t most_ranks = 64;
   constexpr std::int32_t most_steps = 64;
   constexpr double most_bytes = 16e9;
@@ -28,7 +28,7 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Ste
                          " makes too many steps for the host backend, which runs a whole period; expected at most " +
                          std::to_string(most_steps));
   }
-  Dag dag = lower(scenario, make_world(scenario, false), steps);
+  Dag dag = lower(scenario, make_world(scenario, false, hops), steps);
   double bytes = 0;
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     if (dag.buffers[id].base == id) bytes += 4.0 * static_cast<double>(dag.buffers[id].shape.elements());
@@ -43,8 +43,8 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Ste
 
 }  // namespace
 
-HostStep::HostStep(const Scenario& scenario, const std::string& file, const StepRange& steps)
-    : precision_(scenario.training.precision), dag_(lower_all_ranks(scenario, file, steps)), memory_(dag_, data_seed) {}
+HostStep::HostStep(const Scenario& scenario, const std::string& file, const StepRange& steps, bool hops)
+    : precision_(scenario.training.precision), dag_(lower_all_ranks(scenario, file, steps, hops)), memory_(dag_, data_seed) {}
 
 std::size_t HostStep::verify_collectives() const { return tandem::verify_collectives(dag_); }
 

@@ -17,7 +17,8 @@ class HostStep {
  public:
   /// Throws InputError, placed at `file`, when the scenario is too large for threads and memory here.
   HostStep(const Scenario& scenario, const std::string& file) : HostStep(scenario, file, period_of(scenario)) {}
-  HostStep(const Scenario& scenario, const std::string& file, const StepRange& steps);
+  /// `hops`: the DAG can also be simulated chunk by chunk.
+  HostStep(const Scenario& scenario, const std::string& file, const StepRange& steps, bool hops = false);
   HostStep(const HostStep&) = delete;
 
   std::size_t verify_collectives() const;

@@ -13,7 +13,8 @@ namespace tandem {
 
 /// How a result came about.
 struct RunFacts {
-  std::string backend;  ///< simgrid, host
+  std::string backend;           ///< simgrid, host
+  std::string collectives = {};  ///< how they were simulated: fluid, steps; empty where nothing was
   bool folded = false;
   Seconds wall = 0;
   Bytes peak_rss = 0;

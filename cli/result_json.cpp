@@ -46,6 +46,7 @@ std::string to_json(const StepResult& r) {
         {"peak_rss_bytes", r.run.peak_rss},
         {"backend", r.run.backend},
         {"folded", r.run.folded}}}};
+  if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
   if (r.step_kinds) {
     json["step_time_local_s"] = r.step_kinds->local;

@@ -17,6 +17,7 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
       ->add_option("--fold-tolerance", fold_tolerance,
                    "under ECMP, merge links whose loads differ by a factor of up to 1 + this; 0 folds exactly")
       ->check(CLI::Range(0.0, 1e6));
+  add_collectives_option(*command, collectives);
   return command;
 }
 
@@ -28,8 +29,15 @@ ExitCode SimulateCommand::run() const {
     throw InputError({"--no-fold", 0, 0}, "every one of " + std::to_string(scenario.parallelism.world()) +
                                               " ranks would be lowered; expected at most " + std::to_string(most_unfolded));
   }
+  constexpr std::int64_t most_in_steps = 256;
+  const bool in_steps = collectives == Collectives::steps;
+  if (in_steps && scenario.parallelism.world() > most_in_steps) {
+    throw InputError({"--collectives steps", 0, 0}, "every message between " + std::to_string(scenario.parallelism.world()) +
+                                                        " ranks would be simulated; expected at most " +
+                                                        std::to_string(most_in_steps) + " ranks, or --collectives fluid");
+  }
   Outputs outputs(options);
-  SimulatedStep step = simulate_step(scenario, !no_fold, fold_tolerance);
+  SimulatedStep step = simulate_step(scenario, !no_fold && !in_steps, {fold_tolerance, collectives});
   StepResult& result = step.result;
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);

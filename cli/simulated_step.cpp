@@ -11,15 +11,17 @@
 namespace tandem {
 namespace {
 
-SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const StepRange& steps) {
+SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, Collectives collectives,
+                           const StepRange& steps) {
   SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  SimulationRun run = simulate(step.dag);
+  SimulationRun run = simulate(step.dag, collectives);
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
-  step.result = summarize(step.dag, step.timeline, scenario.training.precision,
-                          {.backend = "simgrid", .folded = folded, .peak_rss = run.peak_rss});
+  step.result =
+      summarize(step.dag, step.timeline, scenario.training.precision,
+                {.backend = "simgrid", .collectives = name_of(collectives), .folded = folded, .peak_rss = run.peak_rss});
   return step;
 }
 
@@ -53,12 +55,12 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
 
 namespace {
 
-SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded) {
+SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded, Collectives collectives = Collectives::fluid) {
   spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
-  SimulatedStep step = simulate_one(scenario, world, folded, {});
+  SimulatedStep step = simulate_one(scenario, world, folded, collectives, {});
   if (scenario.training.local_steps()) {
-    const StepResult local = simulate_one(scenario, world, folded, {.averages = false}).result;
+    const StepResult local = simulate_one(scenario, world, folded, collectives, {.averages = false}).result;
     step.result = mean_of_period(local, step.result, scenario.training.sync_every);
   }
   return step;
@@ -85,12 +87,13 @@ void refuse_too_many_classes(const World& world) {
 
 }  // namespace
 
-SimulatedStep simulate_step(const Scenario& scenario, bool folded, double fold_tolerance) {
-  const World world = make_world(scenario, folded, {.tolerance = fold_tolerance});
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
+  const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
+  const World world = make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail);
   if (folded) refuse_too_many_classes(world);
-  SimulatedStep step = simulate_on(scenario, world, folded);
-  if (fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
-    step.result.merged_fold = merged_fold(scenario, fold_tolerance);
+  SimulatedStep step = simulate_on(scenario, world, folded, options.collectives);
+  if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
+    step.result.merged_fold = merged_fold(scenario, options.fold_tolerance);
   step.result.warnings = scenario.warnings;
   return step;
 }

@@ -4,6 +4,7 @@
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
 #include "scenarios/scenario.h"
+#include "sim/simulate.h"
 
 namespace tandem {
 
@@ -15,8 +16,14 @@ struct SimulatedStep {
   StepResult result;
 };
 
-/// `fold_tolerance`: see CableMerge; the result then tells what step times it can be off by.
-SimulatedStep simulate_step(const Scenario& scenario, bool folded, double fold_tolerance = 0);
+/// How closely to look.
+struct SimulationOptions {
+  double fold_tolerance = 0;  ///< see CableMerge; the result then tells what step times it can be off by
+  Collectives collectives = Collectives::fluid;
+};
+
+/// Collectives in steps take a scenario that is not folded.
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options = {});
 
 /// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
 /// means, memory is the fuller of both.

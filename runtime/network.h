@@ -39,6 +39,17 @@ struct Crossing {
   bool operator==(const Crossing&) const = default;
 };
 
+/// One member's messages to another on one channel. Their bytes are split into `parts` equal ones, each of which crosses a link as
+/// often as `crossings` says.
+struct Hop {
+  std::uint32_t from = 0, to = 0;  ///< places among the members
+  std::uint32_t channel = 0;       ///< of the ring, or which tree
+  bool between_nodes = false;
+  bool down = false;  ///< of a tree: away from the root
+  std::uint32_t parts = 1;
+  std::vector<Crossing> crossings = {};
+};
+
 /// NCCL's ways of running a collective.
 enum class Algorithm : std::uint8_t {
   ring,
@@ -65,6 +76,7 @@ struct Paths {
   /// What one channel reaches with the GPUs' NVLinks, PCIe ports and NICs to itself, the part of the network that NCCL knows;
   /// 0: not limited.
   BytesPerSecond bandwidth = 0;
+  std::vector<Hop> hops = {};  ///< the same message by message, where it was asked for; none for nvls
 };
 
 /// How a communicator lies on the network.

@@ -65,8 +65,13 @@ std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mes
 
 class Surveyor {
  public:
-  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
-      : scenario_(scenario), mesh_(mesh), cluster_(cluster), symmetry_(symmetry), gpu_of_rank_(gpus_of_ranks(scenario)),
+  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry, Detail detail)
+      : scenario_(scenario),
+        mesh_(mesh),
+        cluster_(cluster),
+        symmetry_(symmetry),
+        detail_(detail),
+        gpu_of_rank_(gpus_of_ranks(scenario)),
         link_number_(cluster.link_count(), FoldInput::absent),
         times_(cluster.link_count(), 0) {
     found_.fold.slots.assign(slot_count, std::vector<std::uint32_t>(symmetry.representatives().size(), FoldInput::absent));
@@ -105,6 +110,7 @@ class Surveyor {
   const Mesh& mesh_;
   const Cluster& cluster_;
   const Symmetry& symmetry_;
+  const Detail detail_;
   const std::vector<std::uint32_t> gpu_of_rank_;
   CommunicatorSurvey found_;
   std::vector<std::uint32_t> link_number_;  ///< by physical link: its number in the fold
@@ -119,7 +125,7 @@ class Surveyor {
   }
   Layout pair(std::uint32_t from, std::uint32_t to) const {
     const std::vector<std::uint32_t> gpus = gpus_of({from, to});
-    return lay_pair(cluster_, gpus.front(), gpus.back());
+    return lay_pair(cluster_, gpus.front(), gpus.back(), detail_);
   }
 
   std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
@@ -128,7 +134,7 @@ class Surveyor {
     const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, axes); };
     groups(slot, members, [&](const std::vector<std::uint32_t>& of_group) {
       const std::vector<std::uint32_t> gpus = gpus_of(of_group);
-      return on_links ? lay_group(cluster_, gpus, algorithms(scenario_, slot)) : lay_latency(cluster_, gpus);
+      return on_links ? lay_group(cluster_, gpus, algorithms(scenario_, slot), detail_) : lay_latency(cluster_, gpus);
     });
   }
 
@@ -143,7 +149,7 @@ class Surveyor {
     const MoeSpec& moe = scenario_.model.moe;
     const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
     const auto dispatch = [&](const std::vector<std::uint32_t>& members) {
-      return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit);
+      return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit, detail_);
     };
     for (const auto& [slot, axis] : expert_slots) {
       const auto members = [&](std::uint32_t rank) {
@@ -152,7 +158,7 @@ class Surveyor {
         return all;
       };
       const auto group = [&](const std::vector<std::uint32_t>& of_group) {
-        return lay_group(cluster_, gpus_of(of_group), algorithms(scenario_, slot));
+        return lay_group(cluster_, gpus_of(of_group), algorithms(scenario_, slot), detail_);
       };
       slot == Slot::expert ? groups(slot, members, dispatch) : groups(slot, members, group);
     }
@@ -175,7 +181,13 @@ class Surveyor {
   }
 
   void context() {
-    if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes, true);
+    if (scenario_.parallelism.cp_method == CpMethod::all_gather) return groups(Slot::context, context_axes, true);
+    if (scenario_.parallelism.cp_method == CpMethod::ulysses) {
+      const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, context_axes); };
+      return groups(Slot::context, members, [&](const std::vector<std::uint32_t>& of_group) {
+        return lay_exchange(cluster_, gpus_of(of_group), detail_);
+      });
+    }
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       place[MeshAxis::cp] = static_cast<std::int32_t>((place[MeshAxis::cp] + 1) % scenario_.parallelism.cp);
@@ -199,7 +211,7 @@ class Surveyor {
   }
 
   void add_group(Slot slot, std::vector<std::uint32_t> members) {
-    Layout layout = lay_group(cluster_, gpus_of(members), algorithms(scenario_, slot));
+    Layout layout = lay_group(cluster_, gpus_of(members), algorithms(scenario_, slot), detail_);
     add(slot, slot, std::move(members), std::move(layout));
   }
 
@@ -351,8 +363,8 @@ Symmetry symmetry_of(const Scenario& scenario, const Mesh& mesh, const Cluster& 
 }
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry) {
-  return Surveyor(scenario, mesh, cluster, symmetry).survey();
+                                        const Symmetry& symmetry, Detail detail) {
+  return Surveyor(scenario, mesh, cluster, symmetry, detail).survey();
 }
 
 }  // namespace tandem

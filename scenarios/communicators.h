@@ -8,6 +8,7 @@
 #include "scenarios/world.h"
 #include "topology/cluster.h"
 #include "topology/folding.h"
+#include "topology/layouts.h"
 
 namespace tandem {
 
@@ -33,6 +34,6 @@ struct CommunicatorSurvey {
 };
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry);
+                                        const Symmetry& symmetry, Detail detail);
 
 }  // namespace tandem

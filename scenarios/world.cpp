@@ -5,6 +5,8 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <stdexcept>
+#include <unordered_map>
 
 #include "scenarios/cable_shares.h"
 #include "scenarios/communicators.h"
@@ -86,6 +88,26 @@ void add_communicators(const CommunicatorSurvey& survey, const Partition& partit
   }
 }
 
+template <typename Visit>
+void for_each_hop_crossing(World& world, const Visit& visit) {
+  for (Communicator& communicator : world.communicators) {
+    for (Paths& paths : communicator.layout.paths) {
+      for (Hop& hop : paths.hops) std::ranges::for_each(hop.crossings, visit);
+    }
+  }
+}
+
+/// Of a world that is not folded: its communicators and links are the survey's.
+void add_hops(const CommunicatorSurvey& survey, World& world) {
+  std::unordered_map<LinkId, LinkId> number;
+  for (LinkId id = 0; id < survey.links.size(); ++id) number.emplace(survey.links[id], id);
+  for (std::size_t c = 0; c < world.communicators.size(); ++c) {
+    const std::vector<Paths>& laid = survey.instances[c].layout.paths;
+    for (std::size_t p = 0; p < laid.size(); ++p) world.communicators[c].layout.paths[p].hops = laid[p].hops;
+  }
+  for_each_hop_crossing(world, [&](Crossing& crossing) { crossing.link = number.at(crossing.link); });
+}
+
 /// The crossings of the class representatives: how often the representative of a class of links is crossed by all communicators
 /// of a class together. A common factor of all crossings of a link goes into its capacity.
 void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
@@ -98,6 +120,8 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
   }
   std::vector<std::uint32_t> common(partition.links.count(), 0);
   for (const auto& [key, times] : multiplicity) common[key[2]] = std::gcd(common[key[2]], times);
+  for_each_hop_crossing(
+      world, [&](const Crossing& crossing) { common[crossing.link] = std::gcd(common[crossing.link], crossing.multiplicity); });
 
   for (LinkId id = 0; id < partition.links.count(); ++id) {
     Link link = cluster.link(survey.links[partition.links.representative[id]]);
@@ -111,6 +135,7 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
   for (const auto& [key, times] : multiplicity) {
     world.communicators[key[0]].layout.paths[key[1]].crossings.push_back({key[2], times / common[key[2]]});
   }
+  for_each_hop_crossing(world, [&](Crossing& crossing) { crossing.multiplicity /= common[crossing.link]; });
 }
 
 void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const ParallelismSpec& parallelism, const Mesh& mesh,
@@ -164,7 +189,8 @@ ClusterSpec spread_evenly(ClusterSpec spec) {
   return spec;
 }
 
-World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge) {
+World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail) {
+  if (folded && detail == Detail::hops) throw std::logic_error("hops are laid for a world that is not folded alone");
   const Mesh mesh(scenario.parallelism);
   const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp;
   const Cluster cluster(merged ? spread_evenly(scenario.cluster) : scenario.cluster);
@@ -172,7 +198,7 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
   const Symmetry symmetry = folded && !merged ? symmetry_of(scenario, mesh, cluster, colours) : Symmetry(mesh, cluster);
-  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry);
+  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, detail);
   if (merged) {
     const Cluster hashed(scenario.cluster);
     merge_cables(cable_shares(survey_communicators(scenario, mesh, hashed, Symmetry(mesh, hashed)), hashed, merge.among),
@@ -186,6 +212,7 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
   }
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
   add_communicators(survey, partition, world);
+  if (detail == Detail::hops) add_hops(survey, world);
   add_links(survey, partition, cluster, symmetry, world);
   if (merged) add_worst_cables(survey, partition, world);
   add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
@@ -194,9 +221,9 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
 
 }  // namespace
 
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge) {
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail) {
   try {
-    return lay_and_fold(scenario, folded, merge);
+    return lay_and_fold(scenario, folded, merge, detail);
   } catch (const TopologyError& error) {
     throw InputError({.file = scenario.name}, error.what());
   }

@@ -69,7 +69,8 @@ struct CableMerge {
 
 /// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). Throws
 /// InputError where the cluster's links do not lead from one member of a communicator to the next.
-/// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading.
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {});
+/// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading. `detail`: with hops the layouts hold every single
+/// message, too, which only a world that is not folded can.
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums);
 
 }  // namespace tandem

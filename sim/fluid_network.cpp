@@ -76,12 +76,16 @@ s4u::Engine& configured_engine() {
 /// times shares like one of capacity C / d crossed m / d times, and SimGrid starts flows with short routes sooner.
 std::vector<std::uint32_t> common_divisors(std::size_t links, const std::vector<Communicator>& communicators) {
   std::vector<std::uint32_t> divisors(links, 0);
+  const auto include = [&](const std::vector<Crossing>& crossings) {
+    for (const Crossing& crossing : crossings) {
+      std::uint32_t& divisor = divisors.at(crossing.link);
+      divisor = std::gcd(divisor, crossing.multiplicity);
+    }
+  };
   for (const Communicator& communicator : communicators) {
     for (const Paths& paths : communicator.layout.paths) {
-      for (const Crossing& crossing : paths.crossings) {
-        std::uint32_t& divisor = divisors.at(crossing.link);
-        divisor = std::gcd(divisor, crossing.multiplicity);
-      }
+      include(paths.crossings);
+      for (const Hop& hop : paths.hops) include(hop.crossings);
     }
   }
   return divisors;
@@ -92,7 +96,7 @@ std::vector<std::uint32_t> common_divisors(std::size_t links, const std::vector<
 struct FluidNetwork::Engine {
   struct Flow {
     s4u::CommPtr comm;
-    TaskId task = 0;
+    FlowId id = 0;
   };
 
   explicit Engine(Callbacks given) : callbacks(std::move(given)) {}
@@ -126,7 +130,7 @@ struct FluidNetwork::Engine {
   void on_completion(const s4u::Activity& activity) {
     Flow* flow = activity.get_data<Flow>();
     finished.push_back(flow);
-    callbacks.flow_ended(flow->task);
+    callbacks.flow_ended(flow->id);
   }
 
   void on_timer() {
@@ -162,29 +166,34 @@ FluidNetwork::FluidNetwork(const std::vector<Link>& links, const std::vector<Com
 FluidNetwork::~FluidNetwork() = default;
 
 bool FluidNetwork::is_flow(const CollectiveCost& cost, const Layout& layout) {
-  return cost.bytes_per_channel > 0 &&
-         std::ranges::any_of(layout.paths[cost.paths].crossings, [](const Crossing& crossing) { return crossing.multiplicity > 0; });
+  return cost.bytes_per_channel > 0 && std::ranges::any_of(layout.paths[cost.paths].crossings,
+                                                           [](const Crossing& crossing) { return crossing.multiplicity > 0; });
 }
 
-void FluidNetwork::start(TaskId task, std::size_t lane, const CollectiveCost& cost, const Layout& layout) {
+void FluidNetwork::start(FlowId flow, std::size_t lane, const CollectiveCost& cost, const Layout& layout) {
+  start(flow, lane, cost.latency, cost.bytes_per_channel, layout.paths[cost.paths].crossings, cost.rate_limit);
+}
+
+void FluidNetwork::start(FlowId id, std::size_t lane, Seconds latency, Bytes bytes, std::span<const Crossing> crossings,
+                         BytesPerSecond rate_limit) {
   Engine& engine = *engine_;
-  engine.route.links.assign(1, engine.lanes[lane]);
-  for (const Crossing& crossing : layout.paths[cost.paths].crossings) {
+  engine.route.links.assign(1, engine.lanes.at(lane));
+  for (const Crossing& crossing : crossings) {
     if (crossing.multiplicity == 0) continue;
     engine.route.links.insert(engine.route.links.end(), crossing.multiplicity / engine.divisors[crossing.link],
                               engine.links[crossing.link]);
   }
-  if (cost.rate_limit > 0) {
-    engine.limits[lane]->set_bandwidth(cost.rate_limit);
+  if (rate_limit > 0) {
+    engine.limits[lane]->set_bandwidth(rate_limit);
     engine.route.links.push_back(engine.limits[lane]->get_impl());
   }
-  engine.route.latency = cost.latency;
+  engine.route.latency = latency;
 
   Engine::Flow& flow = engine.free_flow();
-  flow.task = task;
+  flow.id = id;
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
-  flow.comm->set_payload_size(static_cast<std::uint64_t>(cost.bytes_per_channel));
+  flow.comm->set_payload_size(static_cast<std::uint64_t>(bytes));
   flow.comm->set_source(engine.source);
   flow.comm->set_destination(engine.destination);  // starts it
 }

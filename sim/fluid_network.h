@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/dag.h"
@@ -9,7 +11,9 @@
 
 namespace tandem {
 
-/// The cluster's links on SimGrid, and the collectives that run over them as fluid flows.
+using FlowId = std::uint32_t;  ///< whatever its owner calls it by: a task, or a message
+
+/// The cluster's links on SimGrid, and the collectives or messages that run over them as fluid flows.
 ///
 /// Flows share a link max-min fairly: each gets the same rate per channel, as far as its other links let it, and a flow of rate x
 /// takes `multiplicity * x` of a link's capacity (SimGrid's CM02 model, a link repeated in the route as often as it is crossed).
@@ -18,7 +22,7 @@ namespace tandem {
 class FluidNetwork {
  public:
   struct Callbacks {
-    std::function<void(TaskId)> flow_ended;  ///< must not start a flow: wait for `woken`
+    std::function<void(FlowId)> flow_ended;  ///< must not start a flow: wait for `woken`
     std::function<void()> woken;             ///< the clock is at the date given to `wake_at`, or one rounding error past it
   };
   /// `lanes`: how many flows can run at once; each runs in a lane of its own.
@@ -28,7 +32,11 @@ class FluidNetwork {
 
   /// A transfer of no bytes, or over no links, is no flow: it takes its latency alone.
   static bool is_flow(const CollectiveCost& cost, const Layout& layout);
-  void start(TaskId task, std::size_t lane, const CollectiveCost& cost, const Layout& layout);
+  void start(FlowId flow, std::size_t lane, const CollectiveCost& cost, const Layout& layout);
+
+  /// `bytes` > 0 over at least one of the crossings of a path or hop of the communicators; `rate_limit` 0: none.
+  void start(FlowId flow, std::size_t lane, Seconds latency, Bytes bytes, std::span<const Crossing> crossings,
+             BytesPerSecond rate_limit);
 
   /// One call is due at most: this replaces the one before.
   void wake_at(Seconds date);

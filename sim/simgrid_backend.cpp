@@ -9,11 +9,14 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
   start_.resize(dag.tasks.size());
-  const auto flow_ended = [this](TaskId task) {
-    endings_.push({network_->clock(), task});
-    wake_for_next_ending();
+  if (collectives_ == Collectives::steps) {
+    steps_.emplace(dag, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
+  }
+  const auto flow_ended = [this](FlowId flow) {
+    steps_ ? steps_->flow_ended(flow, network_->clock()) : endings_.push({network_->clock(), flow});
+    wake_for_next();
   };
-  network_.emplace(dag.links, dag.communicators, dag.ranks.size() * stream_count,
+  network_.emplace(dag.links, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
                    FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
 }
 
@@ -25,6 +28,7 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
     endings_.push({now_ + kernel_time(dag_->device_of(task), operation(task.op).op_class, cost_of(*dag_, id)), id});
     return;
   }
+  if (steps_) return steps_->begin(id, now_);
   const Communicator& communicator = dag_->communicator_of(task);
   const CollectiveCost cost = collective_cost(task.op, dag_->groups[task.group].bytes, communicator.members.size(),
                                               communicator.layout, dag_->device_of(task).architecture);
@@ -37,22 +41,30 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
 }
 
 void SimGridBackend::drive() {
-  wake_for_next_ending();
+  wake_for_next();
   network_->run();
 }
 
 void SimGridBackend::report_endings() {
-  while (!endings_.empty() && endings_.top().date <= network_->clock()) {
-    const Ending ending = endings_.top();
-    endings_.pop();
-    now_ = ending.date;
-    completions_->ended(ending.task, start_[ending.task], now_);
-  }
-  wake_for_next_ending();
+  do {
+    if (steps_) steps_->play(network_->clock(), *network_);
+    while (!endings_.empty() && endings_.top().date <= network_->clock()) {
+      const Ending ending = endings_.top();
+      endings_.pop();
+      now_ = ending.date;
+      completions_->ended(ending.task, start_[ending.task], now_);
+    }
+  } while (steps_ && steps_->is_due(network_->clock()));
+  wake_for_next();
 }
 
-void SimGridBackend::wake_for_next_ending() {
-  if (!endings_.empty()) network_->wake_at(endings_.top().date);
+void SimGridBackend::wake_for_next() {
+  const bool playing = steps_ && !steps_->is_idle();
+  if (playing && (endings_.empty() || steps_->next() < endings_.top().date)) {
+    network_->wake_at(steps_->next());
+  } else if (!endings_.empty()) {
+    network_->wake_at(endings_.top().date);
+  }
 }
 
 }  // namespace tandem

@@ -7,15 +7,19 @@
 
 #include "runtime/backend.h"
 #include "sim/fluid_network.h"
+#include "sim/simulate.h"
+#include "sim/step_player.h"
 
 namespace tandem {
 
-/// Simulates: kernels last their modelled time, collectives are flows on a SimGrid network. One per process (see `FluidNetwork`).
+/// Simulates: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of their
+/// messages. One per process (see `FluidNetwork`).
 ///
 /// What ends at one date is reported in a fixed order, first the kernels and then the flows, each by task id: equal DAGs give
 /// equal timelines.
 class SimGridBackend final : public Backend {
  public:
+  explicit SimGridBackend(Collectives collectives = Collectives::fluid) : collectives_(collectives) {}
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
@@ -27,17 +31,19 @@ class SimGridBackend final : public Backend {
     bool operator>(const Ending& other) const { return date != other.date ? date > other.date : task > other.task; }
   };
 
+  Collectives collectives_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<FluidNetwork> network_;
-  std::vector<Seconds> start_;  ///< by task
+  std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
+  std::vector<Seconds> start_;       ///< by task
   std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings_;
   /// The date of the ending that is reported. A kernel's end is exactly its start plus its duration; SimGrid's clock is a sum of
   /// steps, and owes us no exactness.
   Seconds now_ = 0;
 
   void report_endings();
-  void wake_for_next_ending();
+  void wake_for_next();
 };
 
 }  // namespace tandem

@@ -9,14 +9,14 @@
 
 namespace tandem {
 
-SimulationRun simulate(const Dag& dag) {
+SimulationRun simulate(const Dag& dag, Collectives collectives) {
   const auto began = std::chrono::steady_clock::now();
   SharedDoubles start(dag.tasks.size());
   SharedDoubles end(dag.tasks.size());
 
   SimulationRun run;
   run.peak_rss = run_in_child([&] {
-    SimGridBackend backend;
+    SimGridBackend backend(collectives);
     const Timeline timeline = execute(dag, backend);
     std::ranges::copy(timeline.start, start.values().begin());
     std::ranges::copy(timeline.end, end.values().begin());

@@ -1,9 +1,18 @@
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
 
 namespace tandem {
+
+/// How a collective is played: as one flow (see collective_cost.h), or chunk by chunk (see chunk_steps.h).
+enum class Collectives : std::uint8_t {
+  fluid,
+  steps
+};
+constexpr const char* name_of(Collectives collectives) { return collectives == Collectives::fluid ? "fluid" : "steps"; }
 
 /// What a simulation cost, beside what it found.
 struct SimulationRun {
@@ -16,7 +25,8 @@ struct SimulationRun {
 ///
 /// The simulation runs in a forked child (SimGrid allows one engine per process), so it may be called any number of times, also
 /// one after the other from different threads. Equal DAGs give equal timelines to the last bit.
+/// Steps are played where the DAG's layouts have hops; a DAG of all ranks may have them (`make_world`).
 /// Throws std::runtime_error when the child dies, and whatever sentence it died with.
-SimulationRun simulate(const Dag& dag);
+SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid);
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "topology/hop_list.h"
 #include "topology/layouts.h"
 #include "topology/tree.h"
 
@@ -26,8 +27,8 @@ std::vector<Node> by_node(const Cluster& cluster, std::span<const std::uint32_t>
 
 class Group {
  public:
-  Group(const Cluster& cluster, std::span<const std::uint32_t> members)
-      : cluster_(cluster), members_(members), nodes_(by_node(cluster, members)) {
+  Group(const Cluster& cluster, std::span<const std::uint32_t> members, Detail detail)
+      : cluster_(cluster), members_(members), detail_(detail), nodes_(by_node(cluster, members)) {
     for (const Node& node : nodes_) equal_ = equal_ && node.size() == nodes_.front().size();
     layout_.nodes = static_cast<std::uint32_t>(nodes_.size());
     layout_.intra_latency = cluster.intra_latency();
@@ -44,6 +45,7 @@ class Group {
  private:
   const Cluster& cluster_;
   const std::span<const std::uint32_t> members_;
+  const Detail detail_;
   const std::vector<Node> nodes_;
   bool equal_ = true;
   Layout layout_;
@@ -52,11 +54,32 @@ class Group {
     layout_.inter_latency = std::max(layout_.inter_latency, cluster_.cross_fabric(from, to, times, sum));
   }
 
+  void add_in_node(std::uint32_t from, std::uint32_t to, std::size_t channel, bool down, HopList& hops) const {
+    hops.add({.from = from, .to = to, .channel = static_cast<std::uint32_t>(channel), .down = down},
+             [&](CrossingSum& sum) { cluster_.cross_node(from, to, 1, sum); });
+  }
+
+  /// From GPU to GPU over the NICs of two others of their nodes.
+  void add_over(std::uint32_t exit, std::uint32_t entry, Hop hop, HopList& hops) const {
+    hop.between_nodes = true;
+    hops.add(hop, [&](CrossingSum& sum) { cluster_.cross_fabric(exit, entry, 1, sum); });
+  }
+
+  static Paths finish(const CrossingSum& sum, Algorithm algorithm, std::size_t channels, HopList hops) {
+    Paths paths = sum.paths(algorithm, static_cast<std::uint32_t>(channels));
+    paths.hops = std::move(hops).take();
+    return paths;
+  }
+
   Paths ring_in_node() const {
     CrossingSum sum;
-    for (std::size_t i = 0; i < members_.size(); ++i)
-      cluster_.cross_node(members_[i], members_[(i + 1) % members_.size()], 1, sum);
-    return sum.paths(Algorithm::ring, 1);
+    HopList hops(members_, detail_);
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const std::uint32_t next = members_[(i + 1) % members_.size()];
+      cluster_.cross_node(members_[i], next, 1, sum);
+      add_in_node(members_[i], next, 0, false, hops);
+    }
+    return finish(sum, Algorithm::ring, 1, std::move(hops));
   }
 
   /// Channel c enters and leaves each node through its c-th member and passes through all in between.
@@ -74,19 +97,36 @@ class Group {
       }
       for (std::size_t c = 0; c < channels; ++c) cross(equal_ ? node[c] : node.back(), next[c], 1, sum);
     }
-    return sum.paths(Algorithm::ring, static_cast<std::uint32_t>(channels));
+    return finish(sum, Algorithm::ring, channels, ring_hops(channels));
+  }
+
+  /// Channel c goes from a node's c-th member once round, and from the last on the c-th member's rail to the next node.
+  HopList ring_hops(std::size_t channels) const {
+    HopList hops(members_, detail_);
+    for (std::size_t c = 0; hops.wanted() && c < channels; ++c) {
+      for (std::size_t n = 0; n < nodes_.size(); ++n) {
+        const Node& node = nodes_[n];
+        const Node& next = nodes_[(n + 1) % nodes_.size()];
+        for (std::size_t i = 0; i + 1 < node.size(); ++i)
+          add_in_node(node[(c + i) % node.size()], node[(c + i + 1) % node.size()], c, false, hops);
+        const std::uint32_t last = node[(c + node.size() - 1) % node.size()];
+        add_over(equal_ ? node[c] : last, next[c], {.from = last, .to = next[c], .channel = static_cast<std::uint32_t>(c)}, hops);
+      }
+    }
+    return hops;
   }
 
   Paths trees() {
     CrossingSum sum;
+    HopList hops(members_, detail_);
     const std::size_t rails = nodes_.front().size();
     const auto count = static_cast<std::uint32_t>(nodes_.size());
     // A rail's chain begins at its member and passes through the others in turn, up and down: over all rails and both trees each
     // port sends and receives in all but one of them.
-    const auto hops = static_cast<std::uint32_t>(2 * 2 * (rails - 1));
+    const auto in_chains = static_cast<std::uint32_t>(2 * 2 * (rails - 1));
     for (const Node& node : nodes_) {
       for (const std::uint32_t gpu : node) {
-        if (hops > 0) cluster_.cross_node(gpu, gpu, hops, sum);
+        if (in_chains > 0) cluster_.cross_node(gpu, gpu, in_chains, sum);
       }
     }
     for (const bool second : {false, true}) {
@@ -94,14 +134,23 @@ class Group {
       for (std::uint32_t n = 0; n < count; ++n) {
         const Node& node = nodes_[n];
         for (std::size_t c = 0; c < rails; ++c) {
+          const std::size_t channel = c + (second ? rails : 0);
+          for (std::size_t i = 0; hops.wanted() && i + 1 < rails; ++i) {
+            const std::uint32_t upper = node[(c + i) % rails], lower = node[(c + i + 1) % rails];
+            add_in_node(lower, upper, channel, false, hops);
+            add_in_node(upper, lower, channel, true, hops);
+          }
           if (parents[n] == no_parent) continue;
           const std::uint32_t parent = nodes_[parents[n]][c];
           cross(node[c], parent, 1, sum);
           cross(parent, node[c], 1, sum);
+          const auto number = static_cast<std::uint32_t>(channel);
+          add_over(node[c], parent, {.from = node[c], .to = parent, .channel = number}, hops);
+          add_over(parent, node[c], {.from = parent, .to = node[c], .channel = number, .down = true}, hops);
         }
       }
     }
-    return sum.paths(Algorithm::tree, static_cast<std::uint32_t>(2 * rails));
+    return finish(sum, Algorithm::tree, 2 * rails, std::move(hops));
   }
 
   Paths nvls() const {
@@ -126,8 +175,8 @@ Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> member
   return layout;
 }
 
-Layout lay_group(const Cluster& cluster, std::span<const std::uint32_t> members, GroupAlgorithms algorithms) {
-  return Group(cluster, members).lay(algorithms);
+Layout lay_group(const Cluster& cluster, std::span<const std::uint32_t> members, GroupAlgorithms algorithms, Detail detail) {
+  return Group(cluster, members, detail).lay(algorithms);
 }
 
 }  // namespace tandem

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <map>
 
+#include "topology/hop_list.h"
 #include "topology/layouts.h"
 
 namespace tandem {
@@ -19,22 +21,37 @@ void send(const Cluster& cluster, std::uint32_t from, std::uint32_t to, std::uin
   layout.inter_latency = std::max(layout.inter_latency, cluster.cross_fabric(via, to, times, sum));
 }
 
+/// The same for one of the layout's hops; what goes to another of the receiver's node first is sent to `entry`.
+void add_hop(const Cluster& cluster, std::uint32_t from, std::uint32_t to, std::uint32_t entry, Amount amount, bool over_rails,
+             HopList& hops) {
+  const bool between_nodes = cluster.node_of(from) != cluster.node_of(to);
+  hops.add({.from = from, .to = to, .between_nodes = between_nodes, .parts = amount.parts}, [&](CrossingSum& sum) {
+    Layout latencies;
+    send(cluster, from, entry, amount.times, over_rails, latencies, sum);
+  });
+}
+
 }  // namespace
 
-Layout lay_pair(const Cluster& cluster, std::uint32_t source, std::uint32_t destination) {
+Layout lay_pair(const Cluster& cluster, std::uint32_t source, std::uint32_t destination, Detail detail) {
   Layout layout;
   CrossingSum sum;
+  const std::array members{source, destination};
+  HopList hops(members, detail);
+  add_hop(cluster, source, destination, destination, {}, false, hops);
   layout.nodes = cluster.node_of(source) == cluster.node_of(destination) ? 1 : 2;
   send(cluster, source, destination, 1, false, layout, sum);
   layout.paths = {sum.paths(Algorithm::direct, 1)};
+  layout.paths.front().hops = std::move(hops).take();
   return layout;
 }
 
-Layout lay_exchange(const Cluster& cluster, std::span<const std::uint32_t> members) {
-  return lay_dispatch(cluster, members, 1, 1);
+Layout lay_exchange(const Cluster& cluster, std::span<const std::uint32_t> members, Detail detail) {
+  return lay_dispatch(cluster, members, 1, 1, detail);
 }
 
-Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, std::uint32_t choices, std::uint32_t nodes) {
+Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, std::uint32_t choices, std::uint32_t nodes,
+                    Detail detail) {
   std::map<std::int64_t, std::uint32_t> in_node;
   for (const std::uint32_t gpu : members) ++in_node[cluster.node_of(gpu)];
   const std::uint32_t local = in_node.begin()->second;
@@ -46,21 +63,29 @@ Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> membe
   Layout layout;
   layout.nodes = static_cast<std::uint32_t>(in_node.size());
   CrossingSum sum;
+  HopList hops(members, detail);
   for (const std::uint32_t from : members) {
     for (const std::uint32_t to : members) {
       if (from == to) continue;
       if (choices == 1) {
         send(cluster, from, to, 1, true, layout, sum);
+        add_hop(cluster, from, to, to, {}, true, hops);
       } else if (cluster.node_of(from) != cluster.node_of(to)) {
-        send(cluster, from, cluster.on_rail_of(to, from), nodes, false, layout, sum);
+        const std::uint32_t entry = cluster.on_rail_of(to, from);
+        send(cluster, from, entry, nodes, false, layout, sum);
+        add_hop(cluster, from, to, entry, {nodes, choices}, false, hops);
       }
     }
     if (choices > 1 && local > 1) {
       layout.intra_latency = cluster.intra_latency();
-      cluster.cross_node(from, from, layout.nodes * (local - 1) * choices, sum);
+      const std::uint32_t passed_on = layout.nodes * (local - 1) * choices;
+      cluster.cross_node(from, from, passed_on, sum);
+      hops.add({.from = from, .to = from, .parts = choices},
+               [&](CrossingSum& one) { cluster.cross_node(from, from, passed_on, one); });
     }
   }
   layout.paths = {sum.paths(Algorithm::direct, static_cast<std::uint32_t>(members.size() - 1) * choices)};
+  layout.paths.front().hops = std::move(hops).take();
   return layout;
 }
 

@@ -56,5 +56,35 @@ TEST(NoFold, IsRefusedOnLargeClusters) {
                  {"--no-fold", "16384 ranks", "at most 4096"});
 }
 
+TEST(CollectivesInSteps, TakeEveryRankAndAboutTheTime) {
+  const nlohmann::json fluid = simulated({});
+  const nlohmann::json steps = simulated({"--collectives", "steps"});
+  EXPECT_EQ(fluid["run"]["collectives"], "fluid");
+  EXPECT_EQ(simulated({"--collectives", "fluid"})["step_time_s"], fluid["step_time_s"]);
+  EXPECT_EQ(steps["run"]["collectives"], "steps");
+  EXPECT_EQ(steps["run"]["folded"], false);
+  EXPECT_EQ(steps["run"]["rank_classes"], 16);
+  const double step = fluid["step_time_s"].get<double>();
+  EXPECT_NE(steps["step_time_s"].get<double>(), step);
+  EXPECT_NEAR(steps["step_time_s"].get<double>(), step, 0.03 * step);
+}
+
+TEST(CollectivesInSteps, CanBeCrosschecked) {
+  const CommandResult run =
+      run_tandem({"crosscheck", scenario_file("tiny-host"), "--backend", "host", "--collectives", "steps", "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["run"]["collectives"], "steps");
+}
+
+TEST(CollectivesInSteps, AreInTheHelp) {
+  const CommandResult run = run_tandem({"simulate", "--help"});
+  EXPECT_NE(run.out.find("--collectives fluid|steps"), std::string::npos) << run.out;
+}
+
+TEST(CollectivesInSteps, AreRefusedOnLargeClusters) {
+  expect_refusal(run_tandem({"simulate", scenario_file("llama3-70b-512"), "--collectives", "steps"}), 2,
+                 {"--collectives steps", "512 ranks", "at most 256", "--collectives fluid"});
+}
+
 }  // namespace
 }  // namespace tandem

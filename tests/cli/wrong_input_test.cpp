@@ -118,6 +118,9 @@ const WrongCommand usage[] = {
     {"OneArgumentTooMany", {"simulate", tiny, "more"}, {"one argument too many: `more`; see tandem simulate --help"}},
     {"JsonTwice", {"simulate", tiny, "--json", "-", "--json", "-"}, {"--json", "see tandem simulate --help"}},
     {"JsonWithoutPath", {"simulate", tiny, "--json", ""}, {"--json", "empty", "expected a path"}},
+    {"UnknownCollectives",
+     {"simulate", tiny, "--collectives", "chunks"},
+     {"--collectives: chunks", "fluid", "steps", "see tandem simulate --help"}},
     {"NoBackend", {"execute", tiny}, {"--backend is required; see tandem execute --help"}},
     {"UnknownBackend", {"execute", tiny, "--backend", "tpu"}, {"--backend: tpu", "host", "cuda", "see tandem execute --help"}},
 };

@@ -34,7 +34,7 @@ TEST(MergedFold, TheExactStepTimeLiesWithinWhatItStates) {
       const Scenario scenario = hashed(seed, mesh);
       const Seconds exact = simulate_step(scenario, true).result.step_time;
       for (const double tolerance : {0.01, 100.0}) {
-        const StepResult merged = simulate_step(scenario, true, tolerance).result;
+        const StepResult merged = simulate_step(scenario, true, {.fold_tolerance = tolerance}).result;
         ASSERT_TRUE(merged.merged_fold);
         EXPECT_EQ(merged.merged_fold->tolerance, tolerance);
         const double rounding = 1e-9 * exact;
@@ -61,7 +61,7 @@ TEST(MergedFold, ALargeToleranceLeavesTheClassesOfIdealSpreading) {
 TEST(MergedFold, NothingIsMergedUnderIdealSpreading) {
   Scenario scenario = hashed(1, meshes.front());
   scenario.cluster.fabric.routing = Routing::adaptive;
-  const StepResult merged = simulate_step(scenario, true, 1.0).result;
+  const StepResult merged = simulate_step(scenario, true, {.fold_tolerance = 1}).result;
   EXPECT_FALSE(merged.merged_fold);
   EXPECT_EQ(merged.step_time, simulate_step(scenario, true).result.step_time);
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "scenarios/load.h"
+#include "sim/collective_cost.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {
@@ -192,6 +193,23 @@ TEST(World, ASlowGpuIsAClassOfItsOwnAndSplitsItsGroups) {
   EXPECT_TRUE(apart(16 + 13, 16 + 12));  // the stage that it sends to
   EXPECT_LT(world.ranks.size(), 32);
   EXPECT_FALSE(apart(0, 2));  // tp 0 and 2 of dp 0 see the slow rank the same way: through a peer's data-parallel group
+}
+
+// Each of eight ranks on two nodes sends an eighth of its buffer to each of four outside: a half leaves over its NIC. Round a
+// ring, (7/8) / 4 would.
+TEST(World, ContextExchangesPairwise) {
+  const Scenario scenario = base({"parallelism={tp: 1, sp: false, pp: 1, cp: 8, dp: 4, cp_method: ulysses}", "model.kv_heads=8",
+                                  "cluster.gpus_per_node=4", "cluster.nics_per_node=4"});
+  for (const bool folded : {true, false}) {
+    const World world = make_world(scenario, folded);
+    const Communicator* group = communicator(world, 0, Slot::context);
+    ASSERT_NE(group, nullptr);
+    constexpr Bytes bytes = 1 << 30;
+    const CollectiveCost cost = collective_cost(OpKind::all_to_all, bytes, group->members.size(), group->layout);
+    const double nic = scenario.cluster.nic_gbps * 1e9 / 8 * scenario.cluster.nic_efficiency;
+    const Seconds transfer = bytes / 2 / nic;
+    EXPECT_NEAR(uncontended_time(cost, group->layout, world.links) - cost.latency, transfer, 1e-6 * transfer);
+  }
 }
 
 }  // namespace

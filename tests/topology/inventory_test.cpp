@@ -103,9 +103,9 @@ TEST(Inventory, DragonflyGroupsHaveNoCore) {
 TEST(Inventory, ListedSwitchesAreCountedAsListed) {
   ClusterSpec spec = pairs(4);
   spec.fabric.kind = FabricSpec::Kind::custom;
-  spec.fabric.switches = {{.name = "a", .first_nic = 0, .nics = 4, .up = {{"top", 2, 400}}},
-                          {.name = "b", .first_nic = 4, .nics = 4, .up = {{"top", 1, 400}}},
-                          {.name = "top", .first_nic = 0, .nics = 0, .up = {}}};
+  spec.fabric.switches = {{.name = "a", .nics = {{0, 3}}, .up = {{"top", 2, 400}}},
+                          {.name = "b", .nics = {{4, 7}}, .up = {{"top", 1, 400}}},
+                          {.name = "top"}};
   const Inventory inventory = take_inventory(Cluster(spec));
   EXPECT_EQ(inventory.leaves, 2);
   EXPECT_EQ(inventory.spines, 1);

@@ -1,0 +1,130 @@
+#include "sim/chunk_steps.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+Bytes divide_up(Bytes a, Bytes b) { return (a + b - 1) / b; }
+
+/// Once round the ring or twice; 0: no ring.
+std::uint32_t passes_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::all_reduce:
+      return 2;
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+std::uint32_t channels_of(std::span<const Hop> hops) { return std::ranges::max_element(hops, {}, &Hop::channel)->channel + 1; }
+
+/// Hops from a leaf of the tree to the root, as NCCL counts them (src/graph/trees.cc: a chain in the node, levels over nodes).
+std::uint32_t depth_of_tree(std::uint32_t members, const Layout& layout) {
+  return members / layout.nodes - 1 + static_cast<std::uint32_t>(std::bit_width(layout.nodes)) - 1;
+}
+
+/// NCCL cuts a channel's part into slices of an eighth of its 4 MiB buffer, or smaller ones until the tree is filled: down to
+/// 128 KiB for 8 slices per level, 64 KiB for 4, 32 KiB for one (NVIDIA/nccl, src/enqueue.cc, ncclPatternTreeUpDown).
+std::uint32_t slices(Bytes part, std::uint32_t depth) {
+  Bytes slice = Bytes{512} << 10;
+  for (const auto& [per_level, smallest] : {std::pair{8, 128}, std::pair{4, 64}, std::pair{1, 32}}) {
+    while (part / slice < Bytes{depth} * per_level && slice > Bytes{smallest} << 10) slice /= 2;
+  }
+  return static_cast<std::uint32_t>(std::max<Bytes>(1, divide_up(part, slice)));
+}
+
+/// The hops that the latency of one flow counts (collective_cost.cpp).
+Seconds latency_of_hops(OpKind kind, std::uint32_t members, const Layout& layout, Algorithm algorithm) {
+  const auto sum = [&](std::uint32_t hops, std::uint32_t between_nodes) {
+    return (hops - between_nodes) * layout.intra_latency + between_nodes * layout.inter_latency;
+  };
+  const std::uint32_t passes = passes_of(kind);
+  if (algorithm == Algorithm::ring && passes > 0) return sum(passes * (members - 1), passes * (layout.nodes - 1));
+  if (algorithm == Algorithm::tree)
+    return sum(2 * depth_of_tree(members, layout), 2 * (static_cast<std::uint32_t>(std::bit_width(layout.nodes)) - 1));
+  return layout.nodes == 1 ? layout.intra_latency : layout.inter_latency;
+}
+
+/// By place of a member and channel: the hops that `end` there.
+class HopsAt {
+ public:
+  HopsAt(std::span<const Hop> hops, std::uint32_t Hop::*end, bool down) : channels_(channels_of(hops)) {
+    for (std::uint32_t h = 0; h < hops.size(); ++h) {
+      if (hops[h].down != down) continue;
+      const std::size_t place = std::size_t{hops[h].*end} * channels_ + hops[h].channel;
+      if (at_.size() <= place) at_.resize(place + 1);
+      at_[place].push_back(h);
+    }
+  }
+  std::span<const std::uint32_t> operator()(std::uint32_t member, std::uint32_t channel) const {
+    const std::size_t place = std::size_t{member} * channels_ + channel;
+    return place < at_.size() ? std::span<const std::uint32_t>(at_[place]) : std::span<const std::uint32_t>();
+  }
+
+ private:
+  std::uint32_t channels_;
+  std::vector<std::vector<std::uint32_t>> at_;
+};
+
+void wait_for(std::span<const std::uint32_t> before, std::uint32_t hop, ChunkSteps& steps) {
+  for (const std::uint32_t other : before) steps.after[other].push_back(hop);
+  steps.before[hop] = static_cast<std::uint32_t>(before.size());
+}
+
+/// A hop waits for those that arrive where it begins; the first way down for the last ways up.
+void link_hops(ChunkSteps& steps) {
+  const HopsAt up(steps.hops, &Hop::to, false), down(steps.hops, &Hop::to, true);
+  for (std::uint32_t h = 0; h < steps.hops.size(); ++h) {
+    const Hop& hop = steps.hops[h];
+    const auto from_above = down(hop.from, hop.channel);
+    wait_for(hop.down && !from_above.empty() ? from_above : up(hop.from, hop.channel), h, steps);
+  }
+}
+
+}  // namespace
+
+Bytes ChunkSteps::bytes_of(std::uint32_t message) const {
+  // Whole bytes of all, so that they add up: quotients first, for bytes times messages may overflow.
+  const Bytes each = bytes / messages, rest = bytes % messages;
+  return each + (rest * (message + 1) / messages - rest * message / messages);
+}
+
+ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost) {
+  const Paths& paths = layout.paths[cost.paths];
+  const auto n = static_cast<std::uint32_t>(members);
+  ChunkSteps steps{.hops = paths.hops};
+  if (steps.hops.empty() || n == 1) return {.bytes = cost.bytes_per_channel, .start = cost.latency};
+
+  const Seconds counted = latency_of_hops(kind, n, layout, paths.algorithm);
+  const double scale = counted > cost.latency ? cost.latency / counted : 1;
+  steps.start = std::max(0.0, cost.latency - counted);
+  steps.intra_latency = layout.intra_latency * scale;
+  steps.inter_latency = layout.inter_latency * scale;
+  steps.after.resize(steps.hops.size());
+  steps.before.assign(steps.hops.size(), 0);
+
+  const Bytes channels = channels_of(steps.hops);
+  const std::uint32_t passes = passes_of(kind);
+  if (paths.algorithm == Algorithm::tree) {
+    steps.bytes = divide_up(bytes, channels);
+    steps.messages = slices(steps.bytes, depth_of_tree(n, layout));
+    link_hops(steps);
+  } else if (paths.algorithm == Algorithm::ring && passes > 0) {
+    steps.messages = passes * (n - 1);
+    steps.bytes = divide_up(bytes, n * channels) * steps.messages;
+    steps.shift = 1;
+    link_hops(steps);
+  } else {
+    const Bytes of_pair = kind == OpKind::all_to_all ? divide_up(bytes, n) : bytes;
+    steps.bytes = paths.algorithm == Algorithm::ring ? divide_up(of_pair * (n - 1), channels) : of_pair;
+  }
+  return steps;
+}
+
+}  // namespace tandem
