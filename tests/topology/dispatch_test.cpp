@@ -38,6 +38,7 @@ Cluster cluster_of(const Case& c) {
   spec.gpus = std::int64_t{c.nodes} * c.gpus;
   spec.gpus_per_node = c.gpus;
   spec.nics_per_node = c.nics;
+  spec.nic_gbps = 400;
   spec.fabric = {.tiers = 3, .rail_optimized = c.rails, .leaf_ports = c.leaf_ports, .pod_leaves = c.nics};
   return Cluster(spec);
 }
