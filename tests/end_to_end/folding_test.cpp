@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
+#include <algorithm>
+#include <map>
 
 #include "tests/end_to_end/checks.h"
+#include "tests/end_to_end/random_clusters.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {
@@ -24,64 +26,78 @@ TEST(Folding, OneSlowGpuSplitsTheClasses) {
   EXPECT_LT(classes, 16U);
 }
 
-/// Any mesh up to 64 ranks, any order of its axes, fabrics with few ports so that leaves, spines and the core are crossed and
-/// shared, and sometimes a slow GPU. The whole model is a few kernels, so that transfers overlap with each other.
-std::vector<std::string> random_scenario(std::mt19937& random) {
-  const auto pick = [&](auto... values) {
-    const std::array<std::string, sizeof...(values)> list{std::string(values)...};
-    return list[random() % list.size()];
-  };
-  const auto number = [&](std::initializer_list<int> values) { return *(values.begin() + random() % values.size()); };
-  const int tp = number({1, 2, 4});
-  const int pp = number({1, 2, 4});
-  const int dp = number({1, 2, 4});
-  const bool interleaved = pp > 1 && random() % 3 == 0;
-  std::vector<std::string> overrides{"parallelism.tp=" + std::to_string(tp),
-                                     "parallelism.pp=" + std::to_string(pp),
-                                     "parallelism.dp=" + std::to_string(dp),
-                                     "parallelism.sp=" + pick("true", "false"),
-                                     "parallelism.zero=" + pick("0", "1", "2"),
-                                     "parallelism.order=" + pick("[tp,cp,ep,dp,pp]", "[dp,tp,pp,cp,ep]", "[pp,dp,tp,cp,ep]",
-                                                                 "[tp,pp,dp,cp,ep]", "[dp,pp,tp,cp,ep]"),
-                                     "training.overlap.dp=" + pick("true", "false"),
-                                     "training.overlap.pp=" + pick("true", "false"),
-                                     "training.global_batch=16",
-                                     "training.bucket_MB=" + pick("0.002", "0.02", "1"),
-                                     "model.hidden=" + pick("32", "256"),
-                                     "model.layers=8",
-                                     "cluster.gpus_per_node=" + pick("2", "4", "8"),
-                                     "cluster.fabric.leaf_ports=" + pick("2", "4"),
-                                     "cluster.fabric.pod_leaves=" + pick("2", "4", "8"),
-                                     "cluster.fabric.rail_optimized=" + pick("true", "false"),
-                                     "cluster.fabric.oversubscription=" + pick("[1,1,1]", "[1,2,4]", "[1,1,7]", "[2,3,1]")};
-  overrides.push_back("cluster.nics_per_node=" + overrides[12].substr(overrides[12].find('=') + 1));
-  overrides.push_back("model.kv_heads=" + pick("4", "2", "1"));  // with tp above it, several ranks hold each
-  if (interleaved) {
-    overrides.push_back("parallelism.vpp=2");
-    overrides.push_back("training.schedule=interleaved-1f1b");
-  } else {
-    overrides.push_back("training.schedule=" + pick("1f1b", "gpipe"));
+constexpr std::uint32_t parts = 16;
+constexpr std::size_t clusters_per_part = 16;
+
+std::vector<RandomCluster> clusters_of(std::uint32_t part) { return random_clusters(clusters_per_part, part + 1, parts); }
+
+TEST(FoldingOfRandomClusters, MeetsEveryFeatureTenTimes) {
+  std::map<std::string, int> times;
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    const std::vector<RandomCluster> drawn = clusters_of(part);
+    EXPECT_EQ(drawn.size(), clusters_per_part);
+    for (const RandomCluster& cluster : drawn) {
+      for (const std::string& feature : cluster.features) ++times[feature];
+    }
   }
-  if (random() % 3 == 0) {
-    const int ranks = tp * pp * dp;
-    overrides.push_back("faults={slow_gpu: {rank: " + std::to_string(random() % ranks) + ", factor: 0.8}}");
-  }
-  return overrides;
+  for (const char* feature : {"fat-tree",       "dragonfly+",     "switch",          "custom",
+                              "ECMP",           "round-robin",    "shuffled",        "PCIe port",
+                              "other GPUs",     "slow GPU",       "dead NIC",        "slow NIC",
+                              "dead rail",      "slow rail",      "dead leaf cable", "slow leaf cable",
+                              "dead pod cable", "slow pod cable", "slow NVLink",     "tp over nodes",
+                              "tree",           "NVLS",           "hot expert",      "own expert axis"})
+    EXPECT_GE(times[feature], 10) << feature;
 }
 
-TEST(Folding, RandomScenarios) {
-  std::mt19937 random(20240917);
-  std::size_t simulated = 0;
-  for (int i = 0; i < 200; ++i) {
-    const std::vector<std::string> overrides = random_scenario(random);
-    std::string text;
-    for (const std::string& o : overrides) text += o + " ";
-    SCOPED_TRACE(text);
-    expect_equal_when_folded(tiny_cluster(overrides));
-    if (HasFailure()) return;
-    ++simulated;
+/// In parts, for ctest to run side by side. A failure names the seed and the overrides.
+class FoldingOfRandomClustersPart : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(FoldingOfRandomClustersPart, LeavesAllTimes) {
+  for (const RandomCluster& drawn : clusters_of(GetParam()))
+    EXPECT_EQ(difference_when_folded(drawn.scenario, drawn.folded), "") << drawn.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, FoldingOfRandomClustersPart, testing::Range<std::uint32_t>(0, parts));
+
+std::vector<std::string> on_64_gpus() {
+  return words(
+      "parallelism.tp=4 parallelism.pp=2 parallelism.dp=8 training.global_batch=16 model.hidden=256 "
+      "cluster.fabric.leaf_ports=4");
+}
+
+// Only what the slow GPU, or the node without one of its NICs, meets in another way gets classes of its own.
+TEST(Folding, ClassesGrowOnlyAsNeeded) {
+  const std::size_t healthy = expect_equal_when_folded(tiny_cluster(on_64_gpus()));
+  EXPECT_EQ(healthy, 2U);
+  for (const char* fault : {"faults.slow_gpu={rank: 13, factor: 0.5}", "faults.dead_link={nic: 13}"}) {
+    std::vector<std::string> overrides = on_64_gpus();
+    overrides.emplace_back(fault);
+    const std::size_t classes = expect_equal_when_folded(tiny_cluster(overrides));
+    EXPECT_GT(classes, healthy) << fault;
+    EXPECT_LE(classes, 32U) << fault;
   }
-  EXPECT_EQ(simulated, 200U);
+}
+
+/// Folds as if one thing that differs did not, which the comparison must notice.
+std::string difference_when_blind_to(const std::string& override) {
+  std::vector<std::string> overrides = on_64_gpus();
+  const World blind = make_world(tiny_cluster(overrides), true);
+  overrides.push_back(override);
+  return difference_when_folded(tiny_cluster(overrides), blind);
+}
+
+TEST(FoldingMutations, ClassesThatDifferMustNotBeMerged) {
+  for (const char* override : {"faults.slow_gpu={rank: 13, factor: 0.5}", "faults.slow_link={nic: 13, factor: 0.1}",
+                               "faults.slow_link={gpu: 13, factor: 0.1}", "cluster.other_gpus=[{nodes: 3, gpu: a100-80gb}]"})
+    EXPECT_NE(difference_when_blind_to(override), "") << override;
+  EXPECT_EQ(difference_when_blind_to("name=alike"), "");
+}
+
+TEST(FoldingMutations, RanksMustNotTakeEachOthersClasses) {
+  const Scenario scenario = tiny_cluster(on_64_gpus());
+  World world = make_world(scenario, true);
+  std::swap(world.class_of.front(), world.class_of.back());
+  EXPECT_NE(difference_when_folded(scenario, world), "");
 }
 
 }  // namespace
