@@ -28,7 +28,7 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Ste
                          " makes too many steps for the host backend, which runs a whole period; expected at most " +
                          std::to_string(most_steps));
   }
-  Dag dag = lower(scenario, make_world(scenario, false, hops), steps);
+  Dag dag = lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), steps);
   double bytes = 0;
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     if (dag.buffers[id].base == id) bytes += 4.0 * static_cast<double>(dag.buffers[id].shape.elements());

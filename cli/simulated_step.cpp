@@ -55,7 +55,8 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
 
 namespace {
 
-SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded, Collectives collectives = Collectives::fluid) {
+SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded,
+                          Collectives collectives = Collectives::fluid) {
   spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
   SimulatedStep step = simulate_one(scenario, world, folded, collectives, {});

@@ -34,6 +34,6 @@ struct CommunicatorSurvey {
 };
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry, Detail detail);
+                                        const Symmetry& symmetry, Detail detail = Detail::sums);
 
 }  // namespace tandem

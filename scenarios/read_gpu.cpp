@@ -28,8 +28,7 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
 }  // namespace
 
 Device read_gpu(const YamlNode& node, const std::string& path) {
-  const Reader gpu(node, path,
-                   {"name", "architecture", "memory_GiB", "memory_bandwidth_GBps", "peak_TFLOPS", "efficiency"});
+  const Reader gpu(node, path, {"name", "architecture", "memory_GiB", "memory_bandwidth_GBps", "peak_TFLOPS", "efficiency"});
   Device device;
   device.name = gpu.text("name", "inline");
   device.architecture = gpu.choice<Architecture>("architecture",

@@ -27,7 +27,8 @@ class Symmetry {
 
   /// The largest group of shifts that the cluster, `colours` (by rank: what must stay the same) and the communicators admit.
   /// Pipeline stages run different programs and are never shifted. Ranks lie on GPUs in order; the cluster is regular.
-  Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours, const Communicators& communicators);
+  Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
+           const Communicators& communicators);
 
   /// No symmetry: every rank stands for itself.
   Symmetry(const Mesh& mesh, const Cluster& cluster);

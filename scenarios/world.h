@@ -7,6 +7,7 @@
 #include "runtime/dag.h"
 #include "scenarios/mesh.h"
 #include "scenarios/scenario.h"
+#include "topology/layouts.h"
 
 namespace tandem {
 
@@ -69,8 +70,8 @@ struct CableMerge {
 
 /// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). Throws
 /// InputError where the cluster's links do not lead from one member of a communicator to the next.
-/// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading. `detail`: with hops the layouts hold every single
-/// message, too, which only a world that is not folded can.
+/// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading. `detail`: with hops the layouts hold every
+/// single message, too, which only a world that is not folded can.
 World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums);
 
 }  // namespace tandem

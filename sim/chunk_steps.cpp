@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
+
+#include "sim/nccl_constants.h"
 
 namespace tandem {
 namespace {
@@ -99,7 +102,8 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
   const Paths& paths = layout.paths[cost.paths];
   const auto n = static_cast<std::uint32_t>(members);
   ChunkSteps steps{.hops = paths.hops};
-  if (steps.hops.empty() || n == 1) return {.bytes = cost.bytes_per_channel, .start = cost.latency};
+  if (steps.hops.empty() || n == 1)
+    return {.bytes = cost.bytes_per_channel, .start = cost.latency, .rate_limit = cost.rate_limit};
 
   const Seconds counted = latency_of_hops(kind, n, layout, paths.algorithm);
   const double scale = counted > cost.latency ? cost.latency / counted : 1;
@@ -110,6 +114,8 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
   steps.before.assign(steps.hops.size(), 0);
 
   const Bytes channels = channels_of(steps.hops);
+  // A channel of the flow may be a part of one that the hops are counted in, or several.
+  steps.rate_limit = cost.rate_limit * paths.channels / static_cast<double>(channels);
   const std::uint32_t passes = passes_of(kind);
   if (paths.algorithm == Algorithm::tree) {
     steps.bytes = divide_up(bytes, channels);
@@ -124,6 +130,9 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
     const Bytes of_pair = kind == OpKind::all_to_all ? divide_up(bytes, n) : bytes;
     steps.bytes = paths.algorithm == Algorithm::ring ? divide_up(of_pair * (n - 1), channels) : of_pair;
   }
+  if (cost.protocol != Protocol::simple)
+    steps.bytes = std::llround(static_cast<double>(steps.bytes) /
+                               nccl_constants().data_per_wire_byte[static_cast<std::size_t>(cost.protocol)]);
   return steps;
 }
 

@@ -27,6 +27,7 @@ struct ChunkSteps {
   std::vector<std::vector<std::uint32_t>> after = {};  ///< by hop: those whose messages wait for its messages
   std::vector<std::uint32_t> before = {};              ///< by hop: how many it waits for
   Seconds start = 0;                                   ///< before the first message
+  BytesPerSecond rate_limit = 0;                       ///< of each message; 0: none
   Seconds intra_latency = 0, inter_latency = 0;        ///< of a hop
 
   /// Equal but for one byte.

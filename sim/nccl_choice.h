@@ -18,8 +18,8 @@ namespace tandem {
 /// leaves a switch before the first pieces have come in, and its bandwidth is the one achieved.
 ///
 /// Left out: NVLS over several nodes (NVLSTree), switches of the network that add up (CollNet), NCCL's corrections for trees of
-/// middling sizes and for the plateau of large rings, its extra time for flushes, and that of the hosts' processors in hops between
-/// nodes.
+/// middling sizes and for the plateau of large rings, its extra time for flushes, and that of the hosts' processors in hops
+/// between nodes.
 CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture);
 
 }  // namespace tandem

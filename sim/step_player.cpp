@@ -34,10 +34,10 @@ void StepPlayer::begin(TaskId task, Seconds now) {
   const Communicator& communicator = dag_.communicator_of(dag_.tasks[task]);
   const OpKind op = dag_.tasks[task].op;
   const Bytes bytes = dag_.groups[dag_.tasks[task].group].bytes;
-  const CollectiveCost cost = collective_cost(op, bytes, communicator.members.size(), communicator.layout);
+  const CollectiveCost cost =
+      collective_cost(op, bytes, communicator.members.size(), communicator.layout, dag_.device_of(dag_.tasks[task]).architecture);
   running.task = task;
   running.paths = &communicator.layout.paths[cost.paths];
-  running.rate_limit = cost.rate_limit;
   running.steps = chunk_steps(op, bytes, communicator.members.size(), communicator.layout, cost);
 
   const ChunkSteps& steps = running.steps;
@@ -87,7 +87,7 @@ void StepPlayer::send(const Message& message, Seconds now, FluidNetwork& network
     return;
   }
   const FlowId flow = new_flow(message);
-  network.start(flow, flow, 0, bytes, crossings, running.rate_limit);
+  network.start(flow, flow, 0, bytes, crossings, steps.rate_limit);
 }
 
 FlowId StepPlayer::new_flow(const Message& message) {

@@ -36,7 +36,6 @@ class StepPlayer {
   struct Running {
     TaskId task = 0;
     const Paths* paths = nullptr;
-    BytesPerSecond rate_limit = 0;  ///< of each message
     ChunkSteps steps;
     std::vector<std::uint32_t> waits;  ///< by hop and message: how many things it still waits for
     std::size_t left = 0;              ///< messages that have not arrived

@@ -7,11 +7,11 @@ namespace tandem {
 namespace {
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
-using FlowGraph = boost::adjacency_list<
-    boost::vecS, boost::vecS, boost::directedS, boost::no_property,
-    boost::property<boost::edge_capacity_t, long,
-                    boost::property<boost::edge_residual_capacity_t, long,
-                                    boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
+using FlowGraph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+                          boost::property<boost::edge_capacity_t, long,
+                                          boost::property<boost::edge_residual_capacity_t, long,
+                                                          boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
 /// One direction; the algorithm wants a reverse edge without capacity beside it.
 void add(FlowGraph& graph, std::size_t from, std::size_t to, long capacity) {

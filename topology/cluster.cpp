@@ -210,9 +210,7 @@ Seconds Cluster::cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_
   return hop_latency(switches);
 }
 
-Seconds Cluster::hop_latency(int switches) const {
-  return (spec_.nic_latency_us + switches * spec_.switch_latency_us) * micro;
-}
+Seconds Cluster::hop_latency(int switches) const { return (spec_.nic_latency_us + switches * spec_.switch_latency_us) * micro; }
 
 std::int64_t Cluster::own_nic(std::uint32_t gpu) const {
   return node_of(gpu) * spec_.nics_per_node + nics_of_gpu_[static_cast<std::size_t>(place_in_node(gpu))].front();

@@ -15,8 +15,8 @@ struct Amount {
   Amount split(std::uint32_t further) const { return {times, parts * further}; }
 };
 
-/// Adds up how often messages cross links. Where messages are split over several ways, all are counted in parts so small that every
-/// link is crossed by a whole number of them.
+/// Adds up how often messages cross links. Where messages are split over several ways, all are counted in parts so small that
+/// every link is crossed by a whole number of them.
 class CrossingSum {
  public:
   void add(LinkId link, Amount amount) { entries_.push_back({link, amount}); }

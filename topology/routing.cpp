@@ -32,8 +32,7 @@ std::vector<Fabric::Route> Fabric::search(std::uint32_t from, std::uint32_t to) 
   std::vector<std::uint32_t> distance(boost::num_vertices(graph_), none);
   distance[to] = 0;
   boost::breadth_first_search(
-      graph_, to,
-      boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
+      graph_, to, boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
   if (distance[from] == none) throw TopologyError("no way leads from " + graph_[from].name + " to " + graph_[to].name);
 
   std::vector<Route> found;
@@ -41,8 +40,9 @@ std::vector<Fabric::Route> Fabric::search(std::uint32_t from, std::uint32_t to) 
   const auto walk = [&](const auto& self, std::uint32_t at) -> void {
     if (at == to) {
       if (found.size() == most_routes)
-        throw TopologyError("more than " + std::to_string(most_routes) + " shortest ways lead from " + graph_[from].name + " to " +
-                            graph_[to].name + "; expected switches that serve the same leaves as one, with several cables");
+        throw TopologyError("more than " + std::to_string(most_routes) + " shortest ways lead from " + graph_[from].name +
+                            " to " + graph_[to].name +
+                            "; expected switches that serve the same leaves as one, with several cables");
       found.push_back(route);
       return;
     }

@@ -103,9 +103,8 @@ TEST(ExpertVolume, LinksCarryWhatPairsExchange) {
 // Two choices in one node: half as many rows cross. A NIC carries 4 * 1/2 of pairs' rows, and a port those to 3 GPUs of its node
 // from the 2 nodes' GPUs of its place.
 TEST(ExpertVolume, NodeLimitHalvesWhatNicsCarry) {
-  EXPECT_EQ(
-      busiest("cluster.gpus_per_node=4 cluster.nics_per_node=4 cluster.fabric.rail_optimized=false model.moe.node_limit=1"),
-      (Times{{Tier::nvlink, 2 * 3}, {Tier::nic, 4 / 2}}));
+  EXPECT_EQ(busiest("cluster.gpus_per_node=4 cluster.nics_per_node=4 cluster.fabric.rail_optimized=false model.moe.node_limit=1"),
+            (Times{{Tier::nvlink, 2 * 3}, {Tier::nic, 4 / 2}}));
 }
 
 // ZeRO over d ranks as for a dense model, but a rank holds 1/ep of the experts and shares their states with d/ep ranks alone.

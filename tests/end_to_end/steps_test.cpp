@@ -75,7 +75,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Mesh{"parallelism.tp=4 parallelism.pp=4 parallelism.dp=4 cluster.fabric.oversubscription=[1,2,2]", 0.03},
                     Mesh{"parallelism.dp=8 parallelism.ep=8", 0.03, true}));
 
-TEST(StepByStep, NeedsEveryRank) { EXPECT_THROW(make_world(scenario_of("parallelism.dp=8"), true, true), std::logic_error); }
+TEST(StepByStep, NeedsEveryRank) {
+  EXPECT_THROW(make_world(scenario_of("parallelism.dp=8"), true, {}, Detail::hops), std::logic_error);
+}
 
 }  // namespace
 }  // namespace tandem

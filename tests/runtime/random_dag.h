@@ -86,7 +86,8 @@ class RandomDag {
       if (times > 0) layout.paths.front().crossings.push_back({link, static_cast<std::uint32_t>(times)});
     }
     const Axis axis = pair ? Axis::pp : communicators_.size() % 4 == 1 ? Axis::tp : Axis::dp;
-    const CommunicatorId id = builder_.add_communicator({.name = "c", .axis = axis, .members = ranks, .layout = std::move(layout)});
+    const CommunicatorId id =
+        builder_.add_communicator({.name = "c", .axis = axis, .members = ranks, .layout = std::move(layout)});
     communicators_.push_back({id, pair, std::move(ranks)});
   }
 

@@ -81,8 +81,8 @@ Errors errors_of(const std::string& gpu, std::uint32_t nodes, std::uint32_t rank
     const double bus = 2.0 * (ranks - 1) / ranks * static_cast<double>(row.bytes) * 1e-9;
     const double error = time / row.time - 1;
     std::cout << fmt::format(
-        "{} x{:<4}{:>12} B  measured {:9.1f} us {:6.1f} GB/s  simulated {:9.1f} us {:6.1f} GB/s  {:+5.1f} %\n", gpu, ranks,
-        row.bytes, row.time * 1e6, bus / row.time, time * 1e6, bus / time, error * 100)
+                     "{} x{:<4}{:>12} B  measured {:9.1f} us {:6.1f} GB/s  simulated {:9.1f} us {:6.1f} GB/s  {:+5.1f} %\n", gpu,
+                     ranks, row.bytes, row.time * 1e6, bus / row.time, time * 1e6, bus / time, error * 100)
               << std::flush;  // or the next child prints it again
     (row.bytes < MiB ? errors.small : errors.large).push_back(std::abs(error));
   }

@@ -1,5 +1,3 @@
-#include "topology/layouts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,8 @@
 #include <map>
 #include <numeric>
 #include <string>
+
+#include "topology/layouts.h"
 
 namespace tandem {
 namespace {
@@ -212,7 +212,8 @@ TEST(Cluster, APairClimbsAsHighAsItMust) {
   EXPECT_DOUBLE_EQ(same_pod.inter_latency, 10e-6 + 3 * 0.25e-6);
 
   const Layout other_pod = lay_pair(three, 0, 32);
-  EXPECT_THAT(way(three, other_pod), UnorderedElementsAre("nic0 out", "leaf0 out", "pod0 out", "pod2 in", "leaf8 in", "nic32 in"));
+  EXPECT_THAT(way(three, other_pod),
+              UnorderedElementsAre("nic0 out", "leaf0 out", "pod0 out", "pod2 in", "leaf8 in", "nic32 in"));
   EXPECT_DOUBLE_EQ(other_pod.inter_latency, 10e-6 + 5 * 0.25e-6);
 
   const Layout without_pods = lay_pair(two, 0, 32);
