@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "runtime/dag_builder.h"
@@ -52,8 +53,12 @@ std::vector<std::uint32_t> all(std::int64_t gpus) {
 /// Collectives that start at 0 on the links of a cluster, each seen from one member.
 class Collective {
  public:
-  explicit Collective(const Cluster& cluster) { builder_.dag().links = cluster.links(); }
-  explicit Collective(std::vector<Link> links) { builder_.dag().links = std::move(links); }
+  explicit Collective(const Cluster& cluster, Architecture architecture = Architecture::unknown)
+      : Collective(cluster.links(), architecture) {}
+  explicit Collective(std::vector<Link> links, Architecture architecture = Architecture::unknown) {
+    builder_.dag().links = std::move(links);
+    builder_.dag().devices.emplace_back().architecture = architecture;
+  }
 
   void add(OpKind op, std::size_t members, Bytes bytes, const Layout& layout) {
     const auto n = static_cast<Bytes>(members);
@@ -376,6 +381,26 @@ TEST(Determinism, EqualDagsGiveEqualTimelines) {
   collective.add(OpKind::all_to_all, 16, 1'234'576, lay_out(OpKind::all_to_all, cluster));
   const Dag dag = collective.finish();
   EXPECT_EQ(simulate(dag, Collectives::steps).timeline.end, simulate(dag, Collectives::steps).timeline.end);
+}
+
+// Under LL the flags travel with the data and its rate is limited; under LL128 and Simple less so. Whatever NCCL chooses, the
+// chunks are as many bytes as the flow, at its rate limit, and their hops take the latency that the flow counts.
+TEST(Tuned, ChunksFollowTheProtocol) {
+  const Cluster cluster(cluster_of(8, 8));
+  const Layout layout = lay_group(cluster, all(8), {}, Detail::hops);
+  std::set<Protocol> protocols;
+  for (Bytes bytes = 1 << 10; bytes <= 1 << 30; bytes *= 8) {
+    const CollectiveCost cost = collective_cost(OpKind::all_reduce, bytes, 8, layout, Architecture::hopper);
+    protocols.insert(cost.protocol);
+    const ChunkSteps steps = chunk_steps(OpKind::all_reduce, bytes, 8, layout, cost);
+    EXPECT_NEAR(static_cast<double>(steps.bytes), static_cast<double>(cost.bytes_per_channel), 2.0 * steps.messages);
+    EXPECT_NEAR(steps.start + steps.messages * steps.intra_latency, cost.latency, 1e-12);
+    Collective collective(cluster, Architecture::hopper);
+    collective.add(OpKind::all_reduce, 8, bytes, layout);
+    const Times times = times_of(collective.finish());
+    EXPECT_NEAR(times.ratio(), 1, 0.03) << bytes << " B, " << name_of(cost.protocol);
+  }
+  EXPECT_GT(protocols.size(), 1U);
 }
 
 }  // namespace
