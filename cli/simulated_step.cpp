@@ -78,12 +78,12 @@ MergedFold merged_fold(const Scenario& scenario, double tolerance) {
 }
 
 void refuse_too_many_classes(const World& world) {
-  constexpr std::size_t most = 4096;
+  constexpr std::size_t most = 1024;
   if (world.ranks.size() <= most) return;
   throw InputError({"--fold-tolerance", 0, 0},
                    "the cluster tells " + std::to_string(world.ranks.size()) + " classes of ranks apart, expected at most " +
                        std::to_string(most) +
-                       "; under ECMP a tolerance such as 8 merges links whose loads differ by less than that");
+                       "; under ECMP a tolerance such as 16 merges links whose loads differ by less than that");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "scenarios/communicators.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <utility>
 
+#include "scenarios/communicator_axes.h"
 #include "scenarios/data_blocks.h"
 #include "scenarios/expert_mesh.h"
 #include "scenarios/placement.h"
@@ -15,53 +15,7 @@
 namespace tandem {
 namespace {
 
-const std::vector<MeshAxis> tp_axes{MeshAxis::tp};
-const std::vector<MeshAxis> context_axes{MeshAxis::cp};
-const std::vector<MeshAxis> replica_axes{MeshAxis::dp};
-
-/// Along which gradients are reduced.
-std::vector<MeshAxis> data_axes(const Scenario& scenario) {
-  if (scenario.training.local_steps()) return {MeshAxis::cp, MeshAxis::ep};
-  return {MeshAxis::cp, MeshAxis::ep, MeshAxis::dp};
-}
-
-/// Along which a norm is summed of which every rank holds a part.
-std::vector<MeshAxis> norm_axes(const Scenario& scenario) {
-  if (scenario.training.local_steps()) return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::pp};
-  return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};
-}
-
-constexpr std::array<std::pair<Slot, ExpertMesh::Axis>, 3> expert_slots{{{Slot::expert, ExpertMesh::Axis::expert},
-                                                                         {Slot::expert_tensor, ExpertMesh::Axis::tensor},
-                                                                         {Slot::expert_data, ExpertMesh::Axis::replica}}};
-
-/// NCCL has a choice where something is all-reduced. With ZeRO, gradients are reduce-scattered and weights gathered.
-GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
-  switch (slot) {
-    case Slot::tp:
-    case Slot::data_across:
-    case Slot::replicas:
-    case Slot::kv_replicas:
-    case Slot::embedding:
-    case Slot::mirror:
-      return {.tree = true, .nvls = true};
-    case Slot::data:
-    case Slot::expert_data:
-      return {.tree = scenario.parallelism.zero == 0, .nvls = scenario.parallelism.zero == 0};
-    default:
-      return {};
-  }
-}
-
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
-
-/// The ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
-std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
-  const std::vector<std::uint32_t> all = mesh.members(rank, tp_axes);
-  const std::int64_t replicas = scenario.kv_replicas();
-  const std::int64_t first = mesh.coordinates(rank)[MeshAxis::tp] / replicas * replicas;
-  return {all.begin() + first, all.begin() + first + replicas};
-}
 
 class Surveyor {
  public:
@@ -310,57 +264,7 @@ class Surveyor {
   }
 };
 
-/// The axes of each kind of communicator of several ranks that crosses links.
-std::vector<std::vector<MeshAxis>> ring_axes(const Scenario& scenario) {
-  return {tp_axes, context_axes, data_axes(scenario), replica_axes};
-}
-
-/// The axes along which ranks of one communicator have different places in trees over nodes.
-std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
-  std::vector<MeshAxis> found;
-  const auto collect = [&](const std::vector<MeshAxis>& axes) {
-    const std::vector<std::uint32_t> members = mesh.members(0, axes);
-    if (cluster.node_of(members.front()) != cluster.node_of(members.back())) found.insert(found.end(), axes.begin(), axes.end());
-  };
-  if (algorithms(scenario, Slot::tp).tree) collect(tp_axes);
-  const Slot data = data_block(scenario, mesh) > 0 ? Slot::data_across : Slot::data;
-  const bool experts = scenario.model.moe.experts > 0 && algorithms(scenario, Slot::expert_data).tree;
-  if (algorithms(scenario, data).tree || experts) collect(data_axes(scenario));
-  if (scenario.training.local_steps()) collect(replica_axes);
-  return found;
-}
-
-/// Those of the experts lie across the axes, those of key-value replicas are parts of one. By kind and rank: the next in its
-/// ring.
-std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, const Mesh& mesh) {
-  std::vector<std::vector<std::uint32_t>> rings;
-  if (scenario.kv_replicas() > 1) {
-    std::vector<std::uint32_t>& next = rings.emplace_back();
-    for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
-      const std::vector<std::uint32_t> ring = kv_replicas(scenario, mesh, rank);
-      const auto place = static_cast<std::size_t>(std::ranges::find(ring, rank) - ring.begin());
-      next.push_back(ring[(place + 1) % ring.size()]);
-    }
-  }
-  if (scenario.model.moe.experts == 0) return rings;
-  const ExpertMesh experts(scenario.parallelism, mesh);
-  for (const auto& [slot, axis] : expert_slots) rings.push_back(experts.successors(axis));
-  return rings;
-}
-
 }  // namespace
-
-Symmetry symmetry_of(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                     const std::vector<std::uint32_t>& colours) {
-  if (!cluster.is_regular() || !scenario.parallelism.placement.is_packed()) return {mesh, cluster};
-  return {mesh,
-          cluster,
-          colours,
-          {.rings = ring_axes(scenario),
-           .trees = tree_axes(scenario, mesh, cluster),
-           .data_block = data_block(scenario, mesh),
-           .successors = other_rings(scenario, mesh)}};
-}
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
                                         const Symmetry& symmetry, Detail detail) {

@@ -12,11 +12,6 @@
 
 namespace tandem {
 
-/// What of the mesh and its communicators may be shifted without a difference, where `colours` (by rank) are what tells ranks
-/// apart.
-Symmetry symmetry_of(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                     const std::vector<std::uint32_t>& colours);
-
 /// One communicator for each orbit of communicators that the step uses; the fold's input has it under the same number.
 struct CommunicatorInstance {
   Slot slot = Slot::tp;

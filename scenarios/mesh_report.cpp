@@ -6,6 +6,7 @@
 
 #include "scenarios/communicators.h"
 #include "scenarios/families.h"
+#include "scenarios/mesh_symmetry.h"
 #include "scenarios/rank_placement.h"
 #include "topology/layouts.h"
 

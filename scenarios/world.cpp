@@ -13,6 +13,7 @@
 #include "scenarios/expert_mesh.h"
 #include "scenarios/families.h"
 #include "scenarios/load.h"
+#include "scenarios/mesh_symmetry.h"
 #include "scenarios/rank_placement.h"
 #include "scenarios/routing.h"
 
