@@ -19,7 +19,7 @@ struct Cables {
 Cables cables_of(const CommunicatorSurvey& survey, const Cluster& cluster) {
   Cables cables;
   for (const LinkId id : survey.links) {
-    const Link link = cluster.link(id);
+    const Link link = cluster.unnamed_link(id);
     cables.is_cable.push_back(link.tier == Tier::leaf || link.tier == Tier::spine);
     cables.capacity.push_back(link.capacity);
   }

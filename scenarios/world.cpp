@@ -208,7 +208,7 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
   for (const LinkId id : survey.links) {
-    const Link link = cluster.link(id);
+    const Link link = cluster.unnamed_link(id);
     survey.fold.link_colours.push_back(std::bit_cast<std::uint64_t>(link.capacity) + static_cast<std::uint64_t>(link.tier));
   }
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);

@@ -1,6 +1,7 @@
 #include "topology/cluster.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "topology/mix.h"
@@ -82,29 +83,38 @@ BytesPerSecond Cluster::capacity_below_switches(std::uint32_t device) const {
   return nic_ * nic_share_left(device - first_nic_);
 }
 
-Link Cluster::link(LinkId id) const {
+std::uint32_t Cluster::bundle_of(std::uint32_t device) const {
+  return static_cast<std::uint32_t>(std::ranges::upper_bound(cable_device_, device) - cable_device_.begin() - 1);
+}
+
+Link Cluster::unnamed_link(LinkId id) const {
   const std::uint32_t device = id / 2;
-  const std::string direction = id % 2 == 0 ? " out" : " in";
-  const auto named = [&](const std::string& name, Tier tier, BytesPerSecond capacity) {
-    return Link{name + direction, tier, capacity, 1};
-  };
-  if (device < first_pcie_) return named("gpu" + std::to_string(device), Tier::nvlink, capacity_below_switches(device));
-  if (device < first_nic_) {
-    const std::size_t port = (device - first_pcie_) % spec_.pcie.ports.size();
-    const std::size_t node = (device - first_pcie_) / spec_.pcie.ports.size();
-    const PcieSpec::Port& spec = spec_.pcie.ports[port];
-    return named("node" + std::to_string(node) + " " + spec.name, Tier::pcie, capacity_below_switches(device));
-  }
-  if (device < first_bundle_) {
-    const std::uint32_t nic = device - first_nic_;
-    return named("nic" + std::to_string(nic), Tier::nic, capacity_below_switches(device));
-  }
-  const auto after = std::ranges::upper_bound(cable_device_, device);
-  const auto bundle = static_cast<std::uint32_t>(after - cable_device_.begin() - 1);
+  const auto of = [](Tier tier, BytesPerSecond capacity) { return Link{.tier = tier, .capacity = capacity}; };
+  if (device < first_pcie_) return of(Tier::nvlink, capacity_below_switches(device));
+  if (device < first_nic_) return of(Tier::pcie, capacity_below_switches(device));
+  if (device < first_bundle_) return of(Tier::nic, capacity_below_switches(device));
+  const std::uint32_t bundle = bundle_of(device);
   const Fabric::Bundle& spec = fabric_.bundles()[bundle];
-  if (spec_.fabric.routing == Routing::adaptive) return named(spec.name, spec.tier, fabric_.capacity(bundle));
-  const std::uint32_t cable = device - cable_device_[bundle];
-  return named(spec.name + " cable " + std::to_string(cable), spec.tier, spec.capacity * fabric_.share_left(bundle, cable));
+  if (spec_.fabric.routing == Routing::adaptive) return of(spec.tier, fabric_.capacity(bundle));
+  return of(spec.tier, spec.capacity * fabric_.share_left(bundle, device - cable_device_[bundle]));
+}
+
+Link Cluster::link(LinkId id) const {
+  Link link = unnamed_link(id);
+  const std::uint32_t device = id / 2;
+  if (link.tier == Tier::nvlink) link.name = "gpu" + std::to_string(device);
+  if (link.tier == Tier::nic) link.name = "nic" + std::to_string(device - first_nic_);
+  if (link.tier == Tier::pcie) {
+    const auto [node, port] = std::ldiv(device - first_pcie_, static_cast<long>(spec_.pcie.ports.size()));
+    link.name = "node" + std::to_string(node) + " " + spec_.pcie.ports[static_cast<std::size_t>(port)].name;
+  }
+  if (device >= first_bundle_) {
+    const std::uint32_t bundle = bundle_of(device);
+    link.name = fabric_.bundles()[bundle].name;
+    if (spec_.fabric.routing == Routing::ecmp) link.name += " cable " + std::to_string(device - cable_device_[bundle]);
+  }
+  link.name += id % 2 == 0 ? " out" : " in";
+  return link;
 }
 
 std::vector<Link> Cluster::links() const {

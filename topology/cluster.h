@@ -36,7 +36,8 @@ class Cluster {
   std::size_t device_count() const { return device_count_; }
   std::size_t link_count() const { return 2 * device_count(); }
   Link link(LinkId id) const;
-  std::vector<Link> links() const;  ///< all of them: many, on a large cluster
+  Link unnamed_link(LinkId id) const;  ///< the same without its name, which takes the longest
+  std::vector<Link> links() const;     ///< all of them: many, on a large cluster
   /// What one channel of `paths` reaches where only GPUs' ports, PCIe and NICs limit it; 0 when nothing does.
   BytesPerSecond bandwidth_below_switches(const Paths& paths) const;
 
@@ -86,6 +87,7 @@ class Cluster {
   void number_devices();
   Seconds hop_latency(int switches) const;
   std::int64_t own_nic(std::uint32_t gpu) const;
+  std::uint32_t bundle_of(std::uint32_t device) const;
   double share_left(LinkFault::Where where, std::int64_t index) const;
   double nic_share_left(std::int64_t nic) const;
   BytesPerSecond capacity_below_switches(std::uint32_t device) const;
