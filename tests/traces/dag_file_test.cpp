@@ -19,7 +19,7 @@
 #include "sim/simulate.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/dag.pb.h"
-#include "traces/fields.h"
+#include "traces/tables.h"
 #include "traces/timeline_file.h"
 
 namespace tandem {
@@ -51,10 +51,10 @@ bool same(const T& a, const T& b) {
     return std::apply([&](auto... field) { return (same(a.*field, b.*field) && ...); }, fields_of<T>);
   } else if constexpr (std::is_same_v<T, Operand>) {
     return a.buffer == b.buffer && a.access() == b.access();
-  } else if constexpr (requires { a == b; }) {
-    return a == b;
-  } else {
+  } else if constexpr (IsVector<T>::value) {
     return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return same(x, y); });
+  } else {
+    return a == b;
   }
 }
 
@@ -102,9 +102,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.dp=4 parallelism.zero=3 training.recompute=full training.precision=bf16",
                     "parallelism.cp=2 parallelism.dp=2 model.norm=layer",
                     "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.dp=4 parallelism.ep=4",
-                    "model.mla={q_rank: 16, kv_rank: 8, rope_dim: 4, nope_dim: 4, v_dim: 4} parallelism.dp=2",
+                    "model.kv_heads=8 model.mla.q_rank=12 model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 "
+                    "model.mla.v_dim=5 parallelism.dp=2",
                     "parallelism.pp=2 parallelism.vpp=2 training.schedule=interleaved-1f1b",
-                    "parallelism.pp=2 parallelism.dp=2 training.schedule=zb-h1 faults.slow_gpu={rank: 1, factor: 0.5}",
+                    "parallelism.pp=2 parallelism.dp=2 training.schedule=zb-h1 faults.slow_gpu.rank=1 faults.slow_gpu.factor=0.5",
                     "parallelism.dp=2 parallelism.zero=0 training.sync_every=3"));
 
 TEST(DagFile, HoldsHopsAndFoldedRanks) {
