@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
-#include <stdexcept>
 
 #include "scenarios/load.h"
 
@@ -40,10 +39,6 @@ Scenario load_with_warnings(const ScenarioOptions& options) {
   return scenario;
 }
 
-void add_backend_option(CLI::App& command, std::string& backend) {
-  command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")->required()->check(CLI::IsMember({"host", "cuda"}));
-}
-
 void add_collectives_option(CLI::App& command, Collectives& collectives) {
   const std::map<std::string, Collectives> names{{"fluid", Collectives::fluid}, {"steps", Collectives::steps}};
   command
@@ -52,11 +47,6 @@ void add_collectives_option(CLI::App& command, Collectives& collectives) {
           "fluid: each collective one flow; steps: each message of it, which takes every rank and longer")
       ->check(CLI::IsMember(names))
       ->type_name("fluid|steps");
-}
-
-void require_built(const std::string& backend) {
-  if (backend == "cuda")
-    throw std::runtime_error("no backend cuda: this tandem was built without CUDA; available: --backend host");
 }
 
 Outputs::Outputs(const StepOptions& options) : options_(options) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/backend_option.h"
+#include "cli/program.h"
 #include "cli/result.h"
 #include "runtime/dag.h"
 #include "scenarios/scenario.h"
@@ -15,14 +17,6 @@ class App;
 }
 
 namespace tandem {
-
-/// The exit codes of every subcommand.
-enum class ExitCode : int {
-  done = 0,
-  failed = 1,
-  wrong_input = 2,
-  does_not_fit = 3
-};
 
 /// What the subcommands that read a scenario take alike.
 struct ScenarioOptions {
@@ -44,14 +38,8 @@ struct StepOptions : ScenarioOptions {
 /// The scenario that was asked for. Tells on standard error what of it is unwise.
 Scenario load_with_warnings(const ScenarioOptions& options);
 
-/// `--backend host|cuda`, which is required.
-void add_backend_option(CLI::App& command, std::string& backend);
-
 /// `--collectives fluid|steps`.
 void add_collectives_option(CLI::App& command, Collectives& collectives);
-
-/// Throws std::runtime_error where this build has no such backend.
-void require_built(const std::string& backend);
 
 /// The files a command was asked for, opened before the work begins, so that a wrong path does not cost a run.
 class Outputs {
@@ -100,6 +88,15 @@ struct CrosscheckCommand : Command {
   StepOptions options;
   std::string backend;
   Collectives collectives = Collectives::fluid;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
+struct LowerCommand : Command {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string out;
+  bool folded = false;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };

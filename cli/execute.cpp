@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/host_step.h"
 #include "cli/verification.h"
+#include "runtime/host/loss.h"
 
 namespace tandem {
 
@@ -27,7 +28,7 @@ ExitCode ExecuteCommand::run() const {
   result.warnings = scenario.warnings;
   outputs.write(result, {{"measured", &step.dag(), &step.timeline()}});
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
-  out << to_text(result) << collectives << " kinds of collectives exact on crafted data\n";
+  out << to_text(result) << loss_sentence(step.memory()) << collectives << " kinds of collectives exact on crafted data\n";
   return verify ? report_verification(step, scenario, out) : ExitCode::done;
 }
 

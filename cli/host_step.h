@@ -12,12 +12,15 @@
 
 namespace tandem {
 
+/// To execute on this machine's CPU. Throws InputError, placed at `file`, when the scenario is too large for threads and memory
+/// here. `hops`: the DAG can also be simulated chunk by chunk.
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const StepRange& steps, bool hops = false);
+
 /// Steps of a scenario on this machine's CPU: all its ranks, real numbers.
 class HostStep {
  public:
-  /// Throws InputError, placed at `file`, when the scenario is too large for threads and memory here.
+  /// Throws InputError like `lower_all_ranks`.
   HostStep(const Scenario& scenario, const std::string& file) : HostStep(scenario, file, period_of(scenario)) {}
-  /// `hops`: the DAG can also be simulated chunk by chunk.
   HostStep(const Scenario& scenario, const std::string& file, const StepRange& steps, bool hops = false);
   HostStep(const HostStep&) = delete;
 

@@ -36,14 +36,6 @@ std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::i
 
 }  // namespace
 
-std::string Place::text() const {
-  if (line == 0) return file;
-  if (column == 0) return file + ":" + std::to_string(line);
-  return file + ":" + std::to_string(line) + ":" + std::to_string(column);
-}
-
-InputError::InputError(const Place& place, const std::string& sentence) : std::runtime_error(place.text() + ": " + sentence) {}
-
 void tidy_names(YamlNode& document) {
   if (document.kind != YamlNode::Kind::mapping)
     throw InputError(document.place,

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "runtime/host/loss.h"
+
 namespace tandem {
 namespace {
 
@@ -126,21 +128,6 @@ Tensors reference_tensors(std::span<const HostMemory* const> references) {
   return tensors;
 }
 
-/// Summed over all batches: tensor-parallel ranks hold the same, others each their share.
-double loss_of(const HostMemory& memory) {
-  const Dag& dag = memory.dag();
-  std::set<BufferId> written;
-  double loss = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    const Task& task = dag.tasks[id];
-    if (task.op != OpKind::cross_entropy_loss || dag.ranks[task.rank].tp != 0) continue;
-    const BufferId buffer = dag.operands_of(id).back().buffer;
-    if (!written.insert(buffer).second) throw std::logic_error("two micro-batches write their losses to the same buffer");
-    loss += *memory.tensor(buffer).f32();
-  }
-  return loss;
-}
-
 }  // namespace
 
 StepDifference compare(const HostMemory& step, const HostMemory& reference) {
@@ -162,10 +149,10 @@ StepDifference compare(const HostMemory& step, std::span<const HostMemory* const
   });
 
   StepDifference result;
-  const double batches = static_cast<double>(references.size()) * step.dag().info.steps;
-  for (const HostMemory* reference : references) result.reference_loss += loss_of(*reference) / batches;
+  for (const HostMemory* reference : references)
+    result.reference_loss += mean_loss(*reference) / static_cast<double>(references.size());
   LargestDifference loss;
-  loss.add(loss_of(step) / batches, result.reference_loss);
+  loss.add(mean_loss(step) / static_cast<double>(references.size()), result.reference_loss);
   result.loss = loss.relative();
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.whole()) throw std::runtime_error("the step does not update all of '" + name + "'");

@@ -5,6 +5,9 @@
 
 namespace tandem {
 
+/// Of every step that is executed, so that the same DAG has the same data wherever it runs.
+inline constexpr std::uint64_t data_seed = 1;
+
 /// The initial values of one unsharded parameter: each is a hash of the seed, the tensor's name and the element's place, so that
 /// any rank computes any block alone.
 ///

@@ -109,6 +109,7 @@ const std::vector<std::string> talkative[] = {
     {"simulate", tiny, "--json", "-"},
     {"execute", tiny, "--backend", "host"},
     {"crosscheck", tiny, "--backend", "host"},
+    {"lower", tiny, "--out", "/dev/null"},
     {"--help"},
     {"simulate", "--help"},
     {"--version"},

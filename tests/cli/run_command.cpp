@@ -38,7 +38,7 @@ class Capture {
   int descriptor_;
 };
 
-[[noreturn]] void become_tandem(std::vector<char*>& argv, StandardOutput standard_output, int out, int err) {
+[[noreturn]] void become(std::vector<char*>& argv, StandardOutput standard_output, int out, int err) {
   if (standard_output == StandardOutput::full_device) out = ::open("/dev/full", O_WRONLY);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
@@ -68,7 +68,11 @@ int wait_or_kill(pid_t child, Seconds limit) {
 }  // namespace
 
 CommandResult run_tandem(const std::vector<std::string>& arguments, const CommandOptions& options) {
-  std::vector<std::string> words = {TANDEM_BINARY};
+  return run_program(TANDEM_BINARY, arguments, options);
+}
+
+CommandResult run_program(const std::string& path, const std::vector<std::string>& arguments, const CommandOptions& options) {
+  std::vector<std::string> words = {path};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -79,7 +83,7 @@ CommandResult run_tandem(const std::vector<std::string>& arguments, const Comman
   const auto began = std::chrono::steady_clock::now();
   const pid_t child = ::fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (child == 0) become_tandem(argv, options.standard_output, out.descriptor(), err.descriptor());
+  if (child == 0) become(argv, options.standard_output, out.descriptor(), err.descriptor());
   const int status = wait_or_kill(child, options.kill_after.value_or(time_limit));
 
   CommandResult result;
@@ -98,7 +102,7 @@ void expect_refusal(const CommandResult& result, int exit_code, const std::vecto
   EXPECT_EQ(result.signal, 0);
   EXPECT_EQ(result.exit_code, exit_code);
   EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.err, testing::MatchesRegex("tandem: [^\n]+\n"));
+  EXPECT_THAT(result.err, testing::MatchesRegex("tandem(-run)?: [^\n]+\n"));
   for (const std::string& word : words) EXPECT_THAT(result.err, testing::HasSubstr(word));
 }
 

@@ -32,6 +32,9 @@ struct CommandResult {
 /// Runs the program under test in the current folder and waits for it. Fails the test, and kills the command, after two minutes.
 CommandResult run_tandem(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
+/// The same for another program: `tandem-run`.
+CommandResult run_program(const std::string& path, const std::vector<std::string>& arguments, const CommandOptions& options = {});
+
 /// Path of a scenario that comes with the sources: "tiny-host".
 std::string scenario_file(const std::string& name);
 

@@ -1,0 +1,35 @@
+#include "scenarios/lowering/lower.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/host_step.h"
+#include "traces/dag_file.h"
+
+namespace tandem {
+
+CLI::App* LowerCommand::add_to(CLI::App& app) {
+  const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
+  CLI::App* command = app.add_subcommand("lower", "write the step's DAG into a file, for tandem-run to execute elsewhere");
+  command->add_option("scenario", scenario, "the scenario file")->required()->check(not_empty);
+  command->add_option("--set", overrides, "override a field: parallelism.tp=4")->allow_extra_args(false)->take_all();
+  command->add_option("--out", out, "the file to write")->required()->check(not_empty);
+  command->add_flag("--folded", folded, "one rank of each class, to simulate; else all, to execute");
+  return command;
+}
+
+ExitCode LowerCommand::run() const {
+  const Scenario read = load_with_warnings({.scenario = scenario, .overrides = overrides, .json = {}});
+  OutputFile file(out);
+  const Dag dag =
+      folded ? tandem::lower(read, make_world(read, true), period_of(read)) : lower_all_ranks(read, scenario, period_of(read));
+  const std::string bytes = to_bytes(dag);
+  file.write(bytes);
+  file.commit();
+  std::cout << out << ": " << dag.tasks.size() << " tasks on " << dag.ranks.size() << " of " << dag.info.gpus << " ranks, "
+            << bytes.size() << " bytes\n";
+  return ExitCode::done;
+}
+
+}  // namespace tandem

@@ -1,0 +1,48 @@
+#include "cli/program.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cctype>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <utility>
+
+#include "runtime/input_error.h"
+
+namespace tandem {
+
+ExitCode complain(const std::string& program, std::string sentence, ExitCode code) {
+  const auto breaks_the_line = [](unsigned char c) { return std::iscntrl(c) != 0; };
+  std::ranges::replace_if(sentence, breaks_the_line, '?');  // a path may hold anything
+  std::cerr << program << ": " << sentence << '\n';
+  return code;
+}
+
+ExitCode guarded(const std::string& program, const std::function<ExitCode()>& work) {
+  try {
+    return work();
+  } catch (const InputError& error) {
+    return complain(program, error.what(), ExitCode::wrong_input);
+  } catch (const std::bad_alloc&) {
+    return complain(program, "out of memory on this machine", ExitCode::failed);
+  } catch (const std::exception& error) {
+    return complain(program, error.what(), ExitCode::failed);
+  }
+}
+
+int finished(const std::string& program, ExitCode code) {
+  std::cout.flush();
+  if (!std::cout && code == ExitCode::done) code = complain(program, "standard output cannot be written", ExitCode::failed);
+  return static_cast<int>(code);
+}
+
+void start_log(const std::string& program) {
+  auto log = spdlog::stderr_logger_st(program);
+  log->set_pattern(program + ": %v (%o ms later)");
+  spdlog::set_default_logger(std::move(log));
+}
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace tandem {
+
+/// The exit codes of every subcommand and program.
+enum class ExitCode : int {
+  done = 0,
+  failed = 1,
+  wrong_input = 2,
+  does_not_fit = 3
+};
+
+/// One sentence on standard error.
+ExitCode complain(const std::string& program, std::string sentence, ExitCode code);
+
+/// Runs `work`; what it throws becomes a sentence on standard error and an exit code.
+ExitCode guarded(const std::string& program, const std::function<ExitCode()>& work);
+
+/// For `main` to return: `code`, or that standard output could not be written.
+int finished(const std::string& program, ExitCode code);
+
+/// Logging, to standard error, after the program's name.
+void start_log(const std::string& program);
+
+}  // namespace tandem

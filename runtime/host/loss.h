@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/host/memory.h"
+
+namespace tandem {
+
+/// Of an executed DAG: the mean over its steps. Under local SGD the replicas' batches add up within a step.
+double mean_loss(const HostMemory& memory);
+
+/// "loss 6.931472\n", with the digits that tell one fp32 number from the next.
+std::string loss_sentence(const HostMemory& memory);
+
+}  // namespace tandem

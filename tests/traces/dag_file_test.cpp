@@ -1,0 +1,263 @@
+// A DAG as a file: what is read is what was written, and whatever else is found there is refused in a sentence.
+#include "traces/dag_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/crc.hpp>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <sstream>
+
+#include "runtime/check_dag.h"
+#include "runtime/input_error.h"
+#include "scenarios/load.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "sim/simulate.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/dag.pb.h"
+#include "traces/tables.h"
+#include "traces/timeline_file.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+Scenario tiny(const std::string& overrides) {
+  std::istringstream in(overrides);
+  return parse_scenario(
+      "{name: tiny, cluster: {preset: dgx-h100}, parallelism: {dp: 1},\n"
+      " model: {layers: 4, hidden: 32, heads: 8, kv_heads: 4, head_dim: 4, ffn: 48, gated: true, vocab: 96, norm: rms},\n"
+      " training: {sequence: 16, micro_batch: 1, global_batch: 8, precision: fp32, schedule: 1f1b}}",
+      "tiny.yaml", {std::istream_iterator<std::string>(in), {}});
+}
+
+Dag lowered(const std::string& overrides, Detail detail = Detail::sums) {
+  const Scenario scenario = tiny(overrides);
+  return lower(scenario, make_world(scenario, false, {}, detail), period_of(scenario));
+}
+
+Dag small() { return lowered("model.layers=1 training.global_batch=1"); }
+
+void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+template <typename T>
+bool same(const T& a, const T& b) {
+  if constexpr (Record<T>) {
+    return std::apply([&](auto... field) { return (same(a.*field, b.*field) && ...); }, fields_of<T>);
+  } else if constexpr (std::is_same_v<T, Operand>) {
+    return a.buffer == b.buffer && a.access() == b.access();
+  } else if constexpr (IsVector<T>::value) {
+    return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return same(x, y); });
+  } else {
+    return a == b;
+  }
+}
+
+std::vector<std::pair<TaskId, TaskId>> edges_of(const Dag& dag) {
+  std::vector<std::pair<TaskId, TaskId>> edges;
+  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge)
+    edges.emplace_back(boost::source(*edge, dag.graph), boost::target(*edge, dag.graph));
+  return edges;
+}
+
+/// Task by task, so that a difference says where.
+void expect_same(const Dag& a, const Dag& b) {
+  ASSERT_EQ(a.tasks.size(), b.tasks.size());
+  for (TaskId id = 0; id < a.tasks.size(); ++id) ASSERT_TRUE(same(a.tasks[id], b.tasks[id])) << id;
+  ASSERT_EQ(a.buffers.size(), b.buffers.size());
+  for (BufferId id = 0; id < a.buffers.size(); ++id) ASSERT_TRUE(same(a.buffers[id], b.buffers[id])) << id;
+  EXPECT_TRUE(a.attributes == b.attributes);
+  EXPECT_TRUE(same(a, b));
+  EXPECT_EQ(edges_of(a), edges_of(b));
+}
+
+Dag written_and_read(const Dag& dag) {
+  const TemporaryFolder folder;
+  write(folder / "step.dag", to_bytes(dag));
+  return read_dag(folder / "step.dag");
+}
+
+class DagFile : public testing::TestWithParam<std::string> {};
+
+TEST_P(DagFile, HoldsTheWholeDag) {
+  const Dag dag = lowered(GetParam());
+  ASSERT_EQ(first_flaw(dag), "");
+  const Dag read = written_and_read(dag);
+  expect_same(dag, read);
+  EXPECT_TRUE(to_bytes(dag) == to_bytes(read));
+  const Timeline before = simulate(dag).timeline, after = simulate(read).timeline;
+  EXPECT_GT(before.makespan(), 0);
+  EXPECT_EQ(before.start, after.start);
+  EXPECT_EQ(before.end, after.end);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Scenarios, DagFile,
+    testing::Values("parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=1",
+                    "parallelism.dp=4 parallelism.zero=3 training.recompute=full training.precision=bf16",
+                    "parallelism.cp=2 parallelism.dp=2 model.norm=layer",
+                    "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.dp=4 parallelism.ep=4",
+                    "model.kv_heads=8 model.mla.q_rank=12 model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 "
+                    "model.mla.v_dim=5 parallelism.dp=2",
+                    "parallelism.pp=2 parallelism.vpp=2 training.schedule=interleaved-1f1b",
+                    "parallelism.pp=2 parallelism.dp=2 training.schedule=zb-h1 faults.slow_gpu.rank=1 faults.slow_gpu.factor=0.5",
+                    "parallelism.dp=2 parallelism.zero=0 training.sync_every=3"));
+
+TEST(DagFile, HoldsHopsAndFoldedRanks) {
+  const Dag hops = lowered("parallelism.tp=2 parallelism.dp=16 training.global_batch=16", Detail::hops);
+  const auto has_hops = [](const Communicator& c) { return !c.layout.paths.front().hops.empty(); };
+  ASSERT_TRUE(std::ranges::any_of(hops.communicators, has_hops));
+  expect_same(hops, written_and_read(hops));
+  const Scenario scenario = tiny("parallelism.dp=8");
+  const Dag folded = lower(scenario, make_world(scenario, true));
+  ASSERT_GT(folded.ranks.front().count, 1U);
+  expect_same(folded, written_and_read(folded));
+}
+
+TEST(DagFile, IsCompact) {
+  const Dag dag = lowered("parallelism.tp=2 parallelism.pp=2 parallelism.dp=2");
+  EXPECT_LT(to_bytes(dag).size(), 60 * dag.tasks.size());
+}
+
+/// What `read` says of a file with these bytes; empty when it takes them.
+std::string refusal(const std::string& bytes) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "step.dag";
+  write(path, bytes);
+  try {
+    EXPECT_TRUE(to_bytes(read_dag(path)) == bytes);
+    return "";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith(path + ": "));
+    EXPECT_THAT(error.what(), HasSubstr("tandem lower --out"));
+    return error.what();
+  }
+}
+
+TEST(DagFile, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(""), HasSubstr("is no tandem-dag file"));
+  EXPECT_THAT(refusal("model: {layers: 4}\n"), HasSubstr("is no tandem-dag file"));
+  EXPECT_THAT(refusal(to_bytes(Timeline{{0}, {1}})), HasSubstr("is no tandem-dag file"));
+  file::File file;
+  ASSERT_TRUE(file.ParseFromString(to_bytes(small())));
+  file.set_version(file.version() + 1);
+  EXPECT_THAT(refusal(file.SerializeAsString()), HasSubstr("is of version 2, this tandem reads version 1"));
+  EXPECT_THROW(read_dag("/no/such/file"), InputError);
+  EXPECT_THROW(read_dag("/tmp"), InputError);
+}
+
+TEST(DagFile, RefusesEveryTruncationAndFlippedBit) {
+  const std::string bytes = to_bytes(small());
+  for (std::size_t length = 0; length < bytes.size(); length += length < 40 ? 1 : 97)
+    EXPECT_NE(refusal(bytes.substr(0, length)), "") << length;
+  std::mt19937 random(1);
+  for (int i = 0; i < 400; ++i) {
+    std::string changed = bytes;
+    const std::size_t place = i < 200 ? static_cast<std::size_t>(i) / 8 : random() % bytes.size();
+    changed[place] = static_cast<char>(changed[place] ^ (1 << (random() % 8)));
+    EXPECT_NE(refusal(changed), "") << place;
+  }
+}
+
+/// As if somebody had written it so: the checksum is right.
+std::string resealed(const std::string& content) {
+  file::File file;
+  EXPECT_TRUE(file.ParseFromString(to_bytes(small())));
+  file.set_content(content);
+  boost::crc_32_type crc;
+  crc.process_bytes(content.data(), content.size());
+  file.set_checksum(crc.checksum());
+  return file.SerializeAsString();
+}
+
+TEST(DagFile, SurvivesAnyContentThatIsSealed) {
+  const TemporaryFolder folder;
+  file::File file;
+  ASSERT_TRUE(file.ParseFromString(to_bytes(small())));
+  ASSERT_EQ(refusal(resealed(file.content())), "");
+  std::mt19937 random(2);
+  int refused = 0, taken = 0;
+  for (int i = 0; i < 500; ++i) {
+    std::string content = file.content();
+    for (int flips = 1 + i % 4; flips > 0; --flips) {
+      char& byte = content[random() % content.size()];
+      byte = static_cast<char>(byte ^ (1 << (random() % 8)));
+    }
+    write(folder / "step.dag", resealed(content));
+    try {
+      EXPECT_EQ(first_flaw(read_dag(folder / "step.dag")), "");
+      ++taken;
+    } catch (const InputError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(taken, 0);  // another number where any number will do
+}
+
+struct Flaw {
+  const char* what;
+  std::function<void(Dag&)> make;
+};
+void PrintTo(const Flaw& flaw, std::ostream* out) { *out << flaw.what; }
+
+class Flaws : public testing::TestWithParam<Flaw> {};
+
+TEST_P(Flaws, AreFound) {
+  Dag dag = lowered("parallelism.dp=2 model.layers=1 training.global_batch=2");
+  GetParam().make(dag);
+  EXPECT_THAT(first_flaw(dag), HasSubstr(GetParam().what));
+  EXPECT_THAT(refusal(to_bytes(dag)), HasSubstr(GetParam().what));
+}
+
+constexpr std::uint32_t nowhere = 1'000'000;
+const Flaw flaws[] = {
+    {"a rank without device", [](Dag& dag) { dag.ranks.back().device = nowhere; }},
+    {"a rank outside", [](Dag& dag) { dag.ranks.back().world_rank = nowhere; }},
+    {"without ranks or steps", [](Dag& dag) { dag.info.steps = 0; }},
+    {"a communicator",
+     [](Dag& dag) {
+       dag.communicators.back().layout.paths.front().crossings.push_back({nowhere, 1});
+     }},
+    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].rank = nowhere; }},
+    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].base = nowhere; }},
+    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].offset = -1; }},
+    {"buffer 1 ",
+     [](Dag& dag) {
+       dag.buffers[1].shape.dims = {INT64_MAX, INT64_MAX, 1, 1};
+     }},
+    {"buffer 1 ", [](Dag& dag) { dag.buffers[1].shape.rank = 5; }},
+    {"a shard", [](Dag& dag) { dag.shards.back().buffer = nowhere; }},
+    {"a shard", [](Dag& dag) { dag.shards.back().rows += 1; }},
+    {"an input", [](Dag& dag) { dag.inputs.back().buffer = nowhere; }},
+    {"task 7 ", [](Dag& dag) { dag.tasks[7].rank = nowhere; }},
+    {"task 7 ", [](Dag& dag) { dag.tasks[7].attributes = nowhere; }},
+    {"task 7 ", [](Dag& dag) { dag.tasks[7].name = 0xFFFF; }},
+    {"task 7 ", [](Dag& dag) { dag.tasks[7].group = 0; }},
+    {"task 6 ", [](Dag& dag) { dag.tasks[7].first_operand = nowhere; }},
+    {"an operand without task", [](Dag& dag) { dag.tasks.front().first_operand = 1; }},
+    {"without communicator", [](Dag& dag) { dag.groups.back().communicator = nowhere; }},
+    {"a collective whose tasks", [](Dag& dag) { dag.group_tasks.back() = nowhere; }},
+    {"a collective whose tasks", [](Dag& dag) { dag.group_begin[1] = nowhere; }},
+};
+INSTANTIATE_TEST_SUITE_P(Each, Flaws, testing::ValuesIn(flaws));
+
+TEST(TimelineFile, HoldsEveryTimeExactly) {
+  const TemporaryFolder folder;
+  const Timeline timeline{{0, 1e-9, 1.0 / 3}, {1e-9, 0.1, 1e300}};
+  write(folder / "t", to_bytes(timeline));
+  const Timeline read = read_timeline(folder / "t", 3);
+  EXPECT_EQ(read.start, timeline.start);
+  EXPECT_EQ(read.end, timeline.end);
+  EXPECT_THROW(read_timeline(folder / "t", 2), InputError);
+  write(folder / "t", to_bytes(small()));
+  EXPECT_THROW(read_timeline(folder / "t", 3), InputError);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,72 @@
+#include "traces/dag_file.h"
+
+#include "runtime/check_dag.h"
+#include "traces/own_file.h"
+
+namespace tandem {
+namespace {
+
+constexpr Format dag_format{.name = "tandem-dag", .version = 1, .written_by = "tandem lower --out"};
+
+static_assert(names_every_field<StepInfo>() && names_every_field<Device>() && names_every_field<KernelEfficiency>());
+static_assert(names_every_field<Rank>() && names_every_field<Link>() && names_every_field<Communicator>());
+static_assert(names_every_field<Layout>() && names_every_field<Paths>() && names_every_field<Hop>());
+static_assert(names_every_field<Buffer>() && names_every_field<ParameterShard>() && names_every_field<InputShard>());
+static_assert(names_every_field<Task>() && names_every_field<Group>() && names_every_field<Dag, 1>());  // the graph
+
+template <std::size_t... I>
+constexpr bool names_every_attribute(std::index_sequence<I...>) {
+  return (names_every_field<std::variant_alternative_t<I, OpAttributes>>() && ...);
+}
+static_assert(names_every_attribute(std::make_index_sequence<std::variant_size_v<OpAttributes>>()));
+
+Edges edges_of(const Dag& dag) {
+  Edges edges;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    edges.successors.push_back(static_cast<std::uint32_t>(boost::out_degree(id, dag.graph)));
+    for (auto [edge, last] = boost::out_edges(id, dag.graph); edge != last; ++edge)
+      edges.to.push_back(static_cast<TaskId>(boost::target(*edge, dag.graph)));
+  }
+  return edges;
+}
+
+Dag::Graph graph_of(const Edges& edges, std::size_t tasks) {
+  if (edges.successors.size() != tasks) throw CorruptTable("not every task has its successors");
+  std::vector<std::pair<TaskId, TaskId>> pairs;
+  for (TaskId id = 0; id < tasks; ++id) {
+    for (std::uint32_t left = edges.successors[id]; left > 0; --left) {
+      if (pairs.size() == edges.to.size()) throw CorruptTable("an edge is missing");
+      pairs.emplace_back(id, edges.to[pairs.size()]);
+      if (pairs.back().second >= tasks) throw CorruptTable("an edge leads to no task");
+    }
+  }
+  if (pairs.size() != edges.to.size()) throw CorruptTable("an edge is left over");
+  return {boost::edges_are_sorted, pairs.begin(), pairs.end(), static_cast<std::uint32_t>(tasks)};
+}
+
+}  // namespace
+
+std::string to_bytes(const Dag& dag) {
+  file::Content content;
+  write_table(dag, *content.add_tables());
+  write_table(edges_of(dag), *content.add_tables());
+  return seal(dag_format, content);
+}
+
+Dag read_dag(const std::string& path) {
+  const file::Content content = unseal(dag_format, path);
+  try {
+    if (content.tables_size() != 2) throw CorruptTable("it has not two tables");
+    Dag dag;
+    Edges edges;
+    read_table(content.tables(0), dag);
+    read_table(content.tables(1), edges);
+    dag.graph = graph_of(edges, dag.tasks.size());
+    if (const std::string flaw = first_flaw(dag); !flaw.empty()) throw CorruptTable(flaw);
+    return dag;
+  } catch (const CorruptTable& flaw) {
+    throw corrupt(dag_format, path, flaw.what());
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/dag.h"
+#include "traces/output_file.h"
+
+namespace tandem {
+
+/// The whole DAG as bytes, some 40 a task (dag.proto, fields.h); equal DAGs give equal bytes.
+std::string to_bytes(const Dag& dag);
+
+/// What `to_bytes` wrote to the file, with the edges in their order. Every id has been checked (`first_flaw`). Throws
+/// InputError, exit code 2, for any other file.
+Dag read_dag(const std::string& path);
+
+}  // namespace tandem

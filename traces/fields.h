@@ -1,0 +1,194 @@
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <variant>
+
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+// The fields of everything that our files hold, each named once: writing, reading and comparing follow from it. A change here
+// changes the format: count `dag_file_version` or `timeline_file_version` up.
+
+template <typename T>
+inline constexpr auto fields_of = nullptr;
+
+template <typename T>
+concept Record = !std::is_null_pointer_v<std::remove_const_t<decltype(fields_of<T>)>>;
+
+/// What is left of the DAG, as lists: by task how many successors it has, and these one after the other.
+struct Edges {
+  std::vector<std::uint32_t> successors;
+  std::vector<TaskId> to;
+};
+
+template <>
+inline constexpr auto fields_of<Shape> = std::tuple{&Shape::dims, &Shape::rank};
+template <>
+inline constexpr auto fields_of<Positions> = std::tuple{&Positions::start, &Positions::length};
+
+// attributes of operations
+template <>
+inline constexpr auto fields_of<std::monostate> = std::tuple{};
+template <>
+inline constexpr auto fields_of<GemmAttributes> =
+    std::tuple{&GemmAttributes::transpose_a, &GemmAttributes::transpose_b, &GemmAttributes::accumulate};
+template <>
+inline constexpr auto fields_of<NormAttributes> = std::tuple{&NormAttributes::kind, &NormAttributes::epsilon};
+template <>
+inline constexpr auto fields_of<SplitHeadsAttributes> =
+    std::tuple{&SplitHeadsAttributes::heads, &SplitHeadsAttributes::kv_heads, &SplitHeadsAttributes::rotate,
+               &SplitHeadsAttributes::base, &SplitHeadsAttributes::positions};
+template <>
+inline constexpr auto fields_of<MlaHeadsAttributes> =
+    std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base, &MlaHeadsAttributes::positions};
+template <>
+inline constexpr auto fields_of<AttentionAttributes> = std::tuple{&AttentionAttributes::causal, &AttentionAttributes::scale,
+                                                                  &AttentionAttributes::queries, &AttentionAttributes::keys};
+template <>
+inline constexpr auto fields_of<SequenceAttributes> = std::tuple{&SequenceAttributes::ranks, &SequenceAttributes::zigzag};
+template <>
+inline constexpr auto fields_of<GroupsAttributes> = std::tuple{&GroupsAttributes::groups};
+template <>
+inline constexpr auto fields_of<ActivationAttributes> = std::tuple{&ActivationAttributes::kind};
+template <>
+inline constexpr auto fields_of<EmbeddingAttributes> = std::tuple{&EmbeddingAttributes::vocab_start};
+template <>
+inline constexpr auto fields_of<CrossEntropyAttributes> =
+    std::tuple{&CrossEntropyAttributes::vocab_start, &CrossEntropyAttributes::scale};
+template <>
+inline constexpr auto fields_of<AdamAttributes> =
+    std::tuple{&AdamAttributes::learning_rate, &AdamAttributes::beta1,     &AdamAttributes::beta2, &AdamAttributes::epsilon,
+               &AdamAttributes::weight_decay,  &AdamAttributes::clip_norm, &AdamAttributes::step};
+template <>
+inline constexpr auto fields_of<ScaleAttributes> = std::tuple{&ScaleAttributes::factor};
+template <>
+inline constexpr auto fields_of<ReductionAttributes> = std::tuple{&ReductionAttributes::reduction, &ReductionAttributes::root};
+template <>
+inline constexpr auto fields_of<RoutingAttributes> = std::tuple{
+    &RoutingAttributes::top_k,   &RoutingAttributes::groups, &RoutingAttributes::zigzag,     &RoutingAttributes::parts,
+    &RoutingAttributes::block,   &RoutingAttributes::nodes,  &RoutingAttributes::node_limit, &RoutingAttributes::forced,
+    &RoutingAttributes::balance, &RoutingAttributes::slots};
+template <>
+inline constexpr auto fields_of<GroupedGemmAttributes> =
+    std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
+               &GroupedGemmAttributes::rows};
+template <>
+inline constexpr auto fields_of<RegroupAttributes> =
+    std::tuple{&RegroupAttributes::blocks, &RegroupAttributes::block, &RegroupAttributes::inverse, &RegroupAttributes::rows};
+
+// devices and the network
+template <>
+inline constexpr auto fields_of<KernelEfficiency> =
+    std::tuple{&KernelEfficiency::gemm, &KernelEfficiency::attention_forward, &KernelEfficiency::attention_backward,
+               &KernelEfficiency::memory, &KernelEfficiency::launch};
+template <>
+inline constexpr auto fields_of<Device> =
+    std::tuple{&Device::name, &Device::architecture, &Device::memory, &Device::memory_bandwidth,
+               &Device::peak, &Device::efficiency,   &Device::speed};
+template <>
+inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
+template <>
+inline constexpr auto fields_of<Crossing> = std::tuple{&Crossing::link, &Crossing::multiplicity};
+template <>
+inline constexpr auto fields_of<Hop> =
+    std::tuple{&Hop::from, &Hop::to, &Hop::channel, &Hop::between_nodes, &Hop::down, &Hop::parts, &Hop::crossings};
+template <>
+inline constexpr auto fields_of<Paths> =
+    std::tuple{&Paths::algorithm, &Paths::channels, &Paths::crossings, &Paths::bandwidth, &Paths::hops};
+template <>
+inline constexpr auto fields_of<Layout> =
+    std::tuple{&Layout::nodes, &Layout::intra_latency, &Layout::inter_latency, &Layout::paths};
+template <>
+inline constexpr auto fields_of<Communicator> =
+    std::tuple{&Communicator::name, &Communicator::axis, &Communicator::members, &Communicator::layout};
+
+// the step
+template <>
+inline constexpr auto fields_of<StepInfo> =
+    std::tuple{&StepInfo::scenario, &StepInfo::gpus,          &StepInfo::tokens, &StepInfo::model_flops_per_token,
+               &StepInfo::steps,    &StepInfo::micro_batches, &StepInfo::stages};
+template <>
+inline constexpr auto fields_of<Rank> =
+    std::tuple{&Rank::world_rank, &Rank::count, &Rank::tp, &Rank::cp, &Rank::ep, &Rank::dp, &Rank::pp, &Rank::device};
+template <>
+inline constexpr auto fields_of<Buffer> =
+    std::tuple{&Buffer::shape, &Buffer::dtype, &Buffer::kind, &Buffer::rank, &Buffer::base, &Buffer::offset};
+template <>
+inline constexpr auto fields_of<ParameterShard> =
+    std::tuple{&ParameterShard::buffer, &ParameterShard::tensor, &ParameterShard::tensor_rows, &ParameterShard::tensor_columns,
+               &ParameterShard::row,    &ParameterShard::column, &ParameterShard::rows,        &ParameterShard::columns};
+template <>
+inline constexpr auto fields_of<InputShard> =
+    std::tuple{&InputShard::buffer,    &InputShard::content,    &InputShard::first_sequence,
+               &InputShard::positions, &InputShard::vocabulary, &InputShard::ahead};
+template <>
+inline constexpr auto fields_of<Task> =
+    std::tuple{&Task::op,         &Task::phase, &Task::axis,        &Task::stream, &Task::rank,  &Task::first_operand,
+               &Task::attributes, &Task::group, &Task::micro_batch, &Task::layer,  &Task::chunk, &Task::name};
+template <>
+inline constexpr auto fields_of<Group> = std::tuple{&Group::communicator, &Group::bytes};
+template <>
+inline constexpr auto fields_of<Dag> =  // and the graph, as `Edges`
+    std::tuple{&Dag::info,  &Dag::devices,    &Dag::ranks,   &Dag::links,       &Dag::communicators,
+               &Dag::names, &Dag::attributes, &Dag::buffers, &Dag::shards,      &Dag::inputs,
+               &Dag::tasks, &Dag::operands,   &Dag::groups,  &Dag::group_begin, &Dag::group_tasks};
+template <>
+inline constexpr auto fields_of<Edges> = std::tuple{&Edges::successors, &Edges::to};
+template <>
+inline constexpr auto fields_of<Timeline> = std::tuple{&Timeline::start, &Timeline::end};
+
+/// The last value of an enumeration: what is beyond it is corrupt.
+template <typename Enum>
+inline constexpr auto last_of = nullptr;
+template <>
+inline constexpr auto last_of<OpKind> = OpKind::receive;
+template <>
+inline constexpr auto last_of<Phase> = Phase::optimizer;
+template <>
+inline constexpr auto last_of<Axis> = Axis::pp;
+template <>
+inline constexpr auto last_of<Stream> = Stream::pp_receive_backward_descending;
+template <>
+inline constexpr auto last_of<BufferKind> = BufferKind::input;
+template <>
+inline constexpr auto last_of<Access> = Access::update;
+template <>
+inline constexpr auto last_of<DType> = DType::i32;
+template <>
+inline constexpr auto last_of<InputShard::Content> = InputShard::Content::positions;
+template <>
+inline constexpr auto last_of<NormKind> = NormKind::layer;
+template <>
+inline constexpr auto last_of<Activation> = Activation::gelu;
+template <>
+inline constexpr auto last_of<Reduction> = Reduction::mean;
+template <>
+inline constexpr auto last_of<Tier> = Tier::spine;
+template <>
+inline constexpr auto last_of<Algorithm> = Algorithm::direct;
+template <>
+inline constexpr auto last_of<Architecture> = Architecture::blackwell;
+
+/// Stands for a value of any type, to count the members of an aggregate.
+struct Anything {
+  template <typename T>
+  operator T() const;  // NOLINT: never called
+};
+
+/// Whether T has exactly as many members as `fields_of` names, `more` of them left out: a member that is added must be named,
+/// too.
+template <typename T, std::size_t more = 0>
+constexpr bool names_every_field() {
+  constexpr std::size_t named = std::tuple_size_v<std::remove_const_t<decltype(fields_of<T>)>> + more;
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return requires { T{(static_cast<void>(I), Anything{})...}; }
+    &&!requires { T{Anything{}, (static_cast<void>(I), Anything{})...}; };
+  }
+  (std::make_index_sequence<named>());
+}
+
+}  // namespace tandem

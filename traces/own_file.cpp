@@ -1,0 +1,74 @@
+#include "traces/own_file.h"
+
+#include <boost/crc.hpp>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+
+namespace tandem {
+namespace {
+
+std::uint32_t checksum_of(const std::string& bytes) {
+  boost::crc_32_type crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
+}
+
+std::string read_whole(const std::string& path) {
+  errno = 0;
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    throw InputError({path, 0, 0}, "cannot be read: Is a directory");
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  if (!in.is_open() || in.bad()) throw InputError({path, 0, 0}, "cannot be read: " + std::generic_category().message(errno));
+  return bytes;
+}
+
+/// How a file of the format begins: its first field, whose tag and length take a byte each.
+std::string beginning_of(const Format& format) {
+  file::File head;
+  head.set_format(format.name);
+  return head.SerializeAsString();
+}
+
+std::string advice(const Format& format) { return "; expected a file as `" + std::string(format.written_by) + "` writes it"; }
+
+}  // namespace
+
+InputError corrupt(const Format& format, const std::string& path, const std::string& what) {
+  return {{path, 0, 0}, "is truncated or corrupt: " + what + advice(format)};
+}
+
+std::string seal(const Format& format, const file::Content& content) {
+  file::File file;
+  file.set_format(format.name);
+  file.set_version(format.version);
+  std::string bytes;
+  bool whole = content.SerializeToString(file.mutable_content());
+  file.set_checksum(checksum_of(file.content()));
+  whole = whole && file.SerializeToString(&bytes);
+  if (!whole) throw std::runtime_error(std::string(format.name) + ": more than the 2 GB that a file can hold");
+  return bytes;
+}
+
+file::Content unseal(const Format& format, const std::string& path) {
+  const std::string bytes = read_whole(path);
+  const std::string beginning = beginning_of(format);
+  if (!bytes.starts_with(beginning))
+    throw InputError({path, 0, 0}, "is no " + std::string(format.name) + " file" + advice(format));
+  file::File file;
+  if (!file.ParseFromString(bytes)) throw corrupt(format, path, "it ends too early");
+  if (file.version() != format.version) {
+    throw InputError({path, 0, 0}, "is of version " + std::to_string(file.version()) + ", this tandem reads version " +
+                                       std::to_string(format.version) + advice(format));
+  }
+  file::Content content;
+  if (file.checksum() != checksum_of(file.content()) || !content.ParseFromString(file.content()))
+    throw corrupt(format, path, "its checksum does not match");
+  return content;
+}
+
+}  // namespace tandem

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/input_error.h"
+#include "traces/dag.pb.h"
+#include "traces/output_file.h"
+#include "traces/tables.h"
+
+namespace tandem {
+
+/// What one of our formats is called.
+struct Format {
+  const char* name;  ///< the file begins with it
+  std::uint32_t version;
+  const char* written_by;  ///< for the advice to write it again
+};
+
+/// Content, sealed with a checksum, as the bytes of a file. Throws std::runtime_error beyond the 2 GB that protobuf can hold.
+std::string seal(const Format& format, const file::Content& content);
+
+/// The content of the file at `path`. Throws InputError when it cannot be read, is none of this format, of another version, or
+/// has changed since it was written.
+file::Content unseal(const Format& format, const std::string& path);
+
+/// The error for a file whose bytes are as they were written, but whose content makes no sense.
+InputError corrupt(const Format& format, const std::string& path, const std::string& what);
+
+}  // namespace tandem
