@@ -39,8 +39,8 @@ struct Crossing {
   bool operator==(const Crossing&) const = default;
 };
 
-/// One member's messages to another on one channel. Their bytes are split into `parts` equal ones, each of which crosses a link as
-/// often as `crossings` says.
+/// One member's messages to another on one channel. Their bytes are split into `parts` equal ones, each of which crosses a link
+/// as often as `crossings` says.
 struct Hop {
   std::uint32_t from = 0, to = 0;  ///< places among the members
   std::uint32_t channel = 0;       ///< of the ring, or which tree

@@ -24,10 +24,9 @@ std::vector<MeshAxis> data_axes(const Scenario& scenario);
 /// Along which a norm is summed of which every rank holds a part.
 std::vector<MeshAxis> norm_axes(const Scenario& scenario);
 
-inline constexpr std::array<std::pair<Slot, ExpertMesh::Axis>, 3> expert_slots{
-    {{Slot::expert, ExpertMesh::Axis::expert},
-     {Slot::expert_tensor, ExpertMesh::Axis::tensor},
-     {Slot::expert_data, ExpertMesh::Axis::replica}}};
+inline constexpr std::array<std::pair<Slot, ExpertMesh::Axis>, 3> expert_slots{{{Slot::expert, ExpertMesh::Axis::expert},
+                                                                                {Slot::expert_tensor, ExpertMesh::Axis::tensor},
+                                                                                {Slot::expert_data, ExpertMesh::Axis::replica}}};
 
 /// The ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank);
