@@ -24,10 +24,9 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
 ExitCode SimulateCommand::run() const {
   const auto began = std::chrono::steady_clock::now();
   const Scenario scenario = load_with_warnings(options);
-  constexpr std::int64_t most_unfolded = 4096;
-  if (no_fold && scenario.parallelism.world() > most_unfolded) {
+  if (no_fold && scenario.parallelism.world() > most_lowered_ranks) {
     throw InputError({"--no-fold", 0, 0}, "every one of " + std::to_string(scenario.parallelism.world()) +
-                                              " ranks would be lowered; expected at most " + std::to_string(most_unfolded));
+                                              " ranks would be lowered; expected at most " + std::to_string(most_lowered_ranks));
   }
   constexpr std::int64_t most_in_steps = 256;
   const bool in_steps = collectives == Collectives::steps;

@@ -78,13 +78,15 @@ MergedFold merged_fold(const Scenario& scenario, double tolerance) {
           .upper = simulate_on(scenario, crowded, true).result.step_time};
 }
 
-void refuse_too_many_classes(const World& world) {
-  constexpr std::size_t most = 1024;
-  if (world.ranks.size() <= most) return;
-  throw InputError({"--fold-tolerance", 0, 0},
-                   "the cluster tells " + std::to_string(world.ranks.size()) + " classes of ranks apart, expected at most " +
-                       std::to_string(most) +
-                       "; under ECMP a tolerance such as 16 merges links whose loads differ by less than that");
+void refuse_too_many_classes(const Scenario& scenario, const World& world) {
+  const auto classes = static_cast<std::int64_t>(world.ranks.size());
+  if (classes <= most_lowered_ranks) return;
+  const bool hashed = scenario.cluster.fabric.routing == Routing::ecmp;
+  throw InputError({scenario.name, 0, 0},
+                   "no two of " + std::to_string(classes) + " classes of ranks behave alike, expected at most " +
+                       std::to_string(most_lowered_ranks) +
+                       (hashed ? "; a larger --fold-tolerance (such as 16) merges links whose loads differ by chance"
+                               : "; a more regular placement or fewer faults leave fewer"));
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ void refuse_too_many_classes(const World& world) {
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
   const World world = make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail);
-  if (folded) refuse_too_many_classes(world);
+  if (folded) refuse_too_many_classes(scenario, world);
   SimulatedStep step = simulate_on(scenario, world, folded, options.collectives);
   if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
     step.result.merged_fold = merged_fold(scenario, options.fold_tolerance);

@@ -16,6 +16,9 @@ struct SimulatedStep {
   StepResult result;
 };
 
+/// Ranks, or classes of them, whose tasks a machine has room for.
+inline constexpr std::int64_t most_lowered_ranks = 4096;
+
 /// How closely to look.
 struct SimulationOptions {
   double fold_tolerance = 0;  ///< see CableMerge; the result then tells what step times it can be off by

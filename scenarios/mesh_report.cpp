@@ -18,7 +18,7 @@ using LinkCounts = std::array<std::uint32_t, tier_count>;
 LinkCounts count_links(const Cluster& cluster, const Layout& layout) {
   LinkCounts counts{};
   for (const Crossing& crossing : layout.paths.front().crossings)
-    ++counts[static_cast<std::size_t>(cluster.link(crossing.link).tier)];
+    ++counts[static_cast<std::size_t>(cluster.unnamed_link(crossing.link).tier)];
   return counts;
 }
 
@@ -55,7 +55,7 @@ class Reporter {
       if (crossing.path > 0) continue;
       const std::string family = family_of(survey_.instances[crossing.communicator].slot);
       double& rate = rates_together_[crossing.communicator];
-      rate = std::min(rate, cluster.link(survey_.links[crossing.link]).capacity / load_[family][crossing.link]);
+      rate = std::min(rate, cluster.unnamed_link(survey_.links[crossing.link]).capacity / load_[family][crossing.link]);
     }
   }
 
@@ -102,7 +102,7 @@ class Reporter {
     const double channels = layout.paths.front().channels;
     double rate = std::numeric_limits<double>::infinity();
     for (const Crossing& crossing : layout.paths.front().crossings)
-      rate = std::min(rate, cluster_.link(crossing.link).capacity / crossing.multiplicity);
+      rate = std::min(rate, cluster_.unnamed_link(crossing.link).capacity / crossing.multiplicity);
     if (first) row->alone.emplace(), row->together.emplace();
     include(*row->alone, first, channels * rate);
     include(*row->together, first, channels * rates_together_[i]);

@@ -5,48 +5,21 @@
 
 #include <map>
 
-#include "cli/verification.h"
 #include "runtime/executor.h"
-#include "runtime/host/compare.h"
-#include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
-#include "tests/end_to_end/serial_backend.h"
+#include "tests/end_to_end/mutations.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {
 namespace {
 
-constexpr std::uint64_t data_seed = 1;
-constexpr double allowed = 1e-4;
-
 Scenario scenario_of(const std::string& method) {
   return tiny_model(words("parallelism.cp=4 training.global_batch=1 parallelism.cp_method=" + method));
 }
 
-Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
-
-class ContextParallelMutation : public testing::TestWithParam<const char*> {
+class ContextParallelMutation : public testing::TestWithParam<const char*>, protected UnshardedStep {
  protected:
-  ContextParallelMutation()
-      : reference_dag_(lowered(unsharded(scenario_of(GetParam())))),
-        reference_(reference_dag_, data_seed),
-        dag_(lowered(scenario_of(GetParam()))) {
-    SerialBackend backend(reference_, 0);
-    execute(reference_dag_, backend);
-  }
+  ContextParallelMutation() : UnshardedStep(scenario_of(GetParam())), dag_(lowered(scenario_of(GetParam()))) {}
 
-  double difference(const Dag& dag, std::set<GroupId> dropped = {}) const {
-    HostMemory memory(dag, data_seed);
-    SerialBackend backend(memory, 0, std::move(dropped));
-    execute(dag, backend);
-    return compare(memory, reference_).largest();
-  }
-
- private:
-  Dag reference_dag_;
-  HostMemory reference_;
-
- protected:
   Dag dag_;
 };
 INSTANTIATE_TEST_SUITE_P(Methods, ContextParallelMutation, testing::Values("ring", "all-gather", "ulysses"));
@@ -67,7 +40,7 @@ TEST_P(ContextParallelMutation, AnyDroppedExchangeShows) {
   EXPECT_GE(by_name.size(), 2U);
   for (const auto& [name, groups] : by_name) {
     for (const GroupId group : {groups.front(), groups[groups.size() / 2], groups.back()}) {
-      EXPECT_FALSE(difference(dag_, {group}) <= allowed) << name << " dropped once goes unnoticed";
+      EXPECT_FALSE(difference(dag_, 0, {group}) <= allowed) << name << " dropped once goes unnoticed";
     }
   }
 }

@@ -6,20 +6,13 @@
 #include <map>
 #include <set>
 
-#include "cli/verification.h"
 #include "runtime/executor.h"
-#include "runtime/host/compare.h"
-#include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
 #include "tests/end_to_end/mutations.h"
 #include "tests/end_to_end/serial_backend.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {
 namespace {
-
-constexpr std::uint64_t data_seed = 1;
-constexpr double allowed = 1e-4;
 
 /// 2 tp x 4 dp ranks as 2 etp x 2 ep x 2 replicas; `options` begin with the stage of ZeRO.
 Scenario scenario_of(const std::string& options) {
@@ -30,24 +23,9 @@ Scenario scenario_of(const std::string& options) {
             options));
 }
 
-Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
-
-class ExpertMutation : public testing::TestWithParam<const char*> {
+class ExpertMutation : public testing::TestWithParam<const char*>, protected UnshardedStep {
  protected:
-  ExpertMutation()
-      : reference_dag_(lowered(unsharded(scenario_of(GetParam())))),
-        reference_(reference_dag_, data_seed),
-        dag_(lowered(scenario_of(GetParam()))) {
-    SerialBackend backend(reference_, 0);
-    execute(reference_dag_, backend);
-  }
-
-  double difference(const Dag& dag, unsigned seed = 0, std::set<GroupId> dropped = {}) const {
-    HostMemory memory(dag, data_seed);
-    SerialBackend backend(memory, seed, std::move(dropped));
-    execute(dag, backend);
-    return compare(memory, reference_).largest();
-  }
+  ExpertMutation() : UnshardedStep(scenario_of(GetParam())), dag_(lowered(scenario_of(GetParam()))) {}
 
   /// Reductions of the experts' gradients, by the ranks that take part: two, whereas all others are over four.
   std::map<std::set<RankIndex>, GroupId> expert_reductions() const {
@@ -62,11 +40,6 @@ class ExpertMutation : public testing::TestWithParam<const char*> {
     return reductions;
   }
 
- private:
-  Dag reference_dag_;
-  HostMemory reference_;
-
- protected:
   Dag dag_;
 };
 INSTANTIATE_TEST_SUITE_P(Options, ExpertMutation, testing::Values("0", "2", "1 parallelism.sp=false"));

@@ -4,20 +4,13 @@
 
 #include <map>
 
-#include "cli/verification.h"
 #include "runtime/executor.h"
-#include "runtime/host/compare.h"
-#include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
 #include "tests/end_to_end/mutations.h"
 #include "tests/end_to_end/serial_backend.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {
 namespace {
-
-constexpr std::uint64_t data_seed = 1;
-constexpr double allowed = 1e-4;
 
 /// A step that uses everything: tensor, sequence, pipeline and data parallelism, tied embeddings, several buckets.
 Scenario everything() {
@@ -26,26 +19,9 @@ Scenario everything() {
             "model.tied_embeddings=true training.bucket_MB=0.02 model.norm=layer"));
 }
 
-Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
-
-class Mutation : public testing::Test {
+class Mutation : public testing::Test, protected UnshardedStep {
  protected:
-  Mutation() : reference_dag_(lowered(unsharded(everything()))), reference_(reference_dag_, data_seed) {
-    SerialBackend backend(reference_, 0);
-    execute(reference_dag_, backend);
-  }
-
-  /// What is left of the equality after `dag` ran in the order of `seed`; infinite where it could not be run.
-  double difference(const Dag& dag, unsigned seed = 0, std::set<GroupId> dropped = {}) const {
-    HostMemory memory(dag, data_seed);
-    SerialBackend backend(memory, seed, std::move(dropped));
-    execute(dag, backend);
-    return compare(memory, reference_).largest();
-  }
-
- private:
-  Dag reference_dag_;
-  HostMemory reference_;
+  Mutation() : UnshardedStep(everything()) {}
 };
 
 TEST_F(Mutation, NoneLeavesTheStepAsItIsInAnyOrder) {

@@ -6,7 +6,28 @@
 #include <utility>
 #include <vector>
 
+#include "cli/verification.h"
+#include "runtime/executor.h"
+#include "runtime/host/compare.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "tests/end_to_end/serial_backend.h"
+
 namespace tandem {
+
+Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
+
+UnshardedStep::UnshardedStep(const Scenario& scenario) : dag_(lowered(unsharded(scenario))), memory_(dag_, data_seed) {
+  SerialBackend backend(memory_, 0);
+  execute(dag_, backend);
+}
+
+double UnshardedStep::difference(const Dag& dag, unsigned seed, std::set<GroupId> dropped) const {
+  HostMemory memory(dag, data_seed);
+  SerialBackend backend(memory, seed, std::move(dropped));
+  execute(dag, backend);
+  return compare(memory, memory_).largest();
+}
 
 Dag without_edges(Dag dag, std::string_view from, std::string_view to) {
   std::vector<std::pair<TaskId, TaskId>> edges;

@@ -1,11 +1,34 @@
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "runtime/dag.h"
+#include "runtime/host/memory.h"
+#include "scenarios/scenario.h"
 
 namespace tandem {
+
+inline constexpr std::uint64_t data_seed = 1;
+inline constexpr double allowed = 1e-4;  ///< difference from the unsharded step: what is broken must exceed it
+
+/// All ranks of the scenario's step.
+Dag lowered(const Scenario& scenario);
+
+/// The scenario's unsharded step, executed: what its sharded steps, whole and broken, are held against.
+class UnshardedStep {
+ public:
+  explicit UnshardedStep(const Scenario& scenario);
+
+  /// What is left of the equality after `dag` ran in the order of `seed`; infinite where it could not be run.
+  double difference(const Dag& dag, unsigned seed = 0, std::set<GroupId> dropped = {}) const;
+
+ private:
+  Dag dag_;
+  HostMemory memory_;
+};
 
 /// The DAG without the dependencies from tasks named `from` to tasks named `to` on other streams; expects that there are any.
 Dag without_edges(Dag dag, std::string_view from, std::string_view to);
