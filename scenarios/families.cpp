@@ -1,69 +1,65 @@
 #include "scenarios/families.h"
 
+#include <stdexcept>
+
 namespace tandem {
+namespace {
 
-Axis axis_of(Slot slot) {
+struct Family {
+  const char* name;
+  Axis axis;
+};
+
+/// Without a default, so that the compiler asks for what a new slot is called.
+Family describe(Slot slot) {
   switch (slot) {
     case Slot::tp:
+      return {"tp", Axis::tp};
     case Slot::kv_replicas:
-      return Axis::tp;
-    case Slot::context:
-    case Slot::send_context:
-    case Slot::receive_context:
-      return Axis::cp;
-    case Slot::expert:
-      return Axis::ep;
-    case Slot::expert_tensor:
-      return Axis::tp;
+      return {"kv replicas", Axis::tp};
     case Slot::data:
+      return {"dp", Axis::dp};
     case Slot::data_block:
+      return {"dp block", Axis::dp};
     case Slot::data_across:
-    case Slot::expert_data:
-    case Slot::gradient_norm:
+      return {"dp across blocks", Axis::dp};
     case Slot::replicas:
-      return Axis::dp;
-    default:
-      return Axis::pp;
-  }
-}
-
-const char* family_of(Slot slot) {
-  switch (slot) {
-    case Slot::tp:
-      return "tp";
-    case Slot::kv_replicas:
-      return "kv replicas";
-    case Slot::data:
-      return "dp";
+      return {"dp replicas", Axis::dp};
     case Slot::context:
-      return "cp";
+      return {"cp", Axis::cp};
     case Slot::send_context:
     case Slot::receive_context:
-      return "cp ring";
-    case Slot::data_block:
-      return "dp block";
-    case Slot::data_across:
-      return "dp across blocks";
+      return {"cp ring", Axis::cp};
     case Slot::expert:
-      return "ep";
+      return {"ep", Axis::ep};
     case Slot::expert_tensor:
-      return "etp";
+      return {"etp", Axis::tp};
     case Slot::expert_data:
-      return "expert dp";
+      return {"expert dp", Axis::dp};
     case Slot::gradient_norm:
-      return "gradient norm";
+      return {"gradient norm", Axis::dp};
     case Slot::embedding:
-      return "embedding";
-    case Slot::replicas:
-      return "dp replicas";
+      return {"embedding", Axis::pp};
     case Slot::mirror:
-      return "mirror";
+      return {"mirror", Axis::pp};
     case Slot::send_forward:
+    case Slot::receive_forward:
     case Slot::send_forward_descending:
-      return "pp forward";
-    default:
-      return "pp backward";
+    case Slot::receive_forward_descending:
+      return {"pp forward", Axis::pp};
+    case Slot::send_backward:
+    case Slot::receive_backward:
+    case Slot::send_backward_descending:
+    case Slot::receive_backward_descending:
+      return {"pp backward", Axis::pp};
   }
+  throw std::logic_error("no such slot");
 }
+
+}  // namespace
+
+const char* family_of(Slot slot) { return describe(slot).name; }
+
+Axis axis_of(Slot slot) { return describe(slot).axis; }
 
 }  // namespace tandem
