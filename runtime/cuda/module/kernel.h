@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <span>
+
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+/// An operand in the GPU's memory, in the type the DAG gives it. Aligned to 256 bytes unless it is a view.
+struct DeviceTensor {
+  void* data = nullptr;
+  Shape shape;
+  DType dtype = DType::f32;
+  /// fp8 (e4m3) alone: a number in the GPU's memory; an element's value is what is stored times *scale.
+  float* scale = nullptr;
+
+  template <typename Element>
+  Element* as() const {
+    return static_cast<Element*>(data);
+  }
+};
+
+/// Where a kernel runs: one CUDA stream, in which its launches are put without waiting for them. Legal while the stream is being
+/// captured into a graph: no allocation, no synchronisation, no host memory that is read later.
+struct Queue {
+  cudaStream_t stream = nullptr;
+  int multiprocessors = 1;
+  void* scratch = nullptr;  ///< of this stream alone, aligned to 256 bytes; holds nothing between two kernels
+  std::size_t scratch_bytes = 0;
+};
+
+/// Like an operation's host kernel, on operands in the GPU's memory. Sums are taken in fp32 (f32 operands: at least as exactly as
+/// 1e-5), results rounded once to the operand's type, and the same numbers come out in every run: no floating-point atomics.
+/// Throws std::logic_error for shapes that break the operation's rule, std::runtime_error for what CUDA reports.
+using DeviceKernel = void(Queue&, std::span<const DeviceTensor>, const OpAttributes&);
+
+/// Scratch that a kernel needs, from types and shapes alone; null: none.
+using ScratchFunction = std::size_t(std::span<const OperandType>, const OpAttributes&);
+
+struct DeviceOperation {
+  DeviceKernel* kernel = nullptr;
+  ScratchFunction* scratch = nullptr;
+};
+
+/// Of every operation that is no communication.
+const DeviceOperation& device_operation(OpKind kind);
+
+}  // namespace tandem

@@ -1,0 +1,67 @@
+#include <array>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/cuda/module/kernels.h"
+
+namespace tandem {
+namespace {
+
+struct Row {
+  OpKind kind;
+  DeviceOperation operation;
+};
+
+constexpr std::array table{
+    Row{OpKind::gemm, {gemm_device}},
+    Row{OpKind::norm, {norm_device}},
+    Row{OpKind::norm_backward, {norm_backward_device}},
+    Row{OpKind::split_heads, {split_heads_device}},
+    Row{OpKind::split_heads_backward, {split_heads_backward_device}},
+    Row{OpKind::mla_queries, {mla_queries_device}},
+    Row{OpKind::mla_queries_backward, {mla_queries_backward_device}},
+    Row{OpKind::mla_keys_values, {mla_keys_values_device}},
+    Row{OpKind::mla_keys_values_backward, {mla_keys_values_backward_device}},
+    Row{OpKind::attention, {attention_device}},
+    Row{OpKind::attention_backward, {attention_backward_device}},
+    Row{OpKind::attention_merge, {attention_merge_device}},
+    Row{OpKind::join_sequence, {join_sequence_device}},
+    Row{OpKind::split_sequence, {split_sequence_device}},
+    Row{OpKind::pack_groups, {pack_groups_device}},
+    Row{OpKind::unpack_groups, {unpack_groups_device}},
+    Row{OpKind::activation, {activation_device}},
+    Row{OpKind::activation_backward, {activation_backward_device}},
+    Row{OpKind::add, {add_device}},
+    Row{OpKind::cast, {cast_device}},
+    Row{OpKind::split_columns, {split_columns_device}},
+    Row{OpKind::join_columns, {join_columns_device}},
+    Row{OpKind::embedding, {embedding_device}},
+    Row{OpKind::embedding_backward, {embedding_backward_device}},
+    Row{OpKind::cross_entropy_max, {cross_entropy_max_device}},
+    Row{OpKind::cross_entropy_sum, {cross_entropy_sum_device}},
+    Row{OpKind::cross_entropy_target, {cross_entropy_target_device}},
+    Row{OpKind::cross_entropy_loss, {cross_entropy_loss_device}},
+    Row{OpKind::cross_entropy_backward, {cross_entropy_backward_device}},
+    Row{OpKind::fill, {fill_device}},
+    Row{OpKind::scale, {scale_device}},
+    Row{OpKind::square_sum, {square_sum_device}},
+    Row{OpKind::adam, {adam_device}},
+    Row{OpKind::route, {route_device}},
+    Row{OpKind::route_backward, {route_backward_device}},
+    Row{OpKind::permute, {permute_device}},
+    Row{OpKind::permute_backward, {permute_backward_device}},
+    Row{OpKind::combine, {combine_device}},
+    Row{OpKind::combine_backward, {combine_backward_device}},
+    Row{OpKind::regroup, {regroup_device}},
+    Row{OpKind::grouped_gemm, {grouped_gemm_device}},
+};
+
+}  // namespace
+
+const DeviceOperation& device_operation(OpKind kind) {
+  for (const Row& row : table)
+    if (row.kind == kind) return row.operation;
+  throw std::logic_error("no GPU kernel for " + std::string(operation(kind).name));
+}
+
+}  // namespace tandem
