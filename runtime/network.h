@@ -76,6 +76,9 @@ struct Paths {
   /// What one channel reaches with the GPUs' NVLinks, PCIe ports and NICs to itself, the part of the network that NCCL knows;
   /// 0: not limited.
   BytesPerSecond bandwidth = 0;
+  /// Of a ring, all links of an idle network counted and all hops in use at once; 0: not limited. What hops inside nodes reach,
+  /// those between nodes in the (harmonic) mean, and the slowest of all.
+  BytesPerSecond in_node = 0, between_nodes = 0, slowest = 0;
   std::vector<Hop> hops = {};  ///< the same message by message, where it was asked for; none for nvls
 };
 

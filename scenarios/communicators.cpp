@@ -234,7 +234,8 @@ class Surveyor {
     for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
     for (const Paths& paths : layout.paths) {
       include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
-      include(std::bit_cast<std::uint64_t>(paths.bandwidth));
+      for (const BytesPerSecond rate : {paths.bandwidth, paths.in_node, paths.between_nodes, paths.slowest})
+        include(std::bit_cast<std::uint64_t>(rate));
     }
     found_.fold.communicator_colours.push_back(colour);
     found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);

@@ -84,8 +84,12 @@ void add_communicators(const CommunicatorSurvey& survey, const Partition& partit
                                               .inter_latency = instance.layout.inter_latency,
                                               .paths = {}}});
     for (const Paths& paths : instance.layout.paths)
-      world.communicators.back().layout.paths.push_back(
-          {.algorithm = paths.algorithm, .channels = paths.channels, .bandwidth = paths.bandwidth});
+      world.communicators.back().layout.paths.push_back({.algorithm = paths.algorithm,
+                                                         .channels = paths.channels,
+                                                         .bandwidth = paths.bandwidth,
+                                                         .in_node = paths.in_node,
+                                                         .between_nodes = paths.between_nodes,
+                                                         .slowest = paths.slowest});
   }
 }
 

@@ -66,12 +66,12 @@ Seconds lower_bound(const Dag& dag) {
   }
   Seconds longest = 0;  // of the transfers that their protocol holds back
   std::vector<double> link_bytes(dag.links.size(), 0);
+  CollectiveCosts costs(dag);
   for (GroupId g = 0; g < dag.groups.size(); ++g) {
     const Group& group = dag.groups[g];
     const Communicator& communicator = dag.communicators[group.communicator];
     const Task& first = dag.tasks[dag.members_of(g).front()];
-    const CollectiveCost cost = collective_cost(first.op, group.bytes, communicator.members.size(), communicator.layout,
-                                                dag.device_of(first).architecture);
+    const CollectiveCost& cost = costs.of(first);
     if (cost.rate_limit > 0) longest = std::max(longest, static_cast<double>(cost.bytes_per_channel) / cost.rate_limit);
     for (const Crossing& crossing : communicator.layout.paths[cost.paths].crossings) {
       link_bytes[crossing.link] += static_cast<double>(cost.bytes_per_channel) * crossing.multiplicity;

@@ -42,18 +42,6 @@ std::uint32_t slices(Bytes part, std::uint32_t depth) {
   return static_cast<std::uint32_t>(std::max<Bytes>(1, divide_up(part, slice)));
 }
 
-/// The hops that the latency of one flow counts (collective_cost.cpp).
-Seconds latency_of_hops(OpKind kind, std::uint32_t members, const Layout& layout, Algorithm algorithm) {
-  const auto sum = [&](std::uint32_t hops, std::uint32_t between_nodes) {
-    return (hops - between_nodes) * layout.intra_latency + between_nodes * layout.inter_latency;
-  };
-  const std::uint32_t passes = passes_of(kind);
-  if (algorithm == Algorithm::ring && passes > 0) return sum(passes * (members - 1), passes * (layout.nodes - 1));
-  if (algorithm == Algorithm::tree)
-    return sum(2 * depth_of_tree(members, layout), 2 * (static_cast<std::uint32_t>(std::bit_width(layout.nodes)) - 1));
-  return layout.nodes == 1 ? layout.intra_latency : layout.inter_latency;
-}
-
 /// By place of a member and channel: the hops that `end` there.
 class HopsAt {
  public:
@@ -105,11 +93,9 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
   if (steps.hops.empty() || n == 1)
     return {.bytes = cost.bytes_per_channel, .start = cost.latency, .rate_limit = cost.rate_limit};
 
-  const Seconds counted = latency_of_hops(kind, n, layout, paths.algorithm);
-  const double scale = counted > cost.latency ? cost.latency / counted : 1;
-  steps.start = std::max(0.0, cost.latency - counted);
-  steps.intra_latency = layout.intra_latency * scale;
-  steps.inter_latency = layout.inter_latency * scale;
+  steps.start = cost.start;
+  steps.intra_latency = cost.intra_latency;
+  steps.inter_latency = cost.inter_latency;
   steps.after.resize(steps.hops.size());
   steps.before.assign(steps.hops.size(), 0);
 

@@ -35,7 +35,7 @@ struct ChunkSteps {
   Seconds latency_of(const Hop& hop) const { return hop.between_nodes ? inter_latency : intra_latency; }
 };
 
-/// `cost` is the same collective's as one flow: the hops that its latency counts take it together here, what is left is `start`.
+/// `cost` is the same collective's as one flow.
 /// The result refers to `layout`.
 ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost);
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/nccl_choice.h"
+#include "sim/ring_latency.h"
 #include "sim/scaled_up.h"
 
 namespace tandem {
@@ -15,58 +16,93 @@ namespace {
 // src/graph/tuning.cc, ncclTopoTuneModel()). The latency of a hop (hwLatencies) is the layout's.
 constexpr Seconds base_latency = 8.4e-6;  // baseLatencies[NCCL_ALGO_RING and NCCL_ALGO_TREE][NCCL_PROTO_SIMPLE]
 
-/// `passes` times round the ring (all-reduce 2, all-gather and reduce-scatter 1), but for the last hop.
-Seconds ring_latency(std::int64_t passes, std::int64_t members, const Layout& layout) {
-  const std::int64_t steps = passes * (members - 1);
-  const std::int64_t inter_node_steps = passes * (std::int64_t{layout.nodes} - 1);
-  return base_latency + static_cast<double>(steps - inter_node_steps) * layout.intra_latency +
-         static_cast<double>(inter_node_steps) * layout.inter_latency;
+/// `passes` times round the ring: all-reduce 2, all-gather and reduce-scatter 1.
+CollectiveCost ring(std::uint32_t passes, Bytes bytes, std::uint32_t members, const Layout& layout) {
+  const Bytes hops = Bytes{passes} * (members - 1);
+  CollectiveCost cost{.bytes_per_channel = scaled_up(bytes, hops, Bytes{members} * layout.paths.front().channels),
+                      .start = base_latency,
+                      .intra_latency = layout.intra_latency,
+                      .inter_latency = layout.inter_latency};
+  cost.latency = ring_latency(passes, members, layout, cost);
+  return cost;
 }
 
 /// Up and down: a chain inside each node, a binary tree over the nodes.
-Seconds tree_latency(std::int64_t members, const Layout& layout) {
+Seconds latency_of_tree_hops(std::uint32_t members, const Layout& layout) {
   const auto levels = static_cast<double>(std::bit_width(layout.nodes) - 1);
-  const std::int64_t chain = members / layout.nodes - 1;
-  return base_latency + 2 * (static_cast<double>(chain) * layout.intra_latency + levels * layout.inter_latency);
+  const std::uint32_t chain = members / layout.nodes - 1;
+  return 2 * (chain * layout.intra_latency + levels * layout.inter_latency);
+}
+
+/// A ring, with hops so much quicker that they take no longer together than a tree's.
+CollectiveCost all_reduce(Bytes bytes, std::uint32_t members, const Layout& layout) {
+  CollectiveCost cost = ring(2, bytes, members, layout);
+  const std::uint32_t between = hops_between_nodes(2, members, layout.nodes);
+  const Seconds of_ring = (2 * (members - 1) - between) * cost.intra_latency + between * cost.inter_latency;
+  const Seconds of_tree = latency_of_tree_hops(members, layout);
+  if (of_tree >= of_ring) return cost;
+  cost.intra_latency *= of_tree / of_ring;
+  cost.inter_latency *= of_tree / of_ring;
+  cost.latency = ring_latency(2, members, layout, cost);
+  return cost;
+}
+
+/// Of messages that wait for no other.
+CollectiveCost at_once(Bytes bytes_per_channel, const Layout& layout, Seconds latency) {
+  const Seconds hop = layout.nodes == 1 ? layout.intra_latency : layout.inter_latency;
+  return {.latency = latency,
+          .bytes_per_channel = bytes_per_channel,
+          .start = std::max(0.0, latency - hop),
+          .intra_latency = std::min(latency, layout.intra_latency),
+          .inter_latency = std::min(latency, layout.inter_latency)};
 }
 
 }  // namespace
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture) {
-  const auto n = static_cast<std::int64_t>(members);
+  const auto n = static_cast<std::uint32_t>(members);
   if (n < 1 || layout.nodes < 1 || layout.paths.empty() || layout.paths.front().channels < 1)
     throw std::logic_error("a communicator without members, channels or nodes");
   if (n == 1) return {};
   const bool tuned = architecture != Architecture::unknown;
-  const std::int64_t channels = layout.paths.front().channels;
+  const Bytes channels = layout.paths.front().channels;
   const Seconds hop = layout.nodes == 1 ? layout.intra_latency : layout.inter_latency;
   switch (kind) {
     case OpKind::all_reduce:
-      if (tuned) return nccl_choice(kind, bytes, members, layout, architecture);
-      return {std::min(ring_latency(2, n, layout), tree_latency(n, layout)), scaled_up(bytes, 2 * (n - 1), n * channels)};
+      return tuned ? nccl_choice(kind, bytes, members, layout, architecture) : all_reduce(bytes, n, layout);
     case OpKind::all_gather:
     case OpKind::reduce_scatter:
-      if (tuned) return nccl_choice(kind, bytes, members, layout, architecture);
-      return {ring_latency(1, n, layout), scaled_up(bytes, n - 1, n * channels)};
+      return tuned ? nccl_choice(kind, bytes, members, layout, architecture) : ring(1, bytes, n, layout);
     case OpKind::barrier:
       return collective_cost(OpKind::all_reduce, 0, members, layout, architecture);
     case OpKind::broadcast:
     case OpKind::reduce:
       // A chain from member to member, pipelined: all of the vector over every hop. The ring's hop back to the root counts too.
-      return {ring_latency(1, n, layout), scaled_up(bytes, 1, channels)};
+      return at_once(scaled_up(bytes, 1, channels), layout, ring(1, 0, n, layout).latency);
     case OpKind::gather:
     case OpKind::scatter:
       // Messages between the root and every other, all at once: the root's port carries all but its own part. The ports of the
       // others are charged as much, which is too much where other traffic needs them.
     case OpKind::all_to_all:
       // Pairwise messages, all under way at once: the latency of one, the bytes of all but a member's own.
-      return {hop, scaled_up(bytes, n - 1, n * channels)};
+      return at_once(scaled_up(bytes, n - 1, n * channels), layout, hop);
     case OpKind::send:
     case OpKind::receive:
-      return {hop, scaled_up(bytes, 1, channels)};
+      return at_once(scaled_up(bytes, 1, channels), layout, hop);
     default:
       throw std::logic_error("not a collective: " + std::string(operation(kind).name));
   }
+}
+
+const CollectiveCost& CollectiveCosts::of(const Task& task) {
+  const Group& group = dag_->groups[task.group];
+  const Architecture architecture = dag_->device_of(task).architecture;
+  const auto [found, is_new] = known_.try_emplace({group.communicator, task.op, group.bytes, architecture});
+  if (is_new) {
+    const Communicator& communicator = dag_->communicators[group.communicator];
+    found->second = collective_cost(task.op, group.bytes, communicator.members.size(), communicator.layout, architecture);
+  }
+  return found->second;
 }
 
 Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const std::vector<Link>& links) {

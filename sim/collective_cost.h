@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <tuple>
+
 #include "runtime/dag.h"
 #include "sim/nccl_constants.h"
 
@@ -12,16 +15,33 @@ struct CollectiveCost {
   std::uint32_t paths = 0;      ///< index into `Layout::paths`
   Protocol protocol = Protocol::simple;
   BytesPerSecond rate_limit = 0;  ///< of a channel, on the wire, where not only the links limit it; 0: they alone do
+
+  // What the latency is made of, for those who play the steps one by one.
+  Seconds start = 0;                             ///< before the first byte moves
+  Seconds intra_latency = 0, inter_latency = 0;  ///< of a hop
 };
 
 /// A collective of `bytes` (as in `Group`) over `members` ranks. A rank sends on the bus, with n members
 ///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all, gather, scatter   (n-1)/n bytes
 ///   broadcast, reduce, send   bytes   barrier   nothing
 ///
+/// The latency of rings is that of ring_latency.h.
+///
 /// On GPUs of a known architecture, all-reduce, all-gather and reduce-scatter run as NCCL would choose (see nccl_choice.h). On
 /// others, and for the rest, the ring of the Simple protocol (for all-reduce with a tree's latency where that is less).
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout,
                                Architecture architecture = Architecture::unknown);
+
+/// The costs of a DAG's collectives, each worked out once for all that are alike.
+class CollectiveCosts {
+ public:
+  explicit CollectiveCosts(const Dag& dag) : dag_(&dag) {}
+  const CollectiveCost& of(const Task& task);
+
+ private:
+  const Dag* dag_;
+  std::map<std::tuple<CommunicatorId, OpKind, Bytes, Architecture>, CollectiveCost> known_;
+};
 
 /// The time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way, rate limit).
 Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const std::vector<Link>& links);

@@ -14,8 +14,8 @@ namespace tandem {
 /// `intra` and `inter` are one hop of the algorithm and protocol: NCCL's constant, and what a hop of this layout takes more than
 /// NCCL's constant for the ring and Simple. Bandwidths are shares of the layout's, up to NCCL's limits per channel.
 ///
-/// The cost that is returned is what the choice takes, where measurements know better than the prediction: under NVLS no sum
-/// leaves a switch before the first pieces have come in, and its bandwidth is the one achieved.
+/// The cost that is returned is what the choice takes, where more is known than NCCL's prediction: a ring's latency is that of
+/// ring_latency.h; under NVLS no sum leaves a switch before the first pieces have come in, and its bandwidth is the one achieved.
 ///
 /// Left out: NVLS over several nodes (NVLSTree), switches of the network that add up (CollNet), NCCL's corrections for trees of
 /// middling sizes and for the plateau of large rings, its extra time for flushes, and that of the hosts' processors in hops

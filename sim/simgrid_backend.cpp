@@ -9,6 +9,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
   start_.resize(dag.tasks.size());
+  costs_.emplace(dag);
   if (collectives_ == Collectives::steps) {
     steps_.emplace(dag, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   }
@@ -30,8 +31,7 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
   }
   if (steps_) return steps_->begin(id, now_);
   const Communicator& communicator = dag_->communicator_of(task);
-  const CollectiveCost cost = collective_cost(task.op, dag_->groups[task.group].bytes, communicator.members.size(),
-                                              communicator.layout, dag_->device_of(task).architecture);
+  const CollectiveCost& cost = costs_->of(task);
   if (FluidNetwork::is_flow(cost, communicator.layout)) {
     // A stream runs one task at a time: its first member's stream is free for a flow.
     network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, communicator.layout);

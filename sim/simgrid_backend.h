@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/backend.h"
+#include "sim/collective_cost.h"
 #include "sim/fluid_network.h"
 #include "sim/simulate.h"
 #include "sim/step_player.h"
@@ -34,6 +35,7 @@ class SimGridBackend final : public Backend {
   Collectives collectives_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
+  std::optional<CollectiveCosts> costs_;
   std::optional<FluidNetwork> network_;
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task

@@ -123,15 +123,39 @@ std::vector<Link> Cluster::links() const {
   return links;
 }
 
-BytesPerSecond Cluster::bandwidth_below_switches(const Paths& paths) const {
-  BytesPerSecond least = 0;
+void Cluster::find_rates(Paths& paths) const {
+  struct OnTier {
+    double crossings = 0;
+    BytesPerSecond least = 0;
+  };
+  std::array<OnTier, tier_count> tiers;
+  const auto limit = [](BytesPerSecond& rate, BytesPerSecond share) {
+    if (share > 0) rate = rate == 0 ? share : std::min(rate, share);
+  };
   for (const Crossing& crossing : paths.crossings) {
-    const std::uint32_t device = crossing.link / 2;
-    if (device >= first_bundle_ || crossing.multiplicity == 0) continue;
-    const BytesPerSecond share = capacity_below_switches(device) / crossing.multiplicity;
-    if (least == 0 || share < least) least = share;
+    if (crossing.multiplicity == 0) continue;
+    const Link link = unnamed_link(crossing.link);
+    OnTier& tier = tiers[static_cast<std::size_t>(link.tier)];
+    tier.crossings += crossing.multiplicity;
+    limit(tier.least, link.capacity / crossing.multiplicity);
+    if (link.tier <= Tier::nic) limit(paths.bandwidth, link.capacity / crossing.multiplicity);
   }
-  return least;
+  if (paths.algorithm != Algorithm::ring) return;
+
+  paths.in_node = tiers[static_cast<std::size_t>(Tier::nvlink)].least;
+  for (const OnTier& tier : tiers) limit(paths.slowest, tier.least);
+  // Each hop between nodes crosses two NICs, and as many links of each tier that it goes up to: from the top down, the crossings
+  // tell how many hops a tier limits.
+  const double hops = tiers[static_cast<std::size_t>(Tier::nic)].crossings;
+  double known = 0, mean = 0;
+  for (std::size_t top = tier_count; hops > 0 && top-- > static_cast<std::size_t>(Tier::pcie);) {
+    BytesPerSecond rate = 0;
+    for (std::size_t t = static_cast<std::size_t>(Tier::pcie); t <= top; ++t) limit(rate, tiers[t].least);
+    const double share = top <= static_cast<std::size_t>(Tier::nic) ? 1 : std::min(1.0, tiers[top].crossings / hops);
+    if (rate > 0) mean += std::max(0.0, share - known) / rate;
+    known = std::max(known, share);
+  }
+  paths.between_nodes = mean > 0 ? 1 / mean : 0;
 }
 
 Attachment Cluster::attachment(std::uint32_t gpu) const {

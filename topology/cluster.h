@@ -38,8 +38,8 @@ class Cluster {
   Link link(LinkId id) const;
   Link unnamed_link(LinkId id) const;  ///< the same without its name, which takes the longest
   std::vector<Link> links() const;     ///< all of them: many, on a large cluster
-  /// What one channel of `paths` reaches where only GPUs' ports, PCIe and NICs limit it; 0 when nothing does.
-  BytesPerSecond bandwidth_below_switches(const Paths& paths) const;
+  /// From the crossings of `paths`: what one of its channels reaches, as `Paths` says.
+  void find_rates(Paths& paths) const;
 
   std::int64_t gpus() const { return spec_.gpus; }
   std::int64_t nodes() const { return nodes_; }

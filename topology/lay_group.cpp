@@ -38,7 +38,7 @@ class Group {
     layout_.paths = {nodes_.size() == 1 ? ring_in_node() : ring_over_nodes()};
     if (algorithms.tree && nodes_.size() > 1 && equal_) layout_.paths.push_back(trees());
     if (algorithms.nvls && nodes_.size() == 1 && cluster_.spec().nvls && members_.size() > 1) layout_.paths.push_back(nvls());
-    for (Paths& paths : layout_.paths) paths.bandwidth = cluster_.bandwidth_below_switches(paths);
+    for (Paths& paths : layout_.paths) cluster_.find_rates(paths);
     return std::move(layout_);
   }
 

@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-constexpr Format dag_format{.name = "tandem-dag", .version = 1, .written_by = "tandem lower --out"};
+constexpr Format dag_format{.name = "tandem-dag", .version = 2, .written_by = "tandem lower --out"};
 
 static_assert(names_every_field<StepInfo>() && names_every_field<Device>() && names_every_field<KernelEfficiency>());
 static_assert(names_every_field<Rank>() && names_every_field<Link>() && names_every_field<Communicator>());

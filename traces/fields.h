@@ -98,7 +98,8 @@ inline constexpr auto fields_of<Hop> =
     std::tuple{&Hop::from, &Hop::to, &Hop::channel, &Hop::between_nodes, &Hop::down, &Hop::parts, &Hop::crossings};
 template <>
 inline constexpr auto fields_of<Paths> =
-    std::tuple{&Paths::algorithm, &Paths::channels, &Paths::crossings, &Paths::bandwidth, &Paths::hops};
+    std::tuple{&Paths::algorithm, &Paths::channels,      &Paths::crossings, &Paths::bandwidth,
+               &Paths::in_node,   &Paths::between_nodes, &Paths::slowest,   &Paths::hops};
 template <>
 inline constexpr auto fields_of<Layout> =
     std::tuple{&Layout::nodes, &Layout::intra_latency, &Layout::inter_latency, &Layout::paths};

@@ -20,7 +20,6 @@ namespace {
 
 struct Mesh {
   const char* overrides;
-  double tolerance;
   bool experts = false;
 };
 void PrintTo(const Mesh& mesh, std::ostream* out) { *out << mesh.overrides; }
@@ -38,21 +37,6 @@ Scenario scenario_of(const std::string& mesh, bool experts = false) {
   return tiny_cluster(overrides);
 }
 
-/// By how much a rank's collectives can be apart in both models, one after the other: each by the smaller of its latency and its
-/// transfer (tests/sim/steps_test.cpp).
-Seconds most_apart(const Dag& dag) {
-  std::vector<Seconds> of_rank(dag.ranks.size(), 0);
-  for (const Task& task : dag.tasks) {
-    if (!is_communication(task.op)) continue;
-    const Communicator& communicator = dag.communicator_of(task);
-    const CollectiveCost cost =
-        collective_cost(task.op, dag.groups[task.group].bytes, communicator.members.size(), communicator.layout);
-    const Seconds transfer = uncontended_time(cost, communicator.layout, dag.links) - cost.latency;
-    of_rank[task.rank] += std::min(cost.latency, transfer);
-  }
-  return *std::ranges::max_element(of_rank);
-}
-
 TEST_P(StepByStep, TakesAboutTheTimeOfFlows) {
   const Scenario scenario = scenario_of(GetParam().overrides, GetParam().experts);
   const Dag dag = lower(scenario, make_world(scenario, false, {}, Detail::hops));
@@ -60,20 +44,17 @@ TEST_P(StepByStep, TakesAboutTheTimeOfFlows) {
   const Seconds fluid = simulate(without_hops).timeline.makespan();
   EXPECT_NEAR(simulate(dag, Collectives::fluid).timeline.makespan(), fluid, 1e-9 * fluid);
   const Seconds steps = simulate(dag, Collectives::steps).timeline.makespan();
-  EXPECT_NEAR(steps, fluid, GetParam().tolerance * fluid);
-  EXPECT_LE(std::abs(steps - fluid), most_apart(dag));
+  EXPECT_NEAR(steps, fluid, 0.03 * fluid);
 }
 
-// Tensor-parallel groups lie in one node, where both are equal. Gradients and weights go over nodes; the shards of ZeRO-3 are
-// small, many and not overlapped, so that most of a ring's latency hides behind its NICs.
 INSTANTIATE_TEST_SUITE_P(
     Meshes, StepByStep,
-    testing::Values(Mesh{"parallelism.dp=8", 0.03}, Mesh{"parallelism.tp=4 parallelism.sp=true parallelism.dp=2", 0.03},
-                    Mesh{"parallelism.tp=4 parallelism.sp=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=1", 0.03},
-                    Mesh{"parallelism.tp=2 parallelism.pp=2 parallelism.dp=8 parallelism.zero=2 training.bucket_MB=4", 0.05},
-                    Mesh{"parallelism.cp=4 parallelism.dp=4 parallelism.zero=3", 0.2},
-                    Mesh{"parallelism.tp=4 parallelism.pp=4 parallelism.dp=4 cluster.fabric.oversubscription=[1,2,2]", 0.03},
-                    Mesh{"parallelism.dp=8 parallelism.ep=8", 0.03, true}));
+    testing::Values(Mesh{"parallelism.dp=8"}, Mesh{"parallelism.tp=4 parallelism.sp=true parallelism.dp=2"},
+                    Mesh{"parallelism.tp=4 parallelism.sp=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=1"},
+                    Mesh{"parallelism.tp=2 parallelism.pp=2 parallelism.dp=8 parallelism.zero=2 training.bucket_MB=4"},
+                    Mesh{"parallelism.cp=4 parallelism.dp=4 parallelism.zero=3"},
+                    Mesh{"parallelism.tp=4 parallelism.pp=4 parallelism.dp=4 cluster.fabric.oversubscription=[1,2,2]"},
+                    Mesh{"parallelism.dp=8 parallelism.ep=8", true}));
 
 TEST(StepByStep, NeedsEveryRank) {
   EXPECT_THROW(make_world(scenario_of("parallelism.dp=8"), true, {}, Detail::hops), std::logic_error);

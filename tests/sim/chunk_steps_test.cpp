@@ -78,17 +78,17 @@ TEST(BareRing, OfTwoIsAClosedForm) {
   EXPECT_NEAR(times_of(collective.finish()).steps, base + 1e-3 + 3e-6, 1e-10);
 }
 
-/// What is left when the hops of the one flow's latency are taken off it comes before the first message; a shorter latency (of
-/// another protocol) makes the hops shorter.
+// Nothing to carry: the hops that wait for each other, after the start, take the flow's latency.
 TEST(Latency, IsThatOfTheOneFlow) {
   const std::vector<Link> links(4, {.capacity = 1e9});
   const Layout layout = bare_ring(links, 3e-6);
-  const ChunkSteps longer = chunk_steps(OpKind::all_gather, 4096, 4, layout, {.latency = 10e-6, .bytes_per_channel = 3072});
-  EXPECT_DOUBLE_EQ(longer.start, 1e-6);
-  EXPECT_DOUBLE_EQ(longer.intra_latency, 3e-6);
-  const ChunkSteps shorter = chunk_steps(OpKind::all_gather, 4096, 4, layout, {.latency = 4.5e-6, .bytes_per_channel = 3072});
-  EXPECT_DOUBLE_EQ(shorter.start, 0);
-  EXPECT_DOUBLE_EQ(shorter.intra_latency, 1.5e-6);
+  for (const auto& [op, hops] : {std::pair{OpKind::all_reduce, 6}, std::pair{OpKind::all_gather, 3},
+                                 std::pair{OpKind::all_to_all, 1}, std::pair{OpKind::broadcast, 1}}) {
+    const CollectiveCost cost = collective_cost(op, 0, 4, layout);
+    const ChunkSteps steps = chunk_steps(op, 0, 4, layout, cost);
+    EXPECT_DOUBLE_EQ(steps.start + hops * steps.intra_latency, cost.latency) << operation(op).name;
+    EXPECT_GT(steps.intra_latency, 0);
+  }
 }
 
 TEST(Chunks, AddUpToTheBytes) {
