@@ -40,6 +40,6 @@ ExitCode run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tandem::start_log("tandem");
+  tandem::start("tandem");
   return tandem::finished("tandem", run(argc, argv));
 }

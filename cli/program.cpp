@@ -1,5 +1,6 @@
 #include "cli/program.h"
 
+#include <malloc.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -39,7 +40,10 @@ int finished(const std::string& program, ExitCode code) {
   return static_cast<int>(code);
 }
 
-void start_log(const std::string& program) {
+void start(const std::string& program) {
+  constexpr int never = 1 << 30;
+  mallopt(M_MMAP_THRESHOLD, never);
+  mallopt(M_TRIM_THRESHOLD, never);
   auto log = spdlog::stderr_logger_st(program);
   log->set_pattern(program + ": %v (%o ms later)");
   spdlog::set_default_logger(std::move(log));

@@ -22,7 +22,8 @@ ExitCode guarded(const std::string& program, const std::function<ExitCode()>& wo
 /// For `main` to return: `code`, or that standard output could not be written.
 int finished(const std::string& program, ExitCode code);
 
-/// Logging, to standard error, after the program's name.
-void start_log(const std::string& program);
+/// First thing in `main`: logging, to standard error, after the program's name; and memory that was freed is kept for the next
+/// who wants some, where large blocks would else go back to the system and come again page by page.
+void start(const std::string& program);
 
 }  // namespace tandem

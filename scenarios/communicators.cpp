@@ -55,6 +55,11 @@ class Surveyor {
       if (placement.descends()) descending_pairs();
       if (placement.copies() > 1) mirrors();
     }
+    std::size_t crossings = 0;
+    for (const CommunicatorInstance& instance : found_.instances) {
+      for (const Paths& paths : instance.layout.paths) crossings += paths.crossings.size();
+    }
+    found_.fold.crossings.reserve(crossings);
     for (std::uint32_t id = 0; id < found_.instances.size(); ++id) add_crossings(id);
     return std::move(found_);
   }

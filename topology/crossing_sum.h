@@ -19,6 +19,7 @@ struct Amount {
 /// every link is crossed by a whole number of them.
 class CrossingSum {
  public:
+  void reserve(std::size_t crossings) { entries_.reserve(crossings); }
   void add(LinkId link, Amount amount) { entries_.push_back({link, amount}); }
 
   /// `channels` are those of the messages counted; the result has more where they were split. Sorted by link.

@@ -85,6 +85,8 @@ class Group {
   /// Channel c enters and leaves each node through its c-th member and passes through all in between.
   Paths ring_over_nodes() {
     CrossingSum sum;
+    constexpr std::size_t links_per_member = 8;  // its port, its NIC, and up to four in the fabric
+    sum.reserve(links_per_member * members_.size());
     const std::size_t channels = equal_ ? nodes_.front().size() : 1;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const Node& node = nodes_[n];

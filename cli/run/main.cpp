@@ -85,6 +85,6 @@ ExitCode run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tandem::start_log(program);
+  tandem::start(program);
   return tandem::finished(program, run(argc, argv));
 }
