@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
-#include "runtime/host/initial_values.h"
+#include "runtime/contents/initial_values.h"
 #include "runtime/host/limits.h"
 #include "scenarios/load.h"
 #include "scenarios/lowering/lower.h"

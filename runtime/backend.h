@@ -24,9 +24,13 @@ class Completions {
 /// 3. `drive` is called once, after the units that depend on nothing were started. It returns when every started unit has ended,
 ///    those started meanwhile included.
 /// 4. A backend decides nothing about order. It reports each unit exactly once.
+///
+/// A backend of queues that run by themselves (a GPU's streams) is started ahead instead: `start` is called once for every unit
+/// in issue_order(), before any has ended, and the backend keeps the dependencies by what its queues wait for (see WaitPlan).
 class Backend {
  public:
   virtual ~Backend() = default;
+  virtual bool is_started_ahead() const { return false; }
   virtual void prepare(const Dag& dag, Completions& completions) = 0;
   virtual void start(std::span<const TaskId> unit) = 0;
   virtual void drive() = 0;

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/plan/issue_order.h"
+
 namespace tandem {
 namespace {
 
@@ -20,7 +22,10 @@ class Run final : public Completions {
 
   Timeline run() {
     backend_.prepare(dag_, *this);
-    {
+    ahead_ = backend_.is_started_ahead();
+    if (ahead_) {
+      for (const TaskId first : issue_order(dag_)) backend_.start(dag_.unit_of(first));
+    } else {
       const std::scoped_lock lock(mutex_);
       // Starting a unit may end others at once, on another thread: collect first what waits for nothing.
       std::vector<TaskId> ready;
@@ -41,6 +46,7 @@ class Run final : public Completions {
       timeline_.end[id] = end;
       --left_;
     }
+    if (ahead_) return;
     for (const TaskId id : dag_.unit_of(task)) {
       for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge) {
         const auto next = static_cast<TaskId>(boost::target(*edge, dag_.graph));
@@ -56,6 +62,7 @@ class Run final : public Completions {
   std::vector<std::uint32_t> waiting_for_;  ///< by task: predecessors that have not ended
   std::vector<std::uint32_t> missing_;      ///< by group: members that are not ready
   std::size_t left_;
+  bool ahead_ = false;
   Timeline timeline_;
 
   void release(TaskId id) {

@@ -10,7 +10,7 @@
 #include "cli/program.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
-#include "runtime/host/initial_values.h"
+#include "runtime/contents/initial_values.h"
 #include "runtime/host/limits.h"
 #include "runtime/host/loss.h"
 #include "traces/dag_file.h"

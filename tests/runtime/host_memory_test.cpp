@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "runtime/dag_builder.h"
-#include "runtime/host/initial_values.h"
+#include "runtime/contents/initial_values.h"
 #include "runtime/host/memory.h"
 
 namespace tandem {
