@@ -1,0 +1,39 @@
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace tandem::emulation {
+
+/// A function with a stack of its own, which runs in turns with the one that resumes it.
+class Fiber {
+ public:
+  Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// Sets what the next resume() begins; what ran before is abandoned where it stands. `body` outlives its run and does not
+  /// throw.
+  void start(const std::function<void()>& body);
+  /// Runs until the body suspends or ends.
+  void resume();
+  /// By the body: back to resume().
+  void suspend();
+
+ private:
+  static void enter(unsigned high, unsigned low);
+
+  static constexpr std::size_t stack_bytes = 256 << 10;
+  std::unique_ptr<std::byte[]> stack_;
+  ucontext_t own_{}, resumer_{};
+  const std::function<void()>* body_ = nullptr;
+  // of AddressSanitizer, which must be told of a change of stacks
+  void* own_fake_stack_ = nullptr;
+  const void* resumer_stack_ = nullptr;
+  std::size_t resumer_stack_bytes_ = 0;
+};
+
+}  // namespace tandem::emulation
