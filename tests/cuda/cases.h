@@ -12,7 +12,9 @@ namespace tandem {
 
 std::vector<OperationCase> elementwise_cases();
 std::vector<OperationCase> cast_cases();
+std::vector<OperationCase> activation_cases();
 std::vector<OperationCase> adam_cases();
+std::vector<OperationCase> norm_cases();
 
 inline constexpr std::array trained_types{DType::f32, DType::bf16, DType::f16};
 

@@ -26,6 +26,11 @@ std::vector<OpKind> operations_with_cases() {
 INSTANTIATE_TEST_SUITE_P(All, Kernel, testing::ValuesIn(operations_with_cases()),
                          [](const auto& kind) { return std::string(operation(kind.param).name); });
 
+TEST(Cases, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const OperationCase& c : operation_cases()) EXPECT_TRUE(names.insert(c.name).second) << c.name;
+}
+
 TEST_P(Kernel, EqualsItsHostKernel) {
   for (const OperationCase& c : cases) {
     SCOPED_TRACE(c.name);

@@ -18,7 +18,8 @@
 ///   threadIdx, blockIdx, blockDim, gridDim; __syncthreads, __syncwarp, __threadfence; __shfl_sync, __shfl_xor_sync,
 ///   __shfl_down_sync, __shfl_up_sync; __ballot_sync, __any_sync, __all_sync; atomicAdd, atomicMax, atomicMin, atomicOr on
 ///   integers;
-///   __popc, __ffs, __clz, __float_as_int and the like; expf, logf, sqrtf, rsqrtf, tanhf, fabsf, fmaxf, fminf, isinf of C
+///   __popc, __ffs, __clz, __float_as_int and the like; __launch_bounds__; expf, logf, sqrtf, rsqrtf, tanhf, fabsf, fmaxf, fminf,
+///   isinf of C
 ///
 /// and what this header adds. Anything else, such as tensor-core instructions, is a function with two bodies: PTX, and for
 /// TANDEM_EMULATED one built on emulation::warp_exchange.
@@ -72,6 +73,27 @@ TANDEM_DEVICE Number larger(Number a, Number b) {
   return a < b ? b : a;
 }
 
+/// e^x within 2e-7 (1 + |x|) of it, zero where the result is no normal number.
+TANDEM_DEVICE float exp_fast(float x) {
+#ifdef TANDEM_EMULATED
+  return expf(x);
+#else
+  constexpr float log2_e = 1.44269504F;
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * log2_e));
+  return result;
+#endif
+}
+
+/// a / b within 2 units in the last place; zero where b exceeds 2^126.
+TANDEM_DEVICE float divide_fast(float a, float b) {
+#ifdef TANDEM_EMULATED
+  return a / b;
+#else
+  return __fdividef(a, b);
+#endif
+}
+
 /// The widest load or store of a thread.
 inline constexpr int widest_access = 16;
 
@@ -121,16 +143,26 @@ TANDEM_DEVICE float warp_max(float value) {
   return value;
 }
 
-/// The sum over a block of whole warps, in one dimension; all threads call it and get it. Always taken in the same order.
-TANDEM_DEVICE float block_sum(float value) {
-  TANDEM_SHARED(float, of_warps, lanes_of_warp);
+/// Sums over a block of whole warps, in one dimension; all threads call it and get them. Always taken in the same order.
+template <int count>
+TANDEM_DEVICE void block_sums(float (&values)[count]) {
+  using OfWarps = float[lanes_of_warp];
+  TANDEM_SHARED(OfWarps, sums, count);
   const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp, lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
   const int warps = static_cast<int>(blockDim.x) / lanes_of_warp;
-  value = warp_sum(value);
   __syncthreads();  // an earlier call's results may still be read
-  if (lane == 0) of_warps[warp] = value;
+  for (int i = 0; i < count; ++i) {
+    const float sum = warp_sum(values[i]);
+    if (lane == 0) sums[i][warp] = sum;
+  }
   __syncthreads();
-  return warp_sum(lane < warps ? of_warps[lane] : 0.0F);
+  for (int i = 0; i < count; ++i) values[i] = warp_sum(lane < warps ? sums[i][lane] : 0.0F);
+}
+
+TANDEM_DEVICE float block_sum(float value) {
+  float values[1] = {value};
+  block_sums(values);
+  return values[0];
 }
 
 /// Likewise the largest.

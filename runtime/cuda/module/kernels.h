@@ -49,6 +49,7 @@ DeviceKernel grouped_gemm_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
+ScratchFunction norm_backward_scratch;
 ScratchFunction scale_scratch;
 ScratchFunction square_sum_scratch;
 

@@ -15,7 +15,7 @@ struct Row {
 constexpr std::array table{
     Row{OpKind::gemm, {gemm_device}},
     Row{OpKind::norm, {norm_device}},
-    Row{OpKind::norm_backward, {norm_backward_device}},
+    Row{OpKind::norm_backward, {norm_backward_device, norm_backward_scratch}},
     Row{OpKind::split_heads, {split_heads_device}},
     Row{OpKind::split_heads_backward, {split_heads_backward_device}},
     Row{OpKind::mla_queries, {mla_queries_device}},

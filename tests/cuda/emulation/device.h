@@ -14,6 +14,9 @@
 
 // The part of CUDA C++ that kernels may use, for a C++ compiler: see runtime/cuda/module/device.h.
 
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
