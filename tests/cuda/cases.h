@@ -10,6 +10,7 @@ namespace tandem {
 
 // The cases by file of operations, and what they are made of.
 
+std::vector<OperationCase> copy_cases();
 std::vector<OperationCase> elementwise_cases();
 std::vector<OperationCase> cast_cases();
 std::vector<OperationCase> activation_cases();

@@ -119,7 +119,7 @@ void expect_equals_host(const OperationCase& c, KernelRunner& runner) {
 
 std::vector<OperationCase> operation_cases() {
   std::vector<OperationCase> all;
-  for (const auto& cases : {activation_cases, elementwise_cases, cast_cases, adam_cases, norm_cases}) {
+  for (const auto& cases : {activation_cases, copy_cases, elementwise_cases, cast_cases, adam_cases, norm_cases}) {
     for (OperationCase& c : cases()) all.push_back(std::move(c));
   }
   return all;
