@@ -47,4 +47,10 @@ DeviceKernel combine_backward_device;
 DeviceKernel regroup_device;
 DeviceKernel grouped_gemm_device;
 
+// Scratch of those that need it.
+ScratchFunction cast_scratch;
+ScratchFunction norm_backward_scratch;
+ScratchFunction scale_scratch;
+ScratchFunction square_sum_scratch;
+
 }  // namespace tandem

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "runtime/cuda/module/kernel.h"
+
+#ifdef TANDEM_EMULATED
+#include "tests/cuda/emulation/grid.h"
+#endif
+
+namespace tandem {
+
+/// How many blocks of how many threads, and the shared memory they ask for beside what the kernel declares.
+struct Grid {
+  dim3 blocks;
+  dim3 threads;
+  std::size_t shared_bytes = 0;
+};
+
+/// `count / size`, rounded up.
+constexpr std::int64_t parts_of(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
+
+/// A grid's first dimension. Throws std::logic_error when CUDA knows no such grid.
+inline unsigned blocks_along_x(std::int64_t count) {
+  if (count < 0 || count > 0x7FFFFFFF) throw std::logic_error("a grid of " + std::to_string(count) + " blocks");
+  return static_cast<unsigned>(count);
+}
+
+/// Puts the kernel into the queue's stream; a grid without blocks is nothing to do. Throws std::runtime_error with the kernel's
+/// name when CUDA refuses the launch. For kernels' files (*.cu) alone: a program without CUDA's compiler cannot call it.
+template <typename... Parameters>
+void launch(const char* name, const Queue& queue, const Grid& grid, void (*kernel)(Parameters...),
+            std::type_identity_t<Parameters>... arguments) {
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
+#if defined(TANDEM_EMULATED)
+  static_cast<void>(queue);
+  emulation::run_grid(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(arguments...); });
+#elif defined(__CUDACC__)
+  constexpr std::size_t granted_unasked = 48 << 10;
+  cudaError_t error = cudaSuccess;
+  if (grid.shared_bytes > granted_unasked)
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes));
+  if (error == cudaSuccess) {
+    cudaLaunchConfig_t config{};
+    config.gridDim = grid.blocks;
+    config.blockDim = grid.threads;
+    config.dynamicSmemBytes = grid.shared_bytes;
+    config.stream = queue.stream;
+    error = cudaLaunchKernelEx(&config, kernel, arguments...);
+  }
+  const cudaError_t left = cudaGetLastError();  // taken away, so that nobody else is blamed for it
+  if (error == cudaSuccess) error = left;
+  if (error != cudaSuccess) throw std::runtime_error(std::string(name) + ": " + cudaGetErrorString(error));
+#else
+  static_assert(sizeof...(Parameters) > 1000, "launch is for kernels' files");
+#endif
+}
+
+}  // namespace tandem

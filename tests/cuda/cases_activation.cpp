@@ -1,0 +1,35 @@
+#include "tests/cuda/cases.h"
+
+namespace tandem {
+
+std::vector<OperationCase> activation_cases() {
+  std::vector<OperationCase> cases;
+  for (const DType type : trained_types) {
+    for (const auto& [kind, name] : {std::pair(Activation::swiglu, "swiglu"), std::pair(Activation::gelu, "gelu")}) {
+      const ActivationAttributes attributes{kind};
+      for (const int width : {1, 8, 37, 264, 2056}) {
+        const Shape x(3, 2, kind == Activation::swiglu ? 2 * width : width), y(3, 2, width);
+        const std::vector<float> in = random_numbers(x, 1, 6);
+        cases.push_back({join_name("activation", name, name_of(type), width),
+                         OpKind::activation,
+                         attributes,
+                         {read(x, type, in), write(y, type)}});
+        cases.push_back({join_name("activation_backward", name, name_of(type), width),
+                         OpKind::activation_backward,
+                         attributes,
+                         {read(x, type, in), read(y, type, 2), write(x, type)}});
+      }
+    }
+  }
+  const std::size_t aligned = cases.size();
+  for (std::size_t i = 0; i < aligned; ++i) cases.push_back(skewed(cases[i]));
+  const Shape extremes(6);
+  cases.push_back(
+      {"activation_of_extremes",
+       OpKind::activation,
+       ActivationAttributes{Activation::gelu},
+       {read(extremes, DType::f32, std::vector{-100.0F, 100.0F, -20.0F, 20.0F, 0.0F, -0.0F}), write(extremes, DType::f32)}});
+  return cases;
+}
+
+}  // namespace tandem
