@@ -47,4 +47,10 @@ DeviceKernel combine_backward_device;
 DeviceKernel regroup_device;
 DeviceKernel grouped_gemm_device;
 
+ScratchFunction gemm_scratch;
+ScratchFunction grouped_gemm_scratch;
+
+PrepareFunction prepare_gemm;
+PrepareFunction prepare_grouped_gemm;
+
 }  // namespace tandem
