@@ -4,8 +4,10 @@
 
 namespace tandem {
 
-/// to = from, or to += from: as many elements, in the order in which they lie, each rounded once. An fp8 `from` has its scale.
-/// Into fp32, bf16 or fp16, from these and fp8.
-void convert(const Queue& queue, const DeviceTensor& from, const DeviceTensor& to, bool accumulate);
+/// y = factor * x, of equally many elements in any floating-point types; y may be x. To fp8 the scale is chosen anew, as in
+/// runtime/ops/cast.cu, for which x is read twice. Needs convert_scratch_bytes of scratch when y is fp8.
+void convert(const char* name, Queue& queue, float factor, const DeviceTensor& x, const DeviceTensor& y);
+
+std::size_t convert_scratch_bytes(DType to);
 
 }  // namespace tandem

@@ -75,14 +75,14 @@ struct Descriptors {
 };
 
 std::vector<cublasLtMatmulAlgo_t> advised_algorithms(cublasLtHandle_t handle, const Matmul& matmul, const MatmulData& data,
-                                                     int most) {
+                                                     std::size_t workspace_bytes, int most) {
   cublasLtMatmulPreferenceOpaque_t preference{};
   check(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
   const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     check(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof(value)),
           "cublasLtMatmulPreferenceSetAttribute");
   };
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{matmul_workspace_bytes});
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (const auto matrix : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -104,13 +104,13 @@ std::vector<cublasLtMatmulAlgo_t> advised_algorithms(cublasLtHandle_t handle, co
 }
 
 void multiply(cublasLtHandle_t handle, const Queue& queue, const Matmul& matmul, const MatmulData& data,
-              const cublasLtMatmulAlgo_t& algorithm) {
-  if (queue.scratch_bytes < matmul_workspace_bytes) throw std::logic_error("a product needs more scratch than the queue has");
+              std::size_t workspace_bytes, const cublasLtMatmulAlgo_t& algorithm) {
+  if (queue.scratch_bytes < workspace_bytes) throw std::logic_error("a product needs more scratch than the queue has");
   const float factor = 1, of_old_result = matmul.accumulate ? 1 : 0;
   Descriptors descriptors(matmul, data);
   check(cublasLtMatmul(handle, &descriptors.operation, &factor, data.first, &descriptors.first, data.second, &descriptors.second,
                        &of_old_result, data.result, &descriptors.result, data.result, &descriptors.result, &algorithm,
-                       queue.scratch, matmul_workspace_bytes, queue.stream),
+                       queue.scratch, workspace_bytes, queue.stream),
         "cublasLtMatmul");
 }
 
@@ -136,13 +136,14 @@ CublasLt::CublasLt(int device) {
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
   multiplies_fp8_ = major * 10 + minor >= 89;
+  workspace_bytes_ = major >= 9 ? std::size_t{32} << 20U : std::size_t{4} << 20U;
   check(cublasLtCreate(&handle_), "cublasLtCreate");
 }
 
 CublasLt::Choice& CublasLt::choice_of(const Matmul& matmul, const MatmulData& data) {
   const auto [choice, is_new] = choices_.try_emplace(matmul);
   if (is_new) {
-    const auto advised = advised_algorithms(handle_, matmul, data, 1);
+    const auto advised = advised_algorithms(handle_, matmul, data, workspace_bytes_, 1);
     if (!advised.empty()) choice->second.algorithm = advised.front();
   }
   return choice->second;
@@ -160,7 +161,7 @@ void CublasLt::run(const Queue& queue, const Matmul& matmul, const MatmulData& d
     algorithm = choice_of(matmul, data).algorithm;
   }
   if (!algorithm) throw std::runtime_error("cuBLASLt has no algorithm for " + text_of(matmul));
-  multiply(handle_, queue, matmul, data, *algorithm);
+  multiply(handle_, queue, matmul, data, workspace_bytes_, *algorithm);
 }
 
 void CublasLt::choose(const Queue& queue, const Matmul& matmul, const MatmulData& data) {
@@ -171,10 +172,10 @@ void CublasLt::choose(const Queue& queue, const Matmul& matmul, const MatmulData
   if (choice.by_trial || !choice.algorithm) return;
   EventTimer timer(queue.stream);
   float best = std::numeric_limits<float>::infinity();
-  for (const cublasLtMatmulAlgo_t& algorithm : advised_algorithms(handle_, matmul, data, most_algorithms)) {
-    multiply(handle_, queue, matmul, data, algorithm);  // loads the kernel
+  for (const cublasLtMatmulAlgo_t& algorithm : advised_algorithms(handle_, matmul, data, workspace_bytes_, most_algorithms)) {
+    multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);  // loads the kernel
     const float time = timer.milliseconds([&] {
-      for (int i = 0; i < repetitions; ++i) multiply(handle_, queue, matmul, data, algorithm);
+      for (int i = 0; i < repetitions; ++i) multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);
     });
     if (time < best * worthwhile) {
       best = time;

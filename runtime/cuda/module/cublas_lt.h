@@ -30,9 +30,6 @@ struct MatmulData {
   const float* second_scale = nullptr;
 };
 
-/// What cuBLASLt advises for Hopper; of the queue's scratch, from its beginning.
-inline constexpr std::size_t matmul_workspace_bytes = 32U << 20U;
-
 /// cuBLASLt on one device, with the algorithms chosen so far. Any thread may use it. Products are summed in fp32, TF32 and fp8's
 /// fast accumulation off; where a sum is taken in parts, the parts are fp32 and added in a fixed order.
 class CublasLt {
@@ -46,6 +43,9 @@ class CublasLt {
 
   /// From compute capability 8.9 on.
   bool multiplies_fp8() const { return multiplies_fp8_; }
+
+  /// Of the queue's scratch, from its beginning; cuBLAS's own sizes: https://docs.nvidia.com/cuda/cublas/#cublassetworkspace.
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
 
   /// Whether cuBLASLt has an algorithm for it.
   bool supports(const Matmul& matmul, const MatmulData& data);
@@ -67,6 +67,7 @@ class CublasLt {
   std::mutex mutex_;
   cublasLtHandle_t handle_ = nullptr;
   bool multiplies_fp8_ = false;
+  std::size_t workspace_bytes_ = 0;
   std::map<Matmul, Choice> choices_;
 };
 

@@ -47,6 +47,10 @@ DeviceKernel combine_backward_device;
 DeviceKernel regroup_device;
 DeviceKernel grouped_gemm_device;
 
+// Scratch of those that need it.
+ScratchFunction cast_scratch;
+ScratchFunction scale_scratch;
+ScratchFunction square_sum_scratch;
 ScratchFunction gemm_scratch;
 ScratchFunction grouped_gemm_scratch;
 

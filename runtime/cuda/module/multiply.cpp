@@ -122,18 +122,19 @@ class TrialTensor {
 void multiply(Queue& queue, std::span<const DeviceTensor, 3> operands, const Multiplication& multiplication) {
   const auto [operand_type, result_type] = choose_types(operands, multiplication);
   Scratch scratch(queue);
-  scratch.take(matmul_workspace_bytes);
+  scratch.take(CublasLt::of_this_device().workspace_bytes());
   const auto converted = [&, type = operand_type](const DeviceTensor& operand) {
     if (operand.dtype == type) return operand;
     const DeviceTensor copy = piece_of(scratch, {operand.shape, type});
-    convert(queue, operand, copy, false);
+    convert("gemm", queue, 1, operand, copy);
     return copy;
   };
   const DeviceTensor a = converted(operands[0]), b = converted(operands[1]), c = operands[2];
   if (result_type == c.dtype) return multiply_as_typed(queue, std::array{a, b, c}, multiplication);
   const DeviceTensor wide = piece_of(scratch, {c.shape, result_type});
-  multiply_as_typed(queue, std::array{a, b, wide}, {multiplication.batches, false});
-  convert(queue, wide, c, multiplication.accumulate);
+  if (multiplication.accumulate) convert("gemm", queue, 1, c, wide);
+  multiply_as_typed(queue, std::array{a, b, wide}, multiplication);
+  convert("gemm", queue, 1, wide, c);
 }
 
 std::size_t multiply_scratch(std::span<const OperandType, 3> operands, const Multiplication& multiplication) {
@@ -141,7 +142,7 @@ std::size_t multiply_scratch(std::span<const OperandType, 3> operands, const Mul
   const auto of_copy = [](const OperandType& tensor, DType type) {
     return tensor.dtype == type ? 0 : scratch_piece(static_cast<std::size_t>(OperandType{tensor.shape, type}.bytes()));
   };
-  return matmul_workspace_bytes + of_copy(operands[0], operand_type) + of_copy(operands[1], operand_type) +
+  return CublasLt::of_this_device().workspace_bytes() + of_copy(operands[0], operand_type) + of_copy(operands[1], operand_type) +
          of_copy(operands[2], result_type);
 }
 
@@ -150,10 +151,9 @@ void prepare_multiply(Queue& queue, std::span<const OperandType, 3> operands, co
   const TrialTensor a({operands[0].shape, operand_type}), b({operands[1].shape, operand_type}),
       c({operands[2].shape, result_type});
   if (a.tensor().data == nullptr || b.tensor().data == nullptr || c.tensor().data == nullptr) return;
-  const bool accumulate = multiplication.accumulate && result_type == operands[2].dtype;
   for (const ProductBatch& batch : multiplication.batches) {
     if (batch.first.size.k == 0) continue;
-    for_each_call(batch, std::array{a.tensor(), b.tensor(), c.tensor()}, accumulate,
+    for_each_call(batch, std::array{a.tensor(), b.tensor(), c.tensor()}, multiplication.accumulate,
                   [&](const Call& call) { CublasLt::of_this_device().choose(queue, call.matmul, call.data); });
   }
 }

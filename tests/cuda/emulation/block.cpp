@@ -27,8 +27,10 @@ std::string text_of(const std::source_location& place) {
 
 }  // namespace
 
-Block::Block(dim3 threads, std::size_t dynamic_shared_bytes)
-    : size_(threads), threads_(std::size_t{threads.x} * threads.y * threads.z), dynamic_bytes_(dynamic_shared_bytes) {}
+void Block::shape(dim3 threads, std::size_t dynamic_shared_bytes) {
+  size_ = threads;
+  dynamic_bytes_ = dynamic_shared_bytes;
+}
 
 void Block::clear_shared() {
   arrays_.clear();

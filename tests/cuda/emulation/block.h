@@ -15,10 +15,13 @@
 
 namespace tandem::emulation {
 
-/// The threads of a block and what they share. Used for all blocks of a launch, one after the other.
+/// The threads of a block and what they share. Used for many blocks, one after the other.
 class Block {
  public:
-  Block(dim3 threads, std::size_t dynamic_shared_bytes);
+  explicit Block(std::size_t threads) : threads_(threads) {}
+
+  /// What the block looks like from now on; `threads` are as many as before.
+  void shape(dim3 threads, std::size_t dynamic_shared_bytes);
 
   /// Runs `body` as each thread, taken in the given order. Throws what a thread threw, or how the threads wait for each other in
   /// vain.
@@ -61,7 +64,7 @@ class Block {
   std::unordered_map<const void*, std::unique_ptr<std::byte[]>> arrays_;
   std::size_t static_bytes_ = 0;
   std::unique_ptr<std::byte[]> dynamic_;
-  std::size_t dynamic_bytes_;
+  std::size_t dynamic_bytes_ = 0;
 };
 
 }  // namespace tandem::emulation

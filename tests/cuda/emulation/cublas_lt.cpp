@@ -60,14 +60,14 @@ CublasLt& CublasLt::of_this_device() {
   return hopper;
 }
 
-CublasLt::CublasLt(int) : multiplies_fp8_(true) {}
+CublasLt::CublasLt(int) : multiplies_fp8_(true), workspace_bytes_(256) {}
 
 CublasLt::Choice& CublasLt::choice_of(const Matmul& matmul, const MatmulData&) { return choices_[matmul]; }
 
 bool CublasLt::supports(const Matmul& matmul, const MatmulData&) { return !refused(matmul); }
 
 void CublasLt::run(const Queue& queue, const Matmul& matmul, const MatmulData& data) {
-  if (refused(matmul) || queue.scratch_bytes < matmul_workspace_bytes) throw std::runtime_error("cuBLASLt refuses a product");
+  if (refused(matmul) || queue.scratch_bytes < workspace_bytes_) throw std::runtime_error("cuBLASLt refuses a product");
   const auto& [size, first, second, result, count] = matmul.product;
   const float scale = (data.first_scale ? *data.first_scale : 1.0F) * (data.second_scale ? *data.second_scale : 1.0F);
   for (std::int64_t i = 0; i < count; ++i)

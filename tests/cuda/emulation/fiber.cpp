@@ -1,7 +1,10 @@
 #include "tests/cuda/emulation/fiber.h"
 
+#include <ucontext.h>
+
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -29,35 +32,45 @@ Fiber::Fiber() : stack_(std::make_unique_for_overwrite<std::byte[]>(stack_bytes)
 
 void Fiber::start(const std::function<void()>& body) {
   body_ = &body;
+  is_new_ = true;
   own_fake_stack_ = nullptr;
   forget_stack(stack_.get(), stack_bytes);
-  getcontext(&own_);
-  own_.uc_stack.ss_sp = stack_.get();
-  own_.uc_stack.ss_size = stack_bytes;
-  own_.uc_link = nullptr;
+}
+
+void Fiber::begin() {
+  is_new_ = false;
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack_.get();
+  context.uc_stack.ss_size = stack_bytes;
+  context.uc_link = nullptr;
   const auto self = std::bit_cast<std::uint64_t>(this);  // makecontext passes ints alone
-  makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::enter), 2, static_cast<unsigned>(self >> 32),
+  makecontext(&context, reinterpret_cast<void (*)()>(&Fiber::enter), 2, static_cast<unsigned>(self >> 32),
               static_cast<unsigned>(self));
+  setcontext(&context);
+  std::abort();
 }
 
 void Fiber::enter(unsigned high, unsigned low) {
-  auto* self = std::bit_cast<Fiber*>(std::uint64_t{high} << 32 | low);
+  auto* const self = std::bit_cast<Fiber*>(std::uint64_t{high} << 32 | low);
   enter_stack(nullptr, &self->resumer_stack_, &self->resumer_stack_bytes_);
   (*self->body_)();
   leave_stack(nullptr, self->resumer_stack_, self->resumer_stack_bytes_);
-  setcontext(&self->resumer_);
+  _longjmp(self->resumer_, 1);
 }
 
 void Fiber::resume() {
-  void* fake_stack = nullptr;
-  leave_stack(&fake_stack, stack_.get(), stack_bytes);
-  swapcontext(&resumer_, &own_);
-  enter_stack(fake_stack, nullptr, nullptr);
+  leave_stack(&resumer_fake_stack_, stack_.get(), stack_bytes);
+  if (_setjmp(resumer_) == 0) {
+    if (is_new_) begin();
+    _longjmp(own_, 1);
+  }
+  enter_stack(resumer_fake_stack_, nullptr, nullptr);
 }
 
 void Fiber::suspend() {
   leave_stack(&own_fake_stack_, resumer_stack_, resumer_stack_bytes_);
-  swapcontext(&own_, &resumer_);
+  if (_setjmp(own_) == 0) _longjmp(resumer_, 1);
   enter_stack(own_fake_stack_, &resumer_stack_, &resumer_stack_bytes_);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <ucontext.h>
-
+#include <csetjmp>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -9,6 +8,8 @@
 namespace tandem::emulation {
 
 /// A function with a stack of its own, which runs in turns with the one that resumes it.
+///
+/// Only a stack's first use goes through ucontext; from then on the two jump, which takes no system call.
 class Fiber {
  public:
   Fiber();
@@ -25,13 +26,15 @@ class Fiber {
 
  private:
   static void enter(unsigned high, unsigned low);
+  [[noreturn]] void begin();
 
   static constexpr std::size_t stack_bytes = 256 << 10;
   std::unique_ptr<std::byte[]> stack_;
-  ucontext_t own_{}, resumer_{};
+  jmp_buf own_, resumer_;
   const std::function<void()>* body_ = nullptr;
+  bool is_new_ = true;
   // of AddressSanitizer, which must be told of a change of stacks
-  void* own_fake_stack_ = nullptr;
+  void *own_fake_stack_ = nullptr, *resumer_fake_stack_ = nullptr;
   const void* resumer_stack_ = nullptr;
   std::size_t resumer_stack_bytes_ = 0;
 };

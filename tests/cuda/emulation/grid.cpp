@@ -1,6 +1,7 @@
 #include "tests/cuda/emulation/grid.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -42,13 +43,15 @@ void run_grid(const std::string& kernel, dim3 blocks, dim3 threads, std::size_t 
   std::mt19937 random(order_now.seed);
   try {
     check_limits(blocks, threads, shared_bytes);
-    Block block(threads, shared_bytes);
-    block_now = &block;
+    static std::map<std::size_t, Block> by_threads;  // kept, as their stacks take long to make
+    const std::size_t count = std::size_t{threads.x} * threads.y * threads.z;
+    block_now = &by_threads.try_emplace(count, count).first->second;
+    block_now->shape(threads, shared_bytes);
     gridDim = blocks;
     blockDim = threads;
     for (const unsigned i : in_order(std::size_t{blocks.x} * blocks.y * blocks.z, random)) {
       blockIdx = {i % blocks.x, i / blocks.x % blocks.y, i / blocks.x / blocks.y};
-      block.run(thread, in_order(std::size_t{threads.x} * threads.y * threads.z, random));
+      block_now->run(thread, in_order(count, random));
     }
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(kernel + ", block (" + std::to_string(blockIdx.x) + "," + std::to_string(blockIdx.y) + "," +

@@ -1,0 +1,56 @@
+#include "tests/cuda/cases.h"
+
+namespace tandem {
+
+std::vector<OperationCase> cast_cases() {
+  std::vector<OperationCase> cases;
+  const std::array shapes{Shape(1, 1),   Shape(64, 64),  Shape(3, 2, 80), Shape(96, 208),
+                          Shape(67, 33), Shape(16, 200), Shape(200, 16)};
+  for (const Shape& shape : shapes) {
+    const auto size = join_name("of", shape.elements() / shape[shape.rank - 1U], shape[shape.rank - 1U]);
+    for (const DType type : trained_types) {
+      CaseOperand by_columns = write(shape, DType::f8);
+      by_columns.by_columns = true;
+      cases.push_back({join_name("cast", name_of(type), "to_fp8", size),
+                       OpKind::cast,
+                       {},
+                       {read(shape, type, random_numbers(shape, 1, 20)), write(shape, DType::f8), by_columns}});
+      cases.push_back(skewed(cases.back()));
+      cases.push_back({join_name("cast", name_of(type), "to_two", size),
+                       OpKind::cast,
+                       {},
+                       {read(shape, type, 2), write(shape, DType::bf16), write(shape, DType::f32)}});
+    }
+  }
+  CaseOperand zeros_by_columns = write(Shape(5, 7), DType::f8);
+  zeros_by_columns.by_columns = true;
+  cases.push_back({"cast_zeros",
+                   OpKind::cast,
+                   {},
+                   {read(Shape(5, 7), DType::bf16, std::vector<float>(35, 0)), write(Shape(5, 7), DType::f8), zeros_by_columns}});
+  return cases;
+}
+
+std::vector<OperationCase> adam_cases() {
+  std::vector<OperationCase> cases;
+  for (const DType gradient : trained_types) {
+    for (const DType parameter : trained_types) {
+      for (const int n : {3, 1029}) {
+        const Shape shape(n);
+        std::vector<float> variance = random_numbers(shape, 5);
+        for (float& v : variance) v *= v;
+        for (const float clip_norm : {0.0F, 1.0F, 100.0F}) {
+          cases.push_back({join_name("adam", name_of(gradient), name_of(parameter), n, "clip", static_cast<int>(clip_norm)),
+                           OpKind::adam,
+                           AdamAttributes{.learning_rate = 0.1F, .clip_norm = clip_norm, .step = 3},
+                           {read(shape, gradient, 1), read(Shape(1), DType::f32, std::vector{9.0F}), write(shape, parameter),
+                            update(shape, DType::f32, 2), update(shape, DType::f32, 3), update(shape, DType::f32, variance)}});
+        }
+        cases.push_back(skewed(cases.back()));
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tests/cuda/emulated_runner.h"
+#include "tests/cuda/emulation/grid.h"
+#include "tests/cuda/operation_cases.h"
+
+namespace tandem {
+namespace {
+
+/// By operation: a process per case would take longer than the cases.
+class Kernel : public testing::TestWithParam<OpKind> {
+ protected:
+  EmulatedRunner runner;
+  std::vector<OperationCase> cases = operation_cases(GetParam());
+};
+
+std::vector<OpKind> operations_with_cases() {
+  std::set<OpKind> kinds;
+  for (const OperationCase& c : operation_cases()) kinds.insert(c.kind);
+  return {kinds.begin(), kinds.end()};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Kernel, testing::ValuesIn(operations_with_cases()),
+                         [](const auto& kind) { return std::string(operation(kind.param).name); });
+
+TEST_P(Kernel, EqualsItsHostKernel) {
+  for (const OperationCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    expect_equals_host(c, runner);
+  }
+}
+
+// Bit for bit: whatever depended on who comes first would differ.
+TEST_P(Kernel, DoesNotDependOnTheOrderOfBlocksAndThreads) {
+  for (const OperationCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    const std::vector<PlacedOperand> in_order = run_case(c, runner);
+    const emulation::ScopedOrder order({.shuffled = true, .seed = 11});
+    const std::vector<PlacedOperand> shuffled = run_case(c, runner);
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+      EXPECT_EQ(in_order[i].bytes, shuffled[i].bytes) << "operand " << i;
+      EXPECT_EQ(in_order[i].scale, shuffled[i].scale) << "operand " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
