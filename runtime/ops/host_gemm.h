@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include "runtime/ops/matrix_product.h"
 
 namespace tandem {
 
@@ -12,11 +12,10 @@ struct HostMatrix {
   bool transposed = false;
 };
 
-struct GemmSize {
-  std::int64_t m = 0, n = 0, k = 0;
-};
-
 /// C[m,n] = factor * A[m,k] B[k,n], added to C's old value when `accumulate`. By OpenBLAS on the calling thread alone.
 void host_gemm(GemmSize size, HostMatrix a, HostMatrix b, HostMatrix c, float factor, bool accumulate);
+
+/// The same for a product of slices of the operands A, B, C. Nothing is done where C is empty.
+void host_gemm(const MatrixProduct& product, std::span<const HostTensor, 3> operands, bool accumulate);
 
 }  // namespace tandem

@@ -16,6 +16,8 @@ std::vector<OperationCase> cast_cases();
 std::vector<OperationCase> activation_cases();
 std::vector<OperationCase> adam_cases();
 std::vector<OperationCase> norm_cases();
+std::vector<OperationCase> gemm_cases();
+std::vector<OperationCase> grouped_gemm_cases();
 
 inline constexpr std::array trained_types{DType::f32, DType::bf16, DType::f16};
 

@@ -18,6 +18,24 @@ constexpr float largest_f8 = 448;
 
 bool is_integer(const CaseOperand& operand) { return operand.type.dtype == DType::i32; }
 
+/// Numbers [rows][columns] as [columns][rows].
+std::vector<float> transposed(const std::vector<float>& numbers, std::int64_t rows) {
+  if (numbers.empty()) return {};
+  const std::int64_t columns = static_cast<std::int64_t>(numbers.size()) / rows;
+  std::vector<float> result;
+  for (std::int64_t column = 0; column < columns; ++column)
+    for (std::int64_t row = 0; row < rows; ++row) result.push_back(numbers[static_cast<std::size_t>(row * columns + column)]);
+  return result;
+}
+
+/// By element, whatever the order in which the operand stores them; and back.
+std::vector<float> by_element(const CaseOperand& operand, const std::vector<float>& stored) {
+  return operand.by_columns ? transposed(stored, columns_of(operand.type.shape)) : stored;
+}
+std::vector<float> as_stored(const CaseOperand& operand, const std::vector<float>& numbers) {
+  return operand.by_columns ? transposed(numbers, rows_of(operand.type.shape)) : numbers;
+}
+
 PlacedOperand placed(const CaseOperand& operand) {
   PlacedOperand result{.type = operand.type, .bytes = {}, .skew = operand.skew, .same_as = operand.same_as};
   const auto count = static_cast<std::size_t>(operand.type.shape.elements());
@@ -31,7 +49,7 @@ PlacedOperand placed(const CaseOperand& operand) {
     float largest = 0;
     for (const float number : operand.numbers) largest = std::max(largest, std::abs(number));
     if (largest > 0 && operand.type.dtype == DType::f8) result.scale = largest / largest_f8;
-    result.bytes = encode(operand.numbers, operand.type.dtype, result.scale);
+    result.bytes = encode(as_stored(operand, operand.numbers), operand.type.dtype, result.scale);
   }
   return result;
 }
@@ -48,8 +66,8 @@ std::vector<std::vector<std::byte>> run_on_host(const OperationCase& c) {
   std::vector<HostTensor> tensors;
   for (const CaseOperand& operand : c.operands) {
     const PlacedOperand bytes = placed(operand);
-    memory.push_back(is_integer(operand) ? bytes.bytes
-                                         : encode(decode(bytes.bytes, operand.type.dtype, bytes.scale), DType::f32, 1));
+    const auto numbers = [&] { return by_element(operand, decode(bytes.bytes, operand.type.dtype, bytes.scale)); };
+    memory.push_back(is_integer(operand) ? bytes.bytes : encode(numbers(), DType::f32, 1));
     void* const data = operand.same_as < 0 ? memory.back().data() : tensors[static_cast<std::size_t>(operand.same_as)].data;
     tensors.push_back({data, operand.type.shape});
   }
@@ -58,14 +76,6 @@ std::vector<std::vector<std::byte>> run_on_host(const OperationCase& c) {
     if (c.operands[i].same_as >= 0) memory[i] = memory[static_cast<std::size_t>(c.operands[i].same_as)];
   }
   return memory;
-}
-
-std::vector<float> transposed(const std::vector<float>& numbers, std::int64_t rows) {
-  const std::int64_t columns = static_cast<std::int64_t>(numbers.size()) / rows;
-  std::vector<float> result;
-  for (std::int64_t column = 0; column < columns; ++column)
-    for (std::int64_t row = 0; row < rows; ++row) result.push_back(numbers[static_cast<std::size_t>(row * columns + column)]);
-  return result;
 }
 
 void expect_equal_numbers(const std::vector<float>& actual, const std::vector<float>& expected, const Rounding& rounding,
@@ -90,10 +100,9 @@ void expect_equal(const CaseOperand& operand, const PlacedOperand& actual, const
     EXPECT_EQ(actual.bytes, expected);
     return;
   }
-  std::vector<float> numbers = decode(expected, DType::f32, 1);
-  if (operand.by_columns) numbers = transposed(numbers, rows_of(operand.type.shape));
+  const std::vector<float> numbers = by_element(operand, decode(actual.bytes, operand.type.dtype, actual.scale));
   const Rounding rounding = rounding_of(operand.type.dtype, actual.scale);
-  expect_equal_numbers(decode(actual.bytes, operand.type.dtype, actual.scale), numbers, rounding, tolerance);
+  expect_equal_numbers(numbers, decode(expected, DType::f32, 1), rounding, tolerance);
 }
 
 }  // namespace
@@ -119,7 +128,8 @@ void expect_equals_host(const OperationCase& c, KernelRunner& runner) {
 
 std::vector<OperationCase> operation_cases() {
   std::vector<OperationCase> all;
-  for (const auto& cases : {activation_cases, copy_cases, elementwise_cases, cast_cases, adam_cases, norm_cases}) {
+  for (const auto& cases : {activation_cases, copy_cases, elementwise_cases, cast_cases, adam_cases, norm_cases, gemm_cases,
+                            grouped_gemm_cases}) {
     for (OperationCase& c : cases()) all.push_back(std::move(c));
   }
   return all;

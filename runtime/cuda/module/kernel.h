@@ -40,9 +40,15 @@ using DeviceKernel = void(Queue&, std::span<const DeviceTensor>, const OpAttribu
 /// Scratch that a kernel needs, from types and shapes alone; null: none.
 using ScratchFunction = std::size_t(std::span<const OperandType>, const OpAttributes&);
 
+/// What is done once ahead of a run, for each distinct types, shapes and attributes: a kernel that has the choice between
+/// algorithms tries them. Allocates, and waits for the stream: never while it is captured. null: nothing. A kernel that was not
+/// prepared runs, but perhaps more slowly.
+using PrepareFunction = void(Queue&, std::span<const OperandType>, const OpAttributes&);
+
 struct DeviceOperation {
   DeviceKernel* kernel = nullptr;
   ScratchFunction* scratch = nullptr;
+  PrepareFunction* prepare = nullptr;
 };
 
 /// Of every operation that is no communication.

@@ -52,5 +52,10 @@ ScratchFunction cast_scratch;
 ScratchFunction norm_backward_scratch;
 ScratchFunction scale_scratch;
 ScratchFunction square_sum_scratch;
+ScratchFunction gemm_scratch;
+ScratchFunction grouped_gemm_scratch;
+
+PrepareFunction prepare_gemm;
+PrepareFunction prepare_grouped_gemm;
 
 }  // namespace tandem

@@ -13,7 +13,7 @@ struct Row {
 };
 
 constexpr std::array table{
-    Row{OpKind::gemm, {gemm_device}},
+    Row{OpKind::gemm, {gemm_device, gemm_scratch, prepare_gemm}},
     Row{OpKind::norm, {norm_device}},
     Row{OpKind::norm_backward, {norm_backward_device, norm_backward_scratch}},
     Row{OpKind::split_heads, {split_heads_device}},
@@ -53,7 +53,7 @@ constexpr std::array table{
     Row{OpKind::combine, {combine_device}},
     Row{OpKind::combine_backward, {combine_backward_device}},
     Row{OpKind::regroup, {regroup_device}},
-    Row{OpKind::grouped_gemm, {grouped_gemm_device}},
+    Row{OpKind::grouped_gemm, {grouped_gemm_device, grouped_gemm_scratch, prepare_grouped_gemm}},
 };
 
 }  // namespace
