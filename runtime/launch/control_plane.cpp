@@ -1,5 +1,7 @@
 #include "runtime/launch/control_plane.h"
 
+#include <stdexcept>
+
 #include "runtime/launch/coordinator.h"
 #include "runtime/launch/member.h"
 
@@ -46,6 +48,16 @@ void ControlPlane::fail(const std::string& error) {
 }
 
 std::optional<std::string> ControlPlane::failure() const { return member_ ? member_->failure() : std::nullopt; }
+
+void ControlPlane::run(const std::function<void()>& work) {
+  try {
+    work();
+    leave();
+  } catch (const std::exception& error) {
+    if (!failure()) fail(error.what());
+    throw std::runtime_error(failure().value_or(error.what()));
+  }
+}
 
 void ControlPlane::on_failure(std::function<void(const std::string&)> callback) {
   if (member_) member_->on_failure(std::move(callback));

@@ -56,6 +56,8 @@ class ControlPlane {
   /// Ends the run on all processes. Returns when they have been told.
   void fail(const std::string& error);
   std::optional<std::string> failure() const;
+  /// Does `work`, then leaves. What it throws ends the run on all processes; thrown on as the sentence that all end with.
+  void run(const std::function<void()>& work);
   /// Calls back once, from another thread, when the run fails; at once when it has. An empty function: no more, also when a call
   /// is under way it is waited for.
   void on_failure(std::function<void(const std::string& sentence)> callback);

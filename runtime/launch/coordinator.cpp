@@ -1,13 +1,10 @@
 #include "runtime/launch/coordinator.h"
 
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/launch/listener.h"
 #include "runtime/launch/ranks_text.h"
 #include "runtime/launch/sentences.h"
 
@@ -22,48 +19,6 @@ namespace {
 constexpr std::chrono::milliseconds accept_again_after(100);
 constexpr std::chrono::seconds farewell(5);
 
-/// A connection per process is more than many systems allow a process by default.
-void allow_descriptors(std::uint32_t processes) {
-  constexpr rlim_t others = 256;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= processes + others) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur, processes + others));
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/// On the loopback alone when that is where rank 0 is said to be; else on all of the machine's addresses, whatever its name means
-/// to itself.
-tcp::acceptor listening(asio::io_context& io, const Launch& launch) {
-  error_code no_address;
-  const auto named = asio::ip::make_address(launch.host == "localhost" ? "127.0.0.1" : launch.host, no_address);
-  const auto at = [&](const tcp::endpoint& endpoint) {
-    tcp::acceptor acceptor(io, endpoint.protocol());
-    if (endpoint.protocol() == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false));
-    acceptor.set_option(asio::socket_base::reuse_address(true));
-    acceptor.bind(endpoint);
-    acceptor.listen(asio::socket_base::max_listen_connections);
-    return acceptor;
-  };
-  try {
-    if (!no_address && named.is_loopback()) return at({named, launch.port});
-    try {
-      return at({tcp::v6(), launch.port});
-    } catch (const boost::system::system_error& error) {
-      if (error.code() != boost::system::errc::address_family_not_supported) throw;
-      return at({tcp::v4(), launch.port});
-    }
-  } catch (const boost::system::system_error& error) {
-    throw std::runtime_error("rank 0 cannot listen at port " + std::to_string(launch.port) + ": " + error.code().message() +
-                             "; set TANDEM_PORT to a free port, the same for all processes");
-  }
-}
-
-tcp::endpoint reached_at(const tcp::acceptor& acceptor) {
-  const tcp::endpoint own = acceptor.local_endpoint();
-  if (!own.address().is_unspecified()) return own;
-  return {asio::ip::address_v4::loopback(), own.port()};
-}
-
 bool is_operation(MessageKind kind) { return kind >= MessageKind::barrier && kind <= MessageKind::leave; }
 
 }  // namespace
@@ -71,14 +26,13 @@ bool is_operation(MessageKind kind) { return kind >= MessageKind::barrier && kin
 Coordinator::Coordinator(const Launch& launch, const ControlOptions& options)
     : launch_(launch),
       options_(options),
-      acceptor_(listening(io_, launch)),
+      acceptor_(listen_as_rank_0(io_, launch)),
       tick_(io_),
       retry_(io_),
       farewell_(io_),
       endpoint_(reached_at(acceptor_)),
       processes_(launch.size),
       watch_(launch.size, options.timeout, options.silence, now_in_seconds()) {
-  allow_descriptors(launch.size);
   accept();
   tick_.expires_after(duration(options_.join_timeout));
   tick_.async_wait([this](const error_code& error) {
@@ -112,7 +66,7 @@ void Coordinator::accept() {
 }
 
 void Coordinator::look_after() {
-  if (failed_ || left_ || ending_) return;
+  if (failure_ || left_ || ending_) return;
   if (const auto culprit = watch_.culprit(now_in_seconds())) {
     const std::string who = place_of(culprit->rank);
     const std::string where = task_text(options_, watch_.last(culprit->rank));
@@ -134,13 +88,11 @@ void Coordinator::look_after() {
 }
 
 void Coordinator::received(Connection& connection, const Message& message) {
-  Guest& guest = guests_.at(&connection);
-  if (failed_ || ending_) return;
-  if (!guest.rank) {
-    if (message.kind != MessageKind::hello) throw std::invalid_argument("it began without hello");
-    return join(connection, message.payload);
-  }
-  take(*guest.rank, message);
+  const Guest& guest = guests_.at(&connection);
+  if (ending_ || connection.finishing()) return;
+  if (guest.rank) return take(*guest.rank, message);
+  if (message.kind != MessageKind::hello) throw std::invalid_argument("it began without hello");
+  join(connection, message.payload);
 }
 
 void Coordinator::join(Connection& connection, const std::string& hello) {
@@ -153,6 +105,7 @@ void Coordinator::join(Connection& connection, const std::string& hello) {
     connection.send(MessageKind::refused, "the run that waits there is '" + launch_.session + "', this is '" + session + "'");
     return connection.finish();
   }
+  if (failure_) return dismiss_with_failure(connection);
   const std::string newcomer = "rank " + std::to_string(rank) + " on " + host;
   std::string objection;
   if (size != launch_.size || rank >= size) {
@@ -163,9 +116,8 @@ void Coordinator::join(Connection& connection, const std::string& hello) {
                 ": each needs a rank of its own";
   }
   if (!objection.empty()) {
-    connection.send(MessageKind::failure, objection);
-    connection.finish();
-    return fail(objection);
+    fail(objection);
+    return dismiss_with_failure(connection);
   }
   processes_[rank] = {.connection = &connection, .host = host, .part = std::nullopt};
   guests_.at(&connection).rank = static_cast<std::uint32_t>(rank);
@@ -232,7 +184,7 @@ void Coordinator::take_part(std::uint32_t rank, const Message& message) {
 void Coordinator::answer() {
   const MessageKind kind = processes_[0].part->kind;
   if (kind == MessageKind::agree) compare_digests();
-  if (failed_) return;
+  if (failure_) return;
   std::string for_all, for_rank_0;
   if (kind == MessageKind::broadcast) for_all = std::move(processes_[0].part->payload);
   if (kind == MessageKind::gather) {
@@ -268,22 +220,21 @@ void Coordinator::closed(Connection& connection, const std::string& why) {
   if (ending_ && guests_.empty()) farewell_.cancel();
   if (!rank) return;
   processes_[*rank].connection = nullptr;
-  if (failed_ || left_ || ending_) return;
+  if (failure_ || left_ || ending_) return;
   fail(place_of(*rank) + " ended without a word, last " + task_text(options_, watch_.last(*rank)) + " (" + why + ")");
 }
 
 void Coordinator::fail(const std::string& sentence) {
-  if (failed_) return;
-  failed_ = true;
-  error_code ignored;
-  acceptor_.close(ignored);
+  if (failure_) return;
+  failure_ = sentence;
   tick_.cancel();
-  retry_.cancel();
-  for (const Process& process : processes_) {
-    if (process.connection == nullptr) continue;
-    process.connection->send(MessageKind::failure, sentence);
-    process.connection->finish();
-  }
+  for (const Process& process : processes_)
+    if (process.connection != nullptr) dismiss_with_failure(*process.connection);
+}
+
+void Coordinator::dismiss_with_failure(Connection& connection) {
+  connection.send(MessageKind::failure, *failure_);
+  connection.finish();
 }
 
 void Coordinator::end() {
@@ -292,6 +243,7 @@ void Coordinator::end() {
   error_code ignored;
   acceptor_.close(ignored);
   tick_.cancel();
+  retry_.cancel();
   dismiss_strangers();
   for (const auto& [connection, guest] : guests_) connection->finish();
   if (guests_.empty()) return;

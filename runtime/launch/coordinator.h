@@ -53,7 +53,8 @@ class Coordinator {
   std::string refused_connections_;  ///< why some could not be accepted
   std::uint32_t joined_ = 0, arrived_ = 0;
   std::uint32_t first_to_arrive_ = 0;
-  bool failed_ = false, left_ = false, ending_ = false;
+  std::optional<std::string> failure_;
+  bool left_ = false, ending_ = false;
   std::thread thread_;
 
   void accept();
@@ -70,6 +71,7 @@ class Coordinator {
   void answer_all(MessageKind kind, const std::string& payload);
   void compare_digests();
   void fail(const std::string& sentence);
+  void dismiss_with_failure(Connection& connection);
   void end();
   std::string place_of(std::uint32_t rank) const;
   std::string missing() const;

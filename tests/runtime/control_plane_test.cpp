@@ -226,16 +226,47 @@ TEST_F(ControlPlaneTest, AnErrorReachesAll) {
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       start(rank, 3, [=](ControlPlane& plane, const Ready& ready) -> std::string {
         if (rank != culprit) return wait_for_others(plane, ready);
-        plane.progress(7, false);
-        meet(plane);
-        plane.fail("out of memory");
-        throw std::runtime_error(plane.failure().value_or("it was not told"));
+        plane.run([&] {
+          plane.progress(7, false);
+          meet(plane);
+          throw std::logic_error("out of memory");
+        });
+        return "nothing happened";
       });
     }
     const std::string sentence =
         "rank " + std::to_string(culprit) + " on " + host() + " failed at task " + qkv + ": out of memory";
     for (const std::size_t rank : {0, 1, 2}) expect_failure(rank + (culprit == 0 ? 0 : 3), testing::StrEq(sentence));
   }
+}
+
+TEST_F(ControlPlaneTest, Rank0ListensAtAllAddressesUnlessItIsOnTheLoopback) {
+  for (const char* const name : {"0.0.0.0", "localhost", "::1"}) {
+    SCOPED_TRACE(name);
+    Processes processes;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      processes.start([=, port = port_](const Ready&) {
+        Launch named = launch(rank, 2, port);
+        named.host = name;
+        ControlPlane plane(named, patient());
+        plane.leave();
+        return std::string("left");
+      });
+    }
+    const Processes::Outcome outcome = processes.outcome(0);
+    EXPECT_TRUE(outcome.text == "left" || (name == std::string("::1") && outcome.exit_code == 1)) << outcome.text;
+    if (outcome.text == "left") {
+      EXPECT_EQ(processes.outcome(1).text, "left");
+    }
+  }
+}
+
+TEST_F(ControlPlaneTest, RunLeavesWithAll) {
+  start_all(2, [](ControlPlane& plane, const Ready&) -> std::string {
+    plane.run([&] { plane.barrier(); });
+    return "left";
+  });
+  for (const std::size_t process : {0, 1}) EXPECT_EQ(processes_.outcome(process).text, "left");
 }
 
 TEST_F(ControlPlaneTest, LeavingEarlyEndsAll) {
