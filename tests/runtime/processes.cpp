@@ -31,6 +31,7 @@ namespace {
     answer = error.what();
     exit_code = 1;
   }
+  if (testing::Test::HasFailure()) exit_code = 97;
   if (::write(text, answer.data(), answer.size()) != static_cast<ssize_t>(answer.size())) ::_exit(98);
   ::_exit(exit_code);
 }

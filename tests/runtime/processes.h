@@ -16,8 +16,8 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  /// How a process ended: by returning, with what it returned; by throwing, with exit code 1 and the sentence; or otherwise. What
-  /// it wrote to standard error comes after that.
+  /// How a process ended: by returning, with what it returned; by throwing, with exit code 1 and the sentence; with exit code
+  /// 97 when an expectation of the test did not hold in it. What it wrote to standard error comes before.
   struct Outcome {
     int exit_code = -1;
     int signal = 0;
