@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/launch/launcher.h"
+#include "runtime/launch/progress_watch.h"
+#include "runtime/units.h"
+
+namespace tandem {
+
+struct ControlOptions {
+  Seconds join_timeout = 120;
+  Seconds timeout = 60;  ///< without progress while others wait
+  Seconds silence = 30;  ///< without a report, or without rank 0's answer to one
+  Seconds report_interval = 0.5;
+  Seconds last_resort = 30;  ///< a process that still runs so long after a failure is ended, with exit code 1
+  /// Of a number given to `progress`. Called from another thread; must not throw.
+  std::function<std::string(std::uint32_t)> task_name = {};
+};
+
+/// What the processes of a run tell each other beside their GPUs' traffic: a star of TCP connections to rank 0. Every process
+/// makes one; a run of one process opens no port.
+///
+/// 1. The operations are collective: every process calls the same ones in the same order, and none returns before all have come.
+/// 2. The run fails as a whole: when a process throws (`fail`), dies, falls silent, or makes no progress while others wait, when
+///    a digest differs or two processes claim one rank, every process gets the same sentence. It names the rank, its host and
+///    the task it was last at. Operations throw it (std::runtime_error), `on_failure` is called with it.
+/// 3. No call waits for ever: what the others do not answer ends by 2, also when rank 0 dies.
+/// 4. Who connects without the handshake of this run is ignored.
+class ControlPlane {
+ public:
+  /// Joins the others. Throws std::runtime_error when not all come within `join_timeout`, naming the ranks that are missing.
+  explicit ControlPlane(const Launch& launch, ControlOptions options = {});
+  /// Leaving without `leave` is a failure that the others are told of.
+  ~ControlPlane();
+  ControlPlane(const ControlPlane&) = delete;
+  ControlPlane& operator=(const ControlPlane&) = delete;
+
+  /// Rank 0's `bytes`, on all.
+  std::string broadcast(const std::string& bytes);
+  /// On rank 0 the `bytes` of all, by rank; elsewhere nothing. Meant for megabytes: rank 0 holds them all.
+  std::vector<std::string> gather(const std::string& bytes);
+  void barrier();
+  /// Fails unless all have rank 0's digest of `what`, such as "DAG file".
+  void agree(const std::string& what, const std::string& digest);
+  /// The end of a run without failure; nothing may be called after it.
+  void leave();
+
+  /// Where this process is; `waiting`: for other processes. From any thread, as often as wanted: it is reported now and then.
+  void progress(std::uint32_t task, bool waiting);
+  /// Ends the run on all processes. Returns when they have been told.
+  void fail(const std::string& error);
+  std::optional<std::string> failure() const;
+  /// Does `work`, then leaves. What it throws ends the run on all processes; thrown on as the sentence that all end with.
+  void run(const std::function<void()>& work);
+  /// Calls back once, from another thread, when the run fails; at once when it has. An empty function: no more, also when a call
+  /// is under way it is waited for.
+  void on_failure(std::function<void(const std::string& sentence)> callback);
+
+ private:
+  std::unique_ptr<class Coordinator> coordinator_;  ///< on rank 0
+  std::unique_ptr<class Member> member_;            ///< none in a run of one process
+};
+
+}  // namespace tandem

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/launch/connection.h"
+#include "runtime/launch/control_plane.h"
+
+namespace tandem {
+
+/// Rank 0's side of the control plane, which all members connect to, rank 0's own included. One thread serves all connections;
+/// everything but the constructor and destructor runs there.
+class Coordinator {
+ public:
+  /// Throws std::runtime_error when the port cannot be had.
+  Coordinator(const Launch& launch, const ControlOptions& options);
+  /// Tells the members of an early end, and waits until they have read it, but not for ever.
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  /// Where rank 0's own member finds it.
+  boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
+
+ private:
+  struct Guest {
+    std::shared_ptr<Connection> connection;
+    std::optional<std::uint32_t> rank;  ///< once it has said hello
+  };
+  struct Process {
+    Connection* connection = nullptr;  ///< of a guest; null before it joins
+    std::string host;
+    std::optional<Message> part;  ///< of the operation under way
+  };
+
+  Launch launch_;
+  ControlOptions options_;
+  boost::asio::io_context io_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer tick_, retry_, farewell_;
+  boost::asio::ip::tcp::endpoint endpoint_;
+  std::map<Connection*, Guest> guests_;
+  std::vector<Process> processes_;
+  ProgressWatch watch_;
+  std::string refused_connections_;  ///< why some could not be accepted
+  std::uint32_t joined_ = 0, arrived_ = 0;
+  std::uint32_t first_to_arrive_ = 0;
+  std::optional<std::string> failure_;
+  bool left_ = false, ending_ = false;
+  std::thread thread_;
+
+  void accept();
+  void look_after();
+  void received(Connection& connection, const Message& message);
+  void closed(Connection& connection, const std::string& why);
+  void join(Connection& connection, const std::string& hello);
+  void dismiss(std::uint32_t rank);
+  void dismiss_strangers();
+  void take(std::uint32_t rank, const Message& message);
+  void take_report(std::uint32_t rank, const std::string& payload);
+  void take_part(std::uint32_t rank, const Message& message);
+  void answer();
+  void answer_all(MessageKind kind, const std::string& payload);
+  void compare_digests();
+  void fail(const std::string& sentence);
+  void dismiss_with_failure(Connection& connection);
+  void end();
+  std::string place_of(std::uint32_t rank) const;
+  std::string missing() const;
+};
+
+}  // namespace tandem

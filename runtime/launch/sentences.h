@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "runtime/launch/control_plane.h"
+
+namespace tandem {
+
+/// Of the steady clock.
+Seconds now_in_seconds();
+
+/// For Asio's timers; not negative.
+std::chrono::nanoseconds duration(Seconds seconds);
+
+/// "at task 'qkv' (12)", or that it has not come to its first.
+std::string task_text(const ControlOptions& options, const ProgressReport& report);
+
+/// "30 s", without digits that say nothing.
+std::string seconds_text(Seconds seconds);
+
+}  // namespace tandem
