@@ -47,7 +47,9 @@ void write_inputs(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
     const Buffer& buffer = dag.buffers[input.buffer];
     if (buffer.dtype != DType::i32) throw std::logic_error("an input buffer does not hold int32");
     writer.write(stretch_of(buffer), InputValues{.content = input.content,
-                                                 .positions = input.positions,
+                                                 .first_start = input.positions.start[0],
+                                                 .first_run = input.positions.length[0],
+                                                 .second_start = input.positions.start[1],
                                                  .sequences = buffer.shape[1],
                                                  .first_sequence = input.first_sequence,
                                                  .ahead = input.ahead,

@@ -28,15 +28,14 @@ struct ShardValues {
 /// Tokens, targets or positions, row by row of [sequence, micro-batch].
 struct InputValues {
   InputShard::Content content = InputShard::Content::tokens;
-  Positions positions;
-  std::int64_t sequences = 1;  ///< in the buffer: its columns
+  std::int32_t first_start = 0, first_run = 0, second_start = 0;  ///< of Positions: its second run goes on to the end
+  std::int64_t sequences = 1;                                     ///< in the buffer: its columns
   std::int64_t first_sequence = 0, ahead = 0, vocabulary = 1;
   std::uint64_t key = 0;
 
   TANDEM_HOST_DEVICE std::int32_t at(std::int64_t i) const {
     const auto local = static_cast<std::int32_t>(i / sequences);
-    const std::int32_t position =
-        local < positions.length[0] ? positions.start[0] + local : positions.start[1] + local - positions.length[0];
+    const std::int32_t position = local < first_run ? first_start + local : second_start + local - first_run;
     if (content == InputShard::Content::positions) return position;
     const std::int64_t next = content == InputShard::Content::targets ? 1 : 0;
     return token_of(key, first_sequence + i % sequences, position + next + ahead, vocabulary);

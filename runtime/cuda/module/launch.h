@@ -12,6 +12,7 @@
 
 #ifdef TANDEM_EMULATED
 #include "tests/cuda/emulation/grid.h"
+#include "tests/cuda/emulation/streams.h"
 #endif
 
 namespace tandem {
@@ -39,8 +40,8 @@ void launch(const char* name, const Queue& queue, const Grid& grid, void (*kerne
             std::type_identity_t<Parameters>... arguments) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;
 #if defined(TANDEM_EMULATED)
-  static_cast<void>(queue);
-  emulation::run_grid(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(arguments...); });
+  emulation::put(queue.stream,
+                 [=] { emulation::run_grid(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(arguments...); }); });
 #elif defined(__CUDACC__)
   constexpr std::size_t granted_unasked = 48 << 10;
   cudaError_t error = cudaSuccess;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "runtime/cuda/module/device.h"
+#include "tests/cuda/emulation/streams.h"
 
 // cuBLASLt's part of the GEMMs: the sums of BLAS's definition on column-major matrices, in fp32.
 
@@ -53,6 +54,21 @@ bool refused(const Matmul& matmul) {
   return matmul.operands == DType::f8 ? !tn || !aligned : matmul.result != matmul.operands && matmul.result != DType::f32;
 }
 
+void multiply(const Matmul& matmul, const MatmulData& data) {
+  const auto& [size, first, second, result, count] = matmul.product;
+  const float scale = (data.first_scale ? *data.first_scale : 1.0F) * (data.second_scale ? *data.second_scale : 1.0F);
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t row = 0; row < size.m; ++row)
+      for (std::int64_t column = 0; column < size.n; ++column) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < size.k; ++k)
+          sum += load(matmul.operands, data.first, i * first.step + place(first, row, k)) *
+                 load(matmul.operands, data.second, i * second.step + place(second, k, column));
+        const std::int64_t at = i * result.step + place(result, row, column);
+        store(matmul.result, data.result, at, scale * sum + (matmul.accumulate ? load(matmul.result, data.result, at) : 0.0F));
+      }
+}
+
 }  // namespace
 
 CublasLt& CublasLt::of_this_device() {
@@ -68,22 +84,12 @@ bool CublasLt::supports(const Matmul& matmul, const MatmulData&) { return !refus
 
 void CublasLt::run(const Queue& queue, const Matmul& matmul, const MatmulData& data) {
   if (refused(matmul) || queue.scratch_bytes < workspace_bytes_) throw std::runtime_error("cuBLASLt refuses a product");
-  const auto& [size, first, second, result, count] = matmul.product;
-  const float scale = (data.first_scale ? *data.first_scale : 1.0F) * (data.second_scale ? *data.second_scale : 1.0F);
-  for (std::int64_t i = 0; i < count; ++i)
-    for (std::int64_t row = 0; row < size.m; ++row)
-      for (std::int64_t column = 0; column < size.n; ++column) {
-        float sum = 0;
-        for (std::int64_t k = 0; k < size.k; ++k)
-          sum += load(matmul.operands, data.first, i * first.step + place(first, row, k)) *
-                 load(matmul.operands, data.second, i * second.step + place(second, k, column));
-        const std::int64_t at = i * result.step + place(result, row, column);
-        store(matmul.result, data.result, at, scale * sum + (matmul.accumulate ? load(matmul.result, data.result, at) : 0.0F));
-      }
+  emulation::put(queue.stream, [matmul, data] { multiply(matmul, data); });
 }
 
 void CublasLt::choose(const Queue& queue, const Matmul& matmul, const MatmulData& data) {
   run(queue, matmul, data);
+  cudaStreamSynchronize(queue.stream);
   choice_of(matmul, data).by_trial = true;
 }
 

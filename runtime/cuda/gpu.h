@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/backend.h"
+
+namespace tandem {
+
+class ControlPlane;
+struct Launch;
+
+/// What a measurement must name.
+struct GpuInfo {
+  std::string name;
+  std::string versions;  ///< "driver 13.0, CUDA 13.0, cuBLAS 13.0.2", as far as they are known
+  Bytes memory = 0;
+  int multiprocessors = 0;
+};
+
+struct GpuStepOptions {
+  /// One process for each rank of the DAG, collectives by NCCL; both null: all ranks are virtual ones of this process' GPU.
+  ControlPlane* control = nullptr;
+  const Launch* launch = nullptr;
+  bool graph = false;       ///< the whole step is captured, and launched as one CUDA graph
+  bool timed_tasks = true;  ///< an event before and after each task; without them the step alone is timed, and goes faster
+};
+
+/// A step of a DAG on this process' GPU: its memory, filled and read from the host, and the backend that runs it. Started ahead.
+/// Times are those of the GPU's clock, in seconds since the step's first event.
+class GpuStep : public Backend {
+ public:
+  /// Initial contents (see initial_contents.h), NaN elsewhere.
+  virtual void fill(std::uint64_t seed) = 0;
+  /// A buffer of a rank that runs here, as fp32, or int32 where it holds tokens.
+  virtual void read(BufferId id, const HostTensor& out) = 0;
+  virtual Seconds step_time() const = 0;  ///< of the last run, from its first event to its last
+  /// Of one rank: what the plan took from the GPU for its buffers, gaps between them included.
+  virtual Bytes arena(RankIndex rank) const = 0;
+};
+
+/// One GPU, as the module sees it.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+  virtual GpuInfo info() const = 0;
+  /// Throws std::runtime_error when the DAG does not fit the GPU, or has what it cannot do.
+  virtual std::unique_ptr<GpuStep> make_step(const Dag& dag, const GpuStepOptions& options) = 0;
+};
+
+inline constexpr std::uint32_t most_virtual_ranks = 16;
+
+/// Opens the module `tandem_cuda.so` beside this program, or where TANDEM_CUDA_MODULE says, and the GPU `device` with it.
+/// Throws std::runtime_error with the reason: not built, no driver, no GPU.
+std::unique_ptr<Gpu> open_gpu(int device = 0);
+
+/// What the module exports, as `tandem_open_gpu`; `interface` is gpu_interface as the program was built with.
+using OpenGpu = std::unique_ptr<Gpu>(int device, int interface);
+inline constexpr int gpu_interface = 1;
+
+}  // namespace tandem

@@ -1,0 +1,354 @@
+#include "runtime/cuda/module/gpu_step.h"
+
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <bit>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "runtime/cuda/module/gpu_contents.h"
+#include "runtime/cuda/module/nccl_world.h"
+#include "runtime/cuda/module/streams.h"
+#include "runtime/cuda/module/virtual_collective.h"
+#include "runtime/plan/arena.h"
+#include "runtime/plan/issue_order.h"
+#include "runtime/plan/waits.h"
+
+namespace tandem {
+namespace {
+
+/// What fp8 takes beside its elements: the scale, behind them.
+constexpr Bytes bytes_of_scale = arena_alignment;
+
+Bytes aligned(Bytes bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
+
+Bytes bytes_on_gpu(const Buffer& buffer) { return aligned(buffer.bytes()) + (buffer.dtype == DType::f8 ? bytes_of_scale : 0); }
+
+/// Events of one unit; made once, recorded in every run.
+struct UnitEvents {
+  std::optional<Event> ended;                      ///< for those who wait
+  std::optional<Event> began_at, ended_at;         ///< dates
+  std::vector<std::pair<RankIndex, Event>> ready;  ///< of a virtual collective: the other members' streams are there
+};
+
+class Step final : public GpuStep {
+ public:
+  Step(const Dag& dag, const GpuStepOptions& options, int multiprocessors)
+      : dag_(dag),
+        options_(options),
+        order_(issue_order(dag)),
+        arena_(plan_arena(dag, order_, bytes_on_gpu)),
+        waits_(dag, order_, arena_.waits),
+        multiprocessors_(multiprocessors) {
+    if (options.control == nullptr && dag.ranks.size() > most_virtual_ranks)
+      throw std::runtime_error(std::to_string(dag.ranks.size()) + " ranks on one GPU, expected at most " +
+                               std::to_string(most_virtual_ranks) + "; more take a process and a GPU each (see torchrun, srun)");
+    allocate();
+    make_queues();
+    if (options.control != nullptr) {
+      barrier_memory_ = GpuMemory(sizeof(std::int32_t));
+      nccl_ = make_nccl_world(*options.control, *options.launch, dag, barrier_memory_.data());
+    }
+    prepare_kernels();
+    make_events();
+  }
+
+  ~Step() override {
+    cudaDeviceSynchronize();
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+
+  bool is_started_ahead() const override { return true; }
+  void prepare(const Dag& dag, Completions& completions) override;
+  void start(std::span<const TaskId> unit) override;
+  void drive() override;
+
+  void fill(std::uint64_t seed) override;
+  void read(BufferId id, const HostTensor& out) override;
+  Seconds step_time() const override { return end_->seconds_since(*begin_); }
+  Bytes arena(RankIndex rank) const override { return arena_.size[rank]; }
+
+ private:
+  const Dag& dag_;
+  const GpuStepOptions options_;
+  const std::vector<TaskId> order_;
+  const ArenaPlan arena_;
+  const WaitPlan waits_;
+  const int multiprocessors_;
+  std::vector<GpuMemory> memory_;  ///< by rank; empty: runs elsewhere
+  GpuMemory barrier_memory_;
+  std::vector<std::unique_ptr<OwnedQueue>> queues_;  ///< by rank and stream, where there are tasks
+  std::unique_ptr<OwnedQueue> origin_;               ///< where a step begins and ends
+  std::unique_ptr<NcclWorld> nccl_;
+  std::vector<UnitEvents> events_;           ///< by first task of a unit
+  std::optional<Event> begin_, end_, fork_;  ///< of the step
+  std::vector<Event> joins_;                 ///< by queue
+  cudaGraphExec_t graph_ = nullptr;
+  Completions* completions_ = nullptr;
+
+  bool is_here(RankIndex rank) const { return options_.control == nullptr || rank == options_.launch->rank; }
+  std::size_t queue_index(const Task& task) const { return task.rank * stream_count + static_cast<std::size_t>(task.stream); }
+  Queue& queue_of(TaskId id) { return queues_[queue_index(dag_.tasks[id])]->get(); }
+
+  void allocate();
+  void make_queues();
+  void prepare_kernels();
+  void make_events();
+  DeviceTensor tensor(BufferId id) const;
+  std::vector<OperandType> types_of(TaskId id) const;
+  std::vector<TaskId> members_here(std::span<const TaskId> unit) const;
+  void run_kernel(TaskId id);
+  void run_virtual(std::span<const TaskId> unit);
+  void begin_task(TaskId first, UnitEvents& events);
+  void end_task(TaskId first, UnitEvents& events);
+  void launch_graph();
+  void wait_for_end();
+};
+
+void Step::allocate() {
+  memory_.resize(dag_.ranks.size());
+  for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank) {
+    if (!is_here(rank)) continue;
+    try {
+      memory_[rank] = GpuMemory(static_cast<std::size_t>(arena_.size[rank]));
+    } catch (const std::runtime_error& error) {
+      cudaGetLastError();
+      throw std::runtime_error("the buffers of rank " + std::to_string(dag_.ranks[rank].world_rank) +
+                               " do not fit: " + error.what());
+    }
+  }
+}
+
+std::vector<OperandType> Step::types_of(TaskId id) const {
+  std::vector<OperandType> types;
+  for (const Operand& operand : dag_.operands_of(id)) {
+    const Buffer& buffer = dag_.buffers[operand.buffer];
+    types.push_back({buffer.shape, buffer.dtype});
+  }
+  return types;
+}
+
+void Step::make_queues() {
+  std::vector<std::size_t> scratch(dag_.ranks.size() * stream_count, 0);
+  std::vector<bool> used(scratch.size(), false);
+  for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+    const Task& task = dag_.tasks[id];
+    if (!is_here(task.rank)) continue;
+    used[queue_index(task)] = true;
+    if (is_communication(task.op)) continue;
+    if (const DeviceOperation& operation = device_operation(task.op); operation.scratch != nullptr)
+      scratch[queue_index(task)] =
+          std::max(scratch[queue_index(task)], operation.scratch(types_of(id), dag_.attributes[task.attributes]));
+  }
+  queues_.resize(scratch.size());
+  for (std::size_t i = 0; i < scratch.size(); ++i) {
+    if (!used[i]) continue;
+    queues_[i] = std::make_unique<OwnedQueue>(multiprocessors_, scratch[i]);
+    joins_.emplace_back(false);
+  }
+  origin_ = std::make_unique<OwnedQueue>(multiprocessors_, 0);
+  begin_.emplace(true);
+  end_.emplace(true);
+  fork_.emplace(false);
+}
+
+void Step::prepare_kernels() {
+  std::set<std::tuple<OpKind, std::uint32_t, std::vector<std::tuple<DType, std::vector<std::int64_t>>>>> done;
+  for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+    const Task& task = dag_.tasks[id];
+    if (!is_here(task.rank) || is_communication(task.op) || device_operation(task.op).prepare == nullptr) continue;
+    const std::vector<OperandType> types = types_of(id);
+    std::vector<std::tuple<DType, std::vector<std::int64_t>>> key;
+    for (const OperandType& type : types) {
+      key.emplace_back(type.dtype, std::vector<std::int64_t>());
+      for (std::size_t d = 0; d < type.shape.rank; ++d) std::get<1>(key.back()).push_back(type.shape[d]);
+    }
+    if (done.emplace(task.op, task.attributes, std::move(key)).second)
+      device_operation(task.op).prepare(queue_of(id), types, dag_.attributes[task.attributes]);
+  }
+}
+
+std::vector<TaskId> Step::members_here(std::span<const TaskId> unit) const {
+  std::vector<TaskId> here;
+  for (const TaskId id : unit)
+    if (is_here(dag_.tasks[id].rank)) here.push_back(id);
+  return here;
+}
+
+void Step::make_events() {
+  events_.resize(dag_.tasks.size());
+  for (const TaskId first : order_) {
+    const std::vector<TaskId> here = members_here(dag_.unit_of(first));
+    if (here.empty()) continue;
+    UnitEvents& events = events_[first];
+    bool awaited = here.size() > 1;
+    for (const TaskId id : here) awaited = awaited || waits_.is_awaited(id);
+    if (awaited) events.ended.emplace(false);
+    for (std::size_t m = 1; m < here.size(); ++m) events.ready.emplace_back(dag_.tasks[here[m]].rank, Event(false));
+    if (!options_.timed_tasks) continue;
+    events.began_at.emplace(true);
+    events.ended_at.emplace(true);
+  }
+}
+
+DeviceTensor Step::tensor(BufferId id) const {
+  const Buffer& buffer = dag_.buffers[id];
+  const Buffer& base = dag_.buffers[buffer.base];
+  if (!is_here(base.rank)) return {.data = nullptr, .shape = buffer.shape, .dtype = buffer.dtype};
+  std::byte* const begin = memory_[base.rank].data() + arena_.offset[buffer.base];
+  return {.data = begin + buffer.offset * size_of(base.dtype),
+          .shape = buffer.shape,
+          .dtype = buffer.dtype,
+          .scale = base.dtype == DType::f8 ? reinterpret_cast<float*>(begin + aligned(base.bytes())) : nullptr};
+}
+
+void Step::prepare(const Dag& dag, Completions& completions) {
+  if (&dag != &dag_) throw std::logic_error("the GPU's memory belongs to another DAG");
+  completions_ = &completions;
+  if (options_.graph) check(cudaStreamBeginCapture(origin_->get().stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  begin_->record(origin_->get(), options_.graph);
+  fork_->record(origin_->get(), options_.graph);
+  for (const auto& queue : queues_)
+    if (queue) fork_->awaited_by(queue->get());
+}
+
+void Step::start(std::span<const TaskId> unit) {
+  const std::vector<TaskId> here = members_here(unit);
+  if (here.empty()) return;
+  UnitEvents& events = events_[unit.front()];
+  for (const TaskId id : here) {
+    for (const TaskId other : waits_.of(id)) events_[dag_.unit_of(other).front()].ended->awaited_by(queue_of(id));
+  }
+  for (std::size_t m = 1; m < here.size(); ++m) {
+    Event& ready = events.ready[m - 1].second;
+    ready.record(queue_of(here[m]), options_.graph);
+    ready.awaited_by(queue_of(here.front()));
+  }
+  Queue& queue = queue_of(here.front());
+  if (events.began_at) events.began_at->record(queue, options_.graph);
+  try {
+    const Task& task = dag_.tasks[here.front()];
+    if (!is_communication(task.op)) {
+      run_kernel(here.front());
+    } else if (nccl_ != nullptr) {
+      nccl_->issue(
+          here.front(), [this](BufferId id) { return tensor(id).data; }, queue.stream);
+    } else {
+      run_virtual(unit);
+    }
+  } catch (const std::exception& error) {
+    const std::string rank = std::to_string(dag_.ranks[dag_.tasks[here.front()].rank].world_rank);
+    throw std::runtime_error("task '" + std::string(dag_.name_of_task(here.front())) + "' on rank " + rank + ": " + error.what());
+  }
+  if (events.ended_at) events.ended_at->record(queue, options_.graph);
+  if (events.ended) events.ended->record(queue, options_.graph);
+  for (std::size_t m = 1; m < here.size(); ++m) events.ended->awaited_by(queue_of(here[m]));
+}
+
+void Step::run_kernel(TaskId id) {
+  const Task& task = dag_.tasks[id];
+  std::vector<DeviceTensor> operands;
+  for (const Operand& operand : dag_.operands_of(id)) operands.push_back(tensor(operand.buffer));
+  device_operation(task.op).kernel(queue_of(id), operands, dag_.attributes[task.attributes]);
+}
+
+void Step::run_virtual(std::span<const TaskId> unit) {
+  // The members' operands are told apart by address and number of elements alone.
+  const Collective collective = collective_of(dag_, unit, [this](BufferId id) { return static_cast<float*>(tensor(id).data); });
+  DType dtype = DType::f32;
+  for (const TaskId id : unit)
+    for (const Operand& operand : dag_.operands_of(id)) dtype = dag_.buffers[operand.buffer].dtype;
+  run_virtual_collective(queue_of(unit.front()), collective, dtype);
+}
+
+void Step::drive() {
+  std::size_t next = 0;
+  for (const auto& queue : queues_) {
+    if (!queue) continue;
+    joins_[next].record(queue->get(), options_.graph);
+    joins_[next++].awaited_by(origin_->get());
+  }
+  end_->record(origin_->get(), options_.graph);
+  if (options_.graph) launch_graph();
+  wait_for_end();
+
+  for (const TaskId first : order_) {
+    const UnitEvents& events = events_[first];
+    const bool dated = events.began_at.has_value();
+    completions_->ended(first, dated ? events.began_at->seconds_since(*begin_) : 0,
+                        dated ? events.ended_at->seconds_since(*begin_) : 0);
+  }
+}
+
+void Step::launch_graph() {
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(origin_->get().stream, &captured), "cudaStreamEndCapture");
+  if (graph_ != nullptr) cudaGraphExecDestroy(std::exchange(graph_, nullptr));
+  const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+  cudaGraphDestroy(captured);
+  check(made, "cudaGraphInstantiate");
+  check(cudaGraphUpload(graph_, origin_->get().stream), "cudaGraphUpload");
+  check(cudaGraphLaunch(graph_, origin_->get().stream), "cudaGraphLaunch");
+}
+
+void Step::wait_for_end() {
+  check(cudaStreamSynchronize(origin_->get().stream), "the step");
+  if (options_.control == nullptr) return;
+  if (const std::optional<std::string> failure = options_.control->failure()) throw std::runtime_error(*failure);
+}
+
+void Step::fill(std::uint64_t seed) {
+  for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank) {
+    if (is_here(rank) && arena_.size[rank] > 0)
+      check(cudaMemsetAsync(memory_[rank].data(), 0xFF, static_cast<std::size_t>(arena_.size[rank]), origin_->get().stream),
+            "cudaMemset");
+  }
+  GpuContentsWriter writer(origin_->get(), [this](BufferId id) { return tensor(id); });
+  write_initial_contents(dag_, seed, writer);
+  check(cudaStreamSynchronize(origin_->get().stream), "the initial contents");
+}
+
+void Step::read(BufferId id, const HostTensor& out) {
+  const DeviceTensor from = tensor(id);
+  if (from.data == nullptr) throw std::logic_error("a buffer of a rank that runs elsewhere is read");
+  const auto elements = static_cast<std::size_t>(from.shape.elements());
+  std::vector<std::byte> bytes(elements * static_cast<std::size_t>(size_of(from.dtype)));
+  check(cudaMemcpy(bytes.data(), from.data, bytes.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  float scale = 1;
+  if (from.scale != nullptr) check(cudaMemcpy(&scale, from.scale, sizeof scale, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  const auto raw = [&](auto element, std::size_t i) {
+    std::memcpy(&element, bytes.data() + i * sizeof element, sizeof element);
+    return element;
+  };
+  for (std::size_t i = 0; i < elements; ++i) {
+    switch (from.dtype) {
+      case DType::i32:
+        out.i32()[i] = raw(std::int32_t{}, i);
+        break;
+      case DType::f32:
+        out.f32()[i] = raw(float{}, i);
+        break;
+      case DType::bf16:
+        out.f32()[i] = std::bit_cast<float>(static_cast<std::uint32_t>(raw(std::uint16_t{}, i)) << 16);
+        break;
+      case DType::f16:
+        out.f32()[i] = __half2float(raw(__half{}, i));
+        break;
+      case DType::f8:
+        out.f32()[i] = scale * static_cast<float>(raw(__nv_fp8_e4m3{}, i));
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<GpuStep> make_gpu_step(const Dag& dag, const GpuStepOptions& options, int multiprocessors) {
+  return std::make_unique<Step>(dag, options, multiprocessors);
+}
+
+}  // namespace tandem

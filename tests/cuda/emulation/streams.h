@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+/// CUDA's streams on the CPU. What is put into a stream runs only when somebody waits, and then what the streams and events leave
+/// open is drawn at random: a wait that is missing shows sooner or later, as on a GPU.
+namespace tandem::emulation {
+
+/// Runs `work` in the stream's turn; at once where there is no stream.
+void put(cudaStream_t stream, std::function<void()> work);
+
+/// For the draws from now on.
+void seed_streams(unsigned seed);
+
+}  // namespace tandem::emulation

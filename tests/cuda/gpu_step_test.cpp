@@ -1,0 +1,84 @@
+// Whole steps of several virtual ranks by the GPU's backend, with kernels and streams emulated, against the host backend's.
+
+#include "runtime/cuda/module/gpu_step.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/contents/initial_values.h"
+#include "runtime/executor.h"
+#include "runtime/host/backend.h"
+#include "runtime/host/memory.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "tests/cuda/emulation/streams.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+struct Mesh {
+  const char* overrides;
+};
+void PrintTo(const Mesh& mesh, std::ostream* out) { *out << mesh.overrides; }
+
+Dag dag_of(const std::string& overrides) {
+  const Scenario scenario = tiny_model(words(overrides + " training.precision=fp32"));
+  return lower(scenario, make_world(scenario, false));
+}
+
+/// The largest difference of what lives for the whole step, over the largest element of its buffer.
+double difference(const Dag& dag, GpuStep& gpu, const HostMemory& host) {
+  double most = 0;
+  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
+    const Buffer& buffer = dag.buffers[id];
+    if (buffer.base != id || !is_persistent(buffer.kind) || buffer.dtype == DType::i32) continue;
+    const auto elements = static_cast<std::size_t>(buffer.shape.elements());
+    std::vector<float> found(elements);
+    gpu.read(id, {found.data(), buffer.shape});
+    const float* expected = host.tensor(id).f32();
+    double largest = 1e-30, apart = 0;
+    for (std::size_t i = 0; i < elements; ++i) {
+      if (std::isnan(expected[i]) && std::isnan(found[i])) continue;
+      largest = std::max<double>(largest, std::abs(expected[i]));
+      apart = std::max<double>(apart, std::abs(expected[i] - found[i]));
+      if (std::isnan(expected[i]) != std::isnan(found[i])) apart = 1e30;
+    }
+    most = std::max(most, apart / largest);
+  }
+  return most;
+}
+
+class VirtualRanks : public testing::TestWithParam<Mesh> {};
+
+TEST_P(VirtualRanks, LeaveWhatTheHostLeaves) {
+  const Dag dag = dag_of(GetParam().overrides);
+  HostMemory host(dag, data_seed);
+  execute(dag, *make_host_backend(host));
+  for (const bool graph : {false, true}) {
+    emulation::seed_streams(graph ? 2 : 1);
+    const auto gpu = make_gpu_step(dag, {.graph = graph}, 4);
+    gpu->fill(data_seed);
+    const Timeline timeline = execute(dag, *gpu);
+    EXPECT_LT(difference(dag, *gpu, host), 1e-4);
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) ASSERT_LE(timeline.start[id], timeline.end[id]);
+    for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge)
+      ASSERT_LE(timeline.end[boost::source(*edge, dag.graph)], timeline.start[boost::target(*edge, dag.graph)]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, VirtualRanks,
+                         testing::Values(Mesh{"parallelism.dp=1"}, Mesh{"parallelism.tp=2 parallelism.sp=true"},
+                                         Mesh{"parallelism.dp=2 parallelism.zero=3"},
+                                         Mesh{"parallelism.pp=2 parallelism.dp=2 parallelism.zero=1"},
+                                         Mesh{"parallelism.cp=2 parallelism.dp=1"}));
+
+TEST(VirtualRanks, AreNoMoreThanSixteen) {
+  const Dag dag = dag_of("parallelism.dp=32 training.global_batch=32");
+  EXPECT_THROW(make_gpu_step(dag, {}, 4), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace tandem
