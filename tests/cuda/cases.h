@@ -11,10 +11,14 @@ namespace tandem {
 // The cases by file of operations, and what they are made of.
 
 std::vector<OperationCase> copy_cases();
+std::vector<OperationCase> attention_merge_cases();
+std::vector<OperationCase> cross_entropy_cases();
 std::vector<OperationCase> elementwise_cases();
+std::vector<OperationCase> embedding_cases();
 std::vector<OperationCase> cast_cases();
 std::vector<OperationCase> activation_cases();
 std::vector<OperationCase> adam_cases();
+std::vector<OperationCase> heads_cases();
 std::vector<OperationCase> norm_cases();
 std::vector<OperationCase> gemm_cases();
 std::vector<OperationCase> grouped_gemm_cases();

@@ -49,6 +49,8 @@ DeviceKernel grouped_gemm_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
+ScratchFunction embedding_backward_scratch;
+ScratchFunction cross_entropy_loss_scratch;
 ScratchFunction norm_backward_scratch;
 ScratchFunction scale_scratch;
 ScratchFunction square_sum_scratch;

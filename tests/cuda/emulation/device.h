@@ -17,6 +17,9 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 
+using std::isinf;
+using std::isnan;
+
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+#include <stdexcept>
+
+#include "runtime/cuda/module/device.h"
+#include "runtime/ops/attributes.h"
+#include "runtime/ops/rotation.h"
+
+namespace tandem {
+
+/// The rotations of rotation.h for kernels: a block computes those of its position and shares them. Angles are exact to double
+/// precision, as fp32 has no digits left for the angle of a late position.
+struct RotationTable {
+  static constexpr int most_pairs = 256;
+
+  double frequencies[most_pairs];  ///< angle per position
+  int pairs = 0;                   ///< 0: nothing turns
+  std::int32_t starts[2] = {}, first_length = 0;
+  float direction = 1;  ///< -1: back
+
+  RotationTable() = default;
+  /// Throws std::logic_error when the head is too wide.
+  RotationTable(std::int64_t dim, float base, const Positions& positions, Direction turn)
+      : pairs(static_cast<int>(dim / 2)),
+        starts{positions.start[0], positions.start[1]},
+        first_length(positions.length[0]),
+        direction(turn == Direction::forward ? 1.0F : -1.0F) {
+    if (dim / 2 > most_pairs) throw std::logic_error("a rotated head has at most 512 elements");
+    for (int i = 0; i < pairs; ++i) frequencies[i] = std::pow(double{base}, -2.0 * i / static_cast<double>(dim));
+  }
+
+  /// cos and sin by pair, at the local index of a position. All threads of the block call it, then wait for each other.
+  TANDEM_DEVICE void compute(std::int64_t index, float* cos_of, float* sin_of) const {
+    constexpr double turn = 2 * std::numbers::pi_v<double>;
+    const std::int64_t position = index < first_length ? starts[0] + index : starts[1] + index - first_length;
+    for (int i = static_cast<int>(threadIdx.x); i < pairs; i += static_cast<int>(blockDim.x)) {
+      const double angle = static_cast<double>(position) * frequencies[i];
+      const auto within_turn = static_cast<float>(angle - turn * rint(angle / turn));
+      cos_of[i] = cosf(within_turn);
+      sin_of[i] = direction * sinf(within_turn);
+    }
+  }
+};
+
+/// Turns `n` pairs from pair `first` on, of which `low` and `high` are the first and second elements.
+template <int n>
+TANDEM_DEVICE void turn(float (&low)[n], float (&high)[n], const float* cos_of, const float* sin_of) {
+  for (int i = 0; i < n; ++i) {
+    const float a = low[i], b = high[i];
+    low[i] = a * cos_of[i] - b * sin_of[i];
+    high[i] = b * cos_of[i] + a * sin_of[i];
+  }
+}
+
+}  // namespace tandem

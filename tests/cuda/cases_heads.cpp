@@ -1,0 +1,70 @@
+#include "tests/cuda/cases.h"
+
+namespace tandem {
+namespace {
+
+/// Two runs of positions, as under zigzag context parallelism; the second where fp32 angles would be wrong by a thousandth.
+constexpr Positions late{.start = {3, 100000}, .length = {2, 3}};
+
+void append_heads(std::vector<OperationCase>& cases, DType type, int head_dim, bool rotate) {
+  constexpr int heads = 4, kv_heads = 2;
+  const SplitHeadsAttributes attributes{.heads = heads, .kv_heads = kv_heads, .rotate = rotate, .positions = late};
+  const Shape q(5, 2, heads, head_dim), k(5, 2, kv_heads, head_dim);
+  const Shape qkv(5, 2, (heads + 2 * kv_heads) * head_dim), flat_q(5, 2, heads * head_dim), kv(5, 2, 2 * kv_heads * head_dim);
+  const auto name = join_name(std::string(name_of(type)), head_dim, rotate ? "turned" : "copied");
+  cases.push_back({join_name("split_heads", name),
+                   OpKind::split_heads,
+                   attributes,
+                   {read(qkv, type, 1), write(q, type), write(k, type), write(k, type)}});
+  cases.push_back({join_name("split_heads_of_two", name),
+                   OpKind::split_heads,
+                   attributes,
+                   {read(flat_q, type, 1), read(kv, type, 2), write(q, type), write(k, type), write(k, type)}});
+  cases.push_back({join_name("split_heads_backward", name),
+                   OpKind::split_heads_backward,
+                   attributes,
+                   {read(q, type, 1), read(k, type, 2), read(k, type, 3), write(qkv, type)}});
+  cases.push_back({join_name("split_heads_backward_of_two", name),
+                   OpKind::split_heads_backward,
+                   attributes,
+                   {read(q, type, 1), read(k, type, 2), read(k, type, 3), write(flat_q, type), write(kv, type)}});
+}
+
+void append_latent_heads(std::vector<OperationCase>& cases, DType type, int nope, int rope, int value) {
+  constexpr int heads = 3;
+  const MlaHeadsAttributes attributes{.rope_dim = rope, .positions = late};
+  const Shape q(5, 2, heads, nope + rope), v(5, 2, heads, value), flat_q(5, 2, heads * (nope + rope));
+  const Shape shared(5, 2, rope), keys_values(5, 2, heads * (nope + value));
+  const auto name = join_name(std::string(name_of(type)), nope, rope, value);
+  cases.push_back({join_name("mla_queries", name), OpKind::mla_queries, attributes, {read(flat_q, type, 1), write(q, type)}});
+  cases.push_back({join_name("mla_queries_backward", name),
+                   OpKind::mla_queries_backward,
+                   attributes,
+                   {read(q, type, 1), write(flat_q, type)}});
+  cases.push_back({join_name("mla_keys_values", name),
+                   OpKind::mla_keys_values,
+                   attributes,
+                   {read(keys_values, type, 1), read(shared, type, 2), write(q, type), write(v, type)}});
+  cases.push_back({join_name("mla_keys_values_backward", name),
+                   OpKind::mla_keys_values_backward,
+                   attributes,
+                   {read(q, type, 1), read(v, type, 2), write(keys_values, type), write(shared, type)}});
+}
+
+}  // namespace
+
+std::vector<OperationCase> heads_cases() {
+  std::vector<OperationCase> cases;
+  for (const DType type : trained_types) {
+    for (const int head_dim : {2, 6, 16, 64, 320}) append_heads(cases, type, head_dim, true);
+    for (const int head_dim : {3, 64}) append_heads(cases, type, head_dim, false);
+    append_latent_heads(cases, type, 32, 16, 24);
+    append_latent_heads(cases, type, 5, 6, 3);
+    append_latent_heads(cases, type, 0, 64, 128);
+  }
+  const std::size_t aligned = cases.size();
+  for (std::size_t i = 0; i < aligned; ++i) cases.push_back(skewed(cases[i]));
+  return cases;
+}
+
+}  // namespace tandem
