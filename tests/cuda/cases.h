@@ -15,6 +15,8 @@ std::vector<OperationCase> cast_cases();
 std::vector<OperationCase> adam_cases();
 std::vector<OperationCase> gemm_cases();
 std::vector<OperationCase> grouped_gemm_cases();
+std::vector<OperationCase> attention_cases();
+std::vector<OperationCase> attention_backward_cases();
 
 inline constexpr std::array trained_types{DType::f32, DType::bf16, DType::f16};
 

@@ -128,7 +128,8 @@ void expect_equals_host(const OperationCase& c, KernelRunner& runner) {
 
 std::vector<OperationCase> operation_cases() {
   std::vector<OperationCase> all;
-  for (const auto& cases : {elementwise_cases, cast_cases, adam_cases, gemm_cases, grouped_gemm_cases}) {
+  for (const auto& cases :
+       {elementwise_cases, cast_cases, adam_cases, gemm_cases, grouped_gemm_cases, attention_cases, attention_backward_cases}) {
     for (OperationCase& c : cases()) all.push_back(std::move(c));
   }
   return all;

@@ -52,6 +52,7 @@ ScratchFunction cast_scratch;
 ScratchFunction scale_scratch;
 ScratchFunction square_sum_scratch;
 ScratchFunction gemm_scratch;
+ScratchFunction attention_backward_scratch;
 ScratchFunction grouped_gemm_scratch;
 
 PrepareFunction prepare_gemm;
