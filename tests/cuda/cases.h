@@ -22,6 +22,8 @@ std::vector<OperationCase> heads_cases();
 std::vector<OperationCase> norm_cases();
 std::vector<OperationCase> gemm_cases();
 std::vector<OperationCase> grouped_gemm_cases();
+std::vector<OperationCase> attention_cases();
+std::vector<OperationCase> attention_backward_cases();
 
 inline constexpr std::array trained_types{DType::f32, DType::bf16, DType::f16};
 

@@ -55,6 +55,7 @@ ScratchFunction norm_backward_scratch;
 ScratchFunction scale_scratch;
 ScratchFunction square_sum_scratch;
 ScratchFunction gemm_scratch;
+ScratchFunction attention_backward_scratch;
 ScratchFunction grouped_gemm_scratch;
 
 PrepareFunction prepare_gemm;

@@ -55,6 +55,10 @@ Element* shared_array(const char* site, std::size_t count) {
 #define TANDEM_DYNAMIC_SHARED(name) \
   unsigned char* const name = static_cast<unsigned char*>(::tandem::emulation::dynamic_shared_bytes())
 
+// CUDA's headers make an attribute of it that only its own compiler knows.
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+
 inline void __syncthreads(std::source_location place = std::source_location::current()) {
   tandem::emulation::wait_for_block(place);
 }

@@ -1,0 +1,122 @@
+#pragma once
+
+#include "runtime/cuda/module/operands.h"
+#include "runtime/cuda/module/shared_tile.h"
+#include "runtime/ops/attention_sizes.h"
+
+namespace tandem {
+
+// What the kernels of attention and of its backward share.
+
+/// Positions, as kernels read them.
+struct PositionRuns {
+  int start[2], first_length;
+
+  TANDEM_DEVICE int at(int i) const { return i < first_length ? start[0] + i : start[1] + i - first_length; }
+  /// The smallest and the largest of [first, end), which is not empty.
+  TANDEM_DEVICE int smallest(int first, int end) const {
+    if (end <= first_length || first >= first_length) return at(first);
+    return smaller(at(first), start[1]);
+  }
+  TANDEM_DEVICE int largest(int first, int end) const {
+    if (end <= first_length || first >= first_length) return at(end - 1);
+    return larger(at(first_length - 1), at(end - 1));
+  }
+};
+
+/// Whether the queries of a block see the keys of a block.
+enum class Visibility {
+  none,
+  some,
+  all
+};
+
+/// AttentionSizes and AttentionAttributes, as kernels read them.
+struct AttentionShape {
+  int queries, keys, micro_batch, heads, kv_heads, head_dim, value_dim;
+  float scale;
+  bool causal;
+  PositionRuns query_positions, key_positions;
+
+  TANDEM_DEVICE bool sees(int query, int key) const { return !causal || key_positions.at(key) <= query_positions.at(query); }
+
+  /// Of [first_query, end_query) and [first_key, end_key), neither empty.
+  TANDEM_DEVICE Visibility visibility(int first_query, int end_query, int first_key, int end_key) const {
+    if (!causal) return Visibility::all;
+    const int last_seen_by_all = query_positions.smallest(first_query, end_query);
+    const int last_seen = query_positions.largest(first_query, end_query);
+    if (key_positions.smallest(first_key, end_key) > last_seen) return Visibility::none;
+    return key_positions.largest(first_key, end_key) <= last_seen_by_all ? Visibility::all : Visibility::some;
+  }
+
+  TANDEM_DEVICE int queries_per_key_head() const { return heads / kv_heads; }
+
+  // One (micro-batch element, head) of a tensor, from its row `first` on.
+  template <typename Element>
+  TANDEM_DEVICE GlobalRows<Element> query_rows(Element* q, int b, int head, int first) const {
+    return rows_of_head(q, b, head, heads, head_dim, first, queries);
+  }
+  template <typename Element>
+  TANDEM_DEVICE GlobalRows<Element> output_rows(Element* out, int b, int head, int first) const {
+    return rows_of_head(out, b, head, heads, value_dim, first, queries);
+  }
+  template <typename Element>
+  TANDEM_DEVICE GlobalRows<Element> key_rows(Element* k, int b, int kv_head, int first) const {
+    return rows_of_head(k, b, kv_head, kv_heads, head_dim, first, keys);
+  }
+  template <typename Element>
+  TANDEM_DEVICE GlobalRows<Element> value_rows(Element* v, int b, int kv_head, int first) const {
+    return rows_of_head(v, b, kv_head, kv_heads, value_dim, first, keys);
+  }
+  /// Of a number per query, as lse lies: [b,H,s].
+  TANDEM_DEVICE std::int64_t statistics_of(int b, int head) const { return (std::int64_t{b} * heads + head) * queries; }
+
+ private:
+  template <typename Element>
+  TANDEM_DEVICE GlobalRows<Element> rows_of_head(Element* tensor, int b, int head, int of_heads, int width, int first,
+                                                 int count) const {
+    const std::int64_t stride = std::int64_t{micro_batch} * of_heads * width;
+    return {tensor + first * stride + (std::int64_t{b} * of_heads + head) * width, stride, width, count - first};
+  }
+};
+
+inline AttentionShape shape_of(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
+  const auto number = [](std::int64_t size) { return static_cast<int>(size); };
+  const auto runs = [](const Positions& p) { return PositionRuns{{p.start[0], p.start[1]}, p.length[0]}; };
+  return {number(sizes.queries),  number(sizes.keys),       number(sizes.micro_batch), number(sizes.heads),
+          number(sizes.kv_heads), number(sizes.head_dim),   number(sizes.value_dim),   attributes.scale,
+          attributes.causal,      runs(attributes.queries), runs(attributes.keys)};
+}
+
+/// The widths that tiles have for heads of so many elements; what is narrower is filled up with zeros.
+template <int head_width_, int value_width_>
+struct TileWidths {
+  static constexpr int head_width = head_width_, value_width = value_width_;
+};
+
+inline constexpr int widest_head = 256;
+
+template <typename Visit>
+void with_tile_widths(const AttentionShape& shape, Visit visit) {
+  const auto fit = [&](int head_width, int value_width) {
+    return shape.head_dim <= head_width && shape.value_dim <= value_width;
+  };
+  if (fit(64, 64)) return visit(TileWidths<64, 64>{});
+  if (fit(128, 128)) return visit(TileWidths<128, 128>{});
+  if (fit(192, 128)) return visit(TileWidths<192, 128>{});  // latent attention
+  visit(TileWidths<256, 256>{});
+}
+
+/// What the tensor cores' kernels take: 2-byte elements in rows of whole 16-byte chunks. Others go the slow and exact way. Throws
+/// std::logic_error for heads too wide for either.
+inline bool fits_tensor_cores(const AttentionShape& shape, std::initializer_list<DeviceTensor> tensors) {
+  if (shape.head_dim > widest_head || shape.value_dim > widest_head)
+    throw std::logic_error("attention takes heads of at most " + std::to_string(widest_head) + " elements");
+  constexpr int chunk = 8;
+  return tensors.begin()->dtype != DType::f32 && shape.head_dim % chunk == 0 && shape.value_dim % chunk == 0 &&
+         are_aligned(tensors, chunk);
+}
+
+inline constexpr float log2_of_e = 1.44269504088896341F;
+
+}  // namespace tandem

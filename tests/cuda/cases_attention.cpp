@@ -1,0 +1,121 @@
+#include <cmath>
+
+#include "tests/cuda/cases.h"
+
+// The tensor cores' kernels take blocks of 32, 64 and 128 queries and keys, so that lengths above have whole blocks and rests; of
+// those before they see, hide and skip all. They round the probabilities and the scores' gradients to the operands' type, once
+// before each product: an error of 2^-8 of each term in bf16.
+
+namespace tandem {
+namespace {
+
+struct Mask {
+  std::string name;
+  bool causal;
+  Positions queries, keys;
+};
+
+constexpr Positions run_of(std::int32_t start, std::int32_t length) { return {.start = {start, 0}, .length = {length, 0}}; }
+
+/// Small ones for all types and widths; long ones, of several blocks, for some.
+const std::vector<Mask> small_masks{
+    {"full", false, run_of(0, 19), run_of(0, 37)},
+    {"causal", true, run_of(0, 33), run_of(0, 33)},
+    {"later_queries", true, run_of(30, 17), run_of(0, 47)},
+    {"queries_before_keys", true, run_of(2, 20), run_of(12, 15)},
+    {"two_runs", true, {.start = {8, 40}, .length = {9, 8}}, {.start = {0, 44}, .length = {12, 11}}},
+    {"runs_in_disorder", true, {.start = {30, 3}, .length = {7, 9}}, {.start = {20, 1}, .length = {9, 12}}},
+    {"one_query", true, run_of(5, 1), run_of(4, 2)},
+};
+const std::vector<Mask> long_masks{
+    {"long_full", false, run_of(0, 70), run_of(0, 150)},
+    {"long_causal", true, run_of(0, 200), run_of(0, 200)},
+    {"long_zigzag", true, {.start = {64, 320}, .length = {64, 70}}, {.start = {0, 384}, .length = {130, 64}}},
+    {"long_all_hidden", true, run_of(0, 70), run_of(100, 70)},
+};
+
+struct Heads {
+  std::int64_t micro_batch, heads, kv_heads, head_dim, value_dim;
+};
+
+/// What the host kernel leaves of a forward pass, for the backward's operands.
+struct Forward {
+  std::vector<float> out, lse;
+};
+
+Forward forward(const AttentionAttributes& attributes, const Shape& q, const Shape& k, const Shape& v, const Shape& out,
+                const Shape& lse, std::vector<float> q_numbers, std::vector<float> k_numbers, std::vector<float> v_numbers) {
+  Forward result{std::vector<float>(static_cast<std::size_t>(out.elements())),
+                 std::vector<float>(static_cast<std::size_t>(lse.elements()))};
+  const std::vector<HostTensor> operands{
+      {q_numbers.data(), q}, {k_numbers.data(), k}, {v_numbers.data(), v}, {result.out.data(), out}, {result.lse.data(), lse}};
+  operation(OpKind::attention).host(operands, attributes);
+  return result;
+}
+
+double tolerance_of(DType type) { return type == DType::f32 ? 1e-5 : type == DType::f16 ? 2e-3 : 2e-2; }
+
+std::string name_of_case(const std::string& name, const Mask& mask, const Heads& h, DType type) {
+  return join_name(name, mask.name, name_of(type), "b", h.micro_batch, "heads", h.heads, h.kv_heads, "wide", h.head_dim,
+                   h.value_dim);
+}
+
+OperationCase forward_case(const Mask& mask, const Heads& h, DType type) {
+  const std::int64_t s = mask.queries.count(), t = mask.keys.count();
+  const Shape q(s, h.micro_batch, h.heads, h.head_dim), k(t, h.micro_batch, h.kv_heads, h.head_dim);
+  const Shape v(t, h.micro_batch, h.kv_heads, h.value_dim), out(s, h.micro_batch, h.heads, h.value_dim);
+  const AttentionAttributes attributes{mask.causal, static_cast<float>(1 / std::sqrt(h.head_dim)), mask.queries, mask.keys};
+  return {name_of_case("attention", mask, h, type),
+          OpKind::attention,
+          attributes,
+          {read(q, type, random_numbers(q, 1, 3)), read(k, type, random_numbers(k, 2, 3)), read(v, type, 3), write(out, type),
+           write(Shape(h.micro_batch, h.heads, s, 1), DType::f32)},
+          tolerance_of(type)};
+}
+
+OperationCase backward_case(const Mask& mask, const Heads& h, DType type) {
+  OperationCase result = forward_case(mask, h, type);
+  const auto& attributes = std::get<AttentionAttributes>(result.attributes);
+  const std::vector<CaseOperand> of_forward = result.operands;
+  const auto& [q, k, v, out, lse] = std::tie(of_forward[0], of_forward[1], of_forward[2], of_forward[3], of_forward[4]);
+  Forward values = forward(attributes, q.type.shape, k.type.shape, v.type.shape, out.type.shape, lse.type.shape, q.numbers,
+                           k.numbers, v.numbers);
+  result.name = name_of_case("attention_backward", mask, h, type);
+  result.kind = OpKind::attention_backward;
+  result.operands = {q,
+                     k,
+                     v,
+                     read(out.type.shape, type, std::move(values.out)),
+                     read(lse.type.shape, DType::f32, std::move(values.lse)),
+                     read(out.type.shape, type, 4),
+                     write(q.type.shape, type),
+                     write(k.type.shape, type),
+                     write(v.type.shape, type)};
+  return result;
+}
+
+template <typename MakeCase>
+std::vector<OperationCase> cases_of(MakeCase make_case) {
+  std::vector<OperationCase> cases;
+  for (const Mask& mask : small_masks)
+    for (const DType type : trained_types) {
+      cases.push_back(make_case(mask, Heads{2, 2, 1, 64, 64}, type));
+      cases.push_back(make_case(mask, Heads{1, 3, 1, 8, 16}, type));  // filled up with zeros
+      cases.push_back(make_case(mask, Heads{1, 2, 2, 5, 3}, type));   // too odd for the tensor cores
+    }
+  const std::vector<Heads> wide{{1, 2, 2, 128, 128}, {1, 1, 1, 192, 128}, {1, 1, 1, 256, 248}};
+  for (const Heads& heads : wide) {
+    for (const DType type : trained_types) cases.push_back(make_case(small_masks[4], heads, type));
+    cases.push_back(make_case(long_masks[2], heads, DType::bf16));
+  }
+  for (const Mask& mask : long_masks) cases.push_back(make_case(mask, Heads{1, 2, 1, 64, 64}, DType::bf16));
+  cases.push_back(skewed(make_case(small_masks[1], Heads{1, 2, 1, 64, 64}, DType::bf16)));
+  return cases;
+}
+
+}  // namespace
+
+std::vector<OperationCase> attention_cases() { return cases_of(forward_case); }
+std::vector<OperationCase> attention_backward_cases() { return cases_of(backward_case); }
+
+}  // namespace tandem
