@@ -87,7 +87,8 @@ class World final : public NcclWorld {
     const std::scoped_lock lock(mutex_);
     require_not_aborted();
     for (std::size_t i = handles_.size(); i-- > 0;) nccl_.ncclCommDestroy(handles_[i]);
-    handles_.clear();
+    closed_ = true;
+    delete &handles_;
   }
 
  private:
@@ -97,13 +98,14 @@ class World final : public NcclWorld {
   void* barrier_memory_;
   NcclWorldOptions options_;
 
-  std::timed_mutex mutex_;  ///< NCCL is called by one thread at a time, and not with what another has aborted
-  std::condition_variable_any end_;
-  /// In the order they were made, the world first. NCCL's own thread writes a handle when the communicator is ready.
-  std::deque<ncclComm_t> handles_;
+  std::mutex mutex_;  ///< NCCL is called by one thread at a time, and not with what another has aborted
+  std::condition_variable end_;
+  /// In the order they were made, the world first. NCCL's own thread writes a handle when the communicator is ready, perhaps when
+  /// this has long given up: after a failure they are never freed.
+  std::deque<ncclComm_t>& handles_ = *new std::deque<ncclComm_t>;
   std::vector<ncclComm_t*> of_;   ///< by CommunicatorId; null where this rank is no member
   ncclComm_t nobodys_ = nullptr;  ///< where a split without colour would put its communicator
-  bool aborted_ = false, ending_ = false;
+  bool aborted_ = false, closed_ = false, ending_ = false;
   std::thread watchdog_;
 
   ncclConfig_t config(const char* name) const {
@@ -204,8 +206,11 @@ class World final : public NcclWorld {
 
   /// Inside a group: all are told to stop before the first is freed: to free one may wait for the kernels of all.
   void abort() {
-    std::unique_lock lock(mutex_, wait_for_a_call);
-    if (aborted_) return;
+    // Not try_lock_for: GCC's thread sanitizer does not see it.
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    for (const auto limit = Clock::now() + wait_for_a_call; !lock && Clock::now() < limit && !lock.try_lock();)
+      std::this_thread::sleep_for(ask_again_after);
+    if (aborted_ || closed_) return;
     aborted_ = true;
     nccl_.ncclGroupStart();
     for (ncclComm_t& handle : handles_) nccl_.ncclCommAbort(std::atomic_ref(handle).load());
@@ -216,7 +221,7 @@ class World final : public NcclWorld {
     std::string complaint_found;
     while (complaint_found.empty()) {
       std::unique_lock lock(mutex_);
-      if (end_.wait_for(lock, duration(options_.watch_every), [this] { return ending_ || aborted_; })) return;
+      if (end_.wait_for(lock, duration(options_.watch_every), [this] { return ending_ || aborted_ || closed_; })) return;
       for (ncclComm_t& handle : handles_) {
         const ncclResult_t state = state_of(handle);
         if (state != ncclSuccess && state != ncclInProgress) complaint_found = complaint("an error of its own", state);
