@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/backend.h"
+#include "runtime/host/collectives.h"
 
 namespace tandem {
 
@@ -34,6 +35,8 @@ class GpuStep : public Backend {
   virtual void fill(std::uint64_t seed) = 0;
   /// A buffer of a rank that runs here, as fp32, or int32 where it holds tokens.
   virtual void read(BufferId id, const HostTensor& out) = 0;
+  /// One f32 collective on the host's memory, carried out by what runs virtual ranks' collectives: to check their contents.
+  virtual void run_virtual(const Collective& collective) = 0;
   virtual Seconds step_time() const = 0;  ///< of the last run, from its first event to its last
   /// Of one rank: what the plan took from the GPU for its buffers, gaps between them included.
   virtual Bytes arena(RankIndex rank) const = 0;

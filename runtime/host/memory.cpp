@@ -34,15 +34,16 @@ class HostWriter final : public ContentsWriter {
 
 }  // namespace
 
-HostMemory::HostMemory(const Dag& dag, std::uint64_t seed) : HostMemory(dag) {
+HostMemory::HostMemory(const Dag& dag, std::uint64_t seed) : HostMemory(dag, [](const Buffer&) { return true; }) {
   HostWriter writer(*this);
   write_initial_contents(dag, seed, writer);
 }
 
-HostMemory::HostMemory(const Dag& dag) : dag_(&dag), storage_(dag.buffers.size()) {
+HostMemory::HostMemory(const Dag& dag, const std::function<bool(const Buffer&)>& wanted)
+    : dag_(&dag), storage_(dag.buffers.size()) {
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
-    if (buffer.base != id) continue;
+    if (buffer.base != id || !wanted(buffer)) continue;
     storage_[id] = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(buffer.shape.elements()));
     std::fill_n(storage_[id].get(), buffer.shape.elements(), unset);
   }

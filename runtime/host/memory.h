@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace tandem {
 class HostMemory {
  public:
   HostMemory(const Dag& dag, std::uint64_t seed);
-  explicit HostMemory(const Dag& dag);  ///< NaN everywhere
+  /// Those base buffers alone that are wanted, with NaN.
+  HostMemory(const Dag& dag, const std::function<bool(const Buffer&)>& wanted);
 
   HostTensor tensor(BufferId id) const;
   const Dag& dag() const { return *dag_; }

@@ -140,7 +140,7 @@ ArenaPlan plan_arena(const Dag& dag, const std::vector<TaskId>& order, const std
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
     if (buffer.base != id) continue;
-    if (is_persistent(buffer.kind)) {
+    if (keeps_its_place(buffer)) {
       plan.offset[id] = plan.persistent[buffer.rank];
       plan.persistent[buffer.rank] += aligned(bytes_of(buffer));
     } else if (uses[id].first != never) {

@@ -9,7 +9,8 @@ namespace tandem {
 
 /// Every buffer of a rank at its place in one block of memory.
 ///
-/// Buffers that live for the whole step (see `is_persistent`) lie at the beginning, one after the other. The others lie where
+/// Buffers that live for the whole step (see `is_persistent`) lie at the beginning, one after the other, and with them single
+/// numbers such as the loss, which are read afterwards. The others lie where
 /// they fit best among those that are alive when their unit is issued. Two that share bytes are never alive at once: `waits`
 /// names the tasks that must have ended before a task may run which no dependency of the DAG keeps apart.
 struct ArenaPlan {
@@ -25,6 +26,8 @@ struct ArenaPlan {
 };
 
 inline constexpr Bytes arena_alignment = 256;
+
+inline bool keeps_its_place(const Buffer& buffer) { return is_persistent(buffer.kind) || buffer.shape.elements() == 1; }
 
 /// `order` as issue_order() gives it. `bytes_of` says what a base buffer takes, which is rounded up to the alignment.
 ArenaPlan plan_arena(const Dag& dag, const std::vector<TaskId>& order, const std::function<Bytes(const Buffer&)>& bytes_of);

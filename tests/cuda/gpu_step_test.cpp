@@ -11,6 +11,8 @@
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/memory.h"
+#include "runtime/host/verify_collectives.h"
+#include "runtime/plan/arena.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/world.h"
 #include "tests/cuda/emulation/streams.h"
@@ -34,7 +36,7 @@ double difference(const Dag& dag, GpuStep& gpu, const HostMemory& host) {
   double most = 0;
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
-    if (buffer.base != id || !is_persistent(buffer.kind) || buffer.dtype == DType::i32) continue;
+    if (buffer.base != id || !keeps_its_place(buffer) || buffer.dtype == DType::i32) continue;
     const auto elements = static_cast<std::size_t>(buffer.shape.elements());
     std::vector<float> found(elements);
     gpu.read(id, {found.data(), buffer.shape});
@@ -60,6 +62,8 @@ TEST_P(VirtualRanks, LeaveWhatTheHostLeaves) {
   for (const bool graph : {false, true}) {
     emulation::seed_streams(graph ? 2 : 1);
     const auto gpu = make_gpu_step(dag, {.graph = graph}, 4);
+    EXPECT_EQ(verify_collectives(dag, [&](const Collective& collective) { gpu->run_virtual(collective); }),
+              verify_collectives(dag));
     gpu->fill(data_seed);
     const Timeline timeline = execute(dag, *gpu);
     EXPECT_LT(difference(dag, *gpu, host), 1e-4);

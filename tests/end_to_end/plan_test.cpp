@@ -71,7 +71,7 @@ std::string sharing(const Dag& dag, const ArenaPlan& arena, const Played& played
   }
   std::erase_if(lives, [](const Life& life) { return life.id == no_id; });
   for (Life& life : lives)
-    if (is_persistent(dag.buffers[life.id].kind)) life.begin = 0, life.end = 1e300;
+    if (keeps_its_place(dag.buffers[life.id])) life.begin = 0, life.end = 1e300;
   std::ranges::sort(lives, {}, &Life::begin);
   for (std::size_t a = 0; a < lives.size(); ++a) {
     const Buffer& one = dag.buffers[lives[a].id];

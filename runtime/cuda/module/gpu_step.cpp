@@ -4,9 +4,13 @@
 #include <cuda_fp8.h>
 
 #include <bit>
+#include <chrono>
+#include <cstring>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -69,6 +73,7 @@ class Step final : public GpuStep {
 
   void fill(std::uint64_t seed) override;
   void read(BufferId id, const HostTensor& out) override;
+  void run_virtual(const Collective& collective) override;
   Seconds step_time() const override { return end_->seconds_since(*begin_); }
   Bytes arena(RankIndex rank) const override { return arena_.size[rank]; }
 
@@ -102,11 +107,12 @@ class Step final : public GpuStep {
   std::vector<OperandType> types_of(TaskId id) const;
   std::vector<TaskId> members_here(std::span<const TaskId> unit) const;
   void run_kernel(TaskId id);
-  void run_virtual(std::span<const TaskId> unit);
+  void run_unit_of_virtual_ranks(std::span<const TaskId> unit);
   void begin_task(TaskId first, UnitEvents& events);
   void end_task(TaskId first, UnitEvents& events);
   void launch_graph();
   void wait_for_end();
+  void report_until_end();
 };
 
 void Step::allocate() {
@@ -238,7 +244,7 @@ void Step::start(std::span<const TaskId> unit) {
       nccl_->issue(
           here.front(), [this](BufferId id) { return tensor(id).data; }, queue.stream);
     } else {
-      run_virtual(unit);
+      run_unit_of_virtual_ranks(unit);
     }
   } catch (const std::exception& error) {
     const std::string rank = std::to_string(dag_.ranks[dag_.tasks[here.front()].rank].world_rank);
@@ -256,7 +262,7 @@ void Step::run_kernel(TaskId id) {
   device_operation(task.op).kernel(queue_of(id), operands, dag_.attributes[task.attributes]);
 }
 
-void Step::run_virtual(std::span<const TaskId> unit) {
+void Step::run_unit_of_virtual_ranks(std::span<const TaskId> unit) {
   // The members' operands are told apart by address and number of elements alone.
   const Collective collective = collective_of(dag_, unit, [this](BufferId id) { return static_cast<float*>(tensor(id).data); });
   DType dtype = DType::f32;
@@ -296,9 +302,21 @@ void Step::launch_graph() {
 }
 
 void Step::wait_for_end() {
+  if (options_.control != nullptr) report_until_end();
   check(cudaStreamSynchronize(origin_->get().stream), "the step");
   if (options_.control == nullptr) return;
   if (const std::optional<std::string> failure = options_.control->failure()) throw std::runtime_error(*failure);
+}
+
+/// Tells the other processes how far this one is: at the first task that has not ended.
+void Step::report_until_end() {
+  constexpr std::chrono::milliseconds often(5);
+  std::size_t at = 0;
+  while (cudaStreamQuery(origin_->get().stream) == cudaErrorNotReady) {
+    while (at < order_.size() && (!events_[order_[at]].ended_at || events_[order_[at]].ended_at->has_happened())) ++at;
+    if (at < order_.size()) options_.control->progress(order_[at], is_communication(dag_.tasks[order_[at]].op));
+    std::this_thread::sleep_for(often);
+  }
 }
 
 void Step::fill(std::uint64_t seed) {
@@ -310,6 +328,41 @@ void Step::fill(std::uint64_t seed) {
   GpuContentsWriter writer(origin_->get(), [this](BufferId id) { return tensor(id); });
   write_initial_contents(dag_, seed, writer);
   check(cudaStreamSynchronize(origin_->get().stream), "the initial contents");
+}
+
+void Step::run_virtual(const Collective& collective) {
+  Collective on_gpu = collective;
+  std::vector<GpuMemory> memory;
+  std::vector<std::pair<std::span<float>, float*>> outputs;
+  // A shard may lie in its place of the whole: what overlaps is one block here, too.
+  const auto moved = [&](std::span<float>& span, std::span<float> other, float* other_moved) {
+    if (span.empty()) return;
+    float* to = nullptr;
+    const std::less_equal<const float*> not_after;
+    if (other_moved != nullptr && not_after(other.data(), span.data()) &&
+        not_after(span.data() + span.size(), other.data() + other.size())) {
+      to = other_moved + (span.data() - other.data());
+    } else {
+      memory.emplace_back(span.size_bytes());
+      to = reinterpret_cast<float*>(memory.back().data());
+      check(cudaMemcpy(to, span.data(), span.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    }
+    span = {to, span.size()};
+  };
+  for (std::size_t m = 0; m < on_gpu.members.size(); ++m) {
+    const CollectiveMember& host = collective.members[m];
+    CollectiveMember& member = on_gpu.members[m];
+    const bool in_is_larger = host.in.size() >= host.out.size();
+    std::span<float>&larger = in_is_larger ? member.in : member.out, &smaller = in_is_larger ? member.out : member.in;
+    const std::span<float> larger_on_host = larger;
+    moved(larger, {}, nullptr);
+    moved(smaller, larger_on_host, larger.data());
+    if (!host.out.empty()) outputs.emplace_back(host.out, member.out.data());
+  }
+  run_virtual_collective(origin_->get(), on_gpu, DType::f32);
+  check(cudaStreamSynchronize(origin_->get().stream), "a collective");
+  for (const auto& [to, from] : outputs)
+    check(cudaMemcpy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
 }
 
 void Step::read(BufferId id, const HostTensor& out) {

@@ -26,6 +26,7 @@ class Event {
     check(cudaEventRecordWithFlags(event_, queue.stream, flags), "cudaEventRecord");
   }
   void awaited_by(const Queue& queue) const { check(cudaStreamWaitEvent(queue.stream, event_, 0), "cudaStreamWaitEvent"); }
+  bool has_happened() const { return cudaEventQuery(event_) == cudaSuccess; }
   /// Since `begin`, which is timed too.
   double seconds_since(const Event& begin) const {
     float milliseconds = 0;

@@ -130,6 +130,12 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
   return cudaSuccess;
 }
 
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return of(event).happened == of(event).recorded ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady; }
+
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
   if (machine().captures) return cudaErrorStreamCaptureUnsupported;
   run_all();
