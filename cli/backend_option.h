@@ -8,10 +8,13 @@ class App;
 
 namespace tandem {
 
-/// `--backend host|cuda`, which is required.
-void add_backend_option(CLI::App& command, std::string& backend);
+/// Where a step is executed.
+struct BackendOptions {
+  std::string backend = "host";
+  bool graph = false;
 
-/// Throws std::runtime_error where this build has no such backend.
-void require_built(const std::string& backend);
+  /// `--backend host|cuda`, which is required, and `--graph`.
+  void add_to(CLI::App& command);
+};
 
 }  // namespace tandem

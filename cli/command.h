@@ -78,7 +78,7 @@ struct SimulateCommand : Command {
 
 struct ExecuteCommand : Command {
   StepOptions options;
-  std::string backend;
+  BackendOptions backend;
   bool verify = false;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -86,7 +86,7 @@ struct ExecuteCommand : Command {
 
 struct CrosscheckCommand : Command {
   StepOptions options;
-  std::string backend;
+  BackendOptions backend;
   Collectives collectives = Collectives::fluid;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;

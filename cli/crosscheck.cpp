@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "cli/command.h"
-#include "cli/host_step.h"
+#include "cli/executed_step.h"
 #include "sim/simulate.h"
 
 namespace tandem {
@@ -84,16 +84,15 @@ bool compare_orders(const Dag& dag, const Timeline& simulated, const Timeline& m
 CLI::App* CrosscheckCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("crosscheck", "simulate and execute the same DAG, task by task");
   options.add_to(*command);
-  add_backend_option(*command, backend);
+  backend.add_to(*command);
   add_collectives_option(*command, collectives);
   return command;
 }
 
 ExitCode CrosscheckCommand::run() const {
-  require_built(backend);
   const Scenario scenario = load_with_warnings(options);
   Outputs outputs(options);
-  HostStep step(scenario, options.scenario, period_of(scenario), collectives == Collectives::steps);
+  ExecutedStep step(scenario, options.scenario, backend, period_of(scenario), collectives == Collectives::steps);
   const SimulationRun simulated = simulate(step.dag(), collectives);
   const std::size_t kinds = step.verify_collectives();
   step.execute();
@@ -104,7 +103,7 @@ ExitCode CrosscheckCommand::run() const {
   outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline}, {"measured", &step.dag(), &step.timeline()}});
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})\n\n", scenario.name, step.dag().ranks.size(),
-                     step.dag().tasks.size(), backend);
+                     step.dag().tasks.size(), step.site().description());
   const double ms = 1e3 / step.dag().info.steps;
   out << fmt::format("  step time: simulated {:.2f} ms, measured {:.2f} ms\n\n", simulated.timeline.makespan() * ms,
                      step.timeline().makespan() * ms);

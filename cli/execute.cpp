@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/host_step.h"
+#include "cli/executed_step.h"
 #include "cli/verification.h"
 #include "runtime/host/loss.h"
 
@@ -12,23 +12,23 @@ namespace tandem {
 CLI::App* ExecuteCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("execute", "run one training step for real");
   options.add_to(*command);
-  add_backend_option(*command, backend);
+  backend.add_to(*command);
   command->add_flag("--verify", verify, "compare loss, gradients and updated weights with the unsharded model's");
   return command;
 }
 
 ExitCode ExecuteCommand::run() const {
-  require_built(backend);
   const Scenario scenario = load_with_warnings(options);
   Outputs outputs(options);
-  HostStep step(scenario, options.scenario);
+  ExecutedStep step(scenario, options.scenario, backend);
   const std::size_t collectives = step.verify_collectives();
   step.execute();
   StepResult result = step.result();
   result.warnings = scenario.warnings;
   outputs.write(result, {{"measured", &step.dag(), &step.timeline()}});
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
-  out << to_text(result) << loss_sentence(step.memory()) << collectives << " kinds of collectives exact on crafted data\n";
+  out << to_text(result) << loss_sentence(step.site().numbers()) << collectives
+      << " kinds of collectives exact on crafted data\n";
   return verify ? report_verification(step, scenario, out) : ExitCode::done;
 }
 

@@ -4,7 +4,8 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/host_step.h"
+#include "cli/simulated_step.h"
+#include "runtime/input_error.h"
 #include "traces/dag_file.h"
 
 namespace tandem {
@@ -22,8 +23,12 @@ CLI::App* LowerCommand::add_to(CLI::App& app) {
 ExitCode LowerCommand::run() const {
   const Scenario read = load_with_warnings({.scenario = scenario, .overrides = overrides, .json = {}});
   OutputFile file(out);
-  const Dag dag =
-      folded ? tandem::lower(read, make_world(read, true), period_of(read)) : lower_all_ranks(read, scenario, period_of(read));
+  if (!folded && read.parallelism.world() > most_lowered_ranks) {
+    throw InputError({scenario, 0, 0}, std::to_string(read.parallelism.world()) +
+                                           " ranks are too many to lower; expected at most " +
+                                           std::to_string(most_lowered_ranks) + ", or --folded");
+  }
+  const Dag dag = tandem::lower(read, make_world(read, folded), period_of(read));
   const std::string bytes = to_bytes(dag);
   file.write(bytes);
   file.commit();

@@ -1,16 +1,15 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 
-#include "cli/backend_option.h"
+#include "cli/execution_site.h"
 #include "cli/program.h"
-#include "runtime/executor.h"
-#include "runtime/host/backend.h"
-#include "runtime/contents/initial_values.h"
+#include "cli/run/processes.h"
 #include "runtime/host/limits.h"
 #include "runtime/host/loss.h"
 #include "traces/dag_file.h"
@@ -24,39 +23,50 @@ using tandem::ExitCode;
 constexpr const char* program = "tandem-run";
 
 struct Options {
-  std::string dag, backend, out, trace;
+  std::string dag, out, trace;
+  tandem::BackendOptions backend;
 };
 
 std::unique_ptr<tandem::OutputFile> opened(const std::string& path) {
   return path.empty() ? nullptr : std::make_unique<tandem::OutputFile>(path);
 }
 
+/// All ranks in this process.
+tandem::MeasuredStep execute_alone(const Options& options, const tandem::Dag& dag) {
+  const auto ranks = static_cast<std::int64_t>(dag.ranks.size());
+  tandem::refuse_too_many_ranks(ranks, options.dag, options.backend);
+  const std::unique_ptr<tandem::ExecutionSite> site = tandem::make_site(options.backend, dag, options.dag);
+  tandem::MeasuredStep step{.timeline = site->execute(), .loss = 0, .description = site->description()};
+  step.loss = tandem::mean_loss(site->numbers());
+  return step;
+}
+
 ExitCode execute(const Options& options) {
-  tandem::require_built(options.backend);
+  const tandem::Launch launch = tandem::launch_from(tandem::process_environment());
+  if (launch.size > 1 && options.backend.backend == "host")
+    throw std::runtime_error("the host backend runs all ranks in one process, and " + std::to_string(launch.size) +
+                             " were launched; expected one, or --backend cuda");
   const tandem::Dag dag = tandem::read_dag(options.dag);
   tandem::refuse_missing_ranks(dag, options.dag);
-  tandem::refuse_too_many_ranks(static_cast<std::int64_t>(dag.ranks.size()), options.dag);
-  tandem::refuse_too_many_bytes(dag, options.dag);
-  const auto out = opened(options.out);
-  const auto trace = opened(options.trace);
+  const bool writes = launch.rank == 0;
+  const auto out = opened(writes ? options.out : "");
+  const auto trace = opened(writes ? options.trace : "");
 
-  tandem::HostMemory memory(dag, tandem::data_seed);
-  const std::unique_ptr<tandem::Backend> backend = tandem::make_host_backend(memory);
-  const auto began = std::chrono::steady_clock::now();
-  const tandem::Timeline timeline = tandem::execute(dag, *backend);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began;
-
+  const std::optional<tandem::MeasuredStep> step =
+      launch.size == 1 ? execute_alone(options, dag)
+                       : tandem::execute_with_others(launch, dag, tandem::digest_of_file(options.dag), options.backend.graph);
+  if (!step) return ExitCode::done;
   if (out) {
-    out->write(tandem::to_bytes(timeline));
+    out->write(tandem::to_bytes(step->timeline));
     out->commit();
   }
   if (trace) {
-    tandem::write_trace({{"measured", &dag, &timeline}}, *trace);
+    tandem::write_trace({{"measured", &dag, &step->timeline}}, *trace);
     trace->commit();
   }
-  std::cout << fmt::format("{}: {} tasks on {} ranks in {:.3f} s ({})\n", dag.info.scenario, dag.tasks.size(), dag.ranks.size(),
-                           wall.count(), options.backend)
-            << tandem::loss_sentence(memory);
+  std::cout << fmt::format("{}: {} tasks on {} ranks in {:.6f} s ({})\n", dag.info.scenario, dag.tasks.size(), dag.ranks.size(),
+                           step->timeline.makespan(), step->description)
+            << tandem::loss_sentence(step->loss);
   return ExitCode::done;
 }
 
@@ -67,7 +77,7 @@ ExitCode run(int argc, char** argv) {
   app.set_version_flag("--version", std::string(program) + " " TANDEM_VERSION);
   Options options;
   app.add_option("dag", options.dag, "the file that `tandem lower --out` wrote")->required()->check(not_empty);
-  tandem::add_backend_option(app, options.backend);
+  options.backend.add_to(app);
   app.add_option("--out", options.out, "write when each task ran, to be compared")->check(not_empty);
   app.add_option("--trace", options.trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's")
       ->check(not_empty);

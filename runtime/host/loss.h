@@ -6,10 +6,14 @@
 
 namespace tandem {
 
+/// What one rank of an executed DAG adds to the loss, its steps together.
+double loss_share(const HostMemory& memory, RankIndex rank);
+
 /// Of an executed DAG: the mean over its steps. Under local SGD the replicas' batches add up within a step.
 double mean_loss(const HostMemory& memory);
 
 /// "loss 6.931472\n", with the digits that tell one fp32 number from the next.
+std::string loss_sentence(double loss);
 std::string loss_sentence(const HostMemory& memory);
 
 }  // namespace tandem

@@ -127,8 +127,6 @@ const WrongCommand usage[] = {
 INSTANTIATE_TEST_SUITE_P(Usage, WrongCommands, testing::ValuesIn(usage), [](const auto& test) { return test.param.name; });
 
 const WrongCommand hardware[] = {
-    {"Execute", {"execute", tiny, "--backend", "cuda"}, {"built without CUDA", "available: --backend host"}, failed},
-    {"Crosscheck", {"crosscheck", tiny, "--backend", "cuda"}, {"built without CUDA", "available: --backend host"}, failed},
 };
 INSTANTIATE_TEST_SUITE_P(WithoutCuda, WrongCommands, testing::ValuesIn(hardware),
                          [](const auto& test) { return test.param.name; });

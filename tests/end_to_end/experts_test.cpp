@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/host_step.h"
+#include "cli/executed_step.h"
 #include "cli/verification.h"
 #include "runtime/host/compare.h"
 #include "scenarios/routing.h"
@@ -142,10 +142,10 @@ INSTANTIATE_TEST_SUITE_P(
 // Routing without the limit is another step, so the comparison above depends on it.
 TEST(NodeLimit, ChangesTheStep) {
   Scenario limited = on_small_nodes("parallelism.dp=4 parallelism.ep=4 model.moe.node_limit=1 model.moe.capacity_factor=1");
-  HostStep step(limited, "test");
+  ExecutedStep step(limited, "test");
   step.execute();
   limited.model.moe.node_limit = 0;
-  HostStep reference(unsharded(limited), "test");
+  ExecutedStep reference(unsharded(limited), "test");
   reference.execute();
   EXPECT_GT(compare(step.memory(), reference.memory()).largest(), 1e-4);
 }

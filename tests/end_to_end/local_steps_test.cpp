@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/host_step.h"
+#include "cli/executed_step.h"
 #include "cli/simulated_step.h"
 #include "cli/verification.h"
 #include "scenarios/lowering/lower.h"
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
 // A replica's weights are some learning rates (1e-3) away from the others' after three steps.
 TEST(LocalSteps, WithoutTheAverageShows) {
   const Scenario scenario = tiny_local(3, "parallelism.dp=2 parallelism.tp=2");
-  HostStep steps(scenario, "test", {.count = 3, .averages = false});
+  ExecutedStep steps(scenario, "test", {}, {.count = 3, .averages = false});
   steps.execute();
   EXPECT_GT(compare_with_unsharded(steps, scenario).largest(), 1e-4);
 }

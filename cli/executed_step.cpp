@@ -1,0 +1,39 @@
+#include "cli/executed_step.h"
+
+#include <chrono>
+
+#include "cli/command.h"
+#include "scenarios/load.h"
+
+namespace tandem {
+
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+                    bool hops) {
+  constexpr std::int32_t most_steps = 64;
+  refuse_too_many_ranks(scenario.parallelism.world(), file, backend);
+  if (steps.count > most_steps) {
+    throw InputError({file, 0, 0}, "sync_every " + std::to_string(steps.count) +
+                                       " makes too many steps to execute, which takes a whole period; expected at most " +
+                                       std::to_string(most_steps));
+  }
+  return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), steps);
+}
+
+ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend,
+                           const StepRange& steps, bool hops)
+    : precision_(scenario.training.precision),
+      backend_(backend.backend),
+      dag_(lower_all_ranks(scenario, file, backend, steps, hops)),
+      site_(make_site(backend, dag_, file)) {}
+
+void ExecutedStep::execute() {
+  const auto began = std::chrono::steady_clock::now();
+  timeline_ = site_->execute();
+  wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+StepResult ExecutedStep::result() const {
+  return summarize(dag_, timeline_, precision_, {.backend = backend_, .folded = false, .wall = wall_, .peak_rss = peak_rss()});
+}
+
+}  // namespace tandem

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/execution_site.h"
+#include "cli/result.h"
+#include "runtime/dag.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// To execute, all ranks. Throws InputError, placed at `file`, when the scenario is too large for the backend. `hops`: the DAG
+/// can also be simulated chunk by chunk.
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+                    bool hops = false);
+
+/// Steps of a scenario for real: all its ranks in this process.
+class ExecutedStep {
+ public:
+  /// Throws like `lower_all_ranks` and `make_site`.
+  ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend = {})
+      : ExecutedStep(scenario, file, backend, period_of(scenario)) {}
+  ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+               bool hops = false);
+  ExecutedStep(const ExecutedStep&) = delete;
+
+  std::size_t verify_collectives() const { return site_->verify_collectives(); }
+  void execute();
+
+  const Dag& dag() const { return dag_; }
+  const Timeline& timeline() const { return timeline_; }
+  ExecutionSite& site() const { return *site_; }
+  const HostMemory& memory() const { return site_->memory(); }
+  DType precision() const { return precision_; }
+  StepResult result() const;
+
+ private:
+  DType precision_;
+  std::string backend_;
+  Dag dag_;
+  std::unique_ptr<ExecutionSite> site_;
+  Timeline timeline_;
+  Seconds wall_ = 0;
+};
+
+}  // namespace tandem

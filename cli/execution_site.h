@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/backend_option.h"
+#include "runtime/host/memory.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+/// A backend with a DAG in its memory: initial contents before the step, its results after it.
+class ExecutionSite {
+ public:
+  virtual ~ExecutionSite() = default;
+  /// Every distinct collective once on crafted numbers (see verify_collectives.h).
+  virtual std::size_t verify_collectives() = 0;
+  virtual Timeline execute() = 0;
+  /// Those buffers that live for the whole step, and single numbers, as the step left them.
+  virtual const HostMemory& memory() = 0;
+  /// Single numbers alone, such as the loss.
+  virtual const HostMemory& numbers() { return memory(); }
+  /// Of a rank, what its buffers took, where they were placed ahead.
+  virtual std::optional<Bytes> arena(RankIndex) const { return std::nullopt; }
+  virtual std::string description() const = 0;
+};
+
+/// Before it is lowered, as it may be too large for that. Throws InputError, placed at `file`.
+void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const BackendOptions& options);
+
+/// All ranks of a DAG in this process. `dag` must stay where it is.
+/// Throws InputError, placed at `file`, where the DAG is too large for the backend; std::runtime_error where there is no such
+/// backend.
+std::unique_ptr<ExecutionSite> make_site(const BackendOptions& options, const Dag& dag, const std::string& file);
+
+}  // namespace tandem

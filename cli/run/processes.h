@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/backend_option.h"
+#include "runtime/launch/launcher.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+/// What the processes of a launch measured together.
+struct MeasuredStep {
+  Timeline timeline;
+  double loss = 0;
+  std::string description;
+};
+
+/// What tells a file from others. Throws std::runtime_error when it cannot be read.
+std::string digest_of_file(const std::string& path);
+
+/// Executes a DAG with the other processes of the launch, a GPU and a rank of the DAG each; the result on rank 0, nothing
+/// elsewhere. `digest` of the DAG's file, which must be the same for all. A member of a collective is taken to start and end with
+/// the last one. The processes' clocks begin at a barrier, and differ by what it takes to leave one. Throws std::runtime_error
+/// with the sentence that all processes end with.
+std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph);
+
+/// Of one process: its tasks' times and its share of the loss, as it is sent to rank 0.
+std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share);
+/// `measurements` by rank.
+MeasuredStep merged(const Dag& dag, const std::vector<std::string>& measurements);
+
+}  // namespace tandem
