@@ -96,20 +96,6 @@ struct OnlineSoftmax {
   }
 };
 
-template <int m_tiles, int key_tiles>
-TANDEM_DEVICE void hide(float (&scores)[m_tiles][key_tiles][4], const AttentionShape& shape, int first_query, int first_key,
-                        int lane) {
-#pragma unroll
-  for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-    for (int n = 0; n < key_tiles; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int query = first_query + m * 16 + row_of_element(lane, i), key = first_key + n * 8 + column_of_element(lane, i);
-        if (key >= shape.keys || !shape.sees(query, key)) scores[m][n][i] = -INFINITY;
-      }
-}
-
 template <typename Element, typename Tiling>
 __global__ void __launch_bounds__(Tiling::threads)
     attention_kernel(AttentionShape shape, const Element* q, const Element* k, const Element* v, Element* out, float* lse) {
@@ -153,7 +139,8 @@ __global__ void __launch_bounds__(Tiling::threads)
     if (next_key < shape.keys) copy_rows_async<Tiling::keys, Tiling::threads>(keys, shape.key_rows(k, b, kv_head, next_key));
     copy_async_commit();
     if (first_key + Tiling::keys > shape.keys || visibility(first_key) == Visibility::some)
-      hide(scores, shape, first_query + row, first_key, lane);
+      replace_where(scores, -INFINITY, lane,
+                    [&](int of_row, int of_column) { return shape.hides(first_query + row + of_row, first_key + of_column); });
     softmax.update(scores, output, shape.scale * log2_of_e);
     add_product(output, scores, values, lane);
     first_key = next_key;

@@ -120,19 +120,19 @@ __global__ void __launch_bounds__(Tiling::threads) query_gradient_kernel(Attenti
     float scores[1][key_tiles][4] = {}, score_gradients[1][key_tiles][4] = {};
     add_product(scores, queries, row, keys_of(stage), lane);
     add_product(score_gradients, outputs, row, values_of(stage), lane);
-    const bool hides = first_key + Tiling::keys > shape.keys || visibility(first_key) == Visibility::some;
 #pragma unroll
     for (int n = 0; n < key_tiles; ++n)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const QueryStatistics& of_row = statistics[i / 2];
-        float probability = fast_exp2(scores[0][n][i] * (shape.scale * log2_of_e) - of_row.log_sum);
-        if (hides) {
-          const int query = first_query + row + row_of_element(lane, i), key = first_key + n * 8 + column_of_element(lane, i);
-          if (key >= shape.keys || !shape.sees(query, key)) probability = 0;
-        }
-        score_gradients[0][n][i] = probability * (score_gradients[0][n][i] - of_row.delta);
-      }
+      for (int i = 0; i < 4; ++i)
+        scores[0][n][i] = fast_exp2(scores[0][n][i] * (shape.scale * log2_of_e) - statistics[i / 2].log_sum);
+    if (first_key + Tiling::keys > shape.keys || visibility(first_key) == Visibility::some)
+      replace_where(scores, 0, lane,
+                    [&](int of_row, int of_column) { return shape.hides(first_query + row + of_row, first_key + of_column); });
+#pragma unroll
+    for (int n = 0; n < key_tiles; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        score_gradients[0][n][i] = scores[0][n][i] * (score_gradients[0][n][i] - statistics[i / 2].delta);
     add_product(gradient, score_gradients, keys_of(stage), lane);
     __syncthreads();  // this stage is no longer read
     first_key = next_key;
@@ -231,18 +231,18 @@ __global__ void __launch_bounds__(Tiling::threads) key_gradient_kernel(Attention
     __syncthreads();
     constexpr int query_tiles = Tiling::queries / 8;
     const QueryStatistics* const statistics = all_statistics + stage * Tiling::queries;
-    const bool hides = visibility(block.first) == Visibility::some;
     float probabilities[1][query_tiles][4] = {};
     add_product(probabilities, keys, row, queries_of(stage), lane);
 #pragma unroll
     for (int n = 0; n < query_tiles; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int column = n * 8 + column_of_element(lane, i);
-        float& probability = probabilities[0][n][i];
-        probability = fast_exp2(probability * (shape.scale * log2_of_e) - statistics[column].log_sum);
-        if (hides && !shape.sees(block.first + column, first_key + row + row_of_element(lane, i))) probability = 0;
+        const float log_sum = statistics[n * 8 + column_of_element(lane, i)].log_sum;
+        probabilities[0][n][i] = fast_exp2(probabilities[0][n][i] * (shape.scale * log2_of_e) - log_sum);
       }
+    if (visibility(block.first) == Visibility::some)
+      replace_where(probabilities, 0, lane,
+                    [&](int of_row, int of_column) { return !shape.sees(block.first + of_column, first_key + row + of_row); });
     if constexpr (Tiling::sums_dv) add_product(value_gradient, probabilities, outputs_of(stage), lane);
     if constexpr (Tiling::sums_dk) {
       float score_gradients[1][query_tiles][4] = {};

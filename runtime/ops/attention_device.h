@@ -40,6 +40,9 @@ struct AttentionShape {
 
   TANDEM_DEVICE bool sees(int query, int key) const { return !causal || key_positions.at(key) <= query_positions.at(query); }
 
+  /// Likewise of keys that may lie beyond the last.
+  TANDEM_DEVICE bool hides(int query, int key) const { return key >= keys || !sees(query, key); }
+
   /// Of [first_query, end_query) and [first_key, end_key), neither empty.
   TANDEM_DEVICE Visibility visibility(int first_query, int end_query, int first_key, int end_key) const {
     if (!causal) return Visibility::all;

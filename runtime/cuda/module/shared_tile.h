@@ -15,17 +15,26 @@ struct SharedTile {
   TANDEM_DEVICE Element* at_chunk(int row, int index) const { return data + row * width + (index ^ (row % 8)) * chunk; }
   TANDEM_DEVICE Element* at(int row, int column) const { return at_chunk(row, column / chunk) + column % chunk; }
 
-  /// The operand A [16,16] from `row` and `column` (a multiple of 16) on.
+  // Rows and columns of fragments are multiples of 8 and of 16.
+
+  /// The operand A [16,16] from `row` and `column` on.
   TANDEM_DEVICE void load_a(unsigned (&a)[4], int row, int column, int lane) const {
-    load_tiles(a, at_chunk(row + lane % 16, column / chunk + lane / 16));
+    load_tiles(a, at_fragment(row, lane % 16, column, lane / 16));
   }
   /// B [16,16], two of the operand, whose columns are rows here.
   TANDEM_DEVICE void load_b(unsigned (&b)[4], int row, int column, int lane) const {
-    load_tiles(b, at_chunk(row + lane / 16 * 8 + lane % 8, column / chunk + lane / 8 % 2));
+    load_tiles(b, at_fragment(row, lane / 16 * 8 + lane % 8, column, lane / 8 % 2));
   }
   /// B [16,16], two of the operand, whose rows are rows here.
   TANDEM_DEVICE void load_b_by_rows(unsigned (&b)[4], int row, int column, int lane) const {
-    load_tiles_transposed(b, at_chunk(row + lane % 16, column / chunk + lane / 16));
+    load_tiles_transposed(b, at_fragment(row, lane % 16, column, lane / 16));
+  }
+
+ private:
+  /// at_chunk(row + lane_row, column / chunk + lane_chunk), so that all but four different terms are known to the compiler.
+  TANDEM_DEVICE Element* at_fragment(int row, int lane_row, int column, int lane_chunk) const {
+    const int index = column / chunk, of_lane = lane_chunk ^ (lane_row % 8);
+    return data + (row + lane_row) * width + (index / 8 * 8 + (index % 8 ^ of_lane)) * chunk;
   }
 };
 
@@ -42,7 +51,7 @@ struct GlobalRows {
 template <int rows, int threads, typename Element, int width>
 TANDEM_DEVICE void copy_rows_async(SharedTile<Element, width> to, GlobalRows<const Element> from) {
   constexpr int chunks = SharedTile<Element, width>::chunks, chunk = SharedTile<Element, width>::chunk;
-#pragma unroll
+#pragma unroll 1  // registers are scarcer than instructions
   for (int i = static_cast<int>(threadIdx.x); i < rows * chunks; i += threads) {
     const int row = i / chunks, index = i % chunks;
     if (row < from.count && index * chunk < from.width) {
@@ -52,6 +61,18 @@ TANDEM_DEVICE void copy_rows_async(SharedTile<Element, width> to, GlobalRows<con
       copy_aligned<16>(to.at_chunk(row, index), zeros);
     }
   }
+}
+
+/// Elements of `c`, a warp's results, become `value` where `hidden(row, column)`; rows and columns count from the first of c.
+template <int m_tiles, int n_tiles, typename Hidden>
+TANDEM_DEVICE void replace_where(float (&c)[m_tiles][n_tiles][4], float value, int lane, Hidden hidden) {
+#pragma unroll
+  for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+    for (int n = 0; n < n_tiles; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (hidden(m * 16 + row_of_element(lane, i), n * 8 + column_of_element(lane, i))) c[m][n][i] = value;
 }
 
 /// c += A B^T for A the warp's 16 m_tiles rows from `row` on of one tile, B the 8 n_tiles first rows of another.

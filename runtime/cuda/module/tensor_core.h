@@ -24,9 +24,15 @@ TANDEM_DEVICE int column_of_element(int lane, int i) { return lane % 4 * 2 + i %
 /// Two elements, rounded, in one register, the first in the lower half.
 template <typename Element>
 TANDEM_DEVICE unsigned pack(float first, float second) {
-  const Element pair[2] = {from_float<Element>(first), from_float<Element>(second)};
   unsigned packed = 0;
-  memcpy(&packed, pair, sizeof packed);
+  const auto pair = [=] {
+    if constexpr (std::is_same_v<Element, Bf16>)
+      return __floats2bfloat162_rn(first, second);
+    else
+      return __floats2half2_rn(first, second);
+  }();
+  static_assert(sizeof pair == sizeof packed);
+  memcpy(&packed, &pair, sizeof packed);
   return packed;
 }
 
