@@ -17,7 +17,7 @@ namespace tandem {
 struct RotationTable {
   static constexpr int most_pairs = 256;
 
-  double frequencies[most_pairs];  ///< angle per position
+  double frequencies[most_pairs];  ///< turns per position
   int pairs = 0;                   ///< 0: nothing turns
   std::int32_t starts[2] = {}, first_length = 0;
   float direction = 1;  ///< -1: back
@@ -30,18 +30,18 @@ struct RotationTable {
         first_length(positions.length[0]),
         direction(turn == Direction::forward ? 1.0F : -1.0F) {
     if (dim / 2 > most_pairs) throw std::logic_error("a rotated head has at most 512 elements");
-    for (int i = 0; i < pairs; ++i) frequencies[i] = std::pow(double{base}, -2.0 * i / static_cast<double>(dim));
+    constexpr double radians = 2 * std::numbers::pi_v<double>;  // of a turn
+    for (int i = 0; i < pairs; ++i) frequencies[i] = std::pow(double{base}, -2.0 * i / static_cast<double>(dim)) / radians;
   }
 
   /// cos and sin by pair, at the local index of a position. All threads of the block call it, then wait for each other.
   TANDEM_DEVICE void compute(std::int64_t index, float* cos_of, float* sin_of) const {
-    constexpr double turn = 2 * std::numbers::pi_v<double>;
     const std::int64_t position = index < first_length ? starts[0] + index : starts[1] + index - first_length;
     for (int i = static_cast<int>(threadIdx.x); i < pairs; i += static_cast<int>(blockDim.x)) {
-      const double angle = static_cast<double>(position) * frequencies[i];
-      const auto within_turn = static_cast<float>(angle - turn * rint(angle / turn));
-      cos_of[i] = cosf(within_turn);
-      sin_of[i] = direction * sinf(within_turn);
+      const double turns = static_cast<double>(position) * frequencies[i];
+      const auto half_turns = static_cast<float>(2 * (turns - rint(turns)));
+      cos_of[i] = cospif(half_turns);
+      sin_of[i] = direction * sinpif(half_turns);
     }
   }
 };

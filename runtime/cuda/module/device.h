@@ -18,8 +18,8 @@
 ///   threadIdx, blockIdx, blockDim, gridDim; __syncthreads, __syncwarp, __threadfence; __shfl_sync, __shfl_xor_sync,
 ///   __shfl_down_sync, __shfl_up_sync; __ballot_sync, __any_sync, __all_sync; atomicAdd, atomicMax, atomicMin, atomicOr on
 ///   integers;
-///   __popc, __ffs, __clz, __float_as_int and the like; __launch_bounds__; expf, logf, sqrtf, rsqrtf, tanhf, fabsf, fmaxf, fminf,
-///   isinf of C
+///   __popc, __ffs, __clz, __float_as_int and the like; __launch_bounds__; expf, logf, sqrtf, rsqrtf, cospif, sinpif, tanhf,
+///   fabsf, fmaxf, fminf, isinf of C
 ///
 /// and what this header adds. Anything else, such as tensor-core instructions, is a function with two bodies: PTX, and for
 /// TANDEM_EMULATED one built on emulation::warp_exchange.

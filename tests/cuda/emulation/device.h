@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <concepts>
+#include <numbers>
 #include <source_location>
 #include <type_traits>
 
@@ -117,6 +118,8 @@ inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
 inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
+inline float cospif(float x) { return std::cos(std::numbers::pi_v<float> * x); }
+inline float sinpif(float x) { return std::sin(std::numbers::pi_v<float> * x); }
 inline float rsqrtf(float x) { return 1.0F / std::sqrt(x); }
 
 // Atomics on integers alone: floating-point sums must come out the same in every run.
