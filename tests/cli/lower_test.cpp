@@ -70,7 +70,8 @@ TEST(Lower, TheMeasuredTimesAreThoseOfTheDag) {
 TEST(Lower, FoldedIsOfAnySizeAndNotToExecute) {
   const TemporaryFolder folder;
   const std::string large = scenario_file("llama3-70b-512");
-  expect_refusal(run_tandem({"lower", large, "--out", folder / "step.dag"}), 2, {"512 ranks are too many"});
+  expect_refusal(run_tandem({"lower", scenario_file("llama3-405b-16k"), "--out", folder / "step.dag"}), 2,
+                 {"16384 ranks are too many", "at most 4096", "--folded"});
   EXPECT_TRUE(folder.empty());
   const CommandResult lowered = run_tandem({"lower", large, "--out", folder / "step.dag", "--folded"});
   ASSERT_EQ(lowered.exit_code, 0) << lowered.err;

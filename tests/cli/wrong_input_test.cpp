@@ -126,10 +126,5 @@ const WrongCommand usage[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Usage, WrongCommands, testing::ValuesIn(usage), [](const auto& test) { return test.param.name; });
 
-const WrongCommand hardware[] = {
-};
-INSTANTIATE_TEST_SUITE_P(WithoutCuda, WrongCommands, testing::ValuesIn(hardware),
-                         [](const auto& test) { return test.param.name; });
-
 }  // namespace
 }  // namespace tandem
