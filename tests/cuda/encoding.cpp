@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "runtime/cuda/module/device.h"
+#include "runtime/cuda/module/number_types.h"
 
 namespace tandem {
 namespace {

@@ -40,17 +40,17 @@ TEST_P(Steps, MessagesThatStartTogetherEndWithTheOneFlow) {
   expect_close(OpKind::all_to_all, Architecture::unknown, {64 * KiB, 16 * MiB, GiB}, rounding);
 }
 
+// Of hops between nodes that differ in speed the flow knows the mean and the slowest alone, which leaves up to 3.1 % in the worst
+// case seen (three nodes of 16 under two leaves, 1:2, 64 MiB).
 TEST_P(Steps, RingsTakeTheFlowsTime) {
-  // Of hops between nodes that differ in speed the flow knows only the mean and the slowest.
-  const double tolerance = GetParam().oversubscribed == 1 ? three_percent : 0.035;
   for (const Architecture architecture : {Architecture::unknown, Architecture::ampere, Architecture::hopper}) {
-    expect_close(OpKind::all_reduce, architecture, {64 * KiB, 4 * MiB, 64 * MiB, GiB}, tolerance);
+    expect_close(OpKind::all_reduce, architecture, {64 * KiB, 4 * MiB, 64 * MiB, GiB}, three_percent);
     // With GPUs in nodes of their own NCCL would choose PAT, which is played as a ring of as long hops, and is none.
     if (GetParam().per_node == 1 && architecture != Architecture::unknown) continue;
-    expect_close(OpKind::all_gather, architecture, {64 * KiB, MiB, 16 * MiB, 256 * MiB, 8 * GiB}, tolerance);
+    expect_close(OpKind::all_gather, architecture, {64 * KiB, MiB, 16 * MiB, 256 * MiB, 8 * GiB}, three_percent);
   }
   if (cluster_.gpus() <= 16)
-    expect_close(OpKind::reduce_scatter, Architecture::unknown, {64 * KiB, MiB, 16 * MiB, 256 * MiB, GiB}, tolerance);
+    expect_close(OpKind::reduce_scatter, Architecture::unknown, {64 * KiB, MiB, 16 * MiB, 256 * MiB, GiB}, three_percent);
 }
 
 class Trees : public testing::TestWithParam<Setting> {};

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# build/gpu-bundle: what tests/gpu/run.sh needs on a machine that has a GPU and CUDA, but not our libraries.
+set -euo pipefail
+cd "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+
+bundle=build/gpu-bundle
+rm -rf "$bundle"
+mkdir -p "$bundle/lib"
+for program in tandem tandem-run gpu_test tandem_cuda.so; do
+  [[ -e build/release/$program ]] || { printf 'bundle: no build/release/%s; ./dev build all makes it\n' "$program" >&2; exit 1; }
+  strip -o "$bundle/$program" "build/release/$program"
+done
+chmod +x "$bundle"/*
+# All shared libraries but the C library's and CUDA's own.
+ldd build/release/tandem build/release/gpu_test | awk '$2 == "=>" { print $3 }' | sort -u |
+  grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
+strip "$bundle"/lib/* 2>/dev/null || true
+du -sh "$bundle"

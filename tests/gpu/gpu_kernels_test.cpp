@@ -1,0 +1,48 @@
+// Every kernel's cases on the GPU itself; tests/cuda runs the same ones emulated.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/cuda/operation_cases.h"
+#include "tests/gpu/gpu_runner.h"
+
+namespace tandem {
+namespace {
+
+class GpuKernel : public testing::TestWithParam<OpKind> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = no_gpu_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+std::vector<OpKind> operations_with_cases() {
+  std::set<OpKind> kinds;
+  for (const OperationCase& c : operation_cases()) kinds.insert(c.kind);
+  return {kinds.begin(), kinds.end()};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuKernel, testing::ValuesIn(operations_with_cases()),
+                         [](const auto& kind) { return std::string(operation(kind.param).name); });
+
+TEST_P(GpuKernel, EqualsItsHostKernel) {
+  GpuRunner runner;
+  for (const OperationCase& c : operation_cases(GetParam())) {
+    SCOPED_TRACE(c.name);
+    expect_equals_host(c, runner);
+  }
+}
+
+// The same numbers in every run, bit for bit.
+TEST_P(GpuKernel, IsTheSameInEveryRun) {
+  GpuRunner runner;
+  for (const OperationCase& c : operation_cases(GetParam())) {
+    SCOPED_TRACE(c.name);
+    const std::vector<PlacedOperand> once = run_case(c, runner), again = run_case(c, runner);
+    for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(once[i].bytes, again[i].bytes) << "operand " << i;
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,62 @@
+// Steps of many virtual ranks on one GPU against the unsharded model on the host in fp32.
+
+#include <gtest/gtest.h>
+
+#include "cli/executed_step.h"
+#include "cli/verification.h"
+#include "tests/end_to_end/tiny.h"
+#include "tests/gpu/gpu_runner.h"
+
+namespace tandem {
+namespace {
+
+struct GpuMesh {
+  const char* overrides;
+};
+void PrintTo(const GpuMesh& mesh, std::ostream* out) { *out << mesh.overrides; }
+
+class GpuStepOf : public testing::TestWithParam<std::tuple<GpuMesh, const char*>> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = no_gpu_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, GpuStepOf,
+    testing::Combine(
+        testing::Values(GpuMesh{"parallelism.dp=1"}, GpuMesh{"parallelism.tp=2 parallelism.sp=true"},
+                        GpuMesh{"parallelism.tp=4 parallelism.dp=2 parallelism.sp=true"},
+                        GpuMesh{"parallelism.dp=4 parallelism.zero=1"}, GpuMesh{"parallelism.dp=4 parallelism.zero=2"},
+                        GpuMesh{"parallelism.dp=4 parallelism.zero=3"}, GpuMesh{"parallelism.pp=2 parallelism.dp=2"},
+                        GpuMesh{"parallelism.pp=2 parallelism.vpp=2 training.schedule=interleaved-1f1b"},
+                        GpuMesh{"parallelism.pp=2 training.schedule=zb-h1"}, GpuMesh{"parallelism.cp=2"},
+                        GpuMesh{"parallelism.cp=4 parallelism.cp_method=all-gather"},
+                        GpuMesh{"parallelism.cp=2 parallelism.cp_method=ulysses"},
+                        GpuMesh{"parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=1"},
+                        GpuMesh{"parallelism.dp=2 training.recompute=full"},
+                        GpuMesh{"model.moe={experts: 8, top_k: 2, ffn: 64} parallelism.dp=4 parallelism.ep=4"}),
+        testing::Values("fp32", "bf16")));
+
+TEST_P(GpuStepOf, IsTheUnshardedModels) {
+  const auto& [mesh, precision] = GetParam();
+  std::vector<std::string> overrides = words(std::string("training.precision=") + precision);
+  const std::string text = mesh.overrides;
+  if (const std::size_t moe = text.find("model.moe={"); moe != std::string::npos) {
+    const std::size_t end = text.find('}') + 1;
+    overrides.push_back(text.substr(moe, end - moe));
+    for (std::string& word : words(text.substr(end))) overrides.push_back(std::move(word));
+  } else {
+    for (std::string& word : words(text)) overrides.push_back(std::move(word));
+  }
+  const Scenario scenario = tiny_model(overrides);
+  for (const bool graph : {false, true}) {
+    ExecutedStep step(scenario, "test", {.backend = "cuda", .graph = graph});
+    EXPECT_GT(step.verify_collectives() + 1, 0U);
+    step.execute();
+    EXPECT_LE(compare_with_unsharded(step, scenario).largest(), std::string(precision) == "fp32" ? 1e-4 : 2e-2);
+  }
+}
+
+}  // namespace
+}  // namespace tandem

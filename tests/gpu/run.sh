@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# All that needs a GPU, in one call of under ten minutes: the kernels' cases, steps of virtual ranks against the unsharded model,
+# calibration, and the cross-check of a step of Llama 3 8B's shape. What was measured lands in one folder (default out/gpu), with
+# the GPU, driver, versions and date in `machine.txt`; each part goes on when another fails, and the exit code tells.
+#
+#   tests/gpu/run.sh [FOLDER]          on a machine where ./dev works
+#   tests/gpu/bundle.sh                makes build/gpu-bundle, with which run.sh works on a machine that has CUDA and nothing else
+set -uo pipefail
+cd "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit
+
+out=${1:-out/gpu}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+bundle=build/gpu-bundle
+if [[ -d $bundle ]]; then
+  programs=$PWD/$bundle
+  export LD_LIBRARY_PATH=$programs/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+else
+  ./dev build all || exit 1
+  programs=$PWD/build/release
+fi
+model=tests/gpu/llama3-8b-8-layers.yaml
+failed=0
+
+# part SECONDS NAME COMMAND..: its output goes to NAME.txt, too.
+part() {
+  local seconds=$1 name=$2
+  shift 2
+  printf '== %s\n' "$name"
+  if timeout "$seconds" "$@" >"$out/$name.txt" 2>&1; then
+    tail -n 3 "$out/$name.txt"
+  else
+    printf 'FAILED (exit %d)\n' "$?"
+    tail -n 20 "$out/$name.txt"
+    failed=1
+  fi
+}
+
+{
+  date -u +%Y-%m-%d
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  nvcc --version 2>/dev/null | tail -n 2
+} >"$out/machine.txt" 2>&1
+cat "$out/machine.txt"
+
+part 180 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
+part 120 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
+part 150 calibrate "$programs/tandem" calibrate --backend cuda --budget 120 --scenario "$model" \
+  --set training.sequence=4096 --out "$out/gpu.profile"
+for sequence in 4096 8192; do
+  part 60 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model" --backend cuda --graph --set training.sequence=$sequence \
+    --profile "$out/gpu.profile" --json "$out/crosscheck-$sequence.json"
+done
+exit $failed
