@@ -151,7 +151,8 @@ NcclCall plan_call(const Dag& dag, TaskId id) {
   if (task.op == OpKind::broadcast) call.send = call.receive = call.send == no_id ? call.receive : call.send;
   call.type = type_of(operands.type());
   if (call.type == NcclType::u8 && reduces(call.function)) {
-    throw std::logic_error(std::string(operation(task.op).name) + ": NCCL is not asked to reduce fp8");
+    throw std::runtime_error(std::string(operation(task.op).name) + " '" + std::string(dag.name_of_task(id)) +
+                             "': fp8 is moved between GPUs, not added up; reduce gradients in bf16 or fp32 (grad_compression)");
   }
   return call;
 }

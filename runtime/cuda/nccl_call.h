@@ -44,7 +44,8 @@ struct NcclCall {
 
 /// The call that a task of communication is. The operands' conventions are those of runtime/host/collectives.h; where they let a
 /// shard lie in its place of the whole, NCCL works in place.
-/// Throws std::logic_error when the operands' sizes do not fit together, or fp8 is to be reduced.
+/// Throws std::logic_error when the operands' sizes do not fit together, std::runtime_error when fp8 is to be reduced: every rank
+/// scales its own by another factor.
 NcclCall plan_call(const Dag& dag, TaskId id);
 
 }  // namespace tandem

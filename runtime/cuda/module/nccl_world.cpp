@@ -37,6 +37,12 @@ void require_one_process_per_rank(const Launch& launch, const Dag& dag) {
                            (launch.size == 1 ? " process was" : " processes were") + " started: start one for each rank");
 }
 
+/// Before anything runs.
+void require_possible(const Launch& launch, const Dag& dag) {
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    if (dag.tasks[id].rank == launch.rank && is_communication(dag.tasks[id].op)) plan_call(dag, id);
+}
+
 class World final : public NcclWorld {
  public:
   World(ControlPlane& control, const Launch& launch, const Dag& dag, void* barrier_memory, const NcclWorldOptions& options)
@@ -236,6 +242,7 @@ class World final : public NcclWorld {
 std::unique_ptr<NcclWorld> make_nccl_world(ControlPlane& control, const Launch& launch, const Dag& dag, void* barrier_memory,
                                            const NcclWorldOptions& options) {
   require_one_process_per_rank(launch, dag);
+  require_possible(launch, dag);
   ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   return std::make_unique<World>(control, launch, dag, barrier_memory, options);
 }

@@ -39,7 +39,8 @@ class NcclWorld {
 };
 
 /// Called by all processes, the GPU of each set. `barrier_memory`: 4 bytes of the GPU's memory that nobody else uses.
-/// Throws std::runtime_error when NCCL is missing, the module was built without it, sizes do not agree, or NCCL fails.
+/// Throws std::runtime_error when NCCL is missing, the module was built without it, sizes do not
+/// agree, the DAG asks for what NCCL cannot do, or NCCL fails.
 std::unique_ptr<NcclWorld> make_nccl_world(ControlPlane& control, const Launch& launch, const Dag& dag, void* barrier_memory,
                                            const NcclWorldOptions& options = {});
 
