@@ -7,6 +7,7 @@
 
 #include "runtime/backend.h"
 #include "sim/fluid_network.h"
+#include "sim/kernel_times.h"
 #include "sim/simulate.h"
 #include "sim/step_player.h"
 
@@ -34,6 +35,7 @@ class SimGridBackend final : public Backend {
   Collectives collectives_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
+  std::optional<KernelTimes> kernel_times_;
   std::optional<FluidNetwork> network_;
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task
