@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -37,6 +38,20 @@ Scenario load_with_warnings(const ScenarioOptions& options) {
   Scenario scenario = load_scenario(options.scenario, options.overrides);
   for (const std::string& warning : scenario.warnings) std::cerr << "tandem: warning: " << warning << '\n';
   return scenario;
+}
+
+void add_profile_option(CLI::App& command, ScenarioOptions& options) {
+  command
+      .add_option_function<std::string>(
+          "--profile",
+          [&options](const std::string& name) {
+            const std::string path = std::filesystem::exists(name) ? std::filesystem::absolute(name).string() : name;
+            std::string quoted;  // in YAML's double quotes
+            for (const char c : path) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+            options.overrides.push_back("cluster.profile=\"" + quoted + '"');
+          },
+          "take kernel times from what `tandem calibrate` measured")
+      ->check(not_empty);
 }
 
 void add_collectives_option(CLI::App& command, Collectives& collectives) {

@@ -38,6 +38,9 @@ struct StepOptions : ScenarioOptions {
 /// The scenario that was asked for. Tells on standard error what of it is unwise.
 Scenario load_with_warnings(const ScenarioOptions& options);
 
+/// `--profile F`, for `--set cluster.profile=F`, F being a file from the current folder.
+void add_profile_option(CLI::App& command, ScenarioOptions& options);
+
 /// `--collectives fluid|steps`.
 void add_collectives_option(CLI::App& command, Collectives& collectives);
 
@@ -88,6 +91,16 @@ struct CrosscheckCommand : Command {
   StepOptions options;
   BackendOptions backend;
   Collectives collectives = Collectives::fluid;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
+struct CalibrateCommand : Command {
+  std::string backend;
+  std::string out;
+  std::vector<std::string> scenarios;
+  std::string shapes;  ///< a file; empty for none
+  Seconds budget = 180;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };

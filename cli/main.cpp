@@ -18,12 +18,13 @@ ExitCode run(int argc, char** argv) {
   tandem::SimulateCommand simulate;
   tandem::ExecuteCommand execute;
   tandem::CrosscheckCommand crosscheck;
+  tandem::CalibrateCommand calibrate;
   tandem::SweepCommand sweep;
   tandem::TopologyCommand topology;
   tandem::LowerCommand lower;
   std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
   for (tandem::Command* command :
-       std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &sweep, &topology, &lower})
+       std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &calibrate, &sweep, &topology, &lower})
     commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/crosscheck/comparison.h"
 #include "runtime/analysis/memory.h"
 #include "runtime/analysis/time_parts.h"
 #include "runtime/dag.h"
@@ -57,6 +58,7 @@ struct StepResult {
   std::size_t link_classes = 0;
   std::size_t tasks = 0;
   RunFacts run;
+  std::optional<Comparison> comparison;  ///< of a cross-check
 
   std::size_t fullest_stage() const;
   Bytes peak_memory() const { return stages[fullest_stage()].peak(); }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "cli/crosscheck/comparison_json.h"
 #include "cli/result.h"
 
 namespace tandem {
@@ -57,6 +58,7 @@ std::string to_json(const StepResult& r) {
                            {"step_time_lower_s", r.merged_fold->lower},
                            {"step_time_upper_s", r.merged_fold->upper}};
   }
+  if (r.comparison) json["crosscheck"] = to_json_object(*r.comparison);
   return json.dump(1) + "\n";
 }
 

@@ -17,6 +17,7 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
       ->add_option("--fold-tolerance", fold_tolerance,
                    "under ECMP, merge links whose loads differ by a factor of up to 1 + this; 0 folds exactly")
       ->check(CLI::Range(0.0, 1e6));
+  add_profile_option(*command, options);
   add_collectives_option(*command, collectives);
   return command;
 }

@@ -47,6 +47,15 @@ std::string_view name_of(BufferKind kind) {
   return pick(names, kind);
 }
 
+TimedKernel kernel_of(const Dag& dag, TaskId id) {
+  TimedKernel kernel{.op = dag.tasks[id].op, .operands = {}, .attributes = dag.attributes[dag.tasks[id].attributes]};
+  for (const Operand& operand : dag.operands_of(id)) {
+    const Buffer& buffer = dag.buffers[operand.buffer];
+    kernel.operands.push_back({buffer.shape, buffer.dtype});
+  }
+  return kernel;
+}
+
 OpCost cost_of(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
   const Operation& op = operation(task.op);

@@ -211,6 +211,9 @@ struct Dag {
   std::string_view name_of_task(TaskId id) const { return names[tasks[id].name]; }
 };
 
+/// A task that is no communication, as what is timed.
+TimedKernel kernel_of(const Dag& dag, TaskId id);
+
 /// FLOPs and bytes of a kernel; zero for communication.
 OpCost cost_of(const Dag& dag, TaskId id);
 

@@ -3,8 +3,10 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/dtype.h"
+#include "runtime/profile.h"
 #include "runtime/units.h"
 
 namespace tandem {
@@ -40,7 +42,8 @@ struct Device {
   BytesPerSecond memory_bandwidth = 0;
   std::array<FlopsPerSecond, dtype_count> peak{};  ///< 0 where the device has no such arithmetic
   KernelEfficiency efficiency;
-  double speed = 1.0;  ///< 1 for a healthy device; a slow one divides every kernel's time by it
+  std::vector<MeasuredKernel> measured;  ///< of a calibrated device; they go before `efficiency`, see sim/kernel_model.h
+  double speed = 1.0;                    ///< 1 for a healthy device; a slow one divides every kernel's time by it
 };
 
 }  // namespace tandem

@@ -1,23 +1,8 @@
 #pragma once
 
-#include <vector>
-
-#include "runtime/ops/operation.h"
+#include "runtime/profile.h"
 
 namespace tandem {
-
-/// One kernel with the operands it is to be timed on.
-struct TimedKernel {
-  OpKind op = OpKind::gemm;
-  std::vector<OperandType> operands;  ///< in the operation's order
-  OpAttributes attributes;
-};
-
-/// Of repeated runs, caches as cold as a training step leaves them: the operands of one run are not those of the last.
-struct Timing {
-  Seconds median = 0, lowest = 0, highest = 0;
-  int samples = 0;
-};
 
 /// Measures kernels where a backend runs them.
 class KernelTimer {
@@ -25,6 +10,15 @@ class KernelTimer {
   virtual ~KernelTimer() = default;
   /// Spends about `budget` on it. Throws std::runtime_error when the kernel cannot run (memory, no such arithmetic).
   virtual Timing time(const TimedKernel& kernel, Seconds budget) = 0;
+};
+
+/// Measures collectives among the ranks of a backend.
+class CollectiveTimer {
+ public:
+  virtual ~CollectiveTimer() = default;
+  virtual std::vector<std::int32_t> members() const = 0;  ///< the sizes of communicators that can be had
+  /// `bytes` as in `Group::bytes`. Spends about `budget` on it.
+  virtual Timing time(OpKind op, std::int32_t members, Bytes bytes, Seconds budget) = 0;
 };
 
 }  // namespace tandem

@@ -10,6 +10,7 @@
 #include "scenarios/nearest.h"
 #include "scenarios/overlay.h"
 #include "scenarios/placement_file.h"
+#include "scenarios/profile.h"
 #include "scenarios/reader.h"
 #include "scenarios/text_file.h"
 
@@ -66,7 +67,9 @@ YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::stri
   if (fields.kind != YamlNode::Kind::mapping)
     throw InputError(fields.place,
                      "the file is " + describe(fields) + ", expected the fields of a " + std::string(names_of(kind).singular));
-  if (kind == PresetKind::cluster) import_nccl_topology(fields, std::filesystem::path(path).parent_path().string());
+  const std::string beside = std::filesystem::path(path).parent_path().string();
+  if (kind == PresetKind::cluster) import_nccl_topology(fields, beside);
+  resolve_profile(&fields, beside);
   return fields;
 }
 
@@ -106,8 +109,13 @@ void resolve_presets(YamlNode& scenario, const std::string& folder) {
   if (cluster != nullptr && cluster->kind == YamlNode::Kind::mapping) import_nccl_topology(*cluster, folder);
   resolve(cluster, PresetKind::cluster, folder);
   if (cluster != nullptr) {
-    resolve(cluster->find("gpu"), PresetKind::gpu, folder);
-    for_each_other_gpu(*cluster, [&](YamlNode* gpu) { resolve(gpu, PresetKind::gpu, folder); });
+    const auto resolve_gpu = [&](YamlNode* gpu) {
+      resolve(gpu, PresetKind::gpu, folder);
+      resolve_profile(gpu, folder);
+    };
+    move_profile_to_gpu(*cluster);
+    resolve_gpu(cluster->find("gpu"));
+    for_each_other_gpu(*cluster, resolve_gpu);
   }
   read_placement_file(scenario, folder);
 }

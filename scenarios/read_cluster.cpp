@@ -45,7 +45,7 @@ ClusterSpec read_cluster(const YamlNode& node) {
   const Reader cluster(node, "cluster",
                        {"name", "gpus", "gpu", "gpus_per_node", "nvlink_GBps", "nics_per_node", "nic_gbps", "nvlink_efficiency",
                         "nic_efficiency", "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric", "other_gpus",
-                        "nvswitch_planes", "nvls", "pcie", "nccl_topology"});
+                        "nvswitch_planes", "nvls", "pcie", "nccl_topology", "profile"});
   const Range<double> bandwidth{1e-3, 1e6}, share{1e-3, 1}, latency_us{0, 1e6};
   ClusterSpec spec;
   spec.name = cluster.text("name", "inline");

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "scenarios/profile.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 
@@ -28,7 +29,8 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
 }  // namespace
 
 Device read_gpu(const YamlNode& node, const std::string& path) {
-  const Reader gpu(node, path, {"name", "architecture", "memory_GiB", "memory_bandwidth_GBps", "peak_TFLOPS", "efficiency"});
+  const Reader gpu(node, path,
+                   {"name", "architecture", "memory_GiB", "memory_bandwidth_GBps", "peak_TFLOPS", "efficiency", "profile"});
   Device device;
   device.name = gpu.text("name", "inline");
   device.architecture = gpu.choice<Architecture>("architecture",
@@ -44,6 +46,10 @@ Device read_gpu(const YamlNode& node, const std::string& path) {
   const Reader peak(gpu.child("peak_TFLOPS"), path + ".peak_TFLOPS", {"fp32", "bf16", "fp16", "fp8"});
   for (const DType type : arithmetic_types) at(device.peak, type) = peak.number(name_of(type), {0, 1e9}, 0) * 1e12;
   read_efficiency(gpu.child("efficiency"), path + ".efficiency", device);
+  if (gpu.has("profile")) {
+    const Reader profile(gpu.child("profile"), path + ".profile", {"file", "contents"});
+    device.measured = read_profile(profile.text("file")).kernels;
+  }
   return device;
 }
 

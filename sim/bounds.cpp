@@ -9,7 +9,7 @@
 #include "runtime/analysis/predecessors.h"
 #include "runtime/executor.h"
 #include "sim/collective_cost.h"
-#include "sim/kernel_cost.h"
+#include "sim/kernel_times.h"
 
 namespace tandem {
 namespace {
@@ -59,10 +59,11 @@ class OneAtATime final : public Backend {
 }  // namespace
 
 Seconds lower_bound(const Dag& dag) {
+  const KernelTimes times(dag);
   std::vector<Seconds> compute(dag.ranks.size(), 0);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    if (!is_communication(task.op)) compute[task.rank] += kernel_lower_bound(dag.device_of(task), cost_of(dag, id));
+    if (!is_communication(task.op)) compute[task.rank] += times.lower_bound_of(id);
   }
   Seconds longest = 0;  // of the transfers that their protocol holds back
   std::vector<double> link_bytes(dag.links.size(), 0);

@@ -6,7 +6,7 @@
 namespace tandem {
 
 /// No step of this DAG can be faster: perfect overlap at the devices' peaks. The largest of
-///   for each rank, its kernels one after the other at the roofline of full peaks;
+///   for each rank, its kernels one after the other at the roofline of full peaks, or as measured where that is faster;
 ///   for each link, all its bytes at its capacity;
 ///   for each collective, its bytes at the rate that its protocol allows.
 Seconds lower_bound(const Dag& dag);

@@ -23,30 +23,38 @@ double arithmetic_efficiency(const KernelEfficiency& efficiency, OpClass op_clas
   throw std::logic_error("communication has no kernel time");
 }
 
-Seconds arithmetic_time(const Device& device, const OpCost& cost, double efficiency) {
-  if (cost.flops == 0) return 0;
-  const FlopsPerSecond rate = device.peak[static_cast<std::size_t>(cost.math)] * efficiency;
-  if (!(rate > 0)) throw std::logic_error(device.name + " has no speed for " + std::string(name_of(cost.math)) + " arithmetic");
-  return cost.flops / rate;
-}
-
-Seconds memory_time(const Device& device, const OpCost& cost, double efficiency) {
-  if (cost.bytes == 0) return 0;
-  const BytesPerSecond rate = device.memory_bandwidth * efficiency;
-  if (!(rate > 0)) throw std::logic_error(device.name + " has no memory bandwidth");
-  return static_cast<double>(cost.bytes) / rate;
+Seconds time_on(const Device& device, const Roofline& roofline, const OpCost& cost) {
+  try {
+    return roofline.time(cost) / device.speed;
+  } catch (const std::logic_error& lack) {
+    throw std::logic_error(device.name + " has " + lack.what());
+  }
 }
 
 }  // namespace
 
+Seconds Roofline::time(const OpCost& cost) const {
+  if (cost.flops > 0 && !(arithmetic > 0))
+    throw std::logic_error("no speed for " + std::string(name_of(cost.math)) + " arithmetic");
+  if (cost.bytes > 0 && !(memory > 0)) throw std::logic_error("no memory bandwidth");
+  const Seconds computing = cost.flops > 0 ? cost.flops / arithmetic : 0;
+  const Seconds moving = cost.bytes > 0 ? static_cast<double>(cost.bytes) / memory : 0;
+  return launch + std::max(computing, moving);
+}
+
+Roofline roofline_of(const Device& device, OpClass op_class, DType math) {
+  return {.launch = device.efficiency.launch,
+          .arithmetic = device.peak[static_cast<std::size_t>(math)] * arithmetic_efficiency(device.efficiency, op_class, math),
+          .memory = device.memory_bandwidth * device.efficiency.memory};
+}
+
 Seconds kernel_time(const Device& device, OpClass op_class, const OpCost& cost) {
-  const KernelEfficiency& efficiency = device.efficiency;
-  const Seconds arithmetic = arithmetic_time(device, cost, arithmetic_efficiency(efficiency, op_class, cost.math));
-  return (efficiency.launch + std::max(arithmetic, memory_time(device, cost, efficiency.memory))) / device.speed;
+  return time_on(device, roofline_of(device, op_class, cost.math), cost);
 }
 
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost) {
-  return std::max(arithmetic_time(device, cost, 1), memory_time(device, cost, 1)) / device.speed;
+  const Roofline peaks{0, device.peak[static_cast<std::size_t>(cost.math)], device.memory_bandwidth};
+  return time_on(device, peaks, cost);
 }
 
 }  // namespace tandem

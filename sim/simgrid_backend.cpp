@@ -1,13 +1,13 @@
 #include "sim/simgrid_backend.h"
 
 #include "sim/collective_cost.h"
-#include "sim/kernel_cost.h"
 
 namespace tandem {
 
 void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
+  kernel_times_.emplace(dag);
   start_.resize(dag.tasks.size());
   costs_.emplace(dag);
   if (collectives_ == Collectives::steps) {
@@ -26,7 +26,7 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
   const Task& task = dag_->tasks[id];
   start_[id] = now_;
   if (!is_communication(task.op)) {
-    endings_.push({now_ + kernel_time(dag_->device_of(task), operation(task.op).op_class, cost_of(*dag_, id)), id});
+    endings_.push({now_ + kernel_times_->of(id), id});
     return;
   }
   if (steps_) return steps_->begin(id, now_);

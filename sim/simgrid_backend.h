@@ -8,6 +8,7 @@
 #include "runtime/backend.h"
 #include "sim/collective_cost.h"
 #include "sim/fluid_network.h"
+#include "sim/kernel_times.h"
 #include "sim/simulate.h"
 #include "sim/step_player.h"
 
@@ -36,6 +37,7 @@ class SimGridBackend final : public Backend {
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<CollectiveCosts> costs_;
+  std::optional<KernelTimes> kernel_times_;
   std::optional<FluidNetwork> network_;
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task

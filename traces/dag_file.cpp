@@ -9,6 +9,8 @@ namespace {
 constexpr Format dag_format{.name = "tandem-dag", .version = 2, .written_by = "tandem lower --out"};
 
 static_assert(names_every_field<StepInfo>() && names_every_field<Device>() && names_every_field<KernelEfficiency>());
+static_assert(names_every_field<MeasuredKernel>() && names_every_field<TimedKernel>() && names_every_field<OperandType>());
+static_assert(names_every_field<Timing>());
 static_assert(names_every_field<Rank>() && names_every_field<Link>() && names_every_field<Communicator>());
 static_assert(names_every_field<Layout>() && names_every_field<Paths>() && names_every_field<Hop>());
 static_assert(names_every_field<Buffer>() && names_every_field<ParameterShard>() && names_every_field<InputShard>());

@@ -11,7 +11,7 @@
 namespace tandem {
 
 // The fields of everything that our files hold, each named once: writing, reading and comparing follow from it. A change here
-// changes the format: count `dag_file_version` or `timeline_file_version` up.
+// changes the format: count the version of `tandem-dag`, `tandem-timeline` or `tandem-profile` up.
 
 template <typename T>
 inline constexpr auto fields_of = nullptr;
@@ -80,6 +80,25 @@ template <>
 inline constexpr auto fields_of<RegroupAttributes> =
     std::tuple{&RegroupAttributes::blocks, &RegroupAttributes::block, &RegroupAttributes::inverse, &RegroupAttributes::rows};
 
+// what was measured
+template <>
+inline constexpr auto fields_of<OperandType> = std::tuple{&OperandType::shape, &OperandType::dtype};
+template <>
+inline constexpr auto fields_of<TimedKernel> = std::tuple{&TimedKernel::op, &TimedKernel::operands, &TimedKernel::attributes};
+template <>
+inline constexpr auto fields_of<Timing> = std::tuple{&Timing::median, &Timing::lowest, &Timing::highest, &Timing::samples};
+template <>
+inline constexpr auto fields_of<MeasuredKernel> = std::tuple{&MeasuredKernel::kernel, &MeasuredKernel::timing};
+template <>
+inline constexpr auto fields_of<MeasuredCollective> =
+    std::tuple{&MeasuredCollective::op, &MeasuredCollective::members, &MeasuredCollective::bytes, &MeasuredCollective::timing};
+template <>
+inline constexpr auto fields_of<ProfileOrigin> =
+    std::tuple{&ProfileOrigin::backend, &ProfileOrigin::device, &ProfileOrigin::libraries,
+               &ProfileOrigin::date,    &ProfileOrigin::tandem, &ProfileOrigin::threads};
+template <>
+inline constexpr auto fields_of<Profile> = std::tuple{&Profile::origin, &Profile::kernels, &Profile::collectives};
+
 // devices and the network
 template <>
 inline constexpr auto fields_of<KernelEfficiency> =
@@ -87,8 +106,8 @@ inline constexpr auto fields_of<KernelEfficiency> =
                &KernelEfficiency::memory, &KernelEfficiency::launch};
 template <>
 inline constexpr auto fields_of<Device> =
-    std::tuple{&Device::name, &Device::architecture, &Device::memory, &Device::memory_bandwidth,
-               &Device::peak, &Device::efficiency,   &Device::speed};
+    std::tuple{&Device::name, &Device::architecture, &Device::memory,   &Device::memory_bandwidth,
+               &Device::peak, &Device::efficiency,   &Device::measured, &Device::speed};
 template <>
 inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
 template <>

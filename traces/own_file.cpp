@@ -54,6 +54,14 @@ std::string seal(const Format& format, const file::Content& content) {
   return bytes;
 }
 
+bool begins_as(const Format& format, const std::string& path) {
+  const std::string beginning = beginning_of(format);
+  std::string found(beginning.size(), '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(found.data(), static_cast<std::streamsize>(found.size()));
+  return in.good() && found == beginning;
+}
+
 file::Content unseal(const Format& format, const std::string& path) {
   const std::string bytes = read_whole(path);
   const std::string beginning = beginning_of(format);

@@ -20,6 +20,9 @@ struct Format {
 /// Content, sealed with a checksum, as the bytes of a file. Throws std::runtime_error beyond the 2 GB that protobuf can hold.
 std::string seal(const Format& format, const file::Content& content);
 
+/// Whether the file at `path` begins as files of this format do; false where it cannot be read.
+bool begins_as(const Format& format, const std::string& path);
+
 /// The content of the file at `path`. Throws InputError when it cannot be read, is none of this format, of another version, or
 /// has changed since it was written.
 file::Content unseal(const Format& format, const std::string& path);

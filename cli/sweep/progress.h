@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "cli/terminal_line.h"
 #include "runtime/units.h"
 
 namespace tandem {
@@ -16,14 +17,11 @@ std::string progress_line(std::size_t done, std::size_t total, std::size_t runni
 class Progress {
  public:
   Progress(std::size_t total, std::size_t done_before);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   void show(std::size_t done, std::size_t running) const;
 
  private:
-  bool terminal_;
+  TerminalLine line_;
   std::size_t total_;
   std::size_t done_before_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

@@ -5,6 +5,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/host/collectives.h"
+#include "runtime/kernel_timer.h"
 
 namespace tandem {
 
@@ -49,6 +50,7 @@ class Gpu {
   virtual GpuInfo info() const = 0;
   /// Throws std::runtime_error when the DAG does not fit the GPU, or has what it cannot do.
   virtual std::unique_ptr<GpuStep> make_step(const Dag& dag, const GpuStepOptions& options) = 0;
+  virtual std::unique_ptr<KernelTimer> make_kernel_timer() = 0;
 };
 
 inline constexpr std::uint32_t most_virtual_ranks = 16;

@@ -56,6 +56,8 @@ void write_floats(Queue& queue, const DeviceTensor& tensor, const Stretch& out, 
       return write_as<Bf16>(queue, tensor, out, values);
     case DType::f16:
       return write_as<F16>(queue, tensor, out, values);
+    case DType::f8:
+      return write_as<F8>(queue, tensor, out, values);
     default:
       throw std::logic_error("initial contents of " + std::string(name_of(tensor.dtype)));
   }

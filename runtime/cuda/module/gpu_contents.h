@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-/// Writes initial contents into the GPU's memory, by kernels in one queue.
+/// Writes initial contents into the GPU's memory, by kernels in one queue. Into fp8 as if its scale were 1.
 class GpuContentsWriter final : public ContentsWriter {
  public:
   /// `tensor`: a base buffer; without data: of a rank that runs elsewhere.

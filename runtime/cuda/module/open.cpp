@@ -3,6 +3,7 @@
 
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/module/check.h"
+#include "runtime/cuda/module/gpu_kernel_timer.h"
 #include "runtime/cuda/module/gpu_step.h"
 
 namespace tandem {
@@ -36,6 +37,11 @@ class OpenedGpu final : public Gpu {
   std::unique_ptr<GpuStep> make_step(const Dag& dag, const GpuStepOptions& options) override {
     check(cudaSetDevice(device_), "cudaSetDevice");
     return make_gpu_step(dag, options, properties_.multiProcessorCount);
+  }
+
+  std::unique_ptr<KernelTimer> make_kernel_timer() override {
+    check(cudaSetDevice(device_), "cudaSetDevice");
+    return make_gpu_kernel_timer(properties_.multiProcessorCount, static_cast<Bytes>(properties_.l2CacheSize));
   }
 
  private:

@@ -1,0 +1,133 @@
+#include "cli/calibrate/measure.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <stdexcept>
+
+#include "cli/terminal_line.h"
+#include "sim/kernel_fit.h"
+
+namespace tandem {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Measurement {
+ public:
+  Measurement(const CalibrationBench& bench, Seconds budget, std::size_t kernels)
+      : bench_(bench), budget_(budget), kernels_(kernels) {
+    result_.profile.origin = bench.origin;
+  }
+
+  /// The next `kernels` get `part` of the time that is left, in equal shares.
+  void begin_phase(std::size_t kernels, double part) {
+    constexpr Seconds least = 2e-3, most = 0.5;
+    share_ = std::clamp(part * left() / static_cast<double>(std::max<std::size_t>(kernels, 1)), least, most);
+  }
+
+  void probe(const std::vector<TimedKernel>& kernels) {
+    begin_phase(kernels.size(), part_of_probes);
+    for (const TimedKernel& kernel : kernels) time(kernel);
+    fit_.emplace(Device{}, result_.profile.kernels);
+  }
+
+  void take_requested(const std::vector<TimedKernel>& kernels) {
+    begin_phase(kernels.size(), part_of_requested);
+    for (const TimedKernel& kernel : kernels)
+      if (!time(kernel)) ++result_.requested_unreached;
+  }
+
+  void sweep(std::vector<TimedKernel> kernels) {
+    std::shuffle(kernels.begin(), kernels.end(), std::mt19937(1));
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const TimedKernel& kernel = kernels[i];
+      begin_phase(kernels.size() - i, 1);
+      if (takes_too_long(kernel)) {
+        ++result_.too_long;
+        ++done_;
+      } else {
+        time(kernel);
+      }
+    }
+  }
+
+  void take_collectives() {
+    if (!bench_.collectives) return;
+    kernels_part_ = 1;
+    const Seconds share = std::max(left(), 0.0) / static_cast<double>(collectives().size());
+    for (const MeasuredCollective& wanted : collectives()) {
+      if (left() <= 0) return;
+      line_.show(fmt::format("{} of {} ranks, {} bytes, about {} left", operation(wanted.op).name, wanted.members, wanted.bytes,
+                             rounded(left())));
+      result_.profile.collectives.push_back(wanted);
+      result_.profile.collectives.back().timing = bench_.collectives->time(wanted.op, wanted.members, wanted.bytes, share);
+    }
+  }
+
+  Calibration result() { return std::move(result_); }
+
+ private:
+  const CalibrationBench& bench_;
+  Seconds budget_;
+  std::size_t kernels_, done_ = 0;
+  static constexpr double part_of_probes = 0.1, part_of_requested = 0.5;
+  double kernels_part_ = 0.9;  ///< of the budget that kernels may use; collectives take the rest
+  Seconds share_ = 0;          ///< of one kernel
+  Clock::time_point begin_ = Clock::now();
+  TerminalLine line_;
+  std::optional<FittedDevice> fit_;
+  Calibration result_;
+
+  Seconds left() const {
+    return (bench_.collectives ? kernels_part_ : 1) * budget_ - std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+
+  /// False when there was no time.
+  bool time(const TimedKernel& kernel) {
+    ++done_;
+    if (left() <= 0) {
+      ++result_.unreached;
+      return false;
+    }
+    line_.show(fmt::format("{}/{} kernels, {}, about {} left", done_, kernels_, operation(kernel.op).name, rounded(left())));
+    try {
+      result_.profile.kernels.push_back({kernel, bench_.kernels->time(kernel, share_)});
+    } catch (const std::runtime_error& error) {
+      if (result_.failed++ == 0) result_.first_failure = std::string(operation(kernel.op).name) + ": " + error.what();
+    }
+    return true;
+  }
+
+  bool takes_too_long(const TimedKernel& kernel) const {
+    constexpr double runs = 4, largest_part = 0.01;
+    const OpCost cost = cost_of(kernel);
+    const Roofline roofline = fit_->roofline(operation(kernel.op).op_class, cost.math);
+    if ((cost.flops > 0 && roofline.arithmetic <= 0) || roofline.memory <= 0) return false;  // no probe of its kind could run
+    return runs * roofline.time(cost) > largest_part * budget_;
+  }
+
+  std::vector<MeasuredCollective> collectives() const {
+    std::vector<MeasuredCollective> all;
+    for (const OpKind op : {OpKind::all_reduce, OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_to_all})
+      for (const std::int32_t members : bench_.collectives->members())
+        for (Bytes bytes = 1 << 12; bytes <= 1 << 24; bytes *= 16) all.push_back({op, members, bytes, {}});
+    return all;
+  }
+};
+
+}  // namespace
+
+Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget) {
+  Measurement measurement(bench, budget, plan.probes.size() + plan.requested.size() + plan.swept.size());
+  measurement.probe(plan.probes);
+  measurement.take_requested(plan.requested);
+  measurement.sweep(plan.swept);
+  measurement.take_collectives();
+  return measurement.result();
+}
+
+}  // namespace tandem

@@ -1,0 +1,141 @@
+#include "runtime/cuda/module/gpu_kernel_timer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/module/event_timer.h"
+#include "runtime/cuda/module/gpu_contents.h"
+#include "runtime/cuda/module/streams.h"
+#include "runtime/timed_operands.h"
+
+namespace tandem {
+namespace {
+
+constexpr Bytes alignment = 256;
+constexpr int most_sets = 32;
+constexpr int runs_per_graph = 16;
+constexpr int fewest_samples = 5, most_samples = 200;
+
+Bytes aligned(Bytes bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+/// Operands of one run, in memory of their own.
+class OperandSet {
+ public:
+  OperandSet(const TimedKernel& kernel, Queue& queue) {
+    Bytes bytes = 0;
+    for (const OperandType& type : kernel.operands) bytes += aligned(type.bytes()) + alignment;
+    memory_ = GpuMemory(static_cast<std::size_t>(bytes));
+    Bytes at = 0;
+    for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
+      const OperandType& type = kernel.operands[i];
+      std::byte* const data = memory_.data() + at;
+      at += aligned(type.bytes());
+      tensors_.push_back(
+          {data, type.shape, type.dtype, type.dtype == DType::f8 ? reinterpret_cast<float*>(memory_.data() + at) : nullptr});
+      at += alignment;
+    }
+    write(kernel, queue);
+  }
+  std::span<const DeviceTensor> tensors() const { return tensors_; }
+
+ private:
+  GpuMemory memory_;
+  std::vector<DeviceTensor> tensors_;
+
+  /// Random numbers of a usual size: what is multiplied decides what the arithmetic draws of power, and so the clock.
+  void write(const TimedKernel& kernel, Queue& queue) {
+    const std::vector<std::vector<std::int32_t>> integers = integer_contents(kernel);
+    GpuContentsWriter writer(queue, [this](BufferId id) { return tensors_[id]; });
+    constexpr std::uint64_t seed = 7;
+    constexpr std::int64_t between_minus_one_and_one = 3;  // "columns" of InitialParameter
+    for (BufferId i = 0; i < tensors_.size(); ++i) {
+      const DeviceTensor& to = tensors_[i];
+      if (to.dtype == DType::i32) {
+        check(cudaMemsetAsync(to.data, 0, static_cast<std::size_t>(kernel.operands[i].bytes()), queue.stream), "cudaMemset");
+        check(cudaStreamSynchronize(queue.stream), "cudaMemset");
+        check(cudaMemcpy(to.data, integers[i].data(), integers[i].size() * sizeof(std::int32_t), cudaMemcpyHostToDevice),
+              "cudaMemcpy");
+        continue;
+      }
+      const InitialParameter values(seed, "operand " + std::to_string(i), between_minus_one_and_one);
+      writer.write(Stretch{i, 0, to.shape.elements()}, ShardValues{.values = values, .columns = to.shape.elements()});
+      const float one = 1;
+      if (to.scale != nullptr) check(cudaMemcpy(to.scale, &one, sizeof one, cudaMemcpyHostToDevice), "cudaMemcpy");
+    }
+    check(cudaStreamSynchronize(queue.stream), "operands");
+  }
+};
+
+class GpuKernelTimer final : public KernelTimer {
+ public:
+  GpuKernelTimer(int multiprocessors, Bytes l2_bytes) : multiprocessors_(multiprocessors), l2_bytes_(l2_bytes) {}
+
+  Timing time(const TimedKernel& kernel, Seconds budget) override {
+    const DeviceOperation& operation = device_operation(kernel.op);
+    const std::size_t scratch = operation.scratch == nullptr ? 0 : operation.scratch(kernel.operands, kernel.attributes);
+    OwnedQueue owned(multiprocessors_, scratch);
+    Queue& queue = owned.get();
+    if (operation.prepare != nullptr) operation.prepare(queue, kernel.operands, kernel.attributes);
+    const std::vector<OperandSet> sets = operand_sets(kernel, queue);
+    const auto run = [&](std::size_t i) { operation.kernel(queue, sets[i % sets.size()].tensors(), kernel.attributes); };
+    run(0);  // loads what is loaded at first use, outside of a capture
+    check(cudaStreamSynchronize(queue.stream), "a kernel");
+
+    const Graph graph(queue, run);
+    EventTimer timer(queue.stream);
+    const auto sample = [&] { return timer.milliseconds([&] { graph.launch(queue); }) * 1e-3 / runs_per_graph; };
+    const Seconds once = sample();  // and warms up
+    const double affordable = budget / std::max(once * runs_per_graph, 1e-6);
+    const int samples = std::clamp(static_cast<int>(affordable), fewest_samples, most_samples);
+    std::vector<Seconds> times;
+    for (int i = 0; i < samples; ++i) times.push_back(sample());
+    return timing_of(std::move(times));
+  }
+
+ private:
+  /// Runs of a kernel, captured.
+  class Graph {
+   public:
+    template <typename Run>
+    Graph(const Queue& queue, const Run& run) {
+      check(cudaStreamBeginCapture(queue.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+      for (std::size_t i = 0; i < runs_per_graph; ++i) run(i);
+      cudaGraph_t captured = nullptr;
+      check(cudaStreamEndCapture(queue.stream, &captured), "cudaStreamEndCapture");
+      const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+      cudaGraphDestroy(captured);
+      check(made, "cudaGraphInstantiate");
+    }
+    Graph(const Graph&) = delete;
+    ~Graph() { cudaGraphExecDestroy(graph_); }
+    void launch(const Queue& queue) const { check(cudaGraphLaunch(graph_, queue.stream), "cudaGraphLaunch"); }
+
+   private:
+    cudaGraphExec_t graph_ = nullptr;
+  };
+
+  int multiprocessors_;
+  Bytes l2_bytes_;
+
+  std::vector<OperandSet> operand_sets(const TimedKernel& kernel, Queue& queue) const {
+    Bytes bytes = 0;
+    for (const OperandType& type : kernel.operands) bytes += type.bytes();
+    const Bytes wanted = bytes == 0 ? 1 : 2 * l2_bytes_ / bytes + 2;
+    std::size_t available = 0, total = 0;
+    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+    const Bytes affordable = bytes == 0 ? 1 : static_cast<Bytes>(available / 2) / bytes;
+    std::vector<OperandSet> sets;
+    for (Bytes i = 0; i < std::clamp<Bytes>(std::min(wanted, affordable), 1, most_sets); ++i) sets.emplace_back(kernel, queue);
+    return sets;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelTimer> make_gpu_kernel_timer(int multiprocessors, Bytes l2_bytes) {
+  return std::make_unique<GpuKernelTimer>(multiprocessors, l2_bytes);
+}
+
+}  // namespace tandem

@@ -1,0 +1,72 @@
+#include "runtime/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <stdexcept>
+
+namespace tandem {
+namespace {
+
+bool sound(const Shape& shape) {
+  constexpr std::int64_t most = std::int64_t{1} << 50;
+  if (shape.rank > shape.dims.size()) return false;
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : shape.dims) {
+    if (dim < 1 || dim > most / elements) return false;
+    elements *= dim;
+  }
+  return true;
+}
+
+bool sound(const Timing& timing) {
+  constexpr Seconds most = 1e6;
+  return timing.lowest > 0 && timing.lowest <= timing.median && timing.median <= timing.highest && timing.highest < most &&
+         timing.samples > 0;
+}
+
+/// What operations divide by.
+bool sound(const OpAttributes& any) {
+  if (const auto* groups = std::get_if<GroupsAttributes>(&any)) return groups->groups > 0;
+  if (const auto* sequence = std::get_if<SequenceAttributes>(&any)) return sequence->ranks > 0;
+  if (const auto* grouped = std::get_if<GroupedGemmAttributes>(&any)) return !grouped->rows.empty();
+  if (const auto* routing = std::get_if<RoutingAttributes>(&any)) return routing->groups > 0 && routing->parts > 0;
+  return true;
+}
+
+bool sound(const TimedKernel& kernel) {
+  if (is_communication(kernel.op) || !sound(kernel.attributes)) return false;
+  if (!std::ranges::all_of(kernel.operands, [](const OperandType& type) { return sound(type.shape); })) return false;
+  try {
+    return std::isfinite(cost_of(kernel).flops);
+  } catch (const std::exception&) {  // operands or attributes that the operation does not take
+    return false;
+  }
+}
+
+}  // namespace
+
+Timing timing_of(std::vector<Seconds> samples) {
+  if (samples.empty()) throw std::logic_error("a timing without samples");
+  std::ranges::sort(samples);
+  const std::size_t middle = samples.size() / 2;
+  const Seconds median = samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+  return {median, samples.front(), samples.back(), static_cast<std::int32_t>(samples.size())};
+}
+
+std::string first_flaw(const Profile& profile) {
+  for (std::size_t i = 0; i < profile.kernels.size(); ++i) {
+    const auto& [kernel, timing] = profile.kernels[i];
+    const std::string name = "kernel " + std::to_string(i) + " (" + std::string(operation(kernel.op).name) + ")";
+    if (!sound(kernel)) return name + " has operands that its operation does not take";
+    if (!sound(timing)) return name + " has no time that can be";
+  }
+  for (std::size_t i = 0; i < profile.collectives.size(); ++i) {
+    const MeasuredCollective& collective = profile.collectives[i];
+    if (!is_communication(collective.op) || collective.members < 1 || collective.bytes < 0 || !sound(collective.timing))
+      return "collective " + std::to_string(i) + " has no time that can be";
+  }
+  return "";
+}
+
+}  // namespace tandem

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+/// One kernel with the operands it is to be timed on.
+struct TimedKernel {
+  OpKind op = OpKind::gemm;
+  std::vector<OperandType> operands;  ///< in the operation's order
+  OpAttributes attributes;
+};
+
+inline OpCost cost_of(const TimedKernel& kernel) { return operation(kernel.op).cost(kernel.operands, kernel.attributes); }
+
+/// Of repeated runs, caches as cold as a training step leaves them: the operands of one run are not those of the last.
+struct Timing {
+  Seconds median = 0, lowest = 0, highest = 0;
+  std::int32_t samples = 0;
+};
+
+/// By sample, which are reordered; at least one.
+Timing timing_of(std::vector<Seconds> samples);
+
+struct MeasuredKernel {
+  TimedKernel kernel;
+  Timing timing;
+};
+
+/// A collective by itself: all members ready at once.
+struct MeasuredCollective {
+  OpKind op = OpKind::all_reduce;
+  std::int32_t members = 0;
+  Bytes bytes = 0;  ///< counted as `Group::bytes`
+  Timing timing;
+};
+
+/// Where and when a profile was measured, in words.
+struct ProfileOrigin {
+  std::string backend;       ///< host, cuda
+  std::string device;        ///< the CPU's or GPU's name
+  std::string libraries;     ///< what computed, with versions
+  std::string date;          ///< UTC
+  std::string tandem;        ///< version of this program
+  std::int32_t threads = 0;  ///< that the machine has
+};
+
+/// What `tandem calibrate` measured on one model of device.
+struct Profile {
+  ProfileOrigin origin;
+  std::vector<MeasuredKernel> kernels;
+  std::vector<MeasuredCollective> collectives;
+};
+
+/// What is wrong with a profile that was read from a file, in words; empty when every kernel has operands and attributes that its
+/// operation takes, and every time can be one.
+std::string first_flaw(const Profile& profile);
+
+}  // namespace tandem

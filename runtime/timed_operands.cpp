@@ -1,0 +1,78 @@
+#include "runtime/timed_operands.h"
+
+#include "runtime/ops/operands.h"
+
+namespace tandem {
+namespace {
+
+/// Scattered over the rank's part of a vocabulary, as tokens are.
+std::vector<std::int32_t> tokens(std::int64_t count, std::int64_t first, std::int64_t vocabulary) {
+  constexpr std::uint64_t step = 2654435761;  // Knuth's multiplicative hash: a prime near 2^32 / golden ratio
+  std::vector<std::int32_t> ids;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t place = static_cast<std::uint64_t>(i) * step % static_cast<std::uint64_t>(vocabulary);
+    ids.push_back(static_cast<std::int32_t>(first + static_cast<std::int64_t>(place)));
+  }
+  return ids;
+}
+
+/// Each choice in a row of its own as long as there are any; the others are dropped.
+std::vector<std::int32_t> slots_in_order(std::int64_t choices, std::int64_t rows) {
+  std::vector<std::int32_t> slots;
+  for (std::int64_t i = 0; i < choices; ++i) slots.push_back(static_cast<std::int32_t>(i < rows ? i : -1));
+  return slots;
+}
+
+/// Slots that `route` makes of scattered logits [tokens, experts].
+std::vector<std::int32_t> routed_slots(const OperandType& logits, const OperandType& slots, const OpAttributes& attributes) {
+  std::vector<float> values, gates(static_cast<std::size_t>(slots.shape.elements()));
+  for (const std::int32_t value : tokens(logits.shape.elements(), 0, 1 << 16))
+    values.push_back(static_cast<float>(value) * 1e-4F);
+  std::vector<std::int32_t> dealt(gates.size());
+  const std::vector<HostTensor> operands{{values.data(), logits.shape}, {gates.data(), slots.shape}, {dealt.data(), slots.shape}};
+  operation(OpKind::route).host(operands, attributes);
+  return dealt;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int32_t>> integer_contents(const TimedKernel& kernel) {
+  const std::vector<OperandType>& operands = kernel.operands;
+  std::vector<std::vector<std::int32_t>> contents(operands.size());
+  const auto elements = [&](std::size_t i) { return operands[i].shape.elements(); };
+  const auto slots = [&](std::size_t of, std::size_t rows) {
+    contents[of] = slots_in_order(elements(of), rows_of(operands[rows].shape));
+  };
+  switch (kernel.op) {
+    case OpKind::embedding:
+    case OpKind::embedding_backward: {
+      const std::size_t table = kernel.op == OpKind::embedding ? 1 : 2;
+      const std::int64_t first = std::get<EmbeddingAttributes>(kernel.attributes).vocab_start;
+      contents[0] = tokens(elements(0), first, rows_of(operands[table].shape));
+      break;
+    }
+    case OpKind::cross_entropy_target:
+    case OpKind::cross_entropy_backward:
+      contents[1] =
+          tokens(elements(1), std::get<CrossEntropyAttributes>(kernel.attributes).vocab_start, columns_of(operands[0].shape));
+      break;
+    case OpKind::permute:
+      slots(1, 2);
+      break;
+    case OpKind::permute_backward:
+    case OpKind::combine:
+      slots(1, 0);
+      break;
+    case OpKind::combine_backward:
+      slots(2, 1);
+      break;
+    case OpKind::route_backward:
+      contents[1] = routed_slots(operands[0], operands[1], kernel.attributes);
+      break;
+    default:
+      break;
+  }
+  return contents;
+}
+
+}  // namespace tandem

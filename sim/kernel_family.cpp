@@ -1,0 +1,103 @@
+#include "sim/kernel_family.h"
+
+#include <tuple>
+
+#include "runtime/ops/attention.h"
+#include "runtime/ops/operands.h"
+
+namespace tandem {
+namespace {
+
+// By kind of attributes: what of them decides how long a kernel takes, all else as it is by default ...
+OpAttributes deciding(const OpAttributes& any) { return any; }
+OpAttributes deciding(const NormAttributes& a) { return NormAttributes{.kind = a.kind}; }
+OpAttributes deciding(const SplitHeadsAttributes& a) {
+  return SplitHeadsAttributes{.heads = a.heads, .kv_heads = a.kv_heads, .rotate = a.rotate, .positions = {}};
+}
+OpAttributes deciding(const MlaHeadsAttributes& a) { return MlaHeadsAttributes{.rope_dim = a.rope_dim, .positions = {}}; }
+OpAttributes deciding(const AttentionAttributes& a) { return AttentionAttributes{.causal = a.causal, .queries = {}, .keys = {}}; }
+OpAttributes deciding(const EmbeddingAttributes&) { return EmbeddingAttributes{}; }
+OpAttributes deciding(const CrossEntropyAttributes&) { return CrossEntropyAttributes{}; }
+OpAttributes deciding(const AdamAttributes&) { return AdamAttributes{}; }
+OpAttributes deciding(const ScaleAttributes&) { return ScaleAttributes{}; }
+OpAttributes deciding(RoutingAttributes a) {
+  a.balance = 0;
+  return a;
+}
+
+// ... and what of them chooses another kernel.
+int mode_of(const OpAttributes&) { return 0; }
+int mode_of(const GemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }
+int mode_of(const GroupedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }
+int mode_of(const NormAttributes& a) { return static_cast<int>(a.kind); }
+int mode_of(const SplitHeadsAttributes& a) { return a.rotate ? 1 : 0; }
+int mode_of(const AttentionAttributes& a) { return a.causal ? 1 : 0; }
+int mode_of(const ActivationAttributes& a) { return static_cast<int>(a.kind); }
+
+bool is_matrix_product(OpKind op) { return op == OpKind::gemm || op == OpKind::grouped_gemm; }
+
+std::vector<DType> dtypes_of(const TimedKernel& kernel) {
+  std::vector<DType> dtypes;
+  for (const OperandType& operand : kernel.operands) dtypes.push_back(operand.dtype);
+  return dtypes;
+}
+
+std::vector<double> gemm_size(const TimedKernel& kernel, bool transpose_a) {
+  const Shape &a = kernel.operands[0].shape, &c = kernel.operands[2].shape;
+  return {static_cast<double>(rows_of(c)), static_cast<double>(columns_of(c)),
+          static_cast<double>(transpose_a ? rows_of(a) : columns_of(a))};
+}
+
+std::vector<double> grouped_gemm_size(const TimedKernel& kernel, const GroupedGemmAttributes& attributes) {
+  const auto experts = static_cast<double>(attributes.rows.size());
+  const Shape& weight = kernel.operands[attributes.transpose_a ? 2 : 1].shape;
+  return {static_cast<double>(rows_of(kernel.operands[0].shape)), static_cast<double>(rows_of(weight)) / experts,
+          static_cast<double>(columns_of(weight)), experts};
+}
+
+std::vector<double> attention_size(const TimedKernel& kernel, const AttentionAttributes& attributes) {
+  const Shape &q = kernel.operands[0].shape, &k = kernel.operands[1].shape, &v = kernel.operands[2].shape;
+  const std::int64_t pairs = attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : q[0] * k[0];
+  return {static_cast<double>(pairs), static_cast<double>(q[1] * q[2]), static_cast<double>(q[3] + v[3])};
+}
+
+}  // namespace
+
+bool KernelKey::operator<(const KernelKey& other) const {
+  return std::tie(op, flops, dims, dtypes, attributes) <
+         std::tie(other.op, other.flops, other.dims, other.dtypes, other.attributes);
+}
+
+KernelKey key_of(const TimedKernel& kernel) {
+  KernelKey key{.op = kernel.op, .dims = {}, .dtypes = dtypes_of(kernel), .attributes = {}, .flops = cost_of(kernel).flops};
+  key.attributes = std::visit([](const auto& attributes) { return deciding(attributes); }, kernel.attributes);
+  for (const OperandType& operand : kernel.operands) {
+    if (is_matrix_product(kernel.op)) {
+      key.dims.insert(key.dims.end(), {rows_of(operand.shape), columns_of(operand.shape)});
+    } else {
+      key.dims.insert(key.dims.end(), operand.shape.dims.begin(), operand.shape.dims.end());
+    }
+  }
+  return key;
+}
+
+KernelFamily family_of(const TimedKernel& kernel) {
+  return {kernel.op, dtypes_of(kernel),
+          std::visit([](const auto& attributes) { return mode_of(attributes); }, kernel.attributes)};
+}
+
+std::vector<double> size_of(const TimedKernel& kernel) {
+  switch (kernel.op) {
+    case OpKind::gemm:
+      return gemm_size(kernel, std::get<GemmAttributes>(kernel.attributes).transpose_a);
+    case OpKind::grouped_gemm:
+      return grouped_gemm_size(kernel, std::get<GroupedGemmAttributes>(kernel.attributes));
+    case OpKind::attention:
+    case OpKind::attention_backward:
+      return attention_size(kernel, std::get<AttentionAttributes>(kernel.attributes));
+    default:
+      return {static_cast<double>(cost_of(kernel).bytes)};
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "sim/kernel_cost.h"
+
+namespace tandem {
+
+/// launch + bytes / memory through the kernels' medians, with the least squares of relative errors and neither negative.
+Roofline fitted_line(std::span<const MeasuredKernel> kernels);
+
+/// Of the rates, once `launch` is taken off, of the third of the kernels with most FLOPs, the upper quartile: some of the others
+/// are bound by memory. There must be kernels with FLOPs.
+FlopsPerSecond fitted_rate(std::span<const MeasuredKernel> kernels, Seconds launch);
+
+/// What measured kernels say of those that were not measured. Where they say nothing, the stated device's peaks and efficiencies
+/// stand.
+class FittedDevice {
+ public:
+  FittedDevice(const Device& stated, std::span<const MeasuredKernel> measured);
+
+  /// launch: the shortest kernel. Arithmetic: `fitted_rate` of all kernels of the kind and type. Memory: the median over the
+  /// memory-bound operations of the bandwidths of their lines.
+  Roofline roofline(OpClass op_class, DType math) const;
+  /// Of one family alone. Unless it is memory-bound, memory is the device's, and so is launch, unless the family's shortest
+  /// kernel is little longer: then it is what that takes beyond its work.
+  Roofline roofline_of_family(std::span<const MeasuredKernel> kernels) const;
+
+ private:
+  Device stated_;  ///< without what was measured
+  std::optional<Seconds> launch_;
+  std::optional<BytesPerSecond> memory_;
+  std::map<std::pair<OpClass, DType>, FlopsPerSecond> rates_;
+};
+
+}  // namespace tandem

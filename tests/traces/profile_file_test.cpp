@@ -1,0 +1,198 @@
+// A profile as a file, protobuf and YAML: what is read is what was written, and whatever else is found there is refused.
+#include "traces/profile_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/crc.hpp>
+#include <fstream>
+#include <random>
+
+#include "cli/calibrate/kernel_plan.h"
+#include "cli/calibrate/profile_report.h"
+#include "runtime/input_error.h"
+#include "scenarios/profile.h"
+#include "scenarios/profile_yaml.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/dag.pb.h"
+#include "traces/kernel_text.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+/// The kernels of steps of every kind, with times that are all different.
+Profile sample() {
+  KernelPlan plan(1'000'000'000'000);
+  add_memory_bound({DType::bf16}, plan);
+  add_probes({DType::f32, DType::f8}, plan);
+  Profile profile{.origin = {"host", "a \"CPU\"", "BLAS 1", "2026-01-02T03:04:05Z", "0.1", 2}, .kernels = {}, .collectives = {}};
+  for (const TimedKernel& kernel : plan.kernels()) {
+    const Seconds time = 1e-6 * static_cast<double>(profile.kernels.size() + 1);
+    profile.kernels.push_back({kernel, {time, time / 2, time * 1.5, 7}});
+  }
+  profile.collectives.push_back({OpKind::all_gather, 4, 65536, {1e-4, 0.5e-4, 2e-4, 40}});
+  return profile;
+}
+
+Profile small() {
+  Profile profile = sample();
+  profile.kernels.resize(20);
+  return profile;
+}
+
+void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+TEST(ProfileFile, HoldsTheWholeProfile) {
+  const Profile profile = sample();
+  ASSERT_EQ(first_flaw(profile), "");
+  ASSERT_GT(profile.kernels.size(), 300U);
+  const TemporaryFolder folder;
+  write(folder / "p", to_bytes(profile));
+  EXPECT_TRUE(is_profile_file(folder / "p"));
+  EXPECT_TRUE(to_bytes(read_profile(folder / "p")) == to_bytes(profile));
+}
+
+TEST(ProfileFile, IsTheSameInYaml) {
+  const Profile profile = sample();
+  const Profile read = profile_of_yaml(to_yaml(profile), "p.yaml");
+  ASSERT_EQ(read.kernels.size(), profile.kernels.size());
+  for (std::size_t i = 0; i < profile.kernels.size(); ++i) {
+    const auto& [kernel, timing] = profile.kernels[i];
+    const auto& [found, found_timing] = read.kernels[i];
+    ASSERT_EQ(to_text(found), to_text(kernel));
+    ASSERT_TRUE(found.attributes == kernel.attributes);
+    ASSERT_EQ(cost_of(found).bytes, cost_of(kernel).bytes);
+    ASSERT_NEAR(found_timing.median, timing.median, 1e-5 * timing.median);
+    ASSERT_NEAR(found_timing.highest, timing.highest, 1e-5 * timing.highest);
+    ASSERT_EQ(found_timing.samples, timing.samples);
+  }
+  ASSERT_EQ(read.collectives.size(), 1U);
+  EXPECT_EQ(read.collectives[0].bytes, 65536);
+  EXPECT_EQ(read.origin.device, profile.origin.device);
+  EXPECT_EQ(read.origin.threads, 2);
+  const TemporaryFolder folder;
+  write(folder / "p.yaml", to_yaml(profile));
+  EXPECT_FALSE(is_profile_file(folder / "p.yaml"));
+  EXPECT_EQ(read_profile(folder / "p.yaml").kernels.size(), profile.kernels.size());
+}
+
+/// What `read_profile_file` says of these bytes; empty when it takes them.
+std::string refusal(const std::string& bytes) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "p";
+  write(path, bytes);
+  try {
+    EXPECT_TRUE(to_bytes(read_profile_file(path)) == bytes);
+    return "";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith(path + ": "));
+    EXPECT_THAT(error.what(), HasSubstr("tandem calibrate --out"));
+    return error.what();
+  }
+}
+
+TEST(ProfileFile, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(""), HasSubstr("is no tandem-profile file"));
+  EXPECT_THAT(refusal("kernels: []\n"), HasSubstr("is no tandem-profile file"));
+  EXPECT_THROW(read_profile_file("/no/such/file"), InputError);
+  EXPECT_THROW(read_profile_file("/tmp"), InputError);
+}
+
+TEST(ProfileFile, RefusesEveryTruncationAndFlippedBit) {
+  const std::string bytes = to_bytes(small());
+  for (std::size_t length = 0; length < bytes.size(); length += length < 40 ? 1 : 29)
+    EXPECT_NE(refusal(bytes.substr(0, length)), "") << length;
+  std::mt19937 random(1);
+  for (int i = 0; i < 400; ++i) {
+    std::string changed = bytes;
+    const std::size_t place = i < 200 ? static_cast<std::size_t>(i) / 8 : random() % bytes.size();
+    changed[place] = static_cast<char>(changed[place] ^ (1 << (random() % 8)));
+    EXPECT_NE(refusal(changed), "") << place;
+  }
+}
+
+TEST(ProfileFile, SurvivesAnyContentThatIsSealed) {
+  const TemporaryFolder folder;
+  file::File file;
+  ASSERT_TRUE(file.ParseFromString(to_bytes(sample())));
+  const std::string content = file.content();
+  std::mt19937 random(2);
+  int refused = 0, taken = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::string changed = content;
+    for (int flips = 1 + i % 4; flips > 0; --flips) {
+      char& byte = changed[random() % changed.size()];
+      byte = static_cast<char>(byte ^ (1 << (random() % 8)));
+    }
+    boost::crc_32_type crc;
+    crc.process_bytes(changed.data(), changed.size());
+    file.set_content(changed);
+    file.set_checksum(crc.checksum());
+    write(folder / "p", file.SerializeAsString());
+    try {
+      EXPECT_EQ(first_flaw(read_profile_file(folder / "p")), "");
+      ++taken;
+    } catch (const InputError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 200);
+  EXPECT_GT(taken, 0);
+}
+
+TEST(ProfileFile, RefusesKernelsThatCannotBe) {
+  const auto flaw_of = [](const auto& change) {
+    Profile profile = small();
+    change(profile);
+    EXPECT_EQ(refusal(to_bytes(profile)).empty(), first_flaw(profile).empty());
+    return first_flaw(profile);
+  };
+  EXPECT_EQ(flaw_of([](Profile&) {}), "");
+  EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].kernel.operands.clear(); }), HasSubstr("kernel 3"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].kernel.op = OpKind::send; }), HasSubstr("kernel 3"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].kernel.operands[0].shape.dims[0] = -4; }), HasSubstr("kernel 3"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].timing.median = 0; }), HasSubstr("no time that can be"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].timing.highest = NAN; }), HasSubstr("no time that can be"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].timing.samples = 0; }), HasSubstr("no time that can be"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.collectives[0].op = OpKind::gemm; }), HasSubstr("collective 0"));
+}
+
+TEST(KernelText, RefusesWhatItDidNotWrite) {
+  const std::string good = "gemm fp32[2,3] fp32[4,3] fp32[2,4] | gemm 0 1 0";
+  EXPECT_EQ(to_text(kernel_of_text(good)), good);
+  for (const char* bad : {"", "gemmm | none", "gemm fp33[2] | none", "gemm fp32[2 | none", "gemm fp32[2,a] | none",
+                          "gemm fp32[1,1,1,1,1] | none", "gemm fp32[2,3]", "gemm | gemmm", "gemm | gemm 0 1", "gemm | gemm 0 1 2",
+                          "gemm | gemm 0 1 0 0", "adam | adam x", "route | routing 99999999999999"})
+    EXPECT_THROW(kernel_of_text(bad), std::invalid_argument) << bad;
+}
+
+TEST(ProfileYaml, SaysWhereItIsWrong) {
+  const auto refused = [](const std::string& text) -> std::string {
+    try {
+      profile_of_yaml(text, "p.yaml");
+      return "";
+    } catch (const InputError& error) {
+      return error.what();
+    }
+  };
+  const std::string kernel = "gemm fp32[2,3] fp32[4,3] fp32[2,4] | gemm 0 1 0";
+  const auto row = [](const std::string& text) { return "kernels:\n  - \"" + text + "\"\n"; };
+  EXPECT_EQ(refused(row(kernel + " = 2 1 3 5")), "");
+  EXPECT_THAT(refused("machine: {backend: host}\n"), HasSubstr("kernels is missing"));
+  EXPECT_THAT(refused("kernels: []\nkernel: []\n"), HasSubstr("p.yaml:2:1: profile has no field `kernel`"));
+  EXPECT_THAT(refused("kernels:\n  - [1, 2]\n"), HasSubstr("p.yaml:2:5: is a list, expected a row that ends with `= MEDIAN"));
+  for (const char* times : {"", " = 2 1 3", " = 2 1 x 5", " = 2 1 3 5 7", " = 2 1 3 5.5"})
+    EXPECT_THAT(refused(row(kernel + times)), HasSubstr("p.yaml:2:5: ")) << times;
+  EXPECT_THAT(refused(row("gemm = 2 1 3 5")), HasSubstr("p.yaml:2:5: the kernel `gemm`: ends too early"));
+  EXPECT_THAT(refused(row(kernel + " = 1 2 3 5")), HasSubstr("no time that can be"));
+  EXPECT_THAT(refused(row(kernel + " = nan 1 3 5")), HasSubstr("p.yaml"));
+  EXPECT_THAT(refused(row("gemm fp32[2] | gemm 0 1 0 = 2 1 3 5")), HasSubstr("does not take"));
+  EXPECT_THAT(refused("kernels: []\ncollectives:\n  - \"all_reduced 2 8 = 2 1 3 5\"\n"),
+              HasSubstr("no collective `all_reduced`"));
+  EXPECT_THAT(refused("kernels: []\ncollectives:\n  - \"all_reduce 2 = 2 1 3 5\"\n"), HasSubstr("expected OPERATION MEMBERS"));
+}
+
+}  // namespace
+}  // namespace tandem
