@@ -5,7 +5,7 @@
 #include "runtime/dag_builder.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
-#include "runtime/host/initial_values.h"
+#include "runtime/contents/initial_values.h"
 #include "runtime/host/kernel_timer.h"
 
 namespace tandem {
