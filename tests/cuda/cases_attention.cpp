@@ -29,7 +29,7 @@ const std::vector<Mask> small_masks{
 };
 const std::vector<Mask> long_masks{
     {"long_full", false, run_of(0, 70), run_of(0, 150)},
-    {"long_causal", true, run_of(0, 200), run_of(0, 200)},
+    {"long_causal", true, run_of(0, 150), run_of(0, 150)},
     {"long_zigzag", true, {.start = {64, 320}, .length = {64, 70}}, {.start = {0, 384}, .length = {130, 64}}},
     {"long_all_hidden", true, run_of(0, 70), run_of(100, 70)},
 };
@@ -103,9 +103,9 @@ std::vector<OperationCase> cases_of(MakeCase make_case) {
       cases.push_back(make_case(mask, Heads{1, 3, 1, 8, 16}, type));  // filled up with zeros
       cases.push_back(make_case(mask, Heads{1, 2, 2, 5, 3}, type));   // too odd for the tensor cores
     }
-  const std::vector<Heads> wide{{1, 2, 2, 128, 128}, {1, 1, 1, 192, 128}, {1, 1, 1, 256, 248}};
+  const std::vector<Heads> wide{{1, 1, 1, 128, 128}, {1, 1, 1, 192, 128}, {1, 1, 1, 256, 248}};
   for (const Heads& heads : wide) {
-    for (const DType type : trained_types) cases.push_back(make_case(small_masks[4], heads, type));
+    for (const DType type : {DType::bf16, DType::f16}) cases.push_back(make_case(small_masks[4], heads, type));
     cases.push_back(make_case(long_masks[2], heads, DType::bf16));
   }
   for (const Mask& mask : long_masks) cases.push_back(make_case(mask, Heads{1, 2, 1, 64, 64}, DType::bf16));

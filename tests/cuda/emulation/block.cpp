@@ -80,15 +80,16 @@ void Block::exchange(unsigned mask, const void* mine, void* of_all, std::size_t 
     wait(State::waits_for_warp, place);
     return;
   }
-  for (unsigned lane = 0; lane < warp_size; ++lane) {
-    if ((mask >> lane & 1U) == 0) continue;
-    Thread& receiver = threads_[first + lane];
-    for (unsigned from = 0; from < warp_size; ++from) {
-      if ((mask >> from & 1U) != 0)
-        std::memcpy(static_cast<std::byte*>(receiver.of_all) + from * bytes, threads_[first + from].mine, bytes);
-    }
-    receiver.state = State::ready;
-  }
+  exchanged_.assign(warp_size * bytes, std::byte{0});
+  const auto for_each_lane = [&](auto use) {
+    for (unsigned lane = 0; lane < warp_size; ++lane)
+      if ((mask >> lane & 1U) != 0) use(lane, threads_[first + lane]);
+  };
+  for_each_lane([&](unsigned lane, const Thread& thread) { std::memcpy(exchanged_.data() + lane * bytes, thread.mine, bytes); });
+  for_each_lane([&](unsigned, Thread& thread) {
+    std::memcpy(thread.of_all, exchanged_.data(), exchanged_.size());
+    thread.state = State::ready;
+  });
 }
 
 void Block::run(const std::function<void()>& body, const std::vector<unsigned>& order) {

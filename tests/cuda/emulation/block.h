@@ -61,6 +61,7 @@ class Block {
   std::vector<Thread> threads_;
   unsigned now_ = 0;  ///< the thread that runs
   std::exception_ptr error_;
+  std::vector<std::byte> exchanged_;  ///< what the lanes of a warp gave, by lane
   std::unordered_map<const void*, std::unique_ptr<std::byte[]>> arrays_;
   std::size_t static_bytes_ = 0;
   std::unique_ptr<std::byte[]> dynamic_;
