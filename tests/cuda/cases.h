@@ -18,6 +18,7 @@ std::vector<OperationCase> embedding_cases();
 std::vector<OperationCase> cast_cases();
 std::vector<OperationCase> activation_cases();
 std::vector<OperationCase> adam_cases();
+std::vector<OperationCase> expert_cases();
 std::vector<OperationCase> heads_cases();
 std::vector<OperationCase> norm_cases();
 std::vector<OperationCase> gemm_cases();

@@ -34,7 +34,7 @@ TEST(Cases, HaveNamesOfTheirOwn) {
 TEST_P(Kernel, EqualsItsHostKernel) {
   for (const OperationCase& c : cases) {
     SCOPED_TRACE(c.name);
-    expect_equals_host(c, runner);
+    EXPECT_NO_THROW(expect_equals_host(c, runner));
   }
 }
 

@@ -19,6 +19,12 @@ constexpr float largest_f8 = 448;
 bool is_integer(const CaseOperand& operand) { return operand.type.dtype == DType::i32; }
 
 /// Numbers [rows][columns] as [columns][rows].
+std::vector<std::int32_t> integers_of(const std::vector<std::byte>& bytes) {
+  std::vector<std::int32_t> integers(bytes.size() / sizeof(std::int32_t));
+  std::memcpy(integers.data(), bytes.data(), bytes.size());
+  return integers;
+}
+
 std::vector<float> transposed(const std::vector<float>& numbers, std::int64_t rows) {
   if (numbers.empty()) return {};
   const std::int64_t columns = static_cast<std::int64_t>(numbers.size()) / rows;
@@ -97,7 +103,7 @@ void expect_equal_numbers(const std::vector<float>& actual, const std::vector<fl
 void expect_equal(const CaseOperand& operand, const PlacedOperand& actual, const std::vector<std::byte>& expected,
                   double tolerance) {
   if (is_integer(operand)) {
-    EXPECT_EQ(actual.bytes, expected);
+    EXPECT_EQ(integers_of(actual.bytes), integers_of(expected));
     return;
   }
   const std::vector<float> numbers = by_element(operand, decode(actual.bytes, operand.type.dtype, actual.scale));
@@ -128,9 +134,9 @@ void expect_equals_host(const OperationCase& c, KernelRunner& runner) {
 
 std::vector<OperationCase> operation_cases() {
   std::vector<OperationCase> all;
-  for (const auto& cases :
-       {activation_cases, copy_cases, elementwise_cases, cast_cases, adam_cases, norm_cases, gemm_cases, grouped_gemm_cases,
-        heads_cases, attention_merge_cases, cross_entropy_cases, embedding_cases, attention_cases, attention_backward_cases}) {
+  for (const auto& cases : {activation_cases, copy_cases, elementwise_cases, cast_cases, adam_cases, norm_cases, gemm_cases,
+                            grouped_gemm_cases, heads_cases, expert_cases, attention_merge_cases, cross_entropy_cases,
+                            embedding_cases, attention_cases, attention_backward_cases}) {
     for (OperationCase& c : cases()) all.push_back(std::move(c));
   }
   return all;

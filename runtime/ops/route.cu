@@ -1,0 +1,208 @@
+#include "runtime/cuda/module/elementwise.h"
+#include "runtime/cuda/module/kernels.h"
+#include "runtime/cuda/module/operands.h"
+#include "runtime/ops/route_device.h"
+
+// A warp chooses a token's experts, then one block per expert and group deals its slots, reading all choices of the group from
+// the L2 cache. Beside the bytes of the cost: 4 per token and 8 per choice.
+namespace tandem {
+namespace {
+
+constexpr int threads_of_route = 256;
+constexpr int warps_of_route = threads_of_route / lanes_of_warp;
+
+struct Candidate {
+  float logit;
+  int index;
+
+  /// Higher logits come first, and of equal ones the lower index.
+  TANDEM_DEVICE bool before(const Candidate& other) const {
+    return logit > other.logit || (logit == other.logit && index < other.index);
+  }
+};
+constexpr Candidate before_all{INFINITY, -1};
+constexpr Candidate after_all{-INFINITY, 0x7FFFFFFF};
+
+/// The first of what the lanes of a warp offer, to all of them.
+TANDEM_DEVICE Candidate first_of_warp(Candidate mine) {
+  for (int lanes = lanes_of_warp / 2; lanes > 0; lanes /= 2) {
+    const Candidate other{__shfl_xor_sync(every_lane, mine.logit, lanes), __shfl_xor_sync(every_lane, mine.index, lanes)};
+    if (other.before(mine)) mine = other;
+  }
+  return mine;
+}
+
+/// The next after `previous` among the values with numbers [first, last) that `allowed` lets pass.
+template <typename Allowed>
+TANDEM_DEVICE Candidate next_best(const float* values, int first, int last, Candidate previous, Allowed allowed) {
+  Candidate best = after_all;
+  for (int i = first + static_cast<int>(threadIdx.x) % lanes_of_warp; i < last; i += lanes_of_warp) {
+    const Candidate candidate{isnan(values[i]) ? -INFINITY : values[i], i};
+    if (allowed(i) && previous.before(candidate) && candidate.before(best)) best = candidate;
+  }
+  return first_of_warp(best);
+}
+
+constexpr int most_nodes = 64;
+
+/// The nodes, as bits, among whose experts a token chooses. `scores` is the warp's alone.
+TANDEM_DEVICE std::uint64_t best_nodes(const float* logits, const Routing& routing, float* scores) {
+  const int size = routing.experts_of_node(), counted = smaller(size, larger(1, routing.top_k / routing.node_limit));
+  const auto every = [](int) { return true; };
+  for (int node = 0; node < routing.nodes; ++node) {
+    float score = 0;
+    Candidate best = before_all;
+    for (int i = 0; i < counted; ++i) {
+      best = next_best(logits, node * size, (node + 1) * size, best, every);
+      score += best.logit;
+    }
+    if (threadIdx.x % lanes_of_warp == 0) scores[node] = score;
+  }
+  __syncwarp();
+  std::uint64_t nodes = 0;
+  Candidate best = before_all;
+  for (int i = 0; i < routing.node_limit; ++i) {
+    best = next_best(scores, 0, routing.nodes, best, every);
+    nodes |= std::uint64_t{1} << best.index;
+  }
+  return nodes;
+}
+
+/// A warp per token: choices [T,k] in order of falling logits.
+__global__ void choose_by_logits_kernel(const float* logits, int* choices, Routing routing) {
+  TANDEM_SHARED(float, scores, warps_of_route* most_nodes);
+  const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp;
+  const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + warp;
+  if (token >= routing.tokens) return;
+  const float* const of_token = logits + token * routing.experts;
+  std::uint64_t nodes = ~std::uint64_t{0};
+  if (routing.node_limit > 0) nodes = best_nodes(of_token, routing, scores + warp * most_nodes);
+  const int node_size = routing.experts_of_node();
+  const auto in_nodes = [=](int expert) { return (nodes >> (expert / node_size) & 1U) != 0; };
+  Candidate best = before_all;
+  for (int j = 0; j < routing.top_k; ++j) {
+    best = next_best(of_token, 0, routing.experts, best, in_nodes);
+    if (threadIdx.x % lanes_of_warp == 0) choices[token * routing.top_k + j] = best.index;
+  }
+}
+
+/// A forced load: choice j of a group's token t is the place t + j * (tokens of the group) in the list of all slots.
+struct ForceChoices {
+  static constexpr int vector = 1;
+  int* choices;
+  Routing routing;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t token) const {
+    const auto in_group = static_cast<int>(routing.index_in_group(token)), tokens = static_cast<int>(routing.tokens_of_group());
+    int* const mine = choices + token * routing.top_k;
+    if (routing.node_limit > 0) return choose_within_nodes(in_group, tokens, mine);
+    for (int j = 0; j < routing.top_k; ++j) mine[j] = routing.expert_at(in_group + j * tokens, 0, routing.experts - 1);
+  }
+
+  /// First visits to nodes are dealt like that, then in each node its slots to the visits.
+  TANDEM_DEVICE void choose_within_nodes(int in_group, int tokens, int* mine) const {
+    const int per_visit = routing.top_k / routing.node_limit, size = routing.experts_of_node();
+    const auto visits_of = [&](int node) {
+      return (routing.slots_before[(node + 1) * size] - routing.slots_before[node * size]) / per_visit;
+    };
+    int node = 0, visits_before = 0;
+    for (int j = 0; j < routing.node_limit; ++j) {
+      const int place = in_group + j * tokens;
+      for (; place >= visits_before + visits_of(node) && node + 1 < routing.nodes; ++node) visits_before += visits_of(node);
+      const int first = node * size, visit = place - visits_before;
+      for (int i = 0; i < per_visit; ++i)
+        *mine++ = routing.expert_at(routing.slots_before[first] + visit + i * visits_of(node), first, first + size - 1);
+    }
+  }
+};
+
+/// by_group [groups][tokens of the group]: the tokens of each group, in their order.
+struct GroupTokens {
+  static constexpr int vector = 1;
+  int* by_group;
+  Routing routing;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t token) const {
+    by_group[routing.group_of(token) * routing.tokens_of_group() + routing.index_in_group(token)] = static_cast<int>(token);
+  }
+};
+
+/// Block (e, g) gives expert e's slots to the tokens of group g that chose it, in their order.
+__global__ void deal_slots_kernel(const int* choices, const int* by_group, std::int32_t* slots, Routing routing) {
+  TANDEM_SHARED(int, of_warps, warps_of_route);
+  const int expert = static_cast<int>(blockIdx.x), group = static_cast<int>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp, lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
+  const int capacity = routing.slots_of(expert), first = routing.first_slot(expert, group);
+  const auto tokens = static_cast<int>(routing.tokens_of_group());
+  int taken = 0;
+  for (int begin = 0; begin < tokens; begin += threads_of_route) {
+    const int i = begin + static_cast<int>(threadIdx.x);
+    std::int64_t choice = -1;
+    if (i < tokens) {
+      const std::int64_t of_token = std::int64_t{by_group[group * std::int64_t{tokens} + i]} * routing.top_k;
+      for (int j = 0; j < routing.top_k; ++j)
+        if (choices[of_token + j] == expert) choice = of_token + j;
+    }
+    const unsigned takers = __ballot_sync(every_lane, choice >= 0);
+    if (lane == 0) of_warps[warp] = __popc(takers);
+    __syncthreads();
+    int number = taken + __popc(takers & ((1U << lane) - 1));
+    for (int w = 0; w < warps_of_route; ++w) {
+      if (w < warp) number += of_warps[w];
+      taken += of_warps[w];
+    }
+    if (choice >= 0) slots[choice] = number < capacity ? first + number : -1 - expert;
+    __syncthreads();  // before the counts are overwritten
+  }
+}
+
+/// A warp per token: the softmax over the chosen experts, or for one choice over all.
+__global__ void gates_kernel(const float* logits, const int* choices, float* gates, Routing routing) {
+  const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
+  if (token >= routing.tokens) return;
+  const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
+  const float* const of_token = logits + token * routing.experts;
+  const int* const chosen = choices + token * routing.top_k;
+  const bool one = routing.top_k == 1;
+  const int count = one ? routing.experts : routing.top_k;
+  const auto logit = [&](int i) { return of_token[one ? i : chosen[i]]; };
+  float largest = -INFINITY, sum = 0;
+  for (int i = lane; i < count; i += lanes_of_warp) largest = fmaxf(largest, logit(i));
+  largest = warp_max(largest);
+  for (int i = lane; i < count; i += lanes_of_warp) sum += expf(logit(i) - largest);
+  sum = warp_sum(sum);
+  for (int j = lane; j < routing.top_k; j += lanes_of_warp)
+    gates[token * routing.top_k + j] = expf(of_token[chosen[j]] - largest) / sum;
+}
+
+}  // namespace
+
+void route_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  const auto [logits, gates, slots] = checked<3>(OpKind::route, operands, any);
+  expect_types(of_one_type(logits, gates) && logits.dtype == DType::f32 && slots.dtype == DType::i32, "route computes in fp32");
+  if (attributes.nodes > most_nodes) throw std::logic_error("kernels route to at most 64 nodes");
+  const std::int64_t tokens = rows_of(logits.shape);
+  const Routing routing(attributes, tokens);
+  auto* const choices = static_cast<int*>(queue.scratch);
+  int* const by_group = choices + tokens * attributes.top_k;
+  const auto* const of_logits = logits.as<const float>();
+  const Grid by_warps{dim3(blocks_along_x(parts_of(tokens, warps_of_route))), dim3(threads_of_route)};
+  if (attributes.forced)
+    launch_elementwise("route", queue, tokens, true, ForceChoices{choices, routing});
+  else
+    launch("route", queue, by_warps, choose_by_logits_kernel, of_logits, choices, routing);
+  launch("route", queue, by_warps, gates_kernel, of_logits, choices, gates.as<float>(), routing);
+  launch_elementwise("route", queue, tokens, true, GroupTokens{by_group, routing});
+  const dim3 experts_and_groups(static_cast<unsigned>(routing.experts), static_cast<unsigned>(routing.groups));
+  launch("route", queue, {experts_and_groups, dim3(threads_of_route)}, deal_slots_kernel, choices, by_group,
+         slots.as<std::int32_t>(), routing);
+}
+
+std::size_t route_scratch(std::span<const OperandType> operands, const OpAttributes&) {
+  return static_cast<std::size_t>(operands[2].shape.elements() + rows_of(operands[0].shape)) * sizeof(int);
+}
+
+}  // namespace tandem

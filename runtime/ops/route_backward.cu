@@ -1,0 +1,109 @@
+#include "runtime/cuda/module/elementwise.h"
+#include "runtime/cuda/module/kernels.h"
+#include "runtime/cuda/module/operands.h"
+#include "runtime/ops/route_device.h"
+
+// The choices of each group and expert are counted first, for the balance loss; then a warp per token reads its logits, from the
+// L1 cache when more than once. Beside the bytes of the cost: 4 per choice and 8 per group and expert.
+namespace tandem {
+namespace {
+
+constexpr int threads_of_route = 256;
+constexpr int warps_of_route = threads_of_route / lanes_of_warp;
+
+struct ClearCounts {
+  static constexpr int vector = 1;
+  int* counts;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    counts[i] = 0;
+  }
+};
+
+/// counts [groups][experts]
+struct CountChoices {
+  static constexpr int vector = 1;
+  const std::int32_t* slots;
+  int* counts;
+  Routing routing;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t choice) const {
+    const int group = routing.group_of(choice / routing.top_k);
+    atomicAdd(&counts[group * routing.experts + routing.expert_of(slots[choice])], 1);
+  }
+};
+
+/// With p the softmax over all experts and q the gates, the softmax over the chosen ones, and d the gradients by p and q:
+/// dlogits = p (dp - p . dp), for the chosen + q (dq - q . dq). A single gate is its expert's p.
+__global__ void route_backward_kernel(const float* logits, const std::int32_t* slots, const float* dgates, const int* counts,
+                                      float* dlogits, Routing routing, float slope_of_choice) {
+  const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
+  if (token >= routing.tokens) return;
+  const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp, experts = routing.experts, k = routing.top_k;
+  const float* const of_token = logits + token * experts;
+  float* const gradient = dlogits + token * experts;
+  const int* const counts_of_group = counts + routing.group_of(token) * experts;
+  const bool one = k == 1;
+  const auto expert = [&](int j) { return routing.expert_of(slots[token * k + j]); };
+  const auto dgate = [&](int j) { return dgates[token * k + j]; };
+  const auto dprobability = [&](int e) {
+    return slope_of_choice * static_cast<float>(counts_of_group[e]) + (one && expert(0) == e ? dgate(0) : 0.0F);
+  };
+
+  float largest = -INFINITY, sum = 0, mean = 0;
+  for (int e = lane; e < experts; e += lanes_of_warp) largest = fmaxf(largest, of_token[e]);
+  largest = warp_max(largest);
+  for (int e = lane; e < experts; e += lanes_of_warp) {
+    const float weight = expf(of_token[e] - largest);
+    sum += weight;
+    mean += weight * dprobability(e);
+  }
+  sum = warp_sum(sum);
+  mean = warp_sum(mean) / sum;
+  for (int e = lane; e < experts; e += lanes_of_warp) gradient[e] = expf(of_token[e] - largest) / sum * (dprobability(e) - mean);
+  if (one) return;
+
+  float largest_chosen = -INFINITY, gate_sum = 0, gate_mean = 0;
+  for (int j = lane; j < k; j += lanes_of_warp) largest_chosen = fmaxf(largest_chosen, of_token[expert(j)]);
+  largest_chosen = warp_max(largest_chosen);
+  for (int j = lane; j < k; j += lanes_of_warp) {
+    const float weight = expf(of_token[expert(j)] - largest_chosen);
+    gate_sum += weight;
+    gate_mean += weight * dgate(j);
+  }
+  gate_sum = warp_sum(gate_sum);
+  gate_mean = warp_sum(gate_mean) / gate_sum;
+  __syncwarp();  // what other lanes wrote above is added to
+  for (int j = lane; j < k; j += lanes_of_warp)
+    gradient[expert(j)] += expf(of_token[expert(j)] - largest_chosen) / gate_sum * (dgate(j) - gate_mean);
+}
+
+}  // namespace
+
+void route_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  const auto [logits, slots, dgates, dlogits] = checked<4>(OpKind::route_backward, operands, any);
+  expect_types(of_one_type(logits, dgates, dlogits) && logits.dtype == DType::f32 && slots.dtype == DType::i32,
+               "route computes in fp32");
+  const std::int64_t tokens = rows_of(logits.shape);
+  const Routing routing(attributes, tokens);
+  auto* const counts = static_cast<int*>(queue.scratch);
+  const auto* const of_slots = slots.as<const std::int32_t>();
+  const std::int64_t choices_of_group = tokens / routing.groups * routing.top_k;
+  const auto slope_of_choice =
+      static_cast<float>(attributes.balance * static_cast<double>(routing.experts) / static_cast<double>(choices_of_group));
+  launch_elementwise("route_backward", queue, std::int64_t{routing.groups} * routing.experts, true, ClearCounts{counts});
+  launch_elementwise("route_backward", queue, tokens * routing.top_k, true, CountChoices{of_slots, counts, routing});
+  launch("route_backward", queue, {dim3(blocks_along_x(parts_of(tokens, warps_of_route))), dim3(threads_of_route)},
+         route_backward_kernel, logits.as<const float>(), of_slots, dgates.as<const float>(), counts, dlogits.as<float>(),
+         routing, slope_of_choice);
+}
+
+std::size_t route_backward_scratch(std::span<const OperandType>, const OpAttributes& any) {
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  return static_cast<std::size_t>(attributes.groups) * attributes.slots.size() * sizeof(int);
+}
+
+}  // namespace tandem
