@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <stdexcept>
@@ -51,7 +52,8 @@ ExitCode CalibrateCommand::run() const {
   };
   const Seconds planning = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   const Calibration calibration =
-      measure(bench, {part(0, probes), part(probes, requested), part(requested, plan.kernels().size())}, budget - planning);
+      measure(bench, {part(0, probes), part(probes, requested), part(requested, plan.kernels().size())},
+              std::max(budget - planning, budget / 2));
   if (calibration.profile.kernels.empty()) throw std::runtime_error("nothing could be measured; " + calibration.first_failure);
 
   profile_file.write(to_bytes(calibration.profile));

@@ -4,16 +4,23 @@
 #include <functional>
 #include <vector>
 
-#include "sim/kernel_family.h"
-
 namespace tandem {
 namespace {
 
-/// The value that `part` of all lie below.
-double quantile(std::vector<double> values, double part) {
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size()));
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
+/// Of the third of the kernels that do most work: the rate of it that `part` of them stay below.
+template <typename Work>
+double rate_of_largest(std::span<const MeasuredKernel> kernels, Work work_of, Seconds launch, double part) {
+  std::vector<std::pair<double, double>> rates;
+  for (const auto& [kernel, timing] : kernels) {
+    const double work = work_of(cost_of(kernel));
+    // Of a kernel little longer than a launch, what is left would be noise.
+    rates.emplace_back(work, work / std::max(timing.median - launch, timing.median / 2));
+  }
+  std::ranges::sort(rates, std::greater<>());
+  rates.resize((rates.size() + 2) / 3);
+  const auto place = rates.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(rates.size()));
+  std::ranges::nth_element(rates, place, {}, [](const auto& entry) { return entry.second; });
+  return place->second;
 }
 
 }  // namespace
@@ -41,36 +48,32 @@ Roofline fitted_line(std::span<const MeasuredKernel> kernels) {
 }
 
 FlopsPerSecond fitted_rate(std::span<const MeasuredKernel> kernels, Seconds launch) {
-  std::vector<std::pair<Flops, FlopsPerSecond>> rates;
-  for (const auto& [kernel, timing] : kernels) {
-    const Flops flops = cost_of(kernel).flops;
-    // Of a kernel little longer than a launch, what is left would be noise.
-    rates.emplace_back(flops, flops / std::max(timing.median - launch, timing.median / 2));
-  }
-  std::ranges::sort(rates, std::greater<>());
-  rates.resize((rates.size() + 2) / 3);
-  std::vector<double> largest;
-  for (const auto& [flops, rate] : rates) largest.push_back(rate);
-  return quantile(std::move(largest), 0.75);
+  constexpr double upper_quartile = 0.75;
+  return rate_of_largest(
+      kernels, [](const OpCost& cost) { return cost.flops; }, launch, upper_quartile);
+}
+
+BytesPerSecond fitted_bandwidth(std::span<const MeasuredKernel> kernels, Seconds launch) {
+  constexpr double median = 0.5;
+  return rate_of_largest(
+      kernels, [](const OpCost& cost) { return static_cast<double>(cost.bytes); }, launch, median);
 }
 
 FittedDevice::FittedDevice(const Device& stated, std::span<const MeasuredKernel> kernels) : stated_(stated) {
   stated_.measured.clear();
-  std::map<KernelFamily, std::vector<MeasuredKernel>> lines;
+  std::vector<MeasuredKernel> moving;
   std::map<std::pair<OpClass, DType>, std::vector<MeasuredKernel>> products;
   for (const MeasuredKernel& measured : kernels) {
     const OpClass op_class = operation(measured.kernel.op).op_class;
     const OpCost cost = cost_of(measured.kernel);
     launch_ = launch_ ? std::min(*launch_, measured.timing.median) : measured.timing.median;
     if (op_class == OpClass::memory) {
-      if (cost.bytes > 0) lines[family_of(measured.kernel)].push_back(measured);
+      if (cost.bytes > 0) moving.push_back(measured);
     } else if (cost.flops > 0) {
       products[{op_class, cost.math}].push_back(measured);
     }
   }
-  std::vector<double> bandwidths;
-  for (const auto& [family, of_family] : lines) bandwidths.push_back(fitted_line(of_family).memory);
-  if (!bandwidths.empty()) memory_ = quantile(std::move(bandwidths), 0.5);
+  if (!moving.empty()) memory_ = fitted_bandwidth(moving, *launch_);
   for (const auto& [kind, of_kind] : products) rates_[kind] = fitted_rate(of_kind, *launch_);
 }
 

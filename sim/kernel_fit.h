@@ -16,14 +16,17 @@ Roofline fitted_line(std::span<const MeasuredKernel> kernels);
 /// are bound by memory. There must be kernels with FLOPs.
 FlopsPerSecond fitted_rate(std::span<const MeasuredKernel> kernels, Seconds launch);
 
+/// The same of the bytes of memory-bound kernels, and their median.
+BytesPerSecond fitted_bandwidth(std::span<const MeasuredKernel> kernels, Seconds launch);
+
 /// What measured kernels say of those that were not measured. Where they say nothing, the stated device's peaks and efficiencies
 /// stand.
 class FittedDevice {
  public:
   FittedDevice(const Device& stated, std::span<const MeasuredKernel> measured);
 
-  /// launch: the shortest kernel. Arithmetic: `fitted_rate` of all kernels of the kind and type. Memory: the median over the
-  /// memory-bound operations of the bandwidths of their lines.
+  /// launch: the shortest kernel. Arithmetic: `fitted_rate` of all kernels of the kind and type. Memory: `fitted_bandwidth` of
+  /// all memory-bound kernels.
   Roofline roofline(OpClass op_class, DType math) const;
   /// Of one family alone. Unless it is memory-bound, memory is the device's, and so is launch, unless the family's shortest
   /// kernel is little longer: then it is what that takes beyond its work.

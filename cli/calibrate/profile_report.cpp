@@ -47,7 +47,7 @@ std::vector<Fit> fits_of(const Profile& profile) {
     rate("attention_backward", OpClass::attention_backward, type);
   }
   if (memory.memory > 0)
-    fits.push_back({"memory_GBps", fmt::format("{:.4g}", memory.memory / 1e9), "median over the operations"});
+    fits.push_back({"memory_GBps", fmt::format("{:.4g}", memory.memory / 1e9), "median of the larger third"});
   double copy = 0;
   for (const auto& [kernel, timing] : profile.kernels)
     if (kernel.op == OpKind::scale) copy = std::max(copy, static_cast<double>(cost_of(kernel).bytes) / timing.median);

@@ -17,8 +17,10 @@ namespace {
 using testing::HasSubstr;
 
 const std::string tiny = scenario_file("tiny-host");
-const std::vector<std::string> one_rank{"--set", "parallelism={}", "--set", "cluster.gpus=1",
-                                        "--set", "model.layers=1", "--set", "training.global_batch=1"};
+const std::vector<std::string> one_rank{"--set", "parallelism={tp: 1, sp: false, pp: 1}",
+                                        "--set", "cluster.gpus=1",
+                                        "--set", "model.layers=1",
+                                        "--set", "training.global_batch=1"};
 
 std::vector<std::string> on_one_rank(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), one_rank.begin(), one_rank.end());
@@ -70,7 +72,7 @@ TEST_F(Calibrate, TheSimulatorTakesItsTimes) {
   EXPECT_NE(assumed, measured);
   EXPECT_EQ(simulated({"--set", "cluster.profile=" + profile()}), measured);
   EXPECT_NEAR(simulated({"--profile", profile() + ".yaml"}), measured, 1e-4 * measured);
-  EXPECT_EQ(simulated({"--profile", profile(), "--set", "cluster.profile=none"}), assumed);
+  EXPECT_EQ(simulated({"--set", "cluster.profile=" + profile(), "--set", "cluster.profile=none"}), assumed);
 }
 
 TEST_F(Calibrate, CrosscheckComparesWithIt) {
@@ -142,9 +144,9 @@ TEST(ProfileRefuses, WrongInput) {
                                    "}\ntraining: {sequence: 64, global_batch: 1, precision: fp32}\n";
     expect_refusal(run_tandem({"simulate", scenario}), wrong_input, words);
   };
-  refused("no.profile", {scenario + ":2:44: the profile `no.profile` cannot be read: No such file", "tandem calibrate --out"});
-  refused("[1]", {scenario + ":2:44: profile is a list, expected the path of a file"});
-  refused(".", {scenario + ":2:44: the profile `.` cannot be read: Is a directory"});
+  refused("no.profile", {scenario + ":2:43: the profile `no.profile` cannot be read: No such file", "tandem calibrate --out"});
+  refused("[1]", {scenario + ":2:43: profile is a list, expected the path of a file"});
+  refused(".", {scenario + ":2:43: the profile `.` cannot be read: Is a directory"});
   refused("s.yaml", {scenario + ":1:1: profile has no field `model`"});
   std::ofstream(folder / "text") << "hello\n";
   refused("text", {folder / "text", "is no tandem-profile file", "tandem calibrate --out"});
