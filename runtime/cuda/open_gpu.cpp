@@ -14,7 +14,9 @@ std::filesystem::path module_path() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tandem_cuda.so";
 }
 
-std::runtime_error no_backend(const std::string& why) { return std::runtime_error("no backend cuda: " + why); }
+std::runtime_error no_backend(const std::string& why) {
+  return std::runtime_error("no backend cuda: " + why + "; available: --backend host");
+}
 
 }  // namespace
 
@@ -22,8 +24,7 @@ std::unique_ptr<Gpu> open_gpu(int device) {
   const std::filesystem::path path = module_path();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    throw no_backend("there is no " + path.string() +
-                     ": tandem was built without CUDA (TANDEM_CUDA=ON builds it); available: " + "--backend host");
+    throw no_backend("there is no " + path.string() + ": tandem was built without CUDA (TANDEM_CUDA=ON builds it)");
   void* const module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) throw no_backend(dlerror());
   auto* const open = reinterpret_cast<OpenGpu*>(dlsym(module, "tandem_open_gpu"));

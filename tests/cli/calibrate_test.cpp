@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 const std::string tiny = scenario_file("tiny-host");
-const std::vector<std::string> one_rank{"--set", "parallelism={tp: 1, sp: false, pp: 1}",
+const std::vector<std::string> one_rank{"--set", "parallelism={tp: 1, sp: false, pp: 1, dp: 1}",
                                         "--set", "cluster.gpus=1",
                                         "--set", "model.layers=1",
                                         "--set", "training.global_batch=1"};

@@ -57,6 +57,14 @@ INSTANTIATE_TEST_SUITE_P(Commands, NoGpu,
                          testing::Values(Words{"execute", tiny, "--backend", "cuda"},
                                          Words{"crosscheck", tiny, "--backend", "cuda"}));
 
+TEST(NoGpu, TandemRunNamesAMissingModule) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"lower", tiny, "--out", folder / "step.dag"}).exit_code, 0);
+  const Variable module("TANDEM_CUDA_MODULE", "/nowhere/tandem_cuda.so");
+  expect_refusal(run_program(TANDEM_RUN_BINARY, {folder / "step.dag", "--backend", "cuda"}), 1,
+                 {"no backend cuda", "/nowhere/tandem_cuda.so", "--backend host"});
+}
+
 // Processes that torchrun started come to an agreed end when one of them cannot go on.
 TEST(NoGpu, TheHostBackendRunsInOneProcess) {
   const TemporaryFolder folder;
