@@ -1,7 +1,5 @@
 #include "runtime/host/backend.h"
 
-#include <cblas.h>
-
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -85,7 +83,6 @@ class HostBackend final : public Backend {
 
 void HostBackend::prepare(const Dag& dag, Completions& completions) {
   if (&dag != &memory_.dag()) throw std::logic_error("the host backend's memory belongs to another DAG");
-  openblas_set_num_threads(1);
   dag_ = &dag;
   completions_ = &completions;
   early_.clear();

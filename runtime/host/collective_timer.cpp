@@ -2,10 +2,10 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "runtime/contents/initial_values.h"
 #include "runtime/dag_builder.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
-#include "runtime/contents/initial_values.h"
 #include "runtime/host/kernel_timer.h"
 
 namespace tandem {

@@ -1,7 +1,5 @@
 #include "runtime/host/kernel_timer.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -39,7 +37,7 @@ void fill(float* data, std::int64_t elements) {
 
 class HostKernelTimer final : public KernelTimer {
  public:
-  explicit HostKernelTimer(Bytes memory) : memory_(memory) { openblas_set_num_threads(1); }
+  explicit HostKernelTimer(Bytes memory) : memory_(memory) {}
 
   Timing time(const TimedKernel& kernel, Seconds budget) override {
     HostKernel* const run = operation(kernel.op).host;

@@ -1,4 +1,3 @@
-#include <cblas.h>
 
 #include <ctime>
 #include <fstream>
@@ -6,6 +5,7 @@
 #include <thread>
 
 #include "runtime/host/kernel_timer.h"
+#include "runtime/ops/open_blas.h"
 
 namespace tandem {
 namespace {
@@ -34,7 +34,7 @@ std::string utc_now() {
 ProfileOrigin host_origin() {
   return {.backend = "host",
           .device = cpu_name(),
-          .libraries = openblas_get_config(),
+          .libraries = open_blas().config(),
           .date = utc_now(),
           .tandem = {},
           .threads = static_cast<std::int32_t>(std::thread::hardware_concurrency())};

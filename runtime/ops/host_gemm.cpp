@@ -1,27 +1,18 @@
 #include "runtime/ops/host_gemm.h"
 
-#include <cblas.h>
+#include "runtime/ops/open_blas.h"
 
 namespace tandem {
 namespace {
-
-// Ranks run on threads of their own; OpenBLAS must not add more.
-void use_one_thread_per_call() {
-  [[maybe_unused]] static const bool once = [] {
-    openblas_set_num_threads(1);
-    return true;
-  }();
-}
 
 CBLAS_TRANSPOSE transpose_of(const HostMatrix& matrix) { return matrix.transposed ? CblasTrans : CblasNoTrans; }
 
 }  // namespace
 
 void host_gemm(GemmSize size, HostMatrix a, HostMatrix b, HostMatrix c, float factor, bool accumulate) {
-  use_one_thread_per_call();
-  cblas_sgemm(CblasRowMajor, transpose_of(a), transpose_of(b), static_cast<blasint>(size.m), static_cast<blasint>(size.n),
-              static_cast<blasint>(size.k), factor, a.data, static_cast<blasint>(a.stride), b.data,
-              static_cast<blasint>(b.stride), accumulate ? 1.0F : 0.0F, c.data, static_cast<blasint>(c.stride));
+  open_blas().sgemm(CblasRowMajor, transpose_of(a), transpose_of(b), static_cast<blasint>(size.m), static_cast<blasint>(size.n),
+                    static_cast<blasint>(size.k), factor, a.data, static_cast<blasint>(a.stride), b.data,
+                    static_cast<blasint>(b.stride), accumulate ? 1.0F : 0.0F, c.data, static_cast<blasint>(c.stride));
 }
 
 void host_gemm(const MatrixProduct& product, std::span<const HostTensor, 3> operands, bool accumulate) {
