@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/dag_builder.h"
 #include "runtime/contents/initial_values.h"
+#include "runtime/dag_builder.h"
 #include "runtime/host/memory.h"
 
 namespace tandem {
