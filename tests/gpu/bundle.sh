@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build/gpu-bundle: what tests/gpu/run.sh needs on a machine that has a GPU and CUDA, but not our libraries.
+# build/gpu-bundle.tar.xz: what tests/gpu/run.sh needs on a machine that has a GPU and CUDA, but not our libraries.
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
@@ -14,5 +14,8 @@ chmod +x "$bundle"/*
 # All shared libraries but the C library's and CUDA's own.
 ldd build/release/tandem build/release/gpu_test | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
+cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true
-du -sh "$bundle"
+tar -C build -cf - gpu-bundle | xz -T0 -6 >"$bundle.tar.xz"
+rm -rf "$bundle"
+du -h "$bundle.tar.xz"

@@ -4,7 +4,7 @@
 # the GPU, driver, versions and date in `machine.txt`; each part goes on when another fails, and the exit code tells.
 #
 #   tests/gpu/run.sh [FOLDER]          on a machine where ./dev works
-#   tests/gpu/bundle.sh                makes build/gpu-bundle, with which run.sh works on a machine that has CUDA and nothing else
+#   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.xz, with which run.sh works on a machine that has CUDA and nothing else
 set -uo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit
 
@@ -12,14 +12,15 @@ out=${1:-out/gpu}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 bundle=build/gpu-bundle
-if [[ -d $bundle ]]; then
+if [[ -e $bundle.tar.xz ]]; then
+  tar -C build -xf "$bundle.tar.xz" || exit 1
   programs=$PWD/$bundle
   export LD_LIBRARY_PATH=$programs/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 else
   ./dev build all || exit 1
   programs=$PWD/build/release
 fi
-model=tests/gpu/llama3-8b-8-layers.yaml
+model=tests/gpu/llama3-8b-sequence
 failed=0
 
 # part SECONDS NAME COMMAND..: its output goes to NAME.txt, too.
@@ -45,10 +46,10 @@ cat "$out/machine.txt"
 
 part 180 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
 part 120 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
-part 150 calibrate "$programs/tandem" calibrate --backend cuda --budget 120 --scenario "$model" \
-  --set training.sequence=4096 --out "$out/gpu.profile"
+part 150 calibrate "$programs/tandem" calibrate --backend cuda --budget 120 --scenario "$model-4096.yaml" \
+  --scenario "$model-8192.yaml" --out "$out/gpu.profile"
 for sequence in 4096 8192; do
-  part 60 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model" --backend cuda --graph --set training.sequence=$sequence \
+  part 60 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model-$sequence.yaml" --backend cuda --graph \
     --profile "$out/gpu.profile" --json "$out/crosscheck-$sequence.json"
 done
 exit $failed
