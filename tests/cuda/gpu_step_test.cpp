@@ -73,11 +73,12 @@ TEST_P(VirtualRanks, LeaveWhatTheHostLeaves) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Meshes, VirtualRanks,
-                         testing::Values(Mesh{"parallelism.dp=1"}, Mesh{"parallelism.tp=2 parallelism.sp=true"},
-                                         Mesh{"parallelism.dp=2 parallelism.zero=3"},
-                                         Mesh{"parallelism.pp=2 parallelism.dp=2 parallelism.zero=1"},
-                                         Mesh{"parallelism.cp=2 parallelism.dp=1"}));
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, VirtualRanks,
+    testing::Values(Mesh{"parallelism.dp=1"}, Mesh{"parallelism.tp=2 parallelism.sp=true"},
+                    Mesh{"parallelism.dp=2 parallelism.zero=3"}, Mesh{"parallelism.pp=2 parallelism.dp=2 parallelism.zero=1"},
+                    Mesh{"parallelism.cp=2 parallelism.dp=1"},
+                    Mesh{R"(model.moe={"experts":8,"top_k":2,"ffn":64} parallelism.dp=4 parallelism.ep=4)"}));
 
 TEST(VirtualRanks, AreNoMoreThanSixteen) {
   const Dag dag = dag_of("parallelism.dp=32 training.global_batch=32");
