@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
+#include "runtime/cuda/module/kernel.h"
 #include "tests/cuda/emulated_runner.h"
 #include "tests/cuda/emulation/grid.h"
 #include "tests/cuda/operation_cases.h"
@@ -29,6 +31,16 @@ INSTANTIATE_TEST_SUITE_P(All, Kernel, testing::ValuesIn(operations_with_cases())
 TEST(Cases, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (const OperationCase& c : operation_cases()) EXPECT_TRUE(names.insert(c.name).second) << c.name;
+}
+
+TEST(Cases, CoverEveryOperationThatIsNoCommunication) {
+  const std::vector<OpKind> covered = operations_with_cases();
+  for (std::size_t i = 0; i < op_kind_count; ++i) {
+    const auto kind = static_cast<OpKind>(i);
+    if (is_communication(kind)) continue;
+    EXPECT_NE(device_operation(kind).kernel, nullptr) << operation(kind).name;
+    EXPECT_TRUE(std::ranges::find(covered, kind) != covered.end()) << operation(kind).name;
+  }
 }
 
 TEST_P(Kernel, EqualsItsHostKernel) {
