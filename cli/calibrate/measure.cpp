@@ -60,7 +60,10 @@ class Measurement {
     kernels_part_ = 1;
     const Seconds share = std::max(left(), 0.0) / static_cast<double>(collectives().size());
     for (const MeasuredCollective& wanted : collectives()) {
-      if (left() <= 0) return;
+      if (left() <= 0) {
+        ++result_.collectives_unreached;
+        continue;
+      }
       line_.show(fmt::format("{} of {} ranks, {} bytes, about {} left", operation(wanted.op).name, wanted.members, wanted.bytes,
                              rounded(left())));
       result_.profile.collectives.push_back(wanted);
@@ -103,7 +106,7 @@ class Measurement {
   }
 
   bool takes_too_long(const TimedKernel& kernel) const {
-    constexpr double runs = 4, largest_part = 0.01;
+    constexpr double runs = 8, largest_part = 0.01;  // the fewest that a timer makes, and filling the operands
     const OpCost cost = cost_of(kernel);
     const Roofline roofline = fit_->roofline(operation(kernel.op).op_class, cost.math);
     if ((cost.flops > 0 && roofline.arithmetic <= 0) || roofline.memory <= 0) return false;  // no probe of its kind could run

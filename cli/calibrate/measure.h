@@ -21,6 +21,7 @@ struct Calibration {
   std::size_t too_long = 0;             ///< kernels of the sweep that would have taken too much of the budget
   std::size_t unreached = 0;            ///< kernels for which no time was left
   std::size_t requested_unreached = 0;  ///< of these, requested ones
+  std::size_t collectives_unreached = 0;
   std::size_t failed = 0;
   std::string first_failure;
 };
