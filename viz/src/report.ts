@@ -1,0 +1,302 @@
+// What the binary puts into the page: `<script type="application/json" id="report">`. All in SI units: seconds, bytes, FLOP/s,
+// bytes/s. `result` is what --json holds, unchanged, so that a page and a file can be compared.
+
+export type Axis = "tp" | "cp" | "ep" | "pp" | "dp";
+export type Phase = "forward" | "backward input" | "backward weight" | "recompute" | "optimizer";
+
+export type Report = StepReport | CrosscheckReport | StudyReport | DiffReport | FailureReport;
+
+export interface Head {
+  tandem: string; // version
+  title: string; // the scenario's name, or the study's
+  command: string; // that made the page
+}
+
+// ---- the JSON result (see the README) ----------------------------------------------------------------------------------------
+
+export interface Result {
+  scenario: string;
+  gpus: number;
+  gpu: string;
+  tokens: number; // of a step
+  step_time_s: number;
+  tokens_per_s_per_gpu: number;
+  model_tflops_per_gpu: number;
+  mfu: number;
+  hfu: number;
+  bubble_fraction: number;
+  time_s: Parts; // mean over ranks; the parts add up to step_time_s
+  stages_s: StageTime[];
+  kinds: KindTime[];
+  memory: {
+    peak_bytes: number;
+    gpu_bytes: number;
+    fits: boolean;
+    stages: StageMemory[];
+  };
+  bounds_s: {lower: number; upper: number};
+  warnings: string[];
+  run: {
+    ranks: number;
+    rank_classes: number;
+    link_classes: number;
+    tasks: number;
+    wall_s: number;
+    peak_rss_bytes: number;
+    backend: "simgrid" | "host" | "cuda";
+    folded: boolean;
+  };
+}
+
+export interface Parts {
+  compute: number;
+  exposed: Record<Axis, number>;
+  bubble: number;
+  optimizer: number;
+}
+
+/** Mean over the ranks of a pipeline stage; all but `stage` and `ranks` add up to the step time. */
+export interface StageTime {
+  stage: number;
+  ranks: number;
+  forward: number;
+  backward_input: number;
+  backward_weight: number;
+  recompute: number;
+  exposed: Record<Axis, number>;
+  bubble: number;
+  optimizer: number;
+}
+
+/** All tasks of one operation and phase; of collectives by axis. Per rank, in the mean over all. */
+export interface KindTime {
+  name: string; // "gemm", "all_reduce (tp)"
+  phase: Phase;
+  count: number; // tasks of a rank
+  time_s: number; // their durations added up, overlapped or not
+}
+
+export interface StageMemory {
+  stage: number;
+  parameters: number;
+  gradients: number;
+  optimizer: number;
+  activations: number;
+  buffers: number;
+  peak_bytes: number;
+  peak_at_s: number;
+}
+
+// ---- one step -------------------------------------------------------------------------------------------------------------------
+
+export interface StepReport extends Head {
+  kind: "step";
+  result: Result;
+  facts: FactGroup[]; // the scenario for a person
+  mesh: Mesh;
+  timeline: Timeline;
+  memory: MemoryOfStage[];
+  links: LinkUse;
+  critical_path: CriticalPath;
+  blame: Blame[]; // most gained first; empty for executed steps, which cannot be executed faster
+}
+
+export interface FactGroup {
+  name: string; // "model", "parallelism", "training", "cluster"
+  facts: [name: string, value: string][];
+}
+
+/** Which axis lies where. */
+export interface Mesh {
+  gpus: number;
+  gpus_per_node: number;
+  nodes: number;
+  axes: MeshAxis[]; // innermost first, those of size 1 left out
+  gpus_drawn: Record<Axis, number>[]; // coordinates of the first GPUs, in order; at most 64
+}
+
+export interface MeshAxis {
+  axis: Axis;
+  size: number;
+  stride: number; // GPUs from one member to the next
+  nodes: number; // that one of its communicators spans
+  reach: "node" | "rail" | "leaf" | "pod" | "core"; // how far up its traffic goes
+}
+
+/**
+ * Tasks by row, stream, time. The columns hold the tasks of row 0 stream 0, then stream 1, ...; each is base64 of zlib-deflated
+ * little-endian numbers. A task starts `gap` ticks after the end of the one before it on its stream (the first: after 0).
+ */
+export interface Timeline {
+  tick_s: number;
+  step_s: number;
+  streams: string[];
+  rows: TimelineRow[]; // by stage
+  types: TaskType[];
+  columns: {
+    gap: string; // uint32
+    duration: string; // uint32
+    type: string; // uint32, into types
+    micro_batch: string; // int16; -1: none
+    layer: string; // int16; -1: none
+    chunk: string; // int16, model chunk on the rank; -1: none
+  };
+}
+
+export interface TimelineRow {
+  stage: number;
+  rank: number; // in the world
+  stands_for: number; // ranks that behave alike
+  name: string; // "rank 16 · tp 0 · pp 1 ×1024"
+  streams: {stream: number; tasks: number}[];
+}
+
+export interface TaskType {
+  name: string;
+  op: string;
+  kind: "kernel" | "communication";
+  phase: Phase;
+  axis: Axis | "none";
+  operands: string; // "bf16[8192,1,16384] ... -> bf16[...]"
+  flops: number; // 0 for communication
+  bytes: number;
+  bound: string; // "arithmetic", "memory", "launch"; of communication "latency", or the tier of links that limits it
+  communicator?: string;
+  ranks?: number; // of the communicator
+}
+
+/** Of the fullest rank of each stage. */
+export interface MemoryOfStage {
+  stage: number;
+  rank: number;
+  gpu_bytes: number;
+  parameters: number; // held for the whole step, as the next two
+  gradients: number;
+  optimizer: number;
+  peak_at_s: number;
+  peak_bytes: number;
+  peak_task: string; // that ran when it was reached
+  largest: {what: string; bytes: number}[]; // what held most activations at the peak, by the operation that wrote them; at most 8
+  /** A step function, thinned to a few hundred points that keep every local peak of note and the peak itself. */
+  t_s: number[];
+  activations: number[];
+  buffers: number[];
+}
+
+/** Bytes over directed links, spread evenly over the time of each collective. */
+export interface LinkUse {
+  edges_s: number[]; // of the bins of time; one more than bins
+  tiers: TierUse[]; // innermost first
+  links: OneLink[]; // most bytes over capacity first, at most 64
+}
+
+export interface TierUse {
+  tier: string; // "nvlink", "pcie", "nic", "leaf", "spine"
+  links: number;
+  capacity: number; // of one, bytes/s; the smallest
+  utilisation: number[]; // by bin, mean over the tier's links, 0 ... 1
+}
+
+export interface OneLink {
+  name: string;
+  tier: string;
+  stands_for: number; // links
+  capacity: number;
+  bytes: number; // over one of them in the step
+  utilisation: number[]; // by bin
+  users: {communicator: string; axis: Axis | "none"; bytes: number}[]; // most first, at most 6
+}
+
+/** The chain of tasks and waits that the step time is made of, from its beginning to its end, without gaps. */
+export interface CriticalPath {
+  segments: PathSegment[]; // in time's order; neighbours of the same row and kind are one
+  kinds: {name: string; time_s: number}[]; // adds up to the step time; most first
+}
+
+export interface PathSegment {
+  row: number; // of the timeline; -1: a rank that is not drawn
+  start_s: number;
+  end_s: number;
+  kind: string; // "gemm forward", "all_reduce (tp)", "wait"
+  task: string; // the first one's name
+  tasks: number;
+}
+
+/** The step simulated again with one thing `factor` times as fast. */
+export interface Blame {
+  group: "kernel" | "axis" | "tier" | "stage";
+  name: string; // "gemm", "tp", "nic", "stage 3"
+  factor: number;
+  step_time_s: number;
+  gained_s: number;
+}
+
+// ---- the others -----------------------------------------------------------------------------------------------------------------
+
+export interface CrosscheckReport extends Head {
+  kind: "crosscheck";
+  result: Result & {crosscheck: Crosscheck}; // of the executed step
+  facts: FactGroup[];
+  /** Every task, or a sample of those where there are more than 20,000. */
+  tasks: {kind: number[]; simulated_s: number[]; measured_s: number[]; kinds: string[]};
+  simulated: Timeline;
+  measured: Timeline;
+}
+
+export interface SimulatedAndMeasured {
+  simulated_s: number;
+  measured_s: number;
+  error: number | null; // simulated / measured - 1; null where nothing was measured
+}
+
+export interface Overlap {
+  busy_s: number; // some task of the stream ran
+  covered_s: number; // and a kernel of the same rank
+}
+
+export interface Crosscheck {
+  step: SimulatedAndMeasured;
+  kinds: (SimulatedAndMeasured & {kind: string; count: number; share: number})[];
+  overlap: {stream: string; ranks: number; simulated: Overlap; measured: Overlap}[];
+  worst: (SimulatedAndMeasured & {task: string; id: number; rank: number})[];
+  memory: {simulated_bytes: number; executed_bytes: number; measured_bytes: number | null};
+  ranks: {rank: number; tasks: number; same_order: boolean}[];
+}
+
+export interface StudyReport extends Head {
+  kind: "study";
+  parameters: {name: string; values: (string | number | boolean)[]}[]; // what the study varies, in its order
+  points: StudyPoint[];
+}
+
+export interface StudyPoint {
+  parameters: Record<string, string | number | boolean>;
+  status: "done" | "oom" | "refused" | "failed" | "not run";
+  sentence: string; // why, where it is not done
+  result: Result | null;
+}
+
+/** b against a: gained is negative. */
+export interface DiffReport extends Head {
+  kind: "diff";
+  a: {name: string; step_time_s: number};
+  b: {name: string; step_time_s: number};
+  parts: Difference[]; // of time_s; add up to the step times
+  kinds: Difference[];
+  axes: Difference[]; // exposed communication
+  stages: {stage: number; parts: Difference[]}[];
+  memory: {stage: number; a_bytes: number; b_bytes: number}[];
+}
+
+export interface Difference {
+  name: string;
+  a_s: number | null; // null: not there
+  b_s: number | null;
+}
+
+export interface FailureReport extends Head {
+  kind: "failure";
+  sentence: string; // what the terminal said
+  exit_code: number;
+  facts: FactGroup[];
+}
