@@ -53,9 +53,22 @@ StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& 
   return compare(step.memory(), memories);
 }
 
+double verification_tolerance(DType precision) {
+  constexpr double roundings = 16, of_bf16 = 0x1p-8, of_fp16 = 0x1p-11;
+  switch (precision) {
+    case DType::bf16:
+      return roundings * of_bf16;
+    case DType::f16:
+      return roundings * of_fp16;
+    case DType::f8:  // e4m3 in the GEMMs alone, 2^-4 of each operand
+      return 0.5;
+    default:
+      return 1e-4;
+  }
+}
+
 ExitCode report_verification(const ExecutedStep& step, const Scenario& scenario, std::ostream& out) {
-  const bool rounds = step.result().run.backend == "cuda" && step.precision() != DType::f32;
-  const double tolerance = rounds ? 2e-2 : 1e-4;
+  const double tolerance = verification_tolerance(step.result().run.backend == "cuda" ? step.precision() : DType::f32);
   const StepDifference difference = compare_with_unsharded(step, scenario);
   out << fmt::format("\nAgainst the unsharded model (loss {:.6f}), largest relative differences\n  loss {:.2e}\n",
                      difference.reference_loss, difference.loss);

@@ -1,5 +1,7 @@
 #include "scenarios/rank_placement.h"
 
+#include "runtime/divide_up.h"
+
 namespace tandem {
 
 std::vector<std::uint32_t> gpus_of_ranks(const Scenario& scenario) {
@@ -7,7 +9,7 @@ std::vector<std::uint32_t> gpus_of_ranks(const Scenario& scenario) {
   if (placement.kind == RankPlacement::Kind::listed) return placement.gpus;
   if (placement.is_packed()) return {};
   const std::int64_t ranks = scenario.parallelism.world(), per_node = scenario.cluster.gpus_per_node;
-  const std::int64_t nodes = (ranks + per_node - 1) / per_node;
+  const std::int64_t nodes = divide_up(ranks, per_node);
   std::vector<std::uint32_t> gpus;
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     gpus.push_back(static_cast<std::uint32_t>(rank % nodes * per_node + rank / nodes));

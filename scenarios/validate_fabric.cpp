@@ -2,6 +2,7 @@
 #include <string>
 
 #include "scenarios/sections.h"
+#include "runtime/divide_up.h"
 #include "scenarios/validate.h"
 #include "topology/cluster.h"
 
@@ -27,7 +28,7 @@ void refuse_fault(const ClusterSpec& cluster, std::size_t i, const YamlNode& doc
 }
 
 void check_numbers(const ClusterSpec& cluster, const YamlNode& document) {
-  const std::int64_t nics = cluster.nics_per_node * ((cluster.gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
+  const std::int64_t nics = cluster.nics_per_node * divide_up(cluster.gpus, cluster.gpus_per_node);
   for (std::size_t i = 0; i < cluster.link_faults.size(); ++i) {
     const LinkFault& fault = cluster.link_faults[i];
     const auto check = [&](LinkFault::Where where, const std::string& name, std::int64_t count) {

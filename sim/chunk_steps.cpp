@@ -5,12 +5,11 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/divide_up.h"
 #include "sim/nccl_constants.h"
 
 namespace tandem {
 namespace {
-
-Bytes divide_up(Bytes a, Bytes b) { return (a + b - 1) / b; }
 
 /// Once round the ring or twice; 0: no ring.
 std::uint32_t passes_of(OpKind kind) {

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/divide_up.h"
+
 namespace tandem {
 
 StepPlayer::StepPlayer(const Dag& dag, std::function<void(TaskId, Seconds)> ended) : dag_(dag), ended_(std::move(ended)) {}
@@ -81,7 +83,7 @@ void StepPlayer::send(const Message& message, Seconds now, FluidNetwork& network
   const bool whole = steps.hops.empty();
   const std::vector<Crossing>& crossings = whole ? running.paths->crossings : steps.hops[message.hop].crossings;
   const Bytes parts = whole ? 1 : steps.hops[message.hop].parts;
-  const Bytes bytes = (steps.bytes_of(message.number) + parts - 1) / parts;
+  const Bytes bytes = divide_up(steps.bytes_of(message.number), parts);
   if (bytes == 0 || std::ranges::none_of(crossings, [](const Crossing& c) { return c.multiplicity > 0; })) {
     events_.push({now, What::left, message});
     return;

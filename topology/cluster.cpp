@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "runtime/divide_up.h"
 #include "topology/mix.h"
 
 namespace tandem {
@@ -12,8 +13,6 @@ namespace {
 constexpr double micro = 1e-6;
 constexpr double giga = 1e9;
 constexpr double bits_per_byte = 8;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

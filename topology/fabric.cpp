@@ -5,13 +5,13 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/divide_up.h"
+
 namespace tandem {
 namespace {
 
 constexpr std::uint32_t none = 0xFFFFFFFF;
 constexpr double bytes_per_gbit = 1e9 / 8;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 double oversubscription(const FabricSpec& spec, std::size_t tier) {
   return tier < spec.oversubscription.size() ? spec.oversubscription[tier] : 1.0;

@@ -24,8 +24,7 @@ struct GpuStepOptions {
   /// One process for each rank of the DAG, collectives by NCCL; both null: all ranks are virtual ones of this process' GPU.
   ControlPlane* control = nullptr;
   const Launch* launch = nullptr;
-  bool graph = false;       ///< the whole step is captured, and launched as one CUDA graph
-  bool timed_tasks = true;  ///< an event before and after each task; without them the step alone is timed, and goes faster
+  bool graph = false;  ///< the whole step is captured, and launched as one CUDA graph
 };
 
 /// A step of a DAG on this process' GPU: its memory, filled and read from the host, and the backend that runs it. Started ahead.
@@ -38,7 +37,6 @@ class GpuStep : public Backend {
   virtual void read(BufferId id, const HostTensor& out) = 0;
   /// One f32 collective on the host's memory, carried out by what runs virtual ranks' collectives: to check their contents.
   virtual void run_virtual(const Collective& collective) = 0;
-  virtual Seconds step_time() const = 0;  ///< of the last run, from its first event to its last
   /// Of one rank: what the plan took from the GPU for its buffers, gaps between them included.
   virtual Bytes arena(RankIndex rank) const = 0;
 };

@@ -159,7 +159,7 @@ template <typename Element, typename Widths>
 void launch_attention(const Queue& queue, const AttentionShape& shape, const DeviceTensor& q, const DeviceTensor& k,
                       const DeviceTensor& v, const DeviceTensor& out, const DeviceTensor& lse) {
   using Tiling = ForwardTiling<Widths>;
-  const Grid grid{dim3(blocks_along_x(parts_of(shape.queries, Tiling::queries)), static_cast<unsigned>(shape.heads),
+  const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, Tiling::queries)), static_cast<unsigned>(shape.heads),
                        static_cast<unsigned>(shape.micro_batch)),
                   dim3(Tiling::threads), Tiling::shared_elements * sizeof(Element)};
   launch("attention", queue, grid, attention_kernel<Element, Tiling>, shape, q.as<const Element>(), k.as<const Element>(),

@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(Tiling::threads) key_gradient_kernel(Attention
 template <typename Element, typename Widths>
 void launch_query_gradient(const Queue& queue, const AttentionShape& shape, const BackwardOperands<Element>& operands) {
   using Tiling = QueryTiling<Widths>;
-  const Grid grid{dim3(blocks_along_x(parts_of(shape.queries, Tiling::queries)), static_cast<unsigned>(shape.heads),
+  const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, Tiling::queries)), static_cast<unsigned>(shape.heads),
                        static_cast<unsigned>(shape.micro_batch)),
                   dim3(Tiling::threads), Tiling::shared_elements * sizeof(Element)};
   launch("attention_backward", queue, grid, query_gradient_kernel<Element, Tiling>, shape, operands);
@@ -282,7 +282,7 @@ void launch_query_gradient(const Queue& queue, const AttentionShape& shape, cons
 template <typename Element, typename Widths, KeyPass pass>
 void launch_key_gradient(const Queue& queue, const AttentionShape& shape, const BackwardOperands<Element>& operands) {
   using Tiling = KeyTiling<Widths, pass>;
-  const Grid grid{dim3(blocks_along_x(parts_of(shape.keys, Tiling::keys)), static_cast<unsigned>(shape.kv_heads),
+  const Grid grid{dim3(blocks_along_x(divide_up(shape.keys, Tiling::keys)), static_cast<unsigned>(shape.kv_heads),
                        static_cast<unsigned>(shape.micro_batch)),
                   dim3(Tiling::threads), Tiling::shared_elements * sizeof(Element) + Tiling::statistics_bytes};
   launch("attention_backward", queue, grid, key_gradient_kernel<Element, Tiling>, shape, operands);
@@ -300,7 +300,7 @@ void attention_backward_device(Queue& queue, std::span<const DeviceTensor> opera
 
   auto* const delta = static_cast<float*>(Scratch(queue).take(static_cast<std::size_t>(lse.shape.elements()) * sizeof(float)));
   with_type(q.dtype, [&]<typename Element>(Type<Element>) {
-    const Grid grid{dim3(blocks_along_x(parts_of(shape.queries, statistics_threads / lanes_of_warp)),
+    const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, statistics_threads / lanes_of_warp)),
                          static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.micro_batch)),
                     dim3(statistics_threads)};
     launch("attention_backward", queue, grid, row_sums_kernel<Element>, shape, out.as<const Element>(), dout.as<const Element>(),

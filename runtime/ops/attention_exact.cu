@@ -138,7 +138,7 @@ __global__ void key_gradient_kernel(AttentionShape shape, BackwardInput<Element>
 
 /// A warp for each of `rows` rows of each head.
 Grid grid_of(int rows, int heads, int micro_batch) {
-  return {dim3(blocks_along_x(parts_of(rows, warps_of_block)), static_cast<unsigned>(heads), static_cast<unsigned>(micro_batch)),
+  return {dim3(blocks_along_x(divide_up(rows, warps_of_block)), static_cast<unsigned>(heads), static_cast<unsigned>(micro_batch)),
           dim3(warps_of_block * lanes_of_warp)};
 }
 

@@ -49,9 +49,9 @@ void attention_merge_device(Queue& queue, std::span<const DeviceTensor> operands
   with_type(out.dtype, [&]<typename Element>(Type<Element>) {
     constexpr int vector = vector_of<Element>;
     const bool aligned = width % vector == 0 && are_aligned({part, out}, vector);
-    const unsigned along_row = std::min(threads_along_row(parts_of(width, aligned ? vector : 1)), unsigned{lanes_of_warp});
+    const unsigned along_row = std::min(threads_along_row(divide_up(width, aligned ? vector : 1)), unsigned{lanes_of_warp});
     const unsigned rows = threads_of_elementwise / along_row;
-    launch("attention_merge", queue, {dim3(blocks_along_x(parts_of(queries * heads, rows))), dim3(along_row, rows)},
+    launch("attention_merge", queue, {dim3(blocks_along_x(divide_up(queries * heads, rows))), dim3(along_row, rows)},
            aligned ? attention_merge_kernel<vector, Element> : attention_merge_kernel<1, Element>,
            part.template as<const Element>(), part_lse.template as<const float>(), out.template as<Element>(),
            lse.template as<float>(), queries * heads, queries, heads, width);

@@ -130,7 +130,7 @@ void cast_both_ways(Queue& queue, const DeviceTensor& x, const DeviceTensor& by_
   const Alignment aligned{.of_x = columns % run == 0 && is_aligned(x, run),
                           .of_rows = columns % run == 0 && is_aligned(by_rows, run),
                           .of_columns = rows % run == 0 && is_aligned(by_columns, run)};
-  const dim3 blocks(blocks_along_x(parts_of(rows, tile)), static_cast<unsigned>(parts_of(columns, tile)));
+  const dim3 blocks(blocks_along_x(divide_up(rows, tile)), static_cast<unsigned>(divide_up(columns, tile)));
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
     launch("cast", queue, {blocks, dim3(tile * runs_of_tile)}, cast_both_ways_kernel<Element>, x.as<const Element>(),
            by_rows.as<F8>(), by_columns.as<F8>(), static_cast<const float*>(by_rows.scale), rows, columns, aligned);

@@ -153,7 +153,7 @@ void embedding_backward_device(Queue& queue, std::span<const DeviceTensor> opera
       constexpr int vector = vector_of<Element>;
       const bool aligned = width % vector == 0 && are_aligned({dout, dtable}, vector);
       const dim3 blocks(blocks_along_x(tokens),
-                        static_cast<unsigned>(parts_of(width, std::int64_t{threads_of_token} * (aligned ? vector : 1))));
+                        static_cast<unsigned>(divide_up(width, std::int64_t{threads_of_token} * (aligned ? vector : 1))));
       launch("embedding_backward", queue, {blocks, dim3(threads_of_token)},
              aligned ? add_gradients_kernel<vector, Element, Gradient> : add_gradients_kernel<1, Element, Gradient>, id,
              dout.template as<const Element>(), dtable.template as<Gradient>(), occurrences, static_cast<int>(tokens),

@@ -180,7 +180,7 @@ void norm_backward_device(Queue& queue, std::span<const DeviceTensor> operands, 
           auto* const of_rows = static_cast<GradientStatistics*>(queue.scratch);
           launch("norm_backward", queue, {dim3(blocks_along_x(rows)), dim3(most_threads_of_row)},
                  gradient_statistics_kernel<kind, Element>, in, w, gradient, of_rows, width, attributes.epsilon);
-          launch("norm_backward", queue, {dim3(blocks_along_x(parts_of(width, panel))), block_of_panel},
+          launch("norm_backward", queue, {dim3(blocks_along_x(divide_up(width, panel))), block_of_panel},
                  norm_backward_of_any_row_kernel<kind, Element, Gradient>, in, w, gradient, out, weight_gradient, of_rows, rows,
                  width);
           return;
@@ -193,7 +193,7 @@ void norm_backward_device(Queue& queue, std::span<const DeviceTensor> operands, 
                  norm_backward_kernel<kind, Element, chunks>, in, w, gradient, out, partial, rows, static_cast<int>(width),
                  attributes.epsilon);
         });
-        launch("norm_backward", queue, {dim3(blocks_along_x(parts_of(weights, panel))), block_of_panel},
+        launch("norm_backward", queue, {dim3(blocks_along_x(divide_up(weights, panel))), block_of_panel},
                add_rows_kernel<Gradient>, partial, static_cast<int>(blocks), weights, weight_gradient);
       });
     });
@@ -203,7 +203,7 @@ void norm_backward_device(Queue& queue, std::span<const DeviceTensor> operands, 
 std::size_t norm_backward_scratch(std::span<const OperandType> operands, const OpAttributes&) {
   const OperandType& x = operands[0];
   const std::int64_t rows = rows_of(x.shape), width = columns_of(x.shape), weights = operands[1].shape.elements();
-  const RowLayout layout(parts_of(width, widest_access / size_of(x.dtype)));
+  const RowLayout layout(divide_up(width, widest_access / size_of(x.dtype)));
   const auto statistics = static_cast<std::size_t>(rows) * sizeof(GradientStatistics);
   return std::max(statistics, static_cast<std::size_t>(partial_sums(rows, layout) * weights) * sizeof(float));
 }

@@ -16,7 +16,7 @@ struct RowLayout {
   int chunks, threads;
 
   explicit RowLayout(std::int64_t vectors) : chunks(vectors <= 128 ? 1 : vectors <= 512 ? 2 : 4) {
-    threads = static_cast<int>(parts_of(parts_of(vectors, chunks), lanes_of_warp)) * lanes_of_warp;
+    threads = static_cast<int>(divide_up(divide_up(vectors, chunks), lanes_of_warp)) * lanes_of_warp;
   }
   bool fits() const { return threads <= most_threads_of_row; }
 };

@@ -122,7 +122,7 @@ template <typename Element>
 void clear_free_rows(const char* name, const Queue& queue, const DeviceTensor& rows, const int* taken, bool aligned) {
   constexpr int vector = vector_of<Element>;
   const std::int64_t count = rows_of(rows.shape);
-  launch(name, queue, {dim3(blocks_along_x(parts_of(count, threads_of_elementwise))), dim3(threads_of_elementwise)},
+  launch(name, queue, {dim3(blocks_along_x(divide_up(count, threads_of_elementwise))), dim3(threads_of_elementwise)},
          aligned ? clear_rows_kernel<vector, Element> : clear_rows_kernel<1, Element>, rows.as<Element>(), taken, count,
          columns_of(rows.shape));
 }

@@ -189,7 +189,7 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
   auto* const choices = static_cast<int*>(queue.scratch);
   int* const by_group = choices + tokens * attributes.top_k;
   const auto* const of_logits = logits.as<const float>();
-  const Grid by_warps{dim3(blocks_along_x(parts_of(tokens, warps_of_route))), dim3(threads_of_route)};
+  const Grid by_warps{dim3(blocks_along_x(divide_up(tokens, warps_of_route))), dim3(threads_of_route)};
   if (attributes.forced)
     launch_elementwise("route", queue, tokens, true, ForceChoices{choices, routing});
   else

@@ -96,7 +96,7 @@ void route_backward_device(Queue& queue, std::span<const DeviceTensor> operands,
       static_cast<float>(attributes.balance * static_cast<double>(routing.experts) / static_cast<double>(choices_of_group));
   launch_elementwise("route_backward", queue, std::int64_t{routing.groups} * routing.experts, true, ClearCounts{counts});
   launch_elementwise("route_backward", queue, tokens * routing.top_k, true, CountChoices{of_slots, counts, routing});
-  launch("route_backward", queue, {dim3(blocks_along_x(parts_of(tokens, warps_of_route))), dim3(threads_of_route)},
+  launch("route_backward", queue, {dim3(blocks_along_x(divide_up(tokens, warps_of_route))), dim3(threads_of_route)},
          route_backward_kernel, logits.as<const float>(), of_slots, dgates.as<const float>(), counts, dlogits.as<float>(),
          routing, slope_of_choice);
 }

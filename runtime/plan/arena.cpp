@@ -6,6 +6,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "runtime/divide_up.h"
+
 namespace tandem {
 namespace {
 
@@ -98,7 +100,7 @@ struct Use {
   TaskByStream first_tasks = nobody(), last_tasks = nobody();
 };
 
-Bytes aligned(Bytes bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
+Bytes aligned(Bytes bytes) { return round_up(bytes, arena_alignment); }
 
 /// No task of one stream knows what the others have waited for: each stream's first must wait for each stream's last.
 void add_waits(const TaskByStream& first, const TaskByStream& before, ArenaPlan& plan) {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "runtime/divide_up.h"
 #include "scenarios/lowering/shards.h"
 
 namespace tandem {
@@ -65,7 +66,7 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     std::int64_t elements = 0;
     for (const ParameterId id : ids) elements += specs_[id].rows() * specs_[id].columns();
     const std::int64_t unit = owned.owners * owned.granularity;
-    const std::int64_t slice = (elements + unit - 1) / unit * owned.granularity;
+    const std::int64_t slice = divide_up(elements, unit) * owned.granularity;
     const std::int64_t begin = owned.slice * slice;
 
     Bucket bucket{.kind = first.kind, .norm_share = first.norm_share, .unit = first.unit, .whole = Shape(slice * owned.owners)};

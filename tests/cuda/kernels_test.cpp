@@ -19,12 +19,6 @@ class Kernel : public testing::TestWithParam<OpKind> {
   std::vector<OperationCase> cases = operation_cases(GetParam());
 };
 
-std::vector<OpKind> operations_with_cases() {
-  std::set<OpKind> kinds;
-  for (const OperationCase& c : operation_cases()) kinds.insert(c.kind);
-  return {kinds.begin(), kinds.end()};
-}
-
 INSTANTIATE_TEST_SUITE_P(All, Kernel, testing::ValuesIn(operations_with_cases()),
                          [](const auto& kind) { return std::string(operation(kind.param).name); });
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "runtime/ops/operands.h"
 #include "tests/cuda/cases.h"
@@ -146,6 +147,12 @@ std::vector<OperationCase> operation_cases(OpKind kind) {
   std::vector<OperationCase> all = operation_cases();
   std::erase_if(all, [=](const OperationCase& c) { return c.kind != kind; });
   return all;
+}
+
+std::vector<OpKind> operations_with_cases() {
+  std::set<OpKind> kinds;
+  for (const OperationCase& c : operation_cases()) kinds.insert(c.kind);
+  return {kinds.begin(), kinds.end()};
 }
 
 }  // namespace tandem

@@ -33,6 +33,7 @@ struct OperationCase {
 /// Cases for all operations that have a kernel of this project's own: several shapes each, in fp32, bf16 and fp16.
 std::vector<OperationCase> operation_cases();
 std::vector<OperationCase> operation_cases(OpKind kind);
+std::vector<OpKind> operations_with_cases();
 
 /// Runs the case and fails the test where the two kernels differ, or where an operand that is read was changed.
 void expect_equals_host(const OperationCase& c, KernelRunner& runner);

@@ -17,12 +17,6 @@ class GpuKernel : public testing::TestWithParam<OpKind> {
   }
 };
 
-std::vector<OpKind> operations_with_cases() {
-  std::set<OpKind> kinds;
-  for (const OperationCase& c : operation_cases()) kinds.insert(c.kind);
-  return {kinds.begin(), kinds.end()};
-}
-
 INSTANTIATE_TEST_SUITE_P(All, GpuKernel, testing::ValuesIn(operations_with_cases()),
                          [](const auto& kind) { return std::string(operation(kind.param).name); });
 

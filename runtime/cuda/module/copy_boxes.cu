@@ -86,10 +86,10 @@ void launch_boxes(const char* name, const Queue& queue, std::span<const Box> box
     longest = std::max(longest, run.length);
   }
   if (most_runs > std::numeric_limits<std::int32_t>::max()) throw std::logic_error("too many runs to copy at once");
-  const std::int64_t words = parts_of(longest, word);
+  const std::int64_t words = divide_up(longest, word);
   const unsigned along_run = threads_along_row(words), runs_of_block = threads_of_elementwise / along_run;
-  const dim3 blocks(blocks_along_x(parts_of(most_runs, runs_of_block)),
-                    static_cast<unsigned>(std::min(parts_of(words, along_run), most_blocks_along_y)),
+  const dim3 blocks(blocks_along_x(divide_up(most_runs, runs_of_block)),
+                    static_cast<unsigned>(std::min(divide_up(words, along_run), most_blocks_along_y)),
                     static_cast<unsigned>(boxes.size()));
   launch(name, queue, {blocks, dim3(along_run, runs_of_block)}, kernel_for(word), runs);
 }

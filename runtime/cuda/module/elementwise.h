@@ -27,7 +27,7 @@ __global__ void elementwise_kernel(Body body, std::int64_t count) {
 template <typename Body>
 void launch_elementwise(const char* name, const Queue& queue, std::int64_t count, bool aligned, const Body& body) {
   const int vector = aligned ? Body::vector : 1;
-  const Grid grid{dim3(blocks_along_x(parts_of(count, vector * threads_of_elementwise))), dim3(threads_of_elementwise)};
+  const Grid grid{dim3(blocks_along_x(divide_up(count, vector * threads_of_elementwise))), dim3(threads_of_elementwise)};
   launch(name, queue, grid, aligned ? elementwise_kernel<Body::vector, Body> : elementwise_kernel<1, Body>, body, count);
 }
 
@@ -53,10 +53,10 @@ void launch_by_rows(const char* name, const Queue& queue, std::int64_t rows, std
                     const Body& body) {
   constexpr std::int64_t most_blocks_along_y = 65535;
   const int vector = aligned ? Body::vector : 1;
-  const std::int64_t vectors = parts_of(columns, vector);
+  const std::int64_t vectors = divide_up(columns, vector);
   const unsigned along_row = threads_along_row(vectors), along_column = threads_of_elementwise / along_row;
-  const dim3 blocks(blocks_along_x(parts_of(rows, along_column)),
-                    static_cast<unsigned>(std::min(parts_of(vectors, along_row), most_blocks_along_y)));
+  const dim3 blocks(blocks_along_x(divide_up(rows, along_column)),
+                    static_cast<unsigned>(std::min(divide_up(vectors, along_row), most_blocks_along_y)));
   launch(name, queue, {blocks, dim3(along_row, along_column)},
          aligned ? by_rows_kernel<Body::vector, Body> : by_rows_kernel<1, Body>, body, rows, columns);
 }

@@ -8,6 +8,7 @@
 #include "runtime/cuda/module/event_timer.h"
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/streams.h"
+#include "runtime/divide_up.h"
 #include "runtime/timed_operands.h"
 
 namespace tandem {
@@ -18,7 +19,7 @@ constexpr int most_sets = 32;
 constexpr int runs_per_graph = 16;
 constexpr int fewest_samples = 5, most_samples = 200;
 
-Bytes aligned(Bytes bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+Bytes aligned(Bytes bytes) { return round_up(bytes, alignment); }
 
 /// Operands of one run, in memory of their own.
 class OperandSet {

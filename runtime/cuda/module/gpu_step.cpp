@@ -1,12 +1,6 @@
 #include "runtime/cuda/module/gpu_step.h"
 
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-
-#include <bit>
 #include <chrono>
-#include <cstring>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -16,8 +10,10 @@
 
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/nccl_world.h"
+#include "runtime/cuda/module/read_back.h"
 #include "runtime/cuda/module/streams.h"
 #include "runtime/cuda/module/virtual_collective.h"
+#include "runtime/divide_up.h"
 #include "runtime/plan/arena.h"
 #include "runtime/plan/issue_order.h"
 #include "runtime/plan/waits.h"
@@ -28,7 +24,7 @@ namespace {
 /// What fp8 takes beside its elements: the scale, behind them.
 constexpr Bytes bytes_of_scale = arena_alignment;
 
-Bytes aligned(Bytes bytes) { return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment; }
+Bytes aligned(Bytes bytes) { return round_up(bytes, arena_alignment); }
 
 Bytes bytes_on_gpu(const Buffer& buffer) { return aligned(buffer.bytes()) + (buffer.dtype == DType::f8 ? bytes_of_scale : 0); }
 
@@ -74,7 +70,6 @@ class Step final : public GpuStep {
   void fill(std::uint64_t seed) override;
   void read(BufferId id, const HostTensor& out) override;
   void run_virtual(const Collective& collective) override;
-  Seconds step_time() const override { return end_->seconds_since(*begin_); }
   Bytes arena(RankIndex rank) const override { return arena_.size[rank]; }
 
  private:
@@ -195,7 +190,6 @@ void Step::make_events() {
     for (const TaskId id : here) awaited = awaited || waits_.is_awaited(id);
     if (awaited) events.ended.emplace(false);
     for (std::size_t m = 1; m < here.size(); ++m) events.ready.emplace_back(dag_.tasks[here[m]].rank, Event(false));
-    if (!options_.timed_tasks) continue;
     events.began_at.emplace(true);
     events.ended_at.emplace(true);
   }
@@ -284,9 +278,9 @@ void Step::drive() {
 
   for (const TaskId first : order_) {
     const UnitEvents& events = events_[first];
-    const bool dated = events.began_at.has_value();
-    completions_->ended(first, dated ? events.began_at->seconds_since(*begin_) : 0,
-                        dated ? events.ended_at->seconds_since(*begin_) : 0);
+    const bool here = events.began_at.has_value();
+    completions_->ended(first, here ? events.began_at->seconds_since(*begin_) : 0,
+                        here ? events.ended_at->seconds_since(*begin_) : 0);
   }
 }
 
@@ -330,72 +324,12 @@ void Step::fill(std::uint64_t seed) {
   check(cudaStreamSynchronize(origin_->get().stream), "the initial contents");
 }
 
-void Step::run_virtual(const Collective& collective) {
-  Collective on_gpu = collective;
-  std::vector<GpuMemory> memory;
-  std::vector<std::pair<std::span<float>, float*>> outputs;
-  // A shard may lie in its place of the whole: what overlaps is one block here, too.
-  const auto moved = [&](std::span<float>& span, std::span<float> other, float* other_moved) {
-    if (span.empty()) return;
-    float* to = nullptr;
-    const std::less_equal<const float*> not_after;
-    if (other_moved != nullptr && not_after(other.data(), span.data()) &&
-        not_after(span.data() + span.size(), other.data() + other.size())) {
-      to = other_moved + (span.data() - other.data());
-    } else {
-      memory.emplace_back(span.size_bytes());
-      to = reinterpret_cast<float*>(memory.back().data());
-      check(cudaMemcpy(to, span.data(), span.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
-    }
-    span = {to, span.size()};
-  };
-  for (std::size_t m = 0; m < on_gpu.members.size(); ++m) {
-    const CollectiveMember& host = collective.members[m];
-    CollectiveMember& member = on_gpu.members[m];
-    const bool in_is_larger = host.in.size() >= host.out.size();
-    std::span<float>&larger = in_is_larger ? member.in : member.out, &smaller = in_is_larger ? member.out : member.in;
-    const std::span<float> larger_on_host = larger;
-    moved(larger, {}, nullptr);
-    moved(smaller, larger_on_host, larger.data());
-    if (!host.out.empty()) outputs.emplace_back(host.out, member.out.data());
-  }
-  run_virtual_collective(origin_->get(), on_gpu, DType::f32);
-  check(cudaStreamSynchronize(origin_->get().stream), "a collective");
-  for (const auto& [to, from] : outputs)
-    check(cudaMemcpy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-}
+void Step::run_virtual(const Collective& collective) { run_on_copies(origin_->get(), collective); }
 
 void Step::read(BufferId id, const HostTensor& out) {
   const DeviceTensor from = tensor(id);
   if (from.data == nullptr) throw std::logic_error("a buffer of a rank that runs elsewhere is read");
-  const auto elements = static_cast<std::size_t>(from.shape.elements());
-  std::vector<std::byte> bytes(elements * static_cast<std::size_t>(size_of(from.dtype)));
-  check(cudaMemcpy(bytes.data(), from.data, bytes.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
-  float scale = 1;
-  if (from.scale != nullptr) check(cudaMemcpy(&scale, from.scale, sizeof scale, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  const auto raw = [&](auto element, std::size_t i) {
-    std::memcpy(&element, bytes.data() + i * sizeof element, sizeof element);
-    return element;
-  };
-  for (std::size_t i = 0; i < elements; ++i) {
-    switch (from.dtype) {
-      case DType::i32:
-        out.i32()[i] = raw(std::int32_t{}, i);
-        break;
-      case DType::f32:
-        out.f32()[i] = raw(float{}, i);
-        break;
-      case DType::bf16:
-        out.f32()[i] = std::bit_cast<float>(static_cast<std::uint32_t>(raw(std::uint16_t{}, i)) << 16);
-        break;
-      case DType::f16:
-        out.f32()[i] = __half2float(raw(__half{}, i));
-        break;
-      case DType::f8:
-        out.f32()[i] = scale * static_cast<float>(raw(__nv_fp8_e4m3{}, i));
-        break;
-    }
-  }
+  read_back(from, out);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "runtime/cuda/module/kernel.h"
+#include "runtime/divide_up.h"
 
 #ifdef TANDEM_EMULATED
 #include "tests/cuda/emulation/grid.h"
@@ -23,9 +24,6 @@ struct Grid {
   dim3 threads;
   std::size_t shared_bytes = 0;
 };
-
-/// `count / size`, rounded up.
-constexpr std::int64_t parts_of(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
 /// A grid's first dimension. Throws std::logic_error when CUDA knows no such grid.
 inline unsigned blocks_along_x(std::int64_t count) {

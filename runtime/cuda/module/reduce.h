@@ -54,7 +54,7 @@ TANDEM_DEVICE float joined_results(const float* partial, int count) {
 template <typename Body>
 int launch_partial_results(const char* name, const Queue& queue, std::int64_t count, bool aligned, const Body& body) {
   const int vector = aligned ? Body::vector : 1;
-  const std::int64_t blocks = parts_of(count, vector * threads_of_reduction);
+  const std::int64_t blocks = divide_up(count, vector * threads_of_reduction);
   const auto partial_results = static_cast<int>(std::clamp<std::int64_t>(blocks, 1, most_partial_results));
   launch(name, queue, {dim3(static_cast<unsigned>(partial_results)), dim3(threads_of_reduction)},
          aligned ? partial_results_kernel<Body::vector, Body> : partial_results_kernel<1, Body>, body, count,

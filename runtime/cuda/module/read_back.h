@@ -1,0 +1,15 @@
+#pragma once
+
+#include "runtime/cuda/module/kernel.h"
+#include "runtime/host/collectives.h"
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+/// What a tensor of the GPU holds, as fp32 (fp8 times its scale) or int32, once all that was put before has ended.
+void read_back(const DeviceTensor& from, const HostTensor& out);
+
+/// One f32 collective on the host's memory: copied to the GPU, run there as that of virtual ranks, and copied back.
+void run_on_copies(Queue& queue, const Collective& collective);
+
+}  // namespace tandem
