@@ -71,7 +71,13 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   const FlopsPerSecond peak = mean_peak(dag, precision);
   result.mfu = result.model_flops_per_gpu / peak;
   result.hfu = flops_on_all_ranks(dag) / steps / result.step_time / gpus / peak;
-  result.parts.add(mean_over_ranks(dag, time_parts(dag, timeline)), 1 / steps);
+  const std::vector<TimeParts> parts = time_parts(dag, timeline);
+  result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
+  for (const StageTime& sum : mean_by_stage(dag, parts)) {
+    result.stage_times.push_back({.ranks = sum.ranks, .parts = {}});
+    result.stage_times.back().parts.add(sum.parts, 1 / steps);
+  }
+  result.kinds = time_by_kind(dag, timeline);
   result.stages = memory_by_stage(dag, memory_use(dag, timeline));
   result.gpu_memory = smallest_memory(dag);
   result.lower_bound = lower_bound(dag) / steps;

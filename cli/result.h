@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/crosscheck/comparison.h"
+#include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
 #include "runtime/analysis/time_parts.h"
 #include "runtime/dag.h"
@@ -49,6 +50,8 @@ struct StepResult {
   double mfu = 0;
   double hfu = 0;  ///< what was computed, recompute included
   TimeParts parts;
+  std::vector<StageTime> stage_times;
+  std::vector<KindTime> kinds;
   std::vector<MemoryUse> stages;
   Bytes gpu_memory = 0;               ///< of the GPU that has least
   std::vector<std::string> warnings;  ///< of the scenario

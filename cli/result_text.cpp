@@ -54,13 +54,13 @@ std::string to_text(const StepResult& r) {
   line(out, "model TFLOP/s/GPU", fmt::format("{:.1f}", r.model_flops_per_gpu / 1e12), "causal attention counted at half");
   line(out, "MFU", fmt::format("{:.1f} %", 100 * r.mfu), fmt::format("HFU {:.1f} %", 100 * r.hfu));
   out += "\nWhere the time goes (mean over ranks)\n";
-  part(out, "compute", r.parts.compute, r.step_time);
+  part(out, "compute", r.parts.compute(), r.step_time);
   for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}) {
     const Seconds time = r.parts.exposed_on(axis);
     if (time > 0) part(out, fmt::format("exposed {}", name_of(axis)), time, r.step_time);
   }
   part(out, "bubble", r.parts.bubble, r.step_time);
-  part(out, "optimizer", r.parts.optimizer, r.step_time);
+  part(out, "optimizer", r.parts.optimizer(), r.step_time);
 
   out += fmt::format("\nMemory by pipeline stage, GB at the peak; a GPU has {:.1f} GB\n",
                      static_cast<double>(r.gpu_memory) / gigabyte);

@@ -36,9 +36,16 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
   period.step_time = mean(&StepResult::step_time);
   period.lower_bound = mean(&StepResult::lower_bound);
   period.upper_bound = mean(&StepResult::upper_bound);
-  period.parts = {};
-  period.parts.add(local.parts, of_local);
-  period.parts.add(sync.parts, of_sync);
+  const auto mean_parts = [&](const TimeParts& in_local, const TimeParts& in_sync) {
+    TimeParts parts;
+    parts.add(in_local, of_local);
+    parts.add(in_sync, of_sync);
+    return parts;
+  };
+  period.parts = mean_parts(local.parts, sync.parts);
+  for (std::size_t stage = 0; stage < period.stage_times.size(); ++stage)
+    period.stage_times[stage].parts = mean_parts(local.stage_times[stage].parts, sync.stage_times[stage].parts);
+  period.kinds = weighted_sum(local.kinds, of_local, sync.kinds, of_sync);
   // The same tokens in every step, so that what counts work per time goes as the inverse of the time.
   const double pace = sync.step_time / period.step_time;
   period.tokens_per_second_per_gpu *= pace;

@@ -1,23 +1,15 @@
 #include "cli/crosscheck/comparison.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
 
+#include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
 
 namespace tandem {
 namespace {
-
-std::string kind_of(const Dag& dag, TaskId id) {
-  const Task& task = dag.tasks[id];
-  std::string kind(operation(task.op).name);
-  if (is_communication(task.op)) kind += fmt::format(" ({})", name_of(task.axis));
-  return kind;
-}
 
 std::vector<KindComparison> compare_kinds(const Dag& dag, const Timeline& simulated, const Timeline& measured) {
   std::map<std::string, KindComparison> by_name;

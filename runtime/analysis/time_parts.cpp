@@ -51,12 +51,16 @@ class RankAccount {
 }  // namespace
 
 Seconds TimeParts::total() const {
-  return compute + optimizer + bubble + std::accumulate(exposed.begin(), exposed.end(), Seconds{0});
+  return compute() + optimizer() + bubble + std::accumulate(exposed.begin(), exposed.end(), Seconds{0});
+}
+
+Seconds TimeParts::compute() const {
+  return in_phase(Phase::forward) + in_phase(Phase::backward_input) + in_phase(Phase::backward_weight) +
+         in_phase(Phase::recompute);
 }
 
 void TimeParts::add(const TimeParts& other, double times) {
-  compute += times * other.compute;
-  optimizer += times * other.optimizer;
+  for (std::size_t phase = 0; phase < phase_count; ++phase) kernels[phase] += times * other.kernels[phase];
   bubble += times * other.bubble;
   for (std::size_t axis = 0; axis < axis_count; ++axis) exposed[axis] += times * other.exposed[axis];
 }
@@ -74,7 +78,7 @@ std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) {
     RankAccount& account = accounts[task.rank];
     account.add_gap(busy_until[task.rank], timeline.start[id], id);
     busy_until[task.rank] = timeline.end[id];
-    (task.phase == Phase::optimizer ? account.parts.optimizer : account.parts.compute) += timeline.duration(id);
+    account.parts.kernels[static_cast<std::size_t>(task.phase)] += timeline.duration(id);
   }
 
   const Seconds step = timeline.makespan();
@@ -103,6 +107,17 @@ TimeParts mean_over_ranks(const Dag& dag, const std::vector<TimeParts>& parts) {
   for (const Rank& rank : dag.ranks) ranks += rank.count;
   for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) mean.add(parts[rank], dag.ranks[rank].count / ranks);
   return mean;
+}
+
+std::vector<StageTime> mean_by_stage(const Dag& dag, const std::vector<TimeParts>& parts) {
+  std::vector<StageTime> stages(static_cast<std::size_t>(dag.info.stages));
+  const auto stage_of = [&](RankIndex rank) -> StageTime& { return stages[static_cast<std::size_t>(dag.ranks[rank].pp)]; };
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) stage_of(rank).ranks += dag.ranks[rank].count;
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
+    StageTime& stage = stage_of(rank);
+    stage.parts.add(parts[rank], dag.ranks[rank].count / static_cast<double>(stage.ranks));
+  }
+  return stages;
 }
 
 }  // namespace tandem

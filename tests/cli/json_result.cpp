@@ -10,6 +10,8 @@ namespace {
 const char* const keys[] = {
     "/scenario",
     "/gpus",
+    "/gpu",
+    "/tokens",
     "/step_time_s",
     "/tokens_per_s_per_gpu",
     "/model_tflops_per_gpu",
@@ -25,6 +27,8 @@ const char* const keys[] = {
     "/time_s/exposed/dp",
     "/time_s/bubble",
     "/time_s/optimizer",
+    "/stages_s",
+    "/kinds",
     "/memory/peak_bytes",
     "/memory/fits",
     "/bounds_s/lower",
@@ -58,6 +62,45 @@ void expect_stages(const nlohmann::json& memory) {
   EXPECT_EQ(fullest, memory.at("peak_bytes").get<double>());
 }
 
+constexpr const char* compute_keys[] = {"forward", "backward_input", "backward_weight", "recompute"};
+
+/// Each stage's parts add up to the step time, and the stages' mean is that of all ranks.
+void expect_stage_times(const nlohmann::json& result) {
+  const double step = result["step_time_s"].get<double>();
+  const double gpus = result["gpus"].get<double>();
+  EXPECT_EQ(result["stages_s"].size(), result["memory"]["stages"].size());
+  double ranks = 0, compute = 0, exposed = 0, bubble = 0;
+  for (nlohmann::json stage : result["stages_s"]) {
+    const double share = stage.at("ranks").get<double>() / gpus;
+    stage.erase("stage");
+    stage.erase("ranks");
+    EXPECT_NEAR(sum_of_numbers(stage), step, 1e-9 * step);
+    for (const char* key : compute_keys) compute += share * stage.at(key).get<double>();
+    exposed += share * sum_of_numbers(stage.at("exposed"));
+    bubble += share * stage.at("bubble").get<double>();
+    ranks += share;
+  }
+  EXPECT_NEAR(ranks, 1, 1e-9);
+  EXPECT_NEAR(compute, result["time_s"]["compute"].get<double>(), 1e-9 * step);
+  EXPECT_NEAR(exposed, sum_of_numbers(result["time_s"]["exposed"]), 1e-9 * step);
+  EXPECT_NEAR(bubble, result["time_s"]["bubble"].get<double>(), 1e-9 * step);
+}
+
+/// Kernels run one at a time, so that their kinds add up to compute and the optimizer; hidden communication adds to nothing.
+void expect_kinds(const nlohmann::json& result) {
+  const double step = result["step_time_s"].get<double>();
+  double compute = 0, optimizer = 0, communication = 0;
+  for (const nlohmann::json& kind : result["kinds"]) {
+    const auto name = kind.at("name").get<std::string>();
+    const double time = kind.at("time_s").get<double>();
+    EXPECT_GT(kind.at("count").get<double>(), 0) << name;
+    (name.ends_with(")") ? communication : kind.at("phase") == "optimizer" ? optimizer : compute) += time;
+  }
+  EXPECT_NEAR(compute, result["time_s"]["compute"].get<double>(), 1e-9 * step);
+  EXPECT_NEAR(optimizer, result["time_s"]["optimizer"].get<double>(), 1e-9 * step);
+  EXPECT_GE(communication, sum_of_numbers(result["time_s"]["exposed"]) - 1e-9 * step);
+}
+
 }  // namespace
 
 nlohmann::json checked_result(const std::string& text) {
@@ -72,6 +115,8 @@ nlohmann::json checked_result(const std::string& text) {
   const double step = result["step_time_s"].get<double>();
   EXPECT_GT(step, 0);
   EXPECT_NEAR(sum_of_numbers(result["time_s"]), step, 1e-9 * step);
+  expect_stage_times(result);
+  expect_kinds(result);
   EXPECT_GT(result["mfu"].get<double>(), 0);
   EXPECT_LE(result["mfu"].get<double>(), result["hfu"].get<double>());
   return result;

@@ -44,6 +44,24 @@ TEST_P(NoFold, TakesTheTimeOfTheFoldedStep) {
     const nlohmann::json::json_pointer key(part);
     EXPECT_NEAR(unfolded[key].get<double>(), folded[key].get<double>(), 1e-9 * std::max(step, folded[key].get<double>())) << part;
   }
+  const auto times = [](const nlohmann::json& result) {
+    std::map<std::string, double> times;
+    for (const nlohmann::json& kind : result["kinds"]) {
+      const std::string name = kind["phase"].get<std::string>() + " " + kind["name"].get<std::string>();
+      times["time of " + name] = kind["time_s"].get<double>();
+      times["count of " + name] = kind["count"].get<double>();
+    }
+    for (const nlohmann::json& stage : result["stages_s"]) {
+      times["ranks of stage " + stage["stage"].dump()] = stage["ranks"].get<double>();
+      times["bubble of stage " + stage["stage"].dump()] = stage["bubble"].get<double>();
+    }
+    return times;
+  };
+  const std::map<std::string, double> expected = times(folded);
+  for (const auto& [what, value] : times(unfolded)) {
+    ASSERT_TRUE(expected.contains(what)) << what;
+    EXPECT_NEAR(value, expected.at(what), 1e-9 * std::max(step, value)) << what;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sixteen, NoFold,

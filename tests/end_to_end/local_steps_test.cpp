@@ -112,6 +112,12 @@ TEST(LocalSteps, LastTheMeanOfTheirPeriod) {
   EXPECT_GT(sync, local);
   EXPECT_NEAR(period.step_time, (499 * local + sync) / 500, 1e-12 * sync);
   EXPECT_NEAR(period.parts.total(), period.step_time, 1e-9 * period.step_time);
+  for (const StageTime& stage : period.stage_times) EXPECT_NEAR(stage.parts.total(), period.step_time, 1e-9 * period.step_time);
+  Seconds kernels = 0;
+  for (const KindTime& kind : period.kinds) {
+    if (!kind.name.ends_with(")")) kernels += kind.time;
+  }
+  EXPECT_NEAR(kernels, period.parts.compute() + period.parts.optimizer(), 1e-9 * period.step_time);
   EXPECT_LE(period.lower_bound, period.step_time);
   EXPECT_GE(period.upper_bound, period.step_time);
 }

@@ -13,8 +13,9 @@ namespace {
 /// for the one before it; `apart` gives a task a buffer of its own.
 class HandMade {
  public:
-  RankIndex rank(std::uint32_t count = 1) {
-    const RankIndex rank = builder_.add_rank({.count = count});
+  RankIndex rank(std::uint32_t count = 1, std::int32_t stage = 0) {
+    const RankIndex rank = builder_.add_rank({.count = count, .pp = stage});
+    builder_.dag().info.stages = std::max(builder_.dag().info.stages, stage + 1);
     data_.push_back(builder_.buffer(rank, BufferKind::activation, DType::f32, Shape(1)));
     return rank;
   }
@@ -44,6 +45,10 @@ class HandMade {
     const Dag dag = builder_.finish();
     return mean_over_ranks(dag, time_parts(dag, timeline_));
   }
+  std::vector<StageTime> by_stage() {
+    const Dag dag = builder_.finish();
+    return mean_by_stage(dag, time_parts(dag, timeline_));
+  }
 
  private:
   DagBuilder builder_;
@@ -56,17 +61,24 @@ class HandMade {
   }
 };
 
-TEST(TimeParts, KernelsAreComputeOrOptimizer) {
+TEST(TimeParts, KernelsAreComputeOrOptimizerByPhase) {
   HandMade step;
   const RankIndex rank = step.rank();
-  step.kernel(rank, 0, 3);
-  step.kernel(rank, 3, 5, Phase::recompute);
-  step.kernel(rank, 5, 6, Phase::optimizer);
+  step.kernel(rank, 0, 1);
+  step.kernel(rank, 1, 3, Phase::recompute);
+  step.kernel(rank, 3, 7, Phase::backward_input);
+  step.kernel(rank, 7, 15, Phase::backward_weight);
+  step.kernel(rank, 15, 31, Phase::optimizer);
+  step.kernel(rank, 31, 63);
   const TimeParts parts = step.parts()[rank];
-  EXPECT_DOUBLE_EQ(parts.compute, 5);
-  EXPECT_DOUBLE_EQ(parts.optimizer, 1);
-  EXPECT_DOUBLE_EQ(parts.bubble, 0);
-  EXPECT_DOUBLE_EQ(parts.total(), 6);
+  EXPECT_EQ(parts.in_phase(Phase::forward), 1 + 32);
+  EXPECT_EQ(parts.in_phase(Phase::recompute), 2);
+  EXPECT_EQ(parts.in_phase(Phase::backward_input), 4);
+  EXPECT_EQ(parts.in_phase(Phase::backward_weight), 8);
+  EXPECT_EQ(parts.compute(), 63 - 16);
+  EXPECT_EQ(parts.optimizer(), 16);
+  EXPECT_EQ(parts.bubble, 0);
+  EXPECT_EQ(parts.total(), 63);
 }
 
 TEST(TimeParts, ACollectiveIsExposedWhileItRunsAndItsOwnWaitIsBubble) {
@@ -76,7 +88,7 @@ TEST(TimeParts, ACollectiveIsExposedWhileItRunsAndItsOwnWaitIsBubble) {
   step.all_reduce(rank, Axis::tp, 3, 5);  // another member was ready at 3 only
   step.kernel(rank, 5, 8);
   const TimeParts parts = step.parts()[rank];
-  EXPECT_DOUBLE_EQ(parts.compute, 2 + 3);
+  EXPECT_DOUBLE_EQ(parts.compute(), 2 + 3);
   EXPECT_DOUBLE_EQ(parts.exposed_on(Axis::tp), 2);
   EXPECT_DOUBLE_EQ(parts.bubble, 1);
 }
@@ -139,7 +151,7 @@ TEST(TimeParts, AfterTheLastKernelACommunicationIsExposedAndTheRestIsBubble) {
   const std::vector<TimeParts> parts = step.parts();
   EXPECT_DOUBLE_EQ(parts[first].exposed_on(Axis::dp), 2.5);
   EXPECT_DOUBLE_EQ(parts[first].bubble, 0.5 + 2);
-  EXPECT_DOUBLE_EQ(parts[last].compute, 6);
+  EXPECT_DOUBLE_EQ(parts[last].compute(), 6);
   EXPECT_DOUBLE_EQ(parts[last].bubble, 0);
 }
 
@@ -157,9 +169,25 @@ TEST(TimeParts, TheMeanWeighsEachRankByWhatItStandsFor) {
   step.kernel(many, 0, 4);
   step.kernel(one, 0, 8);
   const TimeParts mean = step.mean();
-  EXPECT_DOUBLE_EQ(mean.compute, (3 * 4 + 8) / 4.0);
+  EXPECT_DOUBLE_EQ(mean.compute(), (3 * 4 + 8) / 4.0);
   EXPECT_DOUBLE_EQ(mean.bubble, 3 * 4 / 4.0);
   EXPECT_DOUBLE_EQ(mean.total(), 8);
+}
+
+TEST(TimeParts, TheMeanOfAStageIsThatOfItsRanks) {
+  HandMade step;
+  step.kernel(step.rank(3, 0), 0, 4);
+  step.kernel(step.rank(1, 1), 0, 8);
+  step.kernel(step.rank(1, 0), 0, 2, Phase::optimizer);
+  const std::vector<StageTime> stages = step.by_stage();
+  ASSERT_EQ(stages.size(), 2);
+  EXPECT_EQ(stages[0].ranks, 4);
+  EXPECT_DOUBLE_EQ(stages[0].parts.compute(), 3 * 4 / 4.0);
+  EXPECT_DOUBLE_EQ(stages[0].parts.optimizer(), 2 / 4.0);
+  EXPECT_DOUBLE_EQ(stages[0].parts.bubble, (3 * 4 + 6) / 4.0);
+  EXPECT_EQ(stages[1].ranks, 1);
+  EXPECT_DOUBLE_EQ(stages[1].parts.compute(), 8);
+  for (const StageTime& stage : stages) EXPECT_DOUBLE_EQ(stage.parts.total(), 8);
 }
 
 TEST(TimeParts, SumToTheStepOnRandomDags) {
@@ -174,7 +202,7 @@ TEST(TimeParts, SumToTheStepOnRandomDags) {
     const std::vector<TimeParts> parts = time_parts(dag, timeline);
     for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
       EXPECT_DOUBLE_EQ(parts[rank].total(), timeline.makespan()) << "rank " << rank << ", seed " << seed;
-      EXPECT_DOUBLE_EQ(parts[rank].compute + parts[rank].optimizer, kernels[rank]) << "rank " << rank << ", seed " << seed;
+      EXPECT_DOUBLE_EQ(parts[rank].compute() + parts[rank].optimizer(), kernels[rank]) << "rank " << rank << ", seed " << seed;
       EXPECT_GE(parts[rank].bubble, 0);
       for (const Seconds exposed : parts[rank].exposed) EXPECT_GE(exposed, 0);
     }

@@ -2,7 +2,7 @@
 // bytes/s. `result` is what --json holds, unchanged, so that a page and a file can be compared.
 
 export type Axis = "tp" | "cp" | "ep" | "pp" | "dp";
-export type Phase = "forward" | "backward input" | "backward weight" | "recompute" | "optimizer";
+export type Phase = "forward" | "backward-input" | "backward-weight" | "recompute" | "optimizer";
 
 export type Report = StepReport | CrosscheckReport | StudyReport | DiffReport | FailureReport;
 
