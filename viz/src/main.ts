@@ -1,0 +1,3 @@
+import {applyPalette} from "./palette";
+
+applyPalette();
