@@ -21,6 +21,7 @@ const table = {
   pp: ["#5ec6ef", "#45b2f4"],
   dp: ["#4d2779", "#9961f9"],
   none: ["#8a9099", "#8a9099"], // communication of no axis
+  compute: ["#6d8ba1", "#6f8ea6"], // all kernels as one
   bubble: ["#dce0e4", "#2e3339"], // waiting, of the critical path, too
 
   // memory: what stays for the step in greys, what comes and goes in colour
@@ -71,6 +72,10 @@ export function inkOn(name: ColourName, theme: Theme = currentTheme()): string {
   return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? "#ffffff" : "#000000";
 }
 
+export function cssInkOn(name: ColourName): string {
+  return `var(${variable(`on ${name}`)})`;
+}
+
 /** Of a kind as the critical path and the tables name it: "gemm forward", "all_reduce (tp)", "wait". */
 export function colourOfKind(kind: string): ColourName {
   const axis = /\((\w+)\)/.exec(kind)?.[1];
@@ -101,7 +106,8 @@ export function onThemeChange(listener: () => void): void {
 /** Writes the variables and the page's theme, and follows the system and the printer from then on. */
 export function applyPalette(): void {
   const variables = (theme: Theme) =>
-    Object.keys(table).map(name => `${variable(name)}:${colour(name as ColourName, theme)};`).join("");
+    (Object.keys(table) as ColourName[]).map(name =>
+      `${variable(name)}:${colour(name, theme)};${variable(`on ${name}`)}:${inkOn(name, theme)};`).join("");
   const style = document.createElement("style");
   style.textContent = `:root{color-scheme:light;${variables("light")}}:root[data-theme=dark]{color-scheme:dark;${variables("dark")}}`;
   document.head.append(style);
