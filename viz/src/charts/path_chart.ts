@@ -1,0 +1,88 @@
+// The critical path: time from left to right, the rows of the timeline from top to bottom, coloured by kind.
+import {scaleLinear} from "d3-scale";
+import {s, shortened, textWidth} from "../dom";
+import {counted, seconds, secondsTicks} from "../format";
+import {colourOfKind, cssColour} from "../palette";
+import type {CriticalPath, PathSegment, TimelineRow} from "../report";
+import {tipOn, type Tip} from "../tip";
+import {bottomAxis, drawing, fullWidth, hatch, noteScale, text} from "./frame";
+
+const mostJumpsDrawn = 400;
+
+export function isCommunication(kind: string): boolean {
+  return /\(\w+\)/.test(kind);
+}
+
+/** One path per row and kind; what is under the pointer is found by time. */
+export function pathChart({segments}: CriticalPath, rows: readonly TimelineRow[], step_s: number): SVGSVGElement {
+  const present = [...new Set(segments.map(({row}) => row))].sort((a, b) => (a < 0 ? Infinity : a) - (b < 0 ? Infinity : b));
+  const places = new Map(present.map((row, at) => [row, at]));
+  const rowHeight = present.length <= 8 ? 30 : present.length <= 20 ? 20 : 12;
+  const names = present.map(row => nameOfRow(rows[row], rows));
+  const left = Math.min(180, 14 + Math.max(...names.map(name => textWidth(name, 12))));
+  const bottom = present.length * rowHeight;
+  const svg = drawing("critical-path", "The critical path through the step", fullWidth, bottom + 26);
+  const x = scaleLinear([0, step_s], [left, fullWidth - 12]);
+  noteScale(svg, "x", x);
+
+  names.forEach((name, at) => {
+    const y = at * rowHeight;
+    svg.append(s("rect", {class: "lane", x: left, y: y + 2, width: fullWidth - 12 - left, height: rowHeight - 4}));
+    if (at % Math.ceil(13 / rowHeight) === 0) svg.append(text(left - 8, y + rowHeight / 2 + 4, shortened(name, left - 10), {anchor: "end"}));
+  });
+  const jumps = segments.flatMap((segment, at) => {
+    const next = segments[at + 1];
+    return next && next.row !== segment.row ? [[segment, next] as const] : [];
+  });
+  if (jumps.length <= mostJumpsDrawn) {
+    const middle = (segment: PathSegment) => ((places.get(segment.row) ?? 0) + 0.5) * rowHeight;
+    svg.append(s("path", {class: "jumps", d: jumps.map(([from, to]) => `M${x(to.start_s).toFixed(2)} ${middle(from)}V${middle(to)}`).join("")}));
+  }
+  for (const group of grouped(segments)) {
+    const {row, kind} = group[0] as PathSegment;
+    const y = (places.get(row) ?? 0) * rowHeight + 3;
+    const d = group.map(({start_s, end_s}) => `M${x(start_s).toFixed(2)} ${y}H${x(end_s).toFixed(2)}v${rowHeight - 6}H${x(start_s).toFixed(2)}Z`);
+    const colour = colourOfKind(kind);
+    svg.append(s("path", {
+      class: "mark", d: d.join(""), "data-row": row, "data-kind": kind, "data-segments": group.length,
+      "data-value": group.reduce((sum, {start_s, end_s}) => sum + end_s - start_s, 0),
+      style: `fill:${isCommunication(kind) ? hatch(colour) : cssColour(colour)}`,
+    }));
+  }
+
+  const ticks = x.ticks(10);
+  const {factor, unit} = secondsTicks(ticks.at(-1) ?? step_s);
+  svg.append(bottomAxis(x, ticks, tick => tick === 0 ? "0" : `${Number((tick / factor).toPrecision(6))} ${unit}`, {y: bottom}));
+  tipOn(svg, ({clientX}) => {
+    const box = svg.getBoundingClientRect();
+    return tipAt(x.invert((clientX - box.left) / box.width * fullWidth), segments, rows);
+  });
+  return svg;
+}
+
+function tipAt(t: number, segments: readonly PathSegment[], rows: readonly TimelineRow[]): Tip | null {
+  const segment = segments[segments.findLastIndex(({start_s}) => start_s <= t)];
+  if (!segment || t > segment.end_s) return null;
+  return {
+    title: segment.kind,
+    lines: [["where", rows[segment.row]?.name ?? "a rank that is not drawn"], ["from", seconds(segment.start_s)], ["to", seconds(segment.end_s)],
+      ["time", seconds(segment.end_s - segment.start_s)], ["first of", `${counted(segment.tasks, "task")}: ${segment.task}`]],
+  };
+}
+
+function grouped(segments: readonly PathSegment[]): PathSegment[][] {
+  const groups = new Map<string, PathSegment[]>();
+  for (const segment of segments) {
+    const key = `${segment.row} ${segment.kind}`;
+    const group = groups.get(key);
+    if (group) group.push(segment);
+    else groups.set(key, [segment]);
+  }
+  return [...groups.values()];
+}
+
+/** Its stage; with its rank where several rows have the same. */
+function nameOfRow(row: TimelineRow | undefined, rows: readonly TimelineRow[]): string {
+  if (!row) return "elsewhere";
+  return rows.filter(({stage}) => stage === row.stage).length > 1 ? `stage ${row.stage}, rank ${row.rank}` : `stage ${row.stage}`;
+}

@@ -1,0 +1,87 @@
+// One page per kind of report.
+import {page, type Chapter} from "./page";
+import type {CrosscheckReport, DiffReport, FailureReport, Report, StepReport, StudyReport} from "./report";
+import {blameSection} from "./sections/blame";
+import {errorsSection, overlapSection, ranksSection, scatterSection, verdict, worstSection} from "./sections/crosscheck";
+import {diffHeadline, diffSections} from "./sections/diff";
+import {banner, cost, facts, memoryBanner, warnings} from "./sections/facts";
+import {headline} from "./sections/headline";
+import {kindsSection} from "./sections/kinds";
+import {memorySection} from "./sections/memory";
+import {meshSection} from "./sections/mesh";
+import {networkSection} from "./sections/network";
+import {studyCurves, studyHeadline, studyParts, studyPoints} from "./sections/study";
+import {partsSection, stagesSection} from "./sections/time";
+import {timelineSection} from "./sections/timeline";
+import {whySection} from "./sections/why";
+import {h} from "./dom";
+import {counted} from "./format";
+
+export function show(report: Report): void {
+  switch (report.kind) {
+    case "step": return showStep(report);
+    case "crosscheck": return showCrosscheck(report);
+    case "study": return showStudy(report);
+    case "diff": return showDiff(report);
+    case "failure": return showFailure(report);
+  }
+}
+
+function showStep(report: StepReport): void {
+  const {result, timeline, critical_path} = report;
+  const rows = counted(timeline.rows.length, "row");
+  page(report, present(memoryBanner(result), warnings(result.warnings)), [
+    {question: "How fast?", short: "Speed", sections: present(headline(result), facts(report.facts), cost(result))},
+    {question: "Where does the time go?", short: "Time", sections: present(partsSection(result), stagesSection(result),
+      timelineSection(`The schedule: ${rows}, every task of a rank of each stage`, [{title: report.title, timeline}], critical_path),
+      kindsSection(result))},
+    {question: "Does it fit?", short: "Memory", sections: [memorySection(result, report.memory)]},
+    {question: "What limits it?", short: "Limits", sections: [whySection(critical_path, timeline.rows, result.step_time_s),
+      ...networkSection(report.links), meshSection(report.mesh)]},
+    {question: "What would change it?", short: "Change", sections: [blameSection(report.blame, result)]},
+  ]);
+}
+
+function showCrosscheck(report: CrosscheckReport): void {
+  const {result, result: {crosscheck}} = report;
+  page(report, present(memoryBanner(result), warnings(result.warnings)), [
+    {question: "Does the simulation tell the truth?", short: "Verdict", sections: present(verdict(crosscheck), facts(report.facts), cost(result))},
+    {question: "Where does it differ?", short: "Tasks", sections: present(errorsSection(crosscheck, report.tasks), scatterSection(report.tasks),
+      worstSection(crosscheck))},
+    {question: "Do they run in the same order?", short: "Timelines", sections: present(
+      timelineSection("Simulated above, measured below, at the same scale",
+        [{title: "simulated", timeline: report.simulated}, {title: "measured", timeline: report.measured}]),
+      overlapSection(crosscheck), ranksSection(crosscheck))},
+    {question: "Where does the measured time go?", short: "Time", sections: present(partsSection(result), stagesSection(result), kindsSection(result))},
+    {question: "Does it fit?", short: "Memory", sections: [memorySection(result, [])]},
+  ]);
+}
+
+function showStudy(report: StudyReport): void {
+  page(report, [], [
+    {question: "What came out?", short: "Best", sections: [studyHeadline(report)]},
+    {question: "How does it scale?", short: "Scaling", sections: studyCurves(report)},
+    {question: "Where does the time go?", short: "Time", sections: studyParts(report)},
+    {question: "All points", short: "Points", sections: [studyPoints(report)]},
+  ]);
+}
+
+function showDiff(report: DiffReport): void {
+  page(report, [], [
+    {question: "Which is faster?", short: "Speed", sections: [diffHeadline(report)]},
+    ...diffSections(report),
+  ]);
+}
+
+function showFailure(report: FailureReport): void {
+  const told = facts(report.facts);
+  const chapters: Chapter[] = told ? [{question: "What was to be run?", short: "Run", sections: [told]}] : [];
+  const meaning = {1: "the run failed", 2: "the input is wrong", 3: "it does not fit in memory"}[report.exit_code];
+  page(report, [banner(report.sentence),
+    h("p", {class: "note", "data-figure": "exit_code", "data-value": report.exit_code}, `Exit code ${report.exit_code}${meaning ? `: ${meaning}` : ""}`)],
+    chapters);
+}
+
+function present(...elements: (HTMLElement | null)[]): HTMLElement[] {
+  return elements.filter(element => element !== null);
+}
