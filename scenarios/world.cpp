@@ -4,7 +4,6 @@
 #include <bit>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -114,7 +113,7 @@ void add_hops(const CommunicatorSurvey& survey, World& world) {
 }
 
 /// The crossings of the class representatives: how often the representative of a class of links is crossed by all communicators
-/// of a class together. A common factor of all crossings of a link goes into its capacity.
+/// of a class together.
 void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
                World& world) {
   std::map<std::array<std::uint32_t, 3>, std::uint32_t> multiplicity;  // by communicator class, path, link class
@@ -123,14 +122,8 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
     if (partition.links.representative[link] != crossing.link) continue;
     multiplicity[{partition.communicators.of[crossing.communicator], crossing.path, link}] += crossing.of_link;
   }
-  std::vector<std::uint32_t> common(partition.links.count(), 0);
-  for (const auto& [key, times] : multiplicity) common[key[2]] = std::gcd(common[key[2]], times);
-  for_each_hop_crossing(
-      world, [&](const Crossing& crossing) { common[crossing.link] = std::gcd(common[crossing.link], crossing.multiplicity); });
-
   for (LinkId id = 0; id < partition.links.count(); ++id) {
     Link link = cluster.link(survey.links[partition.links.representative[id]]);
-    link.capacity /= common[id];
     link.count = 0;
     world.links.push_back(std::move(link));
   }
@@ -138,9 +131,8 @@ void add_links(const CommunicatorSurvey& survey, const Partition& partition, con
     world.links[partition.links.of[orbit]].count += symmetry.link_orbit_size(survey.links[orbit]);
   }
   for (const auto& [key, times] : multiplicity) {
-    world.communicators[key[0]].layout.paths[key[1]].crossings.push_back({key[2], times / common[key[2]]});
+    world.communicators[key[0]].layout.paths[key[1]].crossings.push_back({key[2], times});
   }
-  for_each_hop_crossing(world, [&](Crossing& crossing) { crossing.multiplicity /= common[crossing.link]; });
 }
 
 void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const ParallelismSpec& parallelism, const Mesh& mesh,

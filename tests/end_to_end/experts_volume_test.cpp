@@ -10,7 +10,6 @@
 #include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
-#include "topology/cluster.h"
 
 namespace tandem {
 namespace {
@@ -76,18 +75,14 @@ using Times = std::map<Tier, double>;
 
 /// What the busiest link of each tier carries in the experts' exchange, in units of what one pair of its eight ranks exchanges.
 Times busiest(const std::string& overrides) {
-  const Scenario scenario = tiny_cluster(with_experts("parallelism.dp=8 parallelism.ep=8 " + overrides));
-  const World world = make_world(scenario, false);
-  std::map<Tier, BytesPerSecond> capacity;
-  for (const Link& link : Cluster(scenario.cluster).links()) capacity[link.tier] = link.capacity;
+  const World world = make_world(tiny_cluster(with_experts("parallelism.dp=8 parallelism.ep=8 " + overrides)), false);
   Times found;
   for (const Communicator& communicator : world.communicators) {
     if (communicator.axis != Axis::ep) continue;
     const Paths& paths = communicator.layout.paths.front();
     for (const Crossing& crossing : paths.crossings) {
-      const Link& link = world.links[crossing.link];  // common factors of its crossings are in its capacity
-      double& most = found[link.tier];
-      most = std::max(most, 7.0 / paths.channels * crossing.multiplicity * capacity[link.tier] / link.capacity);
+      double& most = found[world.links[crossing.link].tier];
+      most = std::max(most, 7.0 / paths.channels * crossing.multiplicity);
     }
   }
   return found;
