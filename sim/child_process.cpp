@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
@@ -25,8 +26,16 @@ void* map_shared(std::size_t bytes) {
   return memory;
 }
 
+std::string signal_sentence(int signal) {
+  std::string text = "the simulation process was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
+  return text;
+}
+
+}  // namespace
+
 /// Where a child leaves the sentence it died with.
-class SharedSentence {
+class ChildProcess::SharedSentence {
  public:
   SharedSentence() : text_(static_cast<char*>(map_shared(capacity))) {}
   ~SharedSentence() { munmap(text_, capacity); }
@@ -41,28 +50,6 @@ class SharedSentence {
   char* text_;
 };
 
-[[noreturn]] void be_the_child(pid_t parent, const std::function<void()>& work, SharedSentence& sentence) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(exit_with_sentence);  // it died before the line above
-  try {
-    work();
-    _exit(0);
-  } catch (const std::exception& error) {
-    sentence.write(error.what());
-  } catch (...) {
-    sentence.write("unknown exception");
-  }
-  _exit(exit_with_sentence);
-}
-
-std::string signal_sentence(int signal) {
-  std::string text = "the simulation process was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
-  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
-  return text;
-}
-
-}  // namespace
-
 SharedDoubles::SharedDoubles(std::size_t count) {
   if (count > 0) values_ = {static_cast<double*>(map_shared(count * sizeof(double))), count};
 }
@@ -71,20 +58,44 @@ SharedDoubles::~SharedDoubles() {
   if (!values_.empty()) munmap(values_.data(), values_.size_bytes());
 }
 
-Bytes run_in_child(const std::function<void()>& work) {
-  SharedSentence sentence;
+ChildProcess::ChildProcess(const std::function<void()>& work) : sentence_(std::make_unique<SharedSentence>()) {
   const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child < 0) throw std::system_error(errno, std::generic_category(), "cannot start a simulation process");
-  if (child == 0) be_the_child(parent, work, sentence);
+  std::fflush(nullptr);  // or the child, when it flushes, would write what waits in the buffers a second time
+  child_ = fork();
+  if (child_ < 0) throw std::system_error(errno, std::generic_category(), "cannot start a simulation process");
+  if (child_ == 0) be_the_child(parent, work);
+}
 
+void ChildProcess::be_the_child(pid_t parent, const std::function<void()>& work) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(exit_with_sentence);  // it died before the line above
+  try {
+    work();
+    _exit(0);
+  } catch (const std::exception& error) {
+    sentence_->write(error.what());
+  } catch (...) {
+    sentence_->write("unknown exception");
+  }
+  _exit(exit_with_sentence);
+}
+
+ChildProcess::~ChildProcess() {
+  if (child_ == 0) return;
+  kill(child_, SIGKILL);
+  while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Bytes ChildProcess::wait() {
   int status = 0;
   rusage usage{};
-  while (wait4(child, &status, 0, &usage) < 0) {
+  while (wait4(child_, &status, 0, &usage) < 0) {
     if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "cannot wait for the simulation process");
   }
+  child_ = 0;
   if (WIFSIGNALED(status)) throw std::runtime_error(signal_sentence(WTERMSIG(status)));
-  if (WEXITSTATUS(status) == exit_with_sentence) throw std::runtime_error(sentence.read());
+  if (WEXITSTATUS(status) == exit_with_sentence) throw std::runtime_error(sentence_->read());
   if (WEXITSTATUS(status) != 0) {
     throw std::runtime_error("the simulation process ended with exit code " + std::to_string(WEXITSTATUS(status)));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -57,6 +58,26 @@ CollectiveCost at_once(Bytes bytes_per_channel, const Layout& layout, Seconds la
           .inter_latency = std::min(latency, layout.inter_latency)};
 }
 
+/// Of the links of a path that NCCL knows (see `Paths::bandwidth`), how many times as much the narrowest carries.
+double widening(const Speedup& speedup, const Paths& paths, const std::vector<Link>& links) {
+  BytesPerSecond before = std::numeric_limits<double>::infinity(), after = before;
+  for (const Crossing& crossing : paths.crossings) {
+    const Link& link = links[crossing.link];
+    if (crossing.multiplicity == 0 || link.tier > Tier::nic) continue;
+    const BytesPerSecond share = link.capacity / crossing.multiplicity;
+    before = std::min(before, share);
+    after = std::min(after, share * speedup.of_links(link.tier));
+  }
+  return after > before ? after / before : 1;
+}
+
+void speed_up(CollectiveCost& cost, const Speedup& speedup, const Communicator& communicator, const std::vector<Link>& links) {
+  const double times = speedup.of_collectives(communicator.axis);
+  for (Seconds* latency : {&cost.latency, &cost.start, &cost.intra_latency, &cost.inter_latency}) *latency /= times;
+  cost.bytes_per_channel = at_pace(cost.bytes_per_channel, times);
+  if (cost.limit_is_share) cost.rate_limit *= widening(speedup, communicator.layout.paths[cost.paths], links);
+}
+
 }  // namespace
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture) {
@@ -101,6 +122,7 @@ const CollectiveCost& CollectiveCosts::of(const Task& task) {
   if (is_new) {
     const Communicator& communicator = dag_->communicators[group.communicator];
     found->second = collective_cost(task.op, group.bytes, communicator.members.size(), communicator.layout, architecture);
+    speed_up(found->second, speedup_, communicator, dag_->links);
   }
   return found->second;
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/dag.h"
 #include "sim/nccl_constants.h"
+#include "sim/speedup.h"
 
 namespace tandem {
 
@@ -15,6 +16,7 @@ struct CollectiveCost {
   std::uint32_t paths = 0;      ///< index into `Layout::paths`
   Protocol protocol = Protocol::simple;
   BytesPerSecond rate_limit = 0;  ///< of a channel, on the wire, where not only the links limit it; 0: they alone do
+  bool limit_is_share = false;    ///< of what the links carry (`Paths::bandwidth`), and not a limit of NCCL's own
 
   // What the latency is made of, for those who play the steps one by one.
   Seconds start = 0;                             ///< before the first byte moves
@@ -32,14 +34,15 @@ struct CollectiveCost {
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout,
                                Architecture architecture = Architecture::unknown);
 
-/// The costs of a DAG's collectives, each worked out once for all that are alike.
+/// The costs of a DAG's collectives with a speedup, each worked out once for all that are alike.
 class CollectiveCosts {
  public:
-  explicit CollectiveCosts(const Dag& dag) : dag_(&dag) {}
+  explicit CollectiveCosts(const Dag& dag, const Speedup& speedup = {}) : dag_(&dag), speedup_(speedup) {}
   const CollectiveCost& of(const Task& task);
 
  private:
   const Dag* dag_;
+  Speedup speedup_;
   std::map<std::tuple<CommunicatorId, OpKind, Bytes, Architecture>, CollectiveCost> known_;
 };
 

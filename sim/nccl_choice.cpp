@@ -127,6 +127,7 @@ class Tuning {
              .paths = index,
              .protocol = static_cast<Protocol>(p),
              .rate_limit = below_links ? rate / wire : 0,
+             .limit_is_share = share * links <= most / paths.channels,
              .start = hops.start,
              .intra_latency = hops.intra,
              .inter_latency = hops.inter};

@@ -3,21 +3,30 @@
 #include "sim/collective_cost.h"
 
 namespace tandem {
+namespace {
+
+std::vector<Link> faster_links(std::vector<Link> links, const Speedup& speedup) {
+  for (Link& link : links) link.capacity *= speedup.of_links(link.tier);
+  return links;
+}
+
+}  // namespace
 
 void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
   kernel_times_.emplace(dag);
   start_.resize(dag.tasks.size());
-  costs_.emplace(dag);
+  costs_.emplace(dag, speedup_);
   if (collectives_ == Collectives::steps) {
-    steps_.emplace(dag, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
+    steps_.emplace(dag, speedup_, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   }
   const auto flow_ended = [this](FlowId flow) {
     steps_ ? steps_->flow_ended(flow, network_->clock()) : endings_.push({network_->clock(), flow});
     wake_for_next();
   };
-  network_.emplace(dag.links, dag.communicators, steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
+  network_.emplace(faster_links(dag.links, speedup_), dag.communicators,
+                   steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
                    FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
 }
 
@@ -26,7 +35,7 @@ void SimGridBackend::start(std::span<const TaskId> unit) {
   const Task& task = dag_->tasks[id];
   start_[id] = now_;
   if (!is_communication(task.op)) {
-    endings_.push({now_ + kernel_times_->of(id), id});
+    endings_.push({now_ + kernel_times_->of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]), id});
     return;
   }
   if (steps_) return steps_->begin(id, now_);

@@ -21,7 +21,8 @@ namespace tandem {
 /// equal timelines.
 class SimGridBackend final : public Backend {
  public:
-  explicit SimGridBackend(Collectives collectives = Collectives::fluid) : collectives_(collectives) {}
+  explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {})
+      : collectives_(collectives), speedup_(speedup) {}
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
@@ -34,6 +35,7 @@ class SimGridBackend final : public Backend {
   };
 
   Collectives collectives_;
+  Speedup speedup_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<CollectiveCosts> costs_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 
 #include "runtime/executor.h"
 #include "sim/child_process.h"
@@ -9,14 +10,14 @@
 
 namespace tandem {
 
-SimulationRun simulate(const Dag& dag, Collectives collectives) {
+SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& speedup) {
   const auto began = std::chrono::steady_clock::now();
   SharedDoubles start(dag.tasks.size());
   SharedDoubles end(dag.tasks.size());
 
   SimulationRun run;
   run.peak_rss = run_in_child([&] {
-    SimGridBackend backend(collectives);
+    SimGridBackend backend(collectives, speedup);
     const Timeline timeline = execute(dag, backend);
     std::ranges::copy(timeline.start, start.values().begin());
     std::ranges::copy(timeline.end, end.values().begin());
@@ -25,6 +26,24 @@ SimulationRun simulate(const Dag& dag, Collectives collectives) {
   run.timeline.end.assign(end.values().begin(), end.values().end());
   run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   return run;
+}
+
+std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs, Collectives collectives) {
+  SharedDoubles results(speedups.size());
+  const std::span<double> makespan = results.values();
+  std::deque<ChildProcess> running;
+  for (std::size_t i = 0; i < speedups.size(); ++i) {
+    if (running.size() >= std::max<std::size_t>(1, jobs)) {
+      running.front().wait();  // all take about as long: it is the next to end, or nearly
+      running.pop_front();
+    }
+    running.emplace_back([&, i] {
+      SimGridBackend backend(collectives, speedups[i]);
+      makespan[i] = execute(dag, backend).makespan();
+    });
+  }
+  for (ChildProcess& child : running) child.wait();
+  return {makespan.begin(), makespan.end()};
 }
 
 }  // namespace tandem

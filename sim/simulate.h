@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
+#include "sim/speedup.h"
 
 namespace tandem {
 
@@ -27,6 +30,10 @@ struct SimulationRun {
 /// one after the other from different threads. Equal DAGs give equal timelines to the last bit.
 /// Steps are played where the DAG's layouts have hops; a DAG of all ranks may have them (`make_world`).
 /// Throws std::runtime_error when the child dies, and whatever sentence it died with.
-SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid);
+SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid, const Speedup& speedup = {});
+
+/// How long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
+std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,
+                               Collectives collectives = Collectives::fluid);
 
 }  // namespace tandem

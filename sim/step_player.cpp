@@ -9,7 +9,8 @@
 
 namespace tandem {
 
-StepPlayer::StepPlayer(const Dag& dag, std::function<void(TaskId, Seconds)> ended) : dag_(dag), ended_(std::move(ended)) {}
+StepPlayer::StepPlayer(const Dag& dag, const Speedup& speedup, std::function<void(TaskId, Seconds)> ended)
+    : dag_(dag), speedup_(speedup), costs_(dag, speedup), ended_(std::move(ended)) {}
 
 std::size_t StepPlayer::lanes(const Dag& dag) {
   std::set<std::tuple<CommunicatorId, RankIndex, Stream>> known;
@@ -33,14 +34,13 @@ void StepPlayer::begin(TaskId task, Seconds now) {
   free_running_.pop_back();
   Running& running = running_[id];
 
-  const Communicator& communicator = dag_.communicator_of(dag_.tasks[task]);
-  const OpKind op = dag_.tasks[task].op;
-  const Bytes bytes = dag_.groups[dag_.tasks[task].group].bytes;
-  const CollectiveCost cost =
-      collective_cost(op, bytes, communicator.members.size(), communicator.layout, dag_.device_of(dag_.tasks[task]).architecture);
+  const Task& member = dag_.tasks[task];
+  const Communicator& communicator = dag_.communicator_of(member);
+  const Bytes bytes = at_pace(dag_.groups[member.group].bytes, speedup_.of_collectives(communicator.axis));
+  const CollectiveCost& cost = costs_.of(member);
   running.task = task;
   running.paths = &communicator.layout.paths[cost.paths];
-  running.steps = chunk_steps(op, bytes, communicator.members.size(), communicator.layout, cost);
+  running.steps = chunk_steps(member.op, bytes, communicator.members.size(), communicator.layout, cost);
 
   const ChunkSteps& steps = running.steps;
   running.left = std::max<std::size_t>(1, steps.hops.size()) * steps.messages;

@@ -16,7 +16,7 @@ namespace tandem {
 class StepPlayer {
  public:
   /// `ended` is told when the last message of a task's collective has arrived.
-  StepPlayer(const Dag& dag, std::function<void(TaskId, Seconds)> ended);
+  StepPlayer(const Dag& dag, const Speedup& speedup, std::function<void(TaskId, Seconds)> ended);
 
   /// Flows that can be in the air at once: one per hop, for every stream that a communicator's collectives are in.
   static std::size_t lanes(const Dag& dag);
@@ -59,6 +59,8 @@ class StepPlayer {
   };
 
   const Dag& dag_;
+  Speedup speedup_;
+  CollectiveCosts costs_;
   std::function<void(TaskId, Seconds)> ended_;
   std::deque<Running> running_;
   std::vector<std::uint32_t> free_running_;

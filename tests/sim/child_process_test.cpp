@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -34,6 +36,44 @@ TEST(RunInChild, SharedMemoryComesBackAndTheRestDoesNot) {
   });
   EXPECT_THAT(std::vector<double>(shared.values().begin(), shared.values().end()), testing::ElementsAre(0, 4.5, 0));
   EXPECT_EQ(unshared, 1);
+}
+
+TEST(RunInChild, WhatWaitsToBeWrittenIsWrittenOnce) {
+  std::FILE* file = std::tmpfile();
+  std::fputs("once", file);
+  run_in_child([] { std::fflush(nullptr); });
+  std::fflush(file);
+  EXPECT_EQ(std::ftell(file), 4);
+  EXPECT_EQ(lseek(fileno(file), 0, SEEK_END), 4);
+  std::fclose(file);
+}
+
+TEST(ChildProcess, SeveralRunAtATimeAndEachIsWaitedFor) {
+  SharedDoubles met(2);
+  const auto meet = [&](std::size_t mine, std::size_t other) {
+    return [&met, mine, other] {
+      volatile double* values = met.values().data();
+      values[mine] = 1;
+      while (values[other] == 0) usleep(1000);
+    };
+  };
+  ChildProcess first(meet(0, 1)), second(meet(1, 0));
+  EXPECT_GT(second.wait(), 0);
+  EXPECT_GT(first.wait(), 0);
+}
+
+TEST(ChildProcess, EndsWithItsObject) {
+  SharedDoubles shared(1);
+  volatile double* pid = shared.values().data();
+  {
+    ChildProcess child([&] {
+      *pid = getpid();
+      for (;;) pause();
+    });
+    while (*pid == 0) usleep(1000);
+  }
+  EXPECT_EQ(kill(static_cast<pid_t>(*pid), 0), -1);
+  EXPECT_EQ(errno, ESRCH);
 }
 
 TEST(RunInChild, PeakMemoryIsTheChilds) {

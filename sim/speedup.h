@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "runtime/dag.h"
+
+namespace tandem {
+
+/// The ranks of one pipeline stage, by their coordinate.
+struct PipelineStage {
+  std::int32_t number = 0;
+  bool operator==(const PipelineStage&) const = default;
+};
+
+/// One thing of a step `factor` times as fast as it is, for a simulation to be asked what that would gain:
+///
+///   an operation   its kernels, of all phases, take 1 / factor of their time, launch included
+///   an axis        its collectives have 1 / factor of their latency and bytes
+///   a tier         its links carry factor times as much. Latencies stay, and with them what a ring loses because its messages
+///                  wait for each other; so do the algorithms and protocols that were chosen. Where a protocol is held to a share
+///                  of what the links of its path carry, the share is one of the wider links.
+///   a stage        all kernels of its ranks take 1 / factor of their time
+///
+/// Whatever nothing is changed of, or by a factor of 1, keeps its numbers to the last bit.
+struct Speedup {
+  std::variant<std::monostate, OpKind, Axis, Tier, PipelineStage> of;
+  double factor = 1;
+
+  /// How many times as fast a kernel of a rank is.
+  double of_kernel(const Task& task, const Rank& rank) const;
+  double of_collectives(Axis axis) const { return factor_if(axis); }
+  double of_links(Tier tier) const { return factor_if(tier); }
+
+  /// "kernel", "axis", "tier", "stage"; "none" for no speedup.
+  std::string_view group() const;
+  /// "gemm", "tp", "nic", "stage 3".
+  std::string name() const;
+
+ private:
+  template <typename Thing>
+  double factor_if(const Thing& thing) const {
+    const Thing* mine = std::get_if<Thing>(&of);
+    return mine != nullptr && *mine == thing ? factor : 1;
+  }
+};
+
+/// `bytes` at the pace of a thing that is `times` as fast, to the nearest byte; exact for 1.
+Bytes at_pace(Bytes bytes, double times);
+
+}  // namespace tandem
