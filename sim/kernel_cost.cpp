@@ -33,14 +33,18 @@ Seconds time_on(const Device& device, const Roofline& roofline, const OpCost& co
 
 }  // namespace
 
-Seconds Roofline::time(const OpCost& cost) const {
+Seconds Roofline::computing(const OpCost& cost) const {
   if (cost.flops > 0 && !(arithmetic > 0))
     throw std::logic_error("no speed for " + std::string(name_of(cost.math)) + " arithmetic");
-  if (cost.bytes > 0 && !(memory > 0)) throw std::logic_error("no memory bandwidth");
-  const Seconds computing = cost.flops > 0 ? cost.flops / arithmetic : 0;
-  const Seconds moving = cost.bytes > 0 ? static_cast<double>(cost.bytes) / memory : 0;
-  return launch + std::max(computing, moving);
+  return cost.flops > 0 ? cost.flops / arithmetic : 0;
 }
+
+Seconds Roofline::moving(const OpCost& cost) const {
+  if (cost.bytes > 0 && !(memory > 0)) throw std::logic_error("no memory bandwidth");
+  return cost.bytes > 0 ? static_cast<double>(cost.bytes) / memory : 0;
+}
+
+Seconds Roofline::time(const OpCost& cost) const { return launch + std::max(computing(cost), moving(cost)); }
 
 Roofline roofline_of(const Device& device, OpClass op_class, DType math) {
   return {.launch = device.efficiency.launch,

@@ -12,6 +12,8 @@ struct Roofline {
 
   /// Throws std::logic_error for work of which it has no speed.
   Seconds time(const OpCost& cost) const;
+  Seconds computing(const OpCost& cost) const;
+  Seconds moving(const OpCost& cost) const;
 };
 
 /// The device's peaks times its efficiencies, whatever its speed.

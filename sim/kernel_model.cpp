@@ -28,11 +28,16 @@ Seconds KernelModel::time(const TimedKernel& kernel) const {
   return known->second / speed_;
 }
 
+Roofline KernelModel::roofline(const TimedKernel& kernel) const {
+  const auto family = families_.find(family_of(kernel));
+  if (family != families_.end()) return family->second.roofline;
+  return fitted_.roofline(operation(kernel.op).op_class, cost_of(kernel).math);
+}
+
 Seconds KernelModel::unmeasured(const TimedKernel& kernel) const {
   const auto family = families_.find(family_of(kernel));
   if (family != families_.end()) return interpolated(family->second, kernel);
-  const OpCost cost = cost_of(kernel);
-  return fitted_.roofline(operation(kernel.op).op_class, cost.math).time(cost);
+  return roofline(kernel).time(cost_of(kernel));
 }
 
 Seconds KernelModel::interpolated(const Family& family, const TimedKernel& kernel) {

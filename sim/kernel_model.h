@@ -29,6 +29,8 @@ class KernelModel {
   explicit KernelModel(const Device& device);
 
   Seconds time(const TimedKernel& kernel) const;
+  /// The one that decides where bounds leave room: of the kernel's family, or of the fitted device.
+  Roofline roofline(const TimedKernel& kernel) const;
 
  private:
   struct Point {

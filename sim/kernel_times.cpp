@@ -16,6 +16,13 @@ Seconds KernelTimes::of(TaskId id) const {
                : kernel_time(dag_.device_of(task), operation(task.op).op_class, cost_of(dag_, id));
 }
 
+Roofline KernelTimes::roofline_of(TaskId id) const {
+  const Task& task = dag_.tasks[id];
+  const std::optional<KernelModel>& model = models_[dag_.ranks[task.rank].device];
+  return model ? model->roofline(kernel_of(dag_, id))
+               : tandem::roofline_of(dag_.device_of(task), operation(task.op).op_class, cost_of(dag_, id).math);
+}
+
 Seconds KernelTimes::lower_bound_of(TaskId id) const {
   const Task& task = dag_.tasks[id];
   const bool measured = models_[dag_.ranks[task.rank].device].has_value();

@@ -17,6 +17,8 @@ class KernelTimes {
 
   /// Of a task that is no communication.
   Seconds of(TaskId id) const;
+  /// What that is made of, on a device of speed 1: of a kernel that was measured, what its likes are made of.
+  Roofline roofline_of(TaskId id) const;
   /// No kernel is faster than at full peaks, unless it was measured to be.
   Seconds lower_bound_of(TaskId id) const;
 
