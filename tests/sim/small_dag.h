@@ -37,6 +37,8 @@ class SmallDag {
     return static_cast<LinkId>(links.size() - 1);
   }
 
+  void links(const std::vector<Link>& all) { builder_.dag().links = all; }
+
   CommunicatorId communicator(std::uint32_t members, const Layout& layout) {
     Communicator communicator{.name = "members", .axis = Axis::dp, .members = {}, .layout = layout};
     for (std::uint32_t member = 0; member < members; ++member) communicator.members.push_back(member);
