@@ -1,0 +1,96 @@
+// What would be gained from one thing being faster, where it can be told in advance.
+
+#include "sim/blame.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+constexpr double factor = 1.1;
+
+struct Step {
+  explicit Step(const Scenario& scenario)
+      : dag(lower(scenario, make_world(scenario, true))), timeline(simulate(dag).timeline), time(timeline.makespan()) {}
+  Dag dag;
+  Timeline timeline;
+  Seconds time;
+};
+
+std::vector<Blame> blame_all(const Step& step) {
+  return blame(step.dag, step.timeline, blame_candidates(step.dag, step.timeline, {.factor = factor, .most = 99}), 2);
+}
+
+TEST(BlameOfAStep, OnOneRankIsThePartOfEachKind) {
+  const Step step(tiny_cluster({"training.recompute=selective"}));
+  Seconds gained = 0;
+  const std::vector<Blame> blamed = blame_all(step);
+  EXPECT_GE(blamed.size(), 8U);
+  for (const Blame& one : blamed) {
+    ASSERT_EQ(one.speedup.group(), "kernel");
+    Seconds busy = 0;
+    for (TaskId id = 0; id < step.dag.tasks.size(); ++id) {
+      if (step.dag.tasks[id].op == std::get<OpKind>(one.speedup.of)) busy += step.timeline.duration(id);
+    }
+    EXPECT_GE(one.gained, -1e-9 * step.time);
+    EXPECT_NEAR(one.gained, busy * (1 - 1 / factor), 1e-9 * step.time) << one.speedup.name();
+    gained += one.gained;
+  }
+  EXPECT_LE(gained, step.time * (1 - 1 / factor) * (1 + 1e-9));
+  EXPECT_TRUE(std::ranges::is_sorted(blamed, std::ranges::greater(), &Blame::gained));
+
+  const std::vector<Speedup> everything{{PipelineStage{0}, factor}};
+  EXPECT_NEAR(makespans(step.dag, everything, 1).front(), step.time / factor, 1e-12 * step.time);
+}
+
+// GPipe with stages of t_s a micro-batch takes (m - 1) max t_s + sum t_s, forward and backward alike: what the slowest stage
+// gains counts m times, as long as it stays the slowest.
+TEST(BlameOfAStep, OfTheSlowestStageCountsForEveryMicroBatch) {
+  constexpr int stages = 4, micro_batches = 8;
+  for (const std::int64_t slow : {0, 2}) {
+    Scenario scenario = pure_pipeline(stages, micro_batches, "gpipe");
+    scenario.slow_gpus.push_back({.rank = slow, .factor = 0.8});
+    const Step step(scenario);
+    const std::vector<Speedup> candidates = blame_candidates(step.dag, step.timeline);
+    ASSERT_FALSE(candidates.empty());
+    EXPECT_EQ(candidates.front().name(), "stage " + std::to_string(slow));
+    Seconds busy = 0;
+    for (TaskId id = 0; id < step.dag.tasks.size(); ++id) {
+      const Task& task = step.dag.tasks[id];
+      if (!is_communication(task.op) && step.dag.ranks[task.rank].pp == slow) busy += step.timeline.duration(id);
+    }
+    const Seconds expected = busy * (1 - 1 / factor);
+    const std::vector<Blame> blamed = blame(step.dag, step.timeline, std::span(candidates).first(1), 1);
+    EXPECT_NEAR(blamed.front().gained, expected, 1e-3 * expected);
+    // Another stage counts once: it only makes the pipeline shorter.
+    const std::vector<Speedup> other{{PipelineStage{1}, factor}};
+    EXPECT_LT(blame(step.dag, step.timeline, other, 1).front().gained, expected / 4);
+  }
+}
+
+TEST(BlameOfAStep, TiersAndAxesThatAreNotUsedGainNothing) {
+  const Step step(tiny_cluster(words("parallelism.tp=2 parallelism.dp=2")));  // in one node
+  const std::vector<Speedup> unused{{Tier::nic, factor}, {Tier::spine, factor}, {Axis::pp, factor}, {Axis::cp, factor}};
+  for (const Blame& one : blame(step.dag, step.timeline, unused, 2)) EXPECT_EQ(one.gained, 0) << one.speedup.name();
+  for (const Speedup& candidate : blame_candidates(step.dag, step.timeline))
+    EXPECT_EQ(std::ranges::count(unused, candidate.name(), &Speedup::name), 0) << candidate.name();
+}
+
+TEST(BlameOfAStep, OfStepsInARowIsThatOfOne) {
+  const Scenario scenario = tiny_cluster({});
+  const World world = make_world(scenario, true);
+  const Dag one = lower(scenario, world), three = lower(scenario, world, {.count = 3});
+  const std::vector<Speedup> gemm{{OpKind::gemm, factor}};
+  const Seconds of_one = blame(one, simulate(one).timeline, gemm, 1).front().gained;
+  EXPECT_GT(of_one, 0);
+  EXPECT_NEAR(blame(three, simulate(three).timeline, gemm, 1).front().gained, of_one, 1e-9 * of_one);
+}
+
+}  // namespace
+}  // namespace tandem
