@@ -31,7 +31,7 @@ export function page(report: Report, head: HTMLElement[], chapters: readonly Cha
     h("a", {class: "skip", href: "#main"}, "Skip to the report"),
     h("header", {class: "bar"},
       h("div", {class: "inside"},
-        h("span", {class: "brand"}, "Tandem"), h("span", {class: "name", title: report.title}, report.title),
+        h("span", {class: "brand"}, "Tandem"), h("h1", {class: "name", title: report.title}, report.title),
         h("nav", {"aria-label": "Chapters"}, ...links), themeButton())),
     main,
     h("footer", {}, h("code", {}, report.command), h("span", {}, `Tandem ${report.tandem}`)));

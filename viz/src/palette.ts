@@ -76,11 +76,11 @@ export function cssInkOn(name: ColourName): string {
   return `var(${variable(`on ${name}`)})`;
 }
 
-/** Of a kind as the critical path and the tables name it: "gemm forward", "all_reduce (tp)", "wait". */
+/** Of a kind as the critical path and the tables name it: "gemm forward", "gemm", "all_reduce (tp)", "wait". */
 export function colourOfKind(kind: string): ColourName {
   const axis = /\((\w+)\)/.exec(kind)?.[1];
   if (axis !== undefined) return axes.find(one => one === axis) ?? "none";
-  return phases.find(phase => kind.endsWith(phase)) ?? (kind === "wait" ? "bubble" : "none");
+  return phases.find(phase => kind.endsWith(phase)) ?? (kind === "wait" ? "bubble" : "compute");
 }
 
 let chosen: Theme | null = null; // by the reader; else the system's

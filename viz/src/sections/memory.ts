@@ -38,7 +38,7 @@ export function memorySection(result: Result, stages: readonly MemoryOfStage[]):
   return section("memory", memoryFinding(result),
     figure({
       legend: legend([...layers].reverse().map(({name, colour}) => ({label: name, colour}))),
-      caption: `${capacityNote}The dot is the peak. Of each stage, its fullest rank${multiples ? "; choose one to see it large" : ""}.`,
+      caption: `${capacityNote}The dot is the peak. Of each stage, its fullest rank${multiples ? "; choose a stage to see it large" : ""}.`,
     }, detail, multiples), sums);
 }
 
@@ -47,7 +47,7 @@ function memoryDetail(stage: MemoryOfStage, shape: {step_s: number; top: number;
   const holders = stage.largest.length === 0 ? nothing("memory-largest", "No activations are held at the peak.")
     : rankedBars("memory-largest", `What holds activations at the peak of stage ${stage.stage}`, stage.largest.map(one => ({
       name: one.what, value: one.bytes, text: bytes(one.bytes, 3), colour: "activations" as const, data: {"data-stage": stage.stage},
-    })), {nameWidth: "9rem"});
+    })), {narrow: true});
   return [
     h("div", {}, h("h4", {}, `Stage ${stage.stage}, rank ${stage.rank}`), large),
     h("div", {}, h("h4", {}, `What holds activations at the peak`), holders),
