@@ -67,7 +67,7 @@ function followKeys(chapters: readonly HTMLElement[]): void {
 /** Marks the chapter that is being read. */
 function followScrolling(chapters: readonly HTMLElement[], links: readonly HTMLElement[]): void {
   const mark = () => {
-    const reached = chapters.filter(chapter => chapter.getBoundingClientRect().top < window.innerHeight * 0.35).length;
+    const reached = window.scrollY === 0 ? 1 : chapters.filter(chapter => chapter.getBoundingClientRect().top < window.innerHeight * 0.35).length;
     links.forEach((link, at) => {
       if (at === reached - 1) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");

@@ -1,5 +1,5 @@
 // Bars with a name to the left and words to the right, in the order given; to both sides of zero if some are negative.
-import {h, textWidth, type Attributes} from "../dom";
+import {h, type Attributes} from "../dom";
 import {cssColour, type ColourName} from "../palette";
 import {tipOn, type Tip} from "../tip";
 
@@ -16,7 +16,7 @@ export interface RankedBar {
 
 /** `scale`: what a full bar stands for; by default the largest value. Bars beyond `limit` wait behind a button. */
 export function rankedBars(id: string, label: string, bars: readonly RankedBar[],
-  options: {scale?: number; limit?: number; narrow?: boolean} = {}): HTMLElement {
+  options: {scale?: number; limit?: number} = {}): HTMLElement {
   const most = Math.max(0, ...bars.map(({value}) => value));
   const least = Math.max(0, ...bars.map(({value}) => -value));
   const scale = options.scale ?? most + least;
@@ -34,7 +34,7 @@ export function rankedBars(id: string, label: string, bars: readonly RankedBar[]
     const row = h("li", {class: at >= limit ? "beyond" : null},
       h("span", {class: "bar-name", title: bar.name}, bar.name),
       h("span", {class: "bar-track"}, zero > 0 ? h("i", {style: `left:${zero * 100}%`}) : null, mark),
-      h("span", {class: "bar-value"}, bar.text), bars.some(({aside}) => aside) ? h("small", {}, bar.aside ?? "") : null);
+      h("span", {class: "bar-value"}, bar.text), h("small", {}, bar.aside ?? ""));
     const tip = bar.tip ?? {title: bar.name, note: bar.aside ? `${bar.text}, ${bar.aside}` : bar.text};
     tipOn(row, tip);
     tipOn(mark, tip);
@@ -42,8 +42,6 @@ export function rankedBars(id: string, label: string, bars: readonly RankedBar[]
   });
   const list = h("ol", {
     class: "chart ranked", "data-chart": id, "data-scale": scale, "aria-label": label, tabindex: 0,
-    style: `--names:${widest(bars.map(({name}) => name), options.narrow ? 150 : 330)};--values:${widest(bars.map(({text}) => text), 140)};` +
-      `--asides:${widest(bars.map(({aside}) => aside ?? ""), 90)}`,
   }, ...rows);
   if (all) return list;
 
@@ -53,8 +51,4 @@ export function rankedBars(id: string, label: string, bars: readonly RankedBar[]
     more.remove();
   });
   return h("div", {}, list, more);
-}
-
-function widest(texts: readonly string[], most: number): string {
-  return `${Math.ceil(Math.min(most, 4 + Math.max(0, ...texts.map(text => textWidth(text, 13.5)))))}px`;
 }

@@ -5,7 +5,6 @@ import {stackedColumns} from "../charts/stacked_columns";
 import {h} from "../dom";
 import {bytes, counted, integer, listed, number, percent, roughPercent, seconds, secondsTicks} from "../format";
 import {nothing, section} from "../page";
-import {axes} from "../palette";
 import {partsOfStep, partsThatOccur} from "../parts";
 import type {Result, StudyPoint, StudyReport} from "../report";
 import {shortNames, spoken, studyAxis, type StudyAxis, type Value} from "../study_axis";
@@ -90,7 +89,6 @@ export function studyPoints({parameters, points}: StudyReport): HTMLElement {
   const column = (name: string, value: (result: Result) => number, format: (value: number) => string): Column<StudyPoint> =>
     ({name, value: of(value), show: shown(value, format)});
   const short = shortNames(parameters.map(({name}) => name));
-  const exposed = axes.filter(axis => points.some(({result}) => (result?.time_s.exposed[axis] ?? 0) > 0));
   const columns: Column<StudyPoint>[] = [
     ...parameters.map(({name}) => ({
       name: short(name), title: name, text: points.some(point => typeof point.parameters[name] === "string"),
@@ -103,9 +101,9 @@ export function studyPoints({parameters, points}: StudyReport): HTMLElement {
     column("step time", result => result.step_time_s, seconds),
     column("MFU", result => result.mfu, percent),
     column("HFU", result => result.hfu, percent),
-    column("tokens/s/GPU", result => result.tokens_per_s_per_gpu, number),
+    column("tokens/s per GPU", result => result.tokens_per_s_per_gpu, number),
     column("bubble", result => result.bubble_fraction, percent),
-    ...exposed.map(axis => column(`exposed ${axis}`, result => (result.time_s.exposed[axis] ?? 0) / result.step_time_s, percent)),
+    column("exposed", result => Object.values(result.time_s.exposed).reduce((sum, value) => sum + value, 0) / result.step_time_s, percent),
     column("memory", result => result.memory.peak_bytes, value => bytes(value, 3)),
     ...points.some(({sentence}) => sentence !== "") ? [{name: "why", text: true, value: (point: StudyPoint) => point.sentence || null,
       show: (point: StudyPoint) => h("span", {class: "sentence"}, point.sentence)}] : [],
