@@ -2,6 +2,11 @@
 
 const dash = "–";
 const minus = "−";
+const space = "\u00a0"; // that does not break a line
+
+type Unit = readonly [factor: number, name: string];
+const timeUnits: readonly Unit[] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+const byteUnits: readonly Unit[] = [[1e15, "PB"], [1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]];
 
 /** With a fixed number of digits that count: 7.207, 51.63, 362.3, 16384. */
 export function number(value: number, digits = 4): string {
@@ -18,13 +23,13 @@ export function integer(value: number): string {
 
 /** 7.207 s, 362.3 ms, 14.24 µs. */
 export function seconds(value: number, digits = 4): string {
-  const [factor, unit] = unitOf(value, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  const [factor, unit] = unitOf(value, timeUnits);
   return withUnit(value / factor, unit, digits);
 }
 
 /** 41.58 GB. */
 export function bytes(value: number, digits = 4): string {
-  const [factor, unit] = unitOf(value, [[1e15, "PB"], [1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]);
+  const [factor, unit] = unitOf(value, byteUnits);
   return withUnit(value / factor, unit, unit === "B" ? Math.max(digits, 3) : digits);
 }
 
@@ -45,30 +50,29 @@ export function percent(part: number): string {
   const value = part * 100;
   const size = Math.abs(value);
   const decimals = size === 0 || size >= 0.1 ? 1 : size >= 0.01 ? 2 : 3;
-  return size !== 0 && size < 0.0005 ? "< 0.001 %" : `${signed(value.toFixed(decimals))} %`;
+  return size !== 0 && size < 0.0005 ? `< 0.001${space}%` : `${signed(value.toFixed(decimals))}${space}%`;
 }
 
 /** For a sentence: 15 %, 3 %, 0.4 %. */
 export function roughPercent(part: number): string {
   const size = Math.abs(part);
-  if (size !== 0 && size < 0.001) return "under 0.1 %";
-  return `${signed((part * 100).toFixed(size < 0.01 && size > 0 ? 1 : 0))} %`;
+  if (size !== 0 && size < 0.001) return `under 0.1${space}%`;
+  return `${signed((part * 100).toFixed(size < 0.01 && size > 0 ? 1 : 0))}${space}%`;
 }
 
 /** A change with its sign: +3.1 %, −12 ms. */
 export function change(value: number, format: (value: number) => string): string {
-  return value > 0 ? `+${format(value)}` : format(value);
+  const text = format(value);
+  return value > 0 && !text.startsWith("<") ? `+${text}` : text;
 }
 
-/** Ticks of a time axis that ends at `span` share one unit. */
-export function secondsTicks(span: number): {factor: number; unit: string} {
-  const [factor, unit] = unitOf(span, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
-  return {factor, unit};
+/** Ticks of a time axis up to `span` share one unit: 0, 50 ms, 100 ms. */
+export function secondsTicks(span: number): (tick: number) => string {
+  return ticksIn(unitOf(span, timeUnits));
 }
 
-export function bytesTicks(span: number): {factor: number; unit: string} {
-  const [factor, unit] = unitOf(span, [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]);
-  return {factor, unit};
+export function bytesTicks(span: number): (tick: number) => string {
+  return ticksIn(unitOf(span, byteUnits));
 }
 
 /** "1 GPU", "16,384 GPUs". */
@@ -82,15 +86,19 @@ export function listed(names: readonly string[]): string {
   return `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
 
-function unitOf(value: number, units: readonly (readonly [factor: number, unit: string])[]): readonly [number, string] {
-  const largest = units[0] as readonly [number, string];
+function ticksIn([factor, unit]: Unit): (tick: number) => string {
+  return tick => tick === 0 ? "0" : signed(`${grouped(String(Number((tick / factor).toPrecision(6))))}${space}${unit}`);
+}
+
+function unitOf(value: number, units: readonly Unit[]): Unit {
+  const largest = units[0] as Unit;
   if (value === 0) return units.find(([factor]) => factor === 1) ?? largest;
   const rounded = Math.abs(value) * 1.00005; // 999.96 ms is 1 s
-  return units.find(([factor]) => rounded >= factor) ?? (units.at(-1) as readonly [number, string]);
+  return units.find(([factor]) => rounded >= factor) ?? (units.at(-1) as Unit);
 }
 
 function withUnit(value: number, unit: string, digits: number): string {
-  return `${number(value, digits)} ${unit}`; // a no-break space
+  return `${number(value, digits)}${space}${unit}`;
 }
 
 function grouped(text: string): string {

@@ -31,7 +31,7 @@ export function page(report: Report, head: HTMLElement[], chapters: readonly Cha
     h("a", {class: "skip", href: "#main"}, "Skip to the report"),
     h("header", {class: "bar"},
       h("div", {class: "inside"},
-        h("span", {class: "brand"}, "Tandem"), h("span", {class: "name", title: report.title}, report.title),
+        h("span", {class: "brand"}, "Tandem"), h("h1", {class: "name", title: report.title}, report.title),
         h("nav", {"aria-label": "Chapters"}, ...links), themeButton())),
     main,
     h("footer", {}, h("code", {}, report.command), h("span", {}, `Tandem ${report.tandem}`)));
@@ -67,7 +67,7 @@ function followKeys(chapters: readonly HTMLElement[]): void {
 /** Marks the chapter that is being read. */
 function followScrolling(chapters: readonly HTMLElement[], links: readonly HTMLElement[]): void {
   const mark = () => {
-    const reached = chapters.filter(chapter => chapter.getBoundingClientRect().top < window.innerHeight * 0.35).length;
+    const reached = window.scrollY === 0 ? 1 : chapters.filter(chapter => chapter.getBoundingClientRect().top < window.innerHeight * 0.35).length;
     links.forEach((link, at) => {
       if (at === reached - 1) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");

@@ -21,7 +21,7 @@ const table = {
   pp: ["#5ec6ef", "#45b2f4"],
   dp: ["#4d2779", "#9961f9"],
   none: ["#8a9099", "#8a9099"], // communication of no axis
-  compute: ["#6d8ba1", "#6f8ea6"], // all kernels as one
+  compute: ["#6d8ba1", "#7596a6"], // all kernels as one
   bubble: ["#dce0e4", "#2e3339"], // waiting, of the critical path, too
 
   // memory: what stays for the step in greys, what comes and goes in colour
@@ -76,11 +76,11 @@ export function cssInkOn(name: ColourName): string {
   return `var(${variable(`on ${name}`)})`;
 }
 
-/** Of a kind as the critical path and the tables name it: "gemm forward", "all_reduce (tp)", "wait". */
+/** Of a kind as the critical path and the tables name it: "gemm forward", "gemm", "all_reduce (tp)", "wait". */
 export function colourOfKind(kind: string): ColourName {
   const axis = /\((\w+)\)/.exec(kind)?.[1];
   if (axis !== undefined) return axes.find(one => one === axis) ?? "none";
-  return phases.find(phase => kind.endsWith(phase)) ?? (kind === "wait" ? "bubble" : "none");
+  return phases.find(phase => kind.endsWith(phase)) ?? (kind === "wait" ? "bubble" : "compute");
 }
 
 let chosen: Theme | null = null; // by the reader; else the system's

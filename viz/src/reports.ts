@@ -15,7 +15,7 @@ import {partsSection, stagesSection} from "./sections/time";
 import {timelineSection} from "./sections/timeline";
 import {whySection} from "./sections/why";
 import {h} from "./dom";
-import {counted} from "./format";
+import {roughPercent} from "./format";
 
 export function show(report: Report): void {
   switch (report.kind) {
@@ -29,11 +29,12 @@ export function show(report: Report): void {
 
 function showStep(report: StepReport): void {
   const {result, timeline, critical_path} = report;
-  const rows = counted(timeline.rows.length, "row");
+  const bubble = roughPercent(result.bubble_fraction);
+  const schedule = result.stages_s.length > 1 ? `The schedule of the step: the bubble takes ${bubble}` : "The schedule of the step";
   page(report, present(memoryBanner(result), warnings(result.warnings)), [
     {question: "How fast?", short: "Speed", sections: present(headline(result), facts(report.facts), cost(result))},
     {question: "Where does the time go?", short: "Time", sections: present(partsSection(result), stagesSection(result),
-      timelineSection(`The schedule: ${rows}, every task of a rank of each stage`, [{title: report.title, timeline}], critical_path),
+      timelineSection(schedule, [{title: report.title, timeline}], critical_path),
       kindsSection(result))},
     {question: "Does it fit?", short: "Memory", sections: [memorySection(result, report.memory)]},
     {question: "What limits it?", short: "Limits", sections: [whySection(critical_path, timeline.rows, result.step_time_s),

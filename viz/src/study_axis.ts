@@ -17,13 +17,13 @@ export interface StudyAxis {
   logarithmic: boolean; // numbers a factor apart
   panels: string[];
   curves: string[];
-  panelBy: string;
   curveBy: string;
   placed: Placed[];
   unplaced: StudyPoint[]; // failed, and of no known place
 }
 
 export function studyAxis({parameters, points}: StudyReport): StudyAxis {
+  const short = shortNames(parameters.map(({name}) => name));
   const varied = parameters.map(({name}) => name).filter(name => new Set(points.map(point => point.parameters[name])).size > 1);
   const gpus = new Set(points.flatMap(({result}) => result ? [result.gpus] : []));
   const numeric = varied.find(name => points.every(({parameters: {[name]: value}}) => typeof value === "number"));
@@ -41,17 +41,23 @@ export function studyAxis({parameters, points}: StudyReport): StudyAxis {
     if (place === null) return [];
     return [{
       point, x: values.indexOf(place), curve: curveBy ? said(point, curveBy) : "",
-      panel: panelsBy.map(name => `${name} ${said(point, name)}`).join(", "),
+      panel: panelsBy.map(name => `${short(name)} ${said(point, name)}`).join(", "),
     }];
   });
   return {
-    title: along === null ? "GPUs" : along, values,
+    title: along === null ? "GPUs" : short(along), values,
     logarithmic: values.length > 1 && values.every(value => typeof value === "number" && value > 0)
       && (values.at(-1) as number) / (values[0] as number) >= 4,
     panels: [...new Set(placed.map(({panel}) => panel))], curves: [...new Set(placed.map(({curve}) => curve))],
-    panelBy: panelsBy.join(", "), curveBy: curveBy ?? "", placed,
+    curveBy: curveBy ? short(curveBy) : "", placed,
     unplaced: points.filter(point => (places.get(point) ?? null) === null),
   };
+}
+
+/** "training.recompute" is "recompute", unless another parameter would be so, too. */
+export function shortNames(names: readonly string[]): (name: string) => string {
+  const last = (name: string) => name.split(".").at(-1) ?? name;
+  return name => names.filter(other => last(other) === last(name)).length > 1 ? name : last(name);
 }
 
 export function spoken(value: Value): string {

@@ -23,7 +23,11 @@ export function tipOn(element: Element, tip: Tip | TipOf): void {
 export function mountTips(): void {
   const box = h("div", {class: "tip", role: "status", hidden: true});
   document.body.append(box);
-  const hide = () => { box.hidden = true; };
+  let walkedTo: Element | null = null; // by the arrow keys; its tip stays while the page scrolls
+  const hide = () => {
+    box.hidden = true;
+    walkedTo = null;
+  };
 
   function show(element: Element, at: Point): void {
     const tip = tips.get(element)?.(at);
@@ -40,13 +44,21 @@ export function mountTips(): void {
     box.style.top = `${Math.max(8, below ? at.clientY + 14 : at.clientY - 14 - height)}px`;
   }
 
+  function showAt(element: Element): void {
+    const {left, top, width, height} = element.getBoundingClientRect();
+    show(element, {clientX: left + width / 2, clientY: top + height / 2});
+  }
+
   document.addEventListener("pointermove", event => {
     let element = event.target instanceof Element ? event.target : null;
     while (element && !tips.has(element)) element = element.parentElement;
+    hide();
     if (element) show(element, event);
-    else hide();
   });
-  document.addEventListener("scroll", hide, {passive: true});
+  document.addEventListener("scroll", () => {
+    if (walkedTo) showAt(walkedTo);
+    else hide();
+  }, {passive: true});
   document.addEventListener("focusout", hide);
   document.addEventListener("keydown", event => {
     if (event.key === "Escape") hide();
@@ -60,8 +72,8 @@ export function mountTips(): void {
     marks[last]?.classList.remove("current");
     const mark = marks[next] as Element;
     mark.classList.add("current");
-    const {left, top, width, height} = mark.getBoundingClientRect();
-    show(mark, {clientX: left + width / 2, clientY: top + height / 2});
+    walkedTo = mark;
+    showAt(mark);
     event.preventDefault();
   });
 }

@@ -12,22 +12,24 @@ export interface Measure {
   title: string;
   of: (result: Result) => number;
   format: (value: number) => string;
-  tick: (value: number) => string;
-  ideal?: boolean; // grows in proportion at best; drawn as a dashed line
+  tick: (top: number) => (value: number) => string;
+  proportional?: boolean; // to the GPUs, at best: on logarithmic axes over GPUs, with a dashed line for it
 }
 
 /** One for each curve, as far as they go: Okabe and Ito's, without those too pale for a line. */
 export const curveColours: readonly ColourName[] = ["forward", "tp", "backward weight", "recompute", "backward input", "ep", "pp", "optimizer"];
 
-export function curves(axis: StudyAxis, panel: string, measure: Measure, {width, top}: {width: number; top: number}): SVGSVGElement {
+export function curves(axis: StudyAxis, panel: string, measure: Measure, {width, range: [bottom, top]}: {width: number; range: [number, number]}): SVGSVGElement {
   const height = 250;
   const margin = {left: 66, right: 14, top: 14, bottom: 50};
   const svg = drawing(`curves-${measure.id}`, `${measure.title} over ${axis.title}${panel ? `, ${panel}` : ""}`, width, height);
   svg.dataset.panel = panel;
   const x = alongX(axis, [margin.left + 12, width - margin.right - 12]);
-  const y = scaleLinear([0, top], [height - margin.bottom, margin.top]);
-  noteScale(svg, "y", y);
-  svg.append(leftAxis(y, y.ticks(5), measure.tick, {x: margin.left, right: width - margin.right}),
+  const both = measure.proportional === true && axis.logarithmic && axis.title === "GPUs";
+  const ends = [height - margin.bottom, margin.top];
+  const y = both ? scaleLog([bottom / 1.5, top * 1.2], ends) : scaleLinear([0, top * 1.08], ends);
+  noteScale(svg, "y", y, both ? "log" : "linear");
+  svg.append(leftAxis(y, both ? roundTicks(bottom / 1.5, top * 1.2) : y.ticks(5), measure.tick(top), {x: margin.left, right: width - margin.right}),
     valueAxis(axis, x, {from: margin.left, to: width - margin.right, y: height - margin.bottom}));
 
   const placed = axis.placed.filter(one => one.panel === panel).sort((a, b) => a.x - b.x);
@@ -35,7 +37,7 @@ export function curves(axis: StudyAxis, panel: string, measure: Measure, {width,
     const colour = curveColours[at % curveColours.length] as ColourName;
     const own = placed.filter(one => one.curve === curve);
     const known = own.filter(({point}) => point.result !== null);
-    if (measure.ideal && at === 0) svg.append(...idealLine(axis, known, measure, x, y));
+    if (both && at === 0) svg.append(...idealLine(axis, known, measure, x, y));
     const d = known.map(({x: place, point}, i) => `${i ? "L" : "M"}${x(place)} ${y(measure.of(point.result as Result))}`).join("");
     svg.append(s("path", {class: "curve", d, style: `stroke:${cssColour(colour)}`, "data-curve": curve}));
     for (const one of known) {
@@ -85,12 +87,19 @@ export function valueAxis(axis: StudyAxis, x: (place: number) => number, {from, 
 
 function idealLine(axis: StudyAxis, known: readonly Placed[], measure: Measure, x: (place: number) => number, y: (value: number) => number): Element[] {
   const [first, last] = [known[0], known.at(-1)];
-  if (!first || !last || first === last || !axis.logarithmic) return [];
+  if (!first || !last || first === last) return [];
   const start = measure.of(first.point.result as Result);
   const ratio = (place: number) => (axis.values[place] as number) / (axis.values[first.x] as number);
-  const d = known.map((one, at) => `${at ? "L" : "M"}${x(one.x)} ${y(start * ratio(one.x))}`).join("");
-  return [s("path", {class: "diagonal", d}),
-    text(x(last.x) - 8, y(start * ratio(last.x)) + 4, "in proportion", {anchor: "end", size: 11, class: "quiet halo"})];
+  const end = y(start * ratio(last.x));
+  return [s("path", {class: "diagonal", d: `M${x(first.x)} ${y(start)}L${x(last.x)} ${end}`}),
+    text(x(last.x) - 12, end + 4, "in proportion", {anchor: "end", size: 11, class: "quiet halo"})];
+}
+
+/** 1, 2 and 5 times powers of ten; only the powers where there are many. */
+function roundTicks(low: number, high: number): number[] {
+  const powers = Array.from({length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1}, (_, at) => 10 ** (Math.floor(Math.log10(low)) + at));
+  const factors = powers.length > 3 ? [1] : [1, 2, 5];
+  return powers.flatMap(power => factors.map(factor => power * factor)).filter(tick => tick >= low && tick <= high);
 }
 
 function dataOf(axis: StudyAxis, {x, curve, point}: Placed) {

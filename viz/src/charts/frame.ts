@@ -15,7 +15,7 @@ export interface Scale {
 export function drawing(id: string, label: string, width: number, height: number): SVGSVGElement {
   return s("svg", {
     class: "chart", "data-chart": id, viewBox: `0 0 ${width} ${height}`, style: `max-width:${width}px`,
-    role: "img", "aria-label": label, tabindex: 0,
+    role: "group", "aria-roledescription": "chart", "aria-label": label, tabindex: 0,
   });
 }
 

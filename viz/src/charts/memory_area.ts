@@ -2,7 +2,7 @@
 import {scaleLinear} from "d3-scale";
 import {area, curveStepAfter} from "d3-shape";
 import {s, textWidth} from "../dom";
-import {bytes, bytesTicks, number, percent, seconds, secondsTicks} from "../format";
+import {bytes, bytesTicks, percent, seconds, secondsTicks} from "../format";
 import {cssColour, type ColourName} from "../palette";
 import type {MemoryOfStage} from "../report";
 import {tipOn} from "../tip";
@@ -36,13 +36,9 @@ export function memoryArea(id: string, stage: MemoryOfStage, options: {
   noteScale(svg, "y", y);
 
   if (axes) {
-    const time = secondsTicks(step_s);
-    const memory = bytesTicks(top);
     svg.append(
-      leftAxis(y, y.ticks(6), tick => tick === 0 ? "0" : `${number(tick / memory.factor, 3).replace(/\.0+$/, "")} ${memory.unit}`,
-        {x: margin.left, right: width - margin.right}),
-      bottomAxis(x, x.ticks(8), tick => tick === 0 ? "0" : `${Number((tick / time.factor).toPrecision(6))} ${time.unit}`,
-        {y: height - margin.bottom}));
+      leftAxis(y, y.ticks(6), bytesTicks(top), {x: margin.left, right: width - margin.right}),
+      bottomAxis(x, x.ticks(8), secondsTicks(step_s), {y: height - margin.bottom}));
   }
 
   const times = [...stage.t_s, step_s];

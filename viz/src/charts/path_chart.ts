@@ -51,8 +51,7 @@ export function pathChart({segments}: CriticalPath, rows: readonly TimelineRow[]
   }
 
   const ticks = x.ticks(10);
-  const {factor, unit} = secondsTicks(ticks.at(-1) ?? step_s);
-  svg.append(bottomAxis(x, ticks, tick => tick === 0 ? "0" : `${Number((tick / factor).toPrecision(6))} ${unit}`, {y: bottom}));
+  svg.append(bottomAxis(x, ticks, secondsTicks(ticks.at(-1) ?? step_s), {y: bottom}));
   tipOn(svg, ({clientX}) => {
     const box = svg.getBoundingClientRect();
     return tipAt(x.invert((clientX - box.left) / box.width * fullWidth), segments, rows);

@@ -16,7 +16,7 @@ export interface RankedBar {
 
 /** `scale`: what a full bar stands for; by default the largest value. Bars beyond `limit` wait behind a button. */
 export function rankedBars(id: string, label: string, bars: readonly RankedBar[],
-  options: {scale?: number; limit?: number; nameWidth?: string} = {}): HTMLElement {
+  options: {scale?: number; limit?: number} = {}): HTMLElement {
   const most = Math.max(0, ...bars.map(({value}) => value));
   const least = Math.max(0, ...bars.map(({value}) => -value));
   const scale = options.scale ?? most + least;
@@ -34,7 +34,7 @@ export function rankedBars(id: string, label: string, bars: readonly RankedBar[]
     const row = h("li", {class: at >= limit ? "beyond" : null},
       h("span", {class: "bar-name", title: bar.name}, bar.name),
       h("span", {class: "bar-track"}, zero > 0 ? h("i", {style: `left:${zero * 100}%`}) : null, mark),
-      h("span", {class: "bar-value"}, bar.text, bar.aside ? h("small", {}, bar.aside) : null));
+      h("span", {class: "bar-value"}, bar.text), h("small", {}, bar.aside ?? ""));
     const tip = bar.tip ?? {title: bar.name, note: bar.aside ? `${bar.text}, ${bar.aside}` : bar.text};
     tipOn(row, tip);
     tipOn(mark, tip);
@@ -42,7 +42,6 @@ export function rankedBars(id: string, label: string, bars: readonly RankedBar[]
   });
   const list = h("ol", {
     class: "chart ranked", "data-chart": id, "data-scale": scale, "aria-label": label, tabindex: 0,
-    style: options.nameWidth ? `--name-width:${options.nameWidth}` : null,
   }, ...rows);
   if (all) return list;
 

@@ -1,7 +1,7 @@
 // Horizontal bars, stacked: one row per pipeline stage.
 import {scaleLinear} from "d3-scale";
 import {s, shortened, textWidth, type Attributes} from "../dom";
-import {secondsTicks, number, percent, seconds} from "../format";
+import {percent, seconds, secondsTicks} from "../format";
 import {cssColour, cssInkOn} from "../palette";
 import type {Part} from "../parts";
 import {tipOn} from "../tip";
@@ -25,8 +25,7 @@ export function stackedBars(id: string, label: string, rows: readonly StackedRow
   noteScale(svg, "x", x);
 
   const ticks = x.ticks(10);
-  const {factor, unit} = secondsTicks(ticks.at(-1) ?? span);
-  svg.append(bottomAxis(x, ticks, tick => tick === 0 ? "0" : `${Number((tick / factor).toPrecision(6))} ${unit}`, {y: bottom, top: 0}));
+  svg.append(bottomAxis(x, ticks, secondsTicks(ticks.at(-1) ?? span), {y: bottom, top: 0}));
   const everyLabel = Math.ceil(13 / rowHeight);
   rows.forEach((row, at) => {
     const y = 2 + at * rowHeight;
@@ -34,6 +33,7 @@ export function stackedBars(id: string, label: string, rows: readonly StackedRow
     if (at % everyLabel === 0) {
       svg.append(text(left - 8, y + height / 2 + 4, shortened(row.name, left - 10), {anchor: "end"}));
     }
+    const whole = sum(row.parts);
     let before = 0;
     for (const part of row.parts) {
       if (part.value <= 0) continue;
@@ -42,10 +42,9 @@ export function stackedBars(id: string, label: string, rows: readonly StackedRow
         class: "mark", x: x(before), y, width, height, "data-part": part.name, "data-value": part.value, ...row.data,
         style: `fill:${part.hatched ? hatch(part.colour) : cssColour(part.colour)}`,
       });
-      const whole = sum(row.parts);
       tipOn(mark, {title: `${row.title}: ${part.name}`, lines: [["time", seconds(part.value)], ["of the step", percent(part.value / whole)]]});
       svg.append(mark);
-      const share = `${number(part.value / whole * 100, 3)} %`;
+      const share = percent(part.value / whole);
       if (!part.hatched && height >= 14 && width > textWidth(share, 11) + 10) {
         svg.append(s("text", {
           x: x(before) + width / 2, y: y + height / 2 + 4, "font-size": 11, "text-anchor": "middle", class: "inside",

@@ -7,7 +7,7 @@ import {partsOfStep} from "../parts";
 import type {Result} from "../report";
 import {spoken, type Placed, type StudyAxis, type Value} from "../study_axis";
 import {tipOn} from "../tip";
-import {drawing, hatch, leftAxis, noteScale, text} from "./frame";
+import {drawing, hatch, leftAxis, noteScale} from "./frame";
 import {valueAxis} from "./curves";
 
 export function stackedColumns(axis: StudyAxis, placed: readonly Placed[], label: string, {width}: {width: number}): SVGSVGElement {
@@ -42,20 +42,20 @@ export function stackedColumns(axis: StudyAxis, placed: readonly Placed[], label
       const share = part.value / step_time_s;
       const mark = s("rect", {
         class: "mark", x: left, width: thick, y: y(below + share), height: y(below) - y(below + share), "data-x": value, "data-part": part.name,
-        "data-value": part.value, "data-share": share, "data-status": point.status, style: `fill:${part.hatched ? hatch(part.colour) : cssColour(part.colour)}`,
+        "data-value": part.value, "data-share": share, "data-status": point.status, "fill-opacity": point.status === "done" ? null : 0.4,
+        style: `fill:${part.hatched ? hatch(part.colour) : cssColour(part.colour)}`,
       });
       tipOn(mark, {title: `${spoken(axis.values[place] as Value)} ${axis.title}: ${part.name}`,
         lines: [["of the step", percent(share)], ["time", seconds(part.value)], ["step time", seconds(step_time_s)]],
         ...point.status === "done" ? {} : {note: point.sentence}});
       svg.append(mark);
       const words = percent(share);
-      if (!part.hatched && y(below) - y(below + share) > 18 && thick > textWidth(words, 11) + 6) {
+      if (point.status === "done" && !part.hatched && y(below) - y(below + share) > 18 && thick > textWidth(words, 11) + 6) {
         svg.append(s("text", {class: "inside", x: middle(place), y: (y(below) + y(below + share)) / 2 + 4, "text-anchor": "middle", "font-size": 11,
           style: `fill:${cssInkOn(part.colour)}`}, words));
       }
       below += share;
     }
-    if (point.status !== "done") svg.append(text(middle(place), y(below) - 4, "does not fit", {anchor: "middle", size: 10, class: "quiet"}));
   }
   return svg;
 }

@@ -8,8 +8,11 @@ import {bottomAxis, drawing, fullWidth, noteScale, text} from "./frame";
 
 /** Where the colours end: full use, or less where nothing comes near. */
 export function heatTop(use: LinkUse): number {
-  const most = Math.max(0, ...use.tiers.flatMap(({utilisation}) => utilisation));
-  return [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find(top => most <= top) ?? 1;
+  return roundedUp(Math.max(0, ...use.tiers.flatMap(({utilisation}) => utilisation)));
+}
+
+export function roundedUp(part: number): number {
+  return [0.01, 0.02, 0.05, 0.1, 0.2, 0.5].find(top => part <= top) ?? 1;
 }
 
 export function heatColour(part: number): string {
@@ -49,8 +52,7 @@ export function tierHeat(use: LinkUse): SVGSVGElement {
     });
   });
   const ticks = x.ticks(10);
-  const {factor, unit} = secondsTicks(ticks.at(-1) ?? 1);
-  svg.append(bottomAxis(x, ticks, tick => tick === 0 ? "0" : `${Number((tick / factor).toPrecision(6))} ${unit}`, {y: bottom}));
+  svg.append(bottomAxis(x, ticks, secondsTicks(ticks.at(-1) ?? 1), {y: bottom}));
   return svg;
 }
 

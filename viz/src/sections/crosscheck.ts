@@ -1,11 +1,12 @@
 // Simulation beside measurement: the step, kinds of tasks, single tasks, streams.
-import {figure, legend, type LegendEntry} from "../charts/frame";
+import {figure, swatch} from "../charts/frame";
+import {isCommunication} from "../charts/path_chart";
 import {ratioBars} from "../charts/ratio_bars";
 import {scatter, type Dots} from "../charts/scatter";
 import {h} from "../dom";
-import {bytes, change, integer, number, percent, roughPercent, seconds} from "../format";
+import {bytes, change, integer, percent, roughPercent, seconds} from "../format";
 import {nothing, section} from "../page";
-import {axes, colourOfKind, phases, type ColourName} from "../palette";
+import {colourOfKind} from "../palette";
 import type {Crosscheck, CrosscheckReport, Overlap} from "../report";
 import {numbers, table} from "../table";
 
@@ -20,7 +21,7 @@ export function verdict({step, memory}: Crosscheck): HTMLElement {
   return h("div", {class: "headline"},
     h("div", {class: "step-time"},
       h("p", {class: "figure", "data-figure": "error", "data-value": step.error}, step.error === null ? "–" : change(step.error, percent),
-        h("small", {}, step.error === null ? "nothing was measured" : step.error < 0 ? "simulated faster than measured" : "simulated slower than measured"))),
+        h("small", {class: "under"}, step.error === null ? "nothing was measured" : step.error < 0 ? "simulated faster than measured" : "simulated slower than measured"))),
     h("div", {class: "figures"},
       tile("simulated", "simulated", seconds(step.simulated_s), step.simulated_s, "step time"),
       tile("measured", "measured", seconds(step.measured_s), step.measured_s, "step time"),
@@ -56,10 +57,24 @@ export function scatterSection(tasks: Tasks): HTMLElement {
     name, colour: colourOfKind(name),
     points: tasks.kind.flatMap((of, at) => of === kind ? [[tasks.measured_s[at] ?? 0, tasks.simulated_s[at] ?? 0] as const] : []),
   }));
+  const svg = scatter("task-scatter", "Simulated over measured time of each task", groups, ["measured", "simulated"]);
   const within = tasks.simulated_s.filter((value, at) => Math.abs(value / (tasks.measured_s[at] ?? 0) - 1) <= 0.2).length;
   return section("tasks", `${roughPercent(within / count)} of the tasks are within 20 % of what was measured`,
-    figure({legend: legend(entries(tasks.kinds)), caption: `A dot for each of ${integer(count)} tasks.`},
-      scatter("task-scatter", "Simulated over measured time of each task", groups, ["measured", "simulated"])));
+    figure({caption: `A dot for each of ${integer(count)} tasks; above the line they were simulated too slow.`},
+      h("div", {class: "beside"}, svg, kindButtons(groups, svg))));
+}
+
+/** The scatter's legend; a press leaves only that kind. */
+function kindButtons(groups: readonly Dots[], svg: SVGSVGElement): HTMLElement {
+  const marks = [...svg.querySelectorAll<SVGElement>(".dots")];
+  const buttons = groups.map(({name, colour, points}) =>
+    h("button", {type: "button", "aria-pressed": "false", "data-kind": name}, swatch({colour, hatched: isCommunication(name)}), name, h("small", {}, integer(points.length))));
+  buttons.forEach((button, chosen) => button.addEventListener("click", () => {
+    const only = button.getAttribute("aria-pressed") === "false";
+    buttons.forEach((other, at) => other.setAttribute("aria-pressed", String(only && at === chosen)));
+    marks.forEach((mark, at) => mark.classList.toggle("faded", only && at !== chosen));
+  }));
+  return h("div", {class: "kinds", role: "group", "aria-label": "Kinds of tasks"}, h("h4", {}, "Choose a kind to see it alone"), ...buttons);
 }
 
 export function worstSection({worst}: Crosscheck): HTMLElement | null {
@@ -94,7 +109,7 @@ export function ranksSection({ranks}: Crosscheck): HTMLElement | null {
   if (ranks.length === 0) return null;
   const same = ranks.filter(({same_order}) => same_order).length;
   const title = same === ranks.length ? "Every rank ran its tasks in the simulated order"
-    : `${number(same)} of ${number(ranks.length)} ranks ran their tasks in the simulated order`;
+    : `${integer(same)} of ${integer(ranks.length)} ranks ran their tasks in the simulated order`;
   return section("ranks", title, numbers(table<Crosscheck["ranks"][number]>([
     {name: "rank", value: rank => rank.rank},
     {name: "tasks", value: rank => rank.tasks, show: rank => integer(rank.tasks)},
@@ -116,10 +131,4 @@ function errorsFinding(kinds: readonly Kind[]): string {
   const worst = [...kinds].sort((a, b) => cost(b) - cost(a))[0];
   if (!worst || worst.error === null) return "Simulated over measured, by kind of task";
   return `Most of the difference is in ${worst.kind}: ${change(worst.error, roughPercent)}`;
-}
-
-function entries(kinds: readonly string[]): LegendEntry[] {
-  const present = new Set<ColourName>(kinds.map(colourOfKind));
-  return [...phases, ...axes, "none" as const].filter(name => present.has(name))
-    .map(name => ({label: name === "none" ? "other" : name, colour: name}));
 }

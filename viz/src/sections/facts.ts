@@ -3,8 +3,11 @@ import {h} from "../dom";
 import {bytes, counted, seconds} from "../format";
 import type {FactGroup, Result} from "../report";
 
+/** Lines after the first are a place in a file, which wants its columns. */
 export function banner(sentence: string): HTMLElement {
-  return h("p", {class: "banner", role: "alert"}, h("span", {"aria-hidden": "true"}, "✕"), sentence);
+  const [first = "", ...place] = sentence.trimEnd().split("\n");
+  return h("div", {class: "banner", role: "alert"}, h("span", {"aria-hidden": "true"}, "✕"),
+    h("div", {}, first, place.length > 0 ? h("pre", {}, place.join("\n")) : null));
 }
 
 /** Of a result that needs more memory than there is. */

@@ -7,6 +7,7 @@ import {tipOn} from "../tip";
 export function headline(result: Result): HTMLElement {
   const {memory} = result;
   const full = memory.gpu_bytes > 0 ? memory.peak_bytes / memory.gpu_bytes : 0;
+  const exposed = Object.values(result.time_s.exposed).reduce((sum, value) => sum + value, 0);
   return h("div", {class: "headline"},
     h("div", {class: "step-time"},
       h("p", {class: "figure"}, seconds(result.step_time_s), h("small", {}, "per step")),
@@ -16,9 +17,11 @@ export function headline(result: Result): HTMLElement {
         `${integer(result.tokens)} tokens a step`),
       tile("mfu", "MFU", percent(result.mfu), result.mfu, `HFU ${percent(result.hfu)}`),
       tile("model_tflops_per_gpu", "model TFLOP/s/GPU", number(result.model_tflops_per_gpu), result.model_tflops_per_gpu,
-        `bubble ${percent(result.bubble_fraction)}`),
+        "without recomputation"),
       tile("fits", "memory", memory.fits ? "fits" : "does not fit", memory.peak_bytes,
         `${bytes(memory.peak_bytes, 3)} of ${bytes(memory.gpu_bytes, 3)}, ${percent(full)}`, memory.fits ? "good" : "bad"),
+      tile("bubble_fraction", "pipeline bubble", percent(result.bubble_fraction), result.bubble_fraction,
+        `exposed communication ${percent(exposed / result.step_time_s)}`),
       tile("gpus", result.gpus === 1 ? "GPU" : "GPUs", integer(result.gpus), result.gpus, result.gpu)));
 }
 
@@ -31,7 +34,7 @@ function tile(name: string, label: string, value: string, exact: number, below: 
 function range({step_time_s, bounds_s: {lower, upper}, run}: Result): HTMLElement {
   const end = Math.max(upper, step_time_s) * 1.02 || 1;
   const at = (value: number) => `${value / end * 100}%`;
-  const bar = h("div", {class: "chart range", "data-chart": "step-range", "data-scale": end, tabindex: 0, role: "img",
+  const bar = h("div", {class: "chart range", "data-chart": "step-range", "data-scale": end, tabindex: 0, role: "group", "aria-roledescription": "chart",
     "aria-label": `${seconds(step_time_s)}, between ${seconds(lower)} and ${seconds(upper)}`},
     h("i", {class: "line"}),
     h("i", {class: "mark between", "data-lower": lower, "data-upper": upper,

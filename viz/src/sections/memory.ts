@@ -38,7 +38,7 @@ export function memorySection(result: Result, stages: readonly MemoryOfStage[]):
   return section("memory", memoryFinding(result),
     figure({
       legend: legend([...layers].reverse().map(({name, colour}) => ({label: name, colour}))),
-      caption: `${capacityNote}The dot is the peak. Of each stage, its fullest rank${multiples ? "; choose one to see it large" : ""}.`,
+      caption: `${capacityNote}The dot is the peak. Of each stage, its fullest rank${multiples ? "; choose a stage to see it large" : ""}.`,
     }, detail, multiples), sums);
 }
 
@@ -47,7 +47,7 @@ function memoryDetail(stage: MemoryOfStage, shape: {step_s: number; top: number;
   const holders = stage.largest.length === 0 ? nothing("memory-largest", "No activations are held at the peak.")
     : rankedBars("memory-largest", `What holds activations at the peak of stage ${stage.stage}`, stage.largest.map(one => ({
       name: one.what, value: one.bytes, text: bytes(one.bytes, 3), colour: "activations" as const, data: {"data-stage": stage.stage},
-    })), {nameWidth: "9rem"});
+    })));
   return [
     h("div", {}, h("h4", {}, `Stage ${stage.stage}, rank ${stage.rank}`), large),
     h("div", {}, h("h4", {}, `What holds activations at the peak`), holders),
@@ -67,10 +67,10 @@ function memoryTable({memory}: Result): HTMLElement {
 
 function memoryFinding({memory}: Result): string {
   const fullest = [...memory.stages].sort((a, b) => b.peak_bytes - a.peak_bytes)[0];
-  const stage = !fullest ? "it" : memory.stages.length === 1 ? "the stage" : `stage ${fullest.stage}`;
+  const single = memory.stages.length <= 1;
   const when = fullest ? `, ${seconds(fullest.peak_at_s, 3)} into the step` : "";
   const share = roughPercent(memory.peak_bytes / memory.gpu_bytes);
   return memory.fits
-    ? `It fits: ${stage} takes most, ${bytes(memory.peak_bytes, 3)} or ${share} of a GPU${when}`
-    : `It does not fit: ${stage} needs ${bytes(memory.peak_bytes, 3)}, ${share} of what a GPU has${when}`;
+    ? `It fits: ${single || !fullest ? "" : `stage ${fullest.stage} takes most, `}${bytes(memory.peak_bytes, 3)} or ${share} of a GPU${when}`
+    : `It does not fit: ${single || !fullest ? "it" : `stage ${fullest.stage}`} needs ${bytes(memory.peak_bytes, 3)}, ${share} of what a GPU has${when}`;
 }

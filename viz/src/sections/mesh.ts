@@ -74,7 +74,7 @@ function nodes(mesh: Mesh): HTMLElement {
       if (axis) cell.dataset.member = axis;
     });
   };
-  const grid = h("div", {class: "chart nodes", "data-chart": "mesh", tabindex: 0, role: "img", "aria-label": "GPUs of the first nodes"}, ...boxes);
+  const grid = h("div", {class: "chart nodes", "data-chart": "mesh", tabindex: 0, role: "group", "aria-roledescription": "chart", "aria-label": "GPUs of the first nodes"}, ...boxes);
   grid.addEventListener("pointerover", event => {
     const cell = event.target instanceof Element ? event.target.closest<HTMLElement>(".gpu") : null;
     if (cell) select(Number(cell.dataset.gpu));

@@ -1,8 +1,8 @@
 // What the links do: tiers over time, and the busiest links with who is on them.
 import {figure, legend} from "../charts/frame";
-import {heatLegend, heatTop, meanOf, tierHeat} from "../charts/tier_heat";
+import {heatLegend, heatTop, meanOf, roundedUp, tierHeat} from "../charts/tier_heat";
 import {h, s} from "../dom";
-import {bytes, bytesPerSecond, counted, integer, roughPercent} from "../format";
+import {bytes, bytesPerSecond, integer, percent, roughPercent} from "../format";
 import {nothing, section} from "../page";
 import {axes, cssColour} from "../palette";
 import type {LinkUse, OneLink} from "../report";
@@ -30,27 +30,31 @@ function linksSection(use: LinkUse): HTMLElement {
   const busiest = [...use.links].sort((a, b) => busy(b) - busy(a));
   const first = busiest[0] as OneLink;
   const users = axes.filter(axis => use.links.some(link => link.users.some(user => user.axis === axis)));
-  return section("links", `The busiest link carries data ${roughPercent(busy(first))} of the step: ${first.name}`,
-    figure({legend: legend(users.map(axis => ({label: axis, colour: axis})))},
+  const top = roundedUp(Math.max(0, ...use.links.flatMap(({utilisation}) => utilisation)));
+  return section("links", `The busiest link, ${first.name}, is used to ${roughPercent(busy(first))}`,
+    figure({
+      legend: legend(users.map(axis => ({label: axis, colour: axis}))),
+      caption: `Used: the bytes of the step over what the link could carry in it. The small charts go from 0 to ${percent(top)}.`,
+    },
       table<OneLink>([
         {name: "link", text: true, value: link => link.name,
           show: link => h("span", {}, link.name, link.stands_for > 1 ? h("small", {}, ` ×${integer(link.stands_for)}`) : null)},
         {name: "tier", text: true, value: link => link.tier},
         {name: "capacity", value: link => link.capacity, show: link => bytesPerSecond(link.capacity)},
         {name: "carried", value: link => link.bytes, show: link => bytes(link.bytes, 3)},
-        {name: "busy", value: busy, show: link => share(busy(link), busy(link) / (busy(first) || 1))},
-        {name: "over the step", value: link => Math.max(0, ...link.utilisation), show: link => sparkline(link, use.edges_s)},
+        {name: "used", value: busy, show: link => share(busy(link), busy(link) / (busy(first) || 1))},
+        {name: "over the step", value: link => Math.max(0, ...link.utilisation), show: link => sparkline(link, use.edges_s, top)},
         {name: "who", text: true, value: link => link.users[0]?.communicator ?? null, show: who},
       ], busiest, {id: "links", caption: "The busiest links", limit: 10,
         attributes: link => ({"data-link": link.name, "data-value": link.bytes})})));
 }
 
-/** Utilisation over the step, 0 to 1. */
-function sparkline(link: OneLink, edges: readonly number[]): SVGSVGElement {
-  const [width, height] = [150, 22];
+/** Utilisation over the step, from 0 to `top`. */
+function sparkline(link: OneLink, edges: readonly number[], top: number): SVGSVGElement {
+  const [width, height] = [130, 22];
   const [begin, end] = [edges[0] ?? 0, edges.at(-1) ?? 1];
   const x = (t: number) => (t - begin) / (end - begin) * width;
-  const y = (value: number) => height - 1 - Math.min(1, value) * (height - 2);
+  const y = (value: number) => height - 1 - Math.min(1, value / top) * (height - 2);
   const steps = link.utilisation.map((value, bin) => `L${x(edges[bin] ?? 0).toFixed(1)} ${y(value).toFixed(2)}H${x(edges[bin + 1] ?? 0).toFixed(1)}`);
   const svg = s("svg", {class: "spark", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true"},
     s("path", {class: "mark", d: `M0 ${height - 1}${steps.join("")}V${height - 1}Z`, "data-link": link.name, "data-bins": link.utilisation.length,
@@ -72,14 +76,14 @@ function who(link: OneLink): HTMLElement {
   }));
   const most = link.users[0];
   return h("span", {class: "who"}, bar,
-    most ? h("span", {}, most.communicator, link.users.length > 1 ? h("small", {}, ` and ${link.users.length - 1} more`) : null) : "–");
+    most ? h("span", {}, most.communicator, link.users.length > 1 ? h("small", {}, ` +${link.users.length - 1}`) : null) : "–");
 }
 
 function networkFinding(use: LinkUse): string {
   const tiers = use.tiers.map(tier => ({tier, mean: meanOf(tier.utilisation, use.edges_s)})).sort((a, b) => b.mean - a.mean);
   const [first, second] = tiers;
   if (!first) return "No links are used";
-  const others = second && second.mean > 0 ? `, ${second.tier.tier} ${roughPercent(second.mean)}` : "";
-  return `The ${counted(first.tier.links, `${first.tier.tier} link`)} carry data ${roughPercent(first.mean)} of the time${others}`;
+  const others = second && second.mean > 0 ? `, those of ${second.tier.tier} to ${roughPercent(second.mean)}` : "";
+  return `The ${integer(first.tier.links)} links of ${first.tier.tier} are used to ${roughPercent(first.mean)} in the mean${others}`;
 }
 

@@ -3,20 +3,18 @@ import {curveColours, curves, type Measure} from "../charts/curves";
 import {figure, fullWidth, legend} from "../charts/frame";
 import {stackedColumns} from "../charts/stacked_columns";
 import {h} from "../dom";
-import {bytes, counted, integer, listed, number, percent, roughPercent, seconds} from "../format";
+import {bytes, counted, integer, listed, number, percent, roughPercent, seconds, secondsTicks} from "../format";
 import {nothing, section} from "../page";
-import {axes} from "../palette";
 import {partsOfStep, partsThatOccur} from "../parts";
 import type {Result, StudyPoint, StudyReport} from "../report";
-import {spoken, studyAxis, type StudyAxis, type Value} from "../study_axis";
+import {shortNames, spoken, studyAxis, type StudyAxis, type Value} from "../study_axis";
 import {table, type Column} from "../table";
 
 const measures: readonly Measure[] = [
-  {id: "mfu", title: "MFU", of: result => result.mfu, format: percent, tick: value => `${Number((value * 100).toPrecision(3))} %`},
-  {id: "step-time", title: "Step time", of: result => result.step_time_s, format: seconds,
-    tick: value => value === 0 ? "0" : seconds(value, 2)},
+  {id: "mfu", title: "MFU", of: result => result.mfu, format: percent, tick: () => value => `${Number((value * 100).toPrecision(3))} %`},
+  {id: "step-time", title: "Step time", of: result => result.step_time_s, format: seconds, tick: secondsTicks},
   {id: "tokens", title: "Tokens/s", of: result => result.tokens_per_s_per_gpu * result.gpus, format: value => `${number(value)} tokens/s`,
-    tick: compact, ideal: true},
+    tick: () => compact, proportional: true},
 ];
 
 interface Measured {
@@ -24,16 +22,18 @@ interface Measured {
   result: Result;
 }
 
-export function studyHeadline({points}: StudyReport): HTMLElement {
+export function studyHeadline({parameters, points}: StudyReport): HTMLElement {
+  const short = shortNames(parameters.map(({name}) => name));
   const done = measured(points).filter(({point}) => point.status === "done");
   const best = done.reduce<Measured | null>((a, b) => a && a.result.mfu >= b.result.mfu ? a : b, null);
-  const counts = new Map<string, number>();
-  for (const {status} of points) counts.set(status, (counts.get(status) ?? 0) + 1);
-  const told = [...counts].map(([status, count]) => `${count} ${spokenStatus(status)}`);
+  const told = (["done", "oom", "refused", "failed", "not run"] as const).flatMap(status => {
+    const count = points.filter(point => point.status === status).length;
+    return count === 0 ? [] : [`${count} ${status === "oom" && count > 1 ? "do not fit" : spokenStatus(status)}`];
+  });
   return h("div", {class: "headline"},
     h("div", {class: "step-time"},
       h("p", {class: "figure"}, best ? percent(best.result.mfu) : "–", h("small", {}, best ? "best MFU" : "no point is done")),
-      h("p", {class: "range-words"}, best ? parametersOf(best.point) : "")),
+      h("p", {class: "range-words"}, best ? parametersOf(best.point, short) : "")),
     h("div", {class: "figures"},
       h("div", {class: "tile", "data-figure": "points", "data-value": points.length}, h("span", {class: "label"}, "points"),
         h("span", {class: "value"}, integer(points.length)), h("span", {class: "below"}, listed(told))),
@@ -49,14 +49,17 @@ export function studyCurves(report: StudyReport): HTMLElement[] {
   const axis = studyAxis(report);
   const known = measured(report.points);
   if (known.length === 0) return [section("curves", "No point has a result", nothing("curves", "There is nothing to draw; the table below says why."))];
-  const tops = new Map(measures.map(measure => [measure.id, 1.08 * Math.max(...known.map(({result}) => measure.of(result)))]));
+  const rangeOf = (measure: Measure): [number, number] => {
+    const values = known.map(({result}) => measure.of(result));
+    return [Math.min(...values), Math.max(...values)];
+  };
   const width = Math.floor((fullWidth - 2 * 20) / 3);
   const keys = axis.curveBy ? legend(axis.curves.map((curve, at) =>
     ({label: `${axis.curveBy} ${curve}`, colour: curveColours[at % curveColours.length] ?? "forward", line: true}))) : null;
   const rows = axis.panels.map(panel => h("div", {},
     panel ? h("h4", {}, panel) : null,
     h("div", {class: "trio"}, ...measures.map(measure => h("div", {}, h("h5", {}, measure.title),
-      curves(axis, panel, measure, {width, top: tops.get(measure.id) ?? 1}))))));
+      curves(axis, panel, measure, {width, range: rangeOf(measure)}))))));
   return [section("curves", curvesFinding(axis), figure({
     legend: keys, caption: statusCaption(axis),
   }, ...rows), unplaced(axis))];
@@ -73,7 +76,8 @@ export function studyParts(report: StudyReport): HTMLElement[] {
   const columns = panels.length === 1 ? 1 : panels.length === 2 || panels.length === 4 || axis.values.length > 8 ? 2 : 3;
   const width = Math.floor((fullWidth - (columns - 1) * 20) / columns);
   const entries = partsThatOccur(known.map(({result}) => partsOfStep(result.time_s))).map(({name, colour, hatched}) => ({label: name, colour, hatched}));
-  return [section("study-parts", partsFinding(known), figure({legend: legend(entries), caption: "Shares of each point's step. Hatched: communication that no kernel hides."},
+  return [section("study-parts", partsFinding(known), figure({legend: legend(entries), caption: "Shares of each point's step. Hatched: communication that no kernel hides." +
+    (known.some(({point}) => point.status !== "done") ? " Pale: does not fit in memory." : "")},
     h("div", {class: "panels", style: `--columns:${columns}`}, ...panels.map(({label, placed}) =>
       h("div", {}, label ? h("h5", {}, label) : null, stackedColumns(axis, placed, label, {width}))))))];
 }
@@ -84,10 +88,10 @@ export function studyPoints({parameters, points}: StudyReport): HTMLElement {
     ({result}: StudyPoint) => result ? format(value(result)) : "–";
   const column = (name: string, value: (result: Result) => number, format: (value: number) => string): Column<StudyPoint> =>
     ({name, value: of(value), show: shown(value, format)});
-  const exposed = axes.filter(axis => points.some(({result}) => (result?.time_s.exposed[axis] ?? 0) > 0));
+  const short = shortNames(parameters.map(({name}) => name));
   const columns: Column<StudyPoint>[] = [
     ...parameters.map(({name}) => ({
-      name, text: points.some(point => typeof point.parameters[name] === "string"),
+      name: short(name), title: name, text: points.some(point => typeof point.parameters[name] === "string"),
       value: (point: StudyPoint) => sortable(point.parameters[name]),
       show: (point: StudyPoint) => point.parameters[name] === undefined ? "–" : spoken(point.parameters[name]),
     })),
@@ -97,9 +101,9 @@ export function studyPoints({parameters, points}: StudyReport): HTMLElement {
     column("step time", result => result.step_time_s, seconds),
     column("MFU", result => result.mfu, percent),
     column("HFU", result => result.hfu, percent),
-    column("tokens/s/GPU", result => result.tokens_per_s_per_gpu, number),
+    column("tokens/s per GPU", result => result.tokens_per_s_per_gpu, number),
     column("bubble", result => result.bubble_fraction, percent),
-    ...exposed.map(axis => column(`exposed ${axis}`, result => (result.time_s.exposed[axis] ?? 0) / result.step_time_s, percent)),
+    column("exposed", result => Object.values(result.time_s.exposed).reduce((sum, value) => sum + value, 0) / result.step_time_s, percent),
     column("memory", result => result.memory.peak_bytes, value => bytes(value, 3)),
     ...points.some(({sentence}) => sentence !== "") ? [{name: "why", text: true, value: (point: StudyPoint) => point.sentence || null,
       show: (point: StudyPoint) => h("span", {class: "sentence"}, point.sentence)}] : [],
@@ -120,10 +124,10 @@ function curvesFinding(axis: StudyAxis): string {
   if (!first?.point.result || !last?.point.result || first.x === last.x) return `MFU, step time and tokens/s over ${axis.title}`;
   const bestAt = (place: number) => Math.max(...known.filter(({x}) => x === place).map(({point}) => point.result?.mfu ?? 0));
   const [from, to] = [bestAt(first.x), bestAt(last.x)];
-  const at = (place: number) => axis.title === "GPUs" ? counted(axis.values[place] as number, "GPU") : `${axis.title} ${spoken(axis.values[place] as Value)}`;
-  const verb = Math.abs(to / from - 1) < 0.005 ? "stays at" : to < from ? "falls from" : "rises from";
-  return verb === "stays at" ? `MFU stays at ${percent(to)} from ${at(first.x)} to ${at(last.x)}`
-    : `MFU ${verb} ${percent(from)} at ${at(first.x)} to ${percent(to)} at ${at(last.x)}`;
+  const at = (place: number) => spoken(axis.values[place] as Value);
+  const way = `as ${axis.title === "GPUs" ? "GPUs go" : `${axis.title} goes`} from ${at(first.x)} to ${at(last.x)}`;
+  if (Math.abs(to / from - 1) < 0.005) return `MFU stays at ${percent(to)} ${way}`;
+  return `MFU ${to < from ? "falls" : "rises"} from ${percent(from)} to ${percent(to)} ${way}`;
 }
 
 function partsFinding(known: readonly Measured[]): string {
@@ -149,8 +153,8 @@ function unplaced({unplaced: points}: StudyAxis): HTMLElement | null {
     h("li", {}, h("span", {"aria-hidden": "true"}, "✕"), `${parametersOf(point)}: ${spokenStatus(point.status)}. ${point.sentence}`)));
 }
 
-function parametersOf({parameters}: StudyPoint): string {
-  return Object.entries(parameters).map(([name, value]) => `${name} ${spoken(value)}`).join(", ");
+function parametersOf({parameters}: StudyPoint, short = (name: string) => name): string {
+  return Object.entries(parameters).map(([name, value]) => `${short(name)} ${spoken(value)}`).join(", ");
 }
 
 function spokenStatus(status: string): string {

@@ -32,7 +32,7 @@ export function stagesSection(result: Result): HTMLElement | null {
     figure({
       legend: legend(entries),
       caption: "Mean over the ranks of each stage. Hatched: communication that no kernel hides.",
-    }, svg, numbers(stageTable(stages))));
+    }, svg), numbers(stageTable(stages)));
 }
 
 function stageTable(stages: readonly StageTime[]): HTMLElement {

@@ -17,7 +17,7 @@ export function whySection(path: CriticalPath, rows: readonly TimelineRow[], ste
     figure({
       legend: legend(entries(path)),
       caption: "Each moment of the step belongs to the one task, or wait, that the end of the step depends on there. " +
-        "Making anything else faster gains nothing.",
+        "What is not on it can be made faster without any gain.",
     }, pathChart(path, rows, step_s)),
     h("h4", {}, "The path summed by kind"),
     rankedBars("path-kinds", "The critical path summed by kind", kinds.map(({name, time_s}) => ({
