@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "runtime/analysis/lifetimes.h"
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
 
@@ -15,6 +16,7 @@ struct MemoryUse {
   Bytes optimizer = 0;
   Bytes activations = 0;  ///< at the peak
   Bytes buffers = 0;      ///< communication buffers and inputs at the peak
+  Bytes inputs = 0;       ///< these among them
   Seconds peak_at = 0;
 
   Bytes peak() const { return parameters + gradients + optimizer + activations + buffers; }
@@ -22,8 +24,12 @@ struct MemoryUse {
 
 /// By rank of the DAG.
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline);
+std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes);
 
-/// The fullest rank of each pipeline stage.
+/// Of each pipeline stage the rank of the DAG whose peak is highest; no_id for a stage without ranks.
+std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank);
+
+/// That of the fullest rank of each pipeline stage.
 std::vector<MemoryUse> memory_by_stage(const Dag& dag, const std::vector<MemoryUse>& by_rank);
 
 }  // namespace tandem
