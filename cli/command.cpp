@@ -9,6 +9,8 @@
 #include <iostream>
 #include <map>
 
+#include "cli/report/page.h"
+#include "cli/report/step_report.h"
 #include "scenarios/load.h"
 
 namespace tandem {
@@ -29,6 +31,7 @@ void StepOptions::add_to(CLI::App& command) {
   ScenarioOptions::add_to(command);
   command.add_option("--trace", trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's")
       ->check(not_empty);
+  command.add_option("--report", report, "write an HTML page that shows all of it")->check(not_empty);
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
   command.add_flag_callback(
       "--verbose", [] { spdlog::set_level(spdlog::level::debug); }, "say on standard error what is done");
@@ -67,6 +70,9 @@ void add_collectives_option(CLI::App& command, Collectives& collectives) {
 Outputs::Outputs(const StepOptions& options) : options_(options) {
   if (!options.json.empty() && options.json != "-") json_ = std::make_unique<OutputFile>(options.json);
   if (!options.trace.empty()) trace_ = std::make_unique<OutputFile>(options.trace);
+  if (options.report.empty()) return;
+  require_report_page();
+  report_ = std::make_unique<OutputFile>(options.report);
 }
 
 void Outputs::write(const StepResult& result, const std::vector<TraceSource>& traces) {
@@ -79,6 +85,23 @@ void Outputs::write(const StepResult& result, const std::vector<TraceSource>& tr
     json_->commit();
   }
   if (options_.json == "-") std::cout << to_json(result);
+}
+
+void Outputs::write_report(const std::function<std::string()>& page) {
+  if (!report_) return;
+  report_->write(page());
+  report_->commit();
+}
+
+ExitCode reporting_failure(const Scenario& scenario, Outputs& outputs, const std::function<ExitCode()>& run) {
+  try {
+    return run();
+  } catch (const InputError&) {
+    throw;  // wrong input leaves nothing behind
+  } catch (const std::exception& error) {
+    outputs.write_report([&] { return failure_page(scenario, error.what()); });
+    throw;
+  }
 }
 
 std::string out_of_memory_sentence(const std::string& place, const StepResult& result) {

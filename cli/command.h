@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +32,7 @@ struct ScenarioOptions {
 /// What the subcommands that run a step take alike.
 struct StepOptions : ScenarioOptions {
   std::string trace;
+  std::string report;
   bool allow_oom = false;
 
   void add_to(CLI::App& command);
@@ -50,12 +53,18 @@ class Outputs {
   explicit Outputs(const StepOptions& options);
 
   void write(const StepResult& result, const std::vector<TraceSource>& traces);
+  /// The HTML page, where one was asked for: what `page` makes (see report/).
+  void write_report(const std::function<std::string()>& page);
 
  private:
   const StepOptions& options_;
   std::unique_ptr<OutputFile> json_;
   std::unique_ptr<OutputFile> trace_;
+  std::unique_ptr<OutputFile> report_;
 };
+
+/// Runs a step, and should that fail writes the page that says so before it passes the failure on.
+ExitCode reporting_failure(const Scenario& scenario, Outputs& outputs, const std::function<ExitCode()>& run);
 
 /// Says that and by how much the fullest stage exceeds the GPU, and what takes the room.
 std::string out_of_memory_sentence(const std::string& place, const StepResult& result);
@@ -77,6 +86,9 @@ struct SimulateCommand : Command {
   Collectives collectives = Collectives::fluid;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
+
+ private:
+  ExitCode run(const Scenario& scenario, Outputs& outputs, std::chrono::steady_clock::time_point began) const;
 };
 
 struct ExecuteCommand : Command {
@@ -85,6 +97,9 @@ struct ExecuteCommand : Command {
   bool verify = false;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
+
+ private:
+  ExitCode run(const Scenario& scenario, Outputs& outputs) const;
 };
 
 struct CrosscheckCommand : Command {
@@ -93,6 +108,9 @@ struct CrosscheckCommand : Command {
   Collectives collectives = Collectives::fluid;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
+
+ private:
+  ExitCode run(const Scenario& scenario, Outputs& outputs) const;
 };
 
 struct CalibrateCommand : Command {
@@ -120,12 +138,20 @@ struct TopologyCommand : Command {
   ExitCode run() const override;
 };
 
+struct ReportCommand : Command {
+  std::string file;
+  std::string out;  ///< empty for the default
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
 struct SweepCommand : Command {
   std::string study;
   std::string out;  ///< empty for the default
   std::string shard = "0/1";
   int jobs = 0;  ///< 0 for the default
   std::string csv;
+  std::string report;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };

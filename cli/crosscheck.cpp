@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/crosscheck/comparison.h"
 #include "cli/executed_step.h"
+#include "cli/report/step_report.h"
 #include "sim/simulate.h"
 
 namespace tandem {
@@ -36,6 +37,10 @@ CLI::App* CrosscheckCommand::add_to(CLI::App& app) {
 ExitCode CrosscheckCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
   Outputs outputs(options);
+  return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs); });
+}
+
+ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) const {
   ExecutedStep step(scenario, options.scenario, backend, period_of(scenario), collectives == Collectives::steps);
   const SimulationRun simulated = simulate(step.dag(), collectives);
   const std::size_t kinds = step.verify_collectives();
@@ -46,6 +51,7 @@ ExitCode CrosscheckCommand::run() const {
   result.run.collectives = name_of(collectives);
   result.comparison = compare(step.dag(), simulated.timeline, step.timeline(), peaks_of(step));
   outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline}, {"measured", &step.dag(), &step.timeline()}});
+  outputs.write_report([&] { return crosscheck_page(scenario, step.dag(), simulated.timeline, step.timeline(), result); });
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})\n\n", scenario.name, step.dag().ranks.size(),
                      step.dag().tasks.size(), step.site().description())

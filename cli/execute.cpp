@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/executed_step.h"
+#include "cli/report/step_report.h"
 #include "cli/verification.h"
 #include "runtime/host/loss.h"
 
@@ -20,12 +21,17 @@ CLI::App* ExecuteCommand::add_to(CLI::App& app) {
 ExitCode ExecuteCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
   Outputs outputs(options);
+  return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs); });
+}
+
+ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
   ExecutedStep step(scenario, options.scenario, backend);
   const std::size_t collectives = step.verify_collectives();
   step.execute();
   StepResult result = step.result();
   result.warnings = scenario.warnings;
   outputs.write(result, {{"measured", &step.dag(), &step.timeline()}});
+  outputs.write_report([&] { return step_page(scenario, step.dag(), step.timeline(), result); });
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << to_text(result) << loss_sentence(step.site().numbers()) << collectives
       << " kinds of collectives exact on crafted data\n";

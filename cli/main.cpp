@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/report/page.h"
 #include "cli/usage_error.h"
 
 namespace {
@@ -22,9 +23,10 @@ ExitCode run(int argc, char** argv) {
   tandem::SweepCommand sweep;
   tandem::TopologyCommand topology;
   tandem::LowerCommand lower;
+  tandem::ReportCommand report;
   std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
   for (tandem::Command* command :
-       std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &calibrate, &sweep, &topology, &lower})
+       std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &calibrate, &sweep, &topology, &lower, &report})
     commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);
@@ -42,5 +44,6 @@ ExitCode run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tandem::start("tandem");
+  tandem::remember_command(argc, argv);
   return tandem::finished("tandem", run(argc, argv));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,7 @@ struct StepResult {
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts);
 
 /// The stable JSON form: SI units, one line per key.
+nlohmann::ordered_json to_json_object(const StepResult& result);
 std::string to_json(const StepResult& result);
 
 /// The form for a person, for a terminal or a document.

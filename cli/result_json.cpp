@@ -40,7 +40,7 @@ Json kinds_json(const std::vector<KindTime>& times) {
 
 }  // namespace
 
-std::string to_json(const StepResult& r) {
+Json to_json_object(const StepResult& r) {
   Json stages = Json::array();
   for (std::size_t s = 0; s < r.stages.size(); ++s) {
     const MemoryUse& m = r.stages[s];
@@ -95,7 +95,9 @@ std::string to_json(const StepResult& r) {
                            {"step_time_upper_s", r.merged_fold->upper}};
   }
   if (r.comparison) json["crosscheck"] = to_json_object(*r.comparison);
-  return json.dump(1) + "\n";
+  return json;
 }
+
+std::string to_json(const StepResult& result) { return to_json_object(result).dump(1) + "\n"; }
 
 }  // namespace tandem

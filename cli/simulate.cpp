@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/relief.h"
+#include "cli/report/step_report.h"
 #include "cli/simulated_step.h"
 #include "scenarios/load.h"
 
@@ -37,10 +38,16 @@ ExitCode SimulateCommand::run() const {
                                                         std::to_string(most_in_steps) + " ranks, or --collectives fluid");
   }
   Outputs outputs(options);
+  return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs, began); });
+}
+
+ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, std::chrono::steady_clock::time_point began) const {
+  const bool in_steps = collectives == Collectives::steps;
   SimulatedStep step = simulate_step(scenario, !no_fold && !in_steps, {fold_tolerance, collectives});
   StepResult& result = step.result;
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
+  outputs.write_report([&] { return step_page(scenario, step.dag, step.timeline, result); });
   if (!result.fits() && !options.allow_oom) {
     std::cerr << to_text(result) << to_text(memory_relief(options, scenario, result.peak_memory()))
               << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/report/page.h"
+#include "cli/report/study_report.h"
 #include "cli/sweep/point.h"
 #include "cli/sweep/report.h"
 #include "cli/sweep/run_points.h"
@@ -67,6 +69,7 @@ CLI::App* SweepCommand::add_to(CLI::App& app) {
   command->add_option("--shard", shard, "do every n-th point only, from the i-th: i/n with i from 0")->check(is_shard);
   command->add_option("--jobs", jobs, "points at once (default: this machine's hardware threads)")->check(CLI::Range(1, 4096));
   command->add_option("--csv", csv, "write the points as a table with commas (- for standard output)")->check(not_empty);
+  command->add_option("--report", report, "write an HTML page that shows the points")->check(not_empty);
   return command;
 }
 
@@ -78,6 +81,11 @@ ExitCode SweepCommand::run() const {
 
   std::unique_ptr<OutputFile> csv_file;
   if (!csv.empty() && csv != "-") csv_file = std::make_unique<OutputFile>(csv);
+  std::unique_ptr<OutputFile> page;
+  if (!report.empty()) {
+    require_report_page();
+    page = std::make_unique<OutputFile>(report);
+  }
   const std::string file = out.empty() ? std::filesystem::path(study).stem().string() + ".sqlite" : out;
   ResultsDatabase database(file);
   const std::size_t at_once = jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
@@ -86,6 +94,10 @@ ExitCode SweepCommand::run() const {
   if (csv_file) {
     csv_file->write(to_csv(loaded.paths, swept.rows));
     csv_file->commit();
+  }
+  if (page) {
+    page->write(study_page(loaded.name, swept.rows));
+    page->commit();
   }
   std::cout << (csv == "-" ? to_csv(loaded.paths, swept.rows)
                            : to_table(loaded.paths, swept.rows) + "\n" + summary(swept.rows, swept.kept, file));

@@ -2,15 +2,27 @@
 #
 # tandem_embed_data(TARGET FUNCTION PATH...): adds a source to TARGET that defines
 #   std::span<const tandem::EmbeddedFile> tandem::FUNCTION()    (runtime/embedded_file.h)
-# with the files' text. Each PATH counts from the root of the source tree and is the file's name at run time.
+# with the files' text. Each PATH counts from the root of the source tree and is the file's name at run time. A generated file's
+# is absolute, and its name at run time is the last part of it.
 #
 # The same file, run as a script at build time with -DOUTPUT, -DFUNCTION, -DROOT and -DPATHS, writes that source.
 if(CMAKE_SCRIPT_MODE_FILE)
   set(entries "")
   foreach(path IN LISTS PATHS)
-    file(READ "${ROOT}/${path}" text)
+    cmake_path(IS_ABSOLUTE path generated)
+    cmake_path(ABSOLUTE_PATH path BASE_DIRECTORY "${ROOT}" OUTPUT_VARIABLE file)
+    if(generated)
+      cmake_path(GET path FILENAME path)
+    endif()
+    file(READ "${file}" text)
     string(APPEND entries "    {\"${path}\", R\"embedded(${text})embedded\"},\n")
   endforeach()
+  set(body "return {};")
+  if(entries)
+    set(body "static constexpr EmbeddedFile files[] = {
+${entries}  };
+  return files;")
+  endif()
   file(WRITE "${OUTPUT}" "#include <span>
 
 #include \"runtime/embedded_file.h\"
@@ -18,9 +30,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
 namespace tandem {
 
 std::span<const EmbeddedFile> ${FUNCTION}() {
-  static constexpr EmbeddedFile files[] = {
-${entries}  };
-  return files;
+  ${body}
 }
 
 }  // namespace tandem
@@ -32,7 +42,8 @@ set(TANDEM_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
 function(tandem_embed_data target function)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE dependencies)
+  set(dependencies ${ARGN})
+  list(TRANSFORM dependencies PREPEND ${PROJECT_SOURCE_DIR}/ REGEX "^[^/]")
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DFUNCTION=${function} -DROOT=${PROJECT_SOURCE_DIR} "-DPATHS=${ARGN}" -P ${TANDEM_EMBED_SCRIPT}

@@ -30,6 +30,12 @@ bool same_name(std::string_view a, std::string_view b) {
 /// Nothing rather than an empty text.
 Cell text_cell(const std::string& text) { return text.empty() ? Cell{} : Cell{text}; }
 
+/// Whether a column is a scenario's field, and not a key of the result.
+bool is_field(std::string_view name) {
+  const std::string_view first = name.substr(0, name.find('.'));
+  return std::ranges::any_of(sections, [&](std::string_view section) { return same_name(section, first); });
+}
+
 std::vector<NamedCell> cells_of(const PointRow& row) {
   std::vector<NamedCell> cells = {{"hash", row.hash},
                                   {"study", row.study},
@@ -94,6 +100,18 @@ class ResultsDatabase::Statement {
   }
   std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   double number(int column) const { return sqlite3_column_double(statement_, column); }
+  Cell cell(int column) const {
+    switch (sqlite3_column_type(statement_, column)) {
+      case SQLITE_INTEGER:
+        return integer(column);
+      case SQLITE_FLOAT:
+        return number(column);
+      case SQLITE_NULL:
+        return {};
+      default:
+        return text(column);
+    }
+  }
 
  private:
   const ResultsDatabase& owner_;
@@ -177,10 +195,35 @@ std::optional<PointRow> ResultsDatabase::row(const std::string& hash) const {
                   .json = select.text(7)};
 }
 
-void ResultsDatabase::add_missing_columns(const std::vector<NamedCell>& cells) const {
-  std::vector<std::string> present;
+std::vector<std::string> ResultsDatabase::columns() const {
+  std::vector<std::string> names;
   Statement info(*this, "SELECT name FROM pragma_table_info('points')");
-  while (info.step()) present.push_back(info.text(0));
+  while (info.step()) names.push_back(info.text(0));
+  return names;
+}
+
+std::vector<PointRow> ResultsDatabase::rows() const {
+  std::vector<std::string> paths;
+  std::string select_values;
+  for (const std::string& name : columns()) {
+    if (!is_field(name)) continue;
+    paths.push_back(name);
+    select_values += ", " + quoted_name(name);
+  }
+  std::vector<PointRow> rows;
+  Statement select(*this, "SELECT hash" + select_values + " FROM points ORDER BY study, point");
+  while (select.step()) {
+    PointRow& row = rows.emplace_back(*this->row(select.text(0)));
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      Cell cell = select.cell(static_cast<int>(i) + 1);
+      if (!std::holds_alternative<std::monostate>(cell)) row.values.push_back({paths[i], std::move(cell)});
+    }
+  }
+  return rows;
+}
+
+void ResultsDatabase::add_missing_columns(const std::vector<NamedCell>& cells) const {
+  std::vector<std::string> present = columns();
   for (const NamedCell& cell : cells) {
     if (std::ranges::any_of(present, [&](const std::string& name) { return same_name(name, cell.name); })) continue;
     execute("ALTER TABLE points ADD COLUMN " + quoted_name(cell.name));

@@ -62,6 +62,8 @@ class ResultsDatabase {
   /// Whether there is a row that is kept: one that did not fail.
   bool has_result(const std::string& hash) const;
   std::optional<PointRow> row(const std::string& hash) const;  ///< without `values`
+  /// All of them, in the studies' order; of `values` those that are set.
+  std::vector<PointRow> rows() const;
 
   /// Adds the row, in the place of one that failed. A result that is there stays.
   void store(const PointRow& row);
@@ -79,6 +81,7 @@ class ResultsDatabase {
   class Transaction;
 
   void execute(const std::string& sql) const;
+  std::vector<std::string> columns() const;
   void add_missing_columns(const std::vector<NamedCell>& cells) const;
   [[noreturn]] void fail() const;
 

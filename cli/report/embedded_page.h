@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "runtime/embedded_file.h"
+
+namespace tandem {
+
+/// What `npm run build` makes in viz/; none where the build found no npm.
+std::span<const EmbeddedFile> embedded_page();
+
+}  // namespace tandem

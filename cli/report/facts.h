@@ -1,0 +1,12 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// The scenario as a person would tell it: groups (model, parallelism, training, cluster) of names and values.
+nlohmann::ordered_json facts_of(const Scenario& scenario);
+
+}  // namespace tandem

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// Which axis of the mesh lies where on the cluster, and the coordinates of its first GPUs.
+nlohmann::ordered_json mesh_json(const Scenario& scenario);
+
+}  // namespace tandem

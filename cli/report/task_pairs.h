@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+/// What every task took, simulated and measured, with its kind; of more than 20,000 tasks every n-th of each kind.
+nlohmann::ordered_json task_pairs(const Dag& dag, const Timeline& simulated, const Timeline& measured);
+
+}  // namespace tandem

@@ -1,0 +1,202 @@
+// The HTML page that --report and `tandem report` write: what it is given to draw. How it draws it is tested in a browser
+// (viz/tests).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/json_result.h"
+#include "tests/cli/study.h"
+
+namespace tandem {
+namespace {
+
+using nlohmann::json;
+
+const std::string tiny = scenario_file("tiny-host");
+constexpr int does_not_fit = 3;
+
+#ifdef TANDEM_HAS_REPORT_PAGE
+
+std::string data_of(const std::string& path) {
+  const std::string page = read_all(path), opening = "<script type=\"application/json\" id=\"report\">";
+  const std::size_t begin = page.find(opening);
+  EXPECT_NE(begin, std::string::npos);
+  EXPECT_EQ(page.find(opening, begin + 1), std::string::npos);
+  const std::size_t data = begin + opening.size();
+  return page.substr(data, page.find("</script>", data) - data);
+}
+
+json report_in(const std::string& path) { return json::parse(data_of(path)); }
+
+struct StepPage {
+  json result, report;
+};
+
+StepPage simulated(const std::vector<std::string>& more, int exit_code = 0) {
+  const TemporaryFolder folder;
+  std::vector<std::string> arguments{"simulate", "--report", folder / "r.html", "--json", folder / "r.json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const CommandResult run = run_tandem(arguments);
+  EXPECT_EQ(run.exit_code, exit_code) << run.err;
+  return {exit_code == 0 ? json::parse(read_all(folder / "r.json")) : json(), report_in(folder / "r.html")};
+}
+
+double sum_of(const json& list, const char* key) {
+  double sum = 0;
+  for (const json& item : list) sum += item[key].get<double>();
+  return sum;
+}
+
+/// What must hold of every simulated step's page.
+void expect_consistent(const json& report) {
+  const double step = report["timeline"]["step_s"];
+  const json& path = report["critical_path"];
+  EXPECT_NEAR(sum_of(path["kinds"], "time_s"), step, 1e-9 * step);
+  double now = 0;
+  for (const json& segment : path["segments"]) {
+    EXPECT_NEAR(segment["start_s"], now, 1e-9 * step);
+    now = segment["end_s"];
+  }
+  EXPECT_NEAR(now, step, 1e-9 * step);
+
+  const json& stages = report["result"]["memory"]["stages"];
+  ASSERT_EQ(report["memory"].size(), stages.size());
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const json& memory = report["memory"][s];
+    EXPECT_EQ(memory["peak_bytes"], stages[s]["peak_bytes"]);
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < memory["t_s"].size(); ++i)
+      most = std::max(most, memory["activations"][i].get<std::int64_t>() + memory["buffers"][i].get<std::int64_t>());
+    EXPECT_EQ(memory["parameters"].get<std::int64_t>() + memory["gradients"].get<std::int64_t>() +
+                  memory["optimizer"].get<std::int64_t>() + most,
+              memory["peak_bytes"]);
+  }
+  for (const json& tier : report["links"]["tiers"])
+    for (const json& share : tier["utilisation"]) EXPECT_LE(share.get<double>(), 1.0);
+  for (const json& blame : report["blame"])
+    EXPECT_NEAR(blame["gained_s"].get<double>(), step - blame["step_time_s"].get<double>(), 1e-9 * step);
+  std::size_t tasks = 0;
+  for (const json& row : report["timeline"]["rows"])
+    for (const json& stream : row["streams"]) tasks += stream["tasks"].get<std::size_t>();
+  if (report["timeline"]["rows"].size() == report["result"]["run"]["rank_classes"])
+    EXPECT_EQ(tasks, report["result"]["run"]["tasks"]);
+}
+
+TEST(Report, HoldsTheResultAndItsTimeline) {
+  for (const char* name : {"tiny-host", "llama3-8b-64", "mixtral-8x22b-8k"}) {
+    SCOPED_TRACE(name);
+    const StepPage page = simulated({scenario_file(name), "--allow-oom"});
+    EXPECT_EQ(page.report["kind"], "step");
+    EXPECT_EQ(page.report["result"], page.result);
+    EXPECT_FALSE(page.report["blame"].empty());
+    expect_consistent(page.report);
+  }
+}
+
+TEST(Report, OfOneGpuHasNoCommunication) {
+  const StepPage page = simulated({scenario_file("llama3-8b-64"), "--set", "parallelism={tp: 1}", "--set", "cluster.gpus=1",
+                                   "--set", "training.global_batch=1", "--allow-oom"});
+  EXPECT_TRUE(page.report["links"]["links"].empty());
+  EXPECT_TRUE(page.report["mesh"]["axes"].empty());
+  expect_consistent(page.report);
+}
+
+TEST(Report, OfWhatDoesNotFitSaysSo) {
+  const StepPage page = simulated(
+      {scenario_file("llama3-8b-64"), "--set", "training.micro_batch=64", "--set", "training.global_batch=4096"}, does_not_fit);
+  EXPECT_EQ(page.report["result"]["memory"]["fits"], false);
+  expect_consistent(page.report);
+}
+
+TEST(Report, PutsAxesOnTheirTiers) {
+  const json report = simulated({scenario_file("llama3-405b-16k")}).report;
+  std::map<std::string, json> axes;
+  for (const json& axis : report["mesh"]["axes"]) axes[axis["axis"]] = axis;
+  EXPECT_EQ(axes["tp"]["reach"], "node");
+  EXPECT_EQ(axes["tp"]["nodes"], 1);
+  EXPECT_EQ(axes["dp"]["size"], 128);
+  EXPECT_EQ(axes["dp"]["nodes"], 128);
+  EXPECT_EQ(axes["pp"]["size"].get<int>() * axes["dp"]["size"].get<int>() * axes["tp"]["size"].get<int>(), 16384);
+  EXPECT_EQ(report["mesh"]["gpus_drawn"][9]["tp"], 1);
+}
+
+TEST(Report, CannotBeBrokenByAName) {
+  const TemporaryFolder folder;
+  const CommandResult run = run_tandem({"simulate", tiny, "--set", "name=\"</script><!-- <b>\"", "--report", folder / "r.html"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(data_of(folder / "r.html").find("<!--"), std::string::npos);
+  EXPECT_EQ(report_in(folder / "r.html")["title"], "</script><!-- <b>");
+}
+
+TEST(Report, OfACrosscheckPairsTasks) {
+  const TemporaryFolder folder;
+  const CommandResult run = run_tandem({"crosscheck", tiny, "--backend", "host", "--report", folder / "r.html"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json report = report_in(folder / "r.html");
+  EXPECT_EQ(report["kind"], "crosscheck");
+  EXPECT_EQ(report["tasks"]["kind"].size(), report["result"]["run"]["tasks"]);
+  std::map<std::string, double> measured;
+  for (std::size_t i = 0; i < report["tasks"]["kind"].size(); ++i)
+    measured[report["tasks"]["kinds"][report["tasks"]["kind"][i].get<std::size_t>()]] +=
+        report["tasks"]["measured_s"][i].get<double>();
+  for (const json& kind : report["result"]["crosscheck"]["kinds"])
+    EXPECT_NEAR(measured[kind["kind"]], kind["measured_s"], 1e-9) << kind["kind"];
+}
+
+TEST(Report, OfAnExecutionHasNoBlame) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"execute", tiny, "--backend", "host", "--report", folder / "r.html"}).exit_code, 0);
+  const json report = report_in(folder / "r.html");
+  EXPECT_TRUE(report["blame"].empty());
+  expect_consistent(report);
+}
+
+TEST(Report, OfAStudyHoldsEveryPoint) {
+  const StudyFolder folder(tiny_study("grid: {parallelism.dp: [1, 2], training.micro_batch: [1, 2]}\n"));
+  const CommandResult run = folder.sweep({"--report", folder / "swept.html"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const CommandResult later = run_tandem({"report", folder.database(), "--out", folder / "later.html"});
+  ASSERT_EQ(later.exit_code, 0) << later.err;
+  const json swept = report_in(folder / "swept.html"), read = report_in(folder / "later.html");
+  EXPECT_EQ(swept["points"], read["points"]);
+  EXPECT_EQ(swept["parameters"], read["parameters"]);
+  EXPECT_EQ(read["parameters"][0], json({{"name", "parallelism.dp"}, {"values", {1, 2}}}));
+  ASSERT_EQ(read["points"].size(), 4U);
+  for (const json& point : read["points"]) {
+    EXPECT_EQ(point["status"], "done");
+    EXPECT_EQ(point["result"]["gpus"], point["parameters"]["parallelism.dp"]);
+  }
+}
+
+TEST(Report, OfAResultByItselfHasNoTimeline) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"simulate", tiny, "--json", folder / "r.json"}).exit_code, 0);
+  ASSERT_EQ(run_tandem({"report", folder / "r.json", "--out", folder / "r.html"}).exit_code, 0);
+  const json report = report_in(folder / "r.html");
+  EXPECT_EQ(report["result"], json::parse(read_all(folder / "r.json")));
+  EXPECT_TRUE(report["timeline"]["rows"].empty());
+}
+
+TEST(Report, RefusesWhatIsNoResult) {
+  const TemporaryFolder folder;
+  write(folder / "r.json", "{\"scenario\": \"x\"}");
+  expect_refusal(run_tandem({"report", folder / "r.json", "--out", folder / "r.html"}), 2,
+                 {"r.json", "has no 'step_time_s'", "--json"});
+  write(folder / "r.txt", "hello");
+  expect_refusal(run_tandem({"report", folder / "r.txt", "--out", folder / "r.html"}), 2, {"r.txt", "neither SQLite nor JSON"});
+  expect_refusal(run_tandem({"report", folder / "none.json"}), 2, {"none.json"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "r.html"));
+}
+
+#else
+
+TEST(Report, IsRefusedWithoutThePage) {
+  const TemporaryFolder folder;
+  expect_refusal(run_tandem({"simulate", tiny, "--report", folder / "r.html"}), 1, {"built without its report page", "npm"});
+}
+
+#endif
+
+}  // namespace
+}  // namespace tandem
