@@ -49,7 +49,7 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes) 
 }
 
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline) {
-  return memory_use(dag, memory_changes(dag, lifetimes_of(dag, timeline)));
+  return memory_use(dag, memory_changes(dag, timeline));
 }
 
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank) {

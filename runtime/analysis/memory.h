@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/analysis/lifetimes.h"
+#include "runtime/analysis/memory_changes.h"
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "runtime/analysis/lifetimes.h"
+#include "runtime/analysis/memory_changes.h"
 
 namespace tandem {
 namespace {
@@ -40,31 +40,33 @@ std::vector<MemoryPoint> thinned(std::vector<MemoryPoint> points, std::size_t mo
   return kept;
 }
 
-/// Of buffers that are no views: the name of the task that wrote it first, or else touched it first.
-class Writers {
- public:
-  Writers(const Dag& dag, const std::vector<Lifetime>& lifetimes) : dag_(dag), writer_(dag.buffers.size(), no_id) {
-    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-      for (const Operand& operand : dag.operands_of(id)) {
-        TaskId& writer = writer_[dag.buffers[operand.buffer].base];
-        if (writer == no_id && operand.access() != Access::read) writer = id;
-      }
-    }
-    for (BufferId id = 0; id < dag.buffers.size(); ++id) {
-      if (writer_[id] == no_id) writer_[id] = lifetimes[id].first;
-    }
-  }
-  std::string_view name_of(BufferId buffer) const { return dag_.name_of_task(writer_[buffer]); }
-
- private:
-  const Dag& dag_;
-  std::vector<TaskId> writer_;
+/// The tasks that a buffer, its views included, is told by.
+struct Touched {
+  TaskId first = no_id;   ///< started first of all that touch it
+  TaskId writer = no_id;  ///< wrote it first; the first to touch it where none writes
 };
 
-std::vector<MemoryHolder> largest_of(std::span<const MemoryChange> until_peak, const Writers& writers, Bytes inputs,
-                                     std::size_t most) {
-  std::map<std::string, Bytes, std::less<>> bytes{{"inputs", inputs}};
-  for (const MemoryChange& change : until_peak) bytes[std::string(writers.name_of(change.buffer))] += change.bytes;
+std::vector<Touched> touched_by_buffer(const Dag& dag, const Timeline& timeline) {
+  std::vector<Touched> touched(dag.buffers.size());
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    for (const Operand& operand : dag.operands_of(id)) {
+      Touched& buffer = touched[dag.buffers[operand.buffer].base];
+      if (buffer.first == no_id || timeline.start[id] < timeline.start[buffer.first]) buffer.first = id;
+      if (buffer.writer == no_id && operand.access() != Access::read) buffer.writer = id;
+    }
+  }
+  for (Touched& buffer : touched) {
+    if (buffer.writer == no_id) buffer.writer = buffer.first;
+  }
+  return touched;
+}
+
+/// `until_peak`: all changes up to the peak, so that what was freed cancels out.
+std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChange> until_peak,
+                                     const std::vector<Touched>& touched, Bytes inputs, std::size_t most) {
+  std::map<std::string, Bytes> bytes{{"inputs", inputs}};
+  for (const MemoryChange& change : until_peak)
+    bytes[std::string(dag.name_of_task(touched[change.buffer].writer))] += change.bytes;
   std::vector<MemoryHolder> holders;
   for (const auto& [name, held] : bytes) {
     if (held > 0) holders.push_back({name, held});
@@ -78,19 +80,18 @@ std::vector<MemoryHolder> largest_of(std::span<const MemoryChange> until_peak, c
 
 std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                              const MemoryDetail& detail) {
-  const std::vector<Lifetime> lifetimes = lifetimes_of(dag, timeline);
-  const MemoryChanges changes = memory_changes(dag, lifetimes);
+  const MemoryChanges changes = memory_changes(dag, timeline);
   const std::vector<MemoryUse> uses = memory_use(dag, changes);
-  const Writers writers(dag, lifetimes);
+  const std::vector<Touched> touched = touched_by_buffer(dag, timeline);
   std::vector<MemoryOverTime> memories;
   for (const RankIndex rank : ranks) {
     const auto after_peak = std::ranges::upper_bound(changes[rank], uses[rank].peak_at, {}, &MemoryChange::at);
     const std::span<const MemoryChange> until_peak(changes[rank].begin(), after_peak);
     memories.push_back({.rank = rank,
                         .use = uses[rank],
-                        .peak_task = until_peak.empty() ? no_id : lifetimes[until_peak.back().buffer].first,
+                        .peak_task = until_peak.empty() ? no_id : touched[until_peak.back().buffer].first,
                         .points = thinned(points_of(changes[rank], uses[rank].inputs), detail.points),
-                        .largest = largest_of(until_peak, writers, uses[rank].inputs, detail.holders)});
+                        .largest = largest_of(dag, until_peak, touched, uses[rank].inputs, detail.holders)});
   }
   return memories;
 }

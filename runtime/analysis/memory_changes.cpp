@@ -1,0 +1,49 @@
+#include "runtime/analysis/memory_changes.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tandem {
+namespace {
+
+struct Lifetime {
+  Seconds begin = std::numeric_limits<Seconds>::max();
+  Seconds end = -1;
+};
+
+/// By buffer; those of views stand under what they are views of.
+std::vector<Lifetime> lifetimes(const Dag& dag, const Timeline& timeline) {
+  std::vector<Lifetime> lives(dag.buffers.size());
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    for (const Operand& operand : dag.operands_of(id)) {
+      Lifetime& life = lives[dag.buffers[operand.buffer].base];
+      life.begin = std::min(life.begin, timeline.start[id]);
+      life.end = std::max(life.end, timeline.end[id]);
+    }
+  }
+  return lives;
+}
+
+}  // namespace
+
+MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
+  MemoryChanges changes(dag.ranks.size());
+  const std::vector<Lifetime> lives = lifetimes(dag, timeline);
+  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
+    const Buffer& buffer = dag.buffers[id];
+    if (buffer.base != id || is_persistent(buffer.kind) || lives[id].end < 0) continue;
+    const Bytes bytes = buffer.bytes();
+    const bool is_activation = buffer.kind == BufferKind::activation;
+    changes[buffer.rank].push_back({lives[id].begin, bytes, id, is_activation});
+    changes[buffer.rank].push_back({lives[id].end, -bytes, id, is_activation});
+  }
+  for (std::vector<MemoryChange>& of_rank : changes) {
+    std::ranges::sort(of_rank, [](const MemoryChange& a, const MemoryChange& b) {
+      if (a.at != b.at) return a.at < b.at;
+      return a.bytes < b.bytes;
+    });
+  }
+  return changes;
+}
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+
+namespace tandem {
+
+/// An activation or a communication buffer is allocated when the first task that touches it, or a view into it, starts, and freed
+/// when the last ends.
+struct MemoryChange {
+  Seconds at = 0;
+  Bytes bytes = 0;  ///< negative where it is freed
+  BufferId buffer = 0;
+  bool is_activation = false;
+};
+
+using MemoryChanges = std::vector<std::vector<MemoryChange>>;
+
+/// By rank of the DAG, in time's order. What is freed at an instant makes room for what is allocated then: it comes first, and
+/// the largest allocation last.
+MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline);
+
+}  // namespace tandem
