@@ -4,12 +4,18 @@ export type Child = Node | string | null | undefined | false;
 export type Attributes = Record<string, string | number | boolean | null | undefined>;
 
 export function h<Tag extends keyof HTMLElementTagNameMap>(
-  tag: Tag, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[Tag] {
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
   return filled(document.createElement(tag), attributes, children);
 }
 
 export function s<Tag extends keyof SVGElementTagNameMap>(
-  tag: Tag, attributes: Attributes = {}, ...children: Child[]): SVGElementTagNameMap[Tag] {
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[Tag] {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 

@@ -5,8 +5,20 @@ const minus = "−";
 const space = "\u00a0"; // that does not break a line
 
 type Unit = readonly [factor: number, name: string];
-const timeUnits: readonly Unit[] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
-const byteUnits: readonly Unit[] = [[1e15, "PB"], [1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]];
+const timeUnits: readonly Unit[] = [
+  [1, "s"],
+  [1e-3, "ms"],
+  [1e-6, "µs"],
+  [1e-9, "ns"],
+];
+const byteUnits: readonly Unit[] = [
+  [1e15, "PB"],
+  [1e12, "TB"],
+  [1e9, "GB"],
+  [1e6, "MB"],
+  [1e3, "kB"],
+  [1, "B"],
+];
 
 /** With a fixed number of digits that count: 7.207, 51.63, 362.3, 16384. */
 export function number(value: number, digits = 4): string {
@@ -40,7 +52,14 @@ export function bytesPerSecond(value: number, digits = 3): string {
 
 /** 312.0 GFLOP. */
 export function flops(value: number, digits = 4): string {
-  const [factor, unit] = unitOf(value, [[1e18, "EFLOP"], [1e15, "PFLOP"], [1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"], [1, "FLOP"]]);
+  const [factor, unit] = unitOf(value, [
+    [1e18, "EFLOP"],
+    [1e15, "PFLOP"],
+    [1e12, "TFLOP"],
+    [1e9, "GFLOP"],
+    [1e6, "MFLOP"],
+    [1, "FLOP"],
+  ]);
   return withUnit(value / factor, unit, digits);
 }
 
@@ -87,7 +106,7 @@ export function listed(names: readonly string[]): string {
 }
 
 function ticksIn([factor, unit]: Unit): (tick: number) => string {
-  return tick => tick === 0 ? "0" : signed(`${grouped(String(Number((tick / factor).toPrecision(6))))}${space}${unit}`);
+  return tick => (tick === 0 ? "0" : signed(`${grouped(String(Number((tick / factor).toPrecision(6))))}${space}${unit}`));
 }
 
 function unitOf(value: number, units: readonly Unit[]): Unit {

@@ -22,19 +22,34 @@ export function nothing(id: string, why: string): HTMLElement {
 export function page(report: Report, head: HTMLElement[], chapters: readonly Chapter[]): void {
   document.title = `${report.title} · Tandem`;
   const elements = chapters.map(({question, sections}, at) =>
-    h("section", {class: "chapter", id: `chapter-${at + 1}`, tabindex: -1, "aria-labelledby": `chapter-${at + 1}-title`},
-      h("h2", {id: `chapter-${at + 1}-title`}, h("span", {class: "count"}, String(at + 1)), question), ...sections));
+    h(
+      "section",
+      {class: "chapter", id: `chapter-${at + 1}`, tabindex: -1, "aria-labelledby": `chapter-${at + 1}-title`},
+      h("h2", {id: `chapter-${at + 1}-title`}, h("span", {class: "count"}, String(at + 1)), question),
+      ...sections
+    )
+  );
   const links = chapters.map(({short}, at) =>
-    h("a", {href: `#chapter-${at + 1}`, "aria-keyshortcuts": String(at + 1)}, h("kbd", {}, String(at + 1)), short));
+    h("a", {href: `#chapter-${at + 1}`, "aria-keyshortcuts": String(at + 1)}, h("kbd", {}, String(at + 1)), short)
+  );
   const main = h("main", {id: "main", tabindex: -1}, ...head, ...elements);
   document.body.append(
     h("a", {class: "skip", href: "#main"}, "Skip to the report"),
-    h("header", {class: "bar"},
-      h("div", {class: "inside"},
-        h("span", {class: "brand"}, "Tandem"), h("h1", {class: "name", title: report.title}, report.title),
-        h("nav", {"aria-label": "Chapters"}, ...links), themeButton())),
+    h(
+      "header",
+      {class: "bar"},
+      h(
+        "div",
+        {class: "inside"},
+        h("span", {class: "brand"}, "Tandem"),
+        h("h1", {class: "name", title: report.title}, report.title),
+        h("nav", {"aria-label": "Chapters"}, ...links),
+        themeButton()
+      )
+    ),
     main,
-    h("footer", {}, h("code", {}, report.command), h("span", {}, `Tandem ${report.tandem}`)));
+    h("footer", {}, h("code", {}, report.command), h("span", {}, `Tandem ${report.tandem}`))
+  );
   followKeys(elements);
   followScrolling(elements, links);
 }
@@ -67,7 +82,10 @@ function followKeys(chapters: readonly HTMLElement[]): void {
 /** Marks the chapter that is being read. */
 function followScrolling(chapters: readonly HTMLElement[], links: readonly HTMLElement[]): void {
   const mark = () => {
-    const reached = window.scrollY === 0 ? 1 : chapters.filter(chapter => chapter.getBoundingClientRect().top < window.innerHeight * 0.35).length;
+    const reached =
+      window.scrollY === 0
+        ? 1
+        : chapters.filter(chapter => chapter.getBoundingClientRect().top < window.innerHeight * 0.35).length;
     links.forEach((link, at) => {
       if (at === reached - 1) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");

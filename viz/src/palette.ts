@@ -10,11 +10,11 @@ export const axes: readonly Axis[] = ["tp", "cp", "ep", "pp", "dp"];
 
 const table = {
   // what a task is; communication is hatched where it stands beside kernels
-  "forward": ["#0072b2", "#0072b2"],
+  forward: ["#0072b2", "#0072b2"],
   "backward-input": ["#e69f00", "#e69f00"],
   "backward-weight": ["#009e73", "#009e73"],
-  "recompute": ["#cc79a7", "#cc79a7"],
-  "optimizer": ["#1c1e22", "#c2c6cb"],
+  recompute: ["#cc79a7", "#cc79a7"],
+  optimizer: ["#1c1e22", "#c2c6cb"],
   tp: ["#dc5800", "#eb4600"],
   cp: ["#f7cc09", "#f9f25d"],
   ep: ["#91234a", "#a13270"],
@@ -90,7 +90,7 @@ const systemIsDark = window.matchMedia("(prefers-color-scheme: dark)");
 
 /** What shows now. Paper is light. */
 export function currentTheme(): Theme {
-  return printing ? "light" : chosen ?? (systemIsDark.matches ? "dark" : "light");
+  return printing ? "light" : (chosen ?? (systemIsDark.matches ? "dark" : "light"));
 }
 
 export function toggleTheme(): void {
@@ -106,13 +106,18 @@ export function onThemeChange(listener: () => void): void {
 /** Writes the variables and the page's theme, and follows the system and the printer from then on. */
 export function applyPalette(): void {
   const variables = (theme: Theme) =>
-    (Object.keys(table) as ColourName[]).map(name =>
-      `${variable(name)}:${colour(name, theme)};${variable(`on ${name}`)}:${inkOn(name, theme)};`).join("");
+    (Object.keys(table) as ColourName[])
+      .map(name => `${variable(name)}:${colour(name, theme)};${variable(`on ${name}`)}:${inkOn(name, theme)};`)
+      .join("");
   const style = document.createElement("style");
-  style.textContent = `:root{color-scheme:light;${variables("light")}}:root[data-theme=dark]{color-scheme:dark;${variables("dark")}}`;
+  style.textContent =
+    `:root{color-scheme:light;${variables("light")}}` + `:root[data-theme=dark]{color-scheme:dark;${variables("dark")}}`;
   document.head.append(style);
   systemIsDark.addEventListener("change", changed);
-  for (const [event, value] of [["beforeprint", true], ["afterprint", false]] as const) {
+  for (const [event, value] of [
+    ["beforeprint", true],
+    ["afterprint", false],
+  ] as const) {
     window.addEventListener(event, () => {
       printing = value;
       changed();

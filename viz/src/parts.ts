@@ -50,8 +50,12 @@ export function partsThatOccur(lists: readonly (readonly Part[])[]): Part[] {
 
 export function nameOfAxis(axis: Axis | "none"): string {
   return {
-    tp: "tensor parallelism", cp: "context parallelism", ep: "expert parallelism", pp: "pipeline parallelism",
-    dp: "data parallelism", none: "no axis",
+    tp: "tensor parallelism",
+    cp: "context parallelism",
+    ep: "expert parallelism",
+    pp: "pipeline parallelism",
+    dp: "data parallelism",
+    none: "no axis",
   }[axis];
 }
 

@@ -10,7 +10,8 @@ import {kindsSection} from "./sections/kinds";
 import {memorySection} from "./sections/memory";
 import {meshSection} from "./sections/mesh";
 import {networkSection} from "./sections/network";
-import {studyCurves, studyHeadline, studyParts, studyPoints} from "./sections/study";
+import {studyHeadline, studyPoints} from "./sections/study";
+import {studyCurves, studyParts} from "./sections/study_curves";
 import {partsSection, stagesSection} from "./sections/time";
 import {timelineSection} from "./sections/timeline";
 import {whySection} from "./sections/why";
@@ -19,68 +20,120 @@ import {roughPercent} from "./format";
 
 export function show(report: Report): void {
   switch (report.kind) {
-    case "step": return showStep(report);
-    case "crosscheck": return showCrosscheck(report);
-    case "study": return showStudy(report);
-    case "diff": return showDiff(report);
-    case "failure": return showFailure(report);
+    case "step":
+      return showStep(report);
+    case "crosscheck":
+      return showCrosscheck(report);
+    case "study":
+      return showStudy(report);
+    case "diff":
+      return showDiff(report);
+    case "failure":
+      return showFailure(report);
   }
 }
 
 function showStep(report: StepReport): void {
   const {result, timeline, critical_path} = report;
   const bubble = roughPercent(result.bubble_fraction);
-  const schedule = result.stages_s.length > 1 ? `The schedule of the step: the bubble takes ${bubble}` : "The schedule of the step";
+  const schedule =
+    result.stages_s.length > 1 ? `The schedule of the step: the bubble takes ${bubble}` : "The schedule of the step";
   page(report, present(memoryBanner(result), warnings(result.warnings)), [
     {question: "How fast?", short: "Speed", sections: present(headline(result), facts(report.facts), cost(result))},
-    {question: "Where does the time go?", short: "Time", sections: present(partsSection(result), stagesSection(result),
-      timelineSection(schedule, [{title: report.title, timeline}], critical_path),
-      kindsSection(result))},
+    {
+      question: "Where does the time go?",
+      short: "Time",
+      sections: present(
+        partsSection(result),
+        stagesSection(result),
+        timelineSection(schedule, [{title: report.title, timeline}], critical_path),
+        kindsSection(result)
+      ),
+    },
     {question: "Does it fit?", short: "Memory", sections: [memorySection(result, report.memory)]},
-    {question: "What limits it?", short: "Limits", sections: [whySection(critical_path, timeline.rows, result.step_time_s),
-      ...networkSection(report.links), meshSection(report.mesh)]},
+    {
+      question: "What limits it?",
+      short: "Limits",
+      sections: [
+        whySection(critical_path, timeline.rows, result.step_time_s),
+        ...networkSection(report.links),
+        meshSection(report.mesh),
+      ],
+    },
     {question: "What would change it?", short: "Change", sections: [blameSection(report.blame, result)]},
   ]);
 }
 
 function showCrosscheck(report: CrosscheckReport): void {
-  const {result, result: {crosscheck}} = report;
+  const {
+    result,
+    result: {crosscheck},
+  } = report;
   page(report, present(memoryBanner(result), warnings(result.warnings)), [
-    {question: "Does the simulation tell the truth?", short: "Verdict", sections: present(verdict(crosscheck), facts(report.facts), cost(result))},
-    {question: "Where does it differ?", short: "Tasks", sections: present(errorsSection(crosscheck, report.tasks), scatterSection(report.tasks),
-      worstSection(crosscheck))},
-    {question: "Do they run in the same order?", short: "Timelines", sections: present(
-      timelineSection("Simulated above, measured below, at the same scale",
-        [{title: "simulated", timeline: report.simulated}, {title: "measured", timeline: report.measured}]),
-      overlapSection(crosscheck), ranksSection(crosscheck))},
-    {question: "Where does the measured time go?", short: "Time", sections: present(partsSection(result), stagesSection(result), kindsSection(result))},
+    {
+      question: "Does the simulation tell the truth?",
+      short: "Verdict",
+      sections: present(verdict(crosscheck), facts(report.facts), cost(result)),
+    },
+    {
+      question: "Where does it differ?",
+      short: "Tasks",
+      sections: present(errorsSection(crosscheck, report.tasks), scatterSection(report.tasks), worstSection(crosscheck)),
+    },
+    {
+      question: "Do they run in the same order?",
+      short: "Timelines",
+      sections: present(
+        timelineSection("Simulated above, measured below, at the same scale", [
+          {title: "simulated", timeline: report.simulated},
+          {title: "measured", timeline: report.measured},
+        ]),
+        overlapSection(crosscheck),
+        ranksSection(crosscheck)
+      ),
+    },
+    {
+      question: "Where does the measured time go?",
+      short: "Time",
+      sections: present(partsSection(result), stagesSection(result), kindsSection(result)),
+    },
     {question: "Does it fit?", short: "Memory", sections: [memorySection(result, [])]},
   ]);
 }
 
 function showStudy(report: StudyReport): void {
-  page(report, [], [
-    {question: "What came out?", short: "Best", sections: [studyHeadline(report)]},
-    {question: "How does it scale?", short: "Scaling", sections: studyCurves(report)},
-    {question: "Where does the time go?", short: "Time", sections: studyParts(report)},
-    {question: "All points", short: "Points", sections: [studyPoints(report)]},
-  ]);
+  page(
+    report,
+    [],
+    [
+      {question: "What came out?", short: "Best", sections: [studyHeadline(report)]},
+      {question: "How does it scale?", short: "Scaling", sections: studyCurves(report)},
+      {question: "Where does the time go?", short: "Time", sections: studyParts(report)},
+      {question: "All points", short: "Points", sections: [studyPoints(report)]},
+    ]
+  );
 }
 
 function showDiff(report: DiffReport): void {
-  page(report, [], [
-    {question: "Which is faster?", short: "Speed", sections: [diffHeadline(report)]},
-    ...diffSections(report),
-  ]);
+  page(report, [], [{question: "Which is faster?", short: "Speed", sections: [diffHeadline(report)]}, ...diffSections(report)]);
 }
 
 function showFailure(report: FailureReport): void {
   const told = facts(report.facts);
   const chapters: Chapter[] = told ? [{question: "What was to be run?", short: "Run", sections: [told]}] : [];
   const meaning = {1: "the run failed", 2: "the input is wrong", 3: "it does not fit in memory"}[report.exit_code];
-  page(report, [banner(report.sentence),
-    h("p", {class: "note", "data-figure": "exit_code", "data-value": report.exit_code}, `Exit code ${report.exit_code}${meaning ? `: ${meaning}` : ""}`)],
-    chapters);
+  page(
+    report,
+    [
+      banner(report.sentence),
+      h(
+        "p",
+        {class: "note", "data-figure": "exit_code", "data-value": report.exit_code},
+        `Exit code ${report.exit_code}${meaning ? `: ${meaning}` : ""}`
+      ),
+    ],
+    chapters
+  );
 }
 
 function present(...elements: (HTMLElement | null)[]): HTMLElement[] {

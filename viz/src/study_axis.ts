@@ -25,9 +25,9 @@ export interface StudyAxis {
 export function studyAxis({parameters, points}: StudyReport): StudyAxis {
   const short = shortNames(parameters.map(({name}) => name));
   const varied = parameters.map(({name}) => name).filter(name => new Set(points.map(point => point.parameters[name])).size > 1);
-  const gpus = new Set(points.flatMap(({result}) => result ? [result.gpus] : []));
+  const gpus = new Set(points.flatMap(({result}) => (result ? [result.gpus] : [])));
   const numeric = varied.find(name => points.every(({parameters: {[name]: value}}) => typeof value === "number"));
-  const along = gpus.size > 1 ? null : numeric ?? varied[0] ?? parameters[0]?.name ?? "scenario";
+  const along = gpus.size > 1 ? null : (numeric ?? varied[0] ?? parameters[0]?.name ?? "scenario");
   const placeOf = along === null ? gpusOf(points, varied) : (point: StudyPoint): Value | null => point.parameters[along] ?? null;
 
   const places = new Map(points.map(point => [point, placeOf(point)]));
@@ -39,17 +39,26 @@ export function studyAxis({parameters, points}: StudyReport): StudyAxis {
   const placed = points.flatMap(point => {
     const place = places.get(point) ?? null;
     if (place === null) return [];
-    return [{
-      point, x: values.indexOf(place), curve: curveBy ? said(point, curveBy) : "",
-      panel: panelsBy.map(name => `${short(name)} ${said(point, name)}`).join(", "),
-    }];
+    return [
+      {
+        point,
+        x: values.indexOf(place),
+        curve: curveBy ? said(point, curveBy) : "",
+        panel: panelsBy.map(name => `${short(name)} ${said(point, name)}`).join(", "),
+      },
+    ];
   });
   return {
-    title: along === null ? "GPUs" : short(along), values,
-    logarithmic: values.length > 1 && values.every(value => typeof value === "number" && value > 0)
-      && (values.at(-1) as number) / (values[0] as number) >= 4,
-    panels: [...new Set(placed.map(({panel}) => panel))], curves: [...new Set(placed.map(({curve}) => curve))],
-    curveBy: curveBy ? short(curveBy) : "", placed,
+    title: along === null ? "GPUs" : short(along),
+    values,
+    logarithmic:
+      values.length > 1 &&
+      values.every(value => typeof value === "number" && value > 0) &&
+      (values.at(-1) as number) / (values[0] as number) >= 4,
+    panels: [...new Set(placed.map(({panel}) => panel))],
+    curves: [...new Set(placed.map(({curve}) => curve))],
+    curveBy: curveBy ? short(curveBy) : "",
+    placed,
     unplaced: points.filter(point => (places.get(point) ?? null) === null),
   };
 }
@@ -57,11 +66,11 @@ export function studyAxis({parameters, points}: StudyReport): StudyAxis {
 /** "training.recompute" is "recompute", unless another parameter would be so, too. */
 export function shortNames(names: readonly string[]): (name: string) => string {
   const last = (name: string) => name.split(".").at(-1) ?? name;
-  return name => names.filter(other => last(other) === last(name)).length > 1 ? name : last(name);
+  return name => (names.filter(other => last(other) === last(name)).length > 1 ? name : last(name));
 }
 
 export function spoken(value: Value): string {
-  return typeof value === "number" ? Number.isInteger(value) ? integer(value) : number(value) : String(value);
+  return typeof value === "number" ? (Number.isInteger(value) ? integer(value) : number(value)) : String(value);
 }
 
 /** Of points without a result, those of points with a result that have the same in the parameters that GPUs follow from. */

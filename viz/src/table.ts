@@ -19,12 +19,22 @@ export interface TableOptions<Row> {
 
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], options: TableOptions<Row>): HTMLElement {
   const body = h("tbody");
-  const heads = columns.map(column => h("th", {scope: "col", class: column.text ? "text" : null},
-    h("button", {type: "button", title: column.title ?? null}, column.name)));
+  const heads = columns.map(column =>
+    h(
+      "th",
+      {scope: "col", class: column.text ? "text" : null},
+      h("button", {type: "button", title: column.title ?? null}, column.name)
+    )
+  );
   const lines = rows.map(row => ({
     row,
-    line: h("tr", options.attributes?.(row) ?? {}, ...columns.map(column =>
-      h("td", {class: column.text ? "text" : null, "data-value": column.value(row)}, shownIn(column, row)))),
+    line: h(
+      "tr",
+      options.attributes?.(row) ?? {},
+      ...columns.map(column =>
+        h("td", {class: column.text ? "text" : null, "data-value": column.value(row)}, shownIn(column, row))
+      )
+    ),
   }));
   let all = options.limit === undefined || rows.length <= options.limit + 2;
 
@@ -33,19 +43,25 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
     order.forEach(({line}, at) => line.classList.toggle("beyond", !all && at >= (options.limit ?? 0)));
   }
 
-  heads.forEach((head, at) => head.firstElementChild?.addEventListener("click", () => {
-    const column = columns[at] as Column<Row>;
-    const first = column.text ? "ascending" : "descending";
-    const second = column.text ? "descending" : "ascending";
-    const direction = head.getAttribute("aria-sort") === first ? second : first;
-    for (const other of heads) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", direction);
-    fill([...lines].sort((a, b) => compared(column.value(a.row), column.value(b.row), direction === "ascending" ? 1 : -1)));
-  }));
+  heads.forEach((head, at) =>
+    head.firstElementChild?.addEventListener("click", () => {
+      const column = columns[at] as Column<Row>;
+      const first = column.text ? "ascending" : "descending";
+      const second = column.text ? "descending" : "ascending";
+      const direction = head.getAttribute("aria-sort") === first ? second : first;
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", direction);
+      fill([...lines].sort((a, b) => compared(column.value(a.row), column.value(b.row), direction === "ascending" ? 1 : -1)));
+    })
+  );
 
   fill(lines);
-  const element = h("table", {"data-table": options.id, "aria-label": options.caption},
-    h("thead", {}, h("tr", {}, ...heads)), body);
+  const element = h(
+    "table",
+    {"data-table": options.id, "aria-label": options.caption},
+    h("thead", {}, h("tr", {}, ...heads)),
+    body
+  );
   const frame = h("div", {class: "table"}, element);
   if (!all) {
     const more = h("button", {type: "button", class: "more"}, `Show all ${rows.length}`);

@@ -35,7 +35,8 @@ export function mountTips(): void {
     box.replaceChildren(
       h("strong", {}, tip.title),
       h("dl", {}, ...(tip.lines ?? []).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-      tip.note ? h("p", {}, tip.note) : "");
+      tip.note ? h("p", {}, tip.note) : ""
+    );
     box.hidden = false;
     const {width, height} = box.getBoundingClientRect();
     const right = at.clientX + 14 + width < window.innerWidth - 8;
@@ -55,10 +56,14 @@ export function mountTips(): void {
     hide();
     if (element) show(element, event);
   });
-  document.addEventListener("scroll", () => {
-    if (walkedTo) showAt(walkedTo);
-    else hide();
-  }, {passive: true});
+  document.addEventListener(
+    "scroll",
+    () => {
+      if (walkedTo) showAt(walkedTo);
+      else hide();
+    },
+    {passive: true}
+  );
   document.addEventListener("focusout", hide);
   document.addEventListener("keydown", event => {
     if (event.key === "Escape") hide();

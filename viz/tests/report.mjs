@@ -31,7 +31,8 @@ async function check(browser, file, name) {
   await checkKeyboard(opened, expect)
   expect.same('no complaints meanwhile', [opened.complaints, opened.requests], [[], []])
   await opened.page.close()
-  console.log(`${name}: ${(fs.statSync(file).size / 1e6).toFixed(2)} MB, opened in ${opened.opened_ms} ms, ${expect.passed} passed, ${expect.failures.length} failed`)
+  const size = `${(fs.statSync(file).size / 1e6).toFixed(2)} MB`
+  console.log(`${name}: ${size}, opened in ${opened.opened_ms} ms, ${expect.passed} passed, ${expect.failures.length} failed`)
   return expect
 }
 
@@ -43,8 +44,18 @@ async function checkTheCheck(browser, file) {
   await checkStep(opened, other, wrong)
   await opened.page.close()
   const expect = new Expect('the check')
-  for (const what of ['the figure mfu', 'the range has the bounds', 'step-parts has the values', 'the parts of stage 0', 'the kinds', 'the peak of stage 0',
-    'the top of stage 0', 'the utilisation of nvlink', 'path-kinds has the values', 'blame has the values']) {
+  for (const what of [
+    'the figure mfu',
+    'the range has the bounds',
+    'step-parts has the values',
+    'the parts of stage 0',
+    'the kinds',
+    'the peak of stage 0',
+    'the top of stage 0',
+    'the utilisation of nvlink',
+    'path-kinds has the values',
+    'blame has the values',
+  ]) {
     expect.ok(`finds that "${what}" differs`, wrong.failures.includes(what))
   }
   return expect
@@ -63,7 +74,10 @@ async function main() {
       const page = fs.readFileSync(built, 'utf8')
       const size = new Expect('the page')
       size.ok(`is under ${largestPage} bytes`, page.length < largestPage, page.length)
-      size.ok('refers to nothing outside', !/<(script|link|img)[^>]*(src|href)="?(?!data:)[^">]/.test(page.replace(/<link rel="icon" href="data:,">/, '')))
+      size.ok(
+        'refers to nothing outside',
+        !/<(script|link|img)[^>]*(src|href)="?(?!data:)[^">]/.test(page.replace(/<link rel="icon" href="data:,">/, ''))
+      )
       results.push(size)
       for (const [name, make] of Object.entries(all)) {
         const file = path.join(folder, `${name}.html`)

@@ -5,14 +5,30 @@ import { load } from './load.mjs'
 
 const [{ shortNames, studyAxis }] = await load('study_axis.ts')
 
-const point = (parameters, gpus, status = gpus === null ? 'refused' : 'done') => ({ parameters, status, sentence: '', result: gpus === null ? null : { gpus } })
+const point = (parameters, gpus, status = gpus === null ? 'refused' : 'done') => ({
+  parameters,
+  status,
+  sentence: '',
+  result: gpus === null ? null : { gpus },
+})
 const study = points => ({
-  points, parameters: Object.keys(points[0].parameters).map(name => ({ name, values: [...new Set(points.map(({ parameters }) => parameters[name]))] })),
+  points,
+  parameters: Object.keys(points[0].parameters).map(name => ({
+    name,
+    values: [...new Set(points.map(({ parameters }) => parameters[name]))],
+  })),
 })
 
 test('GPUs, where they vary; what follows from them makes no curves', () => {
-  const axis = studyAxis(study([8, 16, 32].flatMap(dp => ['none', 'full'].map(recompute =>
-    point({ 'parallelism.dp': dp, 'training.global_batch': dp * 16, 'training.recompute': recompute }, dp * 128)))))
+  const axis = studyAxis(
+    study(
+      [8, 16, 32].flatMap(dp =>
+        ['none', 'full'].map(recompute =>
+          point({ 'parallelism.dp': dp, 'training.global_batch': dp * 16, 'training.recompute': recompute }, dp * 128)
+        )
+      )
+    )
+  )
   assert.equal(axis.title, 'GPUs')
   assert.deepEqual(axis.values, [1024, 2048, 4096])
   assert.deepEqual([axis.curveBy, axis.curves, axis.panels], ['recompute', ['none', 'full'], ['']])
@@ -20,9 +36,20 @@ test('GPUs, where they vary; what follows from them makes no curves', () => {
 })
 
 test('a point without a result is placed by its like, or by cluster.gpus, or not at all', () => {
-  const like = studyAxis(study([point({ dp: 8, recompute: 'none' }, 1024), point({ dp: 16, recompute: 'none' }, 2048), point({ dp: 8, recompute: 'full' }, null)]))
-  assert.deepEqual(like.placed.map(({ x }) => x), [0, 1, 0])
-  const given = studyAxis(study([point({ 'cluster.gpus': 64 }, 64), point({ 'cluster.gpus': 128 }, 128), point({ 'cluster.gpus': 96 }, null)]))
+  const like = studyAxis(
+    study([
+      point({ dp: 8, recompute: 'none' }, 1024),
+      point({ dp: 16, recompute: 'none' }, 2048),
+      point({ dp: 8, recompute: 'full' }, null),
+    ])
+  )
+  assert.deepEqual(
+    like.placed.map(({ x }) => x),
+    [0, 1, 0]
+  )
+  const given = studyAxis(
+    study([point({ 'cluster.gpus': 64 }, 64), point({ 'cluster.gpus': 128 }, 128), point({ 'cluster.gpus': 96 }, null)])
+  )
   assert.deepEqual(given.values, [64, 96, 128])
   const lost = studyAxis(study([point({ dp: 8 }, 1024), point({ dp: 16 }, 2048), point({ dp: 5 }, null)]))
   assert.deepEqual([lost.placed.length, lost.unplaced.length], [2, 1])
@@ -34,8 +61,13 @@ test('else the first number that varies', () => {
 })
 
 test('else the first word; a third parameter makes panels', () => {
-  const axis = studyAxis(study(['a', 'b'].flatMap(order => ['x', 'y'].flatMap(fabric => [true, false].map(sp => point({ order, fabric, sp }, 512))))))
-  assert.deepEqual([axis.title, axis.values, axis.curves, axis.panels], ['order', ['a', 'b'], ['x', 'y'], ['sp true', 'sp false']])
+  const axis = studyAxis(
+    study(['a', 'b'].flatMap(order => ['x', 'y'].flatMap(fabric => [true, false].map(sp => point({ order, fabric, sp }, 512)))))
+  )
+  assert.deepEqual(
+    [axis.title, axis.values, axis.curves, axis.panels],
+    ['order', ['a', 'b'], ['x', 'y'], ['sp true', 'sp false']]
+  )
 })
 
 test('a single point is a study, too', () => {

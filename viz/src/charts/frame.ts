@@ -14,8 +14,14 @@ export interface Scale {
 /** An empty drawing. `label` is what a screen reader says. */
 export function drawing(id: string, label: string, width: number, height: number): SVGSVGElement {
   return s("svg", {
-    class: "chart", "data-chart": id, viewBox: `0 0 ${width} ${height}`, style: `max-width:${width}px`,
-    role: "group", "aria-roledescription": "chart", "aria-label": label, tabindex: 0,
+    class: "chart",
+    "data-chart": id,
+    viewBox: `0 0 ${width} ${height}`,
+    style: `max-width:${width}px`,
+    role: "group",
+    "aria-roledescription": "chart",
+    "aria-label": label,
+    tabindex: 0,
   });
 }
 
@@ -24,20 +30,46 @@ export function noteScale(svg: SVGSVGElement, name: "x" | "y", scale: Scale, kin
   svg.setAttribute(`data-${name}-scale`, JSON.stringify({kind, domain: scale.domain(), range: scale.range()}));
 }
 
-export function text(x: number, y: number, content: string, options: {
-  anchor?: "start" | "middle" | "end"; size?: number; class?: string; weight?: number; rotate?: number;
-} = {}): SVGTextElement {
+export function text(
+  x: number,
+  y: number,
+  content: string,
+  options: {
+    anchor?: "start" | "middle" | "end";
+    size?: number;
+    class?: string;
+    weight?: number;
+    rotate?: number;
+  } = {}
+): SVGTextElement {
   const {anchor = "start", size = 12, weight, rotate} = options;
-  return s("text", {
-    x, y, "text-anchor": anchor, "font-size": size, "font-weight": weight, class: options.class,
-    transform: rotate === undefined ? null : `rotate(${rotate} ${x} ${y})`,
-  }, content);
+  return s(
+    "text",
+    {
+      x,
+      y,
+      "text-anchor": anchor,
+      "font-size": size,
+      "font-weight": weight,
+      class: options.class,
+      transform: rotate === undefined ? null : `rotate(${rotate} ${x} ${y})`,
+    },
+    content
+  );
 }
 
 /** Marks, labels and grid lines below a chart. Labels that would touch are left out; the first and last stay if they can. */
-export function bottomAxis(scale: Scale, ticks: readonly number[], format: (value: number) => string, options: {
-  y: number; top?: number; size?: number; title?: string;
-}): SVGGElement {
+export function bottomAxis(
+  scale: Scale,
+  ticks: readonly number[],
+  format: (value: number) => string,
+  options: {
+    y: number;
+    top?: number;
+    size?: number;
+    title?: string;
+  }
+): SVGGElement {
   const {y, top, size = 11, title} = options;
   const group = s("g", {class: "axis"});
   let free = -Infinity;
@@ -47,7 +79,10 @@ export function bottomAxis(scale: Scale, ticks: readonly number[], format: (valu
     const half = textWidth(label, size) / 2;
     if (top !== undefined) group.append(s("line", {class: "grid", x1: x, x2: x, y1: top, y2: y}));
     if (x - half < free) continue;
-    group.append(s("line", {class: "tick", x1: x, x2: x, y1: y, y2: y + 4}), text(x, y + 7 + size, label, {anchor: "middle", size}));
+    group.append(
+      s("line", {class: "tick", x1: x, x2: x, y1: y, y2: y + 4}),
+      text(x, y + 7 + size, label, {anchor: "middle", size})
+    );
     free = x + half + 8;
   }
   const [from = 0, to = 0] = scale.range();
@@ -56,9 +91,16 @@ export function bottomAxis(scale: Scale, ticks: readonly number[], format: (valu
   return group;
 }
 
-export function leftAxis(scale: Scale, ticks: readonly number[], format: (value: number) => string, options: {
-  x: number; right?: number; size?: number;
-}): SVGGElement {
+export function leftAxis(
+  scale: Scale,
+  ticks: readonly number[],
+  format: (value: number) => string,
+  options: {
+    x: number;
+    right?: number;
+    size?: number;
+  }
+): SVGGElement {
   const {x, right, size = 11} = options;
   const group = s("g", {class: "axis"});
   let free = Infinity;
@@ -99,9 +141,20 @@ export function hatch(colour: ColourName): string {
 
 /** What `hatch` refers to; once in a page. */
 export function hatchPatterns(): SVGSVGElement {
-  return s("svg", {width: 0, height: 0, "aria-hidden": "true", class: "patterns"},
-    s("defs", {}, ...[...axes, "none" as const].map(axis =>
-      s("pattern", {id: `hatch-${axis}`, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)"},
-        s("rect", {width: 6, height: 6, style: `fill:${cssColour(axis)}`}),
-        s("rect", {width: 2, height: 6, style: "fill:var(--page);fill-opacity:.55"})))));
+  return s(
+    "svg",
+    {width: 0, height: 0, "aria-hidden": "true", class: "patterns"},
+    s(
+      "defs",
+      {},
+      ...[...axes, "none" as const].map(axis =>
+        s(
+          "pattern",
+          {id: `hatch-${axis}`, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)"},
+          s("rect", {width: 6, height: 6, style: `fill:${cssColour(axis)}`}),
+          s("rect", {width: 2, height: 6, style: "fill:var(--page);fill-opacity:.55"})
+        )
+      )
+    )
+  );
 }

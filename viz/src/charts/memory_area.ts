@@ -24,9 +24,18 @@ export function topOf(stages: readonly MemoryOfStage[]): {top: number; capacityI
   return {top: (capacityInside ? Math.max(capacity, peak) : peak) * 1.08, capacityInside};
 }
 
-export function memoryArea(id: string, stage: MemoryOfStage, options: {
-  step_s: number; top: number; capacityInside: boolean; width: number; height: number; axes: boolean;
-}): SVGSVGElement {
+export function memoryArea(
+  id: string,
+  stage: MemoryOfStage,
+  options: {
+    step_s: number;
+    top: number;
+    capacityInside: boolean;
+    width: number;
+    height: number;
+    axes: boolean;
+  }
+): SVGSVGElement {
   const {step_s, top, width, height, axes} = options;
   const margin = axes ? {left: 70, right: 16, top: 18, bottom: 26} : {left: 1, right: 1, top: 4, bottom: 2};
   const svg = drawing(id, `Memory of stage ${stage.stage} over the step, ${bytes(stage.peak_bytes)} at its peak`, width, height);
@@ -38,7 +47,8 @@ export function memoryArea(id: string, stage: MemoryOfStage, options: {
   if (axes) {
     svg.append(
       leftAxis(y, y.ticks(6), bytesTicks(top), {x: margin.left, right: width - margin.right}),
-      bottomAxis(x, x.ticks(8), secondsTicks(step_s), {y: height - margin.bottom}));
+      bottomAxis(x, x.ticks(8), secondsTicks(step_s), {y: height - margin.bottom})
+    );
   }
 
   const times = [...stage.t_s, step_s];
@@ -48,12 +58,20 @@ export function memoryArea(id: string, stage: MemoryOfStage, options: {
   for (const layer of layers) {
     const above = points.map(({at}, point) => (below[point] ?? 0) + layer.at(stage, at));
     const floor = below;
-    const shape = area<{t: number; at: number}>().x(({t}) => x(t)).y0((_, point) => y(floor[point] ?? 0))
-      .y1((_, point) => y(above[point] ?? 0)).curve(curveStepAfter);
+    const shape = area<{t: number; at: number}>()
+      .x(({t}) => x(t))
+      .y0((_, point) => y(floor[point] ?? 0))
+      .y1((_, point) => y(above[point] ?? 0))
+      .curve(curveStepAfter);
     const values = points.slice(0, last + 1).map(({at}) => layer.at(stage, at));
     const mark = s("path", {
-      class: "mark", d: shape(points), style: `fill:${cssColour(layer.colour)}`, "data-stage": stage.stage, "data-what": layer.name,
-      "data-most": Math.max(0, ...values), "data-points": values.length,
+      class: "mark",
+      d: shape(points),
+      style: `fill:${cssColour(layer.colour)}`,
+      "data-stage": stage.stage,
+      "data-what": layer.name,
+      "data-most": Math.max(0, ...values),
+      "data-points": values.length,
     });
     svg.append(mark);
     below = above;
@@ -63,21 +81,32 @@ export function memoryArea(id: string, stage: MemoryOfStage, options: {
   peakMark(svg, stage, x, y, axes ? width - margin.right : 0);
   tipOn(svg, ({clientX}) => {
     const box = svg.getBoundingClientRect();
-    const t = x.invert((clientX - box.left) / box.width * width);
+    const t = x.invert(((clientX - box.left) / box.width) * width);
     if (t < 0 || t > step_s) return null;
-    const at = Math.max(0, stage.t_s.findLastIndex(one => one <= t));
+    const at = Math.max(
+      0,
+      stage.t_s.findLastIndex(one => one <= t)
+    );
     const total = layers.reduce((sum, layer) => sum + layer.at(stage, at), 0);
     return {
       title: `Stage ${stage.stage} at ${seconds(t)}`,
-      lines: [...[...layers].reverse().map(layer => [layer.name, bytes(layer.at(stage, at))] as const), ["together", bytes(total)],
-        ["of the GPU", percent(total / stage.gpu_bytes)]],
+      lines: [
+        ...[...layers].reverse().map(layer => [layer.name, bytes(layer.at(stage, at))] as const),
+        ["together", bytes(total)],
+        ["of the GPU", percent(total / stage.gpu_bytes)],
+      ],
     };
   });
   return svg;
 }
 
-function capacityLine(svg: SVGSVGElement, stage: MemoryOfStage, {capacityInside, axes}: {capacityInside: boolean; axes: boolean},
-  [from, to]: [number, number], y: (value: number) => number): void {
+function capacityLine(
+  svg: SVGSVGElement,
+  stage: MemoryOfStage,
+  {capacityInside, axes}: {capacityInside: boolean; axes: boolean},
+  [from, to]: [number, number],
+  y: (value: number) => number
+): void {
   if (!capacityInside) return;
   const at = y(stage.gpu_bytes);
   svg.append(s("line", {class: "capacity", x1: from, x2: to, y1: at, y2: at, "data-value": stage.gpu_bytes}));
@@ -85,14 +114,30 @@ function capacityLine(svg: SVGSVGElement, stage: MemoryOfStage, {capacityInside,
 }
 
 /** A dot at the peak; with `right`, the right edge, also its words. */
-function peakMark(svg: SVGSVGElement, stage: MemoryOfStage, x: (value: number) => number, y: (value: number) => number, right: number): void {
+function peakMark(
+  svg: SVGSVGElement,
+  stage: MemoryOfStage,
+  x: (value: number) => number,
+  y: (value: number) => number,
+  right: number
+): void {
   const [cx, cy] = [x(stage.peak_at_s), y(stage.peak_bytes)];
-  svg.append(s("circle", {
-    class: "mark peak", cx, cy, r: right ? 4.5 : 3, "data-stage": stage.stage, "data-what": "peak", "data-value": stage.peak_bytes,
-    "data-at": stage.peak_at_s,
-  }));
+  svg.append(
+    s("circle", {
+      class: "mark peak",
+      cx,
+      cy,
+      r: right ? 4.5 : 3,
+      "data-stage": stage.stage,
+      "data-what": "peak",
+      "data-value": stage.peak_bytes,
+      "data-at": stage.peak_at_s,
+    })
+  );
   if (!right) return;
   const words = `${bytes(stage.peak_bytes)} at ${seconds(stage.peak_at_s)}, in ${stage.peak_task}`;
   const fits = cx + 10 + textWidth(words, 12, 600) < right;
-  svg.append(text(fits ? cx + 9 : cx - 9, Math.max(cy - 7, 13), words, {anchor: fits ? "start" : "end", weight: 600, class: "halo"}));
+  svg.append(
+    text(fits ? cx + 9 : cx - 9, Math.max(cy - 7, 13), words, {anchor: fits ? "start" : "end", weight: 600, class: "halo"})
+  );
 }

@@ -28,7 +28,8 @@ export function pathChart({segments}: CriticalPath, rows: readonly TimelineRow[]
   names.forEach((name, at) => {
     const y = at * rowHeight;
     svg.append(s("rect", {class: "lane", x: left, y: y + 2, width: fullWidth - 12 - left, height: rowHeight - 4}));
-    if (at % Math.ceil(13 / rowHeight) === 0) svg.append(text(left - 8, y + rowHeight / 2 + 4, shortened(name, left - 10), {anchor: "end"}));
+    if (at % Math.ceil(13 / rowHeight) === 0)
+      svg.append(text(left - 8, y + rowHeight / 2 + 4, shortened(name, left - 10), {anchor: "end"}));
   });
   const jumps = segments.flatMap((segment, at) => {
     const next = segments[at + 1];
@@ -36,25 +37,38 @@ export function pathChart({segments}: CriticalPath, rows: readonly TimelineRow[]
   });
   if (jumps.length <= mostJumpsDrawn) {
     const middle = (segment: PathSegment) => ((places.get(segment.row) ?? 0) + 0.5) * rowHeight;
-    svg.append(s("path", {class: "jumps", d: jumps.map(([from, to]) => `M${x(to.start_s).toFixed(2)} ${middle(from)}V${middle(to)}`).join("")}));
+    svg.append(
+      s("path", {
+        class: "jumps",
+        d: jumps.map(([from, to]) => `M${x(to.start_s).toFixed(2)} ${middle(from)}V${middle(to)}`).join(""),
+      })
+    );
   }
   for (const group of grouped(segments)) {
     const {row, kind} = group[0] as PathSegment;
     const y = (places.get(row) ?? 0) * rowHeight + 3;
-    const d = group.map(({start_s, end_s}) => `M${x(start_s).toFixed(2)} ${y}H${x(end_s).toFixed(2)}v${rowHeight - 6}H${x(start_s).toFixed(2)}Z`);
+    const d = group.map(
+      ({start_s, end_s}) => `M${x(start_s).toFixed(2)} ${y}H${x(end_s).toFixed(2)}v${rowHeight - 6}H${x(start_s).toFixed(2)}Z`
+    );
     const colour = colourOfKind(kind);
-    svg.append(s("path", {
-      class: "mark", d: d.join(""), "data-row": row, "data-kind": kind, "data-segments": group.length,
-      "data-value": group.reduce((sum, {start_s, end_s}) => sum + end_s - start_s, 0),
-      style: `fill:${isCommunication(kind) ? hatch(colour) : cssColour(colour)}`,
-    }));
+    svg.append(
+      s("path", {
+        class: "mark",
+        d: d.join(""),
+        "data-row": row,
+        "data-kind": kind,
+        "data-segments": group.length,
+        "data-value": group.reduce((sum, {start_s, end_s}) => sum + end_s - start_s, 0),
+        style: `fill:${isCommunication(kind) ? hatch(colour) : cssColour(colour)}`,
+      })
+    );
   }
 
   const ticks = x.ticks(10);
   svg.append(bottomAxis(x, ticks, secondsTicks(ticks.at(-1) ?? step_s), {y: bottom}));
   tipOn(svg, ({clientX}) => {
     const box = svg.getBoundingClientRect();
-    return tipAt(x.invert((clientX - box.left) / box.width * fullWidth), segments, rows);
+    return tipAt(x.invert(((clientX - box.left) / box.width) * fullWidth), segments, rows);
   });
   return svg;
 }
@@ -64,8 +78,13 @@ function tipAt(t: number, segments: readonly PathSegment[], rows: readonly Timel
   if (!segment || t > segment.end_s) return null;
   return {
     title: segment.kind,
-    lines: [["where", rows[segment.row]?.name ?? "a rank that is not drawn"], ["from", seconds(segment.start_s)], ["to", seconds(segment.end_s)],
-      ["time", seconds(segment.end_s - segment.start_s)], ["first of", `${counted(segment.tasks, "task")}: ${segment.task}`]],
+    lines: [
+      ["where", rows[segment.row]?.name ?? "a rank that is not drawn"],
+      ["from", seconds(segment.start_s)],
+      ["to", seconds(segment.end_s)],
+      ["time", seconds(segment.end_s - segment.start_s)],
+      [segment.tasks === 1 ? "task" : `first of ${counted(segment.tasks, "task")}`, segment.task],
+    ],
   };
 }
 

@@ -14,9 +14,16 @@ export interface RatioBar {
   tip: Tip;
 }
 
-export function ratioBars(id: string, label: string, bars: readonly RatioBar[], ends: readonly [low: string, high: string]): SVGSVGElement {
+export function ratioBars(
+  id: string,
+  label: string,
+  bars: readonly RatioBar[],
+  ends: readonly [low: string, high: string]
+): SVGSVGElement {
   const rowHeight = 24;
-  const ratios = bars.flatMap(({ratio, whisker}) => [...ratio === null ? [] : [ratio], ...whisker ?? []]).filter(ratio => ratio > 0);
+  const ratios = bars
+    .flatMap(({ratio, whisker}) => [...(ratio === null ? [] : [ratio]), ...(whisker ?? [])])
+    .filter(ratio => ratio > 0);
   const reach = Math.max(1.25, ...ratios.map(ratio => Math.max(ratio, 1 / ratio))) * 1.06;
   const left = Math.min(280, 14 + Math.max(...bars.map(({name}) => textWidth(name, 12))));
   const right = 16 + Math.max(...bars.map(bar => textWidth(bar.text, 12)));
@@ -25,19 +32,31 @@ export function ratioBars(id: string, label: string, bars: readonly RatioBar[], 
   const svg = drawing(id, label, fullWidth, bottom + 26);
   const x = scaleLog([1 / reach, reach], [left, fullWidth - right]);
   noteScale(svg, "x", x, "log");
-  const ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 5, 10, 20, 50, 100]
-    .filter(tick => tick >= 1 / reach && tick <= reach && (reach < 2 || ![0.9, 1.1, 0.8, 1.25].includes(tick)));
-  svg.append(bottomAxis(x, ticks, tick => `${tick}×`, {y: bottom, top}),
-    text(x(1) - 8, 12, `← ${ends[0]}`, {anchor: "end", size: 11, class: "quiet"}), text(x(1) + 8, 12, `${ends[1]} →`, {size: 11, class: "quiet"}),
-    s("line", {class: "zero", x1: x(1), x2: x(1), y1: 0, y2: bottom}));
+  const ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 5, 10, 20, 50, 100].filter(
+    tick => tick >= 1 / reach && tick <= reach && (reach < 2 || ![0.9, 1.1, 0.8, 1.25].includes(tick))
+  );
+  svg.append(
+    bottomAxis(x, ticks, tick => `${tick}×`, {y: bottom, top}),
+    text(x(1) - 8, 12, `← ${ends[0]}`, {anchor: "end", size: 11, class: "quiet"}),
+    text(x(1) + 8, 12, `${ends[1]} →`, {size: 11, class: "quiet"}),
+    s("line", {class: "zero", x1: x(1), x2: x(1), y1: 0, y2: bottom})
+  );
   bars.forEach((bar, at) => {
     const y = top + at * rowHeight;
-    svg.append(text(left - 8, y + rowHeight / 2 + 4, shortened(bar.name, left - 10), {anchor: "end"}),
-      text(fullWidth - right + 10, y + rowHeight / 2 + 4, bar.text));
+    svg.append(
+      text(left - 8, y + rowHeight / 2 + 4, shortened(bar.name, left - 10), {anchor: "end"}),
+      text(fullWidth - right + 10, y + rowHeight / 2 + 4, bar.text)
+    );
     if (bar.ratio === null || bar.ratio <= 0) return;
     const [from, to] = [Math.min(x(1), x(bar.ratio)), Math.max(x(1), x(bar.ratio))];
     const mark = s("rect", {
-      class: "mark", x: from, y: y + 4, width: Math.max(to - from, 1), height: rowHeight - 8, "data-name": bar.name, "data-value": bar.ratio,
+      class: "mark",
+      x: from,
+      y: y + 4,
+      width: Math.max(to - from, 1),
+      height: rowHeight - 8,
+      "data-name": bar.name,
+      "data-value": bar.ratio,
       style: `fill:${cssColour(bar.ratio < 1 ? "gained" : "lost")}`,
     });
     tipOn(mark, bar.tip);
@@ -45,7 +64,14 @@ export function ratioBars(id: string, label: string, bars: readonly RatioBar[], 
     if (bar.whisker) {
       const [low, high] = bar.whisker;
       const middle = y + rowHeight / 2;
-      svg.append(s("path", {class: "whisker", d: `M${x(low)} ${middle - 4}v8m0 -4H${x(high)}m0 -4v8`, "data-low": number(low), "data-high": number(high)}));
+      svg.append(
+        s("path", {
+          class: "whisker",
+          d: `M${x(low)} ${middle - 4}v8m0 -4H${x(high)}m0 -4v8`,
+          "data-low": number(low),
+          "data-high": number(high),
+        })
+      );
     }
   });
   return svg;

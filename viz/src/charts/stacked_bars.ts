@@ -39,17 +39,40 @@ export function stackedBars(id: string, label: string, rows: readonly StackedRow
       if (part.value <= 0) continue;
       const width = x(before + part.value) - x(before);
       const mark = s("rect", {
-        class: "mark", x: x(before), y, width, height, "data-part": part.name, "data-value": part.value, ...row.data,
+        class: "mark",
+        x: x(before),
+        y,
+        width,
+        height,
+        "data-part": part.name,
+        "data-value": part.value,
+        ...row.data,
         style: `fill:${part.hatched ? hatch(part.colour) : cssColour(part.colour)}`,
       });
-      tipOn(mark, {title: `${row.title}: ${part.name}`, lines: [["time", seconds(part.value)], ["of the step", percent(part.value / whole)]]});
+      tipOn(mark, {
+        title: `${row.title}: ${part.name}`,
+        lines: [
+          ["time", seconds(part.value)],
+          ["of the step", percent(part.value / whole)],
+        ],
+      });
       svg.append(mark);
       const share = percent(part.value / whole);
       if (!part.hatched && height >= 14 && width > textWidth(share, 11) + 10) {
-        svg.append(s("text", {
-          x: x(before) + width / 2, y: y + height / 2 + 4, "font-size": 11, "text-anchor": "middle", class: "inside",
-          style: `fill:${cssInkOn(part.colour)}`,
-        }, share));
+        svg.append(
+          s(
+            "text",
+            {
+              x: x(before) + width / 2,
+              y: y + height / 2 + 4,
+              "font-size": 11,
+              "text-anchor": "middle",
+              class: "inside",
+              style: `fill:${cssInkOn(part.colour)}`,
+            },
+            share
+          )
+        );
       }
       before += part.value;
     }

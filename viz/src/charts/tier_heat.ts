@@ -39,15 +39,30 @@ export function tierHeat(use: LinkUse): SVGSVGElement {
 
   use.tiers.forEach((tier, row) => {
     const y = row * rowHeight;
-    svg.append(text(left - 8, y + rowHeight / 2 + 3, tier.tier, {anchor: "end", weight: 600}),
-      text(fullWidth - right + 10, y + rowHeight / 2 + 3, labels[row] ?? "", {size: 11, class: "quiet"}));
+    svg.append(
+      text(left - 8, y + rowHeight / 2 + 3, tier.tier, {anchor: "end", weight: 600}),
+      text(fullWidth - right + 10, y + rowHeight / 2 + 3, labels[row] ?? "", {size: 11, class: "quiet"})
+    );
     tier.utilisation.forEach((utilisation, bin) => {
       const [from, to] = [use.edges_s[bin] ?? 0, use.edges_s[bin + 1] ?? 0];
       const mark = s("rect", {
-        class: "mark cell", x: x(from), y, width: Math.max(0, x(to) - x(from)) + 0.4, height: rowHeight - 4,
-        "data-tier": tier.tier, "data-bin": bin, "data-value": utilisation, style: `fill:${heatColour(utilisation / top)}`,
+        class: "mark cell",
+        x: x(from),
+        y,
+        width: Math.max(0, x(to) - x(from)) + 0.4,
+        height: rowHeight - 4,
+        "data-tier": tier.tier,
+        "data-bin": bin,
+        "data-value": utilisation,
+        style: `fill:${heatColour(utilisation / top)}`,
       });
-      tipOn(mark, {title: `${tier.tier}: ${percent(utilisation)}`, lines: [["from", seconds(from)], ["to", seconds(to)]]});
+      tipOn(mark, {
+        title: `${tier.tier}: ${percent(utilisation)}`,
+        lines: [
+          ["from", seconds(from)],
+          ["to", seconds(to)],
+        ],
+      });
       svg.append(mark);
     });
   });
@@ -58,8 +73,13 @@ export function tierHeat(use: LinkUse): SVGSVGElement {
 
 export function heatLegend(top: number): HTMLElement {
   const stops = [0, 0.25, 0.5, 0.75, 1].map(at => `${heatColour(at)} ${at * 100}%`).join(",");
-  return h("p", {class: "heat-legend"}, "idle", h("i", {style: `background:linear-gradient(90deg,${stops})`}),
-    `${percent(top)} of the capacity`);
+  return h(
+    "p",
+    {class: "heat-legend"},
+    "idle",
+    h("i", {style: `background:linear-gradient(90deg,${stops})`}),
+    `${percent(top)} of the capacity`
+  );
 }
 
 export function meanOf(utilisation: readonly number[], edges: readonly number[]): number {

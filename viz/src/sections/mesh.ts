@@ -9,46 +9,109 @@ import type {Axis, Mesh, MeshAxis} from "../report";
 import {tipOn} from "../tip";
 
 const reaches: readonly [name: MeshAxis["reach"], title: string][] = [
-  ["node", "inside the node"], ["rail", "along a rail"], ["leaf", "below a leaf switch"], ["pod", "over a pod's spines"], ["core", "over the core"],
+  ["node", "inside the node"],
+  ["rail", "along a rail"],
+  ["leaf", "below a leaf switch"],
+  ["pod", "over a pod's spines"],
+  ["core", "over the core"],
 ];
 
 export function meshSection(mesh: Mesh): HTMLElement {
+  const drawn = mesh.gpus_drawn.length;
+  const part = drawn < mesh.gpus ? `The first ${integer(drawn)} of ${integer(mesh.gpus)} GPUs. ` : "";
   if (mesh.axes.length === 0) {
-    return section("mesh", mesh.gpus === 1 ? "One GPU, no mesh" : "No axis is larger than one",
-      nothing("mesh", "Without parallelism there are no communicators to lay on the cluster."));
+    return section(
+      "mesh",
+      mesh.gpus === 1 ? "One GPU, no mesh" : "No axis is larger than one",
+      nothing("mesh", "Without parallelism there are no communicators to lay on the cluster.")
+    );
   }
-  return section("mesh", meshFinding(mesh), reachTable(mesh),
-    mesh.gpus_drawn.length > 0 ? figure({
-      legend: legend(mesh.axes.map(({axis}) => ({label: `in its ${axis} communicator`, colour: axis}))),
-      caption: `${mesh.gpus_drawn.length < mesh.gpus ? `The first ${integer(mesh.gpus_drawn.length)} of ${integer(mesh.gpus)} GPUs. ` : ""}` +
-        "Point at a GPU, or move there by the arrow keys, to see its communicators.",
-    }, nodes(mesh)) : null);
+  return section(
+    "mesh",
+    meshFinding(mesh),
+    reachTable(mesh),
+    mesh.gpus_drawn.length > 0
+      ? figure(
+          {
+            legend: legend(mesh.axes.map(({axis}) => ({label: `in its ${axis} communicator`, colour: axis}))),
+            caption: part + "Point at a GPU, or move there by the arrow keys, to see its communicators.",
+          },
+          nodes(mesh)
+        )
+      : null
+  );
 }
 
 /** A line per axis, which reaches as far up the cluster as its traffic. */
 function reachTable(mesh: Mesh): HTMLElement {
-  return h("table", {class: "reach", "data-table": "mesh-axes", "aria-label": "How far each axis reaches"},
-    h("thead", {}, h("tr", {}, h("th", {scope: "col", class: "text"}, "axis"), h("th", {scope: "col"}, "ranks"), h("th", {scope: "col"}, "stride"),
-      h("th", {scope: "col"}, "nodes"), ...reaches.map(([, title]) => h("th", {scope: "col", class: "tier"}, title)))),
-    h("tbody", {}, ...mesh.axes.map(axis => {
-      const far = reaches.findIndex(([name]) => name === axis.reach);
-      const bar = h("div", {class: "mark hatched", style: `--colour:${cssColour(axis.axis)};width:${(far + 1) / reaches.length * 100}%`,
-        "data-axis": axis.axis, "data-reach": axis.reach, "data-value": axis.size});
-      tipOn(bar, {title: `${axis.axis}, ${nameOfAxis(axis.axis)}`, lines: [["ranks of a communicator", integer(axis.size)],
-        ["GPUs from one to the next", integer(axis.stride)], ["nodes", integer(axis.nodes)], ["reaches", reaches[far]?.[1] ?? axis.reach]]});
-      return h("tr", {"data-axis": axis.axis},
-        h("th", {scope: "row", class: "text"}, h("span", {class: "with-swatch"}, swatch({colour: axis.axis, hatched: true}),
-          h("span", {}, h("b", {}, axis.axis), ` ${nameOfAxis(axis.axis)}`))),
-        h("td", {}, integer(axis.size)), h("td", {}, integer(axis.stride)), h("td", {}, integer(axis.nodes)),
-        h("td", {colspan: reaches.length, class: "bar"}, bar));
-    })));
+  return h(
+    "table",
+    {class: "reach", "data-table": "mesh-axes", "aria-label": "How far each axis reaches"},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", {scope: "col", class: "text"}, "axis"),
+        h("th", {scope: "col"}, "ranks"),
+        h("th", {scope: "col"}, "stride"),
+        h("th", {scope: "col"}, "nodes"),
+        ...reaches.map(([, title]) => h("th", {scope: "col", class: "tier"}, title))
+      )
+    ),
+    h(
+      "tbody",
+      {},
+      ...mesh.axes.map(axis => {
+        const far = reaches.findIndex(([name]) => name === axis.reach);
+        const bar = h("div", {
+          class: "mark hatched",
+          style: `--colour:${cssColour(axis.axis)};width:${((far + 1) / reaches.length) * 100}%`,
+          "data-axis": axis.axis,
+          "data-reach": axis.reach,
+          "data-value": axis.size,
+        });
+        tipOn(bar, {
+          title: `${axis.axis}, ${nameOfAxis(axis.axis)}`,
+          lines: [
+            ["ranks of a communicator", integer(axis.size)],
+            ["GPUs from one to the next", integer(axis.stride)],
+            ["nodes", integer(axis.nodes)],
+            ["reaches", reaches[far]?.[1] ?? axis.reach],
+          ],
+        });
+        return h(
+          "tr",
+          {"data-axis": axis.axis},
+          h(
+            "th",
+            {scope: "row", class: "text"},
+            h(
+              "span",
+              {class: "with-swatch"},
+              swatch({colour: axis.axis, hatched: true}),
+              h("span", {}, h("b", {}, axis.axis), ` ${nameOfAxis(axis.axis)}`)
+            )
+          ),
+          h("td", {}, integer(axis.size)),
+          h("td", {}, integer(axis.stride)),
+          h("td", {}, integer(axis.nodes)),
+          h("td", {colspan: reaches.length, class: "bar"}, bar)
+        );
+      })
+    )
+  );
 }
 
 function nodes(mesh: Mesh): HTMLElement {
   const shown = mesh.axes.map(({axis}) => axis);
   const cells = mesh.gpus_drawn.map((place, gpu) => {
-    const cell = h("div", {class: "gpu mark", "data-gpu": gpu, ...Object.fromEntries(shown.map(axis => [`data-${axis}`, place[axis]]))},
-      ...shown.map(axis => h("span", {"data-axis-label": axis}, `${axis} `, h("b", {}, String(place[axis])))));
+    const cell = h(
+      "div",
+      {class: "gpu mark", "data-gpu": gpu, ...Object.fromEntries(shown.map(axis => [`data-${axis}`, place[axis]]))},
+      ...shown.map(axis => h("span", {"data-axis-label": axis}, `${axis} `, h("b", {}, String(place[axis]))))
+    );
     tipOn(cell, {title: `GPU ${gpu}`, lines: shown.map(axis => [axis, String(place[axis])])});
     return cell;
   });
@@ -56,9 +119,13 @@ function nodes(mesh: Mesh): HTMLElement {
   const boxes = Array.from({length: Math.ceil(cells.length / perNode)}, (_, node) => {
     const inside = cells.slice(node * perNode, (node + 1) * perNode);
     const missing = Math.min(perNode, mesh.gpus - node * perNode) - inside.length;
-    return h("div", {class: "node"}, h("h4", {}, `node ${node}`),
+    return h(
+      "div",
+      {class: "node"},
+      h("h4", {}, `node ${node}`),
       h("div", {class: "gpus", style: `--columns:${Math.min(perNode, perNode <= 8 ? 4 : 8)}`}, ...inside),
-      missing > 0 ? h("small", {}, `and ${counted(missing, "GPU")} more`) : null);
+      missing > 0 ? h("small", {}, `and ${counted(missing, "GPU")} more`) : null
+    );
   });
 
   const select = (gpu: number) => {
@@ -74,15 +141,28 @@ function nodes(mesh: Mesh): HTMLElement {
       if (axis) cell.dataset.member = axis;
     });
   };
-  const grid = h("div", {class: "chart nodes", "data-chart": "mesh", tabindex: 0, role: "group", "aria-roledescription": "chart", "aria-label": "GPUs of the first nodes"}, ...boxes);
+  const grid = h(
+    "div",
+    {
+      class: "chart nodes",
+      "data-chart": "mesh",
+      tabindex: 0,
+      role: "group",
+      "aria-roledescription": "chart",
+      "aria-label": "GPUs of the first nodes",
+    },
+    ...boxes
+  );
   grid.addEventListener("pointerover", event => {
     const cell = event.target instanceof Element ? event.target.closest<HTMLElement>(".gpu") : null;
     if (cell) select(Number(cell.dataset.gpu));
   });
-  grid.addEventListener("keydown", () => setTimeout(() => {
-    const cell = grid.querySelector<HTMLElement>(".gpu.current");
-    if (cell) select(Number(cell.dataset.gpu));
-  }));
+  grid.addEventListener("keydown", () =>
+    setTimeout(() => {
+      const cell = grid.querySelector<HTMLElement>(".gpu.current");
+      if (cell) select(Number(cell.dataset.gpu));
+    })
+  );
   select(0);
   return grid;
 }
@@ -90,7 +170,7 @@ function nodes(mesh: Mesh): HTMLElement {
 /** The only axis along which the two differ, if it is one. */
 function sharedAxis(a: Record<Axis, number>, b: Record<Axis, number>, shown: readonly Axis[]): Axis | null {
   const different = shown.filter(axis => a[axis] !== b[axis]);
-  return different.length === 1 ? different[0] ?? null : null;
+  return different.length === 1 ? (different[0] ?? null) : null;
 }
 
 function meshFinding(mesh: Mesh): string {

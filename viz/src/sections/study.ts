@@ -1,23 +1,12 @@
-// Many points: the best one, curves over GPUs, the parts of the step, and a table of all.
-import {curveColours, curves, type Measure} from "../charts/curves";
-import {figure, fullWidth, legend} from "../charts/frame";
-import {stackedColumns} from "../charts/stacked_columns";
+// Many points: the best one, and a table of all.
 import {h} from "../dom";
-import {bytes, counted, integer, listed, number, percent, roughPercent, seconds, secondsTicks} from "../format";
-import {nothing, section} from "../page";
-import {partsOfStep, partsThatOccur} from "../parts";
+import {bytes, counted, integer, listed, number, percent, seconds} from "../format";
+import {section} from "../page";
 import type {Result, StudyPoint, StudyReport} from "../report";
-import {shortNames, spoken, studyAxis, type StudyAxis, type Value} from "../study_axis";
+import {shortNames, spoken, type Value} from "../study_axis";
 import {table, type Column} from "../table";
 
-const measures: readonly Measure[] = [
-  {id: "mfu", title: "MFU", of: result => result.mfu, format: percent, tick: () => value => `${Number((value * 100).toPrecision(3))} %`},
-  {id: "step-time", title: "Step time", of: result => result.step_time_s, format: seconds, tick: secondsTicks},
-  {id: "tokens", title: "Tokens/s", of: result => result.tokens_per_s_per_gpu * result.gpus, format: value => `${number(value)} tokens/s`,
-    tick: () => compact, proportional: true},
-];
-
-interface Measured {
+export interface Measured {
   point: StudyPoint;
   result: Result;
 }
@@ -25,148 +14,136 @@ interface Measured {
 export function studyHeadline({parameters, points}: StudyReport): HTMLElement {
   const short = shortNames(parameters.map(({name}) => name));
   const done = measured(points).filter(({point}) => point.status === "done");
-  const best = done.reduce<Measured | null>((a, b) => a && a.result.mfu >= b.result.mfu ? a : b, null);
+  const best = done.reduce<Measured | null>((a, b) => (a && a.result.mfu >= b.result.mfu ? a : b), null);
   const told = (["done", "oom", "refused", "failed", "not run"] as const).flatMap(status => {
     const count = points.filter(point => point.status === status).length;
     return count === 0 ? [] : [`${count} ${status === "oom" && count > 1 ? "do not fit" : spokenStatus(status)}`];
   });
-  return h("div", {class: "headline"},
-    h("div", {class: "step-time"},
+  return h(
+    "div",
+    {class: "headline"},
+    h(
+      "div",
+      {class: "step-time"},
       h("p", {class: "figure"}, best ? percent(best.result.mfu) : "–", h("small", {}, best ? "best MFU" : "no point is done")),
-      h("p", {class: "range-words"}, best ? parametersOf(best.point, short) : "")),
-    h("div", {class: "figures"},
-      h("div", {class: "tile", "data-figure": "points", "data-value": points.length}, h("span", {class: "label"}, "points"),
-        h("span", {class: "value"}, integer(points.length)), h("span", {class: "below"}, listed(told))),
-      ...best ? [
-        h("div", {class: "tile", "data-figure": "best", "data-value": best.result.mfu}, h("span", {class: "label"}, "its step time"),
-          h("span", {class: "value"}, seconds(best.result.step_time_s)), h("span", {class: "below"}, counted(best.result.gpus, "GPU"))),
-        h("div", {class: "tile"}, h("span", {class: "label"}, "its tokens/s/GPU"), h("span", {class: "value"}, number(best.result.tokens_per_s_per_gpu)),
-          h("span", {class: "below"}, `bubble ${percent(best.result.bubble_fraction)}`)),
-      ] : []));
-}
-
-export function studyCurves(report: StudyReport): HTMLElement[] {
-  const axis = studyAxis(report);
-  const known = measured(report.points);
-  if (known.length === 0) return [section("curves", "No point has a result", nothing("curves", "There is nothing to draw; the table below says why."))];
-  const rangeOf = (measure: Measure): [number, number] => {
-    const values = known.map(({result}) => measure.of(result));
-    return [Math.min(...values), Math.max(...values)];
-  };
-  const width = Math.floor((fullWidth - 2 * 20) / 3);
-  const keys = axis.curveBy ? legend(axis.curves.map((curve, at) =>
-    ({label: `${axis.curveBy} ${curve}`, colour: curveColours[at % curveColours.length] ?? "forward", line: true}))) : null;
-  const rows = axis.panels.map(panel => h("div", {},
-    panel ? h("h4", {}, panel) : null,
-    h("div", {class: "trio"}, ...measures.map(measure => h("div", {}, h("h5", {}, measure.title),
-      curves(axis, panel, measure, {width, range: rangeOf(measure)}))))));
-  return [section("curves", curvesFinding(axis), figure({
-    legend: keys, caption: statusCaption(axis),
-  }, ...rows), unplaced(axis))];
-}
-
-export function studyParts(report: StudyReport): HTMLElement[] {
-  const axis = studyAxis(report);
-  const known = measured(report.points);
-  if (known.length === 0) return [section("study-parts", "No point has a result", nothing("study-parts", "There is nothing to draw."))];
-  const panels = axis.panels.flatMap(panel => axis.curves.map(curve => ({
-    label: [axis.curveBy ? `${axis.curveBy} ${curve}` : "", panel].filter(Boolean).join(", "),
-    placed: axis.placed.filter(one => one.panel === panel && one.curve === curve),
-  }))).filter(({placed}) => placed.length > 0);
-  const columns = panels.length === 1 ? 1 : panels.length === 2 || panels.length === 4 || axis.values.length > 8 ? 2 : 3;
-  const width = Math.floor((fullWidth - (columns - 1) * 20) / columns);
-  const entries = partsThatOccur(known.map(({result}) => partsOfStep(result.time_s))).map(({name, colour, hatched}) => ({label: name, colour, hatched}));
-  return [section("study-parts", partsFinding(known), figure({legend: legend(entries), caption: "Shares of each point's step. Hatched: communication that no kernel hides." +
-    (known.some(({point}) => point.status !== "done") ? " Pale: does not fit in memory." : "")},
-    h("div", {class: "panels", style: `--columns:${columns}`}, ...panels.map(({label, placed}) =>
-      h("div", {}, label ? h("h5", {}, label) : null, stackedColumns(axis, placed, label, {width}))))))];
+      h("p", {class: "range-words"}, best ? parametersOf(best.point, short) : "")
+    ),
+    h(
+      "div",
+      {class: "figures"},
+      h(
+        "div",
+        {class: "tile", "data-figure": "points", "data-value": points.length},
+        h("span", {class: "label"}, "points"),
+        h("span", {class: "value"}, integer(points.length)),
+        h("span", {class: "below"}, listed(told))
+      ),
+      ...(best
+        ? [
+            h(
+              "div",
+              {class: "tile", "data-figure": "best", "data-value": best.result.mfu},
+              h("span", {class: "label"}, "its step time"),
+              h("span", {class: "value"}, seconds(best.result.step_time_s)),
+              h("span", {class: "below"}, counted(best.result.gpus, "GPU"))
+            ),
+            h(
+              "div",
+              {class: "tile"},
+              h("span", {class: "label"}, "its tokens/s/GPU"),
+              h("span", {class: "value"}, number(best.result.tokens_per_s_per_gpu)),
+              h("span", {class: "below"}, `bubble ${percent(best.result.bubble_fraction)}`)
+            ),
+          ]
+        : [])
+    )
+  );
 }
 
 export function studyPoints({parameters, points}: StudyReport): HTMLElement {
-  const of = (value: (result: Result) => number) => ({result}: StudyPoint) => result ? value(result) : null;
-  const shown = (value: (result: Result) => number, format: (value: number) => string) =>
-    ({result}: StudyPoint) => result ? format(value(result)) : "–";
-  const column = (name: string, value: (result: Result) => number, format: (value: number) => string): Column<StudyPoint> =>
-    ({name, value: of(value), show: shown(value, format)});
+  const of =
+    (value: (result: Result) => number) =>
+    ({result}: StudyPoint) =>
+      result ? value(result) : null;
+  const shown =
+    (value: (result: Result) => number, format: (value: number) => string) =>
+    ({result}: StudyPoint) =>
+      result ? format(value(result)) : "–";
+  const column = (name: string, value: (result: Result) => number, format: (value: number) => string): Column<StudyPoint> => ({
+    name,
+    value: of(value),
+    show: shown(value, format),
+  });
   const short = shortNames(parameters.map(({name}) => name));
   const columns: Column<StudyPoint>[] = [
     ...parameters.map(({name}) => ({
-      name: short(name), title: name, text: points.some(point => typeof point.parameters[name] === "string"),
+      name: short(name),
+      title: name,
+      text: points.some(point => typeof point.parameters[name] === "string"),
       value: (point: StudyPoint) => sortable(point.parameters[name]),
-      show: (point: StudyPoint) => point.parameters[name] === undefined ? "–" : spoken(point.parameters[name]),
+      show: (point: StudyPoint) => (point.parameters[name] === undefined ? "–" : spoken(point.parameters[name])),
     })),
-    {name: "status", text: true, value: point => point.status,
-      show: point => h("span", {class: `status ${point.status === "done" ? "good" : "bad"}`}, spokenStatus(point.status))},
+    {
+      name: "status",
+      text: true,
+      value: point => point.status,
+      show: point => h("span", {class: `status ${point.status === "done" ? "good" : "bad"}`}, spokenStatus(point.status)),
+    },
     column("GPUs", result => result.gpus, integer),
     column("step time", result => result.step_time_s, seconds),
     column("MFU", result => result.mfu, percent),
     column("HFU", result => result.hfu, percent),
     column("tokens/s per GPU", result => result.tokens_per_s_per_gpu, number),
     column("bubble", result => result.bubble_fraction, percent),
-    column("exposed", result => Object.values(result.time_s.exposed).reduce((sum, value) => sum + value, 0) / result.step_time_s, percent),
-    column("memory", result => result.memory.peak_bytes, value => bytes(value, 3)),
-    ...points.some(({sentence}) => sentence !== "") ? [{name: "why", text: true, value: (point: StudyPoint) => point.sentence || null,
-      show: (point: StudyPoint) => h("span", {class: "sentence"}, point.sentence)}] : [],
+    column(
+      "exposed",
+      result => Object.values(result.time_s.exposed).reduce((sum, value) => sum + value, 0) / result.step_time_s,
+      percent
+    ),
+    column(
+      "memory",
+      result => result.memory.peak_bytes,
+      value => bytes(value, 3)
+    ),
+    ...(points.some(({sentence}) => sentence !== "")
+      ? [
+          {
+            name: "why",
+            text: true,
+            value: (point: StudyPoint) => point.sentence || null,
+            show: (point: StudyPoint) => h("span", {class: "sentence"}, point.sentence),
+          },
+        ]
+      : []),
   ];
   const failed = points.filter(({status}) => status !== "done").length;
-  return section("points", failed === 0 ? `All ${points.length} points are done` : `${points.length - failed} of ${points.length} points are done and fit`,
-    table(columns, points, {id: "points", caption: "All points of the study",
-      attributes: point => ({"data-point": points.indexOf(point), "data-status": point.status})}));
+  return section(
+    "points",
+    failed === 0
+      ? `All ${points.length} points are done`
+      : `${points.length - failed} of ${points.length} points are done and fit`,
+    table(columns, points, {
+      id: "points",
+      caption: "All points of the study",
+      attributes: point => ({"data-point": points.indexOf(point), "data-status": point.status}),
+    })
+  );
 }
 
-function measured(points: readonly StudyPoint[]): Measured[] {
-  return points.flatMap(point => point.result ? [{point, result: point.result}] : []);
+export function measured(points: readonly StudyPoint[]): Measured[] {
+  return points.flatMap(point => (point.result ? [{point, result: point.result}] : []));
 }
 
-function curvesFinding(axis: StudyAxis): string {
-  const known = axis.placed.filter(({point}) => point.status === "done").sort((a, b) => a.x - b.x);
-  const [first, last] = [known[0], known.at(-1)];
-  if (!first?.point.result || !last?.point.result || first.x === last.x) return `MFU, step time and tokens/s over ${axis.title}`;
-  const bestAt = (place: number) => Math.max(...known.filter(({x}) => x === place).map(({point}) => point.result?.mfu ?? 0));
-  const [from, to] = [bestAt(first.x), bestAt(last.x)];
-  const at = (place: number) => spoken(axis.values[place] as Value);
-  const way = `as ${axis.title === "GPUs" ? "GPUs go" : `${axis.title} goes`} from ${at(first.x)} to ${at(last.x)}`;
-  if (Math.abs(to / from - 1) < 0.005) return `MFU stays at ${percent(to)} ${way}`;
-  return `MFU ${to < from ? "falls" : "rises"} from ${percent(from)} to ${percent(to)} ${way}`;
+export function parametersOf({parameters}: StudyPoint, short = (name: string) => name): string {
+  return Object.entries(parameters)
+    .map(([name, value]) => `${short(name)} ${spoken(value)}`)
+    .join(", ");
 }
 
-function partsFinding(known: readonly Measured[]): string {
-  const share = (name: string) => known.map(({result}) =>
-    (partsOfStep(result.time_s).find(part => part.name === name)?.value ?? 0) / result.step_time_s);
-  const names = partsOfStep((known[0] as Measured).result.time_s).map(({name}) => name).filter(name => name !== "compute");
-  const ranges = names.map(name => ({name, low: Math.min(...share(name)), high: Math.max(...share(name))}))
-    .sort((a, b) => (b.high - b.low) - (a.high - a.low));
-  const most = ranges[0];
-  if (!most || most.high - most.low < 0.005) return "The parts keep their shares at every point";
-  return `What varies most is ${/^(bubble|optimizer)$/.test(most.name) ? `the ${most.name}` : most.name}: from ${roughPercent(most.low)} to ${roughPercent(most.high)} of the step`;
-}
-
-function statusCaption({placed}: StudyAxis): string {
-  const rings = placed.some(({point}) => point.status !== "done" && point.result);
-  const crosses = placed.some(({point}) => !point.result);
-  return [rings ? "Rings do not fit in memory." : "", crosses ? "Crosses at the foot have no result; point at one to read why." : ""].filter(Boolean).join(" ");
-}
-
-function unplaced({unplaced: points}: StudyAxis): HTMLElement | null {
-  if (points.length === 0) return null;
-  return h("ul", {class: "warnings"}, ...points.map(point =>
-    h("li", {}, h("span", {"aria-hidden": "true"}, "✕"), `${parametersOf(point)}: ${spokenStatus(point.status)}. ${point.sentence}`)));
-}
-
-function parametersOf({parameters}: StudyPoint, short = (name: string) => name): string {
-  return Object.entries(parameters).map(([name, value]) => `${short(name)} ${spoken(value)}`).join(", ");
-}
-
-function spokenStatus(status: string): string {
+export function spokenStatus(status: string): string {
   return status === "oom" ? "does not fit" : status;
 }
 
 function sortable(value: Value | undefined): number | string | null {
   return value === undefined ? null : typeof value === "boolean" ? Number(value) : value;
-}
-
-/** 1.2M, 350k. */
-function compact(value: number): string {
-  const [factor, unit] = value >= 1e9 ? [1e9, "G"] : value >= 1e6 ? [1e6, "M"] : value >= 1e3 ? [1e3, "k"] : [1, ""];
-  return `${Number((value / factor).toPrecision(3))}${unit}`;
 }

@@ -12,11 +12,24 @@ import {numbers, table, type Column} from "../table";
 export function partsSection(result: Result): HTMLElement {
   const parts = partsThatOccur([partsOfStep(result.time_s)]);
   const ranked = [...parts].sort((a, b) => b.value - a.value);
-  return section("parts", partsFinding(result), rankedBars("step-parts", "Parts of the step time, mean over all ranks",
-    ranked.map(part => ({
-      name: nameOfPart(part), value: part.value, colour: part.colour, hatched: part.hatched, data: {"data-part": part.name},
-      text: seconds(part.value), aside: percent(part.value / result.step_time_s),
-    })), {scale: result.step_time_s}));
+  return section(
+    "parts",
+    partsFinding(result),
+    rankedBars(
+      "step-parts",
+      "Parts of the step time, mean over all ranks",
+      ranked.map(part => ({
+        name: nameOfPart(part),
+        value: part.value,
+        colour: part.colour,
+        hatched: part.hatched,
+        data: {"data-part": part.name},
+        text: seconds(part.value),
+        aside: percent(part.value / result.step_time_s),
+      })),
+      {scale: result.step_time_s}
+    )
+  );
 }
 
 export function stagesSection(result: Result): HTMLElement | null {
@@ -24,15 +37,28 @@ export function stagesSection(result: Result): HTMLElement | null {
   if (stages.length === 0) return null;
   const lists = stages.map(partsOfStage);
   const entries = partsThatOccur(lists).map(({name, colour, hatched}) => ({label: name, colour, hatched}));
-  const svg = stackedBars("stage-parts", "Parts of the step time by pipeline stage", stages.map((stage, at) => ({
-    name: `stage ${stage.stage}`, title: `Stage ${stage.stage} of ${counted(stage.ranks, "rank")}`,
-    parts: lists[at] as Part[], data: {"data-stage": stage.stage},
-  })));
-  return section("stages", stagesFinding(stages),
-    figure({
-      legend: legend(entries),
-      caption: "Mean over the ranks of each stage. Hatched: communication that no kernel hides.",
-    }, svg), numbers(stageTable(stages)));
+  const svg = stackedBars(
+    "stage-parts",
+    "Parts of the step time by pipeline stage",
+    stages.map((stage, at) => ({
+      name: `stage ${stage.stage}`,
+      title: `Stage ${stage.stage} of ${counted(stage.ranks, "rank")}`,
+      parts: lists[at] as Part[],
+      data: {"data-stage": stage.stage},
+    }))
+  );
+  return section(
+    "stages",
+    stagesFinding(stages),
+    figure(
+      {
+        legend: legend(entries),
+        caption: "Mean over the ranks of each stage. Hatched: communication that no kernel hides.",
+      },
+      svg
+    ),
+    numbers(stageTable(stages))
+  );
 }
 
 function stageTable(stages: readonly StageTime[]): HTMLElement {
@@ -46,20 +72,29 @@ function stageTable(stages: readonly StageTime[]): HTMLElement {
       show: (stage: StageTime) => seconds(partsOfStage(stage).find(part => part.name === name)?.value ?? 0),
     })),
   ];
-  return table(columns, stages, {id: "stage-parts", caption: "Parts of the step time by pipeline stage",
-    attributes: stage => ({"data-stage": stage.stage})});
+  return table(columns, stages, {
+    id: "stage-parts",
+    caption: "Parts of the step time by pipeline stage",
+    attributes: stage => ({"data-stage": stage.stage}),
+  });
 }
 
 /** "Kernels take 74 % of the step, communication that they do not hide 21 %, the bubble 5 %". */
 function partsFinding({time_s, step_time_s}: Result): string {
   const exposed = axes.reduce((sum, axis) => sum + (time_s.exposed[axis] ?? 0), 0);
   const most = [...axes].sort((a, b) => (time_s.exposed[b] ?? 0) - (time_s.exposed[a] ?? 0))[0];
-  const communication = most && (time_s.exposed[most] ?? 0) > 0.8 * exposed
-    ? `exposed communication of ${nameOfAxis(most)}` : "exposed communication";
+  const communication =
+    most && (time_s.exposed[most] ?? 0) > 0.8 * exposed
+      ? `exposed communication of ${nameOfAxis(most)}`
+      : "exposed communication";
   const shares = [
-    [communication, exposed], ["the pipeline bubble", time_s.bubble], ["the optimizer", time_s.optimizer],
+    [communication, exposed],
+    ["the pipeline bubble", time_s.bubble],
+    ["the optimizer", time_s.optimizer],
   ] as const;
-  const told = shares.filter(([, value]) => value >= 0.005 * step_time_s).sort((a, b) => b[1] - a[1])
+  const told = shares
+    .filter(([, value]) => value >= 0.005 * step_time_s)
+    .sort((a, b) => b[1] - a[1])
     .map(([name, value]) => `${name} ${roughPercent(value / step_time_s)}`);
   const kernels = `Kernels take ${roughPercent(time_s.compute / step_time_s)} of the step`;
   return told.length > 0 ? `${kernels}, ${listed(told)}` : kernels;
@@ -71,7 +106,8 @@ function stagesFinding(stages: readonly StageTime[]): string {
   const sorted = [...stages].sort((a, b) => work(b) - work(a));
   const [busiest, idlest] = [sorted[0], sorted.at(-1)] as [StageTime, StageTime];
   const spread = work(busiest) / work(idlest) - 1;
-  return spread < 0.01 ? "All stages are equally busy"
+  return spread < 0.01
+    ? "All stages are equally busy"
     : `Stage ${busiest.stage} works longest: ${roughPercent(spread)} longer than stage ${idlest.stage}`;
 }
 

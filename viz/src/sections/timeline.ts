@@ -4,7 +4,11 @@ import {nothing, section} from "../page";
 import type {CriticalPath, Timeline} from "../report";
 import {mountTimeline} from "../timeline";
 
-export function timelineSection(title: string, timelines: {title: string; timeline: Timeline}[], criticalPath?: CriticalPath): HTMLElement {
+export function timelineSection(
+  title: string,
+  timelines: {title: string; timeline: Timeline}[],
+  criticalPath?: CriticalPath
+): HTMLElement {
   if (timelines.every(({timeline}) => timeline.rows.length === 0)) {
     return section("timeline", "No timeline", nothing("timeline", "No tasks were recorded for this run."));
   }
@@ -12,6 +16,8 @@ export function timelineSection(title: string, timelines: {title: string; timeli
   const element = section("timeline", title, container);
   element.classList.add("wide");
   // A canvas knows its size only when it is in the page.
-  queueMicrotask(() => mountTimeline(container, timelines, criticalPath && criticalPath.segments.length > 0 ? {criticalPath} : {}));
+  queueMicrotask(() =>
+    mountTimeline(container, timelines, criticalPath && criticalPath.segments.length > 0 ? {criticalPath} : {})
+  );
   return element;
 }

@@ -13,17 +13,34 @@ export function whySection(path: CriticalPath, rows: readonly TimelineRow[], ste
     return section("why", "No critical path", nothing("critical-path", "The critical path was not recorded for this run."));
   }
   const kinds = [...path.kinds].sort((a, b) => b.time_s - a.time_s);
-  return section("why", `The critical path: ${finding(path, step_s)}`,
-    figure({
-      legend: legend(entries(path)),
-      caption: "Each moment of the step belongs to the one task, or wait, that the end of the step depends on there. " +
-        "What is not on it can be made faster without any gain.",
-    }, pathChart(path, rows, step_s)),
+  return section(
+    "why",
+    `The critical path: ${finding(path, step_s)}`,
+    figure(
+      {
+        legend: legend(entries(path)),
+        caption:
+          "Each moment of the step belongs to the one task, or wait, that the end of the step depends on there. " +
+          "What is not on it can be made faster without any gain.",
+      },
+      pathChart(path, rows, step_s)
+    ),
     h("h4", {}, "The path summed by kind"),
-    rankedBars("path-kinds", "The critical path summed by kind", kinds.map(({name, time_s}) => ({
-      name, value: time_s, text: seconds(time_s), aside: percent(time_s / step_s), colour: colourOfKind(name), hatched: isCommunication(name),
-      data: {"data-kind": name},
-    })), {limit: 12}));
+    rankedBars(
+      "path-kinds",
+      "The critical path summed by kind",
+      kinds.map(({name, time_s}) => ({
+        name,
+        value: time_s,
+        text: seconds(time_s),
+        aside: percent(time_s / step_s),
+        colour: colourOfKind(name),
+        hatched: isCommunication(name),
+        data: {"data-kind": name},
+      })),
+      {limit: 12}
+    )
+  );
 }
 
 /** Kernels by phase, communication by axis, waits: most first. */
@@ -31,10 +48,17 @@ function finding({kinds}: CriticalPath, step_s: number): string {
   const sums = new Map<string, number>();
   for (const {name, time_s} of kinds) {
     const colour = colourOfKind(name);
-    const group = isCommunication(name) ? `${colour === "none" ? "other" : colour} communication` : name === "wait" ? "waits" : "kernels";
+    const group = isCommunication(name)
+      ? `${colour === "none" ? "other" : colour} communication`
+      : name === "wait"
+        ? "waits"
+        : "kernels";
     sums.set(group, (sums.get(group) ?? 0) + time_s);
   }
-  const told = [...sums].filter(([, time_s]) => time_s >= 0.005 * step_s).sort((a, b) => b[1] - a[1]).slice(0, 4);
+  const told = [...sums]
+    .filter(([, time_s]) => time_s >= 0.005 * step_s)
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, 4);
   return listed(told.map(([group, time_s]) => `${group} ${roughPercent(time_s / step_s)}`));
 }
 
@@ -43,7 +67,7 @@ function entries({kinds}: CriticalPath): LegendEntry[] {
   return [
     ...phases.filter(phase => present.has(phase)).map(phase => ({label: phase, colour: phase})),
     ...axes.filter(axis => present.has(axis)).map(axis => ({label: `${axis} communication`, colour: axis, hatched: true})),
-    ...present.has("none") ? [{label: "other", colour: "none" as const}] : [],
-    ...present.has("bubble") ? [{label: "wait", colour: "bubble" as const}] : [],
+    ...(present.has("none") ? [{label: "other", colour: "none" as const}] : []),
+    ...(present.has("bubble") ? [{label: "wait", colour: "bubble" as const}] : []),
   ];
 }

@@ -5,13 +5,25 @@ import { chromium } from 'playwright-core'
 export function launch() {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
   })
 }
 
 /// The page in a window of 1280 by 800, with all it complained about and asked the network for.
 export async function open(browser, file, options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme: 'light', reducedMotion: 'reduce', ...options })
+  const page = await browser.newPage({
+    viewport: { width: 1280, height: 800 },
+    colorScheme: 'light',
+    reducedMotion: 'reduce',
+    ...options,
+  })
   const complaints = []
   const requests = []
   page.on('pageerror', error => complaints.push(error.message))
@@ -36,34 +48,55 @@ export async function open(browser, file, options = {}) {
 
 /// The marks of a chart: their data-* and, of rectangles and circles, where they are in the drawing's own units.
 export function marks(page, chart) {
-  return page.evaluate(id => [...document.querySelectorAll(`[data-chart="${id}"] .mark`)].map(mark => ({
-    ...mark.dataset,
-    tag: mark.tagName,
-    d: mark.getAttribute('d'),
-    box: (box => ({ x: box.x, y: box.y, width: box.width, height: box.height }))(mark.getBoundingClientRect()),
-    track: (box => box && { x: box.x, width: box.width })(mark.parentElement?.getBoundingClientRect()),
-    ...Object.fromEntries(['x', 'y', 'width', 'height', 'cx', 'cy'].filter(name => mark.hasAttribute(name))
-      .map(name => [name, Number(mark.getAttribute(name))])),
-    chart: (({ xScale, yScale, scale, panel }) => ({ xScale, yScale, scale, panel }))(mark.closest('[data-chart]').dataset),
-  })), chart)
+  return page.evaluate(
+    id =>
+      [...document.querySelectorAll(`[data-chart="${id}"] .mark`)].map(mark => ({
+        ...mark.dataset,
+        tag: mark.tagName,
+        d: mark.getAttribute('d'),
+        box: (box => ({ x: box.x, y: box.y, width: box.width, height: box.height }))(mark.getBoundingClientRect()),
+        track: (box => box && { x: box.x, width: box.width })(mark.parentElement?.getBoundingClientRect()),
+        ...Object.fromEntries(
+          ['x', 'y', 'width', 'height', 'cx', 'cy']
+            .filter(name => mark.hasAttribute(name))
+            .map(name => [name, Number(mark.getAttribute(name))])
+        ),
+        chart: (({ xScale, yScale, scale, panel }) => ({ xScale, yScale, scale, panel }))(mark.closest('[data-chart]').dataset),
+      })),
+    chart
+  )
 }
 
 /// The rows of a table, in the order shown: their data-* and the data-value of each cell.
 export function rows(page, table) {
-  return page.evaluate(id => [...document.querySelectorAll(`[data-table="${id}"] tbody tr`)].map(row => ({
-    ...row.dataset, cells: [...row.children].map(cell => cell.dataset.value ?? null), text: row.innerText,
-  })), table)
+  return page.evaluate(
+    id =>
+      [...document.querySelectorAll(`[data-table="${id}"] tbody tr`)].map(row => ({
+        ...row.dataset,
+        cells: [...row.children].map(cell => cell.dataset.value ?? null),
+        text: row.innerText,
+      })),
+    table
+  )
 }
 
 /// What a scale noted on a drawing says of a place.
 export function valueAt(noted, place) {
-  const { kind, domain: [low, high], range: [from, to] } = JSON.parse(noted)
+  const {
+    kind,
+    domain: [low, high],
+    range: [from, to],
+  } = JSON.parse(noted)
   const part = (place - from) / (to - from)
   return kind === 'log' ? low * (high / low) ** part : low + part * (high - low)
 }
 
 export function isEmpty(page, id) {
-  return page.evaluate(name => document.querySelector(`[data-empty="${name}"]`) !== null && document.querySelector(`[data-chart="${name}"]`) === null, id)
+  return page.evaluate(
+    name =>
+      document.querySelector(`[data-empty="${name}"]`) !== null && document.querySelector(`[data-chart="${name}"]`) === null,
+    id
+  )
 }
 
 /// Pairs of labels in a drawing that touch, and labels that leave the page.
@@ -71,11 +104,13 @@ export function clumsyLabels(page) {
   return page.evaluate(() => {
     const found = []
     for (const svg of document.querySelectorAll('svg.chart')) {
-      const labels = [...svg.querySelectorAll('text')].map(text => ({ text: text.textContent, box: text.getBoundingClientRect() }))
+      const labels = [...svg.querySelectorAll('text')]
+        .map(text => ({ text: text.textContent, box: text.getBoundingClientRect() }))
         .filter(({ box }) => box.width > 0)
       const name = svg.dataset.chart
       labels.forEach((one, at) => {
-        if (one.box.left < 0 || one.box.right > document.documentElement.clientWidth) found.push(`${name}: "${one.text}" leaves the page`)
+        if (one.box.left < 0 || one.box.right > document.documentElement.clientWidth)
+          found.push(`${name}: "${one.text}" leaves the page`)
         for (const other of labels.slice(at + 1)) {
           const across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left)
           const down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top)

@@ -1,7 +1,7 @@
 // A page of a cross-check against its JSON.
 import { isEmpty, marks, rows, valueAt } from './browser.mjs'
 import { checkFacts, checkFigure, checkSorting } from './common.mjs'
-import { checkResult } from './step.mjs'
+import { checkResult } from './result.mjs'
 
 export async function checkCrosscheck(opened, report, expect) {
   const { page } = opened
@@ -24,21 +24,34 @@ export async function checkCrosscheck(opened, report, expect) {
   await checkScatter(opened, report.tasks, expect)
 
   const table = await rows(page, 'kind-errors')
-  expect.same('the kinds in numbers', table.map(({ cells }) => cells.slice(1, 4).map(Number)).sort(),
-    crosscheck.kinds.map(({ count, simulated_s, measured_s }) => [count, simulated_s, measured_s]).sort())
+  expect.same(
+    'the kinds in numbers',
+    table.map(({ cells }) => cells.slice(1, 4).map(Number)).sort(),
+    crosscheck.kinds.map(({ count, simulated_s, measured_s }) => [count, simulated_s, measured_s]).sort()
+  )
   if (crosscheck.worst.length > 0) {
     const worst = await rows(page, 'worst')
-    expect.same('the worst tasks', worst.map(({ cells }) => cells.slice(0, 5)),
-      crosscheck.worst.map(task => [task.task, task.rank, task.id, task.simulated_s, task.measured_s].map(String)))
+    expect.same(
+      'the worst tasks',
+      worst.map(({ cells }) => cells.slice(0, 5)),
+      crosscheck.worst.map(task => [task.task, task.rank, task.id, task.simulated_s, task.measured_s].map(String))
+    )
     await checkSorting(opened, 'worst', expect)
   }
   if (crosscheck.overlap.length > 0) {
     const overlap = await rows(page, 'overlap')
-    expect.same('the overlap', overlap.map(({ cells }) => [cells[0], ...cells.slice(1, 4).map(Number)]),
-      crosscheck.overlap.map(({ stream, ranks, simulated, measured }) => [stream, ranks, simulated.busy_s, measured.busy_s]))
+    expect.same(
+      'the overlap',
+      overlap.map(({ cells }) => [cells[0], ...cells.slice(1, 4).map(Number)]),
+      crosscheck.overlap.map(({ stream, ranks, simulated, measured }) => [stream, ranks, simulated.busy_s, measured.busy_s])
+    )
   }
   const order = await rows(page, 'ranks')
-  expect.same('the ranks', order.map(({ cells }) => [Number(cells[0]), cells[2]]), crosscheck.ranks.map(({ rank, same_order }) => [rank, same_order ? 'yes' : 'no']))
+  expect.same(
+    'the ranks',
+    order.map(({ cells }) => [Number(cells[0]), cells[2]]),
+    crosscheck.ranks.map(({ rank, same_order }) => [rank, same_order ? 'yes' : 'no'])
+  )
 }
 
 /// Every dot of the scatter, read back from the drawing, is at its task's times.
@@ -47,17 +60,31 @@ async function checkScatter({ page }, tasks, expect) {
   const paths = await marks(page, 'task-scatter')
   tasks.kinds.forEach((name, kind) => {
     const path = paths.find(mark => mark.name === name)
-    const own = tasks.kind.flatMap((of, at) => of === kind ? [[tasks.measured_s[at], tasks.simulated_s[at]]] : [])
+    const own = tasks.kind.flatMap((of, at) => (of === kind ? [[tasks.measured_s[at], tasks.simulated_s[at]]] : []))
     expect.same(`dots of ${name}`, Number(path.count), own.length)
     const positive = own.filter(([measured, simulated]) => measured > 0 && simulated > 0)
-    const dots = [...path.d.matchAll(/M(-?[\d.]+) (-?[\d.]+)/g)].map(([, x, y]) => [valueAt(path.chart.xScale, Number(x)), valueAt(path.chart.yScale, Number(y))])
+    const dots = [...path.d.matchAll(/M(-?[\d.]+) (-?[\d.]+)/g)].map(([, x, y]) => [
+      valueAt(path.chart.xScale, Number(x)),
+      valueAt(path.chart.yScale, Number(y)),
+    ])
     expect.same(`dots drawn of ${name}`, dots.length, positive.length)
-    const right = dots.every(([measured, simulated], at) => Math.abs(measured / positive[at][0] - 1) < 0.002 && Math.abs(simulated / positive[at][1] - 1) < 0.002)
+    const right = dots.every(
+      ([measured, simulated], at) =>
+        Math.abs(measured / positive[at][0] - 1) < 0.002 && Math.abs(simulated / positive[at][1] - 1) < 0.002
+    )
     expect.ok(`where the dots of ${name} are`, right)
   })
   const buttons = page.locator('.kinds button')
   await buttons.first().click()
-  expect.same('a kind alone', await page.evaluate(() => document.querySelectorAll('[data-chart=task-scatter] .dots:not(.faded)').length), 1)
+  expect.same(
+    'a kind alone',
+    await page.evaluate(() => document.querySelectorAll('[data-chart=task-scatter] .dots:not(.faded)').length),
+    1
+  )
   await buttons.first().click()
-  expect.same('all kinds again', await page.evaluate(() => document.querySelectorAll('[data-chart=task-scatter] .faded').length), 0)
+  expect.same(
+    'all kinds again',
+    await page.evaluate(() => document.querySelectorAll('[data-chart=task-scatter] .faded').length),
+    0
+  )
 }

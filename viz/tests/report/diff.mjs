@@ -11,9 +11,13 @@ export async function checkDiff(opened, { a, b, parts, kinds, axes, stages, memo
   for (const [id, all] of Object.entries({ 'diff-parts': parts, 'diff-kinds': kinds, 'diff-axes': axes })) {
     if (all.length === 0) continue
     const table = await rows(page, id)
-    const text = value => value === null ? null : String(value)
+    const text = value => (value === null ? null : String(value))
     if (table.length > 0) {
-      expect.same(`${id} in numbers`, table.map(row => [row.name, row.cells[1], row.cells[2]]), all.map(({ name, a_s, b_s }) => [name, text(a_s), text(b_s)]))
+      expect.same(
+        `${id} in numbers`,
+        table.map(row => [row.name, row.cells[1], row.cells[2]]),
+        all.map(({ name, a_s, b_s }) => [name, text(a_s), text(b_s)])
+      )
     }
     const changed = all.filter(row => Math.abs(delta(row)) > 1e-9 * a.step_time_s || (row.a_s === null) !== (row.b_s === null))
     if (changed.length === 0) {
@@ -22,21 +26,45 @@ export async function checkDiff(opened, { a, b, parts, kinds, axes, stages, memo
     }
     const bars = await marks(page, id)
     checkBars(id, bars, changed.map(delta), expect)
-    expect.ok(`${id}: most changed comes first`, bars.every(({ value }, at) => at === 0 || Math.abs(bars[at - 1].value) >= Math.abs(value)))
-    const zero = bars.map(({ value, box }) => ({ edge: Number(value) < 0 ? box.x + box.width : box.x, width: box.width })).filter(({ width }) => width > 1.5)
-    expect.ok(`${id}: bars start at zero`, zero.every(({ edge }) => Math.abs(edge - zero[0].edge) < 1), zero.map(({ edge }) => edge).join(' '))
+    expect.ok(
+      `${id}: most changed comes first`,
+      bars.every(({ value }, at) => at === 0 || Math.abs(bars[at - 1].value) >= Math.abs(value))
+    )
+    const zero = bars
+      .map(({ value, box }) => ({ edge: Number(value) < 0 ? box.x + box.width : box.x, width: box.width }))
+      .filter(({ width }) => width > 1.5)
+    expect.ok(
+      `${id}: bars start at zero`,
+      zero.every(({ edge }) => Math.abs(edge - zero[0].edge) < 1),
+      zero.map(({ edge }) => edge).join(' ')
+    )
   }
   const table = await rows(page, 'diff-stages')
   const names = [...new Set(stages.flatMap(stage => stage.parts.filter(part => delta(part) !== 0).map(({ name }) => name)))]
   if (names.length > 0) {
-    expect.same('the stages', table.map(({ cells }) => cells.slice(1).map(cell => cell === null ? null : Number(cell))), stages.map(stage => names.map(name => {
-      const part = stage.parts.find(one => one.name === name)
-      return part ? delta(part) : null
-    })))
+    expect.same(
+      'the stages',
+      table.map(({ cells }) => cells.slice(1).map(cell => (cell === null ? null : Number(cell)))),
+      stages.map(stage =>
+        names.map(name => {
+          const part = stage.parts.find(one => one.name === name)
+          return part ? delta(part) : null
+        })
+      )
+    )
   }
   const inNumbers = await rows(page, 'diff-memory')
-  expect.same('memory in numbers', inNumbers.map(({ cells }) => cells.slice(0, 3).map(Number)), memory.map(({ stage, a_bytes, b_bytes }) => [stage, a_bytes, b_bytes]))
+  expect.same(
+    'memory in numbers',
+    inNumbers.map(({ cells }) => cells.slice(0, 3).map(Number)),
+    memory.map(({ stage, a_bytes, b_bytes }) => [stage, a_bytes, b_bytes])
+  )
   if (memory.some(({ a_bytes, b_bytes }) => a_bytes !== b_bytes)) {
-    checkBars('diff-memory', await marks(page, 'diff-memory'), memory.map(({ a_bytes, b_bytes }) => b_bytes - a_bytes), expect)
+    checkBars(
+      'diff-memory',
+      await marks(page, 'diff-memory'),
+      memory.map(({ a_bytes, b_bytes }) => b_bytes - a_bytes),
+      expect
+    )
   }
 }
