@@ -5,16 +5,16 @@ import type {Axis, Phase} from "./report";
 
 export type Theme = "light" | "dark";
 
-export const phases: readonly Phase[] = ["forward", "backward input", "backward weight", "recompute", "optimizer"];
+export const phases: readonly Phase[] = ["forward", "backward-input", "backward-weight", "recompute", "optimizer"];
 export const axes: readonly Axis[] = ["tp", "cp", "ep", "pp", "dp"];
 
 const table = {
   // what a task is; communication is hatched where it stands beside kernels
-  forward: ["#0072b2", "#0072b2"],
-  "backward input": ["#e69f00", "#e69f00"],
-  "backward weight": ["#009e73", "#009e73"],
-  recompute: ["#cc79a7", "#cc79a7"],
-  optimizer: ["#1c1e22", "#c2c6cb"],
+  "forward": ["#0072b2", "#0072b2"],
+  "backward-input": ["#e69f00", "#e69f00"],
+  "backward-weight": ["#009e73", "#009e73"],
+  "recompute": ["#cc79a7", "#cc79a7"],
+  "optimizer": ["#1c1e22", "#c2c6cb"],
   tp: ["#dc5800", "#eb4600"],
   cp: ["#f7cc09", "#f9f25d"],
   ep: ["#91234a", "#a13270"],

@@ -1,6 +1,6 @@
 // What a step's time is made of, in the one order and the colours that all charts use.
-import type {Axis, Parts, StageTime} from "./report";
-import {axes, type ColourName} from "./palette";
+import type {Axis, Parts, Phase, StageTime} from "./report";
+import {axes, phases, type ColourName} from "./palette";
 
 export interface Part {
   name: string; // as the terminal says it: "exposed tp"
@@ -21,8 +21,8 @@ export function partsOfStep(time: Parts): Part[] {
 export function partsOfStage(stage: StageTime): Part[] {
   return [
     solid("forward", stage.forward),
-    solid("backward input", stage.backward_input),
-    solid("backward weight", stage.backward_weight),
+    solid("backward-input", stage.backward_input),
+    solid("backward-weight", stage.backward_weight),
     solid("recompute", stage.recompute),
     ...exposedParts(stage.exposed),
     solid("bubble", stage.bubble),
@@ -34,10 +34,13 @@ export function partsOfStage(stage: StageTime): Part[] {
 export function styleOfPart(name: string): Pick<Part, "colour" | "hatched"> {
   const axis = axes.find(one => name === `exposed ${one}`);
   if (axis) return {colour: axis, hatched: true};
-  const known = ["compute", "bubble", "optimizer", "forward", "recompute"] as const;
-  const plain = name.replaceAll("_", " ");
-  if (plain === "backward input" || plain === "backward weight") return {colour: plain, hatched: false};
-  return {colour: known.find(one => one === plain) ?? "none", hatched: false};
+  const known = ["compute", "bubble", ...phases] as const;
+  return {colour: known.find(one => one === hyphened(name)) ?? "none", hatched: false};
+}
+
+/** Parts that the JSON has as keys: "backward_input". */
+export function hyphened(name: string): string {
+  return name.replace(/^backward_/, "backward-");
 }
 
 /** Those of `names` that are not zero in every list. */
@@ -52,8 +55,7 @@ export function nameOfAxis(axis: Axis | "none"): string {
   }[axis];
 }
 
-function solid(name: "compute" | "forward" | "backward input" | "backward weight" | "recompute" | "bubble" | "optimizer",
-  value: number): Part {
+function solid(name: "compute" | "bubble" | Phase, value: number): Part {
   return {name, colour: name, hatched: false, value};
 }
 

@@ -23,10 +23,10 @@ const layer = [
   ['attention norm', 'norm', 'forward', 0.05], ['attention norm', 'all_gather', 'forward', 0.3, 'tp'], ['qkv', 'gemm', 'forward', 0.5],
   ['attention', 'attention', 'forward', 0.9], ['attention output', 'gemm', 'forward', 0.4], ['attention output', 'reduce_scatter', 'forward', 0.3, 'tp'],
   ['mlp up', 'gemm', 'forward', 1.4], ['activation', 'activation', 'forward', 0.15], ['mlp down', 'gemm', 'forward', 0.7],
-  ['mlp down', 'backward', 'backward input', 0.7], ['mlp down', 'gemm', 'backward weight', 0.7], ['mlp up', 'gemm', 'backward input', 1.4],
-  ['mlp up', 'gemm', 'backward weight', 1.4], ['mlp up', 'reduce_scatter', 'backward input', 0.3, 'tp'],
-  ['attention', 'attention', 'recompute', 0.9], ['attention', 'attention_backward', 'backward input', 1.9], ['qkv', 'gemm', 'backward input', 0.5],
-  ['qkv', 'gemm', 'backward weight', 0.5], ['attention norm', 'all_gather', 'backward input', 0.3, 'tp'],
+  ['mlp down', 'backward', 'backward-input', 0.7], ['mlp down', 'gemm', 'backward-weight', 0.7], ['mlp up', 'gemm', 'backward-input', 1.4],
+  ['mlp up', 'gemm', 'backward-weight', 1.4], ['mlp up', 'reduce_scatter', 'backward-input', 0.3, 'tp'],
+  ['attention', 'attention', 'recompute', 0.9], ['attention', 'attention_backward', 'backward-input', 1.9], ['qkv', 'gemm', 'backward-input', 0.5],
+  ['qkv', 'gemm', 'backward-weight', 0.5], ['attention norm', 'all_gather', 'backward-input', 0.3, 'tp'],
 ].map(([name, op, phase, ms, axis]) => ({ name, op: op === 'backward' ? 'gemm' : op, phase, seconds: ms / 1e3, axis: axis ?? 'none' }))
 const isBackward = task => task.phase !== 'forward'
 
@@ -181,7 +181,7 @@ function memoryOf(orders, stage, { gpu_bytes, perMicroBatch, step_s }) {
   note(orders[stage].at(-1).end, 0, 0)
   const at = t_s.indexOf(peak.at)
   return {
-    stage, rank: stage * 8, gpu_bytes, ...stay, peak_at_s: peak.at, peak_bytes: peak.bytes, peak_task: 'mlp up, backward input, micro-batch 3 of layer 11',
+    stage, rank: stage * 8, gpu_bytes, ...stay, peak_at_s: peak.at, peak_bytes: peak.bytes, peak_task: 'mlp up, backward-input, micro-batch 3 of layer 11',
     largest: [['mlp up', 0.4], ['activation', 0.25], ['attention', 0.15], ['qkv', 0.1], ['attention norm', 0.1]]
       .map(([what, part]) => ({ what, bytes: Math.round(part * activations[at]) })).filter(({ bytes }) => bytes > 0),
     t_s, activations, buffers,
@@ -274,11 +274,11 @@ export function step(options = {}) {
         at += task.seconds
       }
       const sends = backward ? stage > 0 : stage < o.stages - 1
-      if (sends) tasks.push({ name: `send ${backward ? 'backward' : 'forward'}`, op: 'send', phase: backward ? 'backward input' : 'forward', axis: 'pp',
+      if (sends) tasks.push({ name: `send ${backward ? 'backward' : 'forward'}`, op: 'send', phase: backward ? 'backward-input' : 'forward', axis: 'pp',
         microBatch, chunk: 0, start: end, end: end + o.hop_s, stream: backward ? 4 : 3 })
     }
     const end = ends[stage]
-    if (reduce_s) tasks.push({ name: 'gradients', op: 'reduce_scatter', phase: 'backward weight', axis: 'dp', start: end, end: end + reduce_s, stream: 2 })
+    if (reduce_s) tasks.push({ name: 'gradients', op: 'reduce_scatter', phase: 'backward-weight', axis: 'dp', start: end, end: end + reduce_s, stream: 2 })
     tasks.push({ name: 'adam', op: 'adam', phase: 'optimizer', axis: 'none', start: step_s - adam_s, end: step_s, stream: 0 })
     return { stage, rank: stage * o.tp * o.dp, stands_for: o.tp * o.dp, name: `rank ${stage * o.tp * o.dp} · tp 0 · dp 0 · pp ${stage} ×${o.tp * o.dp}`, tasks }
   })
@@ -286,7 +286,7 @@ export function step(options = {}) {
   const stages_s = rows.map(({ stage, tasks }) => {
     const of = phase => sum(tasks.filter(task => task.axis === 'none' && task.phase === phase).map(task => task.end - task.start))
     const exposed = byAxis({ tp: sum(tasks.filter(task => task.axis === 'tp').map(task => task.end - task.start)), dp: reduce_s })
-    const one = { stage, ranks: o.tp * o.dp, forward: of('forward'), backward_input: of('backward input'), backward_weight: of('backward weight'),
+    const one = { stage, ranks: o.tp * o.dp, forward: of('forward'), backward_input: of('backward-input'), backward_weight: of('backward-weight'),
       recompute: of('recompute'), exposed, bubble: 0, optimizer: adam_s }
     one.bubble = step_s - one.forward - one.backward_input - one.backward_weight - one.recompute - sum(Object.values(exposed)) - adam_s
     return one

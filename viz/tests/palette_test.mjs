@@ -67,8 +67,8 @@ for (const theme of themes) {
 test('kinds have the colour of their axis or phase', () => {
   assert.equal(colourOfKind('all_reduce (tp)'), 'tp')
   assert.equal(colourOfKind('all_reduce (none)'), 'none')
-  assert.equal(colourOfKind('gemm backward weight'), 'backward weight')
-  assert.equal(colourOfKind('attention_backward backward input'), 'backward input')
+  assert.equal(colourOfKind('gemm backward-weight'), 'backward-weight')
+  assert.equal(colourOfKind('attention_backward backward-input'), 'backward-input')
   assert.equal(colourOfKind('gemm'), 'compute')
   assert.equal(colourOfKind('wait'), 'bubble')
 })

@@ -17,7 +17,7 @@ export interface Measure {
 }
 
 /** One for each curve, as far as they go: Okabe and Ito's, without those too pale for a line. */
-export const curveColours: readonly ColourName[] = ["forward", "tp", "backward weight", "recompute", "backward input", "ep", "pp", "optimizer"];
+export const curveColours: readonly ColourName[] = ["forward", "tp", "backward-weight", "recompute", "backward-input", "ep", "pp", "optimizer"];
 
 export function curves(axis: StudyAxis, panel: string, measure: Measure, {width, range: [bottom, top]}: {width: number; range: [number, number]}): SVGSVGElement {
   const height = 250;

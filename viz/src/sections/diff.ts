@@ -4,7 +4,7 @@ import {h, type Child} from "../dom";
 import {bytes, change, percent, roughPercent, seconds} from "../format";
 import {nothing, section, type Chapter} from "../page";
 import {colourOfKind, type ColourName} from "../palette";
-import {styleOfPart} from "../parts";
+import {hyphened, styleOfPart} from "../parts";
 import type {Difference, DiffReport} from "../report";
 import {numbers, table} from "../table";
 import {isCommunication} from "../charts/path_chart";
@@ -46,7 +46,7 @@ function differences(id: string, what: string, rows: readonly Difference[], styl
   const ranked = rows.filter(row => Math.abs(delta(row)) > 1e-9 * whole_s || (row.a_s === null) !== (row.b_s === null)).sort((x, y) => Math.abs(delta(y)) - Math.abs(delta(x)));
   const content: Child[] = ranked.length === 0 ? [nothing(id, `No ${what} changed.`)] : [
     rankedBars(id, caption, ranked.map(row => ({
-      name: spoken(row.name), value: delta(row), text: change(delta(row), value => seconds(value)), aside: onlyIn(row) ?? change(delta(row) / (row.a_s || NaN), percent),
+      name: hyphened(row.name), value: delta(row), text: change(delta(row), value => seconds(value)), aside: onlyIn(row) ?? change(delta(row) / (row.a_s || NaN), percent),
       ...style(row.name), data: {"data-name": row.name, "data-a": row.a_s, "data-b": row.b_s},
       tip: {title: row.name, lines: [["a", row.a_s === null ? "not there" : seconds(row.a_s)], ["b", row.b_s === null ? "not there" : seconds(row.b_s)],
         ["change", change(delta(row), value => seconds(value))], ["of a's step", change(delta(row) / whole_s, percent)]]},
@@ -54,7 +54,7 @@ function differences(id: string, what: string, rows: readonly Difference[], styl
     h("p", {class: "note"}, `${caption} To the left: b needs less.`),
   ];
   return section(id, differenceFinding(ranked, what, whole_s), ...content, numbers(table<Difference>([
-    {name: what, text: true, value: row => row.name, show: row => h("span", {class: "with-swatch"}, swatch(style(row.name)), spoken(row.name))},
+    {name: what, text: true, value: row => row.name, show: row => h("span", {class: "with-swatch"}, swatch(style(row.name)), hyphened(row.name))},
     {name: "a", value: row => row.a_s, show: row => row.a_s === null ? "–" : seconds(row.a_s)},
     {name: "b", value: row => row.b_s, show: row => row.b_s === null ? "–" : seconds(row.b_s)},
     {name: "change", value: delta, show: row => change(delta(row), value => seconds(value))},
@@ -70,12 +70,12 @@ function stages({stages: all, a}: DiffReport): HTMLElement {
   const spread = all.map(stage => ({stage: stage.stage, part: [...stage.parts].sort((x, y) => Math.abs(delta(y)) - Math.abs(delta(x)))[0]}))
     .sort((x, y) => Math.abs(y.part ? delta(y.part) : 0) - Math.abs(x.part ? delta(x.part) : 0))[0];
   if (names.length === 0) return section("diff-stages", "No stage changed", nothing("diff-stages", "Every part of every stage takes the same time."));
-  const title = spread?.part ? `The largest change is in stage ${spread.stage}: ${spoken(spread.part.name)} ${change(delta(spread.part), value => seconds(value, 3))}` : "By stage";
+  const title = spread?.part ? `The largest change is in stage ${spread.stage}: ${hyphened(spread.part.name)} ${change(delta(spread.part), value => seconds(value, 3))}` : "By stage";
   const find = (stage: DiffReport["stages"][number], name: string) => stage.parts.find(part => part.name === name);
   return section("diff-stages", title, table<DiffReport["stages"][number]>([
     {name: "stage", value: stage => stage.stage},
     ...names.map(name => ({
-      name: spoken(name),
+      name: hyphened(name),
       value: (stage: DiffReport["stages"][number]) => { const part = find(stage, name); return part ? delta(part) : null; },
       show: (stage: DiffReport["stages"][number]) => { const part = find(stage, name); return part ? changeCell(delta(part), most) : "–"; },
     })),
@@ -109,11 +109,6 @@ function memory({memory: all}: DiffReport): HTMLElement {
     ], all, {id: "diff-memory", caption: "Peak memory by stage", attributes: stage => ({"data-stage": stage.stage})})));
 }
 
-/** The names of times are those of the JSON: "backward_input". */
-function spoken(name: string): string {
-  return name.replace(/^backward_(input|weight)$/, "backward $1");
-}
-
 function onlyIn({a_s, b_s}: Difference): string | undefined {
   return a_s === null ? "new" : b_s === null ? "gone" : undefined;
 }
@@ -121,5 +116,5 @@ function onlyIn({a_s, b_s}: Difference): string | undefined {
 function differenceFinding(ranked: readonly Difference[], what: string, whole_s: number): string {
   const first = ranked[0];
   if (!first) return `No ${what} changed`;
-  return `Most changed: ${spoken(first.name)}, by ${change(delta(first), value => seconds(value, 3))} or ${change(delta(first) / whole_s, roughPercent)} of a's step`;
+  return `Most changed: ${hyphened(first.name)}, by ${change(delta(first), value => seconds(value, 3))} or ${change(delta(first) / whole_s, roughPercent)} of a's step`;
 }
