@@ -1,7 +1,47 @@
-import type {CriticalPath, Timeline} from "../report";
+// The pipeline's schedule: stages by time, from the whole step down to one kernel.
 
-/** Stands in until the pipeline's timeline is there. */
+import type {CriticalPath, Timeline} from "../report";
+import {counted} from "../format";
+import {Chart} from "./chart";
+import {element} from "./dom";
+import {modelOf} from "./model";
+import {hooksOf, type TimelineHooks} from "./hooks";
+import {pathOf} from "./path";
+import "./timeline.css";
+
+export interface TimelineContainer extends HTMLElement {
+  timeline?: Promise<TimelineHooks | null>; // for tests; null: no task ran
+}
+
+/** Rows of several timelines stand below one another, on one axis. The critical path is the first one's. */
 export function mountTimeline(
-  container: HTMLElement, timelines: {title: string; timeline: Timeline}[], _options: {criticalPath?: CriticalPath}): void {
-  container.textContent = timelines.map(({title, timeline}) => `${title}: ${timeline.rows.length} rows`).join("; ");
+  container: HTMLElement, timelines: {title: string; timeline: Timeline}[], options: {criticalPath?: CriticalPath} = {},
+): void {
+  const tasks = timelines.reduce((sum, {timeline}) => sum + countOf(timeline), 0);
+  container.replaceChildren(element("p", "timeline-state", `unpacking ${counted(tasks, "task")} …`));
+  container.setAttribute("aria-busy", "true");
+  const chart = build(container, timelines, options.criticalPath);
+  (container as TimelineContainer).timeline = chart.then(built => built && hooksOf(built)).catch((error: unknown) => {
+    const message = element("p", "timeline-state", error instanceof Error ? error.message : String(error));
+    message.setAttribute("role", "alert");
+    container.replaceChildren(message);
+    return null;
+  }).finally(() => container.removeAttribute("aria-busy"));
+}
+
+async function build(
+  container: HTMLElement, timelines: {title: string; timeline: Timeline}[], path: CriticalPath | undefined,
+): Promise<Chart | null> {
+  const models = [];
+  for (const {title, timeline} of timelines) models.push(await modelOf(title, timeline));
+  if (models.every(model => model.tasks.start_s.length === 0)) {
+    container.replaceChildren(element("p", "timeline-state", "No task ran."));
+    return null;
+  }
+  const drawable = path && path.segments.length > 0 ? pathOf(path, models[0].rows.length) : null;
+  return new Chart(container, models, drawable);
+}
+
+function countOf({rows}: Timeline): number {
+  return rows.reduce((sum, {streams}) => streams.reduce((tasks, stream) => tasks + stream.tasks, sum), 0);
 }

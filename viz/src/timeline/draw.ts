@@ -1,0 +1,116 @@
+// One frame: every line in view, the grid, and over them what is marked.
+
+import type {Colours} from "./colours";
+import {Glyphs} from "./glyphs";
+import {type Hit, showsKernels} from "./hit";
+import {LanePainter} from "./lane";
+import {bottomOf, communicationTop, type Layout, type Line} from "./layout";
+import type {Model} from "./model";
+import type {Path} from "./path";
+import {paintPath} from "./path_drawing";
+import {clear, Surface} from "./surface";
+import {tickStep, type View} from "./view";
+
+/** What a frame shows. Lengths in CSS pixels. */
+export interface Scene {
+  view: View;
+  models: readonly Model[];
+  layout: Layout;
+  colours: Colours;
+  marked: Hit | null;
+  line: number; // that the keyboard is on; -1: none
+  pointer_s: number; // NaN: none
+  path: Path | null;
+  top: number; // the part of the layout that is on the screen
+  bottom: number;
+}
+
+const tickEvery_px = 90;
+
+export const tickStepOf = (view: View) => tickStep(view.end_s - view.start_s, Math.max(1, view.width / tickEvery_px));
+
+export class Drawing {
+  private readonly canvas: CanvasRenderingContext2D;
+  private readonly lanes = new LanePainter(new Surface(), new Glyphs());
+
+  constructor(element: HTMLCanvasElement) {
+    this.canvas = element.getContext("2d")!;
+  }
+
+  /** `ratio`: device pixels per CSS pixel. */
+  frame(scene: Scene, ratio: number): void {
+    const {lanes} = this;
+    const {surface} = lanes;
+    const {width, height} = this.canvas.canvas;
+    surface.resize(width, height);
+    lanes.begin(scene.view, ratio, scene.colours);
+    const top = lanes.px(scene.top);
+    const bottom = lanes.px(scene.bottom);
+    surface.rect(0, top, width, bottom, clear);
+    const {lines} = scene.layout;
+    for (const line of lines) if (onScreen(scene, line)) this.background(scene, line);
+    this.grid(scene, top, bottom);
+    for (const line of lines) if (onScreen(scene, line)) this.line(scene, line);
+    if (scene.path) paintPath(scene, scene.path, lanes);
+    this.marks(scene, top, bottom);
+    surface.show(this.canvas, top, bottom);
+  }
+
+  private background({models, colours}: Scene, line: Line): void {
+    const {lanes} = this;
+    const end = lanes.x(models[line.timeline].tasks.step_s);
+    lanes.surface.rect(lanes.x(0), lanes.px(line.top), end, lanes.px(bottomOf(line)), colours.idle);
+  }
+
+  private grid({view, colours}: Scene, top: number, bottom: number): void {
+    const {lanes} = this;
+    const step_s = tickStepOf(view);
+    for (let tick = Math.ceil(view.start_s / step_s); tick * step_s <= view.end_s; ++tick) {
+      const x = lanes.x(tick * step_s);
+      lanes.surface.rect(x, top, x + lanes.px(1), bottom, colours.grid);
+    }
+  }
+
+  private line({models, view}: Scene, line: Line): void {
+    const {lanes} = this;
+    const model = models[line.timeline];
+    const row = model.rows[line.row];
+    const top = lanes.px(line.top);
+    const bottom = lanes.px(line.top + line.height);
+    const labelled = line.height >= 12;
+    lanes.font(line.height >= 16 ? 11 : 9);
+    if (line.stream >= 0) {
+      const {first, last} = row.streams[line.stream];
+      lanes.tasks(model, first, last, top, bottom, true);
+      return;
+    }
+    if (row.kernels && showsKernels(model, line, view)) {
+      lanes.tasks(model, row.kernels.first, row.kernels.last, top, bottom, labelled);
+    } else {
+      lanes.blocks(row.blocks, top, bottom, labelled);
+    }
+    if (line.communication > 0) {
+      lanes.pieces(model, row.communication, lanes.px(communicationTop(line)), lanes.px(bottomOf(line)));
+    }
+  }
+
+  private marks({colours, layout, line, marked, pointer_s}: Scene, top: number, bottom: number): void {
+    const {lanes} = this;
+    const {surface} = lanes;
+    const selected = layout.lines[line];
+    if (selected) surface.rect(0, lanes.px(selected.top), lanes.px(3), lanes.px(bottomOf(selected)), colours.accent);
+    if (!Number.isNaN(pointer_s)) {
+      const x = lanes.x(pointer_s);
+      surface.rect(x, top, x + lanes.px(1), bottom, colours.quiet);
+    }
+    if (marked) {
+      const left = lanes.x(marked.start_s);
+      const right = Math.max(left + 2, lanes.x(marked.end_s));
+      lanes.outline(left, right, lanes.px(marked.top), lanes.px(marked.top + marked.height), lanes.px(1.5), colours.ink);
+    }
+  }
+}
+
+function onScreen({top, bottom}: Scene, line: Line): boolean {
+  return line.top < bottom && bottomOf(line) > top;
+}
