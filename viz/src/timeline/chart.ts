@@ -5,7 +5,7 @@ import {seconds} from "../format";
 import {axisHeight, paintAxis} from "./axis";
 import {coloursOf, css} from "./colours";
 import {describe} from "./describe";
-import {type Elements, elementsFor} from "./dom";
+import {type Elements, elementsFor} from "./elements";
 import {Drawing, type Scene} from "./draw";
 import {FrameRecorder} from "./frames";
 import {type Hit, hitAt, hitOn, neighbour} from "./hit";
@@ -17,11 +17,12 @@ import type {Model} from "./model";
 import {attachOverview, paintOverview, placeWindow} from "./overview";
 import type {Path} from "./path";
 import {Tooltip} from "./tooltip";
+import {twinOf} from "./twin";
 import {fitted, pan, show, timeOf, type View, xOf, zoom} from "./view";
 
 const overviewHeight = 44;
 const largestCanvas_px = 16384; // a side, of what browsers agree on
-const paperWidth_px = 620; // of the rows; what paper has beyond that, it stretches
+const paperWidth_px = 900; // of the rows; what paper has beyond that, it stretches
 
 export class Chart {
   readonly frames = new FrameRecorder();
@@ -46,7 +47,7 @@ export class Chart {
     this.view = fitted(Math.max(1e-9, ...models.map(model => model.tasks.step_s)), 1);
     this.scene = {
       view: this.view, models, layout: layoutOf(models, this.expanded), colours: coloursOf(currentTheme()),
-      marked: null, line: -1, pointer_s: NaN, path: null, top: 0, bottom: 0,
+      marked: null, twins: [], line: -1, pointer_s: NaN, path: null, top: 0, bottom: 0,
     };
     elements.bar.prepend(legendOf(models));
     elements.buttons.path.hidden = path === null;
@@ -62,6 +63,11 @@ export class Chart {
   /** What is under a point of the rows, in CSS pixels from their left top corner. */
   at(x: number, y: number): Hit | null {
     return hitAt(this.models, this.scene.layout, this.view, x, y);
+  }
+
+  /** The same task or pass in the other timelines. */
+  twinsOf(hit: Hit): Hit[] {
+    return this.models.map((_, timeline) => twinOf(this.models, this.scene.layout, hit, timeline)).filter(twin => twin !== null);
   }
 
   lines(): readonly Line[] {
@@ -251,9 +257,10 @@ export class Chart {
     scene.top = this.printing ? 0 : Math.max(0, -top);
     scene.bottom = this.printing ? scene.layout.height : Math.min(scene.layout.height, window.innerHeight - top);
     if (pointer) scene.marked = this.at(pointer.x, pointer.y);
+    scene.twins = scene.marked ? this.twinsOf(scene.marked) : [];
     scene.pointer_s = pointer ? timeOf(view, pointer.x) : NaN;
     if (scene.bottom > scene.top) this.drawing.frame(scene, ratio);
-    paintAxis(elements.axis, view, ratio, scene.colours);
+    paintAxis(elements.axis, view, scene.pointer_s, ratio, scene.colours);
     if (this.overviewIsOld) paintOverview(elements.overview, this.models, view, ratio, scene.colours);
     this.overviewIsOld = false;
     placeWindow(elements.window, view);
@@ -268,7 +275,7 @@ export class Chart {
     const {left, top} = this.elements.rows.getBoundingClientRect();
     const x = this.pointer?.x ?? Math.min(Math.max(0, xOf(this.view, marked.start_s)), this.view.width);
     const y = this.pointer?.y ?? marked.top + marked.height;
-    this.tooltip.show(describe(this.models, marked), left + x, top + y);
+    this.tooltip.show(describe(this.models, marked, this.scene.twins), left + x, top + y);
   }
 
   /** On paper all of the step, at once: frames are not to be had while the browser prints. */
