@@ -1,23 +1,14 @@
 // What a timeline is drawn from: decoding, passes, exposed communication, searches, the view, the layout.
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { random as randomNumbers } from './fixtures.mjs'
+import { load } from './load.mjs'
 import { encode, pipeline, types } from './timeline_encoding.mjs'
-import { importSource } from './timeline_page.mjs'
 
 const {
   decode, blocksOf, phaseOfType, piecesOf, at, lowerBound, lowerBoundNear, upperBound, fitted, show, zoom, pan, xOf, timeOf, tickStep,
   tickLabel, layoutOf, lineAt, bottomOf, pathOf,
-} = await importSource('decode.ts', 'blocks.ts', 'communication.ts', 'search.ts', 'view.ts', 'layout.ts', 'path.ts')
-
-/// Seeded, uniform in [0, 1): mulberry32.
-function randomNumbers(seed) {
-  return () => {
-    seed = (seed + 0x6d2b79f5) | 0
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
-}
+} = Object.assign({}, ...await load(...['decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path'].map(name => `timeline/${name}.ts`)))
 
 /// A stream of tasks with random waits, some of them none, in ticks.
 function randomStream(random, count, type) {

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'
 import test, { after, before, describe } from 'node:test'
+import { launch } from './report/browser.mjs'
 import { encode, pipeline, types } from './timeline_encoding.mjs'
-import { launch, open, temporaryFolder, writePage } from './timeline_page.mjs'
+import { open, temporaryFolder, writePage } from './timeline_page.mjs'
 
 const large = { stages: 16, microBatches: 16, layers: 54 }  // 83,232 tasks
 const small = { stages: 4, microBatches: 8, layers: 4 }

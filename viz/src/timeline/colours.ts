@@ -5,7 +5,7 @@ import {phases} from "./blocks";
 import {axes} from "./model";
 
 export const shades = 6; // of a phase
-const shadeRange = {light: [0, 0.5], dark: [0.25, -0.3]} as const; // share of white, or if negative of black, in the first and last
+const shadeRange = {light: [0, 0.5], dark: [0.1, -0.34]} as const; // share of white, or if negative of black, in the first and last
 const idleStrength = 0.45; // of the palette's colour for waiting: lanes are wide
 const hiddenStrength = 0.32;
 

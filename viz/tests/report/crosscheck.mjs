@@ -1,7 +1,7 @@
 // A page of a cross-check against its JSON.
 import { isEmpty, marks, rows, valueAt } from './browser.mjs'
 import { checkFacts, checkFigure, checkSorting } from './common.mjs'
-import { checkResult } from './step.mjs'
+import { checkResult, checkTimelines } from './step.mjs'
 
 export async function checkCrosscheck(opened, report, expect) {
   const { page } = opened
@@ -22,6 +22,7 @@ export async function checkCrosscheck(opened, report, expect) {
     expect.near(`where the bar of ${name} ends`, end, error + 1, 0.01 * (error + 1))
   }
   await checkScatter(opened, report.tasks, expect)
+  await checkTimelines(opened, [report.simulated, report.measured], expect)
 
   const table = await rows(page, 'kind-errors')
   expect.same('the kinds in numbers', table.map(({ cells }) => cells.slice(1, 4).map(Number)).sort(),
