@@ -35,6 +35,7 @@ export class Chart {
   private frameRequested = false;
   private overviewIsOld = true;
   private printing = false;
+  private beforePrinting = {start_s: 0, end_s: 0};
   private pointer: {x: number; y: number} | null = null;
 
   constructor(
@@ -76,7 +77,7 @@ export class Chart {
 
   show(start_s: number, end_s: number): void {
     show(this.view, start_s, end_s);
-    this.moved();
+    this.request();
   }
 
   toggleRow(line: Line): void {
@@ -101,7 +102,7 @@ export class Chart {
   private attach(): void {
     const {elements} = this;
     attachInput(elements.rows, this.actions());
-    attachOverview(elements.strip, elements.window, this.view, () => this.moved());
+    attachOverview(elements.strip, elements.window, this.view, () => this.request());
     elements.buttons.path.addEventListener("click", () => this.togglePath());
     elements.buttons.nearer.addEventListener("click", () => this.zoomBy(1.5, this.view.width / 2));
     elements.buttons.further.addEventListener("click", () => this.zoomBy(1 / 1.5, this.view.width / 2));
@@ -122,7 +123,7 @@ export class Chart {
       width: () => this.view.width,
       pan: pixels => {
         pan(this.view, pixels);
-        this.moved();
+        this.request();
       },
       zoom: (factor, x) => this.zoomBy(factor, x),
       zoomByKey: factor => this.zoomBy(factor, this.middleForKeys()),
@@ -159,7 +160,7 @@ export class Chart {
   private zoomBy(factor: number, x: number): boolean {
     const {start_s, end_s} = this.view;
     zoom(this.view, factor, x);
-    this.moved();
+    this.request();
     return start_s !== this.view.start_s || end_s !== this.view.end_s;
   }
 
@@ -202,11 +203,6 @@ export class Chart {
     this.request();
   }
 
-  /** A mark of the keyboard stays while the view moves; what the pointer is on is looked up in the next frame. */
-  private moved(): void {
-    this.request();
-  }
-
   private request(): void {
     if (this.frameRequested) return;
     this.frameRequested = true;
@@ -217,14 +213,18 @@ export class Chart {
   }
 
   private useColours(): void {
-    const colours = coloursOf(currentTheme());
-    this.scene.colours = colours;
-    this.elements.root.style.setProperty("--timeline-idle", css(colours.idle));
+    this.scene.colours = coloursOf(currentTheme());
+    this.elements.root.style.setProperty("--timeline-idle", css(this.scene.colours.idle));
     this.overviewIsOld = true;
   }
 
+  /** A name that has the focus keeps it. */
   private useLayout(): void {
-    fillLabels(this.elements.labels, this.scene.layout, this.models, line => this.toggleRow(line));
+    const {labels} = this.elements;
+    const names = () => [...labels.querySelectorAll<HTMLElement>(".timeline-row")];
+    const focused = names().findIndex(name => name === document.activeElement);
+    fillLabels(labels, this.scene.layout, this.models, line => this.toggleRow(line));
+    names()[focused]?.focus();
     this.elements.rows.style.height = `${this.scene.layout.height}px`;
   }
 
@@ -279,12 +279,11 @@ export class Chart {
   }
 
   /** On paper all of the step, at once: frames are not to be had while the browser prints. */
-  private before = {start_s: 0, end_s: 0};
   private print(printing: boolean): void {
-    if (printing && !this.printing) this.before = {start_s: this.view.start_s, end_s: this.view.end_s};
+    if (printing && !this.printing) this.beforePrinting = {start_s: this.view.start_s, end_s: this.view.end_s};
     this.printing = printing;
     if (printing) show(this.view, 0, this.view.total_s);
-    else show(this.view, this.before.start_s, this.before.end_s);
+    else show(this.view, this.beforePrinting.start_s, this.beforePrinting.end_s);
     this.useColours();
     this.resize();
   }
