@@ -43,13 +43,13 @@ const collective = (name, op, phase, axis, bytes, ranks, bound) => ({
 export const types = [
   kernel('norm', 'norm', 'forward', 0, 67e6),
   kernel('mlp up', 'gemm', 'forward', 3.6e12, 920e6),
-  kernel('mlp up', 'gemm', 'backward input', 3.6e12, 920e6),
-  kernel('mlp up', 'gemm', 'backward weight', 3.6e12, 608e6),
+  kernel('mlp up', 'gemm', 'backward-input', 3.6e12, 920e6),
+  kernel('mlp up', 'gemm', 'backward-weight', 3.6e12, 608e6),
   kernel('adam', 'adam', 'optimizer', 0, 1e9),
   collective('mlp up', 'all_gather', 'forward', 'tp', 268e6, 8, 'nvlink'),
-  collective('mlp up', 'reduce_scatter', 'backward input', 'tp', 268e6, 8, 'nvlink'),
+  collective('mlp up', 'reduce_scatter', 'backward-input', 'tp', 268e6, 8, 'nvlink'),
   collective('send forward', 'send', 'forward', 'pp', 33e6, 2, 'nic'),
-  collective('gradients', 'reduce_scatter', 'backward weight', 'dp', 800e6, 128, 'spine'),
+  collective('gradients', 'reduce_scatter', 'backward-weight', 'dp', 800e6, 128, 'spine'),
 ]
 
 /// One forward, one backward in turn, in ticks of 1 us: every layer a norm, a matrix product and a collective in between, and its

@@ -3,7 +3,6 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { chromium } from 'playwright-core'
 import { build } from 'vite'
 
 const source = path.join(path.dirname(fileURLToPath(import.meta.url)), '../src')
@@ -16,30 +15,24 @@ const entry = `
   mountTimeline(window.container, timelines, criticalPath ? { criticalPath } : {})
 `
 
-/// The modules that `code` imports, as one script, and their style.
-async function bundle(code, format) {
+/// The entry and what it imports as one script, and their style.
+async function bundle() {
   const folder = temporaryFolder()
   const file = path.join(folder, 'entry.ts')
-  fs.writeFileSync(file, code)
+  fs.writeFileSync(file, entry)
   const [{ output }] = await build({
     configFile: false, logLevel: 'error', root: source,
-    build: { write: false, target: 'es2022', minify: false, lib: { entry: file, formats: [format], name: 'entry', cssFileName: 'entry' } },
+    build: { write: false, target: 'es2022', minify: false, lib: { entry: file, formats: ['iife'], name: 'entry', cssFileName: 'entry' } },
   })
   fs.rmSync(folder, { recursive: true })
   const style = output.find(({ fileName }) => fileName.endsWith('.css'))
   return { script: output.find(({ type }) => type === 'chunk').code, style: style?.source ?? '' }
 }
 
-/// What pure modules of the timeline export, in Node.js.
-export async function importSource(...files) {
-  const { script } = await bundle(files.map(file => `export * from '${source}/timeline/${file}'`).join('\n'), 'es')
-  return import(`data:text/javascript;base64,${Buffer.from(script).toString('base64')}`)
-}
-
 let built
 /// Writes the page; `above` is what stands over the timeline.
 export async function writePage(folder, name, content, above = '') {
-  built ??= await bundle(entry, 'iife')
+  built ??= await bundle()
   const file = path.join(folder, `${name}.html`)
   const style = `body{margin:16px;background:var(--page);color:var(--ink);font-family:system-ui,sans-serif}${built.style}`
   fs.writeFileSync(file, `<!doctype html><html lang="en"><meta charset="utf-8"><title>${name}</title><link rel="icon" href="data:,">` +
@@ -50,13 +43,6 @@ export async function writePage(folder, name, content, above = '') {
 }
 
 export const temporaryFolder = () => fs.mkdtempSync(path.join(os.tmpdir(), 'timeline-'))
-
-export function launch() {
-  return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  })
-}
 
 /// A page that has the timeline on it; `complaints` collects errors, and requests for anything but the page.
 export async function open(browser, url, options = {}) {

@@ -2,11 +2,12 @@
 
 import {type Colours, css} from "./colours";
 import {tickStepOf} from "./draw";
-import {tickLabel, type View, xOf} from "./view";
+import {pixelsPerSecond, tickLabel, type View, xOf} from "./view";
 
 export const axisHeight = 20;
 
-export function paintAxis(element: HTMLCanvasElement, view: View, ratio: number, colours: Colours): void {
+/** `pointer_s`: NaN where there is none. */
+export function paintAxis(element: HTMLCanvasElement, view: View, pointer_s: number, ratio: number, colours: Colours): void {
   const canvas = element.getContext("2d")!;
   canvas.setTransform(ratio, 0, 0, ratio, 0, 0);
   canvas.clearRect(0, 0, view.width, axisHeight);
@@ -27,4 +28,17 @@ export function paintAxis(element: HTMLCanvasElement, view: View, ratio: number,
     canvas.fillStyle = css(colours.quiet);
     canvas.fillText(label, middle, axisHeight / 2 - 2);
   }
+  if (!Number.isNaN(pointer_s)) paintPointer(canvas, view, pointer_s, step_s, colours);
+}
+
+/** The time under the pointer, to a pixel, over the ticks. */
+function paintPointer(canvas: CanvasRenderingContext2D, view: View, pointer_s: number, step_s: number, colours: Colours): void {
+  const perPixel_s = 1 / pixelsPerSecond(view);
+  const label = tickLabel(pointer_s, 10 ** Math.floor(Math.log10(Math.min(perPixel_s, step_s))), view.end_s);
+  const half = canvas.measureText(label).width / 2 + 5;
+  const middle = Math.min(Math.max(xOf(view, pointer_s), half), view.width - half);
+  canvas.fillStyle = css(colours.ink);
+  canvas.fillRect(middle - half, 1, 2 * half, axisHeight - 5);
+  canvas.fillStyle = css(colours.page);
+  canvas.fillText(label, middle, axisHeight / 2 - 1);
 }

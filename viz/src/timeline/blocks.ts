@@ -3,7 +3,7 @@
 import type {Phase} from "../report";
 import type {Stream, Tasks} from "./decode";
 
-export const phases: Phase[] = ["forward", "recompute", "backward input", "backward weight", "optimizer"];
+export const phases: Phase[] = ["forward", "recompute", "backward-input", "backward-weight", "optimizer"];
 export const passes = ["forward", "backward", "optimizer"] as const;
 const passOfPhase = [0, 1, 1, 1, 2];
 

@@ -5,7 +5,7 @@ import {seconds} from "../format";
 import {axisHeight, paintAxis} from "./axis";
 import {coloursOf, css} from "./colours";
 import {describe} from "./describe";
-import {type Elements, elementsFor} from "./dom";
+import {type Elements, elementsFor} from "./elements";
 import {Drawing, type Scene} from "./draw";
 import {FrameRecorder} from "./frames";
 import {type Hit, hitAt, hitOn, neighbour} from "./hit";
@@ -17,11 +17,12 @@ import type {Model} from "./model";
 import {attachOverview, paintOverview, placeWindow} from "./overview";
 import type {Path} from "./path";
 import {Tooltip} from "./tooltip";
+import {twinOf} from "./twin";
 import {fitted, pan, show, timeOf, type View, xOf, zoom} from "./view";
 
 const overviewHeight = 44;
 const largestCanvas_px = 16384; // a side, of what browsers agree on
-const paperWidth_px = 620; // of the rows; what paper has beyond that, it stretches
+const paperWidth_px = 900; // of the rows; what paper has beyond that, it stretches
 
 export class Chart {
   readonly frames = new FrameRecorder();
@@ -34,6 +35,7 @@ export class Chart {
   private frameRequested = false;
   private overviewIsOld = true;
   private printing = false;
+  private beforePrinting = {start_s: 0, end_s: 0};
   private pointer: {x: number; y: number} | null = null;
 
   constructor(
@@ -46,7 +48,7 @@ export class Chart {
     this.view = fitted(Math.max(1e-9, ...models.map(model => model.tasks.step_s)), 1);
     this.scene = {
       view: this.view, models, layout: layoutOf(models, this.expanded), colours: coloursOf(currentTheme()),
-      marked: null, line: -1, pointer_s: NaN, path: null, top: 0, bottom: 0,
+      marked: null, twins: [], line: -1, pointer_s: NaN, path: null, top: 0, bottom: 0,
     };
     elements.bar.prepend(legendOf(models));
     elements.buttons.path.hidden = path === null;
@@ -64,13 +66,18 @@ export class Chart {
     return hitAt(this.models, this.scene.layout, this.view, x, y);
   }
 
+  /** The same task or pass in the other timelines. */
+  twinsOf(hit: Hit): Hit[] {
+    return this.models.map((_, timeline) => twinOf(this.models, this.scene.layout, hit, timeline)).filter(twin => twin !== null);
+  }
+
   lines(): readonly Line[] {
     return this.scene.layout.lines;
   }
 
   show(start_s: number, end_s: number): void {
     show(this.view, start_s, end_s);
-    this.moved();
+    this.request();
   }
 
   toggleRow(line: Line): void {
@@ -95,7 +102,7 @@ export class Chart {
   private attach(): void {
     const {elements} = this;
     attachInput(elements.rows, this.actions());
-    attachOverview(elements.strip, elements.window, this.view, () => this.moved());
+    attachOverview(elements.strip, elements.window, this.view, () => this.request());
     elements.buttons.path.addEventListener("click", () => this.togglePath());
     elements.buttons.nearer.addEventListener("click", () => this.zoomBy(1.5, this.view.width / 2));
     elements.buttons.further.addEventListener("click", () => this.zoomBy(1 / 1.5, this.view.width / 2));
@@ -116,7 +123,7 @@ export class Chart {
       width: () => this.view.width,
       pan: pixels => {
         pan(this.view, pixels);
-        this.moved();
+        this.request();
       },
       zoom: (factor, x) => this.zoomBy(factor, x),
       zoomByKey: factor => this.zoomBy(factor, this.middleForKeys()),
@@ -153,7 +160,7 @@ export class Chart {
   private zoomBy(factor: number, x: number): boolean {
     const {start_s, end_s} = this.view;
     zoom(this.view, factor, x);
-    this.moved();
+    this.request();
     return start_s !== this.view.start_s || end_s !== this.view.end_s;
   }
 
@@ -196,11 +203,6 @@ export class Chart {
     this.request();
   }
 
-  /** A mark of the keyboard stays while the view moves; what the pointer is on is looked up in the next frame. */
-  private moved(): void {
-    this.request();
-  }
-
   private request(): void {
     if (this.frameRequested) return;
     this.frameRequested = true;
@@ -211,14 +213,18 @@ export class Chart {
   }
 
   private useColours(): void {
-    const colours = coloursOf(currentTheme());
-    this.scene.colours = colours;
-    this.elements.root.style.setProperty("--timeline-idle", css(colours.idle));
+    this.scene.colours = coloursOf(currentTheme());
+    this.elements.root.style.setProperty("--timeline-idle", css(this.scene.colours.idle));
     this.overviewIsOld = true;
   }
 
+  /** A name that has the focus keeps it. */
   private useLayout(): void {
-    fillLabels(this.elements.labels, this.scene.layout, this.models, line => this.toggleRow(line));
+    const {labels} = this.elements;
+    const names = () => [...labels.querySelectorAll<HTMLElement>(".timeline-row")];
+    const focused = names().findIndex(name => name === document.activeElement);
+    fillLabels(labels, this.scene.layout, this.models, line => this.toggleRow(line));
+    names()[focused]?.focus();
     this.elements.rows.style.height = `${this.scene.layout.height}px`;
   }
 
@@ -251,9 +257,10 @@ export class Chart {
     scene.top = this.printing ? 0 : Math.max(0, -top);
     scene.bottom = this.printing ? scene.layout.height : Math.min(scene.layout.height, window.innerHeight - top);
     if (pointer) scene.marked = this.at(pointer.x, pointer.y);
+    scene.twins = scene.marked ? this.twinsOf(scene.marked) : [];
     scene.pointer_s = pointer ? timeOf(view, pointer.x) : NaN;
     if (scene.bottom > scene.top) this.drawing.frame(scene, ratio);
-    paintAxis(elements.axis, view, ratio, scene.colours);
+    paintAxis(elements.axis, view, scene.pointer_s, ratio, scene.colours);
     if (this.overviewIsOld) paintOverview(elements.overview, this.models, view, ratio, scene.colours);
     this.overviewIsOld = false;
     placeWindow(elements.window, view);
@@ -268,16 +275,15 @@ export class Chart {
     const {left, top} = this.elements.rows.getBoundingClientRect();
     const x = this.pointer?.x ?? Math.min(Math.max(0, xOf(this.view, marked.start_s)), this.view.width);
     const y = this.pointer?.y ?? marked.top + marked.height;
-    this.tooltip.show(describe(this.models, marked), left + x, top + y);
+    this.tooltip.show(describe(this.models, marked, this.scene.twins), left + x, top + y);
   }
 
   /** On paper all of the step, at once: frames are not to be had while the browser prints. */
-  private before = {start_s: 0, end_s: 0};
   private print(printing: boolean): void {
-    if (printing && !this.printing) this.before = {start_s: this.view.start_s, end_s: this.view.end_s};
+    if (printing && !this.printing) this.beforePrinting = {start_s: this.view.start_s, end_s: this.view.end_s};
     this.printing = printing;
     if (printing) show(this.view, 0, this.view.total_s);
-    else show(this.view, this.before.start_s, this.before.end_s);
+    else show(this.view, this.beforePrinting.start_s, this.beforePrinting.end_s);
     this.useColours();
     this.resize();
   }

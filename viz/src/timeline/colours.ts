@@ -5,7 +5,7 @@ import {phases} from "./blocks";
 import {axes} from "./model";
 
 export const shades = 6; // of a phase
-const lightest = 0.5; // share of white, or of black on a dark page, in the last shade
+const shadeRange = {light: [0, 0.5], dark: [0.1, -0.34]} as const; // share of white, or if negative of black, in the first and last
 const idleStrength = 0.45; // of the palette's colour for waiting: lanes are wide
 const hiddenStrength = 0.32;
 
@@ -27,9 +27,9 @@ export interface Colours {
 export function coloursOf(theme: Theme): Colours {
   const named = (name: Parameters<typeof colour>[0]) => channels(colour(name, theme));
   const idle = mixed(named("page"), named("bubble"), idleStrength);
-  const far = theme === "light" ? [255, 255, 255] : [0, 0, 0];
-  const phase = phases.flatMap(name =>
-    Array.from({length: shades}, (_, shade) => mixed(named(name), far, (lightest * shade) / (shades - 1))));
+  const [first, last] = shadeRange[theme];
+  const shadeShare = (shade: number) => first + ((last - first) * shade) / (shades - 1);
+  const phase = phases.flatMap(name => Array.from({length: shades}, (_, shade) => lightened(named(name), shadeShare(shade))));
   const axis = axes.map(named);
   return {
     phase: Uint32Array.from(phase, packed),
@@ -59,6 +59,10 @@ function channels(hex: string): Channels {
 
 function mixed(from: Channels, to: Channels, share: number): Channels {
   return from.map((value, channel) => value + (to[channel] - value) * share);
+}
+
+function lightened(from: Channels, share: number): Channels {
+  return share >= 0 ? mixed(from, [255, 255, 255], share) : mixed(from, [0, 0, 0], -share);
 }
 
 function packed([r, g, b]: Channels): number {

@@ -1,6 +1,6 @@
 // What a tooltip says about a task or a pass.
 
-import {bytes, bytesPerSecond, counted, flops, integer, percent, seconds} from "../format";
+import {bytes, bytesPerSecond, change, counted, flops, integer, percent, seconds} from "../format";
 import type {TaskType} from "../report";
 import {passes} from "./blocks";
 import type {Stream, Tasks} from "./decode";
@@ -15,11 +15,20 @@ export interface Description {
   place: string; // whose it is
 }
 
-export function describe(models: readonly Model[], hit: Hit): Description {
+/** `twins`: the same in other timelines. */
+export function describe(models: readonly Model[], hit: Hit, twins: readonly Hit[]): Description {
   const model = models[hit.timeline];
   const row = model.rows[hit.row];
   const place = models.length > 1 ? `${model.title}: ${row.name}` : row.name;
-  return {...(hit.kind === "task" ? ofTask(model, row.kernels, hit.index) : ofPass(model, hit)), place};
+  const description = hit.kind === "task" ? ofTask(model, row.kernels, hit.index) : ofPass(model, hit);
+  for (const twin of twins) description.facts.push([models[twin.timeline].title, compared(twin, hit)]);
+  return {...description, place};
+}
+
+function compared(twin: Hit, hit: Hit): string {
+  const duration_s = twin.end_s - twin.start_s;
+  const ratio = duration_s / (hit.end_s - hit.start_s);
+  return `${seconds(duration_s)}${Number.isFinite(ratio) ? `, ${change(ratio - 1, percent)}` : ""}, from ${seconds(twin.start_s, 6)} on`;
 }
 
 function ofTask({tasks}: Model, kernels: Stream | undefined, task: number) {

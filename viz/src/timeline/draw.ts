@@ -18,6 +18,7 @@ export interface Scene {
   layout: Layout;
   colours: Colours;
   marked: Hit | null;
+  twins: Hit[]; // of what is marked, in other timelines
   line: number; // that the keyboard is on; -1: none
   pointer_s: number; // NaN: none
   path: Path | null;
@@ -34,7 +35,7 @@ export class Drawing {
   private readonly lanes = new LanePainter(new Surface(), new Glyphs());
 
   constructor(element: HTMLCanvasElement) {
-    this.canvas = element.getContext("2d")!;
+    this.canvas = element.getContext("2d", {willReadFrequently: true})!; // its pixels come from here, not from the GPU
   }
 
   /** `ratio`: device pixels per CSS pixel. */
@@ -94,7 +95,7 @@ export class Drawing {
     }
   }
 
-  private marks({colours, layout, line, marked, pointer_s}: Scene, top: number, bottom: number): void {
+  private marks({colours, layout, line, marked, twins, pointer_s}: Scene, top: number, bottom: number): void {
     const {lanes} = this;
     const {surface} = lanes;
     const selected = layout.lines[line];
@@ -103,11 +104,14 @@ export class Drawing {
       const x = lanes.x(pointer_s);
       surface.rect(x, top, x + lanes.px(1), bottom, colours.quiet);
     }
-    if (marked) {
-      const left = lanes.x(marked.start_s);
-      const right = Math.max(left + 2, lanes.x(marked.end_s));
-      lanes.outline(left, right, lanes.px(marked.top), lanes.px(marked.top + marked.height), lanes.px(1.5), colours.ink);
-    }
+    if (marked) this.outline(marked, 1.5, colours.ink);
+    for (const twin of twins) if (twin.line >= 0) this.outline(twin, 1, colours.ink);
+  }
+
+  private outline({start_s, end_s, top, height}: Hit, thickness: number, colour: number): void {
+    const {lanes} = this;
+    const left = lanes.x(start_s);
+    lanes.outline(left, Math.max(left + 2, lanes.x(end_s)), lanes.px(top), lanes.px(top + height), lanes.px(thickness), colour);
   }
 }
 

@@ -18,7 +18,7 @@ export interface Hit {
 }
 
 const reach_px = 3;
-const kernelsFrom_px = 3; // mean width from which kernels are drawn one by one
+const kernelsFrom_px = 8; // mean width from which kernels are drawn one by one
 
 /** Whether a line shows kernels one by one rather than passes. */
 export function showsKernels(model: Model, line: Line, view: View): boolean {

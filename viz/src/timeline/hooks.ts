@@ -29,7 +29,7 @@ export function hooksOf(chart: Chart): TimelineHooks {
     lines: () => chart.lines(),
     at: (x, y) => {
       const hit = chart.at(x, y);
-      return hit && {...hit, description: describe(chart.models, hit)};
+      return hit && {...hit, description: describe(chart.models, hit, chart.twinsOf(hit))};
     },
     x: time_s => xOf(chart.view, time_s),
     frames: chart.frames,

@@ -1,9 +1,9 @@
 // The pipeline's schedule: stages by time, from the whole step down to one kernel.
 
 import type {CriticalPath, Timeline} from "../report";
+import {h} from "../dom";
 import {counted} from "../format";
 import {Chart} from "./chart";
-import {element} from "./dom";
 import {modelOf} from "./model";
 import {hooksOf, type TimelineHooks} from "./hooks";
 import {pathOf} from "./path";
@@ -18,13 +18,11 @@ export function mountTimeline(
   container: HTMLElement, timelines: {title: string; timeline: Timeline}[], options: {criticalPath?: CriticalPath} = {},
 ): void {
   const tasks = timelines.reduce((sum, {timeline}) => sum + countOf(timeline), 0);
-  container.replaceChildren(element("p", "timeline-state", `unpacking ${counted(tasks, "task")} …`));
+  container.replaceChildren(h("p", {class: "timeline-state"}, `unpacking ${counted(tasks, "task")} …`));
   container.setAttribute("aria-busy", "true");
   const chart = build(container, timelines, options.criticalPath);
   (container as TimelineContainer).timeline = chart.then(built => built && hooksOf(built)).catch((error: unknown) => {
-    const message = element("p", "timeline-state", error instanceof Error ? error.message : String(error));
-    message.setAttribute("role", "alert");
-    container.replaceChildren(message);
+    container.replaceChildren(h("p", {class: "timeline-state", role: "alert"}, error instanceof Error ? error.message : String(error)));
     return null;
   }).finally(() => container.removeAttribute("aria-busy"));
 }
@@ -35,7 +33,7 @@ async function build(
   const models = [];
   for (const {title, timeline} of timelines) models.push(await modelOf(title, timeline));
   if (models.every(model => model.tasks.start_s.length === 0)) {
-    container.replaceChildren(element("p", "timeline-state", "No task ran."));
+    container.replaceChildren(h("p", {class: "timeline-state"}, "No task ran."));
     return null;
   }
   const drawable = path && path.segments.length > 0 ? pathOf(path, models[0].rows.length) : null;

@@ -99,9 +99,9 @@ export class LanePainter {
     for (const text of blockTexts(microBatch, blocks.chunk[block])) {
       const highest = Math.max(upper - top, lower - upper, bottom - lower);
       const done =
-        lower - upper === highest ? this.label(text, upper, lower, onPhase[main])
-        : bottom - lower === highest ? this.label(text, lower, bottom, onPhase[3 * shades + shade])
-        : this.label(text, top, upper, onPhase[shades + shade]);
+        lower - upper === highest ? this.label(text, upper, lower, onPhase[main], top, bottom)
+        : bottom - lower === highest ? this.label(text, lower, bottom, onPhase[3 * shades + shade], top, bottom)
+        : this.label(text, top, upper, onPhase[shades + shade], top, bottom);
       if (done) return;
     }
   }
@@ -143,14 +143,15 @@ export class LanePainter {
     if (separated && this.right - this.left >= separated_px * this.ratio) this.right -= Math.floor(this.ratio);
   }
 
-  /** In the middle of what is in view, if it fits. */
-  private label(text: string, top: number, bottom: number, colour: number): boolean {
+  /** In the middle of what is in view of the item, if its width fits; in [top, bottom) as far as the whole item's height allows. */
+  private label(text: string, top: number, bottom: number, colour: number, highest = top, lowest = bottom): boolean {
     const begin = Math.max(this.left, 0);
     const end = Math.min(this.right, this.surface.width);
     if (end - begin < 2 * margin_px) return false;
     const mask = this.glyphs.of(text);
     if (end - begin < mask.width + 2 * margin_px * this.ratio) return false;
-    this.surface.text(mask, Math.round((begin + end - mask.width) / 2), Math.round((top + bottom - mask.height) / 2), colour);
+    const y = Math.min(Math.max(highest, (top + bottom - mask.height) / 2), Math.max(highest, lowest - mask.height));
+    this.surface.text(mask, Math.round((begin + end - mask.width) / 2), Math.round(y), colour);
     return true;
   }
 

@@ -1,12 +1,12 @@
 // What the colours mean, of what occurs.
 
+import {h} from "../dom";
 import {cssColour} from "../palette";
 import {phases} from "./blocks";
 import {axes, type Model} from "./model";
-import {element} from "./dom";
 
 export function legendOf(models: readonly Model[]): HTMLElement {
-  const legend = element("div", "timeline-legend");
+  const legend = h("div", {class: "timeline-legend"});
   const occurs = (test: (model: Model, type: number) => boolean) =>
     models.some(model => model.tasks.types.some((_, type) => test(model, type)));
 
@@ -23,14 +23,10 @@ export function legendOf(models: readonly Model[]): HTMLElement {
   legend.append(entry("var(--timeline-idle)", "waiting"));
   const notes = ["number and shade: micro-batch"];
   if (models.some(model => model.hasCommunication)) notes.push("thin: communication, pale where kernels hide it");
-  legend.append(element("span", "timeline-note", notes.join("; ")));
+  legend.append(h("span", {class: "timeline-note"}, notes.join("; ")));
   return legend;
 }
 
 function entry(colour: string, name: string, kind = ""): HTMLElement {
-  const whole = element("span", "timeline-entry");
-  const swatch = element("i", kind);
-  swatch.style.background = colour;
-  whole.append(swatch, name);
-  return whole;
+  return h("span", {class: "timeline-entry"}, h("i", {class: kind, style: `background: ${colour}`}), name);
 }

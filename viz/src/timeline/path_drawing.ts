@@ -7,6 +7,7 @@ import type {Path, Runs} from "./path";
 import {lowerBound, upperBound} from "./search";
 
 const outline_px = 1.5;
+const hop_px = 1;
 const veil = 190; // of 256
 
 /** Rows are those of the first timeline. */
@@ -36,14 +37,14 @@ function paintRuns({view, colours}: Scene, {start_s, end_s}: Runs, line: Line, l
 }
 
 function paintHops({view, colours, layout}: Scene, {hops}: Path, lanes: LanePainter): void {
-  const half = Math.max(1, lanes.px(outline_px));
+  const thickness = Math.max(1, lanes.px(hop_px));
   const last = lowerBound(hops.time_s, 0, hops.time_s.length, view.end_s);
   for (let i = lowerBound(hops.time_s, 0, last, view.start_s); i < last; ++i) {
     const from = layout.rowLines[hops.from[i]];
     const to = layout.rowLines[hops.to[i]];
     const upper = from.top < to.top ? from : to;
     const lower = upper === from ? to : from;
-    const left = lanes.x(hops.time_s[i]) - half;
-    lanes.surface.rect(left, lanes.px(bottomOf(upper)), left + half, lanes.px(lower.top), colours.ink);
+    const left = lanes.x(hops.time_s[i]) - thickness;
+    lanes.surface.rect(left, lanes.px(bottomOf(upper)), left + thickness, lanes.px(lower.top), colours.ink);
   }
 }

@@ -1,5 +1,6 @@
 // The box beside what the pointer or the keyboard is on.
 
+import {h} from "../dom";
 import type {Description} from "./describe";
 
 const distance_px = 14;
@@ -34,14 +35,10 @@ export class Tooltip {
   private fill(description: Description): void {
     this.shown = description;
     const {title, subtitle, facts, place} = description;
-    const list = document.createElement("dl");
-    for (const [name, value] of facts) list.append(text("dt", name), text("dd", value));
-    this.element.replaceChildren(text("strong", title), text("span", subtitle), list, text("small", place));
+    this.element.replaceChildren(
+      h("strong", {}, title),
+      h("span", {}, subtitle),
+      h("dl", {}, ...facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+      h("small", {}, place));
   }
-}
-
-function text(tag: string, content: string): HTMLElement {
-  const element = document.createElement(tag);
-  element.textContent = content;
-  return element;
 }

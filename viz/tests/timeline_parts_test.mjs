@@ -1,0 +1,218 @@
+// What a timeline is drawn from: decoding, passes, exposed communication, searches, the view, the layout.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { random as randomNumbers } from './fixtures.mjs'
+import { load } from './load.mjs'
+import { encode, pipeline, types } from './timeline_encoding.mjs'
+
+const {
+  decode, blocksOf, phaseOfType, piecesOf, at, lowerBound, lowerBoundNear, upperBound, fitted, show, zoom, pan, xOf, timeOf, tickStep,
+  tickLabel, layoutOf, lineAt, bottomOf, pathOf,
+} = Object.assign({}, ...await load(...['decode', 'blocks', 'communication', 'search', 'view', 'layout', 'path'].map(name => `timeline/${name}.ts`)))
+
+/// A stream of tasks with random waits, some of them none, in ticks.
+function randomStream(random, count, type) {
+  let now = 0
+  return Array.from({ length: count }, () => {
+    const start = now + (random() < 0.4 ? 0 : Math.floor(random() * 20))
+    now = start + Math.floor(random() * 20)
+    return { start, end: now, type, microBatch: Math.floor(random() * 3), chunk: 0 }
+  })
+}
+
+const close = (actual, expected) => assert.ok(Math.abs(actual - expected) <= 1e-9 * Math.max(1, Math.abs(expected)), `${actual} for ${expected}`)
+
+async function checkDecoded(plan) {
+  const tasks = await decode(encode(plan))
+  let task = 0
+  for (const [r, row] of plan.rows.entries()) {
+    for (const [s, stream] of row.streams.entries()) {
+      const { name, first, last } = tasks.rows[r].streams[s]
+      assert.deepEqual([name, first, last], [plan.streams[stream.stream], task, task + stream.tasks.length])
+      for (const expected of stream.tasks) {
+        const same = tasks.start_s[task] === expected.start * plan.tick_s && tasks.end_s[task] === expected.end * plan.tick_s &&
+          tasks.type[task] === expected.type && tasks.microBatch[task] === (expected.microBatch ?? -1) &&
+          tasks.layer[task] === (expected.layer ?? -1) && tasks.chunk[task] === (expected.chunk ?? -1)
+        if (!same) assert.fail(`task ${task} of row ${r}, ${name}`)
+        ++task
+      }
+    }
+  }
+  assert.equal(tasks.start_s.length, task)
+  return task
+}
+
+test('decoding gives back what was encoded: 83 thousand tasks of 16 stages', async () => {
+  // by the formula in pipeline's comment
+  assert.equal(await checkDecoded(pipeline({ stages: 16, microBatches: 16, layers: 54 })), 16 * (16 * (6 * 54 + 1) + 2))
+})
+
+test('decoding gives back what was encoded: 700 thousand tasks of 16 stages', async () => {
+  assert.equal(await checkDecoded(pipeline({ stages: 16, microBatches: 60, layers: 121 })), 16 * (60 * (6 * 121 + 1) + 2))
+})
+
+test('times beyond 2^32 ticks are exact, and so are the extremes of the labels', async () => {
+  const start = 3 * 2 ** 32 + 1
+  const tasks = [0, 1, 2, 3].map(i => ({ start: i * (2 ** 32 - 1), end: i * (2 ** 32 - 1) + i, type: 1, layer: 32767, chunk: -1, microBatch: 32767 }))
+  tasks.push({ start: start + 7, end: start + 8, type: 1 })
+  const rows = [{ stage: 0, rank: 0, name: 'rank 0', streams: [{ stream: 0, tasks }] }]
+  await checkDecoded({ tick_s: 1e-9, step_s: 20, streams: ['compute'], types, rows })
+})
+
+test('a column that does not fit the tasks is refused by name', async () => {
+  const timeline = encode(pipeline({ stages: 2, microBatches: 2, layers: 1 }))
+  timeline.columns.layer = timeline.columns.gap
+  await assert.rejects(decode(timeline), /column layer has 64 numbers for 32 tasks/)
+  timeline.columns.layer = 'AAAA'
+  await assert.rejects(decode(timeline))
+})
+
+test('no rows, and rows without tasks, decode to nothing', async () => {
+  assert.equal((await decode(encode({ tick_s: 1, step_s: 0, streams: [], types: [], rows: [] }))).start_s.length, 0)
+  const rows = [{ stage: 0, rank: 0, name: 'rank 0', streams: [{ stream: 0, tasks: [] }] }]
+  assert.equal((await decode(encode({ tick_s: 1, step_s: 1, streams: ['compute'], types, rows }))).rows[0].streams[0].last, 0)
+})
+
+test('a pass is a block; its weight gradients take 900 of 1800 us of kernels', async () => {
+  const [stages, microBatches, layers] = [4, 6, 3]
+  const tasks = await decode(encode(pipeline({ stages, microBatches, layers })))
+  for (const { streams: [compute] } of tasks.rows) {
+    const blocks = blocksOf(tasks, compute, phaseOfType(tasks), 1e-3)
+    assert.equal(blocks.start_s.length, 2 * microBatches + 1)
+    for (const [pass, kernels, weight, span_s] of [[0, 2 * layers, 0, layers * 1e-3], [1, 2 * layers, 0.5, layers * 2e-3 - 0.2e-3]]) {
+      const indices = [...blocks.pass.keys()].filter(block => blocks.pass[block] === pass)
+      assert.deepEqual(indices.map(block => blocks.microBatch[block]), [...Array(microBatches).keys()])
+      for (const block of indices) {
+        assert.equal(blocks.last[block] - blocks.first[block], kernels)
+        close(blocks.weight[block], weight)
+        close(blocks.end_s[block] - blocks.start_s[block], span_s)
+        assert.equal(blocks.recompute[block], 0)
+      }
+    }
+    assert.equal(blocks.pass.at(-1), 2)
+    assert.equal(blocks.last.at(-1), compute.last)
+  }
+})
+
+test('a wait longer than allowed cuts a pass; every kernel is in one block', async () => {
+  const random = randomNumbers(7)
+  const compute = randomStream(random, 500, 1)
+  const rows = [{ stage: 0, rank: 0, name: '', streams: [{ stream: 0, tasks: compute }] }]
+  const tasks = await decode(encode({ tick_s: 1, step_s: 1, streams: ['compute'], types, rows }))
+  const blocks = blocksOf(tasks, tasks.rows[0].streams[0], phaseOfType(tasks), 10)
+  const cuts = compute.filter(
+    (task, i) => i > 0 && (task.microBatch !== compute[i - 1].microBatch || task.start - compute[i - 1].end > 10)).length
+  assert.equal(blocks.first.length, cuts + 1)
+  assert.equal(blocks.last.at(-1), 500)
+  for (let block = 1; block < blocks.first.length; ++block) assert.equal(blocks.first[block], blocks.last[block - 1])
+})
+
+test('exposed communication: tick by tick, on random streams', async () => {
+  for (let seed = 1; seed <= 20; ++seed) {
+    const random = randomNumbers(seed)
+    const streams = [randomStream(random, 60, 1), randomStream(random, 40, 5), randomStream(random, 25, 8)]
+    const rows = [{ stage: 0, rank: 0, name: '', streams: streams.map((tasks, stream) => ({ stream, tasks })) }]
+    const tasks = await decode(encode({ tick_s: 1, step_s: 1, streams: ['compute', 'tp', 'dp'], types, rows }))
+    const [compute, ...others] = tasks.rows[0].streams
+    const pieces = piecesOf(tasks, others, compute)
+    const runs = (list, tick) => list.find(({ start, end }) => start <= tick && tick < end)
+    const end = Math.max(...streams.flat().map(task => task.end))
+    let piece = 0
+    let exposed = 0
+    for (let tick = 0; tick < end; ++tick) {
+      const running = [runs(streams[1], tick), runs(streams[2], tick)].filter(Boolean)
+      while (piece < pieces.task.length && pieces.end_s[piece] <= tick) ++piece
+      const shown = piece < pieces.task.length && pieces.start_s[piece] <= tick
+      assert.equal(shown, running.length > 0, `seed ${seed}, tick ${tick}`)
+      if (!shown) continue
+      assert.equal(tasks.start_s[pieces.task[piece]], Math.max(...running.map(({ start }) => start)))
+      assert.equal(pieces.exposed[piece], runs(streams[0], tick) ? 0 : 1)
+      exposed += pieces.exposed[piece]
+    }
+    assert.equal(pieces.exposedUpTo_s.at(-1), exposed)
+  }
+})
+
+test('searches agree with a walk', () => {
+  const random = randomNumbers(3)
+  const stream = randomStream(random, 200, 0)
+  const start = Float64Array.from(stream, task => task.start)
+  const end = Float64Array.from(stream, task => task.end)
+  for (let tick = -5; tick < stream.at(-1).end + 5; tick += 0.5) {
+    const first = values => { const found = values.findIndex(value => value >= tick); return found < 0 ? 200 : found }
+    assert.equal(lowerBound(start, 0, 200, tick), first(start))
+    assert.equal(lowerBoundNear(start, 0, 200, tick), first(start))
+    assert.equal(upperBound(end, 0, 200, tick), end.filter(value => value <= tick).length)
+    const found = at(start, end, 0, 200, tick, 3)
+    const distance = i => Math.max(0, start[i] - tick, tick - end[i])
+    const nearest = Math.min(...[...stream.keys()].map(distance))
+    if (nearest > 3) assert.equal(found, -1)
+    else assert.equal(distance(found), nearest, `tick ${tick}`)
+  }
+})
+
+test('zooming keeps the time under the pointer; nothing leaves the step', () => {
+  const random = randomNumbers(5)
+  const view = fitted(10, 1000)
+  for (let i = 0; i < 500; ++i) {
+    const x = random() * 1000
+    const before_s = timeOf(view, x)
+    const factor = Math.exp(random() * 2 - 0.8)
+    const [start_s, end_s] = [view.start_s, view.end_s]
+    zoom(view, factor, x)
+    const wanted_s = (end_s - start_s) / factor
+    const free = view.start_s > 0 && view.end_s < 10 && wanted_s > 1e-6
+    if (free) assert.ok(Math.abs(xOf(view, before_s) - x) < 1e-3, `${xOf(view, before_s)} for ${x}`)
+    assert.ok(view.start_s >= 0 && view.end_s <= 10 + 1e-12 && view.end_s > view.start_s)
+  }
+  show(view, 4, 6)
+  pan(view, 250)
+  close(view.start_s, 4.5)
+  pan(view, Infinity)
+  close(view.end_s, 10)
+  pan(view, -Infinity)
+  assert.equal(view.start_s, 0)
+  zoom(view, 1e30, 500)
+  close(view.end_s - view.start_s, 50e-9)
+})
+
+test('ticks are 1, 2 or 5 times a power of ten, and as dense as allowed', () => {
+  for (let span_s = 1.3e-7; span_s < 100; span_s *= 1.37) {
+    const step_s = tickStep(span_s, 12)
+    const mantissa = step_s / 10 ** Math.floor(Math.log10(step_s * 1.0000001))
+    assert.ok([1, 2, 5].some(factor => Math.abs(factor - mantissa) < 1e-6), `${step_s}`)
+    assert.ok(span_s / step_s <= 12 && span_s / step_s > 12 / 2.6, `${span_s}: ${step_s}`)
+  }
+  assert.equal(tickLabel(1.25, 0.05, 2), '1.25 s')
+  assert.equal(tickLabel(0.0123, 0.0001, 0.9), '12.3 ms')
+  assert.equal(tickLabel(0.00034, 0.00002, 0.0009), '340 µs')
+  assert.equal(tickLabel(1.2, 0.2, 2), '1.2 s')
+})
+
+const streamsOf = count => Array.from({ length: count }, (_, i) => ({ name: `${i}`, first: 0, last: 0 }))
+const model = (rows, hasCommunication = true) => ({ rows: Array.from({ length: rows }, () => ({ streams: streamsOf(3) })), hasCommunication })
+
+test('rows of two timelines stand below one another; expanded ones show their streams; lines do not overlap', () => {
+  const { lines, height } = layoutOf([model(3), model(2)], new Set(['1/0']))
+  assert.deepEqual(lines.map(({ row, timeline, stream }) => [row, timeline, stream]),
+    [[0, 0, -1], [0, 1, -1], [0, 1, 0], [0, 1, 1], [0, 1, 2], [1, 0, -1], [1, 1, -1], [2, 0, -1]])
+  for (const rows of [1, 5, 9, 24, 64]) {
+    const layout = layoutOf([model(rows)], new Set(['0/0']))
+    for (const [index, line] of layout.lines.entries()) {
+      assert.ok(line.top >= (index > 0 ? bottomOf(layout.lines[index - 1]) : 0))
+      assert.equal(lineAt(layout, line.top + 1), index)
+    }
+    assert.equal(lineAt(layout, -1), -1)
+    assert.equal(lineAt(layout, layout.height + 50), -1)
+    assert.ok(layout.height >= bottomOf(layout.lines.at(-1)))
+  }
+  assert.ok(height >= bottomOf(lines.at(-1)))
+  assert.equal(layoutOf([model(1, false)], new Set()).lines[0].communication, 0)
+})
+
+test('the critical path joins what follows on a row and hops between rows that are drawn', () => {
+  const segment = (row, start_s, end_s) => ({ row, start_s, end_s, kind: '', task: '', tasks: 1 })
+  const path = pathOf({ segments: [segment(0, 0, 1), segment(0, 1, 3), segment(2, 3, 4), segment(-1, 4, 5), segment(1, 5, 6), segment(0, 6, 7)], kinds: [] }, 3)
+  assert.deepEqual(path.rows.map(({ start_s, end_s }) => [...start_s].map((start, i) => [start, end_s[i]])), [[[0, 3], [6, 7]], [[5, 6]], [[3, 4]]])
+  assert.deepEqual([...path.hops.time_s].map((time_s, i) => [time_s, path.hops.from[i], path.hops.to[i]]), [[3, 0, 2], [6, 1, 0]])
+})
