@@ -12,6 +12,7 @@ import {pixelsPerSecond, type View} from "./view";
 
 const bucket_px = 1;
 const separated_px = 4; // wider items leave a pixel free to the next one
+const bandsFrom_px = 4; // height of a pass
 const margin_px = 3; // on each side of a text
 const lookedAt = 12; // items of a bucket at most, to choose its colour
 
@@ -90,8 +91,9 @@ export class LanePainter {
     const pass = blocks.pass[block];
     const shade = shadeOf(microBatch);
     const main = (pass === 0 ? 0 : pass === 1 ? 2 : 4) * shades + shade;
-    const upper = top + Math.round((bottom - top) * blocks.recompute[block]);
-    const lower = bottom - Math.round((bottom - top) * blocks.weight[block]);
+    const banded = bottom - top >= bandsFrom_px;
+    const upper = banded ? top + Math.round((bottom - top) * blocks.recompute[block]) : top;
+    const lower = banded ? bottom - Math.round((bottom - top) * blocks.weight[block]) : bottom;
     if (upper > top) surface.rect(left, top, right, upper, phase[shades + shade]);
     surface.rect(left, upper, right, lower, phase[main]);
     if (lower < bottom) surface.rect(left, lower, right, bottom, phase[3 * shades + shade]);

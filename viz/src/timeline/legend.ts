@@ -20,7 +20,7 @@ export function legendOf(models: readonly Model[]): HTMLElement {
       legend.append(entry(cssColour(axis), axis === "none" ? "other communication" : axis, "thin"));
     }
   }
-  legend.append(entry("var(--timeline-idle)", "waiting"));
+  legend.append(entry("var(--timeline-idle)", "waiting", "pale"));
   const notes = ["number and shade: micro-batch"];
   if (models.some(model => model.hasCommunication)) notes.push("thin: communication, pale where kernels hide it");
   legend.append(h("span", {class: "timeline-note"}, notes.join("; ")));
