@@ -62,7 +62,7 @@ Facts facts_of_model(const ModelSpec& m) {
     if (m.moe.first_dense_layers > 0) facts.emplace_back("dense layers first", fmt::format("{}", m.moe.first_dense_layers));
     if (m.moe.every > 1) facts.emplace_back("experts in every", fmt::format("{}th layer", m.moe.every));
   }
-  if (m.mtp_depth > 0) facts.emplace_back("tokens predicted beyond the next", fmt::format("{}", m.mtp_depth));
+  if (m.mtp_depth > 0) facts.emplace_back("further tokens predicted", fmt::format("{}", m.mtp_depth));
   return facts;
 }
 

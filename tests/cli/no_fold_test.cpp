@@ -45,17 +45,17 @@ TEST_P(NoFold, TakesTheTimeOfTheFoldedStep) {
     EXPECT_NEAR(unfolded[key].get<double>(), folded[key].get<double>(), 1e-9 * std::max(step, folded[key].get<double>())) << part;
   }
   const auto times = [](const nlohmann::json& result) {
-    std::map<std::string, double> times;
+    std::map<std::string, double> found;
     for (const nlohmann::json& kind : result["kinds"]) {
       const std::string name = kind["phase"].get<std::string>() + " " + kind["name"].get<std::string>();
-      times["time of " + name] = kind["time_s"].get<double>();
-      times["count of " + name] = kind["count"].get<double>();
+      found["time of " + name] = kind["time_s"].get<double>();
+      found["count of " + name] = kind["count"].get<double>();
     }
     for (const nlohmann::json& stage : result["stages_s"]) {
-      times["ranks of stage " + stage["stage"].dump()] = stage["ranks"].get<double>();
-      times["bubble of stage " + stage["stage"].dump()] = stage["bubble"].get<double>();
+      found["ranks of stage " + stage["stage"].dump()] = stage["ranks"].get<double>();
+      found["bubble of stage " + stage["stage"].dump()] = stage["bubble"].get<double>();
     }
-    return times;
+    return found;
   };
   const std::map<std::string, double> expected = times(folded);
   for (const auto& [what, value] : times(unfolded)) {

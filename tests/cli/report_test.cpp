@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/json_result.h"
@@ -79,8 +82,9 @@ void expect_consistent(const json& report) {
   std::size_t tasks = 0;
   for (const json& row : report["timeline"]["rows"])
     for (const json& stream : row["streams"]) tasks += stream["tasks"].get<std::size_t>();
-  if (report["timeline"]["rows"].size() == report["result"]["run"]["rank_classes"])
+  if (report["timeline"]["rows"].size() == report["result"]["run"]["rank_classes"]) {
     EXPECT_EQ(tasks, report["result"]["run"]["tasks"]);
+  }
 }
 
 TEST(Report, HoldsTheResultAndItsTimeline) {
@@ -95,7 +99,7 @@ TEST(Report, HoldsTheResultAndItsTimeline) {
 }
 
 TEST(Report, OfOneGpuHasNoCommunication) {
-  const StepPage page = simulated({scenario_file("llama3-8b-64"), "--set", "parallelism={tp: 1}", "--set", "cluster.gpus=1",
+  const StepPage page = simulated({scenario_file("llama3-8b-64"), "--set", "parallelism={tp: 1, dp: 1, sp: false}", "--set", "cluster.gpus=1",
                                    "--set", "training.global_batch=1", "--allow-oom"});
   EXPECT_TRUE(page.report["links"]["links"].empty());
   EXPECT_TRUE(page.report["mesh"]["axes"].empty());
@@ -180,10 +184,10 @@ TEST(Report, OfAResultByItselfHasNoTimeline) {
 
 TEST(Report, RefusesWhatIsNoResult) {
   const TemporaryFolder folder;
-  write(folder / "r.json", "{\"scenario\": \"x\"}");
+  std::ofstream(folder / "r.json") << "{\"scenario\": \"x\"}";
   expect_refusal(run_tandem({"report", folder / "r.json", "--out", folder / "r.html"}), 2,
                  {"r.json", "has no 'step_time_s'", "--json"});
-  write(folder / "r.txt", "hello");
+  std::ofstream(folder / "r.txt") << "hello";
   expect_refusal(run_tandem({"report", folder / "r.txt", "--out", folder / "r.html"}), 2, {"r.txt", "neither SQLite nor JSON"});
   expect_refusal(run_tandem({"report", folder / "none.json"}), 2, {"none.json"});
   EXPECT_FALSE(std::filesystem::exists(folder / "r.html"));

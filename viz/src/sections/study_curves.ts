@@ -143,7 +143,7 @@ function partsFinding(known: readonly Measured[]): string {
     .map(name => ({name, low: Math.min(...share(name)), high: Math.max(...share(name))}))
     .sort((a, b) => b.high - b.low - (a.high - a.low));
   const most = ranges[0];
-  if (!most || most.high - most.low < 0.005) return "The parts keep their shares at every point";
+  if (!most || roughPercent(most.low) === roughPercent(most.high)) return "The parts keep their shares at every point";
   const name = most.name.startsWith("exposed") ? most.name : `the ${most.name}`;
   return `What varies most is ${name}: from ${roughPercent(most.low)} to ${roughPercent(most.high)} of the step`;
 }
