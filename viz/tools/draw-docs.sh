@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
-# Draws the pictures of docs/ anew; needs `./dev build`, Node.js, Chromium and `npm ci --prefix viz`.
+# Draws the pictures of docs/ anew, from a report; needs `./dev build`, Chromium and `npm ci --prefix viz`.
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
-mkdir -p out
-tandem=${TANDEM:-build/release/tandem}
-simulate=(simulate scenarios/llama3-70b-512.yaml --set training.global_batch=128 --set parallelism.vpp=2
-  --trace out/timeline.json)
-"$tandem" "${simulate[@]}" >/dev/null
-node viz/tools/pipeline.mjs out/timeline.json docs/timeline.png --command "build/release/tandem ${simulate[*]}" \
-  --title 'Llama 3 70B on 512 H100: four pipeline stages, interleaved 1F1B, two model chunks each'
+mkdir -p out docs
+"${TANDEM:-build/release/tandem}" simulate scenarios/llama3-405b-16k.yaml --report out/llama3-405b-16k.html >/dev/null
+node viz/tools/screenshot.mjs out/llama3-405b-16k.html docs/schedule.png --from 'The schedule' --to 'Most time goes'
+node viz/tools/screenshot.mjs out/llama3-405b-16k.html docs/what-would-change-it.png --from 'What would change it'

@@ -1,0 +1,37 @@
+// A part of a report as a PNG, as Chromium shows it.
+//
+//     node viz/tools/screenshot.mjs report.html picture.png --from HEADING [--to HEADING] [--width 1100]
+//
+// From the first heading that begins with one text up to the one that begins with the other, or to the page's foot.
+import fs from 'node:fs'
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { chromium } from 'playwright-core'
+
+const { positionals: [report, picture], values } = parseArgs({
+  allowPositionals: true, options: { from: { type: 'string' }, to: { type: 'string' }, width: { type: 'string', default: '1100' } },
+})
+if (!report || !picture || !values.from) {
+  console.error('usage: node viz/tools/screenshot.mjs report.html picture.png --from HEADING [--to HEADING] [--width 1100]')
+  process.exit(2)
+}
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
+try {
+  const page = await browser.newPage({ viewport: { width: Number(values.width), height: 800 }, colorScheme: 'light', deviceScaleFactor: 1.5 })
+  await page.goto(`file://${path.resolve(report)}`)
+  await page.addStyleTag({ content: 'header { position: static !important }' })
+  await page.waitForFunction(() => document.querySelector('.timeline-labels')?.childElementCount !== 0)
+  await page.waitForTimeout(500)
+  const place = async text => {
+    const heading = page.locator('h2, h3').filter({ hasText: new RegExp(`^\\d*\\s*${text}`) }).first()
+    return (await heading.boundingBox()).y
+  }
+  const foot = async () => (await page.locator('footer').boundingBox()).y
+  const [top, bottom] = [await place(values.from), values.to ? await place(values.to) : await foot()]
+  const margin = 16
+  const clip = { x: 0, y: top - margin, width: Number(values.width), height: bottom - top - margin }
+  fs.writeFileSync(picture, await page.screenshot({ fullPage: true, clip }))
+} finally {
+  await browser.close()
+}
