@@ -1,7 +1,7 @@
 // What a timeline is drawn from: decoding, passes, exposed communication, searches, the view, the layout.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { random as randomNumbers } from './fixtures.mjs'
+import { random as randomNumbers } from './fixtures/base.mjs'
 import { load } from './load.mjs'
 import { encode, pipeline, types } from './timeline_encoding.mjs'
 

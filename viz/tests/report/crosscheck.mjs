@@ -2,6 +2,7 @@
 import { isEmpty, marks, rows, valueAt } from './browser.mjs'
 import { checkFacts, checkFigure, checkSorting } from './common.mjs'
 import { checkResult } from './result.mjs'
+import { checkTimelines } from './step.mjs'
 
 export async function checkCrosscheck(opened, report, expect) {
   const { page } = opened
@@ -22,6 +23,7 @@ export async function checkCrosscheck(opened, report, expect) {
     expect.near(`where the bar of ${name} ends`, end, error + 1, 0.01 * (error + 1))
   }
   await checkScatter(opened, report.tasks, expect)
+  await checkTimelines(opened, [report.simulated, report.measured], expect)
 
   const table = await rows(page, 'kind-errors')
   expect.same(

@@ -12,12 +12,20 @@ export async function checkStep(opened, report, expect) {
   await checkMesh(opened, report.mesh, expect)
   await checkPath(opened, report, expect)
   await checkBlame(opened, report.blame, expect)
-  const drawn = await opened.page.evaluate(
-    () =>
-      (document.querySelector('[data-chart=timeline]')?.textContent ?? '').length +
-      document.querySelectorAll('[data-chart=timeline] canvas').length
-  )
-  expect.ok('there is a timeline', drawn > 0 || report.timeline.rows.length === 0)
+  await checkTimelines(opened, [report.timeline], expect)
+}
+
+/// The page decodes as many tasks of every row as the JSON says, and shows the longest of the timelines from its beginning to its end.
+export async function checkTimelines({ page }, timelines, expect) {
+  const shown = await page.evaluate(async () => {
+    const timeline = await document.querySelector('[data-chart=timeline]')?.timeline
+    return timeline ? { tasks: timeline.tasks(), ...timeline.visible() } : null
+  })
+  const tasks = timelines.map(({ rows }) => rows.map(({ streams }) => streams.reduce((sum, stream) => sum + stream.tasks, 0)))
+  if (tasks.flat().every(count => count === 0)) return expect.same('there is no timeline', shown, null)
+  expect.same('the timeline has every task', shown?.tasks, tasks)
+  const end_s = Math.max(...timelines.map(({ step_s }) => step_s))
+  expect.same('the timeline shows the whole step', [shown?.start_s, shown?.end_s], [0, end_s])
 }
 
 async function checkHeadline(opened, { result, facts }, expect) {
