@@ -18,20 +18,18 @@ if (!report || !picture || !values.from) {
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
 try {
-  const page = await browser.newPage({ viewport: { width: Number(values.width), height: 800 }, colorScheme: 'light', deviceScaleFactor: 1.5 })
+  const page = await browser.newPage({ viewport: { width: Number(values.width), height: 1400 }, colorScheme: 'light', deviceScaleFactor: 1.5 })
   await page.goto(`file://${path.resolve(report)}`)
   await page.addStyleTag({ content: 'header { position: static !important }' })
   await page.waitForFunction(() => document.querySelector('.timeline-labels')?.childElementCount !== 0)
-  await page.waitForTimeout(500)
-  const place = async text => {
-    const heading = page.locator('h2, h3').filter({ hasText: new RegExp(`^\\d*\\s*${text}`) }).first()
-    return (await heading.boundingBox()).y
-  }
-  const foot = async () => (await page.locator('footer').boundingBox()).y
-  const [top, bottom] = [await place(values.from), values.to ? await place(values.to) : await foot()]
+  const heading = text => page.locator('h2, h3').filter({ hasText: new RegExp(`^\\d*\\s*${text}`) }).first()
+  await heading(values.from).evaluate(element => element.scrollIntoView())
+  await page.waitForTimeout(1500) // what was not in view is drawn now
+  const from = await heading(values.from).boundingBox()
+  const to = await (values.to ? heading(values.to) : page.locator('footer')).boundingBox()
   const margin = 16
-  const clip = { x: 0, y: top - margin, width: Number(values.width), height: bottom - top - margin }
-  fs.writeFileSync(picture, await page.screenshot({ fullPage: true, clip }))
+  const clip = { x: 0, y: Math.max(0, from.y - margin), width: Number(values.width), height: to.y - from.y - margin }
+  fs.writeFileSync(picture, await page.screenshot({ clip }))
 } finally {
   await browser.close()
 }
