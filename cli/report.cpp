@@ -32,7 +32,7 @@ std::string page_on(const std::string& path) {
   if (!result.is_object()) throw InputError({path, 0, 0}, "is neither SQLite nor JSON" + expected);
   for (const char* key : {"scenario", "step_time_s", "time_s", "stages_s", "kinds", "memory", "bounds_s", "run"})
     if (!result.contains(key)) throw InputError({path, 0, 0}, "has no '" + std::string(key) + "'" + expected);
-  return step_page(text);
+  return result_page(text);
 }
 
 }  // namespace

@@ -148,16 +148,7 @@ Json blame_json(const Dag& dag, const Timeline& timeline) {
   return list;
 }
 
-Json with_timeless_parts(Json report) {
-  const Dag none;
-  const Timeline never;
-  report["timeline"] = timeline_json(none, never, {}, {});
-  report["memory"] = Json::array();
-  report["links"] = {{"edges_s", Json::array()}, {"tiers", Json::array()}, {"links", Json::array()}};
-  report["critical_path"] = {{"segments", Json::array()}, {"kinds", Json::array()}};
-  report["blame"] = Json::array();
-  return report;
-}
+Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 
 }  // namespace
 
@@ -176,14 +167,26 @@ std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& 
   return report_page(report);
 }
 
-std::string step_page(std::string_view json) {
+std::string result_page(std::string_view json) {
   const Json result = Json::parse(json);
-  Json report = report_head("step", result.at("scenario").get<std::string>());
+  const bool is_crosscheck = result.contains("crosscheck");
+  Json report = report_head(is_crosscheck ? "crosscheck" : "step", result.at("scenario").get<std::string>());
+  const Json none = Json::array();
   report["result"] = result;
-  report["facts"] = Json::array();
-  report["mesh"] = {
-      {"gpus", result.at("gpus")}, {"gpus_per_node", 0}, {"nodes", 0}, {"axes", Json::array()}, {"gpus_drawn", Json::array()}};
-  return report_page(with_timeless_parts(std::move(report)));
+  report["facts"] = none;
+  if (is_crosscheck) {
+    report["tasks"] = {{"kind", none}, {"simulated_s", none}, {"measured_s", none}, {"kinds", none}};
+    report["simulated"] = no_timeline();
+    report["measured"] = no_timeline();
+    return report_page(report);
+  }
+  report["mesh"] = {{"gpus", result.at("gpus")}, {"gpus_per_node", 0}, {"nodes", 0}, {"axes", none}, {"gpus_drawn", none}};
+  report["timeline"] = no_timeline();
+  report["memory"] = none;
+  report["links"] = {{"edges_s", none}, {"tiers", none}, {"links", none}};
+  report["critical_path"] = {{"segments", none}, {"kinds", none}};
+  report["blame"] = none;
+  return report_page(report);
 }
 
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,

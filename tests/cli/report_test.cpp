@@ -182,6 +182,15 @@ TEST(Report, OfAResultByItselfHasNoTimeline) {
   EXPECT_TRUE(report["timeline"]["rows"].empty());
 }
 
+TEST(Report, OfACrosschecksResultCompares) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"crosscheck", tiny, "--backend", "host", "--json", folder / "r.json"}).exit_code, 0);
+  ASSERT_EQ(run_tandem({"report", folder / "r.json", "--out", folder / "r.html"}).exit_code, 0);
+  const json report = report_in(folder / "r.html");
+  EXPECT_EQ(report["kind"], "crosscheck");
+  EXPECT_EQ(report["result"], json::parse(read_all(folder / "r.json")));
+}
+
 TEST(Report, RefusesWhatIsNoResult) {
   const TemporaryFolder folder;
   std::ofstream(folder / "r.json") << "{\"scenario\": \"x\"}";
