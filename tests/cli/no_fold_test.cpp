@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
@@ -26,6 +27,20 @@ nlohmann::json simulated(const std::vector<std::string>& more) {
   return checked_result(run.out);
 }
 
+std::map<std::string, double> by_stage_and_kind(const nlohmann::json& result) {
+  std::map<std::string, double> values;
+  for (const nlohmann::json& stage : result["stages_s"]) {
+    values["ranks of stage " + stage["stage"].dump()] = stage["ranks"].get<double>();
+    values["bubble of stage " + stage["stage"].dump()] = stage["bubble"].get<double>();
+  }
+  for (const nlohmann::json& kind : result["kinds"]) {
+    const std::string name = kind["phase"].get<std::string>() + " " + kind["name"].get<std::string>();
+    values["time of " + name] = kind["time_s"].get<double>();
+    values["count of " + name] = kind["count"].get<double>();
+  }
+  return values;
+}
+
 class NoFold : public testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(NoFold, TakesTheTimeOfTheFoldedStep) {
@@ -44,21 +59,8 @@ TEST_P(NoFold, TakesTheTimeOfTheFoldedStep) {
     const nlohmann::json::json_pointer key(part);
     EXPECT_NEAR(unfolded[key].get<double>(), folded[key].get<double>(), 1e-9 * std::max(step, folded[key].get<double>())) << part;
   }
-  const auto times = [](const nlohmann::json& result) {
-    std::map<std::string, double> found;
-    for (const nlohmann::json& kind : result["kinds"]) {
-      const std::string name = kind["phase"].get<std::string>() + " " + kind["name"].get<std::string>();
-      found["time of " + name] = kind["time_s"].get<double>();
-      found["count of " + name] = kind["count"].get<double>();
-    }
-    for (const nlohmann::json& stage : result["stages_s"]) {
-      found["ranks of stage " + stage["stage"].dump()] = stage["ranks"].get<double>();
-      found["bubble of stage " + stage["stage"].dump()] = stage["bubble"].get<double>();
-    }
-    return found;
-  };
-  const std::map<std::string, double> expected = times(folded);
-  for (const auto& [what, value] : times(unfolded)) {
+  const std::map<std::string, double> expected = by_stage_and_kind(folded);
+  for (const auto& [what, value] : by_stage_and_kind(unfolded)) {
     ASSERT_TRUE(expected.contains(what)) << what;
     EXPECT_NEAR(value, expected.at(what), 1e-9 * std::max(step, value)) << what;
   }
