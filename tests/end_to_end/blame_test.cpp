@@ -67,7 +67,7 @@ TEST(BlameOfAStep, OfTheSlowestStageCountsForEveryMicroBatch) {
     }
     const Seconds expected = busy * (1 - 1 / factor);
     const std::vector<Blame> blamed = blame(step.dag, step.timeline, std::span(candidates).first(1), 1);
-    EXPECT_NEAR(blamed.front().gained, expected, 1e-3 * expected);
+    EXPECT_NEAR(blamed.front().gained, expected, 5e-3 * expected);
     // Another stage counts once: it only makes the pipeline shorter.
     const std::vector<Speedup> other{{PipelineStage{1}, factor}};
     EXPECT_LT(blame(step.dag, step.timeline, other, 1).front().gained, expected / 4);
@@ -83,7 +83,7 @@ TEST(BlameOfAStep, TiersAndAxesThatAreNotUsedGainNothing) {
 }
 
 TEST(BlameOfAStep, OfStepsInARowIsThatOfOne) {
-  const Scenario scenario = tiny_cluster({});
+  const Scenario scenario = tiny_cluster({"parallelism.zero=0"});
   const World world = make_world(scenario, true);
   const Dag one = lower(scenario, world), three = lower(scenario, world, {.count = 3});
   const std::vector<Speedup> gemm{{OpKind::gemm, factor}};
