@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -29,19 +28,6 @@ std::vector<double> to_thousandths(const std::vector<double>& shares) {
   std::vector<double> rounded;
   for (const double share : shares) rounded.push_back(std::round(share * 1e3) / 1e3);
   return rounded;
-}
-
-/// Of each stage the rank whose memory is fullest.
-std::vector<RankIndex> fullest_ranks(const Dag& dag, const Timeline& timeline) {
-  const std::vector<MemoryUse> uses = memory_use(dag, timeline);
-  std::map<std::int32_t, RankIndex> fullest;
-  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
-    const auto [entry, is_first] = fullest.try_emplace(dag.ranks[rank].pp, rank);
-    if (!is_first && uses[rank].peak() > uses[entry->second].peak()) entry->second = rank;
-  }
-  std::vector<RankIndex> ranks;
-  for (const auto& [stage, rank] : fullest) ranks.push_back(rank);
-  return ranks;
 }
 
 Json memory_json(const Dag& dag, const Timeline& timeline) {

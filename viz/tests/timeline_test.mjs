@@ -2,15 +2,14 @@
 // keys. Frame times while panning are printed, and must reach 30 a second.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
-import os from 'node:os'
 import test, { after, before, describe } from 'node:test'
+import { limit_ms, machineIsFree, panning, quantiles } from './frames.mjs'
 import { launch } from './report/browser.mjs'
 import { encode, pipeline, types } from './timeline_encoding.mjs'
 import { open, temporaryFolder, writePage } from './timeline_page.mjs'
 
 const large = { stages: 16, microBatches: 16, layers: 54 }  // 83,232 tasks
 const small = { stages: 4, microBatches: 8, layers: 4 }
-const limit_ms = 1000 / 30 + 0.1
 const filler = '<div style="height:60px"></div>'
 const space = '<style>body{padding-bottom:2000px}</style>'  // so that the page can scroll
 
@@ -116,7 +115,7 @@ describe('a step of 16 stages', () => {
         for (let attempt = 0; attempt < 3 && best.median_ms > limit_ms; ++attempt) {
           await show(0, share * whole_s)
           const before_ms = await processorTime_ms()
-          const times = await page.evaluate(panning, 60)
+          const times = await pan(page, 60)
           const processor_ms = (await processorTime_ms() - before_ms) / times.intervals_ms.length
           assert.ok(times.draws_ms.length >= 58, `${times.draws_ms.length} frames drawn`)
           const frame = quantiles(times.intervals_ms)
@@ -132,17 +131,7 @@ describe('a step of 16 stages', () => {
   })
 })
 
-/// Runs in the page: wheels sideways once in every frame and gives the frame times.
-async function panning(frames) {
-  const timeline = await window.container.timeline
-  const rows = document.querySelector('canvas.timeline-rows')
-  timeline.frames.start()
-  for (let frame = 0; frame < frames; ++frame) {
-    rows.dispatchEvent(new WheelEvent('wheel', { deltaX: frame % 40 < 20 ? 12 : -12, bubbles: true, cancelable: true }))
-    await new Promise(resolve => requestAnimationFrame(resolve))
-  }
-  return timeline.frames.stop()
-}
+const pan = async (page, frames) => (await page.evaluateHandle(() => window.container)).evaluate(panning, frames)
 
 /// Of all of Chromium's processes.
 async function processorTime_ms() {
@@ -150,14 +139,6 @@ async function processorTime_ms() {
   const { processInfo } = await session.send('SystemInfo.getProcessInfo')
   await session.detach()
   return processInfo.reduce((sum, { cpuTime }) => sum + 1000 * cpuTime, 0)
-}
-
-/// Else frames are late because others compute, and only the processor's time says something.
-const machineIsFree = () => os.loadavg()[0] <= os.cpus().length
-
-function quantiles(times_ms) {
-  const sorted = [...times_ms].sort((a, b) => a - b)
-  return { median_ms: sorted[Math.floor(sorted.length / 2)], p95_ms: sorted[Math.floor(sorted.length * 0.95)] }
 }
 
 test('700 thousand tasks open and pan', async t => {
@@ -168,7 +149,7 @@ test('700 thousand tasks open and pan', async t => {
     const { end_s } = await visible()
     for (const share of [0.9, 0.02]) {
       await show(0, share * end_s)
-      const times = await page.evaluate(panning, 30)
+      const times = await pan(page, 30)
       assert.ok(times.draws_ms.length >= 28)
       const { median_ms, p95_ms } = quantiles(times.intervals_ms)
       t.diagnostic(`${share} of the step in view: frames median ${median_ms.toFixed(1)} ms, 95th percentile ${p95_ms.toFixed(1)} ms`)
