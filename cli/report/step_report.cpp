@@ -32,7 +32,9 @@ std::vector<double> to_thousandths(const std::vector<double>& shares) {
 
 Json memory_json(const Dag& dag, const Timeline& timeline) {
   Json stages = Json::array();
-  for (const MemoryOverTime& memory : memory_over_time(dag, timeline, fullest_ranks(dag, timeline))) {
+  std::vector<RankIndex> ranks = fullest_ranks(dag, memory_use(dag, timeline));
+  std::erase(ranks, no_id);
+  for (const MemoryOverTime& memory : memory_over_time(dag, timeline, ranks)) {
     std::vector<Seconds> at;
     std::vector<Bytes> activations, buffers;
     for (const MemoryPoint& point : memory.points) {
