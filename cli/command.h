@@ -7,10 +7,10 @@
 #include "cli/backend_option.h"
 #include "cli/program.h"
 #include "cli/result.h"
+#include "cli/trace_output.h"
 #include "runtime/dag.h"
 #include "scenarios/scenario.h"
 #include "sim/simulate.h"
-#include "traces/trace.h"
 
 namespace CLI {
 class App;
@@ -30,6 +30,7 @@ struct ScenarioOptions {
 /// What the subcommands that run a step take alike.
 struct StepOptions : ScenarioOptions {
   std::string trace;
+  std::string trace_ranks;  ///< empty for representative ones
   bool allow_oom = false;
 
   void add_to(CLI::App& command);
@@ -47,14 +48,16 @@ void add_collectives_option(CLI::App& command, Collectives& collectives);
 /// The files a command was asked for, opened before the work begins, so that a wrong path does not cost a run.
 class Outputs {
  public:
-  explicit Outputs(const StepOptions& options);
+  /// `world`: how many ranks the scenario has.
+  Outputs(const StepOptions& options, std::int64_t world);
 
-  void write(const StepResult& result, const std::vector<TraceSource>& traces);
+  /// `steps`: those that a trace shows.
+  void write(const StepResult& result, const std::vector<TracedStep>& steps);
 
  private:
   const StepOptions& options_;
   std::unique_ptr<OutputFile> json_;
-  std::unique_ptr<OutputFile> trace_;
+  std::unique_ptr<TraceOutput> trace_;
 };
 
 /// Says that and by how much the fullest stage exceeds the GPU, and what takes the room.

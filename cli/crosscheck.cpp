@@ -35,7 +35,7 @@ CLI::App* CrosscheckCommand::add_to(CLI::App& app) {
 
 ExitCode CrosscheckCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  Outputs outputs(options);
+  Outputs outputs(options, scenario.parallelism.world());
   ExecutedStep step(scenario, options.scenario, backend, period_of(scenario), collectives == Collectives::steps);
   const SimulationRun simulated = simulate(step.dag(), collectives);
   const std::size_t kinds = step.verify_collectives();
@@ -45,7 +45,7 @@ ExitCode CrosscheckCommand::run() const {
   result.warnings = scenario.warnings;
   result.run.collectives = name_of(collectives);
   result.comparison = compare(step.dag(), simulated.timeline, step.timeline(), peaks_of(step));
-  outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline}, {"measured", &step.dag(), &step.timeline()}});
+  outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline, true}, {"measured", &step.dag(), &step.timeline()}});
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})\n\n", scenario.name, step.dag().ranks.size(),
                      step.dag().tasks.size(), step.site().description())

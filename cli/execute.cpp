@@ -19,7 +19,7 @@ CLI::App* ExecuteCommand::add_to(CLI::App& app) {
 
 ExitCode ExecuteCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  Outputs outputs(options);
+  Outputs outputs(options, scenario.parallelism.world());
   ExecutedStep step(scenario, options.scenario, backend);
   const std::size_t collectives = step.verify_collectives();
   step.execute();

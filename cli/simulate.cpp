@@ -36,7 +36,7 @@ ExitCode SimulateCommand::run() const {
                                                         " ranks would be simulated; expected at most " +
                                                         std::to_string(most_in_steps) + " ranks, or --collectives fluid");
   }
-  Outputs outputs(options);
+  Outputs outputs(options, scenario.parallelism.world());
   SimulatedStep step = simulate_step(scenario, !no_fold && !in_steps, {fold_tolerance, collectives});
   StepResult& result = step.result;
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
@@ -46,7 +46,7 @@ ExitCode SimulateCommand::run() const {
               << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
-  outputs.write(result, {{"simulated", &step.dag, &step.timeline}});
+  outputs.write(result, {{"simulated", &step.dag, &step.timeline, true, step.class_of}});
   if (options.json != "-") std::cout << to_text(result);
   return ExitCode::done;
 }
