@@ -29,8 +29,18 @@ void ScenarioOptions::add_to(CLI::App& command) {
 
 void StepOptions::add_to(CLI::App& command) {
   ScenarioOptions::add_to(command);
-  command.add_option("--trace", trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's")
-      ->check(not_empty);
+  CLI::Option* option =
+      command.add_option("--trace", trace,
+                         "write the timeline: F.json in Chrome's format, any other file in Perfetto's, a folder "
+                         "(DIR/) in Kineto's, a file per rank");
+  option->check(not_empty);
+  command
+      .add_option(
+          "--trace-ranks", trace_ranks,
+          "which ranks --trace shows, such as 0,5,16-31; ranks that behave alike are shown once. Without it: all that were "
+          "simulated or executed, if at most 64, or else of each pipeline stage the commonest and the slowest")
+      ->needs(option)
+      ->check([](const std::string& list) { return list.empty() ? "is empty, expected ranks such as 0,5,16-31" : ""; });
   command.add_option("--report", report, "write an HTML page that shows all of it")->check(not_empty);
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
   command.add_flag_callback(
@@ -67,19 +77,16 @@ void add_collectives_option(CLI::App& command, Collectives& collectives) {
       ->type_name("fluid|steps");
 }
 
-Outputs::Outputs(const StepOptions& options) : options_(options) {
+Outputs::Outputs(const StepOptions& options, std::int64_t world) : options_(options) {
   if (!options.json.empty() && options.json != "-") json_ = std::make_unique<OutputFile>(options.json);
-  if (!options.trace.empty()) trace_ = std::make_unique<OutputFile>(options.trace);
+  if (!options.trace.empty()) trace_ = std::make_unique<TraceOutput>(options.trace, options.trace_ranks, world);
   if (options.report.empty()) return;
   require_report_page();
   report_ = std::make_unique<OutputFile>(options.report);
 }
 
-void Outputs::write(const StepResult& result, const std::vector<TraceSource>& traces) {
-  if (trace_) {
-    write_trace(traces, *trace_);
-    trace_->commit();
-  }
+void Outputs::write(const StepResult& result, const std::vector<TracedStep>& steps) {
+  if (trace_) trace_->write(steps);
   if (json_) {
     json_->write(to_json(result));
     json_->commit();

@@ -9,10 +9,10 @@
 #include "cli/backend_option.h"
 #include "cli/program.h"
 #include "cli/result.h"
+#include "cli/trace_output.h"
 #include "runtime/dag.h"
 #include "scenarios/scenario.h"
 #include "sim/simulate.h"
-#include "traces/trace.h"
 
 namespace CLI {
 class App;
@@ -32,6 +32,7 @@ struct ScenarioOptions {
 /// What the subcommands that run a step take alike.
 struct StepOptions : ScenarioOptions {
   std::string trace;
+  std::string trace_ranks;  ///< empty for representative ones
   std::string report;
   bool allow_oom = false;
 
@@ -50,16 +51,18 @@ void add_collectives_option(CLI::App& command, Collectives& collectives);
 /// The files a command was asked for, opened before the work begins, so that a wrong path does not cost a run.
 class Outputs {
  public:
-  explicit Outputs(const StepOptions& options);
+  /// `world`: how many ranks the scenario has.
+  Outputs(const StepOptions& options, std::int64_t world);
 
-  void write(const StepResult& result, const std::vector<TraceSource>& traces);
+  /// `steps`: those that a trace shows.
+  void write(const StepResult& result, const std::vector<TracedStep>& steps);
   /// The HTML page, where one was asked for: what `page` makes (see report/).
   void write_report(const std::function<std::string()>& page);
 
  private:
   const StepOptions& options_;
   std::unique_ptr<OutputFile> json_;
-  std::unique_ptr<OutputFile> trace_;
+  std::unique_ptr<TraceOutput> trace_;
   std::unique_ptr<OutputFile> report_;
 };
 

@@ -36,7 +36,7 @@ CLI::App* CrosscheckCommand::add_to(CLI::App& app) {
 
 ExitCode CrosscheckCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  Outputs outputs(options);
+  Outputs outputs(options, scenario.parallelism.world());
   return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs); });
 }
 
@@ -50,7 +50,7 @@ ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) cons
   result.warnings = scenario.warnings;
   result.run.collectives = name_of(collectives);
   result.comparison = compare(step.dag(), simulated.timeline, step.timeline(), peaks_of(step));
-  outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline}, {"measured", &step.dag(), &step.timeline()}});
+  outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline, true}, {"measured", &step.dag(), &step.timeline()}});
   outputs.write_report([&] { return crosscheck_page(scenario, step.dag(), simulated.timeline, step.timeline(), result); });
   std::ostream& out = options.json == "-" ? std::cerr : std::cout;
   out << fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})\n\n", scenario.name, step.dag().ranks.size(),

@@ -20,7 +20,7 @@ CLI::App* ExecuteCommand::add_to(CLI::App& app) {
 
 ExitCode ExecuteCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  Outputs outputs(options);
+  Outputs outputs(options, scenario.parallelism.world());
   return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs); });
 }
 

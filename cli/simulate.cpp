@@ -37,7 +37,7 @@ ExitCode SimulateCommand::run() const {
                                                         " ranks would be simulated; expected at most " +
                                                         std::to_string(most_in_steps) + " ranks, or --collectives fluid");
   }
-  Outputs outputs(options);
+  Outputs outputs(options, scenario.parallelism.world());
   return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs, began); });
 }
 
@@ -53,7 +53,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, std::c
               << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
-  outputs.write(result, {{"simulated", &step.dag, &step.timeline}});
+  outputs.write(result, {{"simulated", &step.dag, &step.timeline, true, step.class_of}});
   if (options.json != "-") std::cout << to_text(result);
   return ExitCode::done;
 }

@@ -100,12 +100,13 @@ void refuse_too_many_classes(const Scenario& scenario, const World& world) {
 
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
-  const World world = make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail);
+  World world = make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail);
   if (folded) refuse_too_many_classes(scenario, world);
   SimulatedStep step = simulate_on(scenario, world, folded, options.collectives);
   if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
     step.result.merged_fold = merged_fold(scenario, options.fold_tolerance);
   step.result.warnings = scenario.warnings;
+  step.class_of = std::move(world.class_of);
   return step;
 }
 

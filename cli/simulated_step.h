@@ -14,6 +14,7 @@ struct SimulatedStep {
   Dag dag;
   Timeline timeline;
   StepResult result;
+  std::vector<RankIndex> class_of = {};  ///< by world rank: the lowered rank that stands for it
 };
 
 /// Ranks, or classes of them, whose tasks a machine has room for.

@@ -33,6 +33,7 @@ std::span<const Annotation> Annotator::of(TaskId id) {
   } else {
     add_kernel_work(id);
   }
+  if (source_.bound) annotations_.push_back({AnnotationKey::bound, source_.bound(id)});
   return annotations_;
 }
 

@@ -13,7 +13,7 @@
 namespace tandem {
 
 /// What a span says about its task beyond its name. Rates are over the task's duration; that of a collective is nccl-tests'
-/// "algorithm bandwidth" (the full vector over the time).
+/// "algorithm bandwidth" (the full vector over the time). `bound` is what `TraceSource::bound` says.
 enum class AnnotationKey : std::uint8_t {
   op,
   phase,
@@ -25,12 +25,13 @@ enum class AnnotationKey : std::uint8_t {
   flops,
   tflops_per_second,
   gigabytes_per_second,
+  bound,
   communicator,
   communicator_size,
 };
-inline constexpr std::array<std::string_view, 12> annotation_names{"op",      "phase",    "layer",        "micro_batch",
-                                                                   "chunk",   "operands", "bytes",        "flops",
-                                                                   "TFLOP/s", "GB/s",     "communicator", "communicator_size"};
+inline constexpr std::array<std::string_view, 13> annotation_names{
+    "op",    "phase",   "layer", "micro_batch", "chunk",        "operands",         "bytes",
+    "flops", "TFLOP/s", "GB/s",  "bound",       "communicator", "communicator_size"};
 
 constexpr std::string_view name_of(AnnotationKey key) { return annotation_names[static_cast<std::size_t>(key)]; }
 

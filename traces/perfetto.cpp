@@ -22,11 +22,13 @@ constexpr std::uint64_t category_iid(const Task& task) {
 }
 constexpr std::uint64_t annotation_iid(AnnotationKey key) { return static_cast<std::uint64_t>(key) + 1; }
 
-// Tracks are numbered so that a process's own differs from its threads', whose ids lie in 1 ... 255.
+// Tracks are numbered so that a process's own differs from its threads' and its counters'.
+constexpr int bits_within_process = 12;
+constexpr std::int32_t first_counter = 128;
 constexpr std::uint64_t uuid_of(std::int32_t pid, std::int32_t tid = 0) {
-  return (static_cast<std::uint64_t>(pid) << 8) | static_cast<std::uint64_t>(tid);
+  return (static_cast<std::uint64_t>(pid) << bits_within_process) | static_cast<std::uint64_t>(tid);
 }
-static_assert(stream_count < 255);
+static_assert(stream_count < first_counter);
 
 /// Appends packets to the file, reusing one message and one string.
 class PacketStream {
@@ -106,13 +108,52 @@ void write_thread(std::int32_t pid, Stream of, PacketStream& stream) {
   stream.append();
 }
 
-void write_tracks(const TraceSource& source, const SourceSpans& spans, PacketStream& stream) {
-  RankIndex described = no_id;
-  for (const Track& track : spans.tracks) {
-    if (track.rank != described) write_process(spans, source, track.rank, stream);
-    described = track.rank;
-    write_thread(spans.pid_of(source.dag->ranks[track.rank]), track.stream, stream);
+/// What is counted of `rank`, or of the cluster, as tracks below `pid`'s.
+void write_counters(const TraceSource& source, std::optional<RankIndex> rank, std::int32_t pid, PacketStream& stream) {
+  std::int32_t id = first_counter;
+  for (const TraceCounter& counter : source.counters) {
+    if (counter.rank != rank) continue;
+    const std::uint64_t uuid = uuid_of(pid, id++);
+    perfetto::TrackDescriptor& track = *stream.packet().mutable_track_descriptor();
+    track.set_uuid(uuid);
+    track.set_parent_uuid(uuid_of(pid));
+    track.set_name(counter.name);
+    track.set_sibling_order_rank(id);
+    if (counter.unit == "bytes") {
+      track.mutable_counter()->set_unit(perfetto::CounterDescriptor::UNIT_SIZE_BYTES);
+    } else {
+      track.mutable_counter()->set_unit_name(counter.unit);
+    }
+    stream.append();
+    for (const CounterPoint& point : points_of(counter)) {
+      perfetto::TracePacket& packet = stream.packet();
+      packet.set_timestamp(static_cast<std::uint64_t>(point.time_ns));
+      packet.mutable_track_event()->set_type(perfetto::TrackEvent::TYPE_COUNTER);
+      packet.mutable_track_event()->set_track_uuid(uuid);
+      packet.mutable_track_event()->set_double_counter_value(point.value);
+      stream.append();
+    }
   }
+}
+
+void write_tracks(const TraceSource& source, const SourceSpans& spans, PacketStream& stream) {
+  for (const RankTracks& rank : spans.ranks) {
+    write_process(spans, source, rank.rank, stream);
+    const std::int32_t pid = spans.pid_of(source.dag->ranks[rank.rank]);
+    for (const Track& track : spans.tracks_of(rank)) write_thread(pid, track.stream, stream);
+    write_counters(source, rank.rank, pid, stream);
+  }
+}
+
+/// A group of tracks that is no process.
+void write_cluster(const TraceSource& source, const SourceSpans& spans, PacketStream& stream) {
+  if (spans.cluster_pid == 0) return;
+  perfetto::TrackDescriptor& track = *stream.packet().mutable_track_descriptor();
+  track.set_uuid(uuid_of(spans.cluster_pid));
+  track.set_name(spans.cluster_name);
+  track.set_child_ordering(perfetto::TrackDescriptor::EXPLICIT);
+  stream.append();
+  write_counters(source, std::nullopt, spans.cluster_pid, stream);
 }
 
 void set_annotation(const Annotation& annotation, perfetto::DebugAnnotation& out) {
@@ -168,6 +209,7 @@ void write_perfetto(const std::vector<TraceSource>& sources, OutputFile& out) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     write_tracks(sources[i], spans[i], stream);
     write_slices(sources[i], spans[i], first_name_iid, stream);
+    write_cluster(sources[i], spans[i], stream);
     first_name_iid += sources[i].dag->names.size();
   }
 }

@@ -7,22 +7,19 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/representative_ranks.h"
+
 namespace tandem {
 namespace {
 
 constexpr double ns_per_second = 1e9;
 
-/// For each rank of the DAG whether it is written.
-std::vector<bool> written_ranks(const TraceSource& source) {
-  std::vector<bool> written(source.dag->ranks.size(), source.ranks.empty());
-  for (const RankIndex rank : source.ranks) written.at(rank) = true;
-  return written;
-}
+std::int64_t in_ns(Seconds time) { return std::llround(time * ns_per_second); }
 
 /// Sorts the tasks by rank and stream, keeping the order of each stream, which is the order it ran them in.
-void lay_out_tracks(const TraceSource& source, SourceSpans& out) {
-  const Dag& dag = *source.dag;
-  const std::vector<bool> written = written_ranks(source);
+void lay_out_tracks(const Dag& dag, const std::vector<TracedRank>& ranks, SourceSpans& out) {
+  std::vector<bool> written(dag.ranks.size(), false);
+  for (const TracedRank& traced : ranks) written.at(traced.rank) = true;
   const auto slot_of = [](const Task& task) { return task.rank * stream_count + static_cast<std::size_t>(task.stream); };
 
   std::vector<std::uint32_t> place(dag.ranks.size() * stream_count, 0);  // first how many spans, then where the next one goes
@@ -35,7 +32,10 @@ void lay_out_tracks(const TraceSource& source, SourceSpans& out) {
     place[slot] = total;
     if (count == 0) continue;
     track_of[slot] = static_cast<std::uint32_t>(out.tracks.size());
-    out.tracks.push_back({static_cast<RankIndex>(slot / stream_count), static_cast<Stream>(slot % stream_count), total, count});
+    const auto rank = static_cast<RankIndex>(slot / stream_count);
+    if (out.ranks.empty() || out.ranks.back().rank != rank) out.ranks.push_back({rank, track_of[slot], 0});
+    ++out.ranks.back().track_count;
+    out.tracks.push_back({rank, static_cast<Stream>(slot % stream_count), total, count});
     total += count;
   }
 
@@ -51,7 +51,6 @@ void lay_out_tracks(const TraceSource& source, SourceSpans& out) {
 
 /// Rounding keeps order, so neighbours that met still meet; the maxima keep a measured clock's small overlaps off the track.
 void round_times(const Timeline& timeline, SourceSpans& out) {
-  const auto in_ns = [](Seconds time) { return static_cast<std::int64_t>(std::llround(time * ns_per_second)); };
   for (const Track& track : out.tracks) {
     std::int64_t previous_end = 0;
     for (std::uint32_t i = track.first_span; i < track.first_span + track.span_count; ++i) {
@@ -107,8 +106,9 @@ std::int32_t last_world_rank(const Dag& dag) {
   return static_cast<std::int32_t>(last);
 }
 
-/// The mesh coordinates of the axes that the DAG uses, and how many ranks of the world a representative stands for.
-std::vector<std::string> process_names_of(const Dag& dag, const std::string& prefix) {
+/// The mesh coordinates of the axes that the DAG uses, how many ranks of the world a representative stands for, and which of them
+/// were asked for.
+std::vector<std::string> process_names_of(const Dag& dag, const std::vector<TracedRank>& ranks, const std::string& prefix) {
   constexpr std::array<std::pair<Axis, std::int32_t Rank::*>, 5> coordinates{
       {{Axis::tp, &Rank::tp}, {Axis::cp, &Rank::cp}, {Axis::ep, &Rank::ep}, {Axis::pp, &Rank::pp}, {Axis::dp, &Rank::dp}}};
   std::vector<std::string> names;
@@ -124,10 +124,36 @@ std::vector<std::string> process_names_of(const Dag& dag, const std::string& pre
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (dag.ranks[i].count > 1) names[i] += " ×" + std::to_string(dag.ranks[i].count);
   }
+  for (const TracedRank& traced : ranks) {
+    if (traced.asked.empty() || traced.asked == std::vector{dag.ranks[traced.rank].world_rank}) continue;
+    names[traced.rank] += " (among them " + rank_list(traced.asked) + ")";
+  }
   return names;
 }
 
 }  // namespace
+
+std::vector<CounterPoint> points_of(const TraceCounter& counter) {
+  std::vector<CounterPoint> points;
+  for (std::size_t i = 0; i < counter.times.size(); ++i) {
+    const CounterPoint point{in_ns(counter.times[i]), counter.values[i]};
+    if (!points.empty() && points.back().time_ns == point.time_ns) points.pop_back();
+    if (points.empty() || points.back().value != point.value) points.push_back(point);
+  }
+  return points;
+}
+
+std::string rank_list(std::span<const std::uint32_t> ranks) {
+  std::string list;
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    list += (first > 0 ? ", " : "") + std::to_string(ranks[first]);
+    if (last > first) list += '-' + std::to_string(ranks[last]);
+    first = last + 1;
+  }
+  return list;
+}
 
 std::vector<SourceSpans> spans_of(const std::vector<TraceSource>& sources) {
   if (sources.empty()) throw std::logic_error("a trace needs a timeline");
@@ -139,14 +165,20 @@ std::vector<SourceSpans> spans_of(const std::vector<TraceSource>& sources) {
     if (source.timeline->start.size() != dag.tasks.size() || source.timeline->end.size() != dag.tasks.size()) {
       throw std::logic_error("the '" + source.title + "' timeline has another number of tasks than its DAG");
     }
+    const std::vector<TracedRank> ranks = source.ranks.empty() ? representative_ranks(dag, *source.timeline) : source.ranks;
+    const std::string prefix = sources.size() > 1 ? source.title + " · " : "";
     SourceSpans& spans = all.emplace_back();
     spans.first_pid = next_pid;
     spans.first_flow = next_flow;
-    lay_out_tracks(source, spans);
+    lay_out_tracks(dag, ranks, spans);
     round_times(*source.timeline, spans);
     join_groups(dag, spans);
-    spans.process_names = process_names_of(dag, sources.size() > 1 ? source.title + " · " : "");
+    spans.process_names = process_names_of(dag, ranks, prefix);
     next_pid += last_world_rank(dag) + 1;
+    if (std::ranges::any_of(source.counters, [](const TraceCounter& counter) { return !counter.rank; })) {
+      spans.cluster_name = prefix + "cluster";
+      spans.cluster_pid = next_pid++;
+    }
     next_flow += dag.groups.size();
   }
   return all;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,13 @@ struct Track {
   std::uint32_t span_count = 0;
 };
 
+/// The tracks of one rank.
+struct RankTracks {
+  RankIndex rank = 0;
+  std::uint32_t first_track = 0;
+  std::uint32_t track_count = 0;
+};
+
 /// The spans that one collective joins: the one it leaves from (a transfer's send), then the others in the order they ended.
 /// Every other span ends after the first began.
 struct Flow {
@@ -44,10 +52,13 @@ struct Flow {
 struct SourceSpans {
   std::vector<Span> spans;    ///< track by track
   std::vector<Track> tracks;  ///< rank by rank
+  std::vector<RankTracks> ranks;
   std::vector<Flow> flows;
   std::vector<std::string> process_names;  ///< by rank of the DAG: "rank 17 · tp 1 · pp 0 · dp 2"
+  std::string cluster_name;                ///< of the process that holds what is counted of the whole cluster
 
   std::int32_t first_pid = 1;  ///< viewers take process 0 for the idle task of the kernel
+  std::int32_t cluster_pid = 0;
   std::uint64_t first_flow = 1;
 
   std::int32_t pid_of(const Rank& rank) const { return first_pid + static_cast<std::int32_t>(rank.world_rank); }
@@ -56,10 +67,23 @@ struct SourceSpans {
     return span + 1 < spans.size() && spans[span + 1].track == spans[span].track &&
            spans[span + 1].start_ns == spans[span].end_ns;
   }
+  std::span<const Track> tracks_of(const RankTracks& of) const { return {tracks.data() + of.first_track, of.track_count}; }
   std::uint64_t id_of(const Flow& flow) const { return first_flow + flow.group; }
 };
 
 constexpr std::int32_t tid_of(Stream stream) { return static_cast<std::int32_t>(stream) + 1; }
+
+/// A counter's value from a time on.
+struct CounterPoint {
+  std::int64_t time_ns = 0;
+  double value = 0;
+};
+
+/// What a counter says in whole nanoseconds: each time once, and no value twice in a row.
+std::vector<CounterPoint> points_of(const TraceCounter& counter);
+
+/// "0, 5, 16-31"; `ranks` ascend.
+std::string rank_list(std::span<const std::uint32_t> ranks);
 
 /// One entry per source, with processes and flows numbered through. Throws std::logic_error if a timeline is not its DAG's.
 std::vector<SourceSpans> spans_of(const std::vector<TraceSource>& sources);

@@ -84,6 +84,21 @@ TEST(Perfetto, AKernelTellsItsWorkAndRates) {
   EXPECT_DOUBLE_EQ(named.doubles.at("GB/s"), 112 / 2e-9 / 1e9);
 }
 
+TEST(Perfetto, ATaskTellsWhatItIsBoundBy) {
+  const Sample sample = pipeline_sample(1, 2, 1);
+  TraceSource source{"simulated", &sample.dag, &sample.timeline};
+  source.bound = [&](TaskId id) { return is_communication(sample.dag.tasks[id].op) ? "nvlink" : "memory"; };
+  const perfetto::Trace trace = trace_of({source});
+  int slices = 0;
+  for (const perfetto::TracePacket& packet : trace.packet()) {
+    if (packet.track_event().type() != perfetto::TrackEvent::TYPE_SLICE_BEGIN) continue;
+    const NamedAnnotations named = annotations_of(trace, packet.track_event());
+    EXPECT_EQ(named.strings.at("bound"), named.strings.contains("communicator") ? "nvlink" : "memory");
+    ++slices;
+  }
+  EXPECT_EQ(slices, static_cast<int>(sample.dag.tasks.size()));
+}
+
 TEST(Perfetto, ACollectiveTellsItsCommunicatorAndCategory) {
   const Sample sample = pipeline_sample(1, 3, 1);
   const perfetto::Trace trace = trace_of({{"simulated", &sample.dag, &sample.timeline}});

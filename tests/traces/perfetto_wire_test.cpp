@@ -80,7 +80,8 @@ void collect(const std::vector<Field>& fields, Numbers& numbers) {
 class PerfettoWire : public testing::Test {
  protected:
   const Sample sample = pipeline_sample(2, 3, 2);
-  const std::string bytes = written_trace({{"simulated", &sample.dag, &sample.timeline}}, ".pftrace");
+  const std::vector<TraceCounter> counters{{"memory", "bytes", 0, {0}, {1}}, {"nvlink", "%", {}, {0}, {2}}};
+  const std::string bytes = written_trace({{"simulated", &sample.dag, &sample.timeline, {}, counters}}, ".pftrace");
 };
 
 TEST_F(PerfettoWire, FileIsFieldOneOfTraceRepeated) {
@@ -92,7 +93,7 @@ TEST_F(PerfettoWire, FileIsFieldOneOfTraceRepeated) {
 }
 
 TEST_F(PerfettoWire, FieldNumbersArePerfettos) {
-  Numbers packets, events, annotations, tracks, processes, threads, interned;
+  Numbers packets, events, annotations, tracks, processes, threads, counted, interned;
   for (const Field& packet : fields_of(bytes)) {
     const std::vector<Field> fields = fields_of(packet.bytes);
     collect(fields, packets);
@@ -108,6 +109,7 @@ TEST_F(PerfettoWire, FieldNumbersArePerfettos) {
       collect(described, tracks);
       if (const Field* process = find(described, 3)) collect(fields_of(process->bytes), processes);
       if (const Field* thread = find(described, 4)) collect(fields_of(thread->bytes), threads);
+      if (const Field* counter = find(described, 8)) collect(fields_of(counter->bytes), counted);
     }
   }
   // timestamp, trusted_packet_sequence_id, track_event, interned_data, sequence_flags, track_descriptor, first_packet_on_sequence
@@ -118,28 +120,32 @@ TEST_F(PerfettoWire, FieldNumbersArePerfettos) {
                               {13, Wire::varint},
                               {60, Wire::bytes},
                               {87, Wire::varint}}));
-  // category_iids, debug_annotations, type, name_iid, track_uuid, flow_ids, terminating_flow_ids
+  // category_iids, debug_annotations, type, name_iid, track_uuid, double_counter_value, flow_ids, terminating_flow_ids
   EXPECT_EQ(events, (Numbers{{3, Wire::varint},
                              {4, Wire::bytes},
                              {9, Wire::varint},
                              {10, Wire::varint},
                              {11, Wire::varint},
+                             {44, Wire::fixed64},
                              {47, Wire::fixed64},
                              {48, Wire::fixed64}}));
   // name_iid, int_value, double_value, string_value
   EXPECT_EQ(annotations, (Numbers{{1, Wire::varint}, {4, Wire::varint}, {5, Wire::fixed64}, {6, Wire::bytes}}));
-  // uuid, name, process, thread, parent_uuid, child_ordering, sibling_order_rank
+  // uuid, name, process, thread, parent_uuid, counter, child_ordering, sibling_order_rank
   EXPECT_EQ(tracks, (Numbers{{1, Wire::varint},
                              {2, Wire::bytes},
                              {3, Wire::bytes},
                              {4, Wire::bytes},
                              {5, Wire::varint},
+                             {8, Wire::bytes},
                              {11, Wire::varint},
                              {12, Wire::varint}}));
   // pid, legacy_sort_index, process_name
   EXPECT_EQ(processes, (Numbers{{1, Wire::varint}, {3, Wire::varint}, {6, Wire::bytes}}));
   // pid, tid, legacy_sort_index, thread_name
   EXPECT_EQ(threads, (Numbers{{1, Wire::varint}, {2, Wire::varint}, {3, Wire::varint}, {5, Wire::bytes}}));
+  // unit, unit_name
+  EXPECT_EQ(counted, (Numbers{{3, Wire::varint}, {6, Wire::bytes}}));
   // event_categories, event_names, debug_annotation_names
   EXPECT_EQ(interned, (Numbers{{1, Wire::bytes}, {2, Wire::bytes}, {3, Wire::bytes}}));
 }
@@ -151,6 +157,7 @@ TEST_F(PerfettoWire, BeginsAndEndsBalanceOnEveryTrack) {
     const Field* event = find(fields, 11);
     if (event == nullptr) continue;
     const std::vector<Field> members = fields_of(event->bytes);
+    if (find(members, 9)->value == 4) continue;  // TYPE_COUNTER
     std::vector<std::uint64_t>& track = times[find(members, 11)->value];
     EXPECT_EQ(find(members, 9)->value, track.size() % 2 == 0 ? 1U : 2U);  // TYPE_SLICE_BEGIN, TYPE_SLICE_END
     track.push_back(find(fields, 8)->value);

@@ -49,7 +49,7 @@ TEST(Spans, EveryTaskIsASpanOfItsRankAndStream) {
 
 TEST(Spans, OnlyTheRanksAskedForAreWrittenAndOnlyFlowsAmongThem) {
   const Sample sample = pipeline_sample(3, 1, 2);
-  const SourceSpans spans = spans_of({{"simulated", &sample.dag, &sample.timeline, {0, 1}}})[0];
+  const SourceSpans spans = spans_of({{"simulated", &sample.dag, &sample.timeline, {{0}, {1}}}})[0];
   for (const Span& span : spans.spans) EXPECT_LT(sample.dag.tasks[span.task].rank, 2U);
   EXPECT_EQ(spans.flows.size(), 4U);  // two micro-batches there and back between ranks 0 and 1; an all-reduce has one member
 }
@@ -94,6 +94,15 @@ TEST(Spans, AProcessIsNamedAfterTheAxesInUseAndTheRanksItStandsFor) {
   const std::vector<TraceSource> one{{"simulated", &sample.dag, &sample.timeline}};
   EXPECT_EQ(spans_of(one)[0].process_names[3], "rank 3 · pp 1 · dp 1 ×1024");
   EXPECT_EQ(spans_of({one[0], one[0]})[1].process_names[0], "simulated · rank 0 · pp 0 · dp 0");
+}
+
+TEST(Spans, AProcessTellsWhichRanksItWasAskedForAs) {
+  Sample sample = pipeline_sample(2, 1, 1);
+  for (Rank& rank : sample.dag.ranks) rank.count = 8;
+  sample.dag.ranks[1].world_rank = 8;
+  const SourceSpans spans = spans_of({{"simulated", &sample.dag, &sample.timeline, {{0, {0}}, {1, {8, 9, 10, 12, 14, 15}}}}})[0];
+  EXPECT_EQ(spans.process_names[0], "rank 0 · pp 0 · dp 0 ×8");
+  EXPECT_EQ(spans.process_names[1], "rank 8 · pp 1 · dp 0 ×8 (among them 8-10, 12, 14-15)");
 }
 
 TEST(Spans, ATimelineOfAnotherDagIsRefused) {

@@ -2,6 +2,7 @@
 //
 //     node viz/tests/speedscope.mjs TRACE.json...
 //
+// Where TRACE.result.json lies beside it, written by --json in the same run, speedscope must find the ranks and tasks it tells of.
 // Chromium is looked for at /usr/bin/chromium, or where the variable CHROMIUM says.
 import fs from 'node:fs'
 import { createRequire } from 'node:module'
@@ -17,13 +18,14 @@ const browserFlags = [
   '--disable-component-update', '--disable-sync',
 ]
 
-/// What speedscope shows for a file, and everything it complained about meanwhile. It refuses a file by a dialog.
+/// What speedscope shows for a file, what it exports (nothing where it refused the file, which it does by a dialog), and everything
+/// it complained about meanwhile.
 async function open(browser, folder, name, contents) {
   const loader = path.join(folder, `${name}.js`)
   const base64 = Buffer.from(contents).toString('base64')
   fs.writeFileSync(loader, `speedscope.loadFileFromBase64(${JSON.stringify(name)}, ${JSON.stringify(base64)})`)
 
-  const page = await browser.newPage()
+  const page = await browser.newPage({ acceptDownloads: true })
   const complaints = []
   page.on('pageerror', error => complaints.push(error.message))
   page.on('console', message => {
@@ -39,35 +41,57 @@ async function open(browser, folder, name, contents) {
   const titled = page.waitForFunction(file => document.title.startsWith(file), name, { timeout: loadTimeout_ms })
   const loaded = await Promise.race([refused, titled.then(() => true, () => false)])
   const text = await page.evaluate(() => document.body.innerText)
+  const exported = loaded ? await exportedBy(page) : undefined
   await page.close()
-  return { loaded, text, complaints }
+  return { loaded, text, exported, complaints }
 }
 
-/// Speedscope makes a profile of every process and thread that has slices.
+/// All profiles in speedscope's own format.
+async function exportedBy(page) {
+  const download = page.waitForEvent('download', { timeout: loadTimeout_ms })
+  await page.getByText('Export').click()
+  return JSON.parse(fs.readFileSync(await (await download).path(), 'utf8'))
+}
+
+/// Speedscope makes a profile of every process and thread that has slices, and names it after them.
 function profilesExpected(trace) {
-  const slices = trace.traceEvents.filter(event => event.ph === 'X')
-  return new Set(slices.map(event => `${event.pid}/${event.tid}`)).size
+  const names = new Map()
+  for (const { name, pid, tid, args } of trace.traceEvents) {
+    if (name === 'process_name') names.set(pid, `${args.name} (pid ${pid})`)
+    if (name === 'thread_name') names.set(`${pid}/${tid}`, `${args.name} (tid ${tid})`)
+  }
+  const slices = slicesOf(trace).map(({ pid, tid }) => `${names.get(pid)}, ${names.get(`${pid}/${tid}`)}`)
+  return [...new Set(slices)].sort()
 }
 
-function processNames(trace) {
-  return trace.traceEvents.filter(event => event.name === 'process_name').map(event => event.args.name)
-}
+const slicesOf = trace => trace.traceEvents.filter(event => event.ph === 'X')
 
 /// Checks one trace; `check(what, ok, detail)` counts.
 async function checkTrace(browser, folder, file, check) {
   const contents = fs.readFileSync(file, 'utf8')
   const trace = JSON.parse(contents)
-  const expected = profilesExpected(trace)
-
   const whole = await open(browser, folder, path.basename(file), contents)
   check('the trace loads', whole.loaded, whole.text)
   check('no complaints, such as slices that do not nest', whole.complaints.length === 0, whole.complaints.slice(0, 3).join('\n'))
-  const shown = Number(whole.text.match(/\(\d+\/(\d+)\)/)?.[1] ?? 1)  // "(1/12)", left out for a single profile
-  check('a profile per process and thread', shown === expected, `shows ${shown}, expected ${expected}`)
-  check('a process is named', processNames(trace).some(name => whole.text.includes(name)), whole.text)
+  if (whole.exported) checkExported(file, trace, whole.exported, check)
 
   const cut = await open(browser, folder, 'cut.json', contents.slice(0, contents.length / 2))
   check('half a trace is refused', !cut.loaded && cut.complaints.length > 0, cut.text)
+}
+
+function checkExported(file, trace, { profiles }, check) {
+  const names = profiles.map(({ name }) => name).sort()
+  const expected = profilesExpected(trace)
+  check('a profile per process and thread', names.join('\n') === expected.join('\n'), `shows ${names}, expected ${expected}`)
+  const slices = profiles.flatMap(({ events }) => events).filter(({ type }) => type === 'O').length
+  check('all slices', slices === slicesOf(trace).length, `shows ${slices} of ${slicesOf(trace).length}`)
+
+  const resultFile = file.replace(/\.json$/, '.result.json')
+  if (!fs.existsSync(resultFile)) return
+  const { tasks, rank_classes } = JSON.parse(fs.readFileSync(resultFile, 'utf8')).run
+  const ranks = new Set(names.map(name => name.match(/\(pid (\d+)\)/)[1])).size
+  check("the report's ranks", ranks === rank_classes, `shows ${ranks}, the report has ${rank_classes}`)
+  check("the report's tasks", slices === tasks, `shows ${slices}, the report has ${tasks}`)
 }
 
 async function main() {

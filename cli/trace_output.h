@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/dag.h"
+#include "runtime/timeline.h"
+#include "traces/kineto.h"
+#include "traces/output_file.h"
+
+namespace tandem {
+
+/// A step that a trace shows. All it points to must outlive the writing.
+struct TracedStep {
+  std::string title;  ///< "simulated", "measured"
+  const Dag* dag = nullptr;
+  const Timeline* timeline = nullptr;
+  bool simulated = false;  ///< so that the model knows what limits a task and how busy the links are
+  /// By world rank: the lowered rank that stands for it; empty where every rank was lowered.
+  std::span<const RankIndex> class_of = {};
+};
+
+/// What --trace and --trace-ranks ask for: a file, or a folder where the path ends in a slash. Opened before the work begins.
+class TraceOutput {
+ public:
+  /// `ranks` as `parse_ranks` takes them, or empty for representative ones. Throws InputError where they are wrong, and
+  /// std::runtime_error where the path is.
+  TraceOutput(const std::string& path, std::string_view ranks, std::int64_t world);
+
+  void write(const std::vector<TracedStep>& steps);
+
+ private:
+  std::vector<std::uint32_t> ranks_;
+  std::unique_ptr<OutputFile> file_;
+  std::unique_ptr<TraceFolder> folder_;
+};
+
+}  // namespace tandem
