@@ -12,8 +12,13 @@ namespace {
 /// Counts down what each task still waits for, and hands units to the backend as they become ready.
 class Run final : public Completions {
  public:
-  Run(const Dag& dag, Backend& backend)
-      : dag_(dag), backend_(backend), waiting_for_(dag.tasks.size(), 0), missing_(dag.groups.size(), 0), left_(dag.tasks.size()) {
+  Run(const Dag& dag, Backend& backend, EndedTasks* ended)
+      : dag_(dag),
+        backend_(backend),
+        ended_(ended),
+        waiting_for_(dag.tasks.size(), 0),
+        missing_(dag.groups.size(), 0),
+        left_(dag.tasks.size()) {
     timeline_.start.assign(dag.tasks.size(), 0);
     timeline_.end.assign(dag.tasks.size(), 0);
     for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) ++waiting_for_[boost::target(*edge, dag.graph)];
@@ -21,6 +26,7 @@ class Run final : public Completions {
   }
 
   Timeline run() {
+    count();
     backend_.prepare(dag_, *this);
     ahead_ = backend_.is_started_ahead();
     if (ahead_) {
@@ -46,6 +52,7 @@ class Run final : public Completions {
       timeline_.end[id] = end;
       --left_;
     }
+    count();
     if (ahead_) return;
     for (const TaskId id : dag_.unit_of(task)) {
       for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge) {
@@ -58,12 +65,17 @@ class Run final : public Completions {
  private:
   const Dag& dag_;
   Backend& backend_;
+  EndedTasks* ended_;  ///< or null
   std::mutex mutex_;
   std::vector<std::uint32_t> waiting_for_;  ///< by task: predecessors that have not ended
   std::vector<std::uint32_t> missing_;      ///< by group: members that are not ready
   std::size_t left_;
   bool ahead_ = false;
   Timeline timeline_;
+
+  void count() {
+    if (ended_ != nullptr) ended_->store(dag_.tasks.size() - left_, std::memory_order_relaxed);
+  }
 
   void release(TaskId id) {
     const GroupId group = dag_.tasks[id].group;
@@ -85,6 +97,6 @@ class Run final : public Completions {
 
 }  // namespace
 
-Timeline execute(const Dag& dag, Backend& backend) { return Run(dag, backend).run(); }
+Timeline execute(const Dag& dag, Backend& backend, EndedTasks* ended) { return Run(dag, backend, ended).run(); }
 
 }  // namespace tandem

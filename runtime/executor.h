@@ -1,12 +1,19 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+
 #include "runtime/backend.h"
 #include "runtime/timeline.h"
 
 namespace tandem {
 
+/// How many tasks of a DAG have ended, for another thread to read meanwhile, or in shared memory another process.
+using EndedTasks = std::atomic<std::size_t>;
+
 /// Runs every task of `dag` on `backend` in dependency and stream order, and returns when each ran.
 /// Throws std::logic_error naming the stuck tasks if the DAG cannot finish (a lowering bug: collectives in conflicting orders).
-Timeline execute(const Dag& dag, Backend& backend);
+/// `ended`, where it is given, is set to 0 and counts.
+Timeline execute(const Dag& dag, Backend& backend, EndedTasks* ended = nullptr);
 
 }  // namespace tandem

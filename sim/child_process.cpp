@@ -7,13 +7,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 
 namespace tandem {
 namespace {
@@ -58,6 +61,10 @@ SharedDoubles::~SharedDoubles() {
   if (!values_.empty()) munmap(values_.data(), values_.size_bytes());
 }
 
+SharedCounter::SharedCounter() : value_(new (map_shared(sizeof(Value))) Value(0)) {}
+
+SharedCounter::~SharedCounter() { munmap(value_, sizeof(Value)); }
+
 ChildProcess::ChildProcess(const std::function<void()>& work) : sentence_(std::make_unique<SharedSentence>()) {
   const pid_t parent = getpid();
   std::fflush(nullptr);  // or the child, when it flushes, would write what waits in the buffers a second time
@@ -87,11 +94,18 @@ ChildProcess::~ChildProcess() {
   }
 }
 
-Bytes ChildProcess::wait() {
+Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
   int status = 0;
   rusage usage{};
-  while (wait4(child_, &status, 0, &usage) < 0) {
-    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "cannot wait for the simulation process");
+  constexpr std::chrono::milliseconds between_looks(10);
+  pid_t ended = 0;
+  while ((ended = wait4(child_, &status, meanwhile ? WNOHANG : 0, &usage)) != child_) {
+    if (ended == 0) {
+      meanwhile();
+      std::this_thread::sleep_for(between_looks);
+    } else if (errno != EINTR) {
+      throw std::system_error(errno, std::generic_category(), "cannot wait for the simulation process");
+    }
   }
   child_ = 0;
   if (WIFSIGNALED(status)) throw std::runtime_error(signal_sentence(WTERMSIG(status)));

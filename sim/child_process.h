@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -25,6 +26,23 @@ class SharedDoubles {
   std::span<double> values_;
 };
 
+/// A counter that a child forked later sets and its parent reads meanwhile. 0 at first.
+class SharedCounter {
+ public:
+  using Value = std::atomic<std::size_t>;
+  static_assert(Value::is_always_lock_free);  // else its lock would not be shared
+
+  SharedCounter();
+  ~SharedCounter();
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+
+  Value& value() { return *value_; }
+
+ private:
+  Value* value_;
+};
+
 /// Runs `work` in a forked child. Only shared memory made before comes back. The child ends without the parent's exit handlers,
 /// and dies with the calling thread, or with this object if nobody waits for it.
 class ChildProcess {
@@ -34,9 +52,10 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Until it has ended; to be called once. Returns the child's peak resident memory.
+  /// Until it has ended; to be called once. Returns the child's peak resident memory. `meanwhile` is called in the parent a
+  /// hundred times a second.
   /// Throws std::runtime_error with the sentence of the exception that `work` threw, or with the way the child died.
-  Bytes wait();
+  Bytes wait(const std::function<void()>& meanwhile = {});
 
  private:
   class SharedSentence;
@@ -46,6 +65,8 @@ class ChildProcess {
   [[noreturn]] void be_the_child(pid_t parent, const std::function<void()>& work);
 };
 
-inline Bytes run_in_child(const std::function<void()>& work) { return ChildProcess(work).wait(); }
+inline Bytes run_in_child(const std::function<void()>& work, const std::function<void()>& meanwhile = {}) {
+  return ChildProcess(work).wait(meanwhile);
+}
 
 }  // namespace tandem

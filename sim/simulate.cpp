@@ -10,18 +10,23 @@
 
 namespace tandem {
 
-SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& speedup) {
+SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& speedup,
+                       const std::function<void(double share)>& progress) {
   const auto began = std::chrono::steady_clock::now();
   SharedDoubles start(dag.tasks.size());
   SharedDoubles end(dag.tasks.size());
+  SharedCounter ended;
+  const auto tell = [&] { progress(static_cast<double>(ended.value()) / static_cast<double>(dag.tasks.size())); };
 
   SimulationRun run;
-  run.peak_rss = run_in_child([&] {
+  const auto work = [&] {
     SimGridBackend backend(collectives, speedup);
-    const Timeline timeline = execute(dag, backend);
+    const Timeline timeline = execute(dag, backend, &ended.value());
     std::ranges::copy(timeline.start, start.values().begin());
     std::ranges::copy(timeline.end, end.values().begin());
-  });
+  };
+  run.peak_rss = run_in_child(work, progress ? std::function<void()>(tell) : std::function<void()>());
+  if (progress) tell();
   run.timeline.start.assign(start.values().begin(), start.values().end());
   run.timeline.end.assign(end.values().begin(), end.values().end());
   run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -29,8 +30,10 @@ struct SimulationRun {
 /// The simulation runs in a forked child (SimGrid allows one engine per process), so it may be called any number of times, also
 /// one after the other from different threads. Equal DAGs give equal timelines to the last bit.
 /// Steps are played where the DAG's layouts have hops; a DAG of all ranks may have them (`make_world`).
+/// `progress` is told now and then which share of the tasks has ended.
 /// Throws std::runtime_error when the child dies, and whatever sentence it died with.
-SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid, const Speedup& speedup = {});
+SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
+                       const std::function<void(double share)>& progress = {});
 
 /// How long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,

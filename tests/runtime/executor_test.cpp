@@ -29,6 +29,14 @@ struct RandomRun {
 
 constexpr std::uint32_t seeds = 30;
 
+TEST(Executor, CountsWhatEnded) {
+  const Dag dag = random_dag(1);
+  FakeBackend backend{whole_duration};
+  EndedTasks ended = 7;
+  const Timeline timeline = execute(dag, backend, &ended);
+  EXPECT_EQ(ended, dag.tasks.size());
+}
+
 TEST(Executor, StartsUnitsOnceAndWhole) {
   for (std::uint32_t seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);

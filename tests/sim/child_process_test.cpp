@@ -76,6 +76,17 @@ TEST(ChildProcess, EndsWithItsObject) {
   EXPECT_EQ(errno, ESRCH);
 }
 
+TEST(RunInChild, ParentWorksMeanwhile) {
+  SharedCounter from_parent, from_child;
+  run_in_child(
+      [&] {
+        while (from_parent.value() < 3) continue;
+        from_child.value() = 5;
+      },
+      [&] { ++from_parent.value(); });
+  EXPECT_EQ(from_child.value(), 5U);
+}
+
 TEST(RunInChild, PeakMemoryIsTheChilds) {
   constexpr std::size_t size = 64 << 20;
   const Bytes small = run_in_child([] {});

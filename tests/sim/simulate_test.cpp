@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <vector>
 
@@ -32,6 +33,18 @@ TEST(Simulate, StreamsOverlap) {
   const Timeline timeline = simulate(small.finish()).timeline;
   EXPECT_DOUBLE_EQ(timeline.start[after_both], 900 * ns);
   EXPECT_DOUBLE_EQ(timeline.makespan(), 1000 * ns);
+}
+
+TEST(Simulate, TellsHowFarItIs) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  for (int kernel = 0; kernel < 1000; ++kernel) small.kernel(rank, 1);
+  std::vector<double> shares;
+  simulate(small.finish(), Collectives::fluid, {}, [&](double share) { shares.push_back(share); });
+  EXPECT_TRUE(std::ranges::is_sorted(shares));
+  ASSERT_FALSE(shares.empty());
+  EXPECT_GE(shares.front(), 0);
+  EXPECT_EQ(shares.back(), 1);
 }
 
 TEST(Simulate, KernelEndsAreExact) {
