@@ -1,4 +1,5 @@
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -7,6 +8,7 @@
 #include "cli/crosscheck/comparison.h"
 #include "cli/executed_step.h"
 #include "cli/report/step_report.h"
+#include "cli/terminal_page.h"
 #include "sim/simulate.h"
 
 namespace tandem {
@@ -42,9 +44,11 @@ ExitCode CrosscheckCommand::run() const {
 
 ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) const {
   ExecutedStep step(scenario, options.scenario, backend, period_of(scenario), collectives == Collectives::steps);
-  const SimulationRun simulated = simulate(step.dag(), collectives);
+  ProgressBar bar;
+  const SimulationRun simulated = simulate(step.dag(), collectives, {}, shown_in(&bar, "simulating"));
   const std::size_t kinds = step.verify_collectives();
-  step.execute();
+  step.execute(&bar);
+  bar.take_away();
 
   StepResult result = step.result();
   result.warnings = scenario.warnings;
@@ -52,10 +56,16 @@ ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) cons
   result.comparison = compare(step.dag(), simulated.timeline, step.timeline(), peaks_of(step));
   outputs.write(result, {{"simulated", &step.dag(), &simulated.timeline, true}, {"measured", &step.dag(), &step.timeline()}});
   outputs.write_report([&] { return crosscheck_page(scenario, step.dag(), simulated.timeline, step.timeline(), result); });
-  std::ostream& out = options.json == "-" ? std::cerr : std::cout;
-  out << fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})\n\n", scenario.name, step.dag().ranks.size(),
-                     step.dag().tasks.size(), step.site().description())
-      << to_text(*result.comparison) << fmt::format("{} kinds of collectives exact on crafted data\n", kinds);
+  const bool json_goes_out = options.json == "-";
+  std::ostream& out = json_goes_out ? std::cerr : std::cout;
+  const Screen screen = screen_on(json_goes_out ? STDERR_FILENO : STDOUT_FILENO);
+  out << Page(screen)
+             .line(fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})", scenario.name, step.dag().ranks.size(),
+                               step.dag().tasks.size(), step.site().description()),
+                   Style::strong)
+             .empty_line()
+             .text()
+      << to_text(*result.comparison, screen) << fmt::format("{} kinds of collectives exact on crafted data\n", kinds);
   return result.comparison->same_order() ? ExitCode::done : ExitCode::failed;
 }
 

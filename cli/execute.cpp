@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -27,15 +29,19 @@ ExitCode ExecuteCommand::run() const {
 ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
   ExecutedStep step(scenario, options.scenario, backend);
   const std::size_t collectives = step.verify_collectives();
-  step.execute();
+  ProgressBar bar;
+  step.execute(&bar);
+  bar.take_away();
   StepResult result = step.result();
   result.warnings = scenario.warnings;
   outputs.write(result, {{"measured", &step.dag(), &step.timeline()}});
   outputs.write_report([&] { return step_page(scenario, step.dag(), step.timeline(), result); });
-  std::ostream& out = options.json == "-" ? std::cerr : std::cout;
-  out << to_text(result) << loss_sentence(step.site().numbers()) << collectives
+  const bool json_goes_out = options.json == "-";
+  std::ostream& out = json_goes_out ? std::cerr : std::cout;
+  const Screen screen = screen_on(json_goes_out ? STDERR_FILENO : STDOUT_FILENO);
+  out << to_text(result, screen) << loss_sentence(step.site().numbers()) << collectives
       << " kinds of collectives exact on crafted data\n";
-  return verify ? report_verification(step, scenario, out) : ExitCode::done;
+  return verify ? report_verification(step, scenario, out, screen, &bar) : ExitCode::done;
 }
 
 }  // namespace tandem

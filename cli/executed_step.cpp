@@ -26,9 +26,12 @@ ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, co
       dag_(lower_all_ranks(scenario, file, backend, steps, hops)),
       site_(make_site(backend, dag_, file)) {}
 
-void ExecutedStep::execute() {
+void ExecutedStep::execute(ProgressBar* bar, const std::string& what) {
   const auto began = std::chrono::steady_clock::now();
-  timeline_ = site_->execute();
+  EndedTasks ended = 0;
+  const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag_.tasks.size()); };
+  const ProgressWatch watch(bar, what, share);
+  timeline_ = site_->execute(ended);
   wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/execution_site.h"
 #include "cli/result.h"
+#include "cli/terminal_progress.h"
 #include "runtime/dag.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/scenario.h"
@@ -27,7 +28,8 @@ class ExecutedStep {
   ExecutedStep(const ExecutedStep&) = delete;
 
   std::size_t verify_collectives() const { return site_->verify_collectives(); }
-  void execute();
+  /// `bar`, where there is one, shows how far it is.
+  void execute(ProgressBar* bar = nullptr, const std::string& what = "executing");
 
   const Dag& dag() const { return dag_; }
   const Timeline& timeline() const { return timeline_; }

@@ -2,7 +2,6 @@
 
 #include "runtime/contents/initial_values.h"
 #include "runtime/cuda/gpu.h"
-#include "runtime/executor.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/limits.h"
 #include "runtime/host/verify_collectives.h"
@@ -17,9 +16,9 @@ class HostSite final : public ExecutionSite {
   explicit HostSite(const Dag& dag) : memory_(dag, data_seed) {}
 
   std::size_t verify_collectives() override { return tandem::verify_collectives(memory_.dag()); }
-  Timeline execute() override {
+  Timeline execute(EndedTasks& ended) override {
     const std::unique_ptr<Backend> backend = make_host_backend(memory_);
-    return tandem::execute(memory_.dag(), *backend);
+    return tandem::execute(memory_.dag(), *backend, &ended);
   }
   const HostMemory& memory() override { return memory_; }
   std::string description() const override { return "host"; }
@@ -36,11 +35,11 @@ class GpuSite final : public ExecutionSite {
     return tandem::verify_collectives(dag_, [this](const Collective& collective) { step_->run_virtual(collective); });
   }
   /// The first run warms up: what is loaded at its first use, and clocks.
-  Timeline execute() override {
+  Timeline execute(EndedTasks& ended) override {
     step_->fill(data_seed);
     tandem::execute(dag_, *step_);
     step_->fill(data_seed);
-    return tandem::execute(dag_, *step_);
+    return tandem::execute(dag_, *step_, &ended);
   }
   const HostMemory& memory() override { return read(memory_, keeps_its_place); }
   const HostMemory& numbers() override {

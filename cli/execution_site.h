@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/backend_option.h"
+#include "runtime/executor.h"
 #include "runtime/host/memory.h"
 #include "runtime/timeline.h"
 
@@ -16,7 +17,8 @@ class ExecutionSite {
   virtual ~ExecutionSite() = default;
   /// Every distinct collective once on crafted numbers (see verify_collectives.h).
   virtual std::size_t verify_collectives() = 0;
-  virtual Timeline execute() = 0;
+  /// `ended` counts the tasks of the run that is timed.
+  virtual Timeline execute(EndedTasks& ended) = 0;
   /// Those buffers that live for the whole step, and single numbers, as the step left them.
   virtual const HostMemory& memory() = 0;
   /// Single numbers alone, such as the loss.

@@ -3,6 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/simulated_step.h"
+#include "cli/terminal_numbers.h"
+#include "cli/terminal_page.h"
 #include "scenarios/load.h"
 
 namespace tandem {
@@ -22,23 +24,23 @@ std::vector<Change> candidates(const Scenario& scenario) {
   return changes;
 }
 
-Relief try_out(const StepOptions& options, const Change& change) {
+Relief try_out(const StepOptions& options, const Change& change, ProgressBar* bar) {
   std::vector<std::string> overrides = options.overrides;
   overrides.insert(overrides.end(), change.begin(), change.end());
   const Scenario scenario = load_scenario(options.scenario, overrides);
-  const StepResult result = simulate_step(scenario, true).result;
+  const StepResult result = simulate_step(scenario, true, {.bar = bar}).result;
   Relief relief{.change = {}, .peak = result.peak_memory(), .step_time = result.step_time};
-  for (const std::string& option : change) relief.change += " --set " + option;
+  for (const std::string& option : change) relief.change += (relief.change.empty() ? "--set " : " --set ") + option;
   return relief;
 }
 
 }  // namespace
 
-std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak) {
+std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak, ProgressBar* bar) {
   std::vector<Relief> reliefs;
   for (const Change& change : candidates(scenario)) {
     try {
-      const Relief relief = try_out(options, change);
+      const Relief relief = try_out(options, change, bar);
       if (relief.peak < peak) reliefs.push_back(relief);
     } catch (const InputError&) {
       // The scenario does not admit this change, for a reason that is not the reader's concern here.
@@ -47,13 +49,12 @@ std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& sc
   return reliefs;
 }
 
-std::string to_text(const std::vector<Relief>& reliefs) {
-  std::string out = "\nWhat would relieve it, each alone\n";
-  for (const Relief& relief : reliefs) {
-    out += fmt::format("  {:<62}{:>9.2f} GB, step {:.3f} s\n", relief.change, static_cast<double>(relief.peak) / 1e9,
-                       relief.step_time);
-  }
-  return out;
+std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen) {
+  if (reliefs.empty()) return "";
+  Table table({{"GB"}, {"step time"}, {"", Column::Kind::note}});
+  for (const Relief& relief : reliefs) table.add({{gigabytes(relief.peak)}, {duration(relief.step_time)}, {relief.change}});
+  Page page(screen);
+  return page.heading("What would relieve it, each alone").table(table).text();
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/terminal_progress.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {
@@ -17,10 +18,10 @@ struct Relief {
 
 /// Tries what a planner would, in this order: selective recompute, twice the context parallelism at half the data parallelism,
 /// sequence parallelism, half the micro-batch. Changes that do not bring
-/// `peak` down, or that the scenario does not admit, are left out.
-std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak);
+/// `peak` down, or that the scenario does not admit, are left out. `bar`, where there is one, shows how far it is.
+std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak, ProgressBar* bar = nullptr);
 
-/// One line for each.
-std::string to_text(const std::vector<Relief>& reliefs);
+/// A table under a heading; nothing where nothing would relieve it.
+std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen = {});
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/crosscheck/comparison.h"
+#include "cli/terminal_screen.h"
 #include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
 #include "runtime/analysis/time_parts.h"
@@ -76,7 +77,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
 nlohmann::ordered_json to_json_object(const StepResult& result);
 std::string to_json(const StepResult& result);
 
-/// The form for a person, for a terminal or a document.
-std::string to_text(const StepResult& result);
+/// The form for a person.
+std::string to_text(const StepResult& result, const Screen& screen = {});
 
 }  // namespace tandem

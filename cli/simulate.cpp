@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -43,18 +45,23 @@ ExitCode SimulateCommand::run() const {
 
 ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, std::chrono::steady_clock::time_point began) const {
   const bool in_steps = collectives == Collectives::steps;
-  SimulatedStep step = simulate_step(scenario, !no_fold && !in_steps, {fold_tolerance, collectives});
+  ProgressBar bar;
+  SimulatedStep step = simulate_step(scenario, !no_fold && !in_steps, {fold_tolerance, collectives, &bar});
   StepResult& result = step.result;
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
+  bar.take_away();
   outputs.write_report([&] { return step_page(scenario, step.dag, step.timeline, result); });
   if (!result.fits() && !options.allow_oom) {
-    std::cerr << to_text(result) << to_text(memory_relief(options, scenario, result.peak_memory()))
-              << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
+    const Screen screen = screen_on(STDERR_FILENO);
+    std::cerr << to_text(result, screen);
+    const std::vector<Relief> reliefs = memory_relief(options, scenario, result.peak_memory(), &bar);
+    bar.take_away();
+    std::cerr << to_text(reliefs, screen) << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
   }
   outputs.write(result, {{"simulated", &step.dag, &step.timeline, true, step.class_of}});
-  if (options.json != "-") std::cout << to_text(result);
+  if (options.json != "-") std::cout << to_text(result, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

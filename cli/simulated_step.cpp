@@ -11,17 +11,20 @@
 namespace tandem {
 namespace {
 
-SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, Collectives collectives,
+SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,
                            const StepRange& steps) {
-  SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
+  ProgressBar* const bar = options.bar;
+  SimulatedStep step{
+      .dag = shown_while(bar, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  SimulationRun run = simulate(step.dag, collectives);
+  SimulationRun run = simulate(step.dag, options.collectives, {}, shown_in(bar, "simulating"));
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
+  const RunFacts facts{
+      .backend = "simgrid", .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
   step.result =
-      summarize(step.dag, step.timeline, scenario.training.precision,
-                {.backend = "simgrid", .collectives = name_of(collectives), .folded = folded, .peak_rss = run.peak_rss});
+      shown_while(bar, "summing up", [&] { return summarize(step.dag, step.timeline, scenario.training.precision, facts); });
   return step;
 }
 
@@ -62,27 +65,26 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
 
 namespace {
 
-SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded,
-                          Collectives collectives = Collectives::fluid) {
+SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options) {
   spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
-  SimulatedStep step = simulate_one(scenario, world, folded, collectives, {});
+  SimulatedStep step = simulate_one(scenario, world, folded, options, {});
   if (scenario.training.local_steps()) {
-    const StepResult local = simulate_one(scenario, world, folded, collectives, {.averages = false}).result;
+    const StepResult local = simulate_one(scenario, world, folded, options, {.averages = false}).result;
     step.result = mean_of_period(local, step.result, scenario.training.sync_every);
   }
   return step;
 }
 
 /// No flow does better than under ideal spreading, and none worse than with all that could be on its cables on them at once.
-MergedFold merged_fold(const Scenario& scenario, double tolerance) {
+MergedFold merged_fold(const Scenario& scenario, const SimulationOptions& options) {
   Scenario even = scenario;
   even.cluster.fabric.routing = Routing::adaptive;
   constexpr double everything = 1e9;  // a bound may be coarse: of all that would be told apart the worst counts
   const World crowded = make_world(scenario, true, {everything, CableMerge::Among::all});
-  return {.tolerance = tolerance,
-          .lower = simulate_on(even, make_world(even, true), true).result.step_time,
-          .upper = simulate_on(scenario, crowded, true).result.step_time};
+  return {.tolerance = options.fold_tolerance,
+          .lower = simulate_on(even, make_world(even, true), true, options).result.step_time,
+          .upper = simulate_on(scenario, crowded, true, options).result.step_time};
 }
 
 void refuse_too_many_classes(const Scenario& scenario, const World& world) {
@@ -100,11 +102,12 @@ void refuse_too_many_classes(const Scenario& scenario, const World& world) {
 
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
-  World world = make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail);
+  World world = shown_while(options.bar, folded ? "folding" : "laying out",
+                            [&] { return make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail); });
   if (folded) refuse_too_many_classes(scenario, world);
-  SimulatedStep step = simulate_on(scenario, world, folded, options.collectives);
+  SimulatedStep step = simulate_on(scenario, world, folded, options);
   if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
-    step.result.merged_fold = merged_fold(scenario, options.fold_tolerance);
+    step.result.merged_fold = merged_fold(scenario, options);
   step.result.warnings = scenario.warnings;
   step.class_of = std::move(world.class_of);
   return step;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/result.h"
+#include "cli/terminal_progress.h"
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
 #include "scenarios/scenario.h"
@@ -24,6 +25,7 @@ inline constexpr std::int64_t most_lowered_ranks = 4096;
 struct SimulationOptions {
   double fold_tolerance = 0;  ///< see CableMerge; the result then tells what step times it can be off by
   Collectives collectives = Collectives::fluid;
+  ProgressBar* bar = nullptr;  ///< to show how far it is
 };
 
 /// Collectives in steps take a scenario that is not folded.

@@ -1,4 +1,5 @@
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -100,7 +101,8 @@ ExitCode SweepCommand::run() const {
     page->commit();
   }
   std::cout << (csv == "-" ? to_csv(loaded.paths, swept.rows)
-                           : to_table(loaded.paths, swept.rows) + "\n" + summary(swept.rows, swept.kept, file));
+                           : to_table(loaded.paths, swept.rows, screen_on(STDOUT_FILENO)) + "\n" +
+                                 summary(swept.rows, swept.kept, file));
   const auto failures = std::ranges::count(swept.rows, PointStatus::failed, &PointRow::status);
   if (failures == 0) return ExitCode::done;
   std::cout.flush();

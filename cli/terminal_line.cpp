@@ -1,9 +1,11 @@
 #include "cli/terminal_line.h"
 
-#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <iostream>
+#include <utility>
+
+#include "cli/terminal_screen.h"
 
 namespace tandem {
 namespace {
@@ -14,20 +16,17 @@ constexpr const char* clear_line = "\r\x1b[K";
 
 TerminalLine::TerminalLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-TerminalLine::~TerminalLine() {
-  if (terminal_) std::cerr << clear_line << std::flush;
+TerminalLine::~TerminalLine() { take_away(); }
+
+std::size_t TerminalLine::width() const { return screen_on(STDERR_FILENO).width - 1; }
+
+void TerminalLine::take_away() {
+  if (std::exchange(visible_, false)) std::cerr << clear_line << std::flush;
 }
 
-void TerminalLine::show(const std::string& text) const {
-  if (terminal_) std::cerr << clear_line << text << std::flush;
-}
-
-std::string rounded(Seconds time) {
-  constexpr Seconds minute = 60;
-  constexpr Seconds hour = 60 * minute;
-  if (time < 2 * minute) return fmt::format("{:.0f} s", time);
-  if (time < 2 * hour) return fmt::format("{:.0f} min", time / minute);
-  return fmt::format("{:.1f} h", time / hour);
+void TerminalLine::show(const std::string& text) {
+  visible_ = terminal_;
+  if (terminal_) std::cerr << clear_line << shortened(text, width()) << std::flush;
 }
 
 }  // namespace tandem

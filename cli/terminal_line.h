@@ -1,8 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
-
-#include "runtime/units.h"
 
 namespace tandem {
 
@@ -14,14 +13,18 @@ class TerminalLine {
   TerminalLine(const TerminalLine&) = delete;
   TerminalLine& operator=(const TerminalLine&) = delete;
 
+  /// Whether there is such a terminal.
   bool is_shown() const { return terminal_; }
-  void show(const std::string& text) const;
+  /// What a text may take: a line that breaks could not be rewritten. The terminal may change it at any time.
+  std::size_t width() const;
+  /// Cut to that width.
+  void show(const std::string& text);
+  /// Before something else is written.
+  void take_away();
 
  private:
   bool terminal_;
+  bool visible_ = false;
 };
-
-/// "40 s", "3 min", "1.5 h".
-std::string rounded(Seconds time);
 
 }  // namespace tandem

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -22,7 +24,7 @@ ExitCode TopologyCommand::run() const {
     file->write(to_json(report));
     file->commit();
   }
-  std::cout << (options.json == "-" ? to_json(report) : to_text(report));
+  std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
   return ExitCode::done;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/terminal_screen.h"
 #include "scenarios/mesh_report.h"
 #include "scenarios/scenario.h"
 #include "topology/inventory.h"
@@ -24,6 +25,6 @@ TopologyReport report_topology(const Scenario& scenario);
 std::string to_json(const TopologyReport& report);
 
 /// The same for a person.
-std::string to_text(const TopologyReport& report);
+std::string to_text(const TopologyReport& report, const Screen& screen = {});
 
 }  // namespace tandem

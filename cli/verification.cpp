@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "cli/terminal_page.h"
 #include "scenarios/expert_mesh.h"
 
 namespace tandem {
@@ -38,7 +39,7 @@ Scenario unsharded(const Scenario& scenario) {
   return reference;
 }
 
-StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario) {
+StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, ProgressBar* bar) {
   const Scenario reference = unsharded(scenario);
   const std::int64_t replicas = scenario.training.global_batch / reference.training.global_batch;
   std::deque<ExecutedStep> runs;
@@ -47,7 +48,7 @@ StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& 
     StepRange steps = period_of(scenario);
     steps.first_sequence = replica * reference.training.global_batch;
     steps.stride = scenario.training.global_batch;
-    runs.emplace_back(reference, scenario.name, BackendOptions{}, steps).execute();
+    runs.emplace_back(reference, scenario.name, BackendOptions{}, steps).execute(bar, "executing the unsharded model");
     memories.push_back(&runs.back().memory());
   }
   return compare(step.memory(), memories);
@@ -67,18 +68,25 @@ double verification_tolerance(DType precision) {
   }
 }
 
-ExitCode report_verification(const ExecutedStep& step, const Scenario& scenario, std::ostream& out) {
+ExitCode report_verification(const ExecutedStep& step, const Scenario& scenario, std::ostream& out, const Screen& screen,
+                             ProgressBar* bar) {
   const double tolerance = verification_tolerance(step.result().run.backend == "cuda" ? step.precision() : DType::f32);
-  const StepDifference difference = compare_with_unsharded(step, scenario);
-  out << fmt::format("\nAgainst the unsharded model (loss {:.6f}), largest relative differences\n  loss {:.2e}\n",
-                     difference.reference_loss, difference.loss);
-  out << fmt::format("  {:<34}{:>12}{:>12}\n", "tensor", "gradient", "weight");
-  for (const TensorDifference& tensor : difference.tensors) {
-    out << fmt::format("  {:<34}{:>12.2e}{:>12.2e}\n", tensor.tensor, tensor.gradient, tensor.weight);
-  }
+  const StepDifference difference = compare_with_unsharded(step, scenario, bar);
+  if (bar != nullptr) bar->take_away();
+  const auto text_of = [](double value) { return TextCell{fmt::format("{:.2e}", value)}; };
+  Table table({{"tensor", Column::Kind::name}, {"gradient"}, {"weight"}});
+  for (const TensorDifference& tensor : difference.tensors)
+    table.add({{tensor.tensor}, text_of(tensor.gradient), text_of(tensor.weight)});
   const bool same = difference.largest() <= tolerance;
-  out << fmt::format("{}: largest {:.2e}, allowed {:.0e}\n", same ? "the same step" : "NOT the same step", difference.largest(),
-                     tolerance);
+  out << Page(screen)
+             .heading(fmt::format("Against the unsharded model (loss {:.6f}), largest relative differences",
+                                  difference.reference_loss))
+             .line(fmt::format("loss {:.2e}", difference.loss), Style::plain, 2)
+             .table(table)
+             .line(fmt::format("{}: largest {:.2e}, allowed {:.0e}", same ? "the same step" : "NOT the same step",
+                               difference.largest(), tolerance),
+                   same ? Style::green : Style::red)
+             .text();
   return same ? ExitCode::done : ExitCode::failed;
 }
 

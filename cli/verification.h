@@ -14,7 +14,7 @@ Scenario unsharded(const Scenario& scenario);
 
 /// Executes the unsharded step on the same data and compares. Under local SGD: the unsharded model's steps on each replica's
 /// sequences, one replica after the other; the mean of their weights is what the replicas must have agreed on.
-StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario);
+StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, ProgressBar* bar = nullptr);
 
 /// How far a step may be from the unsharded one, relative to each tensor's largest element: 1e-4 in fp32; where numbers are
 /// rounded to a coarser `precision` (on GPUs), 16 times its unit roundoff. A tiny model of four layers has been seen at 9 in bf16
@@ -22,6 +22,7 @@ StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& 
 double verification_tolerance(DType precision);
 
 /// Prints the largest relative difference of the loss, of every gradient and of every updated weight. Fails above the tolerance.
-ExitCode report_verification(const ExecutedStep& step, const Scenario& scenario, std::ostream& out);
+ExitCode report_verification(const ExecutedStep& step, const Scenario& scenario, std::ostream& out, const Screen& screen,
+                             ProgressBar* bar = nullptr);
 
 }  // namespace tandem

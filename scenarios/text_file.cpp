@@ -65,7 +65,7 @@ void check_text(const std::string& text, const std::string& file, const std::str
 std::string read_text_file(const std::string& path, const std::string& expected) {
   const Place place{.file = path};
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw InputError(place, "is a folder, expected a YAML file");
+  if (std::filesystem::is_directory(path, ignored)) throw InputError(place, "is a folder, expected " + expected);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) {
     const int reason = errno;

@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "cli/terminal_line.h"
+#include "cli/terminal_progress.h"
 #include "sim/kernel_fit.h"
 
 namespace tandem {
@@ -64,8 +64,7 @@ class Measurement {
         ++result_.collectives_unreached;
         continue;
       }
-      line_.show(fmt::format("{} of {} ranks, {} bytes, about {} left", operation(wanted.op).name, wanted.members, wanted.bytes,
-                             rounded(left())));
+      show(fmt::format("{} of {} ranks, {} bytes", operation(wanted.op).name, wanted.members, wanted.bytes));
       result_.profile.collectives.push_back(wanted);
       result_.profile.collectives.back().timing = bench_.collectives->time(wanted.op, wanted.members, wanted.bytes, share);
     }
@@ -78,16 +77,16 @@ class Measurement {
   Seconds budget_;
   std::size_t kernels_, done_ = 0;
   static constexpr double part_of_probes = 0.1, part_of_requested = 0.5;
-  double kernels_part_ = 0.9;  ///< of the budget that kernels may use; collectives take the rest
-  Seconds share_ = 0;          ///< of one kernel
+  double kernels_part_ = bench_.collectives ? 0.9 : 1;  ///< of the budget that kernels may use; collectives take the rest
+  Seconds share_ = 0;                                   ///< of one kernel
   Clock::time_point begin_ = Clock::now();
-  TerminalLine line_;
+  ProgressBar bar_;
   std::optional<FittedDevice> fit_;
   Calibration result_;
 
-  Seconds left() const {
-    return (bench_.collectives ? kernels_part_ : 1) * budget_ - std::chrono::duration<double>(Clock::now() - begin_).count();
-  }
+  Seconds left() const { return (kernels_part_)*budget_ - std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+  void show(const std::string& what) { bar_.show(what, 1 - left() / (kernels_part_ * budget_), left()); }
 
   /// False when there was no time.
   bool time(const TimedKernel& kernel) {
@@ -96,7 +95,7 @@ class Measurement {
       ++result_.unreached;
       return false;
     }
-    line_.show(fmt::format("{}/{} kernels, {}, about {} left", done_, kernels_, operation(kernel.op).name, rounded(left())));
+    show(fmt::format("{}/{} kernels, {}", done_, kernels_, operation(kernel.op).name));
     try {
       result_.profile.kernels.push_back({kernel, bench_.kernels->time(kernel, share_)});
     } catch (const std::runtime_error& error) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/terminal_screen.h"
 #include "runtime/analysis/overlap.h"
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
@@ -69,7 +70,7 @@ struct Comparison {
 /// `peaks`: by rank of the DAG what the backend's memory held at most; empty where it cannot tell.
 Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& measured, const std::vector<Bytes>& peaks = {});
 
-/// For a terminal or a document.
-std::string to_text(const Comparison& comparison);
+/// For a person.
+std::string to_text(const Comparison& comparison, const Screen& screen = {});
 
 }  // namespace tandem

@@ -1,75 +1,111 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
+
 #include "cli/crosscheck/comparison.h"
+#include "cli/terminal_numbers.h"
+#include "cli/terminal_page.h"
 
 namespace tandem {
 namespace {
 
-std::string percent(const std::optional<double>& error) { return error ? fmt::format("{:+.1f} %", 100 * *error) : "-"; }
+using Kind = Column::Kind;
 
-std::string row(const std::string& name, std::size_t count, const SimulatedAndMeasured& time) {
-  return fmt::format("  {:<28}{:>8}{:>16.3f}{:>16.3f}{:>12}", name, count, time.simulated * 1e3, time.measured * 1e3,
-                     percent(time.error()));
+TextCell milliseconds(Seconds time) { return {fmt::format("{:.3f}", time * 1e3)}; }
+
+TextCell error_of(const SimulatedAndMeasured& time) {
+  constexpr double worth_a_look = 0.1;
+  const std::optional<double> error = time.error();
+  if (!error) return {"-"};
+  return {percent_change(*error), std::abs(*error) > worth_a_look ? Style::yellow : Style::green};
 }
 
-std::string table_by_kind(const Comparison& comparison) {
-  std::string out = fmt::format("  {:<28}{:>8}{:>16}{:>16}{:>12}{:>10}\n", "kind of task", "count", "simulated ms", "measured ms",
-                                "error", "share");
+Table by_kind(const Comparison& comparison) {
+  Table table({{"kind of task", Kind::name},
+               {"count", Kind::number, 1},
+               {"simulated ms"},
+               {"measured ms"},
+               {"error"},
+               {"share", Kind::number, 2}});
+  const auto add = [&](const std::string& name, std::size_t count, const SimulatedAndMeasured& time, const std::string& share) {
+    table.add(
+        {{name}, {std::to_string(count)}, milliseconds(time.simulated), milliseconds(time.measured), error_of(time), {share}});
+  };
   std::size_t count = 0;
   SimulatedAndMeasured all;
   for (const KindComparison& kind : comparison.kinds) {
     count += kind.count;
     all.simulated += kind.time.simulated;
     all.measured += kind.time.measured;
-    out += row(kind.name, kind.count, kind.time) + fmt::format("{:>8.1f} %\n", 100 * kind.share);
+    add(kind.name, kind.count, kind.time, percent(kind.share));
   }
-  return out + row("all", count, all) + '\n';
+  add("all", count, all, "");
+  return table;
 }
 
-std::string table_by_stream(const Comparison& comparison) {
-  if (comparison.streams.empty()) return "\nNo communication: nothing to overlap\n";
-  std::string out =
-      fmt::format("\nOverlap: the part of a stream's time in which its rank computed, too\n  {:<36}{:>16}{:>16}{:>12}{:>12}\n",
-                  "stream (ranks)", "simulated ms", "measured ms", "simulated", "measured");
-  const auto fraction = [](const StreamOverlap& o) { return o.busy > 0 ? fmt::format("{:.1f} %", 100 * o.fraction()) : "-"; };
+Table by_stream(const Comparison& comparison) {
+  Table table({{"stream (ranks)", Kind::name},
+               {"simulated ms", Kind::number, 2},
+               {"measured ms", Kind::number, 1},
+               {"simulated"},
+               {"measured"}});
+  const auto fraction = [](const StreamOverlap& o) { return TextCell{o.busy > 0 ? percent(o.fraction()) : "-"}; };
   for (const StreamComparison& s : comparison.streams) {
-    out += fmt::format("  {:<36}{:>16.3f}{:>16.3f}{:>12}{:>12}\n", fmt::format("{} ({})", name_of(s.stream), s.ranks),
-                       s.simulated.busy * 1e3, s.measured.busy * 1e3, fraction(s.simulated), fraction(s.measured));
+    table.add({{fmt::format("{} ({})", name_of(s.stream), s.ranks)},
+               milliseconds(s.simulated.busy),
+               milliseconds(s.measured.busy),
+               fraction(s.simulated),
+               fraction(s.measured)});
   }
-  return out;
+  return table;
 }
 
-std::string table_of_worst(const Comparison& comparison) {
-  std::string out = fmt::format("\nTasks that differ most\n  {:<28}{:>8}{:>16}{:>16}{:>12}\n", "task", "rank", "simulated ms",
-                                "measured ms", "error");
-  for (const TaskComparison& task : comparison.worst) out += row(task.name, task.rank, task.time) + '\n';
-  return out;
+Table of_worst(const Comparison& comparison) {
+  Table table({{"task", Kind::name}, {"rank", Kind::number, 1}, {"simulated ms"}, {"measured ms"}, {"error"}});
+  for (const TaskComparison& task : comparison.worst)
+    table.add({{task.name},
+               {std::to_string(task.rank)},
+               milliseconds(task.time.simulated),
+               milliseconds(task.time.measured),
+               error_of(task.time)});
+  return table;
 }
 
-std::string memory_lines(const MemoryComparison& memory) {
-  const auto mb = [](Bytes bytes) { return static_cast<double>(bytes) / 1e6; };
-  std::string out = fmt::format("\nMemory of the fullest rank at its peak: {:.2f} MB as simulated, {:.2f} MB as executed",
-                                mb(memory.simulated), mb(memory.executed));
-  return out + (memory.measured ? fmt::format(", {:.2f} MB measured\n", mb(*memory.measured)) : "; this backend measures none\n");
-}
-
-std::string order_lines(const Comparison& comparison) {
-  std::string out = "\nOrder of tasks, rank by rank\n";
+Table of_orders(const Comparison& comparison) {
+  Table table({{"rank"}, {"tasks"}, {"streams"}, {"", Kind::name}});
   for (const RankOrder& order : comparison.orders) {
-    out += fmt::format("  rank {:>3}{:>8} tasks on {} streams: {}\n", order.rank, order.tasks, order.streams,
-                       order.same ? "the same order" : "DIFFERENT order");
+    table.add_numbered(order.rank, {{std::to_string(order.tasks)},
+                                    {std::to_string(order.streams)},
+                                    {order.same ? "the same order" : "DIFFERENT order", order.same ? Style::green : Style::red}});
   }
-  return out;
+  return table;
+}
+
+std::string memory_line(const MemoryComparison& memory) {
+  const auto mb = [](Bytes bytes) { return static_cast<double>(bytes) / 1e6; };
+  const std::string line = fmt::format("Memory of the fullest rank at its peak: {:.2f} MB as simulated, {:.2f} MB as executed",
+                                       mb(memory.simulated), mb(memory.executed));
+  return line + (memory.measured ? fmt::format(", {:.2f} MB measured", mb(*memory.measured)) : "; this backend measures none");
 }
 
 }  // namespace
 
-std::string to_text(const Comparison& comparison) {
+std::string to_text(const Comparison& comparison, const Screen& screen) {
   const SimulatedAndMeasured& step = comparison.step;
-  return fmt::format("  step time: simulated {:.2f} ms, measured {:.2f} ms, error {}\n\n", step.simulated * 1e3,
-                     step.measured * 1e3, percent(step.error())) +
-         table_by_kind(comparison) + table_by_stream(comparison) + table_of_worst(comparison) + memory_lines(comparison.memory) +
-         order_lines(comparison);
+  Page page(screen);
+  page.line(fmt::format("step time: simulated {:.2f} ms, measured {:.2f} ms, error {}", step.simulated * 1e3, step.measured * 1e3,
+                        error_of(step).text),
+            Style::strong, 2)
+      .empty_line()
+      .table(by_kind(comparison));
+  if (comparison.streams.empty())
+    page.empty_line().line("No communication: nothing to overlap");
+  else
+    page.heading("Overlap: the part of a stream's time in which its rank computed, too").table(by_stream(comparison));
+  page.heading("Tasks that differ most").table(of_worst(comparison));
+  page.empty_line().line(memory_line(comparison.memory));
+  page.heading("Order of tasks, rank by rank").table(of_orders(comparison));
+  return page.text();
 }
 
 }  // namespace tandem

@@ -36,7 +36,8 @@ tandem::MeasuredStep execute_alone(const Options& options, const tandem::Dag& da
   const auto ranks = static_cast<std::int64_t>(dag.ranks.size());
   tandem::refuse_too_many_ranks(ranks, options.dag, options.backend);
   const std::unique_ptr<tandem::ExecutionSite> site = tandem::make_site(options.backend, dag, options.dag);
-  tandem::MeasuredStep step{.timeline = site->execute(), .loss = 0, .description = site->description()};
+  tandem::EndedTasks ended = 0;
+  tandem::MeasuredStep step{.timeline = site->execute(ended), .loss = 0, .description = site->description()};
   step.loss = tandem::mean_loss(site->numbers());
   return step;
 }

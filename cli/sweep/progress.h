@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-/// "12/40 points, 2 running, about 3 min left". The estimate goes on at the rate of the `finished` points that took `elapsed`;
-/// there is none before the first.
+/// "12/40 points, 2 running  [######--------------]  30 %, about 3 min left". The estimate goes on at the rate of the `finished`
+/// points that took `elapsed`; there is none before the first.
 std::string progress_line(std::size_t done, std::size_t total, std::size_t running, std::size_t finished, Seconds elapsed);
 
 /// Rewrites that line on standard error, where that is a terminal, and takes it away at the end.
@@ -18,7 +18,7 @@ class Progress {
  public:
   Progress(std::size_t total, std::size_t done_before);
 
-  void show(std::size_t done, std::size_t running) const;
+  void show(std::size_t done, std::size_t running);
 
  private:
   TerminalLine line_;

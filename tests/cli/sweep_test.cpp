@@ -1,8 +1,6 @@
 // A sweep simulates each point of a study once, into a row that holds what `simulate` says of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <pty.h>
-#include <sys/wait.h>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +8,7 @@
 #include "cli/sweep/results_database.h"
 #include "tests/cli/json_result.h"
 #include "tests/cli/study.h"
+#include "tests/cli/terminal.h"
 
 namespace tandem {
 namespace {
@@ -199,30 +198,17 @@ TEST(Sweep, PrintsNothingButTheTableIntoAPipe) {
 
 TEST(Sweep, ShowsItsProgressOnATerminal) {
   const StudyFolder folder(tiny_study("grid: {parallelism.dp: [1, 2, 4]}\n"));
-  int terminal = -1;
-  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    ::execl(TANDEM_BINARY, TANDEM_BINARY, "sweep", folder.study().c_str(), "--out", folder.database().c_str(), "--jobs", "1",
-            nullptr);
-    ::_exit(127);
-  }
-  std::string shown;
-  char buffer[4096];
-  for (ssize_t got = 0; (got = ::read(terminal, buffer, sizeof buffer)) > 0;) shown.append(buffer, static_cast<std::size_t>(got));
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  ::close(terminal);
-  EXPECT_EQ(status, 0);
-  EXPECT_THAT(shown, HasSubstr("0/3 points, 1 running\r"));
-  EXPECT_THAT(shown, testing::ContainsRegex("2/3 points, 1 running, about [0-9]+ s left"));
+  const Shown run = run_on_terminal({"sweep", folder.study(), "--out", folder.database(), "--jobs", "1"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.text, HasSubstr("0/3 points, 1 running  [--------------------]   0 %\r"));
+  EXPECT_THAT(run.text, testing::ContainsRegex("2/3 points, 1 running  .#+-+.  66 %, about [0-9]+ s left"));
 }
 
 TEST(Sweep, EstimatesTheTimeLeftFromTheRateSoFar) {
-  EXPECT_EQ(progress_line(0, 40, 2, 0, 5), "0/40 points, 2 running");
-  EXPECT_EQ(progress_line(30, 40, 2, 10, 60), "30/40 points, 2 running, about 60 s left");
-  EXPECT_EQ(progress_line(10, 40, 2, 10, 60), "10/40 points, 2 running, about 3 min left");
-  EXPECT_EQ(progress_line(10, 4010, 2, 10, 60), "10/4010 points, 2 running, about 6.7 h left");
+  EXPECT_EQ(progress_line(0, 40, 2, 0, 5), "0/40 points, 2 running  [--------------------]   0 %");
+  EXPECT_EQ(progress_line(30, 40, 2, 10, 60), "30/40 points, 2 running  [###############-----]  75 %, about 60 s left");
+  EXPECT_EQ(progress_line(10, 40, 2, 10, 60), "10/40 points, 2 running  [#####---------------]  25 %, about 3 min left");
+  EXPECT_EQ(progress_line(10, 4010, 2, 10, 60), "10/4010 points, 2 running  [--------------------]   0 %, about 6.7 h left");
 }
 
 TEST(Sweep, ADatabaseThatCannotBeWrittenFailsIt) {

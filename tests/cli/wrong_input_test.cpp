@@ -84,7 +84,7 @@ const WrongCommand scenarios[] = {
      {"simulate", scenario_file("tiny-hots")},
      {"tiny-hots.yaml: cannot be read", "did you mean `", "tiny-host.yaml`?"}},
     {"BinaryFile", {"simulate", "/bin/ls"}, {"/bin/ls: byte ", "not UTF-8 text, expected a scenario in YAML"}},
-    {"Folder", {"simulate", TANDEM_SOURCE_DIR}, {"is a folder, expected a YAML file"}},
+    {"Folder", {"simulate", TANDEM_SOURCE_DIR}, {"is a folder, expected a scenario in YAML"}},
     {"EndlessFile", {"simulate", "/dev/zero"}, {"/dev/zero: ", "expected a scenario in YAML"}},
     {"EmptyPath", {"simulate", ""}, {"empty", "expected a path"}},
     {"LineBreakInPath", {"simulate", "no\nsuch.yaml"}, {"no?such.yaml: cannot be read"}},

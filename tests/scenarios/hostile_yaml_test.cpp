@@ -109,7 +109,7 @@ TEST(HostileYaml, FilesThatCannotBeRead) {
   EXPECT_EQ(message_of((folder / "lama.yaml").string()), (folder / "lama.yaml").string() +
                                                              ": cannot be read: No such file or directory; did you mean `" +
                                                              (folder / "llama.yaml").string() + "`?");
-  EXPECT_EQ(message_of(folder.string()), folder.string() + ": is a folder, expected a YAML file");
+  EXPECT_EQ(message_of(folder.string()), folder.string() + ": is a folder, expected a scenario in YAML");
   EXPECT_THAT(message_of((folder / "llama.yaml" / "deeper").string()), HasSubstr("Not a directory"));
   EXPECT_THAT(message_of("/dev/zero"), HasSubstr("/dev/zero: "));
   EXPECT_THAT(message_of(""), HasSubstr("cannot be read"));

@@ -1,0 +1,224 @@
+// The reports of a step and of a cross-check, on screens of several widths.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/result.h"
+#include "tests/cli/terminal.h"
+
+namespace tandem {
+namespace {
+
+/// A step of 1 s: half of it compute. Stages 1 to 6 are equal, and fullest.
+StepResult a_step() {
+  StepResult r;
+  r.scenario = "my-run";
+  r.gpus = 256;
+  r.gpu = "h100-sxm-80gb";
+  r.tokens = 2097152;
+  r.step_time = 1;
+  r.lower_bound = 0.4;
+  r.upper_bound = 2;
+  r.tokens_per_second_per_gpu = 8192;
+  r.model_flops_per_gpu = 500e12;
+  r.mfu = 0.5;
+  r.hfu = 0.6;
+  r.parts.kernels[static_cast<std::size_t>(Phase::forward)] = 0.5;
+  r.parts.exposed[static_cast<std::size_t>(Axis::tp)] = 0.2501;
+  r.parts.bubble = 0.2489;
+  r.parts.kernels[static_cast<std::size_t>(Phase::optimizer)] = 0.001;
+  r.gpu_memory = 80'000'000'000;
+  for (int stage = 0; stage < 8; ++stage) {
+    const bool ends = stage == 0 || stage == 7;
+    r.stages.push_back({.parameters = 4'000'000'000,
+                        .gradients = 8'000'000'000,
+                        .optimizer = 2'000'000'000,
+                        .activations = ends ? 5'000'000'000 : 50'000'000'000,
+                        .buffers = 250'000'000,
+                        .peak_at = 0.25});
+  }
+  r.rank_classes = 8;
+  r.link_classes = 20;
+  r.tasks = 12345;
+  r.run = {.backend = "simgrid", .collectives = "fluid", .folded = true, .wall = 0.123, .peak_rss = 64'000'000};
+  return r;
+}
+
+// clang-format off
+TEST(ResultText, At60Columns) {
+  EXPECT_EQ(to_text(a_step(), {.width = 60}),
+R"(my-run: 256 x h100-sxm-80gb, 2097152 tokens a step
+
+  step time          1.000 s  between 400.00 ms (roofline,
+                              all overlapped) and 2.000 s
+                              (nothing overlapped)
+  tokens/s/GPU        8192.0
+  model TFLOP/s/GPU    500.0  causal attention counted at
+                              half
+  MFU                 50.0 %  HFU 60.0 %
+
+Where the time goes (mean over ranks)
+  compute     500.00 ms  50.0 %  ##############
+  exposed tp  250.10 ms  25.0 %  #######
+  bubble      248.90 ms  24.9 %  #######
+  optimizer     1.00 ms   0.1 %
+
+Memory by pipeline stage, GB at the peak; a GPU has 80.0
+  GB
+  stage  parameters  activations   peak  of GPU
+      0        4.00         5.00  19.25    24 %
+    1-6        4.00        50.00  64.25    80 %  fullest
+      7        4.00         5.00  19.25    24 %
+  no room for: gradients, optimizer, buffers
+  fits: stage 1 is fullest, 250.00 ms into the step
+
+Simulated 256 ranks as 8 classes, 20 link classes, 12345
+  tasks, in 123.00 ms and 64 MB (simgrid)
+)");
+}
+
+TEST(ResultText, At80Columns) {
+  EXPECT_EQ(to_text(a_step(), {.width = 80}),
+R"(my-run: 256 x h100-sxm-80gb, 2097152 tokens a step
+
+  step time          1.000 s  between 400.00 ms (roofline, all overlapped) and
+                              2.000 s (nothing overlapped)
+  tokens/s/GPU        8192.0
+  model TFLOP/s/GPU    500.0  causal attention counted at half
+  MFU                 50.0 %  HFU 60.0 %
+
+Where the time goes (mean over ranks)
+  compute     500.00 ms  50.0 %  ####################
+  exposed tp  250.10 ms  25.0 %  ##########
+  bubble      248.90 ms  24.9 %  ##########
+  optimizer     1.00 ms   0.1 %
+
+Memory by pipeline stage, GB at the peak; a GPU has 80.0 GB
+  stage  parameters  gradients  optimizer  activations   peak  of GPU
+      0        4.00       8.00       2.00         5.00  19.25    24 %
+    1-6        4.00       8.00       2.00        50.00  64.25    80 %  fullest
+      7        4.00       8.00       2.00         5.00  19.25    24 %
+  no room for: buffers
+  fits: stage 1 is fullest, 250.00 ms into the step
+
+Simulated 256 ranks as 8 classes, 20 link classes, 12345 tasks, in 123.00 ms
+  and 64 MB (simgrid)
+)");
+}
+
+TEST(ResultText, At120ColumnsAndInAPipe) {
+  const std::string wide =
+R"(my-run: 256 x h100-sxm-80gb, 2097152 tokens a step
+
+  step time          1.000 s  between 400.00 ms (roofline, all overlapped) and 2.000 s (nothing overlapped)
+  tokens/s/GPU        8192.0
+  model TFLOP/s/GPU    500.0  causal attention counted at half
+  MFU                 50.0 %  HFU 60.0 %
+
+Where the time goes (mean over ranks)
+  compute     500.00 ms  50.0 %  ####################
+  exposed tp  250.10 ms  25.0 %  ##########
+  bubble      248.90 ms  24.9 %  ##########
+  optimizer     1.00 ms   0.1 %
+
+Memory by pipeline stage, GB at the peak; a GPU has 80.0 GB
+  stage  parameters  gradients  optimizer  activations  buffers   peak  of GPU
+      0        4.00       8.00       2.00         5.00     0.25  19.25    24 %
+    1-6        4.00       8.00       2.00        50.00     0.25  64.25    80 %  fullest
+      7        4.00       8.00       2.00         5.00     0.25  19.25    24 %
+  fits: stage 1 is fullest, 250.00 ms into the step
+
+Simulated 256 ranks as 8 classes, 20 link classes, 12345 tasks, in 123.00 ms and 64 MB (simgrid)
+)";
+  EXPECT_EQ(to_text(a_step(), {.width = 120}), wide);
+  EXPECT_EQ(to_text(a_step()), wide);
+}
+// clang-format on
+
+TEST(ResultText, ColoursAreAllThatAColouredScreenAdds) {
+  StepResult too_large = a_step();
+  too_large.gpu_memory = 60'000'000'000;
+  for (const std::size_t width : {60, 80, 120}) {
+    const std::string coloured = to_text(too_large, {.width = width, .coloured = true});
+    EXPECT_EQ(as_plain_text(coloured), to_text(too_large, {.width = width}));
+    EXPECT_LE(widest_line(as_plain_text(coloured)), width);
+    EXPECT_THAT(coloured, testing::HasSubstr("\x1b[31mDOES NOT FIT"));
+    EXPECT_THAT(coloured, testing::HasSubstr("\x1b[31m64.25\x1b[0m"));
+  }
+}
+
+Comparison a_comparison() {
+  Comparison c;
+  c.step = {0.0125, 0.0100};
+  c.kinds = {{"attention_backward", 16, {0.0040, 0.0050}, 0.5}, {"all_reduce (tp)", 8, {0.0051, 0.0050}, 0.5}};
+  c.streams = {{Stream::tp, 4, {.busy = 0.004, .covered = 0.001}, {.busy = 0.005, .covered = 0.005}}};
+  c.worst = {{12, 3, "layer 1 attention backward", {0.0002, 0.0005}}};
+  for (std::uint32_t rank = 0; rank < 4; ++rank) c.orders.push_back({.rank = rank, .tasks = 6, .streams = 2, .same = rank < 3});
+  c.memory = {1'000'000, 1'250'000, std::nullopt};
+  return c;
+}
+
+// clang-format off
+TEST(ComparisonText, At60Columns) {
+  EXPECT_EQ(to_text(a_comparison(), {.width = 60}),
+R"(  step time: simulated 12.50 ms, measured 10.00 ms, error
+    +25.0 %
+
+  kind of task        simulated ms  measured ms    error
+  attention_backward         4.000        5.000  -20.0 %
+  all_reduce (tp)            5.100        5.000   +2.0 %
+  all                        9.100       10.000   -9.0 %
+  no room for: count, share
+
+Overlap: the part of a stream's time in which its rank
+  computed, too
+  stream (ranks)  simulated ms  simulated  measured
+  tp (4)                 4.000     25.0 %   100.0 %
+  no room for: measured ms
+
+Tasks that differ most
+  task                    simulated ms  measured ms    error
+  layer 1 attention b...         0.200        0.500  -60.0 %
+  no room for: rank
+
+Memory of the fullest rank at its peak: 1.00 MB as
+  simulated, 1.25 MB as executed; this backend measures none
+
+Order of tasks, rank by rank
+  rank  tasks  streams
+   0-2      6        2  the same order
+     3      6        2  DIFFERENT order
+)");
+}
+
+TEST(ComparisonText, At80ColumnsAndInAPipe) {
+  const std::string wide =
+R"(  step time: simulated 12.50 ms, measured 10.00 ms, error +25.0 %
+
+  kind of task        count  simulated ms  measured ms    error   share
+  attention_backward     16         4.000        5.000  -20.0 %  50.0 %
+  all_reduce (tp)         8         5.100        5.000   +2.0 %  50.0 %
+  all                    24         9.100       10.000   -9.0 %
+
+Overlap: the part of a stream's time in which its rank computed, too
+  stream (ranks)  simulated ms  measured ms  simulated  measured
+  tp (4)                 4.000        5.000     25.0 %   100.0 %
+
+Tasks that differ most
+  task                        rank  simulated ms  measured ms    error
+  layer 1 attention backward     3         0.200        0.500  -60.0 %
+
+Memory of the fullest rank at its peak: 1.00 MB as simulated, 1.25 MB as
+  executed; this backend measures none
+
+Order of tasks, rank by rank
+  rank  tasks  streams
+   0-2      6        2  the same order
+     3      6        2  DIFFERENT order
+)";
+  EXPECT_EQ(to_text(a_comparison(), {.width = 80}), wide);
+  EXPECT_EQ(to_text(a_comparison(), {.width = 120}), to_text(a_comparison()));
+}
+// clang-format on
+
+}  // namespace
+}  // namespace tandem

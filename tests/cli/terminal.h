@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+/// What a command showed on a terminal, where both of its outputs go.
+struct Shown {
+  int exit_code = -1;  ///< -1 when a signal ended it
+  std::string text;    ///< with escapes, lines end in LF
+};
+
+/// Runs the program under test on a pseudo-terminal of so many columns, until it ends. TERM is xterm, COLUMNS and NO_COLOR are
+/// unset, unless `environment` sets them.
+Shown run_on_terminal(const std::vector<std::string>& arguments, int columns = 80,
+                      const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+/// Without colours, and without lines that were taken away.
+std::string as_plain_text(const std::string& shown);
+
+/// Of the longest line, in characters.
+std::size_t widest_line(const std::string& text);
+
+}  // namespace tandem
