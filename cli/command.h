@@ -159,4 +159,12 @@ struct SweepCommand : Command {
   ExitCode run() const override;
 };
 
+struct DiffCommand : Command {
+  std::string a, b;
+  std::string dag;   ///< a file; empty for none
+  std::string json;  ///< a path, "-" for standard output, empty for none
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
 }  // namespace tandem

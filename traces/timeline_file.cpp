@@ -17,6 +17,8 @@ std::string to_bytes(const Timeline& timeline) {
   return seal(timeline_format, content);
 }
 
+bool is_timeline(const std::string& path) { return begins_as(timeline_format, path); }
+
 Timeline read_timeline(const std::string& path, std::size_t tasks) {
   const file::Content content = unseal(timeline_format, path);
   Timeline timeline;
