@@ -163,6 +163,7 @@ struct DiffCommand : Command {
   std::string a, b;
   std::string dag;   ///< a file; empty for none
   std::string json;  ///< a path, "-" for standard output, empty for none
+  std::string report;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/diff/difference.h"
+#include "cli/report/diff_report.h"
 #include "runtime/input_error.h"
 #include "traces/dag_file.h"
 #include "traces/timeline_file.h"
@@ -32,6 +33,7 @@ CLI::App* DiffCommand::add_to(CLI::App& app) {
   command->add_option("a", a, "a JSON result, or a timeline that tandem-run wrote")->required()->check(not_empty);
   command->add_option("b", b, "the other, with the changes")->required()->check(not_empty);
   command->add_option("--dag", dag, "the DAG of the timelines, which `tandem lower --out` wrote")->check(not_empty);
+  command->add_option("--report", report, "write an HTML page that shows the differences")->check(not_empty);
   command->add_option("--json", json, "write the differences as JSON (- for standard output)")->check(not_empty);
   return command;
 }
@@ -51,6 +53,11 @@ ExitCode DiffCommand::run() const {
   if (!has_timeline && !dag.empty())
     throw InputError({"--dag " + dag, 0, 0}, "is for timelines, expected one of those to compare");
 
+  if (!report.empty()) {
+    OutputFile page(report);
+    page.write(diff_page(difference));
+    page.commit();
+  }
   const bool json_goes_out = json == "-";
   const std::string json_text = to_json_object(difference).dump(1) + "\n";
   if (!json.empty() && !json_goes_out) {

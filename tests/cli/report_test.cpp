@@ -191,6 +191,21 @@ TEST(Report, OfACrosschecksResultCompares) {
   EXPECT_EQ(report["result"], json::parse(read_all(folder / "r.json")));
 }
 
+TEST(Report, OfADifferenceAddsUp) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"simulate", tiny, "--json", folder / "a.json"}).exit_code, 0);
+  ASSERT_EQ(run_tandem({"simulate", tiny, "--set", "training.recompute=full", "--json", folder / "b.json"}).exit_code, 0);
+  const CommandResult run = run_tandem({"diff", folder / "a.json", folder / "b.json", "--report", folder / "r.html"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json report = report_in(folder / "r.html");
+  EXPECT_EQ(report["kind"], "diff");
+  double change = 0;
+  for (const json& part : report["parts"]) change += part["b_s"].get<double>() - part["a_s"].get<double>();
+  const double a = report["a"]["step_time_s"], b = report["b"]["step_time_s"];
+  EXPECT_GT(b, a);
+  EXPECT_NEAR(change, b - a, 1e-9 * b);
+}
+
 TEST(Report, RefusesWhatIsNoResult) {
   const TemporaryFolder folder;
   std::ofstream(folder / "r.json") << "{\"scenario\": \"x\"}";
