@@ -108,9 +108,9 @@ TEST(Kineto, CommunicationIsNamedAfterNcclsKernels) {
   TraceFolder(folder / "ranks/").write({{"simulated", &sample.dag, &sample.timeline, {{2}}}});
   std::set<std::string> names;
   for (const SliceRead& slice : slices_of(json::parse(read_all(folder / "ranks/rank2.json")))) names.insert(slice.name);
-  EXPECT_THAT(names, testing::ElementsAre("mlp up \"q\"", "mlp up dw \"q\"", "mlp up dx \"q\"",
-                                          "ncclKernel_AllReduce(gradients \"q\")", "ncclKernel_SendRecv(receive \"q\")",
-                                          "ncclKernel_SendRecv(send \"q\")"));
+  EXPECT_THAT(names,
+              testing::ElementsAre("mlp up \"q\"", "mlp up dw \"q\"", "mlp up dx \"q\"", "ncclKernel_AllReduce(gradients \"q\")",
+                                   "ncclKernel_SendRecv(receive \"q\")", "ncclKernel_SendRecv(send \"q\")"));
 }
 
 TEST(Kineto, AnEmptyFolderIsTakenAwayAgain) {

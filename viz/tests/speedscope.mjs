@@ -12,7 +12,7 @@ import { pathToFileURL } from 'node:url'
 import { chromium } from 'playwright-core'
 
 const viewer = path.join(path.dirname(createRequire(import.meta.url).resolve('speedscope/package.json')), 'dist/release/index.html')
-const loadTimeout_ms = 60_000
+const loadTimeout_ms = 180_000
 const browserFlags = [
   '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync',
@@ -37,7 +37,7 @@ async function open(browser, folder, name, contents) {
     await dialog.dismiss()
     resolve(false)
   }))
-  await page.goto(`${pathToFileURL(viewer)}#localProfilePath=${loader}`)
+  await page.goto(`${pathToFileURL(viewer)}#localProfilePath=${loader}`, { timeout: loadTimeout_ms })
   const titled = page.waitForFunction(file => document.title.startsWith(file), name, { timeout: loadTimeout_ms })
   const loaded = await Promise.race([refused, titled.then(() => true, () => false)])
   const text = await page.evaluate(() => document.body.innerText)
