@@ -81,6 +81,7 @@ std::string shortened(const std::string& text, std::size_t width) {
   for (std::size_t columns = 0; end < text.size(); ++end) {
     if (!continues_character(text[end]) && columns++ == kept) break;
   }
+  while (end > 0 && text[end - 1] == ' ') --end;
   return text.substr(0, end) + std::string(rest.substr(0, width));
 }
 

@@ -119,10 +119,16 @@ TEST(TraceFolders, HoldAFilePerRank) {
     const nlohmann::json trace = nlohmann::json::parse(read_all(folder / ("ranks/" + std::string(file))));
     EXPECT_EQ(processes_of(trace).size(), 1U);
   }
-  EXPECT_EQ(run_tandem({"simulate", scenario_file("tiny-host"), "--trace", folder / "ranks/simulated/"}).err, "");
-  EXPECT_THAT(
-      run_tandem({"simulate", scenario_file("tiny-host"), "--trace", folder / "ranks/simulated/", "--trace-ranks", "0"}).err,
-      HasSubstr("tandem: warning: "));
+}
+
+TEST(TraceFolders, WarnOfRanksOfAnotherTrace) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> again{"simulate", scenario_file("tiny-host"), "--trace", folder / "ranks/"};
+  EXPECT_EQ(run_tandem(again).err, "");
+  EXPECT_EQ(run_tandem(again).err, "");
+  std::vector<std::string> fewer = again;
+  fewer.insert(fewer.end(), {"--trace-ranks", "0"});
+  EXPECT_THAT(run_tandem(fewer).err, HasSubstr("tandem: warning: " + (folder / "ranks/rank")));
 }
 
 }  // namespace
