@@ -6,6 +6,7 @@ import {colourOfKind, cssColour} from "../palette";
 import type {CriticalPath, PathSegment, TimelineRow} from "../report";
 import {tipOn, type Tip} from "../tip";
 import {bottomAxis, drawing, fullWidth, hatch, noteScale, text} from "./frame";
+import {shapesOf, type Shape} from "./path_shapes";
 
 const mostJumpsDrawn = 400;
 
@@ -13,7 +14,7 @@ export function isCommunication(kind: string): boolean {
   return /\(\w+\)/.test(kind);
 }
 
-/** One path per row and kind; what is under the pointer is found by time. */
+/** A mark per row and kind; what is under the pointer is found by time. */
 export function pathChart({segments}: CriticalPath, rows: readonly TimelineRow[], step_s: number): SVGSVGElement {
   const present = [...new Set(segments.map(({row}) => row))].sort((a, b) => (a < 0 ? Infinity : a) - (b < 0 ? Infinity : b));
   const places = new Map(present.map((row, at) => [row, at]));
@@ -44,24 +45,26 @@ export function pathChart({segments}: CriticalPath, rows: readonly TimelineRow[]
       })
     );
   }
-  for (const group of grouped(segments)) {
-    const {row, kind} = group[0] as PathSegment;
+  const bar = rowHeight - 6;
+  svg.dataset.barHeight = String(bar);
+  for (const row of present) {
+    const own = segments.filter(segment => segment.row === row);
     const y = (places.get(row) ?? 0) * rowHeight + 3;
-    const d = group.map(
-      ({start_s, end_s}) => `M${x(start_s).toFixed(2)} ${y}H${x(end_s).toFixed(2)}v${rowHeight - 6}H${x(start_s).toFixed(2)}Z`
-    );
-    const colour = colourOfKind(kind);
-    svg.append(
-      s("path", {
-        class: "mark",
-        d: d.join(""),
-        "data-row": row,
-        "data-kind": kind,
-        "data-segments": group.length,
-        "data-value": group.reduce((sum, {start_s, end_s}) => sum + end_s - start_s, 0),
-        style: `fill:${isCommunication(kind) ? hatch(colour) : cssColour(colour)}`,
-      })
-    );
+    for (const [kind, shapes] of shapesOf(own, x)) {
+      const colour = colourOfKind(kind);
+      const ofKind = own.filter(segment => segment.kind === kind);
+      svg.append(
+        s("path", {
+          class: "mark",
+          d: shapes.map(shape => rectangle(shape, y, bar)).join(""),
+          "data-row": row,
+          "data-kind": kind,
+          "data-segments": ofKind.length,
+          "data-value": ofKind.reduce((sum, {start_s, end_s}) => sum + end_s - start_s, 0),
+          style: `fill:${isCommunication(kind) ? hatch(colour) : cssColour(colour)}`,
+        })
+      );
+    }
   }
 
   const ticks = x.ticks(10);
@@ -88,15 +91,9 @@ function tipAt(t: number, segments: readonly PathSegment[], rows: readonly Timel
   };
 }
 
-function grouped(segments: readonly PathSegment[]): PathSegment[][] {
-  const groups = new Map<string, PathSegment[]>();
-  for (const segment of segments) {
-    const key = `${segment.row} ${segment.kind}`;
-    const group = groups.get(key);
-    if (group) group.push(segment);
-    else groups.set(key, [segment]);
-  }
-  return [...groups.values()];
+function rectangle({x, width, top, height}: Shape, y: number, bar: number): string {
+  const [w, h] = [width.toFixed(2), (height * bar).toFixed(2)];
+  return `M${x.toFixed(2)} ${(y + top * bar).toFixed(2)}h${w}v${h}h-${w}z`;
 }
 
 /** Its stage; with its rank where several rows have the same. */

@@ -24,17 +24,16 @@ export function ratioBars(
   const ratios = bars
     .flatMap(({ratio, whisker}) => [...(ratio === null ? [] : [ratio]), ...(whisker ?? [])])
     .filter(ratio => ratio > 0);
-  const reach = Math.max(1.25, ...ratios.map(ratio => Math.max(ratio, 1 / ratio))) * 1.06;
+  const least = Math.min(0.8, ...ratios) / 1.06;
+  const most = Math.max(1.25, ...ratios) * 1.06;
   const left = Math.min(280, 14 + Math.max(...bars.map(({name}) => textWidth(name, 12))));
   const right = 16 + Math.max(...bars.map(bar => textWidth(bar.text, 12)));
   const top = 20;
   const bottom = top + bars.length * rowHeight;
   const svg = drawing(id, label, fullWidth, bottom + 26);
-  const x = scaleLog([1 / reach, reach], [left, fullWidth - right]);
+  const x = scaleLog([least, most], [left, fullWidth - right]);
   noteScale(svg, "x", x, "log");
-  const ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.67, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 5, 10, 20, 50, 100].filter(
-    tick => tick >= 1 / reach && tick <= reach && (reach < 2 || ![0.9, 1.1, 0.8, 1.25].includes(tick))
-  );
+  const ticks = ratioTicks(least, most);
   svg.append(
     bottomAxis(x, ticks, tick => `${tick}×`, {y: bottom, top}),
     text(x(1) - 8, 12, `← ${ends[0]}`, {anchor: "end", size: 11, class: "quiet"}),
@@ -75,4 +74,14 @@ export function ratioBars(
     }
   });
   return svg;
+}
+
+/** Near one in steps that can be named; over more than a decade by its powers. */
+function ratioTicks(least: number, most: number): number[] {
+  const within = (tick: number) => tick >= least && tick <= most;
+  if (most / least < 4) return [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5].filter(within);
+  const factors = most / least < 1000 ? [1, 2, 5] : [1];
+  return Array.from({length: 25}, (_, at) => 10 ** (at - 12))
+    .flatMap(power => factors.map(factor => Number((factor * power).toPrecision(1))))
+    .filter(within);
 }

@@ -155,7 +155,7 @@ function kindButtons(groups: readonly Dots[], svg: SVGSVGElement): HTMLElement {
   );
   return h(
     "div",
-    {class: "kinds", role: "group", "aria-label": "Kinds of tasks"},
+    {class: groups.length > 16 ? "kinds many" : "kinds", role: "group", "aria-label": "Kinds of tasks"},
     h("h4", {}, "Choose a kind to see it alone"),
     ...buttons
   );

@@ -129,10 +129,8 @@ function nodes(mesh: Mesh): HTMLElement {
   });
 
   const select = (gpu: number) => {
-    const place = mesh.gpus_drawn[gpu];
-    if (!place) return;
     cells.forEach((cell, other) => {
-      const axis = sharedAxis(place, mesh.gpus_drawn[other] as Record<Axis, number>, shown);
+      const axis = sharedAxis(mesh, gpu, other);
       cell.classList.toggle("selected", other === gpu);
       cell.style.setProperty("--colour", axis ? cssColour(axis) : "");
       cell.style.setProperty("--on-colour", axis ? cssInkOn(axis) : "");
@@ -167,10 +165,24 @@ function nodes(mesh: Mesh): HTMLElement {
   return grid;
 }
 
-/** The only axis along which the two differ, if it is one. */
-function sharedAxis(a: Record<Axis, number>, b: Record<Axis, number>, shown: readonly Axis[]): Axis | null {
-  const different = shown.filter(axis => a[axis] !== b[axis]);
-  return different.length === 1 ? (different[0] ?? null) : null;
+/** The innermost axis along which both are in one communicator. Axes may overlap, as experts do with data: then strides tell. */
+function sharedAxis(mesh: Mesh, one: number, other: number): Axis | null {
+  const [a, b] = [mesh.gpus_drawn[one], mesh.gpus_drawn[other]];
+  if (!a || !b || one === other) return null;
+  const found = mesh.axes.find(along => {
+    const others = mesh.axes.filter(axis => axis !== along);
+    const apart = others.filter(axis => !overlap(axis, along));
+    if (a[along.axis] === b[along.axis] || apart.some(({axis}) => a[axis] !== b[axis])) return false;
+    const {stride, size} = along;
+    const sameBlock =
+      Math.floor(one / (stride * size)) === Math.floor(other / (stride * size)) && one % stride === other % stride;
+    return apart.length === others.length || sameBlock;
+  });
+  return found?.axis ?? null;
+}
+
+function overlap(a: MeshAxis, b: MeshAxis): boolean {
+  return a.stride < b.stride * b.size && b.stride < a.stride * a.size;
 }
 
 function meshFinding(mesh: Mesh): string {

@@ -10,6 +10,8 @@ import {table} from "../table";
 import {tipOn} from "../tip";
 import {share} from "./kinds";
 
+const shownOfTier = 4;
+
 export function networkSection(use: LinkUse): HTMLElement[] {
   const used = use.tiers.some(({utilisation}) => utilisation.some(value => value > 0));
   if (!used) {
@@ -37,6 +39,7 @@ function linksSection(use: LinkUse): HTMLElement {
   const busy = (link: OneLink) => (step_s > 0 ? link.bytes / (link.capacity * step_s) : 0);
   const busiest = [...use.links].sort((a, b) => busy(b) - busy(a));
   const first = busiest[0] as OneLink;
+  const ofEachTier = busiest.filter(link => busiest.filter(({tier}) => tier === link.tier).indexOf(link) < shownOfTier);
   const users = axes.filter(axis => use.links.some(link => link.users.some(user => user.axis === axis)));
   const top = roundedUp(Math.max(0, ...use.links.flatMap(({utilisation}) => utilisation)));
   return section(
@@ -46,7 +49,8 @@ function linksSection(use: LinkUse): HTMLElement {
       {
         legend: legend(users.map(axis => ({label: axis, colour: axis}))),
         caption:
-          "Used: the bytes of the step over what the link could carry in it. " + `The small charts go from 0 to ${percent(top)}.`,
+          "Used: the bytes of the step over what the link could carry in it. " +
+          `The small charts go from 0 to ${percent(top)}. At first, the busiest ${shownOfTier} of each tier.`,
       },
       table<OneLink>(
         [
@@ -67,11 +71,11 @@ function linksSection(use: LinkUse): HTMLElement {
           },
           {name: "who", text: true, value: link => link.users[0]?.communicator ?? null, show: who},
         ],
-        busiest,
+        [...ofEachTier, ...busiest.filter(link => !ofEachTier.includes(link))],
         {
           id: "links",
           caption: "The busiest links",
-          limit: 10,
+          limit: ofEachTier.length,
           attributes: link => ({"data-link": link.name, "data-value": link.bytes}),
         }
       )

@@ -83,10 +83,9 @@ function stageTable(stages: readonly StageTime[]): HTMLElement {
 function partsFinding({time_s, step_time_s}: Result): string {
   const exposed = axes.reduce((sum, axis) => sum + (time_s.exposed[axis] ?? 0), 0);
   const most = [...axes].sort((a, b) => (time_s.exposed[b] ?? 0) - (time_s.exposed[a] ?? 0))[0];
-  const communication =
-    most && (time_s.exposed[most] ?? 0) > 0.8 * exposed
-      ? `exposed communication of ${nameOfAxis(most)}`
-      : "exposed communication";
+  const shareOfMost = most && exposed > 0 ? (time_s.exposed[most] ?? 0) / exposed : 0;
+  const whose = shareOfMost > 0.99 ? ` of ${nameOfAxis(most ?? "none")}` : shareOfMost > 0.6 ? ` (mostly ${most})` : "";
+  const communication = `exposed communication${whose}`;
   const shares = [
     [communication, exposed],
     ["the pipeline bubble", time_s.bubble],

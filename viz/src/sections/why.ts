@@ -21,7 +21,7 @@ export function whySection(path: CriticalPath, rows: readonly TimelineRow[], ste
         legend: legend(entries(path)),
         caption:
           "Each moment of the step belongs to the one task, or wait, that the end of the step depends on there. " +
-          "What is not on it can be made faster without any gain.",
+          "What is not on it can be made faster without any gain. Where kinds alternate faster than can be drawn, heights are shares.",
       },
       pathChart(path, rows, step_s)
     ),
