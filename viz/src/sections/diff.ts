@@ -89,7 +89,11 @@ export function diffSections(report: DiffReport): Chapter[] {
   ];
 }
 
-const delta = ({a_s, b_s}: Difference) => (b_s ?? 0) - (a_s ?? 0);
+/** What sums leave behind in the last digits is no change. */
+const delta = ({a_s, b_s}: Difference) => {
+  const [a, b] = [a_s ?? 0, b_s ?? 0];
+  return Math.abs(b - a) <= 1e-9 * Math.max(a, b) ? 0 : b - a;
+};
 
 function differences(
   id: string,

@@ -2,7 +2,10 @@
 import { isEmpty, marks, rows } from './browser.mjs'
 import { checkBars, checkFigure } from './common.mjs'
 
-const delta = ({ a_s, b_s }) => (b_s ?? 0) - (a_s ?? 0)
+const delta = ({ a_s, b_s }) => {
+  const [a, b] = [a_s ?? 0, b_s ?? 0]
+  return Math.abs(b - a) <= 1e-9 * Math.max(a, b) ? 0 : b - a
+}
 
 export async function checkDiff(opened, { a, b, parts, kinds, axes, stages, memory }, expect) {
   const { page } = opened
