@@ -1,8 +1,8 @@
 #include <optional>
 #include <string>
 
-#include "scenarios/sections.h"
 #include "runtime/divide_up.h"
+#include "scenarios/sections.h"
 #include "scenarios/validate.h"
 #include "topology/cluster.h"
 

@@ -19,7 +19,8 @@ std::string file_of(std::uint32_t world_rank) { return "rank" + std::to_string(w
 bool make_folder(const fs::path& path) {
   std::error_code error;
   const bool made = fs::create_directory(path, error);
-  if (error == std::errc::file_exists || (!error && !fs::is_directory(path))) error = std::make_error_code(std::errc::not_a_directory);
+  if (error == std::errc::file_exists || (!error && !fs::is_directory(path)))
+    error = std::make_error_code(std::errc::not_a_directory);
   if (error) throw std::runtime_error("cannot write '" + path.string() + "': " + error.message());
   return made;
 }

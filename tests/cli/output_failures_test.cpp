@@ -55,7 +55,8 @@ TEST(BadFolders, FailTheRun) {
 
 TEST(BadFolders, AreNotLeftBehindByARunThatFails) {
   const TemporaryFolder folder;
-  expect_refusal(run_tandem({"simulate", tiny, "--trace", folder / "ranks/", "--json", "/no/such/folder/out"}), failed, {"/no/such/folder/out"});
+  expect_refusal(run_tandem({"simulate", tiny, "--trace", folder / "ranks/", "--json", "/no/such/folder/out"}), failed,
+                 {"/no/such/folder/out"});
   EXPECT_TRUE(folder.empty());
 }
 

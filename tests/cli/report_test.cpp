@@ -99,8 +99,8 @@ TEST(Report, HoldsTheResultAndItsTimeline) {
 }
 
 TEST(Report, OfOneGpuHasNoCommunication) {
-  const StepPage page = simulated({scenario_file("llama3-8b-64"), "--set", "parallelism={tp: 1, dp: 1, sp: false}", "--set", "cluster.gpus=1",
-                                   "--set", "training.global_batch=1", "--allow-oom"});
+  const StepPage page = simulated({scenario_file("llama3-8b-64"), "--set", "parallelism={tp: 1, dp: 1, sp: false}", "--set",
+                                   "cluster.gpus=1", "--set", "training.global_batch=1", "--allow-oom"});
   EXPECT_TRUE(page.report["links"]["links"].empty());
   EXPECT_TRUE(page.report["mesh"]["axes"].empty());
   expect_consistent(page.report);
