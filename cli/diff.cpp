@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/diff/difference.h"
@@ -49,7 +50,8 @@ ExitCode DiffCommand::run() const {
   const auto load = [&](const std::string& path) {
     return is_timeline(path) ? result_of_timeline(path, *lowered) : read_result(path);
   };
-  const ResultDifference difference = difference_of(load(a), load(b));
+  ComparableResult first = load(a);  // whose fault is told first
+  const ResultDifference difference = difference_of(std::move(first), load(b));
   if (!has_timeline && !dag.empty())
     throw InputError({"--dag " + dag, 0, 0}, "is for timelines, expected one of those to compare");
 

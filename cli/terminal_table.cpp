@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/terminal_page.h"
+
 namespace tandem {
 namespace {
 
@@ -95,6 +97,27 @@ class Line {
   std::string text_;
 };
 
+/// As many lines as its highest cell has.
+std::string row_text(const std::vector<Column>& columns, const std::vector<TextCell>& row, const Widths& widths,
+                     const Screen& screen) {
+  std::vector<std::vector<std::string>> cells;
+  std::size_t height = 1;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    cells.push_back(widths[i] > 0 ? lines_of(row[i], columns[i].kind, widths[i]) : std::vector<std::string>());
+    height = std::max(height, cells.back().size());
+  }
+  std::string out;
+  for (std::size_t k = 0; k < height; ++k) {
+    Line line(screen);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string& text = k < cells[i].size() ? cells[i][k] : "";
+      if (widths[i] > 0) line.put(text, row[i].style, widths[i], columns[i].kind == Column::Kind::number);
+    }
+    out += line.text();
+  }
+  return out;
+}
+
 }  // namespace
 
 TextCell bar_of(double share, Style style, char mark) { return {.text = {}, .style = style, .bar = share, .mark = mark}; }
@@ -137,43 +160,19 @@ std::vector<std::size_t> Table::natural_widths() const {
 std::size_t Table::width() const { return total(natural_widths()); }
 
 std::string Table::text(const Screen& screen) const {
-  std::vector<Row> rows;
-  const auto has_header = [](const Column& column) { return !column.header.empty(); };
-  if (std::ranges::any_of(columns_, has_header)) {
-    rows.emplace_back();
-    for (const Column& column : columns_) rows.front().cells.push_back({column.header, Style::faint});
-  }
-  rows.insert(rows.end(), rows_.begin(), rows_.end());
-
   const std::vector<std::size_t> natural = natural_widths();
   const Widths widths(columns_, natural, screen.width);
-
-  std::string out;
-  for (const Row& row : rows) {
-    std::vector<std::vector<std::string>> cells;
-    std::size_t height = 1;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      cells.push_back(lines_of(row.cells[i], columns_[i].kind, widths[i]));
-      if (widths[i] > 0) height = std::max(height, cells.back().size());
-    }
-    for (std::size_t k = 0; k < height; ++k) {
-      Line line(screen);
-      for (std::size_t i = 0; i < columns_.size(); ++i) {
-        if (widths[i] == 0) continue;
-        const std::string& text = k < cells[i].size() ? cells[i][k] : "";
-        line.put(text, row.cells[i].style, widths[i], columns_[i].kind == Column::Kind::number);
-      }
-      out += line.text();
-    }
-  }
-  std::string gone;
+  std::string out, gone;
+  std::vector<TextCell> headers;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (natural[i] > 0 && widths[i] == 0) gone += (gone.empty() ? "" : ", ") + columns_[i].header;
+    const std::string& header = columns_[i].header;
+    headers.push_back({header, Style::faint});
+    if (!header.empty() && widths[i] == 0) gone += (gone.empty() ? "" : ", ") + header;
   }
-  if (gone.empty()) return out;
-  for (const std::string& line : wrapped("no room for: " + gone, screen.width - indent))
-    out += std::string(indent, ' ') + painted(line, Style::faint, screen) + '\n';
-  return out;
+  if (std::ranges::any_of(columns_, [](const Column& column) { return !column.header.empty(); }))
+    out += row_text(columns_, headers, widths, screen);
+  for (const Row& row : rows_) out += row_text(columns_, row.cells, widths, screen);
+  return gone.empty() ? out : out + Page(screen).line("no room for: " + gone, Style::faint, indent).text();
 }
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {

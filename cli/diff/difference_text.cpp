@@ -102,10 +102,10 @@ void add_row(Table& table, const Difference& d, Seconds full_bar) {
 
 Table table_of_times(const std::string& what) {
   return Table({{what, Kind::name},
-                {"a", Kind::number, 3},
-                {"b", Kind::number, 4},
+                {"a", Kind::number, 2},
+                {"b", Kind::number, 3},
                 {"change"},
-                {"", Kind::number, 2},
+                {"", Kind::number, 4},
                 {"", Kind::bar, 1, bar_length}});
 }
 

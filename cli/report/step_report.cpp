@@ -124,10 +124,14 @@ Json critical_path_json(const Dag& dag, const Timeline& timeline, const std::vec
   return {{"segments", segments}, {"kinds", kinds}};
 }
 
-Json blame_json(const Dag& dag, const Timeline& timeline) {
+/// In the way in which the step was simulated, a few simulations at a time, which each take the memory of one.
+Json blame_json(const Dag& dag, const Timeline& timeline, const RunFacts& run) {
+  constexpr unsigned most_at_once = 4;
+  const std::size_t jobs = std::clamp(std::thread::hardware_concurrency(), 1U, most_at_once);
+  const Collectives collectives = run.collectives == name_of(Collectives::steps) ? Collectives::steps : Collectives::fluid;
   const std::vector<Speedup> candidates = blame_candidates(dag, timeline);
   Json list = Json::array();
-  for (const Blame& of : blame(dag, timeline, candidates, std::max(1U, std::thread::hardware_concurrency())))
+  for (const Blame& of : blame(dag, timeline, candidates, jobs, collectives))
     list.push_back({{"group", of.speedup.group()},
                     {"name", of.speedup.name()},
                     {"factor", of.speedup.factor},
@@ -151,7 +155,7 @@ std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& 
   report["memory"] = memory_json(dag, timeline);
   report["links"] = links_json(dag, timeline);
   report["critical_path"] = critical_path_json(dag, timeline, drawn);
-  report["blame"] = result.run.backend == "simgrid" ? blame_json(dag, timeline) : Json::array();
+  report["blame"] = result.run.backend == "simgrid" ? blame_json(dag, timeline, result.run) : Json::array();
   return report_page(report);
 }
 

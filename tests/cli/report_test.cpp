@@ -98,6 +98,13 @@ TEST(Report, HoldsTheResultAndItsTimeline) {
   }
 }
 
+TEST(Report, OfCollectivesInStepsIsBlamedInSteps) {
+  const StepPage page = simulated({tiny, "--collectives", "steps"});
+  for (const json& blame : page.report["blame"])
+    EXPECT_LE(std::abs(blame["gained_s"].get<double>()), 0.1 * page.report["timeline"]["step_s"].get<double>());
+  expect_consistent(page.report);
+}
+
 TEST(Report, OfOneGpuHasNoCommunication) {
   const StepPage page = simulated({scenario_file("llama3-8b-64"), "--set", "parallelism={tp: 1, dp: 1, sp: false}", "--set",
                                    "cluster.gpus=1", "--set", "training.global_batch=1", "--allow-oom"});
