@@ -140,9 +140,9 @@ function kindButtons(groups: readonly Dots[], svg: SVGSVGElement): HTMLElement {
   const buttons = groups.map(({name, colour, points}) =>
     h(
       "button",
-      {type: "button", "aria-pressed": "false", "data-kind": name},
+      {type: "button", "aria-pressed": "false", "data-kind": name, title: name},
       swatch({colour, hatched: isCommunication(name)}),
-      name,
+      h("span", {}, name),
       h("small", {}, integer(points.length))
     )
   );

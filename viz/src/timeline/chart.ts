@@ -52,6 +52,7 @@ export class Chart {
     };
     elements.bar.prepend(legendOf(models));
     elements.buttons.path.hidden = path === null;
+    elements.root.classList.toggle("timeline-pair", models.length > 1);
     container.replaceChildren(elements.root);
     this.drawing = new Drawing(elements.rows);
     this.tooltip = new Tooltip(elements.tooltip, elements.root);
