@@ -285,7 +285,7 @@ export interface DiffReport extends Head {
   kinds: Difference[];
   axes: Difference[]; // exposed communication
   stages: {stage: number; parts: Difference[]}[];
-  memory: {stage: number; a_bytes: number; b_bytes: number}[];
+  memory: {stage: number; a_bytes: number | null; b_bytes: number | null}[]; // null: no such stage
 }
 
 export interface Difference {

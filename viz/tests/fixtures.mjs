@@ -2,7 +2,7 @@
 // measurement. See ../src/report.ts for what the fields mean.
 import { head } from './fixtures/base.mjs'
 import { crosscheck } from './fixtures/crosscheck.mjs'
-import { diff } from './fixtures/diff.mjs'
+import { diff, diffOfStages } from './fixtures/diff.mjs'
 import { alone, defaults, factsOf, large, step, tooLarge } from './fixtures/step.mjs'
 import { study, studyOfOrders, studyThatFailed } from './fixtures/study.mjs'
 
@@ -25,7 +25,20 @@ function hostile() {
   return report
 }
 
-export const all = { step, large, tooLarge, alone, crosscheck, study, studyOfOrders, studyThatFailed, diff, failure, hostile }
+export const all = {
+  step,
+  large,
+  tooLarge,
+  alone,
+  crosscheck,
+  study,
+  studyOfOrders,
+  studyThatFailed,
+  diff,
+  diffOfStages,
+  failure,
+  hostile,
+}
 
 /// The page with a report in it, as the binary fills it.
 export function filled(page, report) {

@@ -1,14 +1,16 @@
-// Two runs: what changed, by part, kind, axis, stage and memory. Negative: b needs less.
+// Two runs: what changed, by part, axis and kind of task. Negative: b needs less.
+import {swatch} from "../charts/frame";
+import {isCommunication} from "../charts/path_chart";
 import {rankedBars, type RankedBar} from "../charts/ranked_bars";
+import {delta, onlyIn, shortChange} from "../differences";
 import {h, type Child} from "../dom";
-import {bytes, change, percent, roughPercent, seconds} from "../format";
+import {change, percent, roughPercent, seconds} from "../format";
 import {nothing, section, type Chapter} from "../page";
 import {colourOfKind, type ColourName} from "../palette";
 import {hyphened, styleOfPart} from "../parts";
 import type {Difference, DiffReport} from "../report";
 import {numbers, table} from "../table";
-import {isCommunication} from "../charts/path_chart";
-import {swatch} from "../charts/frame";
+import {diffMemory, diffStages} from "./diff_stages";
 
 export function diffHeadline({a, b}: DiffReport): HTMLElement {
   const gained = b.step_time_s - a.step_time_s;
@@ -38,7 +40,7 @@ export function diffHeadline({a, b}: DiffReport): HTMLElement {
         )
       )
     ),
-    rankedBars("step-times", "Step times", [bar(a, "a", "compute"), bar(b, "b", "forward")])
+    rankedBars("step-times", "Step times", [bar(a, "a", "compute"), bar(b, "b", relative > 0 ? "lost" : "gained")])
   );
 }
 
@@ -84,16 +86,10 @@ export function diffSections(report: DiffReport): Chapter[] {
         ),
       ],
     },
-    {question: "Which stages?", short: "Stages", sections: [stages(report)]},
-    {question: "What of memory?", short: "Memory", sections: [memory(report)]},
+    {question: "Which stages?", short: "Stages", sections: [diffStages(report)]},
+    {question: "What of memory?", short: "Memory", sections: [diffMemory(report)]},
   ];
 }
-
-/** What sums leave behind in the last digits is no change. */
-const delta = ({a_s, b_s}: Difference) => {
-  const [a, b] = [a_s ?? 0, b_s ?? 0];
-  return Math.abs(b - a) <= 1e-9 * Math.max(a, b) ? 0 : b - a;
-};
 
 function differences(
   id: string,
@@ -117,7 +113,7 @@ function differences(
               name: hyphened(row.name),
               value: delta(row),
               text: change(delta(row), value => seconds(value)),
-              aside: onlyIn(row) ?? change(delta(row) / (row.a_s || NaN), percent),
+              aside: onlyIn(row.a_s, row.b_s) ?? change(delta(row) / (row.a_s || NaN), percent),
               ...style(row.name),
               data: {"data-name": row.name, "data-a": row.a_s, "data-b": row.b_s},
               tip: {
@@ -161,115 +157,6 @@ function differences(
       )
     )
   );
-}
-
-/** A stage a line: its change as a whole, and what of it is which part. */
-function stages({stages: all, a}: DiffReport): HTMLElement {
-  if (all.length === 0)
-    return section("diff-stages", "The stages cannot be compared", nothing("diff-stages", "The runs have no stages in common."));
-  const names = [...new Set(all.flatMap(({parts}) => parts.filter(part => delta(part) !== 0).map(({name}) => name)))];
-  const most = Math.max(0, ...all.flatMap(({parts}) => parts.map(part => Math.abs(delta(part)))));
-  const spread = all
-    .map(stage => ({stage: stage.stage, part: [...stage.parts].sort((x, y) => Math.abs(delta(y)) - Math.abs(delta(x)))[0]}))
-    .sort((x, y) => Math.abs(y.part ? delta(y.part) : 0) - Math.abs(x.part ? delta(x.part) : 0))[0];
-  if (names.length === 0)
-    return section("diff-stages", "No stage changed", nothing("diff-stages", "Every part of every stage takes the same time."));
-  const title = spread?.part
-    ? `The largest change is in stage ${spread.stage}: ${hyphened(spread.part.name)} ${shortChange(delta(spread.part))}`
-    : "By stage";
-  const find = (stage: DiffReport["stages"][number], name: string) => stage.parts.find(part => part.name === name);
-  return section(
-    "diff-stages",
-    title,
-    table<DiffReport["stages"][number]>(
-      [
-        {name: "stage", value: stage => stage.stage},
-        ...names.map(name => ({
-          name: hyphened(name),
-          value: (stage: DiffReport["stages"][number]) => {
-            const part = find(stage, name);
-            return part ? delta(part) : null;
-          },
-          show: (stage: DiffReport["stages"][number]) => {
-            const part = find(stage, name);
-            return part ? changeCell(delta(part), most) : "–";
-          },
-        })),
-      ],
-      all,
-      {id: "diff-stages", caption: "Changes by stage and part", attributes: stage => ({"data-stage": stage.stage})}
-    ),
-    h(
-      "p",
-      {class: "note"},
-      "Changes of each stage's parts from a to b; the colour grows with the change, " +
-        `up to ${percent(most / a.step_time_s)} of a's step.`
-    )
-  );
-}
-
-function changeCell(value: number, most: number): HTMLElement {
-  const share = most > 0 ? Math.abs(value) / most : 0;
-  return h(
-    "span",
-    {class: "change", style: `--colour:var(--${value < 0 ? "gained" : "lost"});--share:${(share * 45).toFixed(1)}%`},
-    value === 0 ? "0" : change(value, one => seconds(one, 3))
-  );
-}
-
-function memory({memory: all}: DiffReport): HTMLElement {
-  const total = (key: "a_bytes" | "b_bytes") => Math.max(0, ...all.map(stage => stage[key]));
-  if (all.length === 0)
-    return section("diff-memory", "Memory cannot be compared", nothing("diff-memory", "The runs have no stages in common."));
-  const gained = total("b_bytes") - total("a_bytes");
-  const title =
-    gained === 0
-      ? `The fullest GPU holds ${bytes(total("a_bytes"))} in both`
-      : `The fullest GPU holds ${bytes(Math.abs(gained), 3)} ${gained < 0 ? "less" : "more"}: ` +
-        `${bytes(total("b_bytes"))} instead of ${bytes(total("a_bytes"))}`;
-  const changed = all.some(({a_bytes, b_bytes}) => a_bytes !== b_bytes);
-  return section(
-    "diff-memory",
-    title,
-    changed
-      ? rankedBars(
-          "diff-memory",
-          "Peak memory by stage",
-          all.map(({stage, a_bytes, b_bytes}) => ({
-            name: `stage ${stage}`,
-            value: b_bytes - a_bytes,
-            text: change(b_bytes - a_bytes, value => bytes(value, 3)),
-            aside: change(b_bytes / a_bytes - 1, percent),
-            colour: b_bytes < a_bytes ? ("gained" as const) : ("lost" as const),
-            data: {"data-stage": stage, "data-a": a_bytes, "data-b": b_bytes},
-          }))
-        )
-      : nothing("diff-memory", "No stage's peak changed."),
-    numbers(
-      table<DiffReport["memory"][number]>(
-        [
-          {name: "stage", value: stage => stage.stage},
-          {name: "a", value: stage => stage.a_bytes, show: stage => bytes(stage.a_bytes)},
-          {name: "b", value: stage => stage.b_bytes, show: stage => bytes(stage.b_bytes)},
-          {
-            name: "change",
-            value: stage => stage.b_bytes - stage.a_bytes,
-            show: stage => change(stage.b_bytes - stage.a_bytes, value => bytes(value)),
-          },
-        ],
-        all,
-        {id: "diff-memory", caption: "Peak memory by stage", attributes: stage => ({"data-stage": stage.stage})}
-      )
-    )
-  );
-}
-
-function shortChange(time_s: number): string {
-  return change(time_s, value => seconds(value, 3));
-}
-
-function onlyIn({a_s, b_s}: Difference): string | undefined {
-  return a_s === null ? "new" : b_s === null ? "gone" : undefined;
 }
 
 function differenceFinding(ranked: readonly Difference[], what: string, whole_s: number): string {
