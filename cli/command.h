@@ -159,6 +159,17 @@ struct SweepCommand : Command {
   ExitCode run() const override;
 };
 
+struct ValidateCommand : Command {
+  std::string rows;  ///< a table of runs
+  std::string json;  ///< a path, "-" for standard output, empty for none
+  std::string csv;   ///< the same
+  std::string report;
+  int jobs = 0;  ///< 0 for the default
+  bool core = false;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
 struct DiffCommand : Command {
   std::string a, b;
   std::string dag;   ///< a file; empty for none

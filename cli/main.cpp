@@ -23,11 +23,12 @@ ExitCode run(int argc, char** argv) {
   tandem::SweepCommand sweep;
   tandem::TopologyCommand topology;
   tandem::LowerCommand lower;
+  tandem::ValidateCommand validate;
   tandem::DiffCommand diff;
   tandem::ReportCommand report;
   std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
   for (tandem::Command* command : std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &calibrate, &sweep,
-                                                                          &topology, &lower, &diff, &report})
+                                                                          &validate, &topology, &lower, &diff, &report})
     commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);

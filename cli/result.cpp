@@ -81,7 +81,9 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.stages = memory_by_stage(dag, memory_use(dag, timeline));
   result.gpu_memory = smallest_memory(dag);
   result.lower_bound = lower_bound(dag) / steps;
-  result.upper_bound = upper_bound(dag, timeline) / steps;
+  const KernelTimes alone(dag);
+  const bool simulated = !facts.collectives.empty();
+  result.upper_bound = upper_bound(dag, timeline, simulated ? &alone : nullptr) / steps;
   result.rank_classes = dag.ranks.size();
   result.link_classes = dag.links.size();
   result.tasks = dag.tasks.size();

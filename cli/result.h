@@ -67,6 +67,7 @@ struct StepResult {
 
   std::size_t fullest_stage() const;
   Bytes peak_memory() const { return stages[fullest_stage()].peak(); }
+  bool is_simulated() const { return !run.collectives.empty(); }
   bool fits() const { return peak_memory() <= gpu_memory; }
 };
 

@@ -2,6 +2,7 @@
 
 #include "cli/crosscheck/comparison_json.h"
 #include "cli/result.h"
+#include "cli/step_interval.h"
 
 namespace tandem {
 namespace {
@@ -85,6 +86,10 @@ Json to_json_object(const StepResult& r) {
                  {"folded", r.run.folded}}}};
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
+  if (r.is_simulated()) {
+    const Interval interval = step_interval(r);
+    json["interval_s"] = {{"low", interval.low}, {"high", interval.high}};
+  }
   if (r.step_kinds) {
     json["step_time_local_s"] = r.step_kinds->local;
     json["step_time_sync_s"] = r.step_kinds->sync;

@@ -1,6 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/result.h"
+#include "cli/step_interval.h"
 #include "cli/terminal_numbers.h"
 #include "cli/terminal_page.h"
 
@@ -17,6 +18,11 @@ Table figures(const StepResult& r) {
   add(r.sync_every > 1 ? "step time, mean" : "step time", duration(r.step_time),
       fmt::format("between {} (roofline, all overlapped) and {} (nothing overlapped)", duration(r.lower_bound),
                   duration(r.upper_bound)));
+  if (r.is_simulated()) {
+    const Interval interval = step_interval(r);
+    add("give or take", percent(interval.high / r.step_time - 1),
+        fmt::format("{} to {} in nine cases of ten", duration(interval.low), duration(interval.high)));
+  }
   if (r.step_kinds) {
     add("local step", duration(r.step_kinds->local),
         fmt::format("{} of {}; {} the one that averages the replicas' weights", r.sync_every - 1, r.sync_every,

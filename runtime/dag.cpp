@@ -26,6 +26,7 @@ std::string_view name_of(Axis axis) {
 std::string_view name_of(Stream stream) {
   static constexpr std::array<std::string_view, stream_count> names{"compute",
                                                                     "tp",
+                                                                    "tp receive",
                                                                     "cp",
                                                                     "cp receive",
                                                                     "ep",
@@ -59,7 +60,7 @@ TimedKernel kernel_of(const Dag& dag, TaskId id) {
 OpCost cost_of(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
   const Operation& op = operation(task.op);
-  if (op.cost == nullptr) return {};
+  if (op.cost == nullptr || is_fused(dag.attributes[task.attributes])) return {};
   std::array<OperandType, 12> types;
   std::size_t count = 0;
   for (const Operand& operand : dag.operands_of(id)) {

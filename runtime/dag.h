@@ -10,6 +10,7 @@
 #include "runtime/dtype.h"
 #include "runtime/network.h"
 #include "runtime/ops/operation.h"
+#include "runtime/software.h"
 
 namespace tandem {
 
@@ -27,6 +28,10 @@ enum class Phase : std::uint8_t {
   recompute,
   optimizer
 };
+constexpr Pass pass_of(Phase phase) {
+  constexpr Pass passes[] = {Pass::forward, Pass::backward, Pass::weights, Pass::forward, Pass::optimizer};
+  return passes[static_cast<std::size_t>(phase)];
+}
 enum class Axis : std::uint8_t {
   none,
   tp,
@@ -40,6 +45,7 @@ enum class Axis : std::uint8_t {
 enum class Stream : std::uint8_t {
   compute,
   tp,
+  tp_receive,
   cp,
   cp_receive,
   ep,
@@ -179,6 +185,7 @@ struct Dag {
                                                    std::uint32_t, std::uint32_t>;
 
   StepInfo info;
+  Software software;
   std::vector<Device> devices;
   std::vector<Rank> ranks;
   std::vector<Link> links;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/dtype.h"
+#include "runtime/kernel_efficiency.h"
 #include "runtime/profile.h"
 #include "runtime/units.h"
 
@@ -25,15 +26,6 @@ constexpr const char* name_of(Architecture architecture) {
   return names[static_cast<int>(architecture)];
 }
 
-/// What a kernel reaches of the device's peak. Data: `sim/profiles/<gpu>.yaml`, each number with its source.
-struct KernelEfficiency {
-  std::array<double, dtype_count> gemm{};  ///< fraction of `Device::peak` of the same type, large shapes
-  double attention_forward = 0;            ///< fraction of the bf16 peak, counting causal FLOPs
-  double attention_backward = 0;
-  double memory = 0;   ///< fraction of the memory bandwidth that memory-bound kernels achieve
-  Seconds launch = 0;  ///< fixed cost of one kernel
-};
-
 /// One model of processor, as the cost models see it. Peaks are dense, without sparsity.
 struct Device {
   std::string name;
@@ -41,6 +33,7 @@ struct Device {
   Bytes memory = 0;
   BytesPerSecond memory_bandwidth = 0;
   std::array<FlopsPerSecond, dtype_count> peak{};  ///< 0 where the device has no such arithmetic
+  std::int32_t multiprocessors = 0;                ///< that take a kernel's tiles; 0: not known, as of a CPU
   KernelEfficiency efficiency;
   std::vector<MeasuredKernel> measured;  ///< of a calibrated device; they go before `efficiency`, see sim/kernel_model.h
   double speed = 1.0;                    ///< 1 for a healthy device; a slow one divides every kernel's time by it

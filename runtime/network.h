@@ -53,13 +53,15 @@ struct Hop {
 /// NCCL's ways of running a collective.
 enum class Algorithm : std::uint8_t {
   ring,
-  tree,    ///< double binary trees over the nodes, chains inside them
-  nvls,    ///< the NVSwitches add up and multiply
-  direct,  ///< every message on its own way: sends and all-to-all
+  tree,       ///< double binary trees over the nodes, chains inside them
+  nvls,       ///< the NVSwitches add up and multiply
+  nvls_tree,  ///< they do so inside each node, double binary trees over the nodes
+  direct,     ///< every message on its own way: sends and all-to-all
+  deepep,     ///< none of NCCL's: DeepEP's all-to-all, once to a node and from there to its GPUs
 };
-inline constexpr std::size_t algorithm_count = 4;
+inline constexpr std::size_t algorithm_count = 6;
 constexpr const char* name_of(Algorithm algorithm) {
-  constexpr const char* names[algorithm_count] = {"ring", "tree", "nvls", "direct"};
+  constexpr const char* names[algorithm_count] = {"ring", "tree", "nvls", "nvls-tree", "direct", "deepep"};
   return names[static_cast<int>(algorithm)];
 }
 
@@ -68,7 +70,9 @@ constexpr const char* name_of(Algorithm algorithm) {
 ///   ring     a channel is a ring over all members; each hop carries the collective's bus bytes
 ///   tree     once up and once down each edge of its tree, an equal part of the vector
 ///   nvls     1/n of the vector
+///   nvls_tree    as a tree
 ///   direct   one message, or an equal part of all messages of a member
+///   deepep   an equal part of them
 struct Paths {
   Algorithm algorithm = Algorithm::ring;
   std::uint32_t channels = 1;
@@ -77,7 +81,8 @@ struct Paths {
   /// 0: not limited.
   BytesPerSecond bandwidth = 0;
   /// Of a ring, all links of an idle network counted and all hops in use at once; 0: not limited. What hops inside nodes reach,
-  /// those between nodes in the (harmonic) mean, and the slowest of all.
+  /// those between nodes in the (harmonic) mean, and the slowest of all. Of
+  /// nvls_tree and deepep, what the NVLinks and the NICs let through.
   BytesPerSecond in_node = 0, between_nodes = 0, slowest = 0;
   std::vector<Hop> hops = {};  ///< the same message by message, where it was asked for; none for nvls
 };

@@ -15,7 +15,9 @@ struct TimedKernel {
   OpAttributes attributes;
 };
 
-inline OpCost cost_of(const TimedKernel& kernel) { return operation(kernel.op).cost(kernel.operands, kernel.attributes); }
+inline OpCost cost_of(const TimedKernel& kernel) {
+  return is_fused(kernel.attributes) ? OpCost{} : operation(kernel.op).cost(kernel.operands, kernel.attributes);
+}
 
 /// Of repeated runs, caches as cold as a training step leaves them: the operands of one run are not those of the last.
 struct Timing {

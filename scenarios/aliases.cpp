@@ -34,6 +34,7 @@ constexpr Alias aliases[] = {
     {"parallelism", "context_parallel_size", "cp"},
     {"parallelism", "expert_model_parallel_size", "ep"},
     {"parallelism", "expert_tensor_parallel_size", "etp"},
+    {"parallelism", "moe_token_dispatcher_type", "dispatcher"},
     {"parallelism", "data_parallel_size", "dp"},
     {"parallelism", "account_for_embedding_in_pipeline_split", "account_for_embedding"},
     {"parallelism", "account_for_loss_in_pipeline_split", "account_for_loss"},

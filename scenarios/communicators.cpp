@@ -9,6 +9,7 @@
 #include "scenarios/expert_mesh.h"
 #include "scenarios/placement.h"
 #include "scenarios/rank_placement.h"
+#include "scenarios/routing.h"
 #include "topology/layouts.h"
 #include "topology/mix.h"
 
@@ -33,6 +34,7 @@ class Surveyor {
 
   CommunicatorSurvey survey() {
     groups(Slot::tp, tp_axes, true);
+    if (scenario_.overlaps_tp()) ring(MeshAxis::tp, Slot::send_tensor, Slot::receive_tensor);
     if (scenario_.kv_replicas() > 1) kv_replica_groups();
     if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
       data_blocks(static_cast<std::size_t>(block));
@@ -108,6 +110,8 @@ class Surveyor {
     const MoeSpec& moe = scenario_.model.moe;
     const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
     const auto dispatch = [&](const std::vector<std::uint32_t>& members) {
+      if (scenario_.parallelism.dispatcher == Dispatcher::deepep)
+        return lay_token_dispatch(cluster_, gpus_of(members), copies_of_token(scenario_));
       return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit, detail_);
     };
     for (const auto& [slot, axis] : expert_slots) {
@@ -147,11 +151,16 @@ class Surveyor {
         return lay_exchange(cluster_, gpus_of(of_group), detail_);
       });
     }
+    ring(MeshAxis::cp, Slot::send_context, Slot::receive_context);
+  }
+
+  /// From each rank to the next along the axis, and from the last to the first.
+  void ring(MeshAxis axis, Slot send, Slot receive) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
-      place[MeshAxis::cp] = static_cast<std::int32_t>((place[MeshAxis::cp] + 1) % scenario_.parallelism.cp);
+      place[axis] = static_cast<std::int32_t>((place[axis] + 1) % mesh_.extent(axis));
       const std::uint32_t next = mesh_.rank(place);
-      add(Slot::send_context, Slot::receive_context, {rank, next}, pair(rank, next));
+      add(send, receive, {rank, next}, pair(rank, next));
     }
   }
 

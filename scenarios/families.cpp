@@ -15,6 +15,9 @@ Family describe(Slot slot) {
   switch (slot) {
     case Slot::tp:
       return {"tp", Axis::tp};
+    case Slot::send_tensor:
+    case Slot::receive_tensor:
+      return {"tp ring", Axis::tp};
     case Slot::kv_replicas:
       return {"kv replicas", Axis::tp};
     case Slot::data:

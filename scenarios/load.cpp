@@ -15,6 +15,24 @@
 namespace tandem {
 namespace {
 
+void read_framework(const YamlNode& training, Scenario& scenario) {
+  static const YamlNode generic = make_node(YamlNode::Kind::mapping, {});
+  const YamlNode* stated = training.find("framework");
+  const YamlNode& framework = stated == nullptr ? generic : *stated;
+  scenario.software = read_software(framework);
+  const auto choose = [&](Device& device) {
+    choose_attention(framework, device);
+    if (!scenario.training.attention) return;
+    if (!device.efficiency.states(*scenario.training.attention))
+      throw InputError(place_of(training, "attention"), "training.attention is " +
+                                                            std::string(name_of(*scenario.training.attention)) +
+                                                            ", whose speed on " + device.name + " is not known");
+    device.efficiency.attention_kernel = *scenario.training.attention;
+  };
+  choose(scenario.cluster.gpu);
+  for (auto& other : scenario.cluster.other_gpus) choose(other.gpu);
+}
+
 Scenario read_scenario(const YamlNode& document, const std::string& default_name) {
   const Reader reader(document, "", {"name", "model", "cluster", "parallelism", "training", "faults"});
   for (const char* section : {"model", "cluster", "training"})
@@ -26,6 +44,7 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   scenario.cluster = read_cluster(reader.child("cluster"));
   scenario.parallelism = read_parallelism(reader.child("parallelism"));
   scenario.training = read_training(reader.child("training"));
+  read_framework(reader.child("training"), scenario);
   scenario.slow_gpus = read_slow_gpus(reader.child("faults"));
   scenario.cluster.link_faults = read_link_faults(reader.child("faults"));
   return scenario;

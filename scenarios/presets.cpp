@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "scenarios/aliases.h"
 #include "scenarios/embedded_files.h"
+#include "scenarios/framework.h"
 #include "scenarios/nccl_topology.h"
 #include "scenarios/nearest.h"
 #include "scenarios/overlay.h"
@@ -23,8 +25,10 @@ struct KindNames {
 };
 
 KindNames names_of(PresetKind kind) {
-  constexpr KindNames names[] = {
-      {"model", "scenarios/presets/models/"}, {"cluster", "scenarios/presets/clusters/"}, {"GPU", "scenarios/presets/gpus/"}};
+  constexpr KindNames names[] = {{"model", "scenarios/presets/models/"},
+                                 {"cluster", "scenarios/presets/clusters/"},
+                                 {"GPU", "scenarios/presets/gpus/"},
+                                 {"framework", "scenarios/presets/frameworks/"}};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -36,7 +40,7 @@ const EmbeddedFile* find_embedded(const std::string& path) {
 
 /// A preset's file holds the fields of one section. Puts them where a scenario has them, tidies names up, and takes them out.
 YamlNode tidied(YamlNode fields, PresetKind kind) {
-  if (kind == PresetKind::gpu) return fields;
+  if (kind == PresetKind::gpu || kind == PresetKind::framework) return fields;
   const std::string section(names_of(kind).singular);
   YamlNode scenario = make_node(YamlNode::Kind::mapping, fields.place);
   scenario.entries.push_back({section, section, fields.place, std::move(fields)});
@@ -45,18 +49,30 @@ YamlNode tidied(YamlNode fields, PresetKind kind) {
   return std::move(scenario.entries.front().value);
 }
 
+/// <folder><name>.yaml; its field `as` names the file of the folder that has what is not stated there.
+std::optional<YamlNode> embedded_fields(const std::string& folder, const std::string& name) {
+  const EmbeddedFile* file = find_embedded(folder + name + ".yaml");
+  if (file == nullptr) return {};
+  YamlNode fields = parse_yaml(std::string(file->text), std::string(file->path));
+  if (const YamlNode* as = fields.find("as")) {
+    const std::optional<YamlNode> other = embedded_fields(folder, as->text);
+    if (!other) throw InputError(as->place, "there is no " + excerpt(as->text) + " beside this file");
+    fields.erase("as");
+    fill_in(fields, *other);
+  }
+  return fields;
+}
+
 YamlNode embedded_preset(PresetKind kind, const YamlNode& name) {
   const KindNames names = names_of(kind);
-  const EmbeddedFile* file = find_embedded(std::string(names.folder) + name.text + ".yaml");
-  if (file == nullptr)
+  std::optional<YamlNode> fields = embedded_fields(std::string(names.folder), name.text);
+  if (!fields)
     throw InputError(name.place, "there is no " + std::string(names.singular) + " preset " + excerpt(name.text) +
                                      suggestion(name.text, preset_names(kind)));
-  YamlNode fields = parse_yaml(std::string(file->text), std::string(file->path));
-  const EmbeddedFile* profile = find_embedded("sim/profiles/" + name.text + ".yaml");
-  if (kind == PresetKind::gpu && profile != nullptr)
-    fields.entries.push_back(
-        {"efficiency", "efficiency", fields.place, parse_yaml(std::string(profile->text), std::string(profile->path))});
-  return fields;
+  if (kind != PresetKind::gpu) return std::move(*fields);
+  if (auto efficiency = embedded_fields("sim/profiles/", name.text))
+    fields->entries.push_back({"efficiency", "efficiency", fields->place, std::move(*efficiency)});
+  return std::move(*fields);
 }
 
 YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::string& folder) {
@@ -116,6 +132,10 @@ void resolve_presets(YamlNode& scenario, const std::string& folder) {
     move_profile_to_gpu(*cluster);
     resolve_gpu(cluster->find("gpu"));
     for_each_other_gpu(*cluster, resolve_gpu);
+  }
+  if (YamlNode* training = scenario.find("training"); training != nullptr && training->kind == YamlNode::Kind::mapping) {
+    resolve(training->find("framework"), PresetKind::framework, folder);
+    apply_framework(scenario);
   }
   read_placement_file(scenario, folder);
 }

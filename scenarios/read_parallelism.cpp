@@ -70,6 +70,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                             "cp",
                             "ep",
                             "etp",
+                            "dispatcher",
                             "dp",
                             "zero",
                             "account_for_embedding",
@@ -100,6 +101,12 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                                                 spec.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag);
   spec.ep = parallelism.integer("ep", size, 1);
   spec.etp = parallelism.integer("etp", size, 1);
+  spec.dispatcher = parallelism.choice<Dispatcher>("dispatcher",
+                                                   {{"nccl", Dispatcher::nccl},
+                                                    {"deepep", Dispatcher::deepep},
+                                                    {"alltoall", Dispatcher::nccl},  // Megatron's names of the two
+                                                    {"flex", Dispatcher::deepep}},
+                                                   Dispatcher::nccl);
   spec.dp = parallelism.integer("dp", size, 0);
   spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);

@@ -11,7 +11,6 @@ void read_overlap(const YamlNode& node, TrainingSpec& spec) {
   spec.overlap_dp = overlap.boolean("dp", true);
   spec.overlap_tp = overlap.boolean("tp", false);
   spec.overlap_pp = overlap.boolean("pp", true);
-  if (spec.overlap_tp) overlap.fail("tp", "training.overlap.tp true is not lowered yet; supported: false");
 }
 
 using Module = bool RecomputeSpec::*;
@@ -51,29 +50,13 @@ RecomputeSpec read_recompute(const Reader& training) {
   return spec;
 }
 
-std::string read_framework(const Reader& training) {
-  return training.choice<std::string>("framework",
-                                      {{"generic", "generic"},
-                                       {"megatron-2021", {}},
-                                       {"megatron-2022", {}},
-                                       {"megatron-core", {}},
-                                       {"megatron-deepspeed", {}},
-                                       {"deepspeed", {}},
-                                       {"nemo", {}},
-                                       {"torchtitan", {}},
-                                       {"llm-foundry", {}},
-                                       {"llama3", {}},
-                                       {"deepseek", {}}},
-                                      "generic");
-}
-
 }  // namespace
 
 TrainingSpec read_training(const YamlNode& node) {
-  const Reader training(
-      node, "training",
-      {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every", "overlap",
-       "grad_dtype", "framework", "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce"});
+  const Reader training(node, "training",
+                        {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
+                         "overlap", "grad_dtype", "framework", "compiled", "attention", "bucket_MB", "sync_every",
+                         "grad_compression", "hierarchical_all_reduce"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -91,8 +74,8 @@ TrainingSpec read_training(const YamlNode& node) {
                                                  {"dualpipe", ScheduleKind::dualpipe}},
                                                 ScheduleKind::one_f_one_b);
   spec.recompute = read_recompute(training);
-  spec.framework = read_framework(training);
   read_overlap(training.child("overlap"), spec);
+  if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");
   if (training.has("bucket_MB")) {
     const double bucket_bytes = training.number("bucket_MB", {1e-3, 1e9}) * 1e6;
     spec.bucket_parameters = std::llround(bucket_bytes / static_cast<double>(size_of(spec.grad_dtype)));

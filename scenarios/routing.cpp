@@ -54,7 +54,29 @@ std::vector<std::int32_t> split(const std::vector<double>& shares, std::int64_t 
   return rounded(capped_split(shares, static_cast<double>(total), static_cast<double>(most)), total, most);
 }
 
+/// Of `places` places that hold as many of `experts` each, how many `choices` different experts lie on, on average.
+double places_met(double places, std::int64_t experts, std::int64_t choices) {
+  const double elsewhere = static_cast<double>(experts) * (1 - 1 / places);
+  double missed = 1;
+  for (std::int64_t i = 0; i < choices; ++i)
+    missed *= std::max(0.0, elsewhere - static_cast<double>(i)) / static_cast<double>(experts - i);
+  return places * (1 - missed);
+}
+
 }  // namespace
+
+TokenCopies copies_of_token(const Scenario& scenario) {
+  const MoeSpec& moe = scenario.model.moe;
+  const auto ranks = static_cast<double>(scenario.parallelism.ep);
+  const NodeLimit limit = node_limit_of(scenario);
+  const auto choices = static_cast<double>(moe.top_k);
+  if (limit.visited == 0)
+    return {choices, places_met(static_cast<double>(expert_nodes(scenario)), moe.experts, moe.top_k),
+            places_met(ranks, moe.experts, moe.top_k)};
+  const auto nodes = static_cast<double>(limit.nodes), visited = static_cast<double>(limit.visited);
+  const std::int64_t in_node = std::max<std::int64_t>(1, moe.top_k / limit.visited);
+  return {choices, visited, visited * places_met(ranks / nodes, moe.experts / limit.nodes, in_node)};
+}
 
 NodeLimit node_limit_of(const Scenario& scenario) {
   const MoeSpec& moe = scenario.model.moe;

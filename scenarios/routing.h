@@ -5,6 +5,7 @@
 
 #include "runtime/ops/attributes.h"
 #include "scenarios/scenario.h"
+#include "topology/layouts.h"
 
 namespace tandem {
 
@@ -24,6 +25,11 @@ NodeLimit node_limit_of(const Scenario& scenario);
 /// Under a node limit M the tokens' M visits split over the nodes in this way first, each bringing k/M choices, then the choices
 /// of each node over its experts.
 std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit = {});
+
+/// How many nodes and ranks a token's experts lie on when all sets of top_k experts, or under a node limit all such sets of its
+/// nodes' experts, are as likely: of N places that hold E / N of E experts each, k choices miss one with probability
+/// C(E - E / N, k) / C(E, k).
+TokenCopies copies_of_token(const Scenario& scenario);
 
 /// What `route` needs to know in this scenario. Every pair of ranks exchanges blocks of the same length, that of the busiest
 /// part: an all-to-all ends when the rank that receives most has it all.

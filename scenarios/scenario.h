@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/device.h"
 #include "runtime/ops/attributes.h"
+#include "runtime/software.h"
 #include "topology/cluster_spec.h"
 
 namespace tandem {
@@ -104,6 +106,12 @@ struct RankPlacement {
   bool is_packed() const { return kind == Kind::packed; }
 };
 
+/// Who exchanges the experts' tokens.
+enum class Dispatcher : std::uint8_t {
+  nccl,    ///< its all-to-all: every choice of a token travels by itself
+  deepep,  ///< DeepEP's kernels, which a rank's tokens go through as they are
+};
+
 struct ParallelismSpec {
   std::int64_t tp = 1;
   bool sp = false;  ///< sequence parallelism over the tp group
@@ -115,6 +123,7 @@ struct ParallelismSpec {
   std::int64_t ep = 1;
   std::int64_t etp = 1;
   bool own_expert_axis = false;  ///< ep is an axis of the mesh; else expert ranks lie inside tp x cp x dp
+  Dispatcher dispatcher = Dispatcher::nccl;
   std::int64_t dp = 1;
   int zero = 1;
   bool reshard_after_forward = true;   ///< ZeRO-3: drop gathered weights after the forward, gather them again for the backward
@@ -175,8 +184,8 @@ struct TrainingSpec {
   /// Optimizer steps from one exchange of the data-parallel replicas to the next. 1: they reduce their gradients in every step;
   /// more: each takes steps of its own, and then their weights are averaged (local SGD, see lowering/local_steps.h).
   std::int64_t sync_every = 1;
-  std::int64_t grad_compression = 1;  ///< gradients are reduced in a type so many times smaller
-  std::string framework = "generic";
+  std::optional<AttentionKernel> attention;  ///< none: what the framework runs on the GPU
+  std::int64_t grad_compression = 1;         ///< gradients are reduced in a type so many times smaller
 
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
   DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }
@@ -198,11 +207,15 @@ struct Scenario {
   ClusterSpec cluster;
   ParallelismSpec parallelism;
   TrainingSpec training;
+  Software software;  ///< of `training.framework`
   std::vector<SlowGpu> slow_gpus;
   std::vector<std::string> warnings;  ///< sentences about what is possible but unwise, each with its place
 
   /// Neighbouring tensor-parallel ranks that hold the same key-value head, where there are more ranks than heads.
   std::int64_t kv_replicas() const { return std::max<std::int64_t>(1, parallelism.tp / model.kv_heads); }
+
+  /// Whether shards of the sequence travel beside the GEMMs (lowering/tp_overlap.h).
+  bool overlaps_tp() const { return training.overlap_tp && parallelism.tp > 1; }
 };
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "scenarios/reader.h"
 #include "scenarios/scenario.h"
 #include "scenarios/yaml_tree.h"
 
@@ -18,9 +19,13 @@ ModelSpec read_model(const YamlNode& node);
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn);
 ClusterSpec read_cluster(const YamlNode& node);  ///< `gpus` is 0 when left out
 FabricSpec read_fabric(const YamlNode& node);
-Device read_gpu(const YamlNode& node, const std::string& path);  ///< `path`: the field, for messages
-ParallelismSpec read_parallelism(const YamlNode& node);          ///< `dp` is 0 when left out
-TrainingSpec read_training(const YamlNode& node);                ///< `bucket_parameters` is 0 when left out
+Device read_gpu(const YamlNode& node, const std::string& path);                       ///< `path`: the field, for messages
+void read_efficiency(const YamlNode& node, const std::string& path, Device& device);  ///< of a device whose peaks are known
+AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key);
+ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out
+TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
+Software read_software(const YamlNode& framework);
+void choose_attention(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so
 std::vector<SlowGpu> read_slow_gpus(const YamlNode& faults);
 std::vector<LinkFault> read_link_faults(const YamlNode& faults);  ///< dead ones first, each kind in the order of the document
 

@@ -17,6 +17,12 @@ void check_dense(const ParallelismSpec& p, const YamlNode& document) {
            text("ep", p.ep) + ", " + text("etp", p.etp) + " for a model without experts; expected 1, or model.moe");
 }
 
+void check_dispatcher(const ParallelismSpec& p, const YamlNode& document) {
+  if (p.dispatcher != Dispatcher::nccl && p.ep == 1)
+    refuse(document, {"parallelism.dispatcher", "parallelism.ep"},
+           "dispatcher deepep with ep 1, where no token leaves its rank; expected ep above 1, or dispatcher nccl");
+}
+
 void check_model(const MoeSpec& moe, const YamlNode& document) {
   if (moe.top_k > moe.experts)
     refuse(document, {"model.moe.top_k", "model.moe.experts"},
@@ -98,6 +104,7 @@ void check_node_limit(const Scenario& scenario, const YamlNode& document) {
 
 void validate_experts(const Scenario& scenario, const YamlNode& document) {
   const MoeSpec& moe = scenario.model.moe;
+  check_dispatcher(scenario.parallelism, document);
   if (moe.experts == 0) return check_dense(scenario.parallelism, document);
   check_model(moe, document);
   if (scenario.parallelism.own_expert_axis && scenario.training.hierarchical_all_reduce)

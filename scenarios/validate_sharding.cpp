@@ -59,6 +59,13 @@ void check_context(const Scenario& scenario, const YamlNode& document) {
                         (zigzag ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp), sequence));
 }
 
+void check_overlap(const Scenario& scenario, const YamlNode& document) {
+  if (!scenario.training.overlap_tp || scenario.parallelism.sp || scenario.parallelism.tp == 1) return;
+  refuse(document, {"training.overlap.tp", "parallelism.sp"},
+         "overlap.tp without sp, whose all-gathers and reduce-scatters are what runs beside the GEMMs; expected "
+         "parallelism.sp true");
+}
+
 /// `heads` of each tensor-parallel rank.
 void check_ulysses(const Scenario& scenario, const YamlNode& document, std::int64_t heads, const std::string& field) {
   const ParallelismSpec& p = scenario.parallelism;
@@ -82,6 +89,7 @@ void validate_sharding(const Scenario& scenario, const YamlNode& document) {
            "vocab " + std::to_string(model.vocab) + " is not a multiple of tp " + std::to_string(tp) +
                "; nearest that are: " + joined(nearest_multiples(tp, model.vocab)));
   check_context(scenario, document);
+  check_overlap(scenario, document);
   check_ulysses(scenario, document, model.heads / tp, "heads");
   check_ulysses(scenario, document, model.kv_heads * scenario.kv_replicas() / tp, "kv_heads");
 }

@@ -15,6 +15,7 @@
 #include "scenarios/mesh_symmetry.h"
 #include "scenarios/rank_placement.h"
 #include "scenarios/routing.h"
+#include "scenarios/slowest_gpu.h"
 
 namespace tandem {
 namespace {
@@ -48,7 +49,7 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
     if (found != known.end()) continue;
     known.push_back(kind);
     world.devices.push_back(kind.first == 0 ? cluster.gpu : cluster.other_gpus[kind.first - 1].gpu);
-    world.devices.back().speed = kind.second;
+    world.devices.back().speed = kind.second * slowest_of(speeds.size(), world.devices.back().efficiency.spread);
   }
   return device_of;
 }

@@ -13,7 +13,9 @@ namespace tandem {
 
 /// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
 enum class Slot : std::uint8_t {
-  tp,            ///< tensor (and sequence) parallel group
+  tp,           ///< tensor (and sequence) parallel group
+  send_tensor,  ///< the pair to the next of it, where shards go round beside the GEMMs (training.overlap.tp)
+  receive_tensor,
   kv_replicas,   ///< its ranks with the same key-value head, where several hold one
   data,          ///< ranks that reduce gradients: dp x cp (x ep, where that is an axis of its own); without dp under local SGD
   data_block,    ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then

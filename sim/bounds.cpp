@@ -9,15 +9,17 @@
 #include "runtime/analysis/predecessors.h"
 #include "runtime/executor.h"
 #include "sim/collective_cost.h"
+#include "sim/host_issue.h"
 #include "sim/kernel_times.h"
 
 namespace tandem {
 namespace {
 
-/// Replays durations with one task at a time on each rank. Of what is ready, what the timeline started first goes first.
+/// Replays durations with one task at a time on each rank, each issued by the CPU only when the one before has ended. Of what is
+/// ready, what the timeline started first goes first.
 class OneAtATime final : public Backend {
  public:
-  explicit OneAtATime(const Timeline& timeline) : timeline_(timeline) {}
+  OneAtATime(const Timeline& timeline, const KernelTimes* alone) : timeline_(timeline), alone_(alone) {}
 
   void prepare(const Dag& dag, Completions& completions) override {
     dag_ = &dag;
@@ -39,7 +41,9 @@ class OneAtATime final : public Backend {
         start = std::max(start, rank_free_[dag_->tasks[member].rank]);
         for (const TaskId before : predecessors_->of(member)) start = std::max(start, end_[before]);
       }
-      const Seconds end = start + timeline_.duration(task);
+      Seconds issue = 0;
+      for (const TaskId member : unit) issue = std::max(issue, issue_time(*dag_, member));
+      const Seconds end = start + issue + duration(task);
       for (const TaskId member : unit) rank_free_[dag_->tasks[member].rank] = end_[member] = end;
       completions_->ended(task, start, end);
     }
@@ -48,12 +52,17 @@ class OneAtATime final : public Backend {
  private:
   using Ready = std::pair<Seconds, TaskId>;
   const Timeline& timeline_;
+  const KernelTimes* alone_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<Predecessors> predecessors_;
   std::vector<Seconds> rank_free_;
   std::vector<Seconds> end_;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
+
+  Seconds duration(TaskId task) const {
+    return alone_ == nullptr || is_communication(dag_->tasks[task].op) ? timeline_.duration(task) : alone_->of(task);
+  }
 };
 
 }  // namespace
@@ -79,12 +88,13 @@ Seconds lower_bound(const Dag& dag) {
     }
   }
   Seconds bound = compute.empty() ? longest : std::max(longest, *std::max_element(compute.begin(), compute.end()));
+  for (const Seconds issuing : issue_times(dag)) bound = std::max(bound, issuing);
   for (LinkId link = 0; link < dag.links.size(); ++link) bound = std::max(bound, link_bytes[link] / dag.links[link].capacity);
   return bound;
 }
 
-Seconds upper_bound(const Dag& dag, const Timeline& timeline) {
-  OneAtATime replay(timeline);
+Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone) {
+  OneAtATime replay(timeline, alone);
   return execute(dag, replay).makespan();
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/dag.h"
 #include "runtime/timeline.h"
+#include "sim/kernel_times.h"
 
 namespace tandem {
 
@@ -12,7 +13,11 @@ namespace tandem {
 Seconds lower_bound(const Dag& dag);
 
 /// The same work with nothing overlapping on a rank: each rank does its tasks one at a time, in the order in which they started,
-/// each as long as it took. Starting from the simulated order this only adds waiting, so it is never below the step time.
-Seconds upper_bound(const Dag& dag, const Timeline& timeline);
+/// each as long as it took; or, where `alone` is given and the timeline was simulated, each kernel as long as it takes with
+/// nothing beside it (contention.h). It is never below the step time: one after the other in this order, no task starts before it
+/// started in the timeline. By induction over that order: until a kernel's successor starts, its rank has done the kernel and all
+/// communication that ran beside it. That is as long as the kernel took, for a kernel loses no more than the time that
+/// communication ran beside it.
+Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/nccl_channels.h"
 #include "sim/nccl_choice.h"
 #include "sim/ring_latency.h"
 #include "sim/scaled_up.h"
@@ -58,6 +59,22 @@ CollectiveCost at_once(Bytes bytes_per_channel, const Layout& layout, Seconds la
           .inter_latency = std::min(latency, layout.inter_latency)};
 }
 
+/// Its kernels reach less than the links let through: of NVLink and NIC each a share of its own.
+CollectiveCost deepep(Bytes bytes, std::uint32_t members, const Layout& layout, Seconds latency) {
+  const Paths& paths = layout.paths.front();
+  const NcclConstants::DeepEp& share = nccl_constants().deepep;
+  const bool one_node = layout.nodes == 1;
+  CollectiveCost cost = at_once(scaled_up(bytes, members - 1, Bytes{members} * paths.channels), layout, latency);
+  BytesPerSecond rate = std::numeric_limits<double>::infinity();
+  if (paths.in_node > 0) rate = (one_node ? share.in_node : share.forwarding) * paths.in_node;
+  if (paths.between_nodes > 0) rate = std::min(rate, share.over_nodes * paths.between_nodes);
+  if (rate < std::numeric_limits<double>::infinity()) {
+    cost.rate_limit = rate;
+    cost.limit_is_share = true;
+  }
+  return cost;
+}
+
 /// Of the links of a path that NCCL knows (see `Paths::bandwidth`), how many times as much the narrowest carries.
 double widening(const Speedup& speedup, const Paths& paths, const std::vector<Link>& links) {
   BytesPerSecond before = std::numeric_limits<double>::infinity(), after = before;
@@ -105,6 +122,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
       // Messages between the root and every other, all at once: the root's port carries all but its own part. The ports of the
       // others are charged as much, which is too much where other traffic needs them.
     case OpKind::all_to_all:
+      if (layout.paths.front().algorithm == Algorithm::deepep) return deepep(bytes, n, layout, hop);
       // Pairwise messages, all under way at once: the latency of one, the bytes of all but a member's own.
       return at_once(scaled_up(bytes, n - 1, n * channels), layout, hop);
     case OpKind::send:
@@ -115,14 +133,45 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
   }
 }
 
+namespace {
+
+/// What the framework copies before or after, see `Software::sequence_copies`.
+Seconds copying(const Dag& dag, const Task& task) {
+  const bool cuts_sequence = task.axis == Axis::tp && (task.op == OpKind::all_gather || task.op == OpKind::reduce_scatter);
+  if (!cuts_sequence || dag.software.sequence_copies == 0) return 0;
+  const Device& device = dag.device_of(task);
+  const double bytes = 2 * dag.software.sequence_copies * static_cast<double>(dag.groups[task.group].bytes);
+  return device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth);
+}
+
+/// By what a channel carries where nothing else is on its way, which folding leaves as it is.
+Seconds time_alone(const CollectiveCost& cost, const Paths& paths) {
+  BytesPerSecond rate = paths.bandwidth;
+  if (cost.rate_limit > 0) rate = rate > 0 ? std::min(rate, cost.rate_limit) : cost.rate_limit;
+  return cost.latency + (rate > 0 ? static_cast<double>(cost.bytes_per_channel) / rate : 0);
+}
+
+/// Transfers of overlapped tensor parallelism are the copy engines' (`use_ce` of Transformer Engine's userbuffers).
+bool is_copied_by_engines(OpKind kind, Axis axis) {
+  return axis == Axis::tp && (kind == OpKind::send || kind == OpKind::receive);
+}
+
+}  // namespace
+
 const CollectiveCost& CollectiveCosts::of(const Task& task) {
   const Group& group = dag_->groups[task.group];
   const Architecture architecture = dag_->device_of(task).architecture;
   const auto [found, is_new] = known_.try_emplace({group.communicator, task.op, group.bytes, architecture});
   if (is_new) {
     const Communicator& communicator = dag_->communicators[group.communicator];
-    found->second = collective_cost(task.op, group.bytes, communicator.members.size(), communicator.layout, architecture);
-    speed_up(found->second, speedup_, communicator, dag_->links);
+    const std::size_t members = communicator.members.size();
+    CollectiveCost& cost = found->second;
+    cost = collective_cost(task.op, group.bytes, members, communicator.layout, architecture);
+    speed_up(cost, speedup_, communicator, dag_->links);
+    const Seconds time = time_alone(cost, communicator.layout.paths[cost.paths]);
+    cost.latency += copying(*dag_, task);
+    cost.occupation = nccl_occupation(task.op, group.bytes, members, communicator.layout, cost, time, architecture);
+    if (is_copied_by_engines(task.op, communicator.axis)) cost.occupation.multiprocessors = 0;
   }
   return found->second;
 }

@@ -9,6 +9,12 @@
 
 namespace tandem {
 
+/// What a collective takes, while it runs, of the device of each of its members: see nccl_channels.h.
+struct Occupation {
+  std::int32_t multiprocessors = 0;
+  BytesPerSecond memory = 0;
+};
+
 /// A collective as one fluid flow: after `latency`, `bytes_per_channel` run over each channel of one of the layout's paths.
 struct CollectiveCost {
   Seconds latency = 0;
@@ -18,6 +24,8 @@ struct CollectiveCost {
   BytesPerSecond rate_limit = 0;  ///< of a channel, on the wire, where not only the links limit it; 0: they alone do
   bool limit_is_share = false;    ///< of what the links carry (`Paths::bandwidth`), and not a limit of NCCL's own
 
+  Occupation occupation = {};  ///< known to `CollectiveCosts` alone
+
   // What the latency is made of, for those who play the steps one by one.
   Seconds start = 0;                             ///< before the first byte moves
   Seconds intra_latency = 0, inter_latency = 0;  ///< of a hop
@@ -26,6 +34,8 @@ struct CollectiveCost {
 /// A collective of `bytes` (as in `Group`) over `members` ranks. A rank sends on the bus, with n members
 ///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all, gather, scatter   (n-1)/n bytes
 ///   broadcast, reduce, send   bytes   barrier   nothing
+///
+/// DeepEP sends less than that in an all-to-all, see `lay_token_dispatch`.
 ///
 /// The latency of rings is that of ring_latency.h.
 ///

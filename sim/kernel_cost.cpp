@@ -1,16 +1,21 @@
 #include "sim/kernel_cost.h"
 
 #include <algorithm>
+#include <ranges>
 #include <stdexcept>
 #include <string>
+
+#include "sim/attention_cost.h"
+#include "sim/gemm_cost.h"
 
 namespace tandem {
 namespace {
 
 double arithmetic_efficiency(const KernelEfficiency& efficiency, OpClass op_class, DType math) {
+  const GemmEfficiency& gemm = efficiency.gemm[static_cast<std::size_t>(math)];
   switch (op_class) {
     case OpClass::gemm:
-      return efficiency.gemm[static_cast<std::size_t>(math)];
+      return gemm.rate * gemm.sustained;
     case OpClass::attention_forward:
       return efficiency.attention_forward;
     case OpClass::attention_backward:
@@ -47,13 +52,31 @@ Seconds Roofline::moving(const OpCost& cost) const {
 Seconds Roofline::time(const OpCost& cost) const { return launch + std::max(computing(cost), moving(cost)); }
 
 Roofline roofline_of(const Device& device, OpClass op_class, DType math) {
-  return {.launch = device.efficiency.launch,
+  const bool has_own_launch = op_class == OpClass::gemm && is_tiled(device, math);
+  return {.launch = has_own_launch ? device.efficiency.gemm[static_cast<std::size_t>(math)].launch : device.efficiency.launch,
           .arithmetic = device.peak[static_cast<std::size_t>(math)] * arithmetic_efficiency(device.efficiency, op_class, math),
           .memory = device.memory_bandwidth * device.efficiency.memory};
 }
 
-Seconds kernel_time(const Device& device, OpClass op_class, const OpCost& cost) {
+Seconds kernel_time(const Device& device, const TimedKernel& kernel) {
+  const OpClass op_class = operation(kernel.op).op_class;
+  const bool is_attention = op_class == OpClass::attention_forward || op_class == OpClass::attention_backward;
+  const DType type = kernel.operands.at(0).dtype;
+  if (op_class == OpClass::gemm && is_tiled(device, type))
+    return gemm_time(device, products_of(kernel), types_of(kernel)) / device.speed;
+  if (is_attention && states_attention(device, type)) return attention_time(device, kernel) / device.speed;
+  const OpCost cost = cost_of(kernel);
   return time_on(device, roofline_of(device, op_class, cost.math), cost);
+}
+
+Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel) {
+  if (extra == ExtraWork{}) return 0;
+  const auto elements = [](const OperandType& operand) { return operand.shape.elements(); };
+  const bool is_product = operation(kernel.op).op_class == OpClass::gemm;
+  const std::int64_t counted =
+      is_product ? elements(kernel.operands.back()) : std::ranges::max(kernel.operands | std::views::transform(elements));
+  const double bytes = extra.bytes * static_cast<double>(counted);
+  return (extra.kernels * device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth)) / device.speed;
 }
 
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost) {

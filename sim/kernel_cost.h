@@ -1,6 +1,8 @@
 #pragma once
 
-#include "runtime/dag.h"
+#include "runtime/device.h"
+#include "runtime/profile.h"
+#include "runtime/software.h"
 
 namespace tandem {
 
@@ -16,13 +18,19 @@ struct Roofline {
   Seconds moving(const OpCost& cost) const;
 };
 
-/// The device's peaks times its efficiencies, whatever its speed.
+/// The device's peaks times its efficiencies, whatever its speed. Where products or attention are tiled this is what most of
+/// their time goes to, not how long they take.
 Roofline roofline_of(const Device& device, OpClass op_class, DType math);
 
-/// Roofline with the device's efficiencies, over the device's speed.
-Seconds kernel_time(const Device& device, OpClass op_class, const OpCost& cost);
+/// How long a kernel takes, over the device's speed: matrix products by their tiles (`gemm_cost.h`) and attention by its own
+/// (`attention_cost.h`) where the device states them; everything else, and these elsewhere, by `roofline_of`. A kernel that only
+/// moves memory so reaches half of the achieved bandwidth at launch * memory bytes, and little of it below.
+Seconds kernel_time(const Device& device, const TimedKernel& kernel);
 
-/// The same at full peaks and without launch cost: no real kernel is faster.
+/// What the framework runs beside it (`ExtraWork`): each kernel launched, and its bytes at the achieved bandwidth.
+Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel);
+
+/// At full peaks and without launch cost: no real kernel is faster.
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost);
 
 }  // namespace tandem

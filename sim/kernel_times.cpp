@@ -1,19 +1,68 @@
 #include "sim/kernel_times.h"
 
 #include <algorithm>
+#include <boost/container_hash/hash.hpp>
+
+#include "sim/kernel_cost.h"
 
 namespace tandem {
 
-KernelTimes::KernelTimes(const Dag& dag) : dag_(dag), models_(dag.devices.size()) {
+std::size_t KernelTimes::Hash::operator()(const Known& known) const {
+  const Task& task = dag.tasks[known.task];
+  std::size_t hash = task.attributes * op_kind_count + static_cast<std::size_t>(task.op);
+  boost::hash_combine(hash, dag.ranks[task.rank].device);
+  boost::hash_combine(hash, static_cast<int>(pass_of(task.phase)));
+  for (const Operand& operand : dag.operands_of(known.task))
+    for (const std::int64_t dim : dag.buffers[operand.buffer].shape.dims) boost::hash_combine(hash, dim);
+  return hash;
+}
+
+bool KernelTimes::Same::operator()(const Known& a, const Known& b) const {
+  const Task &one = dag.tasks[a.task], &other = dag.tasks[b.task];
+  if (one.op != other.op || one.attributes != other.attributes || pass_of(one.phase) != pass_of(other.phase) ||
+      dag.ranks[one.rank].device != dag.ranks[other.rank].device)
+    return false;
+  const auto same_type = [&](const Operand& x, const Operand& y) {
+    const Buffer &left = dag.buffers[x.buffer], &right = dag.buffers[y.buffer];
+    return left.dtype == right.dtype && left.shape == right.shape;
+  };
+  return std::ranges::equal(dag.operands_of(a.task), dag.operands_of(b.task), same_type);
+}
+
+KernelTimes::KernelTimes(const Dag& dag) : dag_(dag), models_(dag.devices.size()), known_(0, Hash{dag}, Same{dag}) {
   for (std::size_t i = 0; i < models_.size(); ++i)
     if (!dag.devices[i].measured.empty()) models_[i].emplace(dag.devices[i]);
 }
 
-Seconds KernelTimes::of(TaskId id) const {
-  const Task& task = dag_.tasks[id];
-  const std::optional<KernelModel>& model = models_[dag_.ranks[task.rank].device];
-  return model ? model->time(kernel_of(dag_, id))
-               : kernel_time(dag_.device_of(task), operation(task.op).op_class, cost_of(dag_, id));
+const KernelTime& KernelTimes::parts_of(TaskId id) const {
+  if (const auto known = known_.find({id, {}}); known != known_.end()) return known->time;
+  return known_.insert({id, computed(id)}).first->time;
+}
+
+KernelTime KernelTimes::computed(TaskId id) const {
+  const std::uint32_t index = dag_.ranks[dag_.tasks[id].rank].device;
+  const Device& device = dag_.devices[index];
+  const TimedKernel kernel = kernel_of(dag_, id);
+  if (is_fused(kernel.attributes)) return {};
+  KernelTime time;
+  time.total = models_[index] ? models_[index]->time(kernel) : kernel_time(device, kernel);
+  const Seconds extra = extra_time(device, dag_.software.beside(kernel.op, pass_of(dag_.tasks[id].phase)), kernel);
+  if (device.multiprocessors == 0) {
+    time.total += extra;
+    return time;
+  }
+  // What the roofline does not explain (tiles, waves) is the multiprocessors'.
+  const Roofline roofline = roofline_of(id);
+  const OpCost cost = cost_of(kernel);
+  time.launch = std::min(time.total, roofline.launch / device.speed);
+  const Seconds rest = time.total - time.launch;
+  time.moving = std::min(rest, roofline.moving(cost) / device.speed);
+  constexpr double rounding = 1e-9;
+  const bool is_moving = time.moving >= rest * (1 - rounding);
+  time.computing = !is_moving ? rest : roofline.arithmetic > 0 ? std::min(rest, roofline.computing(cost) / device.speed) : 0;
+  time.total += extra;
+  time.launch += extra;  // small kernels, most of which communication does not slow
+  return time;
 }
 
 Roofline KernelTimes::roofline_of(TaskId id) const {

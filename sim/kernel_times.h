@@ -1,7 +1,7 @@
 #pragma once
 
-#include <map>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/dag.h"
@@ -9,22 +9,49 @@
 
 namespace tandem {
 
-/// How long the kernels of a DAG take on their ranks' devices: by what was measured there (`KernelModel`), else by roofline
-/// (`kernel_time`). The DAG must outlive it.
+/// What a kernel's time is made of, on its device: total = launch + max(computing, moving).
+struct KernelTime {
+  Seconds total = 0, launch = 0;
+  Seconds computing = 0;  ///< by multiprocessors: arithmetic, and whatever their tiles cost beside it
+  Seconds moving = 0;     ///< by memory
+};
+
+/// How long the kernels of a DAG take on their ranks' devices: by what was measured there (`KernelModel`), else as `kernel_time`
+/// says. Each distinct kernel is computed once. The DAG must outlive it.
 class KernelTimes {
  public:
   explicit KernelTimes(const Dag& dag);
+  KernelTimes(const KernelTimes&) = delete;
+  KernelTimes& operator=(const KernelTimes&) = delete;
 
   /// Of a task that is no communication.
-  Seconds of(TaskId id) const;
+  Seconds of(TaskId id) const { return parts_of(id).total; }
+  const KernelTime& parts_of(TaskId id) const;
   /// What that is made of, on a device of speed 1: of a kernel that was measured, what its likes are made of.
   Roofline roofline_of(TaskId id) const;
   /// No kernel is faster than at full peaks, unless it was measured to be.
   Seconds lower_bound_of(TaskId id) const;
 
  private:
+  /// A task that stands for all that compute the same on the same device.
+  struct Known {
+    TaskId task;
+    KernelTime time;
+  };
+  struct Hash {
+    const Dag& dag;
+    std::size_t operator()(const Known& known) const;
+  };
+  struct Same {
+    const Dag& dag;
+    bool operator()(const Known& a, const Known& b) const;
+  };
+
   const Dag& dag_;
   std::vector<std::optional<KernelModel>> models_;  ///< by device; none where nothing was measured
+  mutable std::unordered_set<Known, Hash, Same> known_;
+
+  KernelTime computed(TaskId id) const;
 };
 
 }  // namespace tandem

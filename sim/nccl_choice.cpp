@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/nccl_channels.h"
 #include "sim/ring_latency.h"
 #include "sim/scaled_up.h"
 
@@ -24,14 +25,18 @@ class Tuning {
         nodes_(static_cast<double>(layout.nodes)),
         levels_(static_cast<double>(std::bit_width(layout.nodes) - 1)),
         layout_(layout),
-        limits_(constants_.limits[static_cast<std::size_t>(architecture)]) {}
+        limits_(constants_.limits[static_cast<std::size_t>(architecture)]),
+        channels_(constants_.channels[static_cast<std::size_t>(architecture)]),
+        measured_(constants_.ring_in_node[static_cast<std::size_t>(architecture)]) {}
 
   CollectiveCost best() {
     for (std::uint32_t index = 0; index < layout_.paths.size(); ++index) {
       const Paths& paths = layout_.paths[index];
       if (paths.algorithm == Algorithm::ring) try_ring(index);
       if (paths.algorithm == Algorithm::tree && reduces_all_) try_tree(index);
-      if (paths.algorithm == Algorithm::nvls && reduces_all_ && limits_.nvls_efficiency > 0) try_nvls(index);
+      if (!reduces_all_ || limits_.nvls_efficiency == 0) continue;
+      if (paths.algorithm == Algorithm::nvls) try_nvls(index);
+      if (paths.algorithm == Algorithm::nvls_tree) try_nvls_tree(index);
     }
     return best_;
   }
@@ -44,6 +49,8 @@ class Tuning {
   const double members_, nodes_, levels_;
   const Layout& layout_;
   const NcclConstants::Limits& limits_;
+  const NcclConstants::Channels& channels_;
+  const NcclConstants::Measured& measured_;
   struct Hops {
     Seconds start, intra, inter;
   };
@@ -60,10 +67,8 @@ class Tuning {
   Seconds inter(const NcclConstants::Way& way, std::size_t p) const {
     return std::max(0.0, way.net[p] + layout_.inter_latency - constants_.ring.net[simple]);
   }
-  double channels() const {
-    return layout_.nodes == 1 ? constants_.channels_in_node
-                              : constants_.channels_per_rail * std::max(1.0, std::floor(members_ / nodes_));
-  }
+  /// NCCL limits each of the rings and trees that it finds, and uses twice as many (src/graph/connect.cc).
+  double channels() const { return most_channels(ranks_, layout_, channels_) / 2.0; }
 
   void try_ring(std::uint32_t index) {
     const std::uint32_t passes = reduces_all_ ? 2 : 1;
@@ -75,8 +80,9 @@ class Tuning {
     for (std::size_t p = 0; p < protocol_count; ++p) {
       const Hops hop{ring.base[p], intra(ring, p), inter(ring, p)};
       const Seconds predicted = hop.start + (hops - between) * hop.intra + between * hop.inter;
-      if (consider(index, p, hop, predicted, data, share(ring, p), most[p]))
-        best_.latency = ring_latency(passes, ranks_, layout_, best_);
+      if (!consider(index, p, hop, predicted, data, share(ring, p), most[p])) continue;
+      if (layout_.nodes == 1) as_measured(p, static_cast<double>(passes * (ranks_ - 1)));
+      best_.latency = ring_latency(passes, ranks_, layout_, best_);
     }
     if (reduces_all_ || layout_.nodes == 1 || ranks_ != layout_.nodes) return;
     const NcclConstants::Way& pat = constants_.pat;
@@ -85,6 +91,28 @@ class Tuning {
     const Seconds of_hops = levels_ * inter(pat, simple) / hops_under_way + per_rank * members_;
     const Hops hop{pat.base[simple], 0, of_hops / hops};  // played as a ring
     consider(index, simple, hop, hop.start + of_hops, data, share(pat, simple), no_limit);
+  }
+
+  /// The best so far, a ring in one node, with what is measured of its protocol. `hops` messages on end.
+  void as_measured(std::size_t p, double hops) {
+    if (measured_.base[p] == 0) return;
+    const Paths& paths = layout_.paths[best_.paths];
+    best_.start = measured_.base[p];
+    best_.intra_latency = std::max(0.0, measured_.hop[p] + layout_.intra_latency - constants_.ring.nvlink[simple]);
+    if (paths.bandwidth == 0) return;
+    if (measured_.share[p] > 0) {
+      const double of_wire = measured_.share[p] / constants_.data_per_wire_byte[p];
+      best_.rate_limit = of_wire < 1 ? of_wire * paths.bandwidth : 0;
+      best_.limit_is_share = true;
+    }
+    const BytesPerSecond rate = best_.rate_limit > 0 ? best_.rate_limit : paths.bandwidth;
+    const double message = static_cast<double>(best_.bytes_per_channel) / hops;
+    best_.intra_latency = std::max(best_.intra_latency, measured_.least_hop[p] - message / rate);
+    best_.start += measured_.fill[p] * std::min(message, most_filled(p)) / rate;
+  }
+  /// `longest_fill` is of one of NCCL's channels, and a path in one node stands for all of them.
+  double most_filled(std::size_t p) const {
+    return static_cast<double>(constants_.longest_fill) * channels_.in_node / constants_.data_per_wire_byte[p];
   }
 
   /// A byte of the vector goes up and down: the bus carries two.
@@ -107,7 +135,27 @@ class Tuning {
     if (!consider(index, simple, hop, hop.start + hop.intra, data, limits_.nvls_efficiency, no_limit) || paths.bandwidth == 0)
       return;
     best_.rate_limit = limits_.achieved_nvls_efficiency * paths.bandwidth;
-    best_.latency += static_cast<double>(std::min(data, constants_.nvls_piece)) / best_.rate_limit;
+    const Bytes pieces = constants_.nvls_piece * channels_.nvls;
+    best_.latency += static_cast<double>(std::min(data, pieces)) / best_.rate_limit;
+  }
+
+  void try_nvls_tree(std::uint32_t index) {
+    const Paths& paths = layout_.paths[index];
+    const Hops hop{constants_.nvls_tree.base[simple], intra(constants_.nvls_tree, simple), inter(constants_.nvls_tree, simple)};
+    const Bytes data = scaled_up(bytes_, 1, paths.channels);
+    const auto of_links = [&](double efficiency) {
+      return std::min(efficiency * paths.in_node, paths.between_nodes) / paths.bandwidth;
+    };
+    const double share = paths.bandwidth > 0 ? of_links(limits_.nvls_efficiency) : 1;
+    const BytesPerSecond most = limits_.nvls_tree[by_nodes()] * members_ / nodes_ / 2;
+    const Seconds latency = hop.start + hop.intra + 2 * levels_ * hop.inter;
+    if (!consider(index, simple, hop, latency, data, share, most) || paths.bandwidth == 0) return;
+    const BytesPerSecond achieved = of_links(limits_.achieved_nvls_efficiency) * paths.bandwidth;
+    best_.rate_limit = std::min(achieved, most / paths.channels);
+    best_.limit_is_share = achieved <= most / paths.channels;
+    // Of each of a GPU's two channels, half of a piece.
+    const Bytes pieces = constants_.nvls_piece * channels_.nvls / 2;
+    best_.latency += static_cast<double>(std::min(data, pieces)) / best_.rate_limit;
   }
 
   /// `data` bytes over each channel of a path, at `share` of its links' bandwidth and with all channels at no more than `most`.

@@ -10,16 +10,18 @@ namespace tandem {
 ///   ring   base + (steps - between) intra + between inter
 ///   tree   base + 2 ((n/k - 1) intra + log2(k) inter)                       all-reduce
 ///   nvls   intra                                                            all-reduce in one node
+///   nvls-tree   intra + 2 log2(k) inter                                     all-reduce over several
 ///   pat    base + log2(k) inter / 3.5 + n 2.8 us                            the other two, one GPU per node; on the ring's paths
 /// `intra` and `inter` are one hop of the algorithm and protocol: NCCL's constant, and what a hop of this layout takes more than
 /// NCCL's constant for the ring and Simple. Bandwidths are shares of the layout's, up to NCCL's limits per channel.
 ///
 /// The cost that is returned is what the choice takes, where more is known than NCCL's prediction: a ring's latency is that of
-/// ring_latency.h; under NVLS no sum leaves a switch before the first pieces have come in, and its bandwidth is the one achieved.
+/// ring_latency.h, and inside a node has the constants that were measured of its architecture; under NVLS no sum leaves a switch
+/// before the first pieces have come in, and its bandwidth is the one achieved. bench/accuracy/collectives.csv says how far that
+/// is from measured times.
 ///
-/// Left out: NVLS over several nodes (NVLSTree), switches of the network that add up (CollNet), NCCL's corrections for trees of
-/// middling sizes and for the plateau of large rings, its extra time for flushes, and that of the hosts' processors in hops
-/// between nodes.
+/// Left out: switches of the network that add up (CollNet), NCCL's corrections for trees of middling sizes and for the plateau of
+/// large rings, its extra time for flushes, and that of the hosts' processors in hops between nodes.
 CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture);
 
 }  // namespace tandem

@@ -42,7 +42,8 @@ class Table {
   std::map<std::string, double> numbers_;
 
   void add(std::string_view line) {
-    if (line.empty() || line.front() == '#' || line.starts_with("table,")) return;
+    line = line.substr(0, line.find('#'));
+    if (line.empty() || line.starts_with("table,")) return;
     const std::size_t comma = line.rfind(',');
     if (comma == std::string_view::npos) throw std::logic_error("nccl.csv has a line without a value: " + std::string(line));
     numbers_[std::string(line.substr(0, comma))] = std::stod(std::string(line.substr(comma + 1)));
@@ -71,8 +72,35 @@ NcclConstants::Limits read_limits(const Table& table, const std::string& generat
           .ring_ll128 = by_nodes("ring_ll128_channel_GBps"),
           .tree_ll128 = by_nodes("tree_ll128_channel_GBps"),
           .tree_simple = by_nodes("tree_simple_channel_GBps"),
+          .nvls_tree = by_nodes("nvls_tree_channel_GBps"),
           .nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "published"),
           .achieved_nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "achieved")};
+}
+
+NcclConstants::Measured read_measured(const Table& table, const std::string& generation) {
+  NcclConstants::Measured measured;
+  for (std::size_t p = 0; p < protocol_count; ++p) {
+    const std::string row = generation + " " + columns[p];
+    const auto number = [&](const char* column) { return table.number_or_zero("ring in a node", row, column); };
+    measured.base[p] = number("base_us") * us;
+    measured.hop[p] = number("hop_us") * us;
+    measured.least_hop[p] = number("least_hop_us") * us;
+    measured.share[p] = number("share");
+    measured.fill[p] = number("fill");
+  }
+  return measured;
+}
+
+NcclConstants::Channels read_channels(const Table& table, const std::string& generation) {
+  const auto number = [&](const char* way) {
+    return static_cast<std::int32_t>(table.number_or_zero("channels", generation, way));
+  };
+  return {.in_node = number("in a node"),
+          .per_rail = number("per rail"),
+          .most_over_nodes = number("over nodes"),
+          .nvls = number("nvls"),
+          .direct_in_node = number("pair in a node"),
+          .direct_over_nodes = number("pair over nodes")};
 }
 
 NcclConstants read_constants() {
@@ -80,13 +108,23 @@ NcclConstants read_constants() {
   NcclConstants constants{.ring = read_way(table, "ring"),
                           .tree = read_way(table, "tree"),
                           .nvls = read_way(table, "nvls"),
-                          .pat = read_way(table, "pat"),
-                          .channels_in_node = table.number("channels", "1 node", ""),
-                          .channels_per_rail = table.number("channels", "per rail", "")};
-  for (const Architecture generation : generations)
+                          .nvls_tree = read_way(table, "nvls_tree"),
+                          .pat = read_way(table, "pat")};
+  for (const Architecture generation : generations) {
     constants.limits[static_cast<std::size_t>(generation)] = read_limits(table, name_of(generation));
-  for (std::size_t p = 0; p < protocol_count; ++p) constants.data_per_wire_byte[p] = table.number("wire", columns[p], "");
-  constants.nvls_piece = static_cast<Bytes>(table.number("channels", "nvls", "") * table.number("nvls_chunk_bytes", "", ""));
+    constants.ring_in_node[static_cast<std::size_t>(generation)] = read_measured(table, name_of(generation));
+    constants.channels[static_cast<std::size_t>(generation)] = read_channels(table, name_of(generation));
+  }
+  for (std::size_t p = 0; p < protocol_count; ++p) {
+    constants.data_per_wire_byte[p] = table.number("wire", columns[p], "");
+    constants.bytes_per_channel[p] = static_cast<Bytes>(table.number("channel_bytes", columns[p], ""));
+  }
+  constants.longest_fill = static_cast<Bytes>(table.number("ring in a node", "longest fill_bytes", ""));
+  constants.deepep = {.in_node = table.number("deepep", "nvlink", "1 node"),
+                      .forwarding = table.number("deepep", "nvlink", "several"),
+                      .over_nodes = table.number("deepep", "nic", "several"),
+                      .multiprocessors = static_cast<std::int32_t>(table.number("deepep", "multiprocessors", ""))};
+  constants.nvls_piece = static_cast<Bytes>(table.number("nvls_chunk_bytes", "", ""));
   return constants;
 }
 

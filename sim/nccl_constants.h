@@ -31,16 +31,39 @@ struct NcclConstants {
     ByProtocol<Seconds> nvlink{}, net{};       ///< one hop
     ByProtocol<double> one_node{}, several{};  ///< share of the bus bandwidth; 0 where NCCL never does it
   };
+  /// What rings in one node take, where it was measured: see `nccl_choice`.
+  struct Measured {
+    ByProtocol<Seconds> base{}, hop{}, least_hop{};  ///< `base` 0: not measured
+    ByProtocol<double> share{};                      ///< of the bandwidth; 0: as NCCL predicts
+    ByProtocol<double> fill{};                       ///< of the time of one message
+  };
   struct Limits {
     ByNodes ll{};                                       ///< bus bandwidth, all channels
     ByNodes ring_ll128{}, tree_ll128{}, tree_simple{};  ///< per channel
+    ByNodes nvls_tree{};                                ///< per channel, of which there is one for each GPU of a node
     double nvls_efficiency = 0, achieved_nvls_efficiency = 0;
   };
-  Way ring, tree, nvls, pat;
+  /// One multiprocessor each; see nccl_channels.h.
+  struct Channels {
+    std::int32_t in_node = 0, per_rail = 0, most_over_nodes = 0;  ///< of rings and trees
+    std::int32_t nvls = 0;
+    std::int32_t direct_in_node = 0, direct_over_nodes = 0;  ///< of a pair of GPUs
+  };
+  Way ring, tree, nvls, nvls_tree, pat;
   std::array<Limits, architecture_count> limits{};
+  std::array<Measured, architecture_count> ring_in_node{};
+  Bytes longest_fill = 0;
+  std::array<Channels, architecture_count> channels{};
+  ByProtocol<Bytes> bytes_per_channel{};  ///< that NCCL gives each at least
   ByProtocol<double> data_per_wire_byte{};
-  double channels_in_node = 0, channels_per_rail = 0;
-  Bytes nvls_piece = 0;  ///< of a GPU's part of the vector: what all channels of NVLS take through the switches at once
+  /// Not NCCL's: DeepEP's kernels.
+  struct DeepEp {
+    double in_node = 0;                     ///< share of the NVLinks that they reach inside a node
+    double forwarding = 0, over_nodes = 0;  ///< of the NVLinks and the NICs, over several
+    std::int32_t multiprocessors = 0;
+  };
+  DeepEp deepep = {};
+  Bytes nvls_piece = 0;  ///< of a GPU's part of the vector: what a channel of NVLS takes through the switches at once
 };
 
 const NcclConstants& nccl_constants();

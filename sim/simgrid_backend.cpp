@@ -1,5 +1,8 @@
 #include "sim/simgrid_backend.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "sim/collective_cost.h"
 
 namespace tandem {
@@ -16,8 +19,13 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   dag_ = &dag;
   completions_ = &completions;
   kernel_times_.emplace(dag);
+  contention_.emplace(dag, *kernel_times_, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   start_.resize(dag.tasks.size());
   costs_.emplace(dag, speedup_);
+  if (!dag.software.issues_for_free()) {
+    host_.emplace(dag);
+    parked_.assign(dag.tasks.size(), false);
+  }
   if (collectives_ == Collectives::steps) {
     steps_.emplace(dag, speedup_, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   }
@@ -30,17 +38,34 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
                    FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
 }
 
-void SimGridBackend::start(std::span<const TaskId> unit) {
-  const TaskId id = unit.front();
+void SimGridBackend::start(std::span<const TaskId> unit) { host_ ? begin_when_issued(unit.front()) : begin(unit.front()); }
+
+void SimGridBackend::begin_when_issued(TaskId id) {
+  Seconds issued = now_;
+  for (const TaskId member : dag_->unit_of(id)) {
+    parked_[id] = !host_->is_dated(member);
+    if (parked_[id]) return;
+    issued = std::max(issued, host_->issued(member));
+  }
+  if (issued > now_) {
+    beginnings_.push({issued, id});
+  } else {
+    begin(id);
+  }
+}
+
+void SimGridBackend::begin(TaskId id) {
   const Task& task = dag_->tasks[id];
   start_[id] = now_;
   if (!is_communication(task.op)) {
-    endings_.push({now_ + kernel_times_->of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]), id});
+    const Seconds alone = kernel_times_->of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]);
+    endings_.push({contention_->begin_kernel(id, alone, now_), id});
     return;
   }
+  const CollectiveCost& cost = costs_->of(task);
+  contention_->begin_communication(dag_->unit_of(id), cost.occupation, now_);
   if (steps_) return steps_->begin(id, now_);
   const Communicator& communicator = dag_->communicator_of(task);
-  const CollectiveCost& cost = costs_->of(task);
   if (FluidNetwork::is_flow(cost, communicator.layout)) {
     // A stream runs one task at a time: its first member's stream is free for a flow.
     network_->start(id, task.rank * stream_count + static_cast<std::size_t>(task.stream), cost, communicator.layout);
@@ -54,25 +79,52 @@ void SimGridBackend::drive() {
   network_->run();
 }
 
+bool SimGridBackend::has_ended(const Ending& ending) {
+  if (!is_communication(dag_->tasks[ending.task].op)) return contention_->end_kernel(ending.task, ending.date);
+  contention_->end_communication(dag_->unit_of(ending.task), ending.date);
+  return true;
+}
+
+void SimGridBackend::report(const Ending& ending) {
+  now_ = ending.date;
+  if (!host_) return completions_->ended(ending.task, start_[ending.task], now_);
+  const std::vector<TaskId> issued = host_->ended(ending.task, now_);
+  completions_->ended(ending.task, start_[ending.task], now_);
+  for (const TaskId id : issued)
+    if (const TaskId first = dag_->unit_of(id).front(); parked_[first]) begin_when_issued(first);
+}
+
 void SimGridBackend::report_endings() {
   do {
     if (steps_) steps_->play(network_->clock(), *network_);
-    while (!endings_.empty() && endings_.top().date <= network_->clock()) {
-      const Ending ending = endings_.top();
-      endings_.pop();
-      now_ = ending.date;
-      completions_->ended(ending.task, start_[ending.task], now_);
+    while (next_date() <= network_->clock()) {
+      const bool ends = beginnings_.empty() || (!endings_.empty() && endings_.top().date <= beginnings_.top().date);
+      Dates& dates = ends ? endings_ : beginnings_;
+      const Ending next = dates.top();
+      dates.pop();
+      if (!ends) {
+        now_ = next.date;
+        begin(next.task);
+      } else if (has_ended(next)) {
+        report(next);
+      }
     }
   } while (steps_ && steps_->is_due(network_->clock()));
   wake_for_next();
 }
 
+Seconds SimGridBackend::next_date() const {
+  constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
+  return std::min(endings_.empty() ? never : endings_.top().date, beginnings_.empty() ? never : beginnings_.top().date);
+}
+
 void SimGridBackend::wake_for_next() {
+  const Seconds date = next_date();
   const bool playing = steps_ && !steps_->is_idle();
-  if (playing && (endings_.empty() || steps_->next() < endings_.top().date)) {
+  if (playing && steps_->next() < date) {
     network_->wake_at(steps_->next());
-  } else if (!endings_.empty()) {
-    network_->wake_at(endings_.top().date);
+  } else if (!endings_.empty() || !beginnings_.empty()) {
+    network_->wake_at(date);
   }
 }
 

@@ -7,7 +7,9 @@
 
 #include "runtime/backend.h"
 #include "sim/collective_cost.h"
+#include "sim/contention.h"
 #include "sim/fluid_network.h"
+#include "sim/host_issue.h"
 #include "sim/kernel_times.h"
 #include "sim/simulate.h"
 #include "sim/step_player.h"
@@ -16,6 +18,9 @@ namespace tandem {
 
 /// Simulates: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of their
 /// messages. One per process (see `FluidNetwork`).
+///
+/// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
+/// comes.
 ///
 /// What ends at one date is reported in a fixed order, first the kernels and then the flows, each by task id: equal DAGs give
 /// equal timelines.
@@ -33,6 +38,7 @@ class SimGridBackend final : public Backend {
     TaskId task = 0;
     bool operator>(const Ending& other) const { return date != other.date ? date > other.date : task > other.task; }
   };
+  using Dates = std::priority_queue<Ending, std::vector<Ending>, std::greater<>>;
 
   Collectives collectives_;
   Speedup speedup_;
@@ -40,15 +46,24 @@ class SimGridBackend final : public Backend {
   Completions* completions_ = nullptr;
   std::optional<CollectiveCosts> costs_;
   std::optional<KernelTimes> kernel_times_;
+  std::optional<Contention> contention_;
   std::optional<FluidNetwork> network_;
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task
-  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings_;
-  /// The date of the ending that is reported. A kernel's end is exactly its start plus its duration; SimGrid's clock is a sum of
-  /// steps, and owes us no exactness.
+  Dates endings_;
+  std::optional<HostIssue> host_;  ///< where the CPU takes time to issue
+  std::vector<bool> parked_;       ///< by first task of a unit: ready, but not issued, and nobody knows when it will be
+  Dates beginnings_;               ///< of what is ready, but issued later
+  /// The date of the ending that is reported. The end of a kernel that nothing slows is exactly its start plus its duration;
+  /// SimGrid's clock is a sum of steps, and owes us no exactness.
   Seconds now_ = 0;
 
+  void begin(TaskId id);
+  void begin_when_issued(TaskId id);
+  void report(const Ending& ending);
+  bool has_ended(const Ending& ending);
   void report_endings();
+  Seconds next_date() const;
   void wake_for_next();
 };
 

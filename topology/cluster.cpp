@@ -139,9 +139,14 @@ void Cluster::find_rates(Paths& paths) const {
     limit(tier.least, link.capacity / crossing.multiplicity);
     if (link.tier <= Tier::nic) limit(paths.bandwidth, link.capacity / crossing.multiplicity);
   }
-  if (paths.algorithm != Algorithm::ring) return;
-
+  const bool by_tier = paths.algorithm == Algorithm::deepep || paths.algorithm == Algorithm::nvls_tree;
+  if (!by_tier && paths.algorithm != Algorithm::ring) return;
   paths.in_node = tiers[static_cast<std::size_t>(Tier::nvlink)].least;
+  if (by_tier) {
+    limit(paths.between_nodes, tiers[static_cast<std::size_t>(Tier::pcie)].least);
+    limit(paths.between_nodes, tiers[static_cast<std::size_t>(Tier::nic)].least);
+    return;
+  }
   for (const OnTier& tier : tiers) limit(paths.slowest, tier.least);
   // Each hop between nodes crosses two NICs, and as many links of each tier that it goes up to: from the top down, the crossings
   // tell how many hops a tier limits.

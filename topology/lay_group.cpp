@@ -37,7 +37,11 @@ class Group {
   Layout lay(GroupAlgorithms algorithms) && {
     layout_.paths = {nodes_.size() == 1 ? ring_in_node() : ring_over_nodes()};
     if (algorithms.tree && nodes_.size() > 1 && equal_) layout_.paths.push_back(trees());
-    if (algorithms.nvls && nodes_.size() == 1 && cluster_.spec().nvls && members_.size() > 1) layout_.paths.push_back(nvls());
+    if (algorithms.nvls && cluster_.spec().nvls) {
+      constexpr std::size_t least = 3;  // of a node's GPUs, for NCCL to use NVLS over several
+      if (nodes_.size() == 1 && members_.size() > 1) layout_.paths.push_back(nvls());
+      if (nodes_.size() > 1 && equal_ && nodes_.front().size() >= least) layout_.paths.push_back(nvls_trees());
+    }
     for (Paths& paths : layout_.paths) cluster_.find_rates(paths);
     return std::move(layout_);
   }
@@ -122,37 +126,55 @@ class Group {
     CrossingSum sum;
     HopList hops(members_, detail_);
     const std::size_t rails = nodes_.front().size();
-    const auto count = static_cast<std::uint32_t>(nodes_.size());
     // A rail's chain begins at its member and passes through the others in turn, up and down: over all rails and both trees each
     // port sends and receives in all but one of them.
     const auto in_chains = static_cast<std::uint32_t>(2 * 2 * (rails - 1));
-    for (const Node& node : nodes_) {
-      for (const std::uint32_t gpu : node) {
-        if (in_chains > 0) cluster_.cross_node(gpu, gpu, in_chains, sum);
-      }
+    for (const std::uint32_t gpu : members_) {
+      if (in_chains > 0) cluster_.cross_node(gpu, gpu, in_chains, sum);
     }
-    for (const bool second : {false, true}) {
-      const std::vector<std::uint32_t> parents = binary_tree(count, second);
-      for (std::uint32_t n = 0; n < count; ++n) {
-        const Node& node = nodes_[n];
-        for (std::size_t c = 0; c < rails; ++c) {
-          const std::size_t channel = c + (second ? rails : 0);
-          for (std::size_t i = 0; hops.wanted() && i + 1 < rails; ++i) {
-            const std::uint32_t upper = node[(c + i) % rails], lower = node[(c + i + 1) % rails];
-            add_in_node(lower, upper, channel, false, hops);
-            add_in_node(upper, lower, channel, true, hops);
-          }
-          if (parents[n] == no_parent) continue;
-          const std::uint32_t parent = nodes_[parents[n]][c];
-          cross(node[c], parent, 1, sum);
-          cross(parent, node[c], 1, sum);
-          const auto number = static_cast<std::uint32_t>(channel);
-          add_over(node[c], parent, {.from = node[c], .to = parent, .channel = number}, hops);
-          add_over(parent, node[c], {.from = parent, .to = node[c], .channel = number, .down = true}, hops);
+    for (std::size_t channel = 0; hops.wanted() && channel < 2 * rails; ++channel) {
+      for (const Node& node : nodes_) {
+        for (std::size_t i = 0; i + 1 < rails; ++i) {
+          const std::uint32_t upper = node[(channel + i) % rails], lower = node[(channel + i + 1) % rails];
+          add_in_node(lower, upper, channel, false, hops);
+          add_in_node(upper, lower, channel, true, hops);
         }
       }
     }
+    for_each_branch([&](std::uint32_t child, std::uint32_t parent, std::size_t channel) {
+      cross(child, parent, 1, sum);
+      cross(parent, child, 1, sum);
+      const auto number = static_cast<std::uint32_t>(channel);
+      add_over(child, parent, {.from = child, .to = parent, .channel = number}, hops);
+      add_over(parent, child, {.from = parent, .to = child, .channel = number, .down = true}, hops);
+    });
     return finish(sum, Algorithm::tree, 2 * rails, std::move(hops));
+  }
+
+  /// Between the GPUs of a rail: each channel c < rails is a tree on rail c, and c + rails the second one.
+  template <typename Visit>
+  void for_each_branch(const Visit& visit) const {
+    const auto count = static_cast<std::uint32_t>(nodes_.size());
+    const std::size_t rails = nodes_.front().size();
+    for (const bool second : {false, true}) {
+      const std::vector<std::uint32_t> parents = binary_tree(count, second);
+      for (std::uint32_t n = 0; n < count; ++n) {
+        for (std::size_t c = 0; parents[n] != no_parent && c < rails; ++c)
+          visit(nodes_[n][c], nodes_[parents[n]][c], c + (second ? rails : 0));
+      }
+    }
+  }
+
+  Paths nvls_trees() {
+    CrossingSum sum;
+    const std::size_t rails = nodes_.front().size();
+    const auto units = static_cast<std::uint32_t>(2 * (rails + 1));
+    for (const std::uint32_t gpu : members_) cluster_.cross_node(gpu, gpu, units, sum);
+    for_each_branch([&](std::uint32_t child, std::uint32_t parent, std::size_t) {
+      cross(child, parent, 1, sum);
+      cross(parent, child, 1, sum);
+    });
+    return sum.paths(Algorithm::nvls_tree, static_cast<std::uint32_t>(2 * rails));
   }
 
   Paths nvls() const {

@@ -77,6 +77,8 @@ inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
                &GroupedGemmAttributes::rows};
 template <>
+inline constexpr auto fields_of<FusedAttributes> = std::tuple{&FusedAttributes::fused};
+template <>
 inline constexpr auto fields_of<RegroupAttributes> =
     std::tuple{&RegroupAttributes::blocks, &RegroupAttributes::block, &RegroupAttributes::inverse, &RegroupAttributes::rows};
 
@@ -101,13 +103,30 @@ inline constexpr auto fields_of<Profile> = std::tuple{&Profile::origin, &Profile
 
 // devices and the network
 template <>
-inline constexpr auto fields_of<KernelEfficiency> =
-    std::tuple{&KernelEfficiency::gemm, &KernelEfficiency::attention_forward, &KernelEfficiency::attention_backward,
-               &KernelEfficiency::memory, &KernelEfficiency::launch};
+inline constexpr auto fields_of<GemmTile> = std::tuple{&GemmTile::m, &GemmTile::n};
+template <>
+inline constexpr auto fields_of<GemmEfficiency> =
+    std::tuple{&GemmEfficiency::rate,   &GemmEfficiency::sustained, &GemmEfficiency::feed, &GemmEfficiency::store,
+               &GemmEfficiency::launch, &GemmEfficiency::split,     &GemmEfficiency::tiles};
+template <>
+inline constexpr auto fields_of<AttentionPass> = std::tuple{&AttentionPass::rate, &AttentionPass::causal, &AttentionPass::tile};
+template <>
+inline constexpr auto fields_of<AttentionEfficiency> = std::tuple{&AttentionEfficiency::forward, &AttentionEfficiency::backward};
+template <>
+inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency::gemm,
+                                                               &KernelEfficiency::attention_kernel,
+                                                               &KernelEfficiency::attention,
+                                                               &KernelEfficiency::spread,
+                                                               &KernelEfficiency::unfused,
+                                                               &KernelEfficiency::attention_forward,
+                                                               &KernelEfficiency::attention_backward,
+                                                               &KernelEfficiency::memory,
+                                                               &KernelEfficiency::launch};
 template <>
 inline constexpr auto fields_of<Device> =
-    std::tuple{&Device::name, &Device::architecture, &Device::memory,   &Device::memory_bandwidth,
-               &Device::peak, &Device::efficiency,   &Device::measured, &Device::speed};
+    std::tuple{&Device::name, &Device::architecture,    &Device::memory,     &Device::memory_bandwidth,
+               &Device::peak, &Device::multiprocessors, &Device::efficiency, &Device::measured,
+               &Device::speed};
 template <>
 inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
 template <>
@@ -125,6 +144,15 @@ inline constexpr auto fields_of<Layout> =
 template <>
 inline constexpr auto fields_of<Communicator> =
     std::tuple{&Communicator::name, &Communicator::axis, &Communicator::members, &Communicator::layout};
+
+// the software
+template <>
+inline constexpr auto fields_of<ExtraWork> = std::tuple{&ExtraWork::kernels, &ExtraWork::bytes};
+template <>
+inline constexpr auto fields_of<IssueCost> = std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication};
+template <>
+inline constexpr auto fields_of<Software> =
+    std::tuple{&Software::name, &Software::extra, &Software::sequence_copies, &Software::issue, &Software::waits_for};
 
 // the step
 template <>
@@ -153,9 +181,9 @@ template <>
 inline constexpr auto fields_of<Group> = std::tuple{&Group::communicator, &Group::bytes};
 template <>
 inline constexpr auto fields_of<Dag> =  // and the graph, as `Edges`
-    std::tuple{&Dag::info,  &Dag::devices,    &Dag::ranks,   &Dag::links,       &Dag::communicators,
-               &Dag::names, &Dag::attributes, &Dag::buffers, &Dag::shards,      &Dag::inputs,
-               &Dag::tasks, &Dag::operands,   &Dag::groups,  &Dag::group_begin, &Dag::group_tasks};
+    std::tuple{&Dag::info,     &Dag::software,   &Dag::devices,     &Dag::ranks,      &Dag::links,  &Dag::communicators,
+               &Dag::names,    &Dag::attributes, &Dag::buffers,     &Dag::shards,     &Dag::inputs, &Dag::tasks,
+               &Dag::operands, &Dag::groups,     &Dag::group_begin, &Dag::group_tasks};
 template <>
 inline constexpr auto fields_of<Edges> = std::tuple{&Edges::successors, &Edges::to};
 template <>
@@ -189,9 +217,11 @@ inline constexpr auto last_of<Reduction> = Reduction::mean;
 template <>
 inline constexpr auto last_of<Tier> = Tier::spine;
 template <>
-inline constexpr auto last_of<Algorithm> = Algorithm::direct;
+inline constexpr auto last_of<Algorithm> = Algorithm::deepep;
 template <>
 inline constexpr auto last_of<Architecture> = Architecture::blackwell;
+template <>
+inline constexpr auto last_of<AttentionKernel> = AttentionKernel::cudnn;
 
 /// Stands for a value of any type, to count the members of an aggregate.
 struct Anything {

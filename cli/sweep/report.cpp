@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/csv.h"
 #include "cli/terminal_page.h"
 
 namespace tandem {
@@ -59,13 +60,6 @@ std::vector<std::string> last_parts(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i)
     if (std::ranges::count(parts, parts[i]) > 1) return paths;
   return parts;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
 }
 
 std::vector<NamedCell> csv_cells(const PointRow& row) {

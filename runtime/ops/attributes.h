@@ -166,9 +166,22 @@ struct RegroupAttributes {
   auto operator<=>(const RegroupAttributes&) const = default;
 };
 
-using OpAttributes = std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes,
-                                  AttentionAttributes, SequenceAttributes, GroupsAttributes, ActivationAttributes,
-                                  EmbeddingAttributes, CrossEntropyAttributes, AdamAttributes, ScaleAttributes,
-                                  ReductionAttributes, RoutingAttributes, GroupedGemmAttributes, RegroupAttributes>;
+/// Of a kernel whose work an exchange before or after it does on its way (DeepEP: scenarios/lowering/exchange.h): executed like
+/// any other, it takes no time in a simulation.
+struct FusedAttributes {
+  bool fused = true;
+  auto operator<=>(const FusedAttributes&) const = default;
+};
+
+using OpAttributes =
+    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
+                 SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
+                 AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
+                 RegroupAttributes, FusedAttributes>;
+
+inline bool is_fused(const OpAttributes& attributes) {
+  const auto* fused = std::get_if<FusedAttributes>(&attributes);
+  return fused != nullptr && fused->fused;
+}
 
 }  // namespace tandem

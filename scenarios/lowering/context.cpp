@@ -64,24 +64,40 @@ TaskLabels Context::labels(std::string_view name, Stream stream) const {
 
 TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::initializer_list<BufferId> reads,
                        std::initializer_list<BufferId> writes, std::initializer_list<BufferId> updates) {
-  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), {reads.begin(), reads.size()},
-                                     {writes.begin(), writes.size()}, {updates.begin(), updates.size()});
+  return kernel(op, attributes, name, std::span(reads.begin(), reads.size()), std::span(writes.begin(), writes.size()),
+                std::span(updates.begin(), updates.size()));
+}
+
+TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
+                       std::span<const BufferId> writes, std::span<const BufferId> updates) {
+  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), reads, writes, updates);
   for (const TaskId before : held_) builder.depend(before, task);
   held_.clear();
   return task;
 }
 
 TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
-                           Reduction reduction) {
-  return builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction);
+                           Reduction reduction, Bytes sent) {
+  return builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction, sent);
 }
 
 BufferId Context::gather_sequence(BufferId shard, std::string_view name) {
   if (!sizes.sequence_parallel) return shard;
-  const Shape part = shape_of(shard);
-  const BufferId whole = gathered(Shape(part[0] * sizes.tp, part[1], part[2]));
+  const BufferId whole = gathered(gathered_shape(shard));
   collective(OpKind::all_gather, Slot::tp, Stream::tp, name, shard, whole);
   return whole;
+}
+
+Shape Context::gathered_shape(BufferId shard) const {
+  Shape whole = shape_of(shard);
+  if (sizes.sequence_parallel) whole.dims[0] *= sizes.tp;
+  return whole;
+}
+
+BufferId Context::shard_of(BufferId whole, std::int64_t tp_rank) {
+  Shape part = shape_of(whole);
+  part.dims[0] /= sizes.tp;
+  return builder.view(whole, tp_rank * part.elements(), part);
 }
 
 BufferId Context::reduce_partial(BufferId partial, std::string_view name) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -79,12 +80,17 @@ class Context {
 
   TaskId kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::initializer_list<BufferId> reads,
                 std::initializer_list<BufferId> writes, std::initializer_list<BufferId> updates = {});
+  TaskId kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
+                std::span<const BufferId> writes, std::span<const BufferId> updates = {});
   TaskId collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
-                    Reduction reduction = Reduction::sum);
+                    Reduction reduction = Reduction::sum, Bytes sent = 0);
 
   /// Sequence shards [s/tp, b, h] to the whole [s, b, h], and partial sums back to shards (or to the whole, without sp).
   BufferId gather_sequence(BufferId shard, std::string_view name);
+  Shape gathered_shape(BufferId shard) const;
   BufferId reduce_partial(BufferId partial, std::string_view name);
+  /// The place of a tensor-parallel rank's shard in the whole.
+  BufferId shard_of(BufferId whole, std::int64_t tp_rank);
 
   /// Adds to the gradient of a parameter, labelled as such, and tells `on_gradient` about it: now, or where the pipeline schedule
   /// splits the backward, in the micro-batch's backward_weight action. So `lower` must own what it captures, and find buffers

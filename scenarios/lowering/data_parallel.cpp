@@ -22,10 +22,14 @@ void GradientReduction::add(std::size_t chunk, ParameterId parameter) {
 }
 
 void GradientReduction::finish() {
+  const TaskId last_backward = context_.builder.last_on(context_.rank, Stream::compute);
   for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
     for (std::size_t bucket = 0; bucket < missing_[chunk].size(); ++bucket) {
       if (missing_[chunk][bucket] != 0) throw std::logic_error("a gradient bucket misses contributions");
-      if (reduces_at_end_) reduce(chunk, bucket);
+      if (!reduces_at_end_) continue;
+      reduce(chunk, bucket);
+      const TaskId reduced = context_.builder.last_on(context_.rank, Stream::dp);
+      if (last_backward != no_id && reduced != no_id && reduced > last_backward) context_.builder.depend(last_backward, reduced);
     }
   }
   decompress();

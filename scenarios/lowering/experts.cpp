@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/lowering/exchange.h"
 #include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/recompute.h"
 
@@ -24,14 +25,6 @@ RegroupAttributes arrivals(const Context& context) {
   return {.blocks = static_cast<std::int32_t>(n.ep * n.etp) * routing.groups,
           .block = routing.block,
           .rows = {first, first + n.experts}};
-}
-
-/// An all-to-all is its own way back.
-BufferId exchange(Context& context, BufferId rows, std::string_view name) {
-  if (context.communicator(Slot::expert) == no_id) return rows;
-  const BufferId arrived = context.gathered(context.shape_of(rows));
-  context.collective(OpKind::all_to_all, Slot::expert, Stream::ep, name, rows, arrived);
-  return arrived;
 }
 
 BufferId gather_shards(Context& context, BufferId rows, std::string_view name) {
@@ -60,11 +53,15 @@ BufferId regroup(Context& context, RegroupAttributes blocks, bool inverse, Buffe
 }
 
 BufferId to_experts(Context& context, const RegroupAttributes& blocks, BufferId rows, std::string_view name) {
-  return regroup(context, blocks, false, gather_shards(context, exchange(context, rows, name), name), name);
+  const BufferId arrived = gather_shards(context, exchange(context, rows, Way::dispatch, name), name);
+  const BufferId sorted = regroup(context, blocks, false, arrived, name);
+  arrive_in_fp8(context, sorted);
+  return sorted;
 }
 
 BufferId to_sources(Context& context, const RegroupAttributes& blocks, BufferId rows, std::string_view name) {
-  return exchange(context, reduce_shards(context, regroup(context, blocks, true, rows, name), name), name);
+  const BufferId by_source = regroup(context, blocks, true, rows, name);
+  return exchange(context, reduce_shards(context, by_source, name), Way::combine, name);
 }
 
 GemmOperand operand(Context& context, BufferId x) { return gemm_operand(context, x, GemmMath::as_trained); }

@@ -2,15 +2,42 @@
 
 namespace tandem {
 
+namespace {
+
+GemmOperand casts_like(Context& context, BufferId x) {
+  const Shape shape = context.shape_of(x);
+  return {context.activation(shape, DType::f8), context.activation(shape, DType::f8)};
+}
+
+void cast(Context& context, BufferId x, const GemmOperand& into) {
+  context.kernel(OpKind::cast, {}, "cast", {x}, {into.by_row, into.by_column});
+}
+
+}  // namespace
+
+bool is_cast(const Context& context, GemmMath math) {
+  return context.scenario.training.precision == DType::f8 && math == GemmMath::as_trained;
+}
+
 GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math) {
-  if (context.scenario.training.precision != DType::f8 || math == GemmMath::not_fp8) return {x, x};
-  const auto [cast, is_new] = context.fp8_operands.try_emplace(x);
+  if (!is_cast(context, math)) return {x, x};
+  const auto [known, is_new] = context.fp8_operands.try_emplace(x);
   if (is_new) {
-    const Shape shape = context.shape_of(x);
-    cast->second = {context.activation(shape, DType::f8), context.activation(shape, DType::f8)};
-    context.kernel(OpKind::cast, {}, "cast", {x}, {cast->second.by_row, cast->second.by_column});
+    known->second = casts_like(context, x);
+    cast(context, x, known->second);
   }
-  return cast->second;
+  return known->second;
+}
+
+GemmOperand gemm_operand_part(Context& context, BufferId whole, std::int64_t offset, BufferId part) {
+  if (!is_cast(context, GemmMath::as_trained)) return {part, part};
+  const auto [known, is_new] = context.fp8_operands.try_emplace(whole);
+  if (is_new) known->second = casts_like(context, whole);
+  const Shape shape = context.shape_of(part);
+  const GemmOperand place{context.builder.view(known->second.by_row, offset, shape),
+                          context.builder.view(known->second.by_column, offset, shape)};
+  cast(context, part, place);
+  return place;
 }
 
 }  // namespace tandem

@@ -15,5 +15,10 @@ enum class GemmMath {
 ///
 /// Cast when first needed and kept for as long as it is read: weights are cast once per step, as Transformer Engine caches them.
 GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math);
+bool is_cast(const Context& context, GemmMath math);
+
+/// The same for a linear layer's `whole` that comes in parts, of which `part` holds the elements from `offset` on: each is cast
+/// to its place, once. `gemm_operand` gives the whole when all parts have come.
+GemmOperand gemm_operand_part(Context& context, BufferId whole, std::int64_t offset, BufferId part);
 
 }  // namespace tandem

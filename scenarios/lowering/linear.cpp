@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "scenarios/lowering/tp_overlap.h"
+
 namespace tandem {
 namespace {
 
@@ -34,12 +36,12 @@ void multiply_back(Context& context, ParameterId weight, BufferId dy, BufferId d
   }
 }
 
-BufferId input_gradient(Context& context, ParameterId weight, BufferId dy, std::string_view name,
-                        GemmMath math = GemmMath::as_trained) {
-  const Shape rows = context.shape_of(dy);
+GatheredGradient input_gradient_gathered(Context& context, ParameterId weight, BufferId dy, std::string_view name) {
+  const BufferId whole = context.gather_sequence(dy, name);
+  const Shape rows = context.shape_of(whole);
   const BufferId dx = context.activation(Shape(rows[0], rows[1], context.shape_of(context.parameters().weight(weight))[1]));
-  multiply_back(context, weight, dy, dx, name, math, false);
-  return dx;
+  multiply_back(context, weight, whole, dx, name, GemmMath::as_trained, false);
+  return {whole, dx};
 }
 
 void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, std::string_view name,
@@ -51,17 +53,7 @@ void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, s
 }  // namespace
 
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name, GemmMath math) {
-  const BufferId y = multiply(context, weight, context.gather_sequence(x, name), name, math);
-  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
-    const BufferId in = c.kept(x);
-    const BufferId gathered = c.puts_off_weights() ? no_id : c.gather_sequence(in, name);
-    const BufferId dx = c.reduce_partial(input_gradient(c, weight, dy, name, math), name);
-    c.weight_gradient(weight, [=](Context& w, BufferId gradient) {
-      add_product(w, gradient, dy, gathered == no_id ? w.gather_sequence(in, name) : gathered, name, math);
-    });
-    return dx;
-  });
-  return y;
+  return column_parallel(context, tape, std::vector{weight}, x, name, math);
 }
 
 std::vector<BufferId> outputs_apart(Context& context, const std::vector<ParameterId>& weights, BufferId y) {
@@ -77,28 +69,30 @@ std::vector<BufferId> outputs_apart(Context& context, const std::vector<Paramete
   return parts;
 }
 
-BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x,
-                         std::string_view name) {
-  if (weights.size() == 1) return column_parallel(context, tape, weights.front(), x, name);
-  const BufferId whole = context.gather_sequence(x, name);
-  const Shape rows = context.shape_of(whole);
+BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x, std::string_view name,
+                         GemmMath math) {
+  const Shape rows = context.gathered_shape(x);
   std::int64_t outputs = 0;
   for (const ParameterId weight : weights) outputs += outputs_of(context, weight);
   const BufferId y = context.activation(Shape(rows[0], rows[1], outputs));
   const std::vector<BufferId> parts = outputs_apart(context, weights, y);
-  for (std::size_t i = 0; i < parts.size(); ++i) multiply(context, weights[i], whole, parts[i], name, GemmMath::as_trained);
+  if (overlaps_tp(context, math)) {
+    multiply_in_ring(context, weights, x, parts, name);
+  } else {
+    const BufferId whole = context.gather_sequence(x, name);
+    for (std::size_t i = 0; i < parts.size(); ++i) multiply(context, weights[i], whole, parts[i], name, math);
+  }
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId in = c.kept(x);
     const auto gathered = std::make_shared<BufferId>(c.puts_off_weights() ? no_id : c.gather_sequence(in, name));
     const std::vector<BufferId> gradients = outputs_apart(c, weights, dy);
     const BufferId partial = c.activation(rows);
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      multiply_back(c, weights[i], gradients[i], partial, name, GemmMath::as_trained, i > 0);
+    for (std::size_t i = 0; i < weights.size(); ++i) multiply_back(c, weights[i], gradients[i], partial, name, math, i > 0);
     const BufferId dx = c.reduce_partial(partial, name);
     for (std::size_t i = 0; i < weights.size(); ++i) {
       c.weight_gradient(weights[i], [=, part = gradients[i]](Context& w, BufferId gradient) {
         if (*gathered == no_id) *gathered = w.gather_sequence(in, name);  // the first of them that was put off
-        add_product(w, gradient, part, *gathered, name);
+        add_product(w, gradient, part, *gathered, name, math);
       });
     }
     return dx;
@@ -107,13 +101,15 @@ BufferId column_parallel(Context& context, Tape& tape, const std::vector<Paramet
 }
 
 BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
-  const BufferId y = context.reduce_partial(multiply(context, weight, x, name, GemmMath::as_trained), name);
+  const bool overlaps = overlaps_tp(context, GemmMath::as_trained);
+  const BufferId y = overlaps ? multiply_and_scatter(context, weight, x, name)
+                              : context.reduce_partial(multiply(context, weight, x, name, GemmMath::as_trained), name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
-    const BufferId whole = c.gather_sequence(dy, name);
-    const BufferId dx = input_gradient(c, weight, whole, name);
+    const GatheredGradient d =
+        overlaps ? input_gradient_in_ring(c, weight, dy, name) : input_gradient_gathered(c, weight, dy, name);
     const BufferId in = c.kept(x);
-    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, whole, in, name); });
-    return dx;
+    c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, d.dy, in, name); });
+    return d.dx;
   });
   return y;
 }

@@ -13,7 +13,8 @@ namespace tandem {
 //             -> reduce-scatter/all-reduce
 //
 // Where the schedule splits the backward, the column's second all-gather of x goes with the weight gradient, so that shards are
-// all that is kept of x in between; the row's gathered dy, which dx needs anyway, is kept until then.
+// all that is kept of x in between; the row's gathered dy, which dx needs anyway, is kept until then. With
+// training.overlap.tp, tp_overlap.h cuts the products that would wait for their communication.
 
 /// Outputs sharded over tp. `x` is the sequence shard under sp.
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name,
@@ -21,8 +22,8 @@ BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, Buffe
 
 /// Several weights for one `x`, which is gathered once, as the gradient of x is reduced once. Returns their outputs, one after
 /// the other in one buffer.
-BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x,
-                         std::string_view name);
+BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x, std::string_view name,
+                         GemmMath math = GemmMath::as_trained);
 
 /// Those outputs apart: views of `y`, or of its gradient.
 std::vector<BufferId> outputs_apart(Context& context, const std::vector<ParameterId>& weights, BufferId y);

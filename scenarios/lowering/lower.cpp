@@ -56,6 +56,7 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
               .steps = steps.count,
               .micro_batches = static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)),
               .stages = static_cast<std::int32_t>(scenario.parallelism.pp)};
+  dag.software = scenario.software;
   dag.devices = world.devices;
   dag.links = world.links;
   for (const Rank& rank : world.ranks) builder.add_rank(rank);

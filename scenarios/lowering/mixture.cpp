@@ -1,5 +1,6 @@
 #include "scenarios/lowering/mixture.h"
 
+#include "scenarios/lowering/exchange.h"
 #include "scenarios/lowering/experts.h"
 #include "scenarios/lowering/own_tokens.h"
 #include "scenarios/lowering/router.h"
@@ -19,20 +20,20 @@ BufferId routed_experts(Context& context, Tape& tape, const MixtureParameters& w
   const RoutingAttributes& routing = context.routing;
   const BufferId sent =
       context.activation(Shape(std::int64_t{routing.parts} * routing.groups * routing.block, context.sizes.hidden));
-  context.kernel(OpKind::permute, {}, "permute", {own, routed.slots}, {sent});
+  context.kernel(OpKind::permute, at_exchange(context), "permute", {own, routed.slots}, {sent});
   Tape inner;
   const BufferId returned = experts(context, inner, weights.experts, sent);
   const BufferId y = context.activation(context.shape_of(own));
-  context.kernel(OpKind::combine, {}, "unpermute", {returned, routed.slots, routed.gates}, {y});
+  context.kernel(OpKind::combine, at_exchange(context), "unpermute", {returned, routed.slots, routed.gates}, {y});
 
   tape.push([=, inner = std::move(inner), router = weights.router](Context& c, BufferId dy) {
     const BufferId dreturned = c.activation(c.shape_of(returned));
     const BufferId dgates = c.activation(c.shape_of(routed.gates), DType::f32);
-    c.kernel(OpKind::combine_backward, {}, "unpermute", {own_tokens(c, dy), returned, routed.slots, routed.gates},
+    c.kernel(OpKind::combine_backward, at_exchange(c), "unpermute", {own_tokens(c, dy), returned, routed.slots, routed.gates},
              {dreturned, dgates});
     const BufferId dsent = inner.backward(c, dreturned);
     const BufferId through_experts = c.activation(c.shape_of(own));
-    c.kernel(OpKind::permute_backward, {}, "permute", {dsent, routed.slots}, {through_experts});
+    c.kernel(OpKind::permute_backward, at_exchange(c), "permute", {dsent, routed.slots}, {through_experts});
     const BufferId dx = sum(c, through_experts, route_backward(c, router, routed, c.kept(x), dgates), "router");
     return all_tokens(c, dx, "permute");
   });

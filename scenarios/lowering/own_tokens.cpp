@@ -8,10 +8,7 @@ bool have_own(const Context& context) { return context.sizes.tp == 1 || context.
 }  // namespace
 
 BufferId own_tokens(Context& context, BufferId whole) {
-  if (have_own(context)) return whole;
-  Shape part = context.shape_of(whole);
-  part.dims[0] /= context.sizes.tp;
-  return context.builder.view(whole, context.sizes.tp_rank * part.elements(), part);
+  return have_own(context) ? whole : context.shard_of(whole, context.sizes.tp_rank);
 }
 
 BufferId all_tokens(Context& context, BufferId own, std::string_view name) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/json_result.h"
+#include "tests/cli/runs_table.h"
 #include "tests/cli/study.h"
 
 namespace tandem {
@@ -178,6 +179,18 @@ TEST(Report, OfAStudyHoldsEveryPoint) {
     EXPECT_EQ(point["status"], "done");
     EXPECT_EQ(point["result"]["gpus"], point["parameters"]["parallelism.dp"]);
   }
+}
+
+TEST(Report, OfMeasuredRunsHoldsEveryRun) {
+  const RunsTable table({tiny_run(), tiny_run({{"id", "b"}, {"tp", "3"}})});
+  const CommandResult run = table.validate({"--report", table / "r.html", "--json", table / "r.json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json report = report_in(table / "r.html"), result = json::parse(read_all(table / "r.json"));
+  EXPECT_EQ(report["kind"], "validation");
+  ASSERT_EQ(report["rows"].size(), 2U);
+  for (const char* key : {"id", "measured_step_time_s", "predicted_step_time_s", "low_s", "high_s", "error", "note"})
+    EXPECT_EQ(report["rows"][0][key], result["rows"][0][key]) << key;
+  for (const char* key : {"strata", "memory", "ratios", "unsimulated"}) EXPECT_EQ(report[key], result[key]) << key;
 }
 
 TEST(Report, OfAResultByItselfHasNoTimeline) {

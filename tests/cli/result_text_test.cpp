@@ -51,6 +51,8 @@ R"(my-run: 256 x h100-sxm-80gb, 2097152 tokens a step
   step time          1.000 s  between 400.00 ms (roofline,
                               all overlapped) and 2.000 s
                               (nothing overlapped)
+  give or take        13.7 %  879.41 ms to 1.137 s in nine
+                              cases of ten
   tokens/s/GPU        8192.0
   model TFLOP/s/GPU    500.0  causal attention counted at
                               half
@@ -82,6 +84,7 @@ R"(my-run: 256 x h100-sxm-80gb, 2097152 tokens a step
 
   step time          1.000 s  between 400.00 ms (roofline, all overlapped) and
                               2.000 s (nothing overlapped)
+  give or take        13.7 %  879.41 ms to 1.137 s in nine cases of ten
   tokens/s/GPU        8192.0
   model TFLOP/s/GPU    500.0  causal attention counted at half
   MFU                 50.0 %  HFU 60.0 %
@@ -110,6 +113,7 @@ TEST(ResultText, At120ColumnsAndInAPipe) {
 R"(my-run: 256 x h100-sxm-80gb, 2097152 tokens a step
 
   step time          1.000 s  between 400.00 ms (roofline, all overlapped) and 2.000 s (nothing overlapped)
+  give or take        13.7 %  879.41 ms to 1.137 s in nine cases of ten
   tokens/s/GPU        8192.0
   model TFLOP/s/GPU    500.0  causal attention counted at half
   MFU                 50.0 %  HFU 60.0 %

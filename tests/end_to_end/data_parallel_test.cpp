@@ -262,5 +262,28 @@ TEST(Accumulation, ReducesEachBucketOnce) {
   }
 }
 
+/// When the last backward kernel of a rank ends and its first reduction of gradients starts.
+std::pair<Seconds, Seconds> backward_and_reduction(const std::string& overrides) {
+  const Dag dag = lowered(overrides, false);
+  const Timeline timeline = simulate(dag).timeline;
+  Seconds backward = 0, reduction = timeline.makespan();
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.rank != 0) continue;
+    if (!is_communication(task.op) && task.phase == Phase::backward_weight) backward = std::max(backward, timeline.end[id]);
+    if (dag.name_of_task(id) == "gradients") reduction = std::min(reduction, timeline.start[id]);
+  }
+  return {backward, reduction};
+}
+
+TEST(GradientReduction, BeginsDuringTheBackwardOnlyWhereItOverlaps) {
+  for (const std::string mesh : {"parallelism.dp=4 parallelism.zero=0", "parallelism.dp=2 parallelism.zero=1 parallelism.pp=2"}) {
+    const auto [backward, overlapped] = backward_and_reduction(mesh + " training.bucket_MB=0.01");
+    EXPECT_LT(overlapped, backward) << mesh;
+    const auto [again, after] = backward_and_reduction(mesh + " training.bucket_MB=0.01 training.overlap.dp=false");
+    EXPECT_GE(after, again) << mesh;
+  }
+}
+
 }  // namespace
 }  // namespace tandem

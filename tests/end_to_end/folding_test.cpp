@@ -45,7 +45,8 @@ TEST(FoldingOfRandomClusters, MeetsEveryFeatureTenTimes) {
                               "other GPUs",     "slow GPU",       "dead NIC",        "slow NIC",
                               "dead rail",      "slow rail",      "dead leaf cable", "slow leaf cable",
                               "dead pod cable", "slow pod cable", "slow NVLink",     "tp over nodes",
-                              "tree",           "NVLS",           "hot expert",      "own expert axis"})
+                              "tree",           "NVLS",           "hot expert",      "own expert axis",
+                              "tp overlap"})
     EXPECT_GE(times[feature], 10) << feature;
 }
 

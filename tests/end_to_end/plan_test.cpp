@@ -147,7 +147,8 @@ std::vector<std::string> meshes() {
           "parallelism.pp=2 parallelism.vpp=2 parallelism.dp=2 training.schedule=interleaved-1f1b",
           "parallelism.dp=4 parallelism.zero=3",
           "parallelism.cp=4 parallelism.dp=2 training.recompute=full",
-          "parallelism.pp=2 parallelism.dp=2 training.schedule=zb-h1"};
+          "parallelism.pp=2 parallelism.dp=2 training.schedule=zb-h1",
+          "parallelism.tp=4 parallelism.sp=true training.overlap.tp=true parallelism.dp=2"};
 }
 
 TEST(Arena, KeepsBuffersApartWhateverTheSpeeds) {

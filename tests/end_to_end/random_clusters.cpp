@@ -23,6 +23,7 @@ class Draw {
     fabric();
     placement();
     faults();
+    overlap();
     return std::move(drawn_);
   }
 
@@ -30,7 +31,7 @@ class Draw {
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomCluster drawn_;
   int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1, world_ = 1, per_node_ = 1, nics_ = 0, nodes_ = 1;
-  bool experts_ = false;
+  bool experts_ = false, sp_ = false;
 
   bool one_in(unsigned n) { return random_() % n == 0; }
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
@@ -59,7 +60,9 @@ class Draw {
     set("parallelism.pp", pp_);
     set("parallelism.cp", cp_);
     set("parallelism.dp", dp_);
-    set("parallelism.sp", experts_ ? "true" : text({"true", "false"}));
+    const std::string sp = experts_ ? "true" : text({"true", "false"});
+    set("parallelism.sp", sp);
+    sp_ = sp == "true";
     set("parallelism.zero", text({"0", "0", "1", "2", "3"}));
     set("parallelism.order", text({"[tp,cp,ep,dp,pp]", "[dp,tp,pp,cp,ep]", "[pp,dp,tp,cp,ep]", "[tp,pp,dp,cp,ep]",
                                    "[dp,pp,tp,cp,ep]", "[cp,ep,pp,tp,dp]"}));
@@ -190,6 +193,12 @@ class Draw {
       default:
         return;
     }
+  }
+
+  void overlap() {
+    if (tp_ == 1 || !sp_ || one_in(2)) return;
+    set("training.overlap.tp", "true");
+    count("tp overlap");
   }
 };
 

@@ -28,6 +28,7 @@ class Draw {
     gradients();
     recompute();
     cluster();
+    if (sp_) set("training.overlap.tp", {"true", "true", "false"});
     return std::move(step_);
   }
 
@@ -37,7 +38,7 @@ class Draw {
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomStep step_;
   int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
-  bool own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false;
+  bool sp_ = false, own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false;
   std::string schedule_;
 
   bool one_in(unsigned n) { return random_() % n == 0; }
@@ -68,7 +69,7 @@ class Draw {
       ep_ = experts_ ? set_size("parallelism.ep", {"", "2", "2", "4", "8"}) : 1;
       own_axis_ = experts_ && set("parallelism.expert_axis", {"folded", "folded", "own"}) == "own";
     } while (tp_ * pp_ * cp_ * dp_ * (own_axis_ ? ep_ : 1) > most_ranks);
-    if (tp_ > 1) experts_ ? set("parallelism.sp", {"true"}) : set("parallelism.sp", {"true", "false"});
+    sp_ = tp_ > 1 && (experts_ ? set("parallelism.sp", {"true"}) : set("parallelism.sp", {"true", "false"})) == "true";
     if (cp_ > 1 && set("parallelism.cp_method", {"ring", "all-gather", "ulysses"}) != "ulysses")
       set("parallelism.cp_layout", {"zigzag", "contiguous"});
     set("parallelism.order",

@@ -104,6 +104,10 @@ const Broken conflicts[] = {
      "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: @4098}",
      {"vocab 4098 is not a multiple of tp 4; nearest that are: 4096, 4100"}},
     {"SequenceParallel", "training: {sequence: @1022, global_batch: 16}", {"not a multiple of tp 4", "1020, 1024"}},
+    {"OverlapWithoutSequenceParallel",
+     "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
+     {"overlap.tp without sp", "expected parallelism.sp true"},
+     "parallelism: {tp: 4, pp: 2, dp: 4}"},
     {"LearnedPositions",
      "model: @{layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, rotary: false}",
      {"model.max_positions is missing"}},
@@ -136,6 +140,16 @@ const Broken conflicts[] = {
     {"StoppedGpu", "faults: {slow_gpu: {rank: 1, factor: @0}}", {"factor is `0`"}},
     {"Oversubscription", "cluster: {preset: dgx-h100, gpus: 32, fabric: {oversubscription: @[1, 7]}}", {"lists 2", "tiers 3"}},
     {"NegativeOversubscription", "cluster: {preset: dgx-h100, gpus: 32, fabric: {oversubscription: [1, 1, @-7]}}", {"`-7`"}},
+    {"GemmTile",
+     "cluster: {preset: dgx-h100, gpus: 32, gpu: {preset: h100-sxm-80gb, efficiency: {gemm: {bf16: {tiles: [64x64, @128]}}}}}",
+     {"cluster.gpu.efficiency.gemm.bf16.tiles holds `128`", "such as 128x256"}},
+    {"AttentionRates",
+     "cluster: {preset: dgx-h100, gpus: 32, gpu: {preset: h100-sxm-80gb, efficiency: {attention: {cudnn: {forward: {rate: "
+     "@[0.5]}}}}}}",
+     {"has 1 values", "head dimensions 64, 128 and 256"}},
+    {"AttentionKernelThatIsNotStated",
+     "cluster: {preset: dgx-a100, gpus: 32, gpu: {preset: a100-80gb, efficiency: {attention: {kernel: @cudnn}}}}",
+     {"cluster.gpu.efficiency.attention.kernel is cudnn", "not stated"}},
     {"Efficiency", "cluster: {preset: dgx-h100, gpus: 32, nic_efficiency: @1.2}", {"a number from 0.001 to 1"}},
     {"OddRotatedPart",
      "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mla: {kv_rank: 64, rope_dim: @7, nope_dim: 8, v_dim: 8}}",
@@ -219,10 +233,6 @@ INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts)
                          [](const auto& test) { return test.param.name; });
 
 const Broken later[] = {
-    {"TensorOverlap",
-     "training: {sequence: 1024, global_batch: 16, overlap: {tp: @true}}",
-     {"is not lowered yet; supported: false"}},
-    {"Framework", "training: {sequence: 1024, global_batch: 16, framework: @nemo}", {"supported: generic"}},
     {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @torus}}", {"supported: fat-tree, dragonfly+"}},
     {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is not lowered yet; supported: slow_gpu, dead_link, slow_link"}},
 };

@@ -43,7 +43,7 @@ TEST(Overrides, AnEmptyValueTakesTheFieldAway) {
 }
 
 TEST(Overrides, ReachIntoPresets) {
-  EXPECT_DOUBLE_EQ(with({"cluster.gpu.efficiency.gemm.bf16=0.5"}).cluster.gpu.efficiency.gemm[1], 0.5);
+  EXPECT_DOUBLE_EQ(with({"cluster.gpu.efficiency.gemm.bf16=0.5"}).cluster.gpu.efficiency.gemm[1].rate, 0.5);
   EXPECT_EQ(with({"cluster.gpu=a100-40gb"}).cluster.gpu.name, "a100-40gb");
   EXPECT_DOUBLE_EQ(with({"cluster.preset=dgx-a100"}).cluster.nic_gbps, 200);
 }

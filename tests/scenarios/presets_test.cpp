@@ -8,6 +8,8 @@
 
 #include "scenarios/load.h"
 #include "scenarios/sections.h"
+#include "sim/attention_cost.h"
+#include "sim/gemm_cost.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {
@@ -68,6 +70,31 @@ TEST(Presets, AllGpusAndClustersParse) {
                                       "llama3-24k-roce", "hgx-h100-no-rails", "juwels-booster", "single-node", "host"}));
   for (const std::string& name : clusters)
     EXPECT_EQ(with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster.name, name);
+}
+
+TEST(Presets, GpusStateHowProductsAndAttentionAreTiled) {
+  for (const std::string& name : preset_names(PresetKind::gpu)) {
+    Device gpu = with({"cluster.gpu=" + name}).cluster.gpu;
+    const bool is_gpu = name != "host-cpu";
+    for (const DType type : {DType::bf16, DType::f16, DType::f8})
+      EXPECT_EQ(is_tiled(gpu, type), is_gpu && gpu.peak[static_cast<std::size_t>(type)] > 0) << name;
+    EXPECT_EQ(states_attention(gpu, DType::bf16), is_gpu) << name;
+    if (!is_gpu) continue;
+    gpu = with({"cluster.gpu=" + name, "cluster.gpu.efficiency.attention.kernel=unfused"}).cluster.gpu;
+    EXPECT_EQ(gpu.efficiency.attention_kernel, AttentionKernel::unfused);
+    EXPECT_TRUE(states_attention(gpu, DType::bf16)) << name;
+  }
+}
+
+TEST(Presets, AProfileTakesFromAnotherWhatItDoesNotState) {
+  const KernelEfficiency h100 = with({"cluster.gpu=h100-sxm-80gb"}).cluster.gpu.efficiency;
+  const KernelEfficiency capped = with({"cluster.gpu=h100-96gb-500w"}).cluster.gpu.efficiency;
+  const auto bf16 = static_cast<std::size_t>(DType::bf16), fp16 = static_cast<std::size_t>(DType::f16);
+  EXPECT_EQ(capped.gemm[bf16].tiles, h100.gemm[bf16].tiles);
+  EXPECT_EQ(capped.gemm[bf16].rate, h100.gemm[bf16].rate);
+  EXPECT_LT(capped.gemm[bf16].sustained, h100.gemm[bf16].sustained);
+  EXPECT_EQ(capped.gemm[fp16].sustained, capped.gemm[bf16].sustained);
+  EXPECT_EQ(capped.attention_kernel, AttentionKernel::cudnn);
 }
 
 TEST(Presets, GpusNameTheirArchitectureAndClustersWhetherSwitchesAddUp) {

@@ -108,6 +108,33 @@ TEST(NodeLimit, BindsBelowChoicesAndNodesAlone) {
   EXPECT_EQ(visited("model.moe.node_limit=2 model.moe.top_k=2"), 0);
 }
 
+// 8 experts on 4 ranks of 2 nodes: of all 28 pairs, 4 meet one rank, 12 one node.
+TEST(CopiesOfToken, AreThoseOfAllSetsOfExperts) {
+  const std::string nodes =
+      "parallelism.dp=4 parallelism.ep=4 cluster.gpus_per_node=2 cluster.nics_per_node=2 model.moe.experts=8 ";
+  const TokenCopies free = copies_of_token(scenario_with(nodes + "model.moe.top_k=2"));
+  EXPECT_DOUBLE_EQ(free.choices, 2);
+  EXPECT_DOUBLE_EQ(free.nodes, (12 * 1 + 16 * 2) / 28.0);
+  EXPECT_DOUBLE_EQ(free.ranks, (4 * 1 + 24 * 2) / 28.0);
+  // Both in one node: of 6 pairs of its experts 2 meet one rank.
+  const TokenCopies limited = copies_of_token(scenario_with(nodes + "model.moe.top_k=2 model.moe.node_limit=1"));
+  EXPECT_DOUBLE_EQ(limited.nodes, 1);
+  EXPECT_DOUBLE_EQ(limited.ranks, (2 * 1 + 4 * 2) / 6.0);
+  const TokenCopies all = copies_of_token(scenario_with(nodes + "model.moe.top_k=8"));
+  EXPECT_DOUBLE_EQ(all.nodes, 2);
+  EXPECT_DOUBLE_EQ(all.ranks, 4);
+}
+
+TEST(Dispatcher, IsNcclUnlessSaidOtherwise) {
+  const std::string ranks = "parallelism.dp=4 parallelism.ep=4 ";
+  EXPECT_EQ(scenario_with(ranks).parallelism.dispatcher, Dispatcher::nccl);
+  EXPECT_EQ(scenario_with(ranks + "parallelism.dispatcher=deepep").parallelism.dispatcher, Dispatcher::deepep);
+  EXPECT_EQ(scenario_with(ranks + "parallelism.moe_token_dispatcher_type=flex").parallelism.dispatcher, Dispatcher::deepep);
+  EXPECT_EQ(scenario_with(ranks + "parallelism.moe_token_dispatcher_type=alltoall").parallelism.dispatcher, Dispatcher::nccl);
+  EXPECT_THAT(refusal("parallelism.dp=4 parallelism.dispatcher=deepep"),
+              HasSubstr("dispatcher deepep with ep 1, where no token leaves its rank; expected ep above 1, or dispatcher nccl"));
+}
+
 TEST(NodeLimit, RefusesWhatCannotBeRouted) {
   const std::string nodes = "parallelism.dp=8 parallelism.ep=8 cluster.gpus_per_node=2 cluster.nics_per_node=2 ";
   EXPECT_THAT(

@@ -185,7 +185,8 @@ TEST(World, ASlowGpuIsAClassOfItsOwnAndSplitsItsGroups) {
   EXPECT_GT(world.ranks.size(), even.ranks.size());
   const RankIndex slow = world.class_of[13];
   EXPECT_EQ(world.ranks[slow].count, 1);
-  EXPECT_DOUBLE_EQ(world.devices[world.ranks[slow].device].speed, 0.5);
+  const auto speed = [&](std::uint32_t rank) { return world.devices[world.ranks[world.class_of[rank]].device].speed; };
+  EXPECT_DOUBLE_EQ(speed(13), 0.5 * speed(0));
   // 13 = tp 1, dp 3, pp 0. Its tensor-parallel peers are not like those of other groups, nor are its data-parallel peers.
   const auto apart = [&](std::uint32_t a, std::uint32_t b) { return world.class_of[a] != world.class_of[b]; };
   EXPECT_TRUE(apart(12, 8));

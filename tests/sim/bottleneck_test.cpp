@@ -12,7 +12,7 @@ Device one_of_each() {
   Device device;
   device.name = "1 GFLOP/s, 1 GB/s, a millisecond to launch";
   device.peak[static_cast<std::size_t>(DType::bf16)] = 1e9;
-  device.efficiency.gemm[static_cast<std::size_t>(DType::bf16)] = 1;
+  device.efficiency.gemm[static_cast<std::size_t>(DType::bf16)].rate = 1;
   device.memory_bandwidth = 1e9;
   device.efficiency.memory = 1;
   device.efficiency.launch = 1e-3;

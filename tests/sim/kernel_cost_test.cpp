@@ -4,6 +4,9 @@
 
 #include <stdexcept>
 
+#include "tests/sim/measured_kernels.h"
+#include "tests/sim/tiled_device.h"
+
 namespace tandem {
 namespace {
 
@@ -15,7 +18,7 @@ Device round_numbers() {
   device.memory_bandwidth = 1e12;
   device.peak[index_of(DType::bf16)] = 1e15;
   device.peak[index_of(DType::f32)] = 1e13;
-  device.efficiency.gemm[index_of(DType::bf16)] = 0.5;
+  device.efficiency.gemm[index_of(DType::bf16)].rate = 0.5;
   device.efficiency.attention_forward = 0.4;
   device.efficiency.attention_backward = 0.25;
   device.efficiency.memory = 0.8;
@@ -23,40 +26,55 @@ Device round_numbers() {
   return device;
 }
 
+Seconds roofline_time(OpClass op_class, const OpCost& cost) {
+  return roofline_of(round_numbers(), op_class, cost.math).time(cost);
+}
+
 TEST(KernelTime, GemmIsBoundByItsArithmetic) {
-  // 1e12 FLOPs at half of 1e15/s are 2 ms; 1e8 bytes at 0.8e12/s only 0.125 ms.
-  const OpCost cost{.flops = 1e12, .math = DType::bf16, .bytes = 100'000'000};
-  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), OpClass::gemm, cost), 2e-6 + 2e-3);
+  // 1e12 FLOPs at half of 1e15/s are 2 ms; 4e8 bytes at 0.8e12/s only 0.5 ms.
+  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), gemm(10'000, 10'000, 5'000)), 2e-6 + 2e-3);
 }
 
 TEST(KernelTime, GemmIsBoundByMemoryWhenThin) {
-  const OpCost cost{.flops = 1e9, .math = DType::bf16, .bytes = 800'000'000};
-  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), OpClass::gemm, cost), 2e-6 + 1e-3);
+  // 8e8 bytes of the second operand and a few more; 8e8 FLOPs are nothing.
+  const double bytes = 2.0 * (20'000 + 20'000.0 * 20'000 + 20'000);
+  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), gemm(1, 20'000, 20'000)), 2e-6 + bytes / 0.8e12);
 }
 
 TEST(KernelTime, AttentionHasItsOwnEfficiencies) {
   const OpCost cost{.flops = 1e12, .math = DType::bf16};
-  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), OpClass::attention_forward, cost), 2e-6 + 1e-3 / 0.4);
-  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), OpClass::attention_backward, cost), 2e-6 + 1e-3 / 0.25);
+  EXPECT_DOUBLE_EQ(roofline_time(OpClass::attention_forward, cost), 2e-6 + 1e-3 / 0.4);
+  EXPECT_DOUBLE_EQ(roofline_time(OpClass::attention_backward, cost), 2e-6 + 1e-3 / 0.25);
+  const TimedKernel kernel = attention(4096, 32, 128);
+  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), kernel), roofline_time(OpClass::attention_forward, cost_of(kernel)));
 }
 
 TEST(KernelTime, MemoryBoundKernelsStillHaveAnArithmeticRoof) {
-  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), OpClass::memory, {.flops = 1e6, .bytes = 800'000'000}), 2e-6 + 1e-3);
-  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), OpClass::memory, {.flops = 1e11, .bytes = 800'000'000}), 2e-6 + 1e-2);
+  EXPECT_DOUBLE_EQ(roofline_time(OpClass::memory, {.flops = 1e6, .bytes = 800'000'000}), 2e-6 + 1e-3);
+  EXPECT_DOUBLE_EQ(roofline_time(OpClass::memory, {.flops = 1e11, .bytes = 800'000'000}), 2e-6 + 1e-2);
+}
+
+TEST(KernelTime, MemoryBoundKernelsReachHalfTheirBandwidthWhereTheyTakeTwoLaunches) {
+  EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), copy_of(200'000)), 2e-6 + 2e-6);  // 1.6 MB at 0.8e12/s
 }
 
 TEST(KernelTime, SlowDeviceStretchesAllOfIt) {
   Device slow = round_numbers();
   slow.speed = 0.5;
-  const OpCost cost{.flops = 1e12, .math = DType::bf16};
-  EXPECT_DOUBLE_EQ(kernel_time(slow, OpClass::gemm, cost), 2 * kernel_time(round_numbers(), OpClass::gemm, cost));
-  EXPECT_DOUBLE_EQ(kernel_lower_bound(slow, cost), 2 * kernel_lower_bound(round_numbers(), cost));
+  const TimedKernel kernel = gemm(10'000, 10'000, 5'000);
+  EXPECT_DOUBLE_EQ(kernel_time(slow, kernel), 2 * kernel_time(round_numbers(), kernel));
+  EXPECT_DOUBLE_EQ(kernel_lower_bound(slow, cost_of(kernel)), 2 * kernel_lower_bound(round_numbers(), cost_of(kernel)));
+}
+
+TEST(KernelTime, SlowTiledDeviceStretchesAllOfIt) {
+  Device slow = tiled_device();
+  slow.speed = 0.5;
+  EXPECT_DOUBLE_EQ(kernel_time(slow, gemm(1000, 1000, 1000)), 2 * kernel_time(tiled_device(), gemm(1000, 1000, 1000)));
 }
 
 TEST(KernelTime, RefusesArithmeticTheDeviceLacks) {
-  const OpCost fp8{.flops = 1, .math = DType::f8};
-  EXPECT_THROW(kernel_time(round_numbers(), OpClass::gemm, fp8), std::logic_error);
-  EXPECT_THROW(kernel_time(round_numbers(), OpClass::communication, {}), std::logic_error);
+  EXPECT_THROW(kernel_time(round_numbers(), gemm(1, 1, 1, DType::f8)), std::logic_error);
+  EXPECT_THROW(roofline_time(OpClass::communication, {}), std::logic_error);
 }
 
 TEST(KernelLowerBound, IsTheRooflineAtFullPeaks) {

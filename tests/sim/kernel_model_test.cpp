@@ -128,7 +128,7 @@ TEST(KernelModel, UnmeasuredFamiliesHaveTheFittedRoofline) {
   for (std::int64_t elements = 1 << 6; elements <= 1 << 26; elements *= 16) kernels.push_back(copy_of(elements));
   Device device = measured_device(kernels, timer);
   device.peak[static_cast<std::size_t>(DType::f32)] = 60e12;
-  device.efficiency.gemm[static_cast<std::size_t>(DType::f32)] = 0.5;
+  device.efficiency.gemm[static_cast<std::size_t>(DType::f32)].rate = 0.5;
   device.memory_bandwidth = 1;  // overridden by what was measured
   device.efficiency.memory = 1;
   const KernelModel model(device);

@@ -36,7 +36,7 @@ Algorithm algorithm_of(const CollectiveCost& cost, const Layout& layout) { retur
 TEST(NcclChoice, SmallVectorsGoByLowLatency) {
   const CollectiveCost cost = all_reduce(8 * KiB, 8, in_node(8, 364.5 * GBps, false));
   EXPECT_EQ(cost.protocol, Protocol::ll);
-  EXPECT_DOUBLE_EQ(cost.latency, 6.6 * us + 14 * 0.6 * us);
+  EXPECT_NEAR(cost.latency, 8 * us + 14 * 0.6 * us, 1e-15);
   EXPECT_EQ(cost.bytes_per_channel, 2 * 14 * KiB);    // 2 * 7/8 of the vector, and as many bytes of flags
   EXPECT_DOUBLE_EQ(cost.rate_limit, 2 * 141 * GBps);  // llMaxBws counts data; half of 364.5 would be 182
 }
@@ -44,16 +44,21 @@ TEST(NcclChoice, SmallVectorsGoByLowLatency) {
 TEST(NcclChoice, MiddlingVectorsGoByLL128) {
   const CollectiveCost cost = all_reduce(4 * MiB, 8, in_node(8, 234.9 * GBps, false), Architecture::ampere);
   EXPECT_EQ(cost.protocol, Protocol::ll128);
-  EXPECT_NEAR(cost.latency, 14 * us + 14 * 1.9 * us, 1e-15);
   EXPECT_EQ(cost.bytes_per_channel, 7 * MiB * 16 / 15 + 1);  // 120 of 128 bytes are data; rounded up
-  EXPECT_NEAR(cost.rate_limit, 0.92 * 128 / 120 * 234.9 * GBps, 1);
+  EXPECT_NEAR(cost.rate_limit, 0.587 * 128 / 120 * 234.9 * GBps, 1);
+  // Each of 14 messages takes at least 4.9 us, its transfer included.
+  EXPECT_NEAR(cost.latency + static_cast<double>(cost.bytes_per_channel) / cost.rate_limit, 23 * us + 14 * 4.9 * us, 1e-12);
+  const CollectiveCost large = all_reduce(16 * MiB, 8, in_node(8, 234.9 * GBps, false), Architecture::ampere);
+  EXPECT_EQ(large.protocol, Protocol::ll128);
+  EXPECT_NEAR(large.latency, 23 * us, 1e-15);  // each takes longer
 }
 
 TEST(NcclChoice, LargeVectorsFillTheLinks) {
   const CollectiveCost cost = all_reduce(1024 * MiB, 8, in_node(8, 364.5 * GBps, false));
   EXPECT_EQ(cost.protocol, Protocol::simple);
-  EXPECT_NEAR(cost.latency, 8.4 * us + 14 * 3.4 * us, 1e-15);
   EXPECT_EQ(cost.bytes_per_channel, 1792 * MiB);
+  // The pipeline fills for 0.56 of one message of 128 MiB.
+  EXPECT_NEAR(cost.latency, 26 * us + 14 * 3.4 * us + 0.56 * 128 * MiB / (364.5 * GBps), 1e-12);
   EXPECT_EQ(cost.rate_limit, 0);
 }
 
@@ -83,6 +88,26 @@ TEST(NcclChoice, SwitchesPayFromSoManyGpusOnAsObserved) {
   for (std::uint32_t n = 2; n <= 5; ++n) EXPECT_FALSE(uses_nvls(n, 682 * GBps, Architecture::blackwell)) << n;
 }
 
+// Two nodes of eight: ports of 364.5 GB/s, on which a channel has 1/18, and NICs of 48, which two channels share.
+TEST(NcclChoice, OverNodesTheSwitchesAddUpBetweenTrees) {
+  Layout layout = over_nodes(2);
+  layout.paths.push_back({.algorithm = Algorithm::nvls_tree,
+                          .channels = 16,
+                          .bandwidth = 364.5 / 18 * GBps,
+                          .in_node = 364.5 / 18 * GBps,
+                          .between_nodes = 24 * GBps});
+  const CollectiveCost cost = all_reduce(1024 * MiB, 16, layout);
+  EXPECT_EQ(algorithm_of(cost, layout), Algorithm::nvls_tree);
+  EXPECT_EQ(cost.bytes_per_channel, 64 * MiB);
+  const BytesPerSecond rate = 57.7 / 2 * 8 / 16 * GBps;  // of eight channels; the bus carries each byte twice
+  ASSERT_LT(rate, 0.85 * 364.5 / 18 * GBps);
+  EXPECT_DOUBLE_EQ(cost.rate_limit, rate);
+  EXPECT_NEAR(cost.latency, (25 + 2 * 20.9) * us + 16 * 64 * KiB / rate, 1e-12);
+  layout.paths.back().between_nodes = 6 * GBps;
+  layout.paths.back().bandwidth = 6 * GBps;
+  EXPECT_NE(algorithm_of(all_reduce(1024 * MiB, 16, layout), layout), Algorithm::nvls_tree);
+}
+
 TEST(NcclChoice, TreesCarrySmallVectorsOverNodesAndRingsLargeOnes) {
   const Layout layout = over_nodes(16);
   const CollectiveCost small = all_reduce(8 * KiB, 128, layout);
@@ -108,7 +133,7 @@ TEST(NcclChoice, SlowHopsAndSwitchesAddToEveryProtocol) {
 TEST(NcclChoice, ALayoutFasterThanNcclKnowsHasNoNegativeHops) {
   Layout fast = in_node(8, 364.5 * GBps, false);
   fast.intra_latency = 0;
-  EXPECT_DOUBLE_EQ(all_reduce(1, 8, fast).latency, 6.6 * us);
+  EXPECT_DOUBLE_EQ(all_reduce(1, 8, fast).latency, 8 * us);
 }
 
 TEST(NcclChoice, OneGpuPerNodeGathersByPat) {

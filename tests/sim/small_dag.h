@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,16 @@ class SmallDag {
   TaskId kernel(RankIndex rank, std::int64_t nanoseconds, Stream stream = Stream::compute) {
     const BufferId buffer = builder_.buffer(rank, BufferKind::activation, DType::f32, Shape(nanoseconds));
     return builder_.kernel(OpKind::fill, ScaleAttributes{}, {.name = "kernel", .stream = stream}, {}, {{buffer}});
+  }
+
+  /// A product of matrices, which is `microseconds` of arithmetic at 1 TFLOP/s and moves next to nothing.
+  TaskId product(RankIndex rank, std::int64_t microseconds) {
+    const auto matrix = [&](std::int64_t rows, std::int64_t columns) {
+      return builder_.buffer(rank, BufferKind::activation, DType::f32, Shape(rows, columns));
+    };
+    const std::array operands{matrix(1000, microseconds), matrix(500, microseconds)};
+    return builder_.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, {.name = "product"}, operands,
+                           {{matrix(1000, 500)}});
   }
 
   LinkId link(BytesPerSecond capacity) {

@@ -61,7 +61,7 @@ double channels_of_hops(const Paths& paths, std::size_t members) {
 void expect_equal_in_sum(const Layout& layout, std::size_t members) {
   for (const Paths& paths : layout.paths) {
     SCOPED_TRACE(name_of(paths.algorithm));
-    ASSERT_EQ(paths.hops.empty(), paths.algorithm == Algorithm::nvls);
+    ASSERT_EQ(paths.hops.empty(), paths.algorithm == Algorithm::nvls || paths.algorithm == Algorithm::nvls_tree);
     if (paths.hops.empty()) continue;
     std::map<LinkId, double> sum, expected;
     for (const Hop& hop : paths.hops) {

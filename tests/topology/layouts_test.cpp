@@ -114,6 +114,21 @@ TEST(Nvls, MovesTheVectorOnceAndAPart) {
   EXPECT_EQ(lay_group(Cluster(without), all(4), {.nvls = true}).find(Algorithm::nvls), nullptr);
 }
 
+// 16 GPUs in 4 nodes: inside each as in one, and each of the 3 edges of a tree carries its half of every part up and down.
+TEST(NvlsTree, MovesTheVectorAlongTheTreesOnce) {
+  const Cluster cluster(rails(16));
+  const Layout layout = lay_group(cluster, all(16), {.nvls = true});
+  const Paths* paths = layout.find(Algorithm::nvls_tree);
+  ASSERT_NE(paths, nullptr);
+  double over_nics = 0;
+  for (int gpu = 0; gpu < 16; ++gpu) {
+    EXPECT_EQ(load(cluster, *paths, "gpu" + std::to_string(gpu) + " in"), 5.0 / 4);
+    over_nics += load(cluster, *paths, "nic" + std::to_string(gpu) + " out");
+  }
+  EXPECT_DOUBLE_EQ(over_nics, 2 * 3);
+  EXPECT_EQ(lay_group(cluster, std::vector<std::uint32_t>{0, 4, 8, 12}, {.nvls = true}).find(Algorithm::nvls_tree), nullptr);
+}
+
 TEST(Exchange, StaysOnItsRail) {
   const Cluster cluster(rails(16));  // leaves of two nodes: 2 groups of 4 rails
   const Layout layout = lay_exchange(cluster, all(16));

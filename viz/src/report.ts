@@ -4,7 +4,7 @@
 export type Axis = "tp" | "cp" | "ep" | "pp" | "dp";
 export type Phase = "forward" | "backward-input" | "backward-weight" | "recompute" | "optimizer";
 
-export type Report = StepReport | CrosscheckReport | StudyReport | DiffReport | FailureReport;
+export type Report = StepReport | CrosscheckReport | StudyReport | DiffReport | ValidationReport | FailureReport;
 
 export interface Head {
   tandem: string; // version
@@ -292,6 +292,52 @@ export interface Difference {
   name: string;
   a_s: number | null; // null: not there
   b_s: number | null;
+}
+
+/** What `tandem validate --json` holds, without the parts of each step. */
+export interface ValidationReport extends Head {
+  kind: "validation";
+  rows: ValidatedRun[];
+  strata: Stratum[];
+  memory: {
+    rows: {id: string; measured_bytes: number; predicted_bytes: number; error: number}[];
+    median_abs_error: number;
+    p90_abs_error: number;
+    bias: number;
+    fits: {ran_and_fits: number; ran_but_exceeds: number; oom_but_fits: number; oom_and_exceeds: number};
+  };
+  ratios: {
+    axes: {axis: string; pairs: number; sources: number; median_abs_error: number; p90_abs_error: number}[];
+    pairs: {axis: string; from: string; to: string; measured: number; predicted: number; error: number}[];
+  };
+  unsimulated: {id: string; reason: string}[];
+}
+
+export interface ValidatedRun {
+  id: string;
+  source: string;
+  framework: string;
+  gpu: string;
+  measured_step_time_s: number | null;
+  predicted_step_time_s: number | null; // null: not simulated
+  low_s: number | null;
+  high_s: number | null;
+  error: number | null; // predicted / measured - 1
+  note: string;
+}
+
+/** Rows that are alike in something, each source weighing the same. */
+export interface Stratum {
+  set: "all" | "core";
+  by: "all" | "kind" | "gpu" | "gpu and kind" | "framework" | "source";
+  name: string;
+  rows: number;
+  sources: number;
+  median_abs_error: number;
+  mean_abs_error: number;
+  p90_abs_error: number;
+  bias: number; // median of the error with its sign
+  coverage: number; // share of rows inside their interval
 }
 
 export interface FailureReport extends Head {

@@ -1,6 +1,14 @@
 // One page per kind of report.
 import {page, type Chapter} from "./page";
-import type {CrosscheckReport, DiffReport, FailureReport, Report, StepReport, StudyReport} from "./report";
+import type {
+  CrosscheckReport,
+  DiffReport,
+  FailureReport,
+  Report,
+  StepReport,
+  StudyReport,
+  ValidationReport,
+} from "./report";
 import {blameSection} from "./sections/blame";
 import {errorsSection, overlapSection, ranksSection, scatterSection, verdict, worstSection} from "./sections/crosscheck";
 import {diffHeadline, diffSections} from "./sections/diff";
@@ -14,6 +22,16 @@ import {studyHeadline, studyPoints} from "./sections/study";
 import {studyCurves, studyParts} from "./sections/study_curves";
 import {partsSection, stagesSection} from "./sections/time";
 import {timelineSection} from "./sections/timeline";
+import {
+  memoryErrors,
+  ratiosSection,
+  runsSection,
+  runScatter,
+  sourcesSection,
+  strataSection,
+  unsimulatedSection,
+  validationHeadline,
+} from "./sections/validation";
 import {whySection} from "./sections/why";
 import {h} from "./dom";
 import {roughPercent} from "./format";
@@ -28,6 +46,8 @@ export function show(report: Report): void {
       return showStudy(report);
     case "diff":
       return showDiff(report);
+    case "validation":
+      return showValidation(report);
     case "failure":
       return showFailure(report);
   }
@@ -116,6 +136,26 @@ function showStudy(report: StudyReport): void {
 
 function showDiff(report: DiffReport): void {
   page(report, [], [{question: "Which is faster?", short: "Speed", sections: [diffHeadline(report)]}, ...diffSections(report)]);
+}
+
+function showValidation(report: ValidationReport): void {
+  page(
+    report,
+    [],
+    [
+      {question: "How far off?", short: "Error", sections: present(validationHeadline(report), strataSection(report.strata))},
+      {
+        question: "Which runs?",
+        short: "Runs",
+        sections: present(sourcesSection(report), runScatter(report.rows), runsSection(report.rows)),
+      },
+      {question: "Do comparisons hold?", short: "Ratios", sections: [ratiosSection(report.ratios)]},
+      {question: "Does it fit?", short: "Memory", sections: [memoryErrors(report.memory)]},
+      ...(report.unsimulated.length > 0
+        ? [{question: "What could not be simulated?", short: "Left out", sections: [unsimulatedSection(report)]}]
+        : []),
+    ]
+  );
 }
 
 function showFailure(report: FailureReport): void {

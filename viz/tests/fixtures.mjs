@@ -5,6 +5,7 @@ import { crosscheck } from './fixtures/crosscheck.mjs'
 import { diff, diffOfStages } from './fixtures/diff.mjs'
 import { alone, defaults, factsOf, large, step, tooLarge } from './fixtures/step.mjs'
 import { study, studyOfOrders, studyThatFailed } from './fixtures/study.mjs'
+import { validation, validationOfNothing } from './fixtures/validation.mjs'
 
 /// A FailureReport.
 function failure() {
@@ -36,6 +37,8 @@ export const all = {
   studyThatFailed,
   diff,
   diffOfStages,
+  validation,
+  validationOfNothing,
   failure,
   hostile,
 }

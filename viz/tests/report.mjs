@@ -17,8 +17,16 @@ import { Expect } from './report/expect.mjs'
 import { checkFailure } from './report/failure.mjs'
 import { checkStep } from './report/step.mjs'
 import { checkStudy } from './report/study.mjs'
+import { checkValidation } from './report/validation.mjs'
 
-const checks = { step: checkStep, crosscheck: checkCrosscheck, study: checkStudy, diff: checkDiff, failure: checkFailure }
+const checks = {
+  step: checkStep,
+  crosscheck: checkCrosscheck,
+  study: checkStudy,
+  diff: checkDiff,
+  validation: checkValidation,
+  failure: checkFailure,
+}
 const largestPage = 700_000 // bytes, without a report
 
 async function check(browser, file, name) {

@@ -24,7 +24,8 @@ try {
   await page.waitForFunction(() => document.querySelector('.timeline-labels')?.childElementCount !== 0)
   const heading = text => page.locator('h2, h3').filter({ hasText: new RegExp(`^\\d*\\s*${text}`) }).first()
   await heading(values.from).evaluate(element => element.scrollIntoView())
-  await page.waitForTimeout(1500) // what was not in view is drawn now
+  await page.waitForTimeout(1500) // what was not in view is drawn now, and may have moved what is below it
+  await heading(values.from).evaluate(element => element.scrollIntoView())
   const from = await heading(values.from).boundingBox()
   const to = await (values.to ? heading(values.to) : page.locator('footer')).boundingBox()
   const margin = 16

@@ -1,4 +1,4 @@
-// A dot per task on logarithmic axes, with the diagonal where both agree. All dots of a kind are one path.
+// A dot per task, or run, on logarithmic axes, with the diagonal where both agree. All dots of a group are one path.
 import {scaleLog} from "d3-scale";
 import {s} from "../dom";
 import {number, seconds} from "../format";
@@ -16,7 +16,8 @@ export function scatter(
   id: string,
   label: string,
   groups: readonly Dots[],
-  titles: readonly [x: string, y: string]
+  titles: readonly [x: string, y: string],
+  dots: string // "tasks"
 ): SVGSVGElement {
   const size = {width: 760, height: 600, left: 78, right: 16, top: 12, bottom: 56};
   const positive = (value: number) => value > 0;
@@ -70,10 +71,11 @@ export function scatter(
       })
     );
   }
+  const few = values.length < 1000;
   for (const {name, colour, points} of groups) {
     const shown = points.filter(([a, b]) => a > 0 && b > 0);
     const mark = s("path", {
-      class: "mark dots",
+      class: few ? "mark dots few" : "mark dots",
       d: shown.map(([a, b]) => `M${x(a).toFixed(2)} ${y(b).toFixed(2)}h0`).join(""),
       "data-name": name,
       "data-count": points.length,
@@ -83,8 +85,8 @@ export function scatter(
     tipOn(mark, {
       title: name,
       lines: [
-        ["tasks", String(points.length)],
-        ["simulated / measured", number(ratioOfSums(points), 3)],
+        [dots, String(points.length)],
+        [`${titles[1]} / ${titles[0]}`, number(ratioOfSums(points), 3)],
       ],
     });
     svg.append(mark);

@@ -1,8 +1,9 @@
 // Simulation beside measurement: the step, kinds of tasks, single tasks, streams.
-import {figure, swatch} from "../charts/frame";
+import {figure} from "../charts/frame";
 import {isCommunication} from "../charts/path_chart";
 import {ratioBars} from "../charts/ratio_bars";
 import {scatter, type Dots} from "../charts/scatter";
+import {groupButtons} from "../charts/scatter_legend";
 import {h} from "../dom";
 import {bytes, change, integer, percent, roughPercent, seconds} from "../format";
 import {nothing, section} from "../page";
@@ -122,42 +123,15 @@ export function scatterSection(tasks: Tasks): HTMLElement {
       of === kind ? [[tasks.measured_s[at] ?? 0, tasks.simulated_s[at] ?? 0] as const] : []
     ),
   }));
-  const svg = scatter("task-scatter", "Simulated over measured time of each task", groups, ["measured", "simulated"]);
+  const svg = scatter("task-scatter", "Simulated over measured time of each task", groups, ["measured", "simulated"], "tasks");
   const within = tasks.simulated_s.filter((value, at) => Math.abs(value / (tasks.measured_s[at] ?? 0) - 1) <= 0.2).length;
   return section(
     "tasks",
     `${roughPercent(within / count)} of the tasks are within 20 % of what was measured`,
     figure(
       {caption: `A dot for each of ${integer(count)} tasks; above the line they were simulated too slow.`},
-      h("div", {class: "beside"}, svg, kindButtons(groups, svg))
+      h("div", {class: "beside"}, svg, groupButtons(groups, svg, ["Kinds of tasks", "Choose a kind to see it alone"], isCommunication))
     )
-  );
-}
-
-/** The scatter's legend; a press leaves only that kind. */
-function kindButtons(groups: readonly Dots[], svg: SVGSVGElement): HTMLElement {
-  const marks = [...svg.querySelectorAll<SVGElement>(".dots")];
-  const buttons = groups.map(({name, colour, points}) =>
-    h(
-      "button",
-      {type: "button", "aria-pressed": "false", "data-kind": name, title: name},
-      swatch({colour, hatched: isCommunication(name)}),
-      h("span", {}, name),
-      h("small", {}, integer(points.length))
-    )
-  );
-  buttons.forEach((button, chosen) =>
-    button.addEventListener("click", () => {
-      const only = button.getAttribute("aria-pressed") === "false";
-      buttons.forEach((other, at) => other.setAttribute("aria-pressed", String(only && at === chosen)));
-      marks.forEach((mark, at) => mark.classList.toggle("faded", only && at !== chosen));
-    })
-  );
-  return h(
-    "div",
-    {class: groups.length > 16 ? "kinds many" : "kinds", role: "group", "aria-label": "Kinds of tasks"},
-    h("h4", {}, "Choose a kind to see it alone"),
-    ...buttons
   );
 }
 

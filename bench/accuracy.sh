@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# How far predictions lie from what was measured.
+#
+# Kernels and collectives: one line for each table (bench/accuracy/data). Errors in per cent: median and 90th percentile of their
+# sizes, and the median with its sign. Fails where they are not those of bench/accuracy/kernels.csv and collectives.csv any more.
+#
+# Runs: the training runs of bench/accuracy/runs.csv that are core, by `tandem validate`. Their step times are written to
+# bench/accuracy/runs.scored.csv, so that a change of accuracy is a change in review; fails where there is one.
+set -euo pipefail
+cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+cmake --build build/release --target sim_test tandem >/dev/null
+failed=0
+build/release/sim_test --gtest_filter='KernelAccuracy.*:CollectiveAccuracy.*' --gtest_brief=1 |
+  awk -F, 'NF == 7 { printf "%-10s %-16s %-24s %5s %15s %12s %13s\n", $1, $2, $3, $4, $5, $6, $7; next } /FAILED|should hold/' ||
+  failed=1
+
+# Of a table with commas, these columns, numbers with five digits that count.
+columns() {
+  awk -v names="$1" '
+    function cells(line, cell,    count, quoted, i, c) {
+      count = 1; cell[1] = ""; quoted = 0
+      for (i = 1; i <= length(line); ++i) {
+        c = substr(line, i, 1)
+        if (c == "\"") quoted = !quoted
+        else if (c == "," && !quoted) cell[++count] = ""
+        else cell[count] = cell[count] c
+      }
+      return count
+    }
+    BEGIN { wanted = split(names, name, ",") }
+    {
+      count = cells($0, cell)
+      if (NR == 1) for (i = 1; i <= count; ++i) at[cell[i]] = i
+      for (i = 1; i <= wanted; ++i) {
+        value = cell[at[name[i]]]
+        if (NR > 1 && value ~ /^[-+0-9.]+(e[-+0-9]+)?$/) value = sprintf("%.5g", value)
+        printf "%s%s", value, i < wanted ? "," : "\n"
+      }
+    }'
+}
+
+scored=bench/accuracy/runs.scored.csv
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+build/release/tandem validate bench/accuracy/runs.csv --core --csv "$work/scored.csv"
+columns id,measured_step_time_s,predicted_step_time_s,low_s,high_s,error <"$work/scored.csv" >"$work/now.csv"
+if ! diff -q "$scored" "$work/now.csv" >/dev/null 2>&1; then
+  cp "$work/now.csv" "$scored"
+  echo "$scored has changed; git diff shows how"
+  failed=1
+fi
+exit "$failed"

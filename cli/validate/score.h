@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+/// What scoring needs of a row whose step time was measured and predicted.
+struct ScoredError {
+  std::string source;
+  double error = 0;     ///< predicted / measured - 1
+  bool inside = false;  ///< whether the measured value lies in the predicted interval
+};
+
+/// How far predictions are off over a set of rows, each source counting the same: a row weighs 1 / (rows of its source in the
+/// set).
+struct Score {
+  std::size_t rows = 0, sources = 0;
+  double median = 0, mean = 0, p90 = 0;  ///< of |error|
+  double bias = 0;                       ///< median of the error
+  double coverage = 0;                   ///< share of rows inside their interval
+};
+
+/// All 0 for an empty set.
+Score score_of(std::span<const ScoredError> errors);
+
+struct WeightedValue {
+  double value = 0, weight = 1;
+};
+
+/// The value below which the share `quantile` of the weight lies. Values stand at the middle of their weight, and lines connect
+/// them; equal weights give the usual median. `values`: at least one.
+double weighted_quantile(std::vector<WeightedValue> values, double quantile);
+
+}  // namespace tandem

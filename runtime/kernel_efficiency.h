@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "runtime/dtype.h"
+#include "runtime/units.h"
+
+namespace tandem {
+
+/// A block of a product that one multiprocessor computes at a time.
+struct GemmTile {
+  std::int32_t m = 0, n = 0;
+  bool operator==(const GemmTile&) const = default;
+};
+
+/// How matrix products of one type run; what the numbers do is in `sim/gemm_cost.h`.
+struct GemmEfficiency {
+  double rate = 0;              ///< share of `Device::peak`: of large products, or, where there are tiles, inside a tile
+  double sustained = 1;         ///< share of the clock that is left in a training step, where power is short
+  BytesPerSecond feed = 0;      ///< operands into one multiprocessor
+  BytesPerSecond store = 0;     ///< results out of all of them
+  Seconds launch = 0;           ///< fixed cost of one product
+  Seconds split = 0;            ///< fixed cost of adding partial sums up
+  std::vector<GemmTile> tiles;  ///< those that the library chooses from; none: the rate is all that is known
+  bool operator==(const GemmEfficiency&) const = default;
+};
+
+/// Who computes attention.
+enum class AttentionKernel : std::uint8_t {
+  unfused,  ///< products, softmax and dropout as kernels of their own, over all scores
+  flash_1,
+  flash_2,
+  flash_3,
+  cudnn
+};
+inline constexpr std::size_t attention_kernel_count = 5;
+constexpr std::string_view name_of(AttentionKernel kernel) {
+  constexpr std::array<std::string_view, attention_kernel_count> names{"unfused", "flash-1", "flash-2", "flash-3", "cudnn"};
+  return names[static_cast<std::size_t>(kernel)];
+}
+
+/// The head dimensions for which rates of attention are stated.
+inline constexpr std::array<double, 3> attention_head_dims{64, 128, 256};
+
+/// How one pass of fused attention runs; what the numbers do is in `sim/attention_cost.h`.
+struct AttentionPass {
+  std::array<double, 3> rate{};  ///< share of `Device::peak` inside a tile, by head dimension; 0: not known
+  double causal = 1;             ///< share of that speed that a causal mask leaves
+  Seconds tile = 0;              ///< fixed cost of a tile at head dimension 128
+  bool operator==(const AttentionPass&) const = default;
+};
+struct AttentionEfficiency {
+  AttentionPass forward, backward;
+  bool operator==(const AttentionEfficiency&) const = default;
+};
+
+/// What a kernel reaches of the device's peaks. Data: `sim/profiles/<gpu>.yaml`, each number with its source.
+struct KernelEfficiency {
+  std::array<GemmEfficiency, dtype_count> gemm{};
+  AttentionKernel attention_kernel = AttentionKernel::flash_2;  ///< the one that is used
+  std::array<AttentionEfficiency, attention_kernel_count> attention{};
+  double spread = 0;             ///< standard deviation of healthy GPUs' speeds, as a share of the mean
+  double unfused = 1;            ///< share of `memory` that softmax and dropout of unfused attention reach
+  double attention_forward = 0;  ///< fraction of the peak, counting causal FLOPs, where no more is known
+  double attention_backward = 0;
+  double memory = 0;   ///< fraction of the memory bandwidth that kernels achieve
+  Seconds launch = 0;  ///< fixed cost of a kernel that is no matrix product
+
+  /// Whether the speed of this attention is known. Unfused attention is made of products and of kernels that move memory.
+  bool states(AttentionKernel kernel) const {
+    return kernel == AttentionKernel::unfused || attention[static_cast<std::size_t>(kernel)].forward.rate[0] > 0;
+  }
+};
+
+}  // namespace tandem

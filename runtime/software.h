@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/ops/operation.h"
+#include "runtime/units.h"
+
+namespace tandem {
+
+/// What a framework runs beside an operation's own kernel because it did not fuse it in: kernels that only move memory.
+struct ExtraWork {
+  double kernels = 0;
+  double bytes = 0;  ///< that they move, for each element of a product's result, and of any other operation's largest operand
+  bool operator==(const ExtraWork&) const = default;
+};
+
+/// The parts of a step whose code differs. What is recomputed is forward code.
+enum class Pass : std::uint8_t {
+  forward,
+  backward,
+  weights,
+  optimizer
+};
+inline constexpr std::size_t pass_count = 4;
+constexpr std::string_view name_of(Pass pass) {
+  constexpr std::array<std::string_view, pass_count> names{"forward", "backward", "weights", "optimizer"};
+  return names[static_cast<std::size_t>(pass)];
+}
+
+/// How long the CPU takes to put one kernel into a GPU's queue. It issues a rank's kernels one after the other, ahead of the GPU
+/// as far as it can; where it falls behind, the GPU waits for it.
+struct IssueCost {
+  Seconds forward = 0;  ///< of the forward and what is recomputed: in Python, mostly
+  Seconds backward = 0;
+  Seconds communication = 0;  ///< of one collective or transfer
+  bool operator==(const IssueCost&) const = default;
+};
+
+/// The training framework, as the cost models see it. Data: `scenarios/presets/frameworks/NAME.yaml`, each number with its
+/// source.
+struct Software {
+  std::string name = "generic";
+  std::array<std::array<ExtraWork, op_kind_count>, pass_count> extra{};
+  /// How often all that a tensor-parallel all-gather or reduce-scatter moves is copied, because the sequence is not the outermost
+  /// dimension, by which NCCL cuts.
+  double sequence_copies = 0;
+  IssueCost issue;
+  std::vector<OpKind> waits_for;  ///< the CPU issues nothing more until these have ended
+
+  const ExtraWork& beside(OpKind op, Pass pass) const {
+    return extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(op)];
+  }
+  bool issues_for_free() const { return issue == IssueCost{} && waits_for.empty(); }
+};
+
+}  // namespace tandem

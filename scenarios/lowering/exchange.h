@@ -1,0 +1,31 @@
+#pragma once
+
+#include "scenarios/lowering/context.h"
+
+namespace tandem {
+
+// The exchange of rows between the ranks that hold a layer's experts.
+//
+// NCCL moves what it is given: a row for each choice of a token, which a kernel has put into the order of their destinations, and
+// back, where another adds up a token's rows. DeepEP (`dispatcher: deepep`; deepseek-ai/DeepEP, csrc/kernels) reads the tokens
+// where they lie, sends each once to a rank that holds some of its experts, and adds up on the way back: neither kernel runs.
+// Training in fp8, it sends fp8 to the experts, with a scale in fp32 for each 128 elements, and the products' operands need no
+// cast of their own; outputs come back as they are (DeepSeek-V3, arXiv 2412.19437, section 3.3.3). What is executed is the same
+// for both.
+
+/// To the experts, or from them.
+enum class Way {
+  dispatch,
+  combine
+};
+
+/// `rows` exchanged between all ranks, or themselves where there is one. An all-to-all is its own way back.
+BufferId exchange(Context& context, BufferId rows, Way way, std::string_view name);
+
+/// Of the kernels between a token and its rows.
+OpAttributes at_exchange(const Context& context);
+
+/// The fp8 operand that `rows`, which were dispatched, have come as.
+void arrive_in_fp8(Context& context, BufferId rows);
+
+}  // namespace tandem

@@ -1,0 +1,131 @@
+#include "sim/attention_cost.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/ops/attention.h"
+#include "runtime/ops/attention_sizes.h"
+#include "sim/gemm_cost.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t tile_rows = 128, tile_columns = 64;
+
+constexpr std::int64_t rounded_up(std::int64_t size, std::int64_t part) { return (size + part - 1) / part * part; }
+
+const AttentionAttributes& attributes_of(const TimedKernel& kernel) { return std::get<AttentionAttributes>(kernel.attributes); }
+
+AttentionSizes sizes_of(const TimedKernel& kernel) {
+  const auto& o = kernel.operands;
+  return {o.at(0).shape, o.at(1).shape, o.at(2).shape, o.at(3).shape, o.at(4).shape, attributes_of(kernel)};
+}
+
+std::int64_t seen_pairs(const TimedKernel& kernel, const AttentionSizes& sizes) {
+  const AttentionAttributes& attributes = attributes_of(kernel);
+  return attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : sizes.queries * sizes.keys;
+}
+
+/// Seconds for a pair of head dimension `dim`, times the peak over the FLOPs of a pair of dimension 1.
+double relative_time_of_pair(const AttentionPass& pass, double dim) {
+  const auto& dims = attention_head_dims;
+  const auto stated = [&](std::size_t i) { return dims[i] / pass.rate[i]; };
+  if (dim <= dims.front()) return dim / pass.rate.front();
+  for (std::size_t i = 1; i < dims.size(); ++i) {
+    const double part = (dim - dims[i - 1]) / (dims[i] - dims[i - 1]);
+    if (part <= 1) return stated(i - 1) + (stated(i) - stated(i - 1)) * part;
+  }
+  return dim / pass.rate.back();
+}
+
+Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel) {
+  const AttentionSizes sizes = sizes_of(kernel);
+  const OpCost cost = cost_of(kernel);
+  const bool backward = kernel.op == OpKind::attention_backward;
+  const std::int64_t rows = backward ? sizes.keys : sizes.queries, columns = backward ? sizes.queries : sizes.keys;
+  const std::int64_t seen = seen_pairs(kernel, sizes), all = sizes.queries * sizes.keys;
+  const std::int64_t full = rounded_up(rows, tile_rows) * rounded_up(columns, tile_columns);
+  const std::int64_t tiles_of_head = rounded_up(rows, tile_rows) / tile_rows, heads = sizes.micro_batch * sizes.heads;
+  const std::int64_t computed = seen == all ? full : std::min(full, seen + tiles_of_head * tile_rows * (tile_rows - 1) / 2);
+  if (seen == 0 || heads == 0) return device.efficiency.launch;
+
+  const double multiprocessors = device.multiprocessors, tiles = static_cast<double>(tiles_of_head * heads);
+  const double dim = static_cast<double>(sizes.head_dim + sizes.value_dim) / 2;
+  const double flops_of_pair = cost.flops / static_cast<double>(seen * heads);
+  const FlopsPerSecond peak = device.peak[static_cast<std::size_t>(cost.math)];
+  const Seconds pair = flops_of_pair / dim * relative_time_of_pair(pass, dim) / peak / (seen == all ? 1 : pass.causal);
+  const Seconds fixed = pass.tile * dim / 128;
+  const Seconds mean = multiprocessors * pair * static_cast<double>(computed) / static_cast<double>(tiles_of_head) + fixed;
+  const Seconds longest = multiprocessors * pair * static_cast<double>(tile_rows * rounded_up(columns, tile_columns)) + fixed;
+  const Seconds computing =
+      seen == all ? std::ceil(tiles / multiprocessors) * mean : std::max(longest, tiles / multiprocessors * mean + mean / 2);
+  const Seconds moving = static_cast<double>(cost.bytes) / (device.efficiency.memory * device.memory_bandwidth);
+  return device.efficiency.launch + std::max(computing, moving);
+}
+
+/// The kernels of unfused attention one after the other.
+class Unfused {
+ public:
+  Unfused(const Device& device, const TimedKernel& kernel)
+      : device_(device), sizes_(sizes_of(kernel)), type_(kernel.operands.front().dtype) {
+    const std::int64_t heads = sizes_.micro_batch * sizes_.heads;
+    all_ = static_cast<double>(heads * sizes_.queries * sizes_.keys);
+    seen_ = static_cast<double>(heads * seen_pairs(kernel, sizes_));
+  }
+
+  Seconds forward() const {
+    const auto [q, t, d, e] = dims();
+    return product({q, t, d}) + moving(seen_ + all_, 0) + moving(2 * all_, all_) + product({q, e, t});
+  }
+  Seconds backward() const {
+    const auto [q, t, d, e] = dims();
+    return product({t, e, q}) + product({q, t, e}) + moving(2 * all_, all_) + moving(3 * all_, 0) + product({q, d, t}) +
+           product({t, d, q});
+  }
+
+ private:
+  const Device& device_;
+  AttentionSizes sizes_;
+  DType type_;
+  double all_ = 0, seen_ = 0;
+
+  std::array<std::int64_t, 4> dims() const { return {sizes_.queries, sizes_.keys, sizes_.head_dim, sizes_.value_dim}; }
+  Seconds product(const GemmSize& size) const {
+    const GemmBatch batch{size, sizes_.micro_batch * sizes_.heads};
+    return gemm_time(device_, {&batch, 1}, {type_, type_});
+  }
+  Seconds moving(double elements, double mask_bytes) const {
+    const double bytes = elements * static_cast<double>(size_of(type_)) + mask_bytes;
+    return device_.efficiency.launch +
+           bytes / (device_.efficiency.unfused * device_.efficiency.memory * device_.memory_bandwidth);
+  }
+};
+
+const AttentionPass& pass_of(const Device& device, bool backward) {
+  const auto& efficiency = device.efficiency.attention[static_cast<std::size_t>(device.efficiency.attention_kernel)];
+  return backward ? efficiency.backward : efficiency.forward;
+}
+
+}  // namespace
+
+bool states_attention(const Device& device, DType type) {
+  if (device.efficiency.attention_kernel == AttentionKernel::unfused) return is_tiled(device, type);
+  return device.multiprocessors > 0 && device.peak[static_cast<std::size_t>(type)] > 0 && pass_of(device, false).rate[0] > 0;
+}
+
+Seconds attention_time(const Device& device, const TimedKernel& kernel) {
+  if (!states_attention(device, kernel.operands.at(0).dtype))
+    throw std::logic_error(device.name + " does not state how fast its attention is");
+  const bool backward = kernel.op == OpKind::attention_backward;
+  if (device.efficiency.attention_kernel == AttentionKernel::unfused) {
+    const Unfused unfused(device, kernel);
+    return backward ? unfused.backward() : unfused.forward();
+  }
+  return fused_time(device, pass_of(device, backward), kernel);
+}
+
+}  // namespace tandem

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "runtime/device.h"
+#include "runtime/profile.h"
+
+namespace tandem {
+
+// How long attention takes on a device whose profile states rates of attention (`states_attention`). q queries and t keys, b
+// sequences of H heads of dimensions d (queries, keys) and e (values), P pairs of a query and a key that it sees, S
+// multiprocessors, F the FLOPs that `runtime/ops/attention.h` counts for a pair.
+//
+// Fused (flash-2, flash-3, cudnn), with the fields of `AttentionPass`:
+//   tiles     = b H ceil(q / 128)              forward: one for each 128 queries; backward: for each 128 keys, and t for q
+//   computed  = ceil(q / 128) 128 ceil(t / 64) 64 pairs for each head; where the mask hides some, at most P and half a square of
+//               128 for each tile, the triangle beyond the diagonal
+//   pair      = F(d, e) / (rate((d + e) / 2) peak) seconds for each pair on the whole device, over `causal` where the mask hides
+//               some. 1 / rate times the head dimension runs in straight lines between the stated dimensions, and level beyond
+//               them: products grow with the dimension, the exponentials beside them do not
+//   mean      = S pair computed b H / tiles + tile d / 128        seconds that a multiprocessor spends on a tile
+//   computing = ceil(tiles / S) mean                              where every tile sees all: waves
+//             = max(tiles / S mean + mean / 2, the longest tile)  else: tiles of unequal length, the longest first, end within
+//                                                                 about half of one
+//   time      = launch + max(computing, bytes / (memory * memory_bandwidth))
+//
+// Unfused (2021-2022, Megatron-LM), over all q t scores of b H heads, seen or not, in the type of q. Each line is a kernel:
+//   forward    scores = q k^T (products, gemm_cost.h); mask and softmax; dropout; out = p v
+//   backward   dv = p^T dout; dp = dout v^T; dropout; softmax; dq = ds k; dk = ds^T q
+// Softmax and dropout move bytes: softmax reads what is seen and writes all, dropout reads and writes all and a mask of one byte;
+// backward softmax reads two and writes one, all at `unfused` of the achieved bandwidth. Kernels of Megatron-LM's fused softmax
+// and PyTorch's dropout.
+//
+// Rates, `causal` and `tile` are fitted to FlashAttention's tables in bench/accuracy. They were measured over milliseconds on
+// end, so no further clock is taken off.
+
+/// Whether the device states how fast the attention kernel that it uses is, in this type.
+bool states_attention(const Device& device, DType type);
+
+/// Of `attention` or `attention_backward` on a healthy device. Throws std::logic_error when it is not stated.
+Seconds attention_time(const Device& device, const TimedKernel& kernel);
+
+}  // namespace tandem

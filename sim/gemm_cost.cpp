@@ -1,0 +1,122 @@
+#include "sim/gemm_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "runtime/ops/operands.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t splits[] = {1, 2, 4, 8, 16};
+constexpr std::int64_t row_of_shared_memory = 128;  // bytes
+constexpr double hidden_drain = 0.5;
+constexpr double bytes_of_partial_sum = 8;  // fp32, written and read
+
+constexpr std::int64_t parts(std::int64_t size, std::int64_t part) { return (size + part - 1) / part; }
+
+struct CutTime {
+  GemmCut cut;
+  Seconds time = std::numeric_limits<Seconds>::infinity();
+};
+
+/// What all cuts of some products have in common.
+class Products {
+ public:
+  Products(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock)
+      : efficiency_(device.efficiency.gemm[static_cast<std::size_t>(types.operands)]), products_(products) {
+    const auto peak = device.peak[static_cast<std::size_t>(types.operands)];
+    if (!is_tiled(device, types.operands))
+      throw std::logic_error(device.name + " states no tiles for products in " + std::string(name_of(types.operands)));
+    multiprocessors_ = device.multiprocessors;
+    flops_ = efficiency_.rate * peak / static_cast<double>(multiprocessors_);
+    slowdown_ = clock == Clock::sustained ? efficiency_.sustained : 1;
+    operand_bytes_ = size_of(types.operands);
+    result_bytes_ = size_of(types.result) * (types.accumulate ? 2 : 1);
+    for (const auto& [size, count] : products) {
+      bytes_ += count * ((size.m + size.n) * size.k * operand_bytes_ + size.m * size.n * result_bytes_);
+      results_ += static_cast<double>(count * size.m * size.n);
+    }
+    moving_ = static_cast<double>(bytes_) / (device.efficiency.memory * device.memory_bandwidth);
+  }
+
+  CutTime best() const {
+    CutTime best;
+    for (const GemmTile& tile : efficiency_.tiles)
+      for (const std::int64_t split : splits)
+        if (const Seconds time = time_of({tile, split}); time < best.time) best = {{tile, split}, time};
+    return best;
+  }
+
+  Seconds launch_and_bytes(Seconds computing) const { return efficiency_.launch + std::max(computing, moving_); }
+
+ private:
+  const GemmEfficiency& efficiency_;
+  std::span<const GemmBatch> products_;
+  std::int64_t multiprocessors_ = 0, operand_bytes_ = 0, result_bytes_ = 0, bytes_ = 0;
+  FlopsPerSecond flops_ = 0;  ///< of one multiprocessor
+  double slowdown_ = 1, results_ = 0;
+  Seconds moving_ = 0;
+
+  Seconds time_of(const GemmCut& cut) const {
+    const auto [m, n] = cut.tile;
+    const std::int64_t granule = row_of_shared_memory / operand_bytes_;
+    std::int64_t tiles = 0, depths = 0;
+    for (const auto& [size, count] : products_) {
+      const std::int64_t of_batch = cut.split * count * parts(size.m, m) * parts(size.n, n);
+      tiles += of_batch;
+      depths += of_batch * parts(parts(size.k, cut.split), granule) * granule;
+    }
+    if (tiles == 0) return 0;
+    const auto waves = static_cast<double>(parts(tiles, multiprocessors_));
+    const double depth = static_cast<double>(depths) / static_cast<double>(tiles);
+    const double area = static_cast<double>(m) * n;
+    const Seconds step = std::max(2 * area / flops_, static_cast<double>((m + n) * operand_bytes_) / efficiency_.feed);
+    const Seconds drain = area * static_cast<double>(result_bytes_ * multiprocessors_) / efficiency_.store;
+    Seconds time = waves * depth * step / slowdown_ + (1 + (waves - 1) * hidden_drain) * drain;
+    if (cut.split > 1)
+      time += efficiency_.split + bytes_of_partial_sum * static_cast<double>(cut.split) * results_ / efficiency_.store;
+    return time;
+  }
+};
+
+}  // namespace
+
+bool is_tiled(const Device& device, DType type) {
+  const auto index = static_cast<std::size_t>(type);
+  return device.multiprocessors > 0 && device.peak[index] > 0 && !device.efficiency.gemm[index].tiles.empty();
+}
+
+std::vector<GemmBatch> products_of(const TimedKernel& kernel) {
+  const OperandType &a = kernel.operands.at(0), &b = kernel.operands.at(1), &c = kernel.operands.at(2);
+  if (const auto* one = std::get_if<GemmAttributes>(&kernel.attributes)) return {{gemm_product(a, b, c, *one).size}};
+  std::vector<GemmBatch> batches;
+  for (const MatrixProduct& product : grouped_gemm_products(a, b, c, std::get<GroupedGemmAttributes>(kernel.attributes))) {
+    if (!batches.empty() && batches.back().size == product.size) {
+      ++batches.back().count;
+    } else {
+      batches.push_back({product.size});
+    }
+  }
+  return batches;
+}
+
+GemmTypes types_of(const TimedKernel& kernel) {
+  const auto* one = std::get_if<GemmAttributes>(&kernel.attributes);
+  const bool accumulate = one != nullptr ? one->accumulate : std::get<GroupedGemmAttributes>(kernel.attributes).accumulate;
+  return {kernel.operands.at(0).dtype, kernel.operands.at(2).dtype, accumulate};
+}
+
+Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock) {
+  const Products all(device, products, types, clock);
+  return all.launch_and_bytes(all.best().time);
+}
+
+GemmCut best_cut(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock) {
+  return Products(device, products, types, clock).best().cut;
+}
+
+}  // namespace tandem

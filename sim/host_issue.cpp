@@ -1,0 +1,63 @@
+#include "sim/host_issue.h"
+
+#include <algorithm>
+
+#include "runtime/plan/issue_order.h"
+
+namespace tandem {
+
+Seconds issue_time(const Dag& dag, TaskId id) {
+  const Task& task = dag.tasks[id];
+  const IssueCost& cost = dag.software.issue;
+  if (is_communication(task.op)) return cost.communication;
+  if (is_fused(dag.attributes[task.attributes])) return 0;
+  const Pass pass = pass_of(task.phase);
+  const bool backward = pass == Pass::backward || pass == Pass::weights;
+  return (backward ? cost.backward : cost.forward) * (1 + dag.software.beside(task.op, pass).kernels);
+}
+
+std::vector<Seconds> issue_times(const Dag& dag) {
+  std::vector<Seconds> of_rank(dag.ranks.size(), 0);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) of_rank[dag.tasks[id].rank] += issue_time(dag, id);
+  return of_rank;
+}
+
+HostIssue::HostIssue(const Dag& dag)
+    : dag_(dag),
+      waited_for_(op_kind_count, false),
+      of_rank_(dag.ranks.size()),
+      place_(dag.tasks.size(), 0),
+      issued_(dag.tasks.size(), 0) {
+  for (const OpKind kind : dag.software.waits_for) waited_for_[static_cast<std::size_t>(kind)] = true;
+  for (const TaskId first : issue_order(dag))
+    for (const TaskId id : dag.unit_of(first)) {
+      std::vector<TaskId>& order = of_rank_[dag.tasks[id].rank].order;
+      place_[id] = static_cast<std::uint32_t>(order.size());
+      order.push_back(id);
+    }
+  for (Thread& thread : of_rank_) advance(thread);
+}
+
+void HostIssue::advance(Thread& thread) {
+  while (thread.waits_for == no_id && thread.dated < thread.order.size()) {
+    const TaskId id = thread.order[thread.dated++];
+    thread.free += issue_time(dag_, id);
+    issued_[id] = thread.free;
+    newly_dated_.push_back(id);
+    if (waited_for_[static_cast<std::size_t>(dag_.tasks[id].op)]) thread.waits_for = id;
+  }
+}
+
+const std::vector<TaskId>& HostIssue::ended(TaskId first, Seconds date) {
+  newly_dated_.clear();
+  for (const TaskId id : dag_.unit_of(first)) {
+    Thread& thread = of_rank_[dag_.tasks[id].rank];
+    if (thread.waits_for != id) continue;
+    thread.waits_for = no_id;
+    thread.free = std::max(thread.free, date);
+    advance(thread);
+  }
+  return newly_dated_;
+}
+
+}  // namespace tandem

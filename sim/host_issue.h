@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/dag.h"
+
+namespace tandem {
+
+/// How long the CPU takes to issue a task, with the framework's extra kernels.
+Seconds issue_time(const Dag& dag, TaskId id);
+
+/// The same for all tasks of each rank: no step is shorter than the longest.
+std::vector<Seconds> issue_times(const Dag& dag);
+
+/// When each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in the
+/// order of issue_order(), each in its issue_time():
+///
+///   issued(i) = max(issued(i - 1), end of the last task before i that the CPU waits for) + issue time of i
+///
+/// A task starts when all it depends on has ended and it is issued. So the CPU's time is hidden as long as it is ahead of the
+/// GPU, and the GPU waits where kernels are shorter than what issuing them takes.
+class HostIssue {
+ public:
+  /// The DAG must outlive it.
+  explicit HostIssue(const Dag& dag);
+
+  /// Whether the task's CPU can be told a date for it: nothing that it waits for before is still running.
+  bool is_dated(TaskId id) const { return place_[id] < of_rank_[dag_.tasks[id].rank].dated; }
+  /// Of a dated task.
+  Seconds issued(TaskId id) const { return issued_[id]; }
+
+  /// To be told of every task that ends. Returns those that this gives dates, of all ranks of its unit.
+  const std::vector<TaskId>& ended(TaskId id, Seconds date);
+
+ private:
+  struct Thread {
+    std::vector<TaskId> order;
+    std::size_t dated = 0;  ///< so many of `order` have their dates
+    Seconds free = 0;
+    TaskId waits_for = no_id;
+  };
+  const Dag& dag_;
+  std::vector<bool> waited_for_;  ///< by kind of operation
+  std::vector<Thread> of_rank_;
+  std::vector<std::uint32_t> place_;  ///< by task, in its rank's order
+  std::vector<Seconds> issued_;
+  std::vector<TaskId> newly_dated_;
+
+  void advance(Thread& thread);
+};
+
+}  // namespace tandem

@@ -1,0 +1,63 @@
+#include "sim/nccl_channels.h"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+using Channels = std::int32_t;
+
+bool is_of_pair(OpKind kind) { return kind == OpKind::send || kind == OpKind::receive; }
+
+Channels channels_of(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost,
+                     const NcclConstants::Channels& channels) {
+  const Algorithm algorithm = layout.paths[cost.paths].algorithm;
+  if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) return channels.nvls;
+  if (algorithm == Algorithm::deepep) return nccl_constants().deepep.multiprocessors;
+  if (algorithm == Algorithm::direct || is_of_pair(kind)) {
+    // What a rank sends and receives at a time shares its channels: half for each.
+    if (is_of_pair(kind)) return (layout.nodes == 1 ? channels.direct_in_node : channels.direct_over_nodes) / 2;
+    return layout.nodes == 1 ? channels.direct_in_node : most_channels(members, layout, channels);
+  }
+  const NcclConstants& constants = nccl_constants();
+  Bytes least = constants.bytes_per_channel[static_cast<std::size_t>(cost.protocol)];
+  if (algorithm == Algorithm::ring && cost.protocol == Protocol::ll) least *= static_cast<Bytes>(members);
+  const Bytes worth = std::max<Bytes>(1, bytes / least);
+  return static_cast<Channels>(std::min<Bytes>(most_channels(members, layout, channels), worth));
+}
+
+/// On the wire.
+double memory_bytes(OpKind kind, const Layout& layout, const CollectiveCost& cost, std::size_t members) {
+  const Paths& paths = layout.paths[cost.paths];
+  const double sent = static_cast<double>(cost.bytes_per_channel) * paths.channels;
+  switch (kind) {
+    case OpKind::all_reduce:
+      if (paths.algorithm == Algorithm::nvls || paths.algorithm == Algorithm::nvls_tree)
+        return 2 * sent * static_cast<double>(members + 1) / static_cast<double>(members);
+      return (paths.algorithm == Algorithm::tree ? 4 : 2) * sent;  // a channel of a tree counts one edge each way
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter:
+    case OpKind::all_to_all:
+      return 2 * sent;
+    default:
+      return sent;
+  }
+}
+
+}  // namespace
+
+std::int32_t most_channels(std::size_t members, const Layout& layout, const NcclConstants::Channels& channels) {
+  if (layout.nodes == 1) return channels.in_node;
+  const auto rails = std::max<std::size_t>(1, members / layout.nodes);
+  return std::min(channels.most_over_nodes, channels.per_rail * static_cast<Channels>(rails));
+}
+
+Occupation nccl_occupation(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost,
+                           Seconds time, Architecture architecture) {
+  if (members < 2 || architecture == Architecture::unknown) return {};
+  const NcclConstants::Channels& channels = nccl_constants().channels[static_cast<std::size_t>(architecture)];
+  return {.multiprocessors = channels_of(kind, bytes, members, layout, cost, channels),
+          .memory = time > 0 ? memory_bytes(kind, layout, cost, members) / time : 0};
+}
+
+}  // namespace tandem

@@ -1,0 +1,90 @@
+// Experts whose tokens DeepEP exchanges: the same numbers as with NCCL, at other times.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "sim/simulate.h"
+#include "tests/end_to_end/checks.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem {
+namespace {
+
+Scenario with_experts(const std::string& overrides) {
+  return tiny_cluster(
+      words("model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 cluster.gpus_per_node=2 "
+            "cluster.nics_per_node=2 " +
+            overrides));
+}
+
+class DeepEpExperts : public testing::TestWithParam<const char*> {
+ protected:
+  Scenario scenario() const { return with_experts(std::string("parallelism.dispatcher=deepep ") + GetParam()); }
+};
+
+TEST_P(DeepEpExperts, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(scenario()), 1e-5); }
+
+TEST_P(DeepEpExperts, FoldedTimesAreTheUnfolded) { EXPECT_GT(expect_equal_when_folded(scenario()), 0U); }
+
+INSTANTIATE_TEST_SUITE_P(Meshes, DeepEpExperts,
+                         testing::Values("parallelism.dp=4 parallelism.ep=4", "parallelism.dp=8 parallelism.ep=2",
+                                         "parallelism.dp=4 parallelism.ep=4 training.precision=fp8",
+                                         "parallelism.dp=8 parallelism.ep=4 parallelism.etp=2 training.precision=fp8 "
+                                         "parallelism.pp=2 training.schedule=zb-h1",
+                                         "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 "
+                                         "model.moe.node_limit=1 model.moe.capacity_factor=1 training.recompute=full",
+                                         "parallelism.ep=4 parallelism.dp=2 parallelism.expert_axis=own training.precision=fp8 "
+                                         "training.recompute=[activation] model.moe.shared_experts=1"));
+
+Dag lowered(const std::string& overrides) {
+  const Scenario scenario = with_experts("parallelism.dp=4 parallelism.ep=4 " + overrides);
+  return lower(scenario, make_world(scenario, true));
+}
+
+TEST(DeepEpStep, MovesTokensToTheirRowsInNoTime) {
+  const Dag dag = lowered("parallelism.dispatcher=deepep");
+  const Timeline timeline = simulate(dag).timeline;
+  int moves = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const OpKind op = dag.tasks[id].op;
+    if (op != OpKind::permute && op != OpKind::combine && op != OpKind::permute_backward && op != OpKind::combine_backward)
+      continue;
+    EXPECT_EQ(timeline.duration(id), 0) << dag.name_of_task(id);
+    ++moves;
+  }
+  EXPECT_GT(moves, 0);
+}
+
+/// All-to-alls of one rank, layer and micro-batch, in order: to the experts and back, forward and backward.
+std::vector<Bytes> exchanges(const Dag& dag) {
+  std::vector<Bytes> bytes;
+  for (const Task& task : dag.tasks)
+    if (task.op == OpKind::all_to_all && task.rank == 0 && task.layer == 0 && task.micro_batch == 0)
+      bytes.push_back(dag.groups[task.group].bytes);
+  return bytes;
+}
+
+TEST(DeepEpStep, SendsFp8ToTheExpertsAndBf16Back) {
+  const std::vector<Bytes> nccl = exchanges(lowered("training.precision=fp8"));
+  const std::vector<Bytes> deepep = exchanges(lowered("training.precision=fp8 parallelism.dispatcher=deepep"));
+  ASSERT_EQ(nccl.size(), 4U);
+  ASSERT_EQ(deepep.size(), 4U);
+  const Bytes elements = nccl[0] / 2, scales = (elements + 127) / 128;
+  for (const std::size_t dispatch : {0U, 2U}) EXPECT_EQ(deepep[dispatch], elements + 4 * scales);
+  for (const std::size_t combine : {1U, 3U}) EXPECT_EQ(deepep[combine], nccl[combine]);
+  EXPECT_EQ(exchanges(lowered("parallelism.dispatcher=deepep")), exchanges(lowered("")));
+}
+
+TEST(DeepEpStep, IsFasterThanNcclOverNodes) {
+  const auto time = [](const std::string& dispatcher) {
+    return simulate(lowered("model.hidden=512 model.moe.experts=16 model.moe.top_k=8 parallelism.dispatcher=" + dispatcher))
+        .timeline.makespan();
+  };
+  EXPECT_LT(time("deepep"), time("nccl"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/load.h"
+#include "scenarios/presets.h"
+#include "tests/scenarios/base_scenario.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+Scenario with(const std::vector<std::string>& overrides) { return parse_scenario(base_text(), "s.yaml", overrides); }
+
+std::string refusal(const std::vector<std::string>& overrides) {
+  try {
+    with(overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Framework, IsGenericUnlessNamed) {
+  const Software software = with({}).software;
+  EXPECT_EQ(software.name, "generic");
+  EXPECT_TRUE(software.issues_for_free());
+  for (const auto& pass : software.extra)
+    for (const ExtraWork& extra : pass) EXPECT_EQ(extra, ExtraWork{});
+}
+
+TEST(Framework, EveryPresetIsReadAndNamed) {
+  const std::vector<std::string> names = preset_names(PresetKind::framework);
+  EXPECT_GE(names.size(), 11U);
+  for (const std::string& name : names) {
+    const Software software = with({"training.framework=" + name}).software;
+    EXPECT_EQ(software.name, name);
+    EXPECT_EQ(software.issues_for_free(), name == "generic") << name;
+  }
+}
+
+TEST(Framework, AsTakesFieldsFromAnother) {
+  const Software old = with({"training.framework=megatron-2021"}).software;
+  const Software next = with({"training.framework=megatron-2022"}).software;
+  EXPECT_EQ(next.beside(OpKind::add, Pass::forward), old.beside(OpKind::add, Pass::forward));
+  EXPECT_GT(old.beside(OpKind::gemm, Pass::weights).bytes, 0);
+  EXPECT_EQ(next.beside(OpKind::gemm, Pass::weights).bytes, 0);
+}
+
+TEST(Framework, ItsDefaultsGiveWayToTheScenario) {
+  EXPECT_EQ(with({"training.framework=megatron-core"}).training.grad_dtype, DType::f32);
+  EXPECT_EQ(with({"training.framework=nemo"}).training.grad_dtype, DType::bf16);
+  EXPECT_EQ(with({"training.framework=nemo", "training.grad_dtype=fp32"}).training.grad_dtype, DType::f32);
+  EXPECT_FALSE(with({"training.framework=megatron-2021"}).training.overlap_dp);
+}
+
+TEST(Framework, CompiledReplacesWhatTorchCompileFuses) {
+  const Software eager = with({"training.framework=torchtitan"}).software;
+  const Software compiled = with({"training.framework=torchtitan", "training.compiled=true"}).software;
+  EXPECT_GT(eager.beside(OpKind::norm, Pass::forward).kernels, compiled.beside(OpKind::norm, Pass::forward).kernels);
+  EXPECT_EQ(eager.beside(OpKind::adam, Pass::optimizer), compiled.beside(OpKind::adam, Pass::optimizer));
+  EXPECT_THAT(refusal({"training.compiled=true"}), HasSubstr("training.compiled needs a framework"));
+  EXPECT_THAT(refusal({"training.compiled=true", "training.framework=megatron-2021"}),
+              HasSubstr("does not say what torch.compile"));
+  EXPECT_THAT(refusal({"training.compiled=perhaps", "training.framework=torchtitan"}), HasSubstr("expected true or false"));
+}
+
+TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
+  const auto attention = [](const std::vector<std::string>& overrides) {
+    return with(overrides).cluster.gpu.efficiency.attention_kernel;
+  };
+  EXPECT_EQ(attention({"training.framework=megatron-2021"}), AttentionKernel::unfused);
+  EXPECT_EQ(attention({"training.framework=megatron-core"}), AttentionKernel::cudnn);
+  EXPECT_EQ(attention({"training.framework=megatron-core", "training.attention=flash-3"}), AttentionKernel::flash_3);
+  EXPECT_THAT(refusal({"training.attention=flash-3", "cluster={preset: dgx-a100, gpus: 32}"}), HasSubstr("is not known"));
+}
+
+TEST(Framework, FieldsOfOnesOwn) {
+  const Software software = with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
+                                  "waits_for: [receive], sequence_copies: 2}"})
+                                .software;
+  EXPECT_EQ(software.name, "generic");
+  EXPECT_DOUBLE_EQ(software.issue.forward, 7e-6);
+  EXPECT_EQ(software.beside(OpKind::norm, Pass::forward), (ExtraWork{2, 12}));
+  EXPECT_EQ(software.beside(OpKind::norm, Pass::backward), ExtraWork{});
+  EXPECT_EQ(software.waits_for, std::vector{OpKind::receive});
+  EXPECT_EQ(software.sequence_copies, 2);
+}
+
+TEST(Framework, SaysWhatIsWrong) {
+  EXPECT_THAT(refusal({"training.framework=megatron-cor"}), HasSubstr("did you mean `megatron-core`?"));
+  EXPECT_THAT(refusal({"training.framework={forward: {norms: {kernels: 2}}}"}), HasSubstr("did you mean `norm`?"));
+  EXPECT_THAT(refusal({"training.framework={forward: {all_reduce: {kernels: 2}}}"}), HasSubstr("is communication"));
+  EXPECT_THAT(refusal({"training.framework={forward: {norm: {kernels: -1}}}"}), HasSubstr("a number from 0 to 1000"));
+  EXPECT_THAT(refusal({"training.framework={waits_for: [recieve]}"}), HasSubstr("did you mean `receive`?"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,139 @@
+// Closed forms of fused and unfused attention, and what must hold for any parameters.
+#include "sim/attention_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/ops/attention.h"
+#include "sim/gemm_cost.h"
+#include "sim/kernel_cost.h"
+#include "tests/sim/measured_kernels.h"
+#include "tests/sim/tiled_device.h"
+
+namespace tandem {
+namespace {
+
+/// 500, 500 and 250 TFLOP/s at head dimensions 64, 128 and 256.
+Device attending() {
+  Device device = tiled_device();
+  device.efficiency.attention_kernel = AttentionKernel::flash_2;
+  const AttentionPass pass{.rate = {0.5, 0.5, 0.25}, .causal = 1, .tile = 0};
+  device.efficiency.attention[static_cast<std::size_t>(AttentionKernel::flash_2)] = {pass, pass};
+  return device;
+}
+
+AttentionPass& forward_of(Device& device) {
+  return device.efficiency.attention[static_cast<std::size_t>(AttentionKernel::flash_2)].forward;
+}
+
+TimedKernel backward_of(const TimedKernel& forward) {
+  TimedKernel backward = forward;
+  backward.op = OpKind::attention_backward;
+  const auto &q = forward.operands[0], &k = forward.operands[1], &v = forward.operands[2], &out = forward.operands[3];
+  for (const OperandType& more : {out, q, k, v}) backward.operands.push_back(more);
+  return backward;
+}
+
+/// 4 d FLOPs for each pair, of one tile of 128 queries, on one multiprocessor of 5 TFLOP/s.
+Seconds tile_time(double keys, double dim = 128) { return 4 * dim * 128 * keys / 5e12; }
+
+TEST(AttentionTime, UnmaskedTilesRunInWaves) {
+  const Device device = attending();
+  EXPECT_DOUBLE_EQ(attention_time(device, attention(1024, 12, 128, false)), 2e-6 + tile_time(1024));      // 96 tiles
+  EXPECT_DOUBLE_EQ(attention_time(device, attention(1024, 13, 128, false)), 2e-6 + 2 * tile_time(1024));  // 104
+  EXPECT_DOUBLE_EQ(attention_time(device, attention(1000, 12, 128, false)), 2e-6 + tile_time(1024));      // rounded up
+}
+
+TEST(AttentionTime, ACausalMaskHalvesTheWorkAndLeavesTheDiagonal) {
+  const Device device = attending();
+  // 8 tiles a head that compute 1 to 8 squares of 128: their mean is 4.5. 800 tiles are 8 for each multiprocessor.
+  const Seconds mean = tile_time(4.5 * 128);
+  EXPECT_NEAR(attention_time(device, attention(1024, 100, 128)), 2e-6 + 8 * mean + mean / 2, 1e-12);
+  // One head alone waits for its longest tile.
+  EXPECT_NEAR(attention_time(device, attention(1024, 1, 128)), 2e-6 + tile_time(1024), 1e-12);
+}
+
+TEST(AttentionTime, AMaskCanSlowWhatItLeaves) {
+  Device device = attending();
+  const Seconds whole = attention_time(device, attention(1024, 100, 128)),
+                unmasked = attention_time(device, attention(1024, 100, 128, false));
+  forward_of(device).causal = 0.8;
+  EXPECT_NEAR(attention_time(device, attention(1024, 100, 128)) - 2e-6, (whole - 2e-6) / 0.8, 1e-12);
+  EXPECT_DOUBLE_EQ(attention_time(device, attention(1024, 100, 128, false)), unmasked);
+}
+
+TEST(AttentionTime, ATileHasACostOfItsOwn) {
+  Device device = attending();
+  forward_of(device).tile = 1e-6;
+  EXPECT_DOUBLE_EQ(attention_time(device, attention(1024, 12, 128, false)), 2e-6 + tile_time(1024) + 1e-6);
+  EXPECT_DOUBLE_EQ(attention_time(device, attention(1024, 12, 64, false)), 2e-6 + tile_time(1024, 64) + 0.5e-6);
+}
+
+TEST(AttentionTime, TimeOfAPairIsStraightBetweenHeadDimensions) {
+  const Device device = attending();
+  const auto products = [&](std::int64_t dim) { return attention_time(device, attention(1024, 12, dim, false)) - 2e-6; };
+  EXPECT_NEAR(products(64), tile_time(1024, 64), 1e-15);
+  EXPECT_NEAR(products(256), 2 * tile_time(1024, 256), 1e-15);
+  EXPECT_NEAR(products(192), (products(128) + products(256)) / 2, 1e-15);
+  EXPECT_NEAR(products(32), products(64) / 2, 1e-15);
+  EXPECT_NEAR(products(512), 2 * products(256), 1e-15);
+}
+
+TEST(AttentionTime, BackwardDoesFiveProductsForTwo) {
+  const Device device = attending();
+  const TimedKernel forward = attention(1024, 12, 128, false);
+  EXPECT_DOUBLE_EQ(attention_time(device, backward_of(forward)), 2e-6 + 2.5 * tile_time(1024));
+}
+
+TEST(AttentionTime, UnfusedIsItsKernels) {
+  Device device = attending();
+  device.efficiency.attention_kernel = AttentionKernel::unfused;
+  device.memory_bandwidth = 2e12;
+  device.efficiency.memory = 0.5;
+  const auto products = [&](const GemmSize& size) {
+    const GemmBatch batch{size, 12};
+    return gemm_time(device, {&batch, 1}, {});
+  };
+  const double scores = 12.0 * 1024 * 1024, seen = 12.0 * 1024 * 1025 / 2;
+  const GemmSize wide{1024, 1024, 64}, deep{1024, 64, 1024};
+  const Seconds softmax = 2e-6 + 2 * (seen + scores) / 1e12, dropout = 2e-6 + 5 * scores / 1e12;
+  const TimedKernel forward = attention(1024, 12, 64);
+  EXPECT_NEAR(attention_time(device, forward), products(wide) + products(deep) + softmax + dropout, 1e-12);
+  const Seconds softmax_backward = 2e-6 + 6 * scores / 1e12;
+  EXPECT_NEAR(attention_time(device, backward_of(forward)), products(wide) + 3 * products(deep) + softmax_backward + dropout,
+              1e-12);
+}
+
+TEST(AttentionTime, ADeviceThatStatesNothingHasARoofline) {
+  Device device = attending();
+  device.efficiency.attention_kernel = AttentionKernel::cudnn;
+  device.efficiency.attention_forward = 0.4;
+  const TimedKernel kernel = attention(1024, 100, 128);
+  EXPECT_FALSE(states_attention(device, DType::bf16));
+  EXPECT_THROW(attention_time(device, kernel), std::logic_error);
+  EXPECT_DOUBLE_EQ(kernel_time(device, kernel), 2e-6 + cost_of(kernel).flops / 0.4e15);
+}
+
+TEST(AttentionTime, NeverFallsAsItGrowsNorBelowItsBound) {
+  std::mt19937 random(11);
+  const auto between = [&](std::int64_t low, std::int64_t high) { return std::uniform_int_distribution(low, high)(random); };
+  for (int i = 0; i < 2000; ++i) {
+    Device device = attending();
+    device.multiprocessors = static_cast<std::int32_t>(between(1, 200));
+    device.memory_bandwidth = static_cast<double>(between(1, 10)) * 1e12;
+    if (i % 4 == 0) device.efficiency.attention_kernel = AttentionKernel::unfused;
+    const std::int64_t sequence = between(1, 3000), heads = between(1, 40), dim = between(1, 300);
+    const bool causal = i % 2 == 0;
+    const TimedKernel kernel = attention(sequence, heads, dim, causal);
+    for (const TimedKernel& pass : {kernel, backward_of(kernel)})
+      ASSERT_GE(kernel_time(device, pass), kernel_lower_bound(device, cost_of(pass)));
+    const Seconds time = kernel_time(device, kernel);
+    ASSERT_GE(kernel_time(device, attention(sequence + between(0, 500), heads, dim, causal)), time * (1 - 1e-12));
+    ASSERT_GE(kernel_time(device, attention(sequence, heads + 1, dim, causal)), time * (1 - 1e-12));
+    ASSERT_GE(kernel_time(device, attention(sequence, heads, dim + 1, causal)), time * (1 - 1e-12));
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,75 @@
+// DeepEP's dispatch and combine on nodes of H800 against its own measurements.
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "scenarios/load.h"
+#include "scenarios/routing.h"
+#include "scenarios/scenario.h"
+#include "sim/collective_cost.h"
+#include "tests/scenarios/base_scenario.h"
+#include "topology/layouts.h"
+
+namespace tandem {
+namespace {
+
+constexpr Bytes tokens = 4096, hidden = 7168, choices = 8;
+
+struct Measured {
+  std::uint32_t ranks;
+  double dispatch_GBps, combine_GBps;  ///< fp8 and bf16; bytes of a token once for each place that it goes to
+};
+void PrintTo(const Measured& row, std::ostream* out) { *out << row.ranks << " ranks"; }
+
+/// The preset of the experts' part of DeepSeek-V3 over so many ranks.
+Scenario over(std::uint32_t ranks) {
+  const std::string n = std::to_string(ranks);
+  return parse_scenario(base_text(), "deepep",
+                        {"cluster.preset=dgx-h800", "cluster.gpus=" + n, "parallelism.dp=" + n, "parallelism.ep=" + n,
+                         "parallelism.tp=1", "parallelism.pp=1", "parallelism.dispatcher=deepep", "training.global_batch=" + n,
+                         "model.moe.experts=256", "model.moe.top_k=8", "model.moe.ffn=2048", "model.moe.node_limit=4"});
+}
+
+class DeepEp : public testing::TestWithParam<Measured> {};
+
+TEST_P(DeepEp, IsAsFastAsMeasured) {
+  const Measured& row = GetParam();
+  const Scenario scenario = over(row.ranks);
+  const Cluster cluster(scenario.cluster);
+  std::vector<std::uint32_t> gpus(row.ranks);
+  std::iota(gpus.begin(), gpus.end(), 0U);
+  const TokenCopies copies = copies_of_token(scenario);
+  const Layout layout = lay_token_dispatch(cluster, gpus, copies);
+  const double places = layout.nodes == 1 ? copies.ranks : copies.nodes;
+  const auto rate = [&](Bytes bytes_of_element) {
+    const Bytes bytes = tokens * hidden * bytes_of_element;
+    const CollectiveCost cost =
+        collective_cost(OpKind::all_to_all, choices * bytes, row.ranks, layout, scenario.cluster.gpu.architecture);
+    return static_cast<double>(bytes) * places / uncontended_time(cost, layout, cluster.links()) * 1e-9;
+  };
+  std::cout << row.ranks << " ranks: dispatch " << rate(1) << " GB/s, measured " << row.dispatch_GBps << "; combine " << rate(2)
+            << " GB/s, measured " << row.combine_GBps << '\n';
+  EXPECT_NEAR(rate(1), row.dispatch_GBps, 0.05 * row.dispatch_GBps);
+  EXPECT_NEAR(rate(2), row.combine_GBps, 0.05 * row.combine_GBps);
+}
+
+// deepseek-ai/DeepEP, docs/legacy.md, normal kernels.
+INSTANTIATE_TEST_SUITE_P(Table, DeepEp,
+                         testing::Values(Measured{8, 153, 158}, Measured{16, 43, 43}, Measured{32, 58, 57},
+                                         Measured{64, 51, 50}));
+
+TEST(DeepEpCost, IsHeldToAShareOfEachLink) {
+  // Nodes of two with one NIC each; 4 channels' bytes on a port, 1 on a NIC.
+  Layout layout{.nodes = 2, .inter_latency = 14e-6};
+  layout.paths = {{.algorithm = Algorithm::deepep, .channels = 3, .bandwidth = 30e9, .in_node = 40e9, .between_nodes = 30e9}};
+  const CollectiveCost cost = collective_cost(OpKind::all_to_all, 4'000'000, 4, layout, Architecture::hopper);
+  EXPECT_EQ(cost.bytes_per_channel, 1'000'000);  // 3/4 of 4 MB leave, over 3 channels
+  EXPECT_DOUBLE_EQ(cost.rate_limit, 0.91 * 30e9);
+  layout.paths.front().in_node = 32e9;
+  EXPECT_DOUBLE_EQ(collective_cost(OpKind::all_to_all, 4'000'000, 4, layout, Architecture::hopper).rate_limit, 0.77 * 32e9);
+  EXPECT_DOUBLE_EQ(cost.latency, 14e-6);
+}
+
+}  // namespace
+}  // namespace tandem

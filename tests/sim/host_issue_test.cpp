@@ -1,0 +1,102 @@
+#include "sim/host_issue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/bounds.h"
+#include "sim/simulate.h"
+#include "tests/sim/small_dag.h"
+
+namespace tandem {
+namespace {
+
+constexpr Seconds ns = 1e-9;
+
+Dag issued_by(SmallDag& small, const IssueCost& cost, std::vector<OpKind> waits_for = {}) {
+  Dag dag = small.finish();
+  dag.software.issue = cost;
+  dag.software.waits_for = std::move(waits_for);
+  return dag;
+}
+
+TEST(HostIssue, HidesBehindKernelsThatAreLonger) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  for (int i = 0; i < 10; ++i) small.kernel(rank, 1000);
+  const Timeline timeline = simulate(issued_by(small, {.forward = 100 * ns})).timeline;
+  EXPECT_NEAR(timeline.makespan(), (100 + 10 * 1000) * ns, 1e-15);  // only the first is waited for
+}
+
+TEST(HostIssue, PacesKernelsThatAreShorter) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  std::vector<TaskId> kernels;
+  for (int i = 0; i < 10; ++i) kernels.push_back(small.kernel(rank, 30));
+  const Timeline timeline = simulate(issued_by(small, {.forward = 100 * ns})).timeline;
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    EXPECT_NEAR(timeline.start[kernels[i]], 100 * ns * static_cast<double>(i + 1), 1e-15);
+  EXPECT_NEAR(timeline.makespan(), (10 * 100 + 30) * ns, 1e-15);
+}
+
+// 4 us of kernels are ahead of it when the CPU has issued 20 more of 30 ns: 20 * 100 ns pass meanwhile.
+TEST(HostIssue, LongKernelsLetTheCpuGetAhead) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  small.kernel(rank, 4000);
+  for (int i = 0; i < 20; ++i) small.kernel(rank, 30);
+  const Timeline timeline = simulate(issued_by(small, {.forward = 100 * ns})).timeline;
+  EXPECT_NEAR(timeline.makespan(), (100 + 4000 + 20 * 30) * ns, 1e-15);
+}
+
+TEST(HostIssue, ExtraKernelsAreIssuedToo) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  small.kernel(rank, 30);
+  Dag dag = issued_by(small, {.forward = 100 * ns});
+  dag.software.extra[0][static_cast<std::size_t>(OpKind::fill)] = {.kernels = 3, .bytes = 8};
+  // Four to issue; 4 bytes an element in 1 ns, so 8 more bytes take twice as long again.
+  EXPECT_NEAR(simulate(dag).timeline.makespan(), (4 * 100 + 30 + 60) * ns, 1e-15);
+}
+
+TEST(HostIssue, ACollectiveStartsWhenItsLastMemberIsIssued) {
+  SmallDag small;
+  const RankIndex early = small.rank(), late = small.rank();
+  const CommunicatorId both = small.communicator(2, {.intra_latency = 50 * ns, .paths = {{}}});
+  for (int i = 0; i < 5; ++i) small.kernel(late, 1, Stream::tp);
+  const TaskId first = small.all_reduce(early, both, 4);
+  small.all_reduce(late, both, 4);
+  const Timeline timeline = simulate(issued_by(small, {.forward = 100 * ns, .communication = 10 * ns})).timeline;
+  EXPECT_NEAR(timeline.start[first], (5 * 100 + 10) * ns, 1e-15);
+}
+
+// The second kernel is issued only when the first, which the CPU waits for, has ended.
+TEST(HostIssue, WaitsForWhatTheFrameworkWaitsFor) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  small.kernel(rank, 1000);
+  const TaskId second = small.kernel(rank, 1000, Stream::tp);
+  const Timeline timeline = simulate(issued_by(small, {.forward = 100 * ns}, {OpKind::fill})).timeline;
+  EXPECT_NEAR(timeline.start[second], (100 + 1000 + 100) * ns, 1e-15);
+}
+
+TEST(HostIssue, StepsLieBetweenTheirBounds) {
+  for (const double cost : {0.0, 20.0, 400.0}) {
+    SmallDag small;
+    const RankIndex one = small.rank(), two = small.rank();
+    const CommunicatorId both = small.communicator(2, {.intra_latency = 70 * ns, .paths = {{}}});
+    for (int i = 0; i < 8; ++i) {
+      small.kernel(one, 100 + 7 * i, i % 2 == 0 ? Stream::compute : Stream::tp);
+      small.kernel(two, 150);
+      small.all_reduce(one, both, 8);
+      small.all_reduce(two, both, 8);
+    }
+    const Dag dag = issued_by(small, {.forward = cost * ns, .communication = cost * ns});
+    const Timeline timeline = simulate(dag).timeline;
+    EXPECT_GE(timeline.makespan(), lower_bound(dag)) << cost;
+    EXPECT_LE(timeline.makespan(), upper_bound(dag, timeline) * (1 + 1e-12)) << cost;
+  }
+}
+
+}  // namespace
+}  // namespace tandem
