@@ -14,6 +14,7 @@ namespace tandem {
 struct ExtraWork {
   double kernels = 0;
   double bytes = 0;  ///< that they move, for each element of a product's result, and of any other operation's largest operand
+  double holds = 0;  ///< bytes of memory that they take, for each such element, while the operation runs
   bool operator==(const ExtraWork&) const = default;
 };
 

@@ -34,7 +34,7 @@ void read_framework(const YamlNode& training, Scenario& scenario) {
 }
 
 Scenario read_scenario(const YamlNode& document, const std::string& default_name) {
-  const Reader reader(document, "", {"name", "model", "cluster", "parallelism", "training", "faults"});
+  const Reader reader(document, "", {"name", "model", "cluster", "parallelism", "training", "faults", "search", "campaign"});
   for (const char* section : {"model", "cluster", "training"})
     if (!reader.has(section))
       reader.fail(section, std::string(section) + " is missing, expected a scenario with model, cluster and training");

@@ -85,7 +85,8 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                             "cp_method",
                             "cp_layout",
                             "expert_axis",
-                            "placement"});
+                            "placement",
+                            "scatter_gather"});
   const Range<std::int64_t> size{1, max_gpus};
   ParallelismSpec spec;
   spec.tp = parallelism.integer("tp", size, 1);
@@ -115,6 +116,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, 10'000}, 0);
   spec.order = read_order(parallelism);
   spec.placement = read_placement(parallelism);
+  spec.scatter_gather = parallelism.boolean("scatter_gather", false);
   read_sharded_weights(parallelism, spec);
   if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});
   enum class ExpertAxis : std::uint8_t {

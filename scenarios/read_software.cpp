@@ -37,9 +37,11 @@ void read_extra(const Reader& framework, Pass pass, Software& software) {
     const OpKind kind = operation_at(entry.place, entry.key);
     if (is_communication(kind))
       throw InputError(entry.place, excerpt(entry.key) + " is communication, expected an operation that has kernels beside it");
-    const Reader extra(entry.value, framework.full_name(name) + "." + entry.key, {"kernels", "bytes"});
+    const Reader extra(entry.value, framework.full_name(name) + "." + entry.key, {"kernels", "bytes", "holds"});
     software.extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)] = {
-        .kernels = extra.number("kernels", {0, 1000}, 0), .bytes = extra.number("bytes", {0, 10'000}, 0)};
+        .kernels = extra.number("kernels", {0, 1000}, 0),
+        .bytes = extra.number("bytes", {0, 10'000}, 0),
+        .holds = extra.number("holds", {0, 10'000}, 0)};
   }
 }
 

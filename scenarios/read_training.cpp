@@ -40,8 +40,12 @@ RecomputeSpec read_recompute(const Reader& training) {
     RecomputeSpec selective, full;
     selective.attention = true;
     full.every = 1;
-    spec = training.choice<RecomputeSpec>("recompute", {{"none", RecomputeSpec{}}, {"selective", selective}, {"full", full}},
-                                          RecomputeSpec{});
+    // Attention and every second product keep their outputs (torchtitan, selective_ac_option: op). Products that stand side by
+    // side there are one here, so every second layer's MLP keeps both of its own, the others none.
+    const RecomputeSpec selective_op{.norm = true, .activation = true, .mlp = true, .mlp_every = 2};
+    spec = training.choice<RecomputeSpec>(
+        "recompute", {{"none", RecomputeSpec{}}, {"selective", selective}, {"selective-op", selective_op}, {"full", full}},
+        RecomputeSpec{});
   }
   if (!training.has("recompute_every")) return spec;
   if (spec.every == 0)

@@ -136,6 +136,9 @@ struct ParallelismSpec {
   std::int64_t last_stage_layers = 0;
   std::vector<MeshAxis> order{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};  ///< innermost first
   RankPlacement placement = {};
+  /// What is the same on all tensor-parallel ranks travels between stages in their parts, and is gathered there (Narayanan et al.
+  /// 2021, arXiv 2104.04473, section 4.1); with sp they have parts anyway.
+  bool scatter_gather = false;
 
   /// What a rank routes apart, and where experts lie, as the numbers depend on it: set in the unsharded reference, derived
   /// from the mesh elsewhere.
@@ -158,14 +161,16 @@ enum class ScheduleKind : std::uint8_t {
 };
 /// What the backward computes once more instead of keeping it from the forward.
 struct RecomputeSpec {
-  std::int64_t every = 0;   ///< whole layers: those whose number it divides; 0: none
-  bool norm = false;        ///< outputs of the norms
-  bool activation = false;  ///< outputs of the MLP's activation function
-  bool attention = false;   ///< attention between its projections ("selective")
-  bool mlp = false;         ///< what is between the MLP's input and output
-  bool mla_up = false;      ///< the up-projections of latent attention
+  std::int64_t every = 0;      ///< whole layers: those whose number it divides; 0: none
+  bool norm = false;           ///< outputs of the norms
+  bool activation = false;     ///< outputs of the MLP's activation function
+  bool attention = false;      ///< attention between its projections ("selective")
+  bool mlp = false;            ///< what is between the MLP's input and output
+  std::int64_t mlp_every = 1;  ///< in those layers alone whose number it divides
+  bool mla_up = false;         ///< the up-projections of latent attention
 
   bool whole(std::int64_t layer) const { return every > 0 && layer % every == 0; }
+  bool mlp_of(std::int64_t layer) const { return mlp && layer % mlp_every == 0; }
 };
 
 struct TrainingSpec {
@@ -201,6 +206,17 @@ struct SlowGpu {
   double factor = 1;
 };
 
+/// How much the times of one step vary from GPU to GPU and from kernel to kernel.
+struct JitterSpec {
+  double kernel = 0;         ///< coefficient of variation of a kernel's time from one run to the next
+  double rank = 0;           ///< of the speed of whole GPUs
+  double communication = 0;  ///< of a collective's or transfer's time
+  std::int64_t draws = 0;    ///< steps to draw; 0: none
+  std::uint64_t seed = 1;
+
+  bool enabled() const { return draws > 0; }
+};
+
 struct Scenario {
   std::string name;
   ModelSpec model;
@@ -209,6 +225,7 @@ struct Scenario {
   TrainingSpec training;
   Software software;  ///< of `training.framework`
   std::vector<SlowGpu> slow_gpus;
+  JitterSpec jitter;
   std::vector<std::string> warnings;  ///< sentences about what is possible but unwise, each with its place
 
   /// Neighbouring tensor-parallel ranks that hold the same key-value head, where there are more ranks than heads.

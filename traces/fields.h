@@ -147,7 +147,7 @@ inline constexpr auto fields_of<Communicator> =
 
 // the software
 template <>
-inline constexpr auto fields_of<ExtraWork> = std::tuple{&ExtraWork::kernels, &ExtraWork::bytes};
+inline constexpr auto fields_of<ExtraWork> = std::tuple{&ExtraWork::kernels, &ExtraWork::bytes, &ExtraWork::holds};
 template <>
 inline constexpr auto fields_of<IssueCost> = std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication};
 template <>

@@ -40,9 +40,11 @@ const char* name_of(ScheduleKind schedule) {
 std::string describe(const RecomputeSpec& recompute) {
   std::string text = recompute.every == 1 ? "whole layers" : "";
   if (recompute.every > 1) text = fmt::format("every {}th layer", recompute.every);
-  for (const auto& [chosen, name] : {std::pair{recompute.norm, "norms"}, std::pair{recompute.activation, "activations"},
-                                     std::pair{recompute.attention, "attention"}, std::pair{recompute.mlp, "MLP"},
-                                     std::pair{recompute.mla_up, "latent up-projections"}}) {
+  for (const auto& [chosen, name] :
+       {std::pair{recompute.norm, "norms"}, std::pair{recompute.activation, "activations"},
+        std::pair{recompute.attention, "attention"}, std::pair{recompute.mlp && recompute.mlp_every == 1, "MLP"},
+        std::pair{recompute.mlp && recompute.mlp_every == 2, "every second MLP"},
+        std::pair{recompute.mla_up, "latent up-projections"}}) {
     if (chosen) text += (text.empty() ? "" : ", ") + std::string(name);
   }
   return text.empty() ? "none" : text;

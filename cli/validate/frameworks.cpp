@@ -47,6 +47,7 @@ constexpr FrameworkDefaults frameworks[] = {
      .sp = "1",
      .recompute = "selective",
      .recompute_to_fit = "full",
+     .selective = "selective-op",
      .interleaves = true,
      .compiles = true},
     {.name = "llm-foundry", .zero = "3", .sp = "0", .recompute = "none", .recompute_to_fit = "full"},

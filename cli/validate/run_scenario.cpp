@@ -216,7 +216,8 @@ class ScenarioBuilder {
   void put_recompute() {
     const std::string kind = row_.name("recompute");
     if (kind.empty()) return;
-    if (kind == "none" || kind == "selective" || kind == "full") return put("training.recompute", "recompute", kind);
+    if (kind == "selective") return put("training.recompute", "recompute", std::string(framework_of(row_).selective));
+    if (kind == "none" || kind == "full") return put("training.recompute", "recompute", kind);
     YamlNode list = make_node(YamlNode::Kind::sequence, row_.place("recompute"));
     for (std::size_t start = 0; start <= kind.size();) {
       const std::size_t plus = std::min(kind.find('+', start), kind.size());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 namespace tandem {
 namespace {
@@ -24,6 +26,30 @@ std::vector<Lifetime> lifetimes(const Dag& dag, const Timeline& timeline) {
   return lives;
 }
 
+/// The buffer with the most elements among those that the task touches.
+BufferId largest_operand(const Dag& dag, TaskId id) {
+  BufferId largest = no_id;
+  std::int64_t most = -1;
+  for (const Operand& operand : dag.operands_of(id)) {
+    const std::int64_t elements = dag.buffers[operand.buffer].shape.elements();
+    if (elements > most) std::tie(largest, most) = std::pair{operand.buffer, elements};
+  }
+  return largest;
+}
+
+void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, MemoryChanges& changes) {
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (is_communication(task.op) || is_fused(dag.attributes[task.attributes])) continue;
+    const double held = dag.software.beside(task.op, pass_of(task.phase)).holds;
+    if (held == 0) continue;
+    const BufferId largest = largest_operand(dag, id);
+    const auto bytes = static_cast<Bytes>(held * static_cast<double>(dag.buffers[largest].shape.elements()));
+    changes[task.rank].push_back({timeline.start[id], bytes, dag.buffers[largest].base, true});
+    changes[task.rank].push_back({timeline.end[id], -bytes, dag.buffers[largest].base, true});
+  }
+}
+
 }  // namespace
 
 MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
@@ -37,6 +63,7 @@ MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
     changes[buffer.rank].push_back({lives[id].begin, bytes, id, is_activation});
     changes[buffer.rank].push_back({lives[id].end, -bytes, id, is_activation});
   }
+  add_what_frameworks_hold(dag, timeline, changes);
   for (std::vector<MemoryChange>& of_rank : changes) {
     std::ranges::sort(of_rank, [](const MemoryChange& a, const MemoryChange& b) {
       if (a.at != b.at) return a.at < b.at;

@@ -8,7 +8,8 @@
 namespace tandem {
 
 /// An activation or a communication buffer is allocated when the first task that touches it, or a view into it, starts, and freed
-/// when the last ends.
+/// when the last ends. What a framework holds beside an operation (software.h) counts as more of its largest operand while it
+/// runs.
 struct MemoryChange {
   Seconds at = 0;
   Bytes bytes = 0;  ///< negative where it is freed

@@ -68,6 +68,7 @@ class Context {
   std::int16_t chunk = -1;
 
   const RecomputeSpec& recompute() const { return scenario.training.recompute; }
+  bool recomputes_mlp() const { return recompute().mlp_of(layer); }
   const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 

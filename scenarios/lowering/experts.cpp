@@ -117,7 +117,7 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, Buf
   const Module down = [=](Context& c, Tape& t, BufferId in) {
     return grouped_linear(c, t, weights.down, of_expert, in, "experts down");
   };
-  const bool again = context.recompute().activation && !context.recompute().mlp;
+  const bool again = context.recompute().activation && !context.recomputes_mlp();
   const BufferId out =
       again ? recompute_output(context, tape, middle, down, inner) : down(context, tape, middle(context, tape, inner));
   tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, dy, "combine"); });

@@ -43,7 +43,7 @@ BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weight
   };
   const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
   const BufferId middle = pre_norm(context, tape, weights.attention_norm, "attention norm", attend, x);
-  return pre_norm(context, tape, weights.mlp_norm, "mlp norm", context.recompute().mlp ? feed_again : feed, middle);
+  return pre_norm(context, tape, weights.mlp_norm, "mlp norm", context.recomputes_mlp() ? feed_again : feed, middle);
 }
 
 }  // namespace

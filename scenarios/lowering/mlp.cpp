@@ -37,7 +37,7 @@ BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferI
   const BufferId inner = column_parallel(context, tape, weights.up, x, "mlp up");
   const Module middle = [=](Context& c, Tape& t, BufferId in) { return activate(c, t, in, weights.width); };
   const Module down = [=](Context& c, Tape& t, BufferId in) { return row_parallel(c, t, weights.down, in, "mlp down"); };
-  if (context.recompute().activation && !context.recompute().mlp) return recompute_output(context, tape, middle, down, inner);
+  if (context.recompute().activation && !context.recomputes_mlp()) return recompute_output(context, tape, middle, down, inner);
   return down(context, tape, middle(context, tape, inner));
 }
 

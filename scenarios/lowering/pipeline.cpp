@@ -26,12 +26,13 @@ BufferId PipelineLink::receive(Direction direction) {
   if (placement_.turns_after(forward ? part() - 1 : part())) return handed_.extract({direction, context_.micro_batch}).mapped();
   const LocalSizes& n = context_.sizes;
   const BufferId data = context_.activation(Shape(n.sequence_shard, n.batch, n.hidden));
+  const BufferId arriving = scatters() ? context_.gathered(Shape(n.sequence_shard / n.tp, n.batch, n.hidden)) : data;
   const Channel through = channel(direction, placement_.descends(context_.chunk));
   const TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
-                                          forward ? "receive forward" : "receive backward", no_id, data);
-  // Stages that wait for their sends in both directions at once would wait for each other's receives.
-  const bool at_once = placement_.descends() && !context_.scenario.training.overlap_pp;
-  if (!at_once) context_.builder.depend(action_before_end_, task);
+                                          forward ? "receive forward" : "receive backward", no_id, arriving);
+  context_.builder.depend(posted_after(), task);  // nothing where it is posted from the start
+  if (arriving != data)
+    context_.collective(OpKind::all_gather, Slot::tp, Stream::tp, forward ? "gather forward" : "gather backward", arriving, data);
   return data;
 }
 
@@ -42,14 +43,33 @@ void PipelineLink::send(Direction direction, BufferId data) {
     return;
   }
   const Channel through = channel(direction, placement_.descends(context_.chunk));
-  const TaskId task = context_.collective(OpKind::send, through.send_slot, through.send_stream,
-                                          forward ? "send forward" : "send backward", data, no_id);
-  if (!context_.scenario.training.overlap_pp) context_.hold_compute_until(task);
+  const TaskId task =
+      context_.collective(OpKind::send, through.send_slot, through.send_stream, forward ? "send forward" : "send backward",
+                          scatters() ? context_.shard_of(data, context_.sizes.tp_rank) : data, no_id);
+  if (!context_.scenario.training.overlap_pp) sent_.push_back(task);
 }
 
-void PipelineLink::end_action() {
+bool PipelineLink::scatters() const {
+  const LocalSizes& n = context_.sizes;
+  return context_.scenario.parallelism.scatter_gather && n.tp > 1 && !n.sequence_parallel && n.sequence_shard % n.tp == 0;
+}
+
+TaskId PipelineLink::posted_after() const {
+  if (context_.scenario.training.overlap_pp) return action_before_end_;
+  // Stages that wait for their sends in both directions at once would wait for each other's receives.
+  return placement_.descends() ? no_id : exchange_;
+}
+
+void PipelineLink::end_action(bool exchanges) {
   action_before_end_ = last_action_end_;
   last_action_end_ = context_.builder.last_on(context_.rank, Stream::compute);
+  if (!exchanges) return;
+  exchange_ = last_action_end_;
+  for (const TaskId send : sent_) {
+    context_.builder.depend(exchange_, send);
+    context_.hold_compute_until(send);
+  }
+  sent_.clear();
 }
 
 }  // namespace tandem

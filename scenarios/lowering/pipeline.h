@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "scenarios/lowering/context.h"
 #include "scenarios/placement.h"
@@ -12,9 +13,12 @@ namespace tandem {
 /// Moves activations and their gradients between stages, on streams of their own.
 ///
 /// Sends start when their data is there. A receive is posted one action ahead, as Megatron does: when the action before the one
-/// that needs it begins; actions that only add up weight gradients do not count. Without overlap the next action waits until what
-/// this one sent has arrived; where micro-batches go both ways (zb-v, dualpipe), receives are then posted from the start, lest
-/// two neighbours wait for each other to receive.
+/// that needs it begins; actions that only add up weight gradients do not count.
+///
+/// Without overlap a stage exchanges after each action: then it sends what the action made, posts the receives of the next one,
+/// and computes on when its sends have arrived. Interleaved, a forward and the backward after it exchange together, as in
+/// Megatron: stages that waited after either would wait for each other in a ring. Where micro-batches go both ways (zb-v,
+/// dualpipe), receives are posted from the start, lest two neighbours wait for each other to receive.
 class PipelineLink {
  public:
   enum class Direction : std::uint8_t {
@@ -28,16 +32,21 @@ class PipelineLink {
   /// from the one after. Received, or where that part is the same stage's, handed over.
   BufferId receive(Direction direction);
   void send(Direction direction, BufferId data);
-  /// The compute of an action that may receive or send is lowered in full.
-  void end_action();
+  /// The compute of an action that may receive or send is lowered in full. `exchanges`: and the stage exchanges after it.
+  void end_action(bool exchanges);
 
  private:
   Context& context_;
   const Placement& placement_;
   TaskId last_action_end_ = no_id;
   TaskId action_before_end_ = no_id;                               ///< of the action before the last
+  TaskId exchange_ = no_id;                                        ///< compute before the last exchange
+  std::vector<TaskId> sent_;                                       ///< since then
   std::map<std::pair<Direction, std::int32_t>, BufferId> handed_;  ///< by micro-batch
 
+  bool scatters() const;
+  /// When the receives of the action being lowered are posted, at the earliest; `no_id` from the start.
+  TaskId posted_after() const;
   std::int32_t part() const { return placement_.part(context_.world.ranks[context_.rank].pp, context_.chunk); }
 };
 

@@ -21,6 +21,9 @@ struct Action {
   std::int32_t micro_batch = 0;
   std::int32_t chunk = 0;
   bool beside_next = false;  ///< lowered in turns with the next action, so that each hides the other's communication
+  /// Where nothing overlaps the exchanges between stages, this one's waits for the next action's (Megatron-LM, schedules.py:
+  /// send_forward_backward_recv_forward_backward).
+  bool exchanges_with_next = false;
   bool operator==(const Action&) const = default;
 };
 

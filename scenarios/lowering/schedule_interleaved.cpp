@@ -21,7 +21,10 @@ std::vector<Action> interleaved_one_f_one_b(const PipelineShape& shape) {
   std::vector<Action> actions;
   for (std::int32_t k = 0; k < warm_up; ++k) actions.push_back(unit(shape, Action::Kind::forward, k));
   for (std::int32_t k = 0; k < units; ++k) {
-    if (k + warm_up < units) actions.push_back(unit(shape, Action::Kind::forward, k + warm_up));
+    if (k + warm_up < units) {
+      actions.push_back(unit(shape, Action::Kind::forward, k + warm_up));
+      actions.back().exchanges_with_next = true;
+    }
     actions.push_back(unit(shape, Action::Kind::backward, k));
   }
   return actions;

@@ -97,7 +97,7 @@ void StageProgram::follow(const std::vector<Action>& actions) {
     ChunkProgram::Pieces pieces = pieces_of(actions[i]);
     if (actions[i].beside_next) pieces = in_turns(std::move(pieces), pieces_of(actions.at(++i)));
     for (const std::function<void()>& piece : pieces) piece();
-    if (actions[i].kind != Action::Kind::backward_weight) link_.end_action();
+    if (actions[i].kind != Action::Kind::backward_weight) link_.end_action(!actions[i].exchanges_with_next);
   }
 }
 

@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Modules, Recomputed,
                          testing::Values("training.recompute=[norm]", "training.recompute=[activation]",
                                          "training.recompute=[mlp]", "training.recompute=[attention]",
                                          "training.recompute=[norm,activation,attention]",
-                                         "training.recompute=[norm,activation,attention,mlp]",
+                                         "training.recompute=[norm,activation,attention,mlp]", "training.recompute=selective-op",
                                          "training.recompute=full training.recompute_every=2"));
 
 /// Of the first stage, at its fullest moment.
@@ -43,11 +43,15 @@ TEST(RecomputeMemory, FallsWithWhatIsComputedAgain) {
   const double selective = peak_activations("training.recompute=selective");
   const double modules = peak_activations("training.recompute=[norm,activation,attention]");
   const double every_second = peak_activations("training.recompute=full training.recompute_every=2");
+  const double selective_op = peak_activations("training.recompute=selective-op");
   const double full = peak_activations("training.recompute=full");
   EXPECT_LT(norm, none);
   EXPECT_LT(activation, none);
   EXPECT_LT(selective, none);
   EXPECT_LT(modules, std::min({norm, activation, selective}));
+  // Every second layer's MLP keeps its inner width: between those of all layers and of none.
+  EXPECT_LT(selective_op, peak_activations("training.recompute=[norm,activation]"));
+  EXPECT_GT(selective_op, peak_activations("training.recompute=[norm,activation,mlp]"));
   EXPECT_LT(full, modules);
   EXPECT_LT(full, every_second);
   EXPECT_LT(every_second, none);

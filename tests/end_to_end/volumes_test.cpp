@@ -29,6 +29,20 @@ TEST(Volumes, TensorParallelReducesTwiceALayerAndPass) {
   EXPECT_EQ(volumes.at("all_reduce tp backward-input"), (Volume{8 * (2 * 4 + 1), 8 * (2 * 4 + 1) * bsd}));
 }
 
+TEST(Volumes, ScatterAndGatherSendAPartAndGatherItAtTheOtherEnd) {
+  // Eight micro-batches, two stages: each tensor-parallel rank sends a quarter of 16 x 1 x 32, and the stage gathers all of it.
+  const Dag dag = lowered("parallelism.tp=4 parallelism.pp=2 parallelism.scatter_gather=true");
+  const Dag whole = lowered("parallelism.tp=4 parallelism.pp=2");
+  const Bytes bsd = 1 * 16 * 32 * fp32;
+  const RankIndex first = 0, second = 4;
+  EXPECT_EQ(volumes_of(dag, first).at("send pp forward"), (Volume{8, 8 * bsd / 4}));
+  EXPECT_EQ(volumes_of(dag, second).at("receive pp forward"), (Volume{8, 8 * bsd / 4}));
+  EXPECT_EQ(volumes_of(dag, second).at("all_gather tp forward"), (Volume{8, 8 * bsd}));
+  EXPECT_EQ(volumes_of(dag, first).at("all_gather tp backward-input"), (Volume{8, 8 * bsd}));
+  EXPECT_EQ(volumes_of(whole, first).at("send pp forward"), (Volume{8, 8 * bsd}));
+  EXPECT_EQ(volumes_of(whole, second).count("all_gather tp forward"), 0U);
+}
+
 TEST(Volumes, SequenceParallelGathersAndScattersAsMuch) {
   // An all-reduce is a reduce-scatter and an all-gather: the same vector crosses. The backward of a column-parallel layer gathers
   // its input once more for the weight gradient.

@@ -18,6 +18,10 @@ class HandMade {
     timeline_.start.push_back(start);
     timeline_.end.push_back(end);
   }
+  /// Bytes that the framework holds beside each kernel, for each element of its largest operand.
+  void hold(double bytes) {
+    builder_.dag().software.extra[static_cast<std::size_t>(Pass::forward)][static_cast<std::size_t>(OpKind::fill)].holds = bytes;
+  }
   std::vector<MemoryUse> use() { return memory_use(builder_.finish(), timeline_); }
   std::vector<MemoryUse> by_stage(std::int32_t stages) {
     builder_.dag().info.stages = stages;
@@ -69,6 +73,20 @@ TEST(MemoryUse, WhatIsFreedMakesRoomAtOnce) {
   step.touch(first, 0, 2);
   step.touch(second, 2, 4);
   EXPECT_EQ(step.use()[rank].peak(), 7);
+}
+
+TEST(MemoryUse, CountsWhatTheFrameworkHoldsWhileAKernelRuns) {
+  HandMade step;
+  step.hold(8);
+  const RankIndex rank = step.rank();
+  const BufferId large = step.buffer(rank, BufferKind::activation, 7);
+  const BufferId small = step.buffer(rank, BufferKind::activation, 5);
+  step.touch(large, 0, 2);
+  step.touch(small, 3, 4);
+  step.touch(large, 5, 6);
+  const MemoryUse use = step.use()[rank];
+  EXPECT_EQ(use.activations, 7 + 8 * 7);  // not 5 + 8 * 5 beside the 7 that live on
+  EXPECT_EQ(use.peak_at, 0);
 }
 
 TEST(MemoryUse, TellsActivationsFromCommunicationAtThePeak) {

@@ -123,8 +123,8 @@ TEST(KernelAccuracy, NoPresetIsFasterThanItsPeaks) {
 }
 
 // Azure's ubergemm keeps a GPU busy with one product for 60 s; its shape is not published. TFLOP/s. A training step's products,
-// with attention and communication beside them, leave an H100 less; with less power it slows by no more than in proportion, and by
-// no less than where the voltage falls with the clock.
+// with attention and communication beside them, leave an H100 less; with less power it slows by no more than in proportion, and
+// by no less than where the voltage falls with the clock.
 TEST(KernelAccuracy, ProductsAreSlowerInStepsThanInShortRuns) {
   const GemmBatch large{{8192, 8192, 8192}};
   const auto sustained = [&](const std::string& name) {
