@@ -35,6 +35,10 @@ void apply_framework(YamlNode& scenario) {
                      "training.framework does not say what torch.compile makes of it, expected training.compiled: false");
   if (compiled) overlay(*framework, YamlNode(*when_compiled));
   framework->erase("compiled");
+  const YamlNode* precision = training.find("precision");
+  const YamlNode* in_fp16 = framework->find("fp16");
+  if (in_fp16 != nullptr && precision != nullptr && precision->text == "fp16") overlay(*framework, YamlNode(*in_fp16));
+  framework->erase("fp16");
   const YamlNode* stated = framework->find("defaults");
   if (stated == nullptr) return;
   const YamlNode defaults = *stated;

@@ -54,6 +54,15 @@ TEST(Framework, ItsDefaultsGiveWayToTheScenario) {
   EXPECT_FALSE(with({"training.framework=megatron-2021"}).training.overlap_dp);
 }
 
+TEST(Framework, Fp16ReplacesWhatGoesWithIt) {
+  EXPECT_EQ(with({"training.framework=megatron-2021", "training.precision=fp16"}).training.grad_dtype, DType::f16);
+  EXPECT_EQ(with({"training.framework=megatron-2021", "training.precision=bf16"}).training.grad_dtype, DType::f32);
+  EXPECT_EQ(with({"training.framework=megatron-2022", "training.precision=fp16"}).training.grad_dtype, DType::f32);
+  const Software in_fp16 = with({"training.framework=megatron-2021", "training.precision=fp16"}).software;
+  const Software in_bf16 = with({"training.framework=megatron-2021", "training.precision=bf16"}).software;
+  EXPECT_EQ(in_fp16.beside(OpKind::adam, Pass::optimizer).kernels, in_bf16.beside(OpKind::adam, Pass::optimizer).kernels + 1);
+}
+
 TEST(Framework, CompiledReplacesWhatTorchCompileFuses) {
   const Software eager = with({"training.framework=torchtitan"}).software;
   const Software compiled = with({"training.framework=torchtitan", "training.compiled=true"}).software;
