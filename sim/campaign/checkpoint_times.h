@@ -1,0 +1,27 @@
+#pragma once
+
+#include "runtime/units.h"
+
+namespace tandem {
+
+/// How long a checkpoint stops the training, and how long after that it is lost by a failure nevertheless.
+struct CheckpointTimes {
+  Seconds stall = 0;
+  Seconds write = 0;  ///< beside the training, until it is durable
+  Seconds load = 0;   ///< of a restart
+};
+
+/// Where checkpoints go.
+struct CheckpointStorage {
+  BytesPerSecond write = 0, read = 0;  ///< of the whole job
+  BytesPerSecond copy = 0;             ///< of one GPU, to the memory of its host
+};
+
+/// `bytes`: the checkpoint, each number of it written once; `fullest_gpu`: of it the most that one GPU holds.
+///
+///                  stall               write           load
+///   synchronous    bytes / write       0               bytes / read
+///   asynchronous   fullest / copy      bytes / write   bytes / read
+CheckpointTimes checkpoint_times(bool asynchronous, Bytes bytes, Bytes fullest_gpu, const CheckpointStorage& storage);
+
+}  // namespace tandem
