@@ -159,6 +159,15 @@ struct SweepCommand : Command {
   ExitCode run() const override;
 };
 
+struct CampaignCommand : Command {
+  ScenarioOptions options;
+  double fold_tolerance = 0;
+  int jobs = 0;  ///< 0 for the default
+  bool allow_oom = false;
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
 struct ValidateCommand : Command {
   std::string rows;  ///< a table of runs
   std::string json;  ///< a path, "-" for standard output, empty for none

@@ -45,6 +45,7 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   scenario.parallelism = read_parallelism(reader.child("parallelism"));
   scenario.training = read_training(reader.child("training"));
   read_framework(reader.child("training"), scenario);
+  read_mtbf(reader.child("faults"));  // of a campaign, but wrong in any command
   scenario.slow_gpus = read_slow_gpus(reader.child("faults"));
   scenario.cluster.link_faults = read_link_faults(reader.child("faults"));
   return scenario;

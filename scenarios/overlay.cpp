@@ -113,6 +113,7 @@ void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>&
 
 void expand_preset_names(YamlNode& scenario) {
   name_to_mapping(scenario.find("model"));
+  name_to_mapping(scenario.find("campaign"));
   if (YamlNode* training = scenario.find("training")) name_to_mapping(training->find("framework"));
   YamlNode* cluster = scenario.find("cluster");
   name_to_mapping(cluster);

@@ -23,7 +23,8 @@ void apply_override(YamlNode& scenario, const std::string& path, YamlNode value,
 /// Calls `visit` for the field `gpu` of each item of `cluster.other_gpus` that has one.
 void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>& visit);
 
-/// A preset's name alone stands for {preset: name}, at `model`, `cluster`, `cluster.gpu` and those of `cluster.other_gpus`.
+/// A preset's name alone stands for {preset: name}, at `model`, `campaign`, `cluster`, `cluster.gpu` and those of
+/// `cluster.other_gpus`.
 void expand_preset_names(YamlNode& scenario);
 
 }  // namespace tandem

@@ -28,7 +28,8 @@ KindNames names_of(PresetKind kind) {
   constexpr KindNames names[] = {{"model", "scenarios/presets/models/"},
                                  {"cluster", "scenarios/presets/clusters/"},
                                  {"GPU", "scenarios/presets/gpus/"},
-                                 {"framework", "scenarios/presets/frameworks/"}};
+                                 {"framework", "scenarios/presets/frameworks/"},
+                                 {"campaign", "scenarios/presets/campaigns/"}};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -40,7 +41,7 @@ const EmbeddedFile* find_embedded(const std::string& path) {
 
 /// A preset's file holds the fields of one section. Puts them where a scenario has them, tidies names up, and takes them out.
 YamlNode tidied(YamlNode fields, PresetKind kind) {
-  if (kind == PresetKind::gpu || kind == PresetKind::framework) return fields;
+  if (kind != PresetKind::model && kind != PresetKind::cluster) return fields;
   const std::string section(names_of(kind).singular);
   YamlNode scenario = make_node(YamlNode::Kind::mapping, fields.place);
   scenario.entries.push_back({section, section, fields.place, std::move(fields)});
@@ -138,6 +139,13 @@ void resolve_presets(YamlNode& scenario, const std::string& folder) {
     apply_framework(scenario);
   }
   read_placement_file(scenario, folder);
+}
+
+void resolve_campaign_preset(YamlNode& scenario, const std::string& folder) {
+  YamlNode& campaign = *scenario.find("campaign");
+  if (campaign.find("preset") == nullptr)
+    campaign.entries.push_back({"preset", "preset", campaign.place, make_scalar("llama3-2024", campaign.place)});
+  resolve(&campaign, PresetKind::campaign, folder);
 }
 
 }  // namespace tandem

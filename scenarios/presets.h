@@ -12,7 +12,8 @@ enum class PresetKind : std::uint8_t {
   model,
   cluster,
   gpu,
-  framework
+  framework,
+  campaign
 };
 
 /// The names of the presets of a kind, sorted.
@@ -23,5 +24,8 @@ std::vector<std::string> preset_names(PresetKind kind);
 /// profile of its kernels along, sim/profiles/<gpu>.yaml, as its field `efficiency`. A placement in a file is read, too
 /// (placement_file.h).
 void resolve_presets(YamlNode& scenario, const std::string& folder);
+
+/// The same for the section `campaign`, which must be there; without `preset` it takes llama3-2024.
+void resolve_campaign_preset(YamlNode& scenario, const std::string& folder);
 
 }  // namespace tandem

@@ -10,7 +10,7 @@ namespace {
 
 Reader faults_of(const YamlNode& node) {
   Reader faults(node, "faults", {"slow_gpu", "dead_link", "slow_link", "jitter", "mtbf"});
-  faults.not_yet({"jitter", "mtbf"});
+  faults.not_yet({"jitter"});
   return faults;
 }
 
@@ -54,6 +54,15 @@ std::vector<SlowGpu> read_slow_gpus(const YamlNode& node) {
       throw InputError(item->place, "rank " + std::to_string(rank) + " stands in faults.slow_gpu twice, expected it once");
   }
   return slow_gpus;
+}
+
+MtbfSpec read_mtbf(const YamlNode& node) {
+  const Reader mtbf(faults_of(node).child("mtbf"), "faults.mtbf", {"gpu_hours", "node_hours", "link_hours", "job_hours"});
+  const auto hours_of = [&](const char* key) { return mtbf.has(key) ? mtbf.number(key, {1e-3, 1e12}) : 0.0; };
+  return {.gpu_hours = hours_of("gpu_hours"),
+          .node_hours = hours_of("node_hours"),
+          .link_hours = hours_of("link_hours"),
+          .job_hours = hours_of("job_hours")};
 }
 
 std::vector<LinkFault> read_link_faults(const YamlNode& node) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "scenarios/campaign_spec.h"
 #include "scenarios/reader.h"
 #include "scenarios/scenario.h"
 #include "scenarios/yaml_tree.h"
@@ -27,6 +28,7 @@ TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters
 Software read_software(const YamlNode& framework);
 void choose_attention(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so
 std::vector<SlowGpu> read_slow_gpus(const YamlNode& faults);
+MtbfSpec read_mtbf(const YamlNode& faults);
 std::vector<LinkFault> read_link_faults(const YamlNode& faults);  ///< dead ones first, each kind in the order of the document
 
 }  // namespace tandem
