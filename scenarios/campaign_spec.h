@@ -13,11 +13,11 @@ namespace tandem {
 /// `faults.mtbf`: hours between two failures of one of its kind, on average; 0: it never fails.
 struct MtbfSpec {
   double gpu_hours = 0;
-  double node_hours = 0;  ///< of a node but for its GPUs and NICs
-  double link_hours = 0;  ///< of a NIC with its cable and its share of the switches
-  double job_hours = 0;   ///< of the whole job, however large
+  double node_hours = 0;      ///< of a node but for its GPUs and NICs
+  double link_hours = 0;      ///< of a NIC with its cable and its share of the switches
+  double software_hours = 0;  ///< of the software on one node
 
-  bool any() const { return gpu_hours > 0 || node_hours > 0 || link_hours > 0 || job_hours > 0; }
+  bool any() const { return gpu_hours > 0 || node_hours > 0 || link_hours > 0 || software_hours > 0; }
 };
 
 /// `campaign.checkpoint`.

@@ -102,7 +102,7 @@ CampaignSpec read_campaign(const YamlNode& document) {
 /// Fields that are right one by one against each other. `copy_is_stated`: by the user, beside the preset.
 void validate_campaign(const CampaignSpec& spec, const YamlNode& document, bool copy_is_stated) {
   if (!spec.mtbf.any())
-    refuse(document, {"faults.mtbf"}, "faults.mtbf is empty, expected gpu_hours, node_hours, link_hours or job_hours");
+    refuse(document, {"faults.mtbf"}, "faults.mtbf is empty, expected gpu_hours, node_hours, link_hours or software_hours");
   if (!spec.checkpoint.asynchronous && copy_is_stated)
     refuse(document, {"campaign.checkpoint.mode", "campaign.checkpoint.copy_GBps"},
            "campaign.checkpoint.mode sync and campaign.checkpoint.copy_GBps contradict each other: only mode async copies first");

@@ -57,12 +57,12 @@ std::vector<SlowGpu> read_slow_gpus(const YamlNode& node) {
 }
 
 MtbfSpec read_mtbf(const YamlNode& node) {
-  const Reader mtbf(faults_of(node).child("mtbf"), "faults.mtbf", {"gpu_hours", "node_hours", "link_hours", "job_hours"});
+  const Reader mtbf(faults_of(node).child("mtbf"), "faults.mtbf", {"gpu_hours", "node_hours", "link_hours", "software_hours"});
   const auto hours_of = [&](const char* key) { return mtbf.has(key) ? mtbf.number(key, {1e-3, 1e12}) : 0.0; };
   return {.gpu_hours = hours_of("gpu_hours"),
           .node_hours = hours_of("node_hours"),
           .link_hours = hours_of("link_hours"),
-          .job_hours = hours_of("job_hours")};
+          .software_hours = hours_of("software_hours")};
 }
 
 std::vector<LinkFault> read_link_faults(const YamlNode& node) {

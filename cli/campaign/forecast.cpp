@@ -44,8 +44,8 @@ CampaignModel model_of(const Campaign& campaign, const CampaignSteps& steps, con
   if (spec.tokens) model.work = std::ceil(*spec.tokens / static_cast<double>(f.tokens_per_step)) * f.step_time;
   if (spec.days) model.longest = *spec.days * day;
   model.checkpoint = times_of(spec.checkpoint, f, steps.healthy);
-  model.failures = failure_rates({{spec.mtbf.gpu_hours, spec.mtbf.node_hours, spec.mtbf.link_hours, spec.mtbf.job_hours}},
-                                 {{gpus, nodes, links, 1}});
+  model.failures = failure_rates({{spec.mtbf.gpu_hours, spec.mtbf.node_hours, spec.mtbf.link_hours, spec.mtbf.software_hours}},
+                                 {{gpus, nodes, links, nodes}});
   if (spec.planned_hours > 0) model.planned_rate = 1 / (spec.planned_hours * hour);
   model.detection = spec.detection;
   model.restart = spec.restart + model.checkpoint.load;

@@ -20,7 +20,7 @@ Json times_json(const CampaignTimes& times) {
 
 Json interruptions_json(const CampaignForecast& f) {
   Json components = Json::array();
-  for (const Component component : {Component::gpu, Component::node, Component::link, Component::job}) {
+  for (const Component component : {Component::gpu, Component::node, Component::link, Component::software}) {
     const double rate = f.model.failures[component];
     components.push_back({{"component", name_of(component)},
                           {"mean", f.failures[component]},

@@ -49,10 +49,9 @@ Table figures(const CampaignForecast& f) {
                     tokens_text(f.tokens_with_step.p95)));
   }
   add("GPU-hours", whole(f.gpu_hours(f.days.mean)),
-      fmt::format("{} to {}", whole(f.gpu_hours(f.days_with_step.p5)), whole(f.gpu_hours(f.days_with_step.p95))) +
-          (f.spare_nodes > 0 ? fmt::format("; and {} of spare nodes",
-                                           whole(f.days.mean * 24 * static_cast<double>(f.spare_nodes * f.gpus_per_node)))
-                             : ""));
+      f.asked_tokens ? fmt::format("{} to {} with what the step time may be off; spare nodes do not count",
+                                   whole(f.gpu_hours(f.days_with_step.p5)), whole(f.gpu_hours(f.days_with_step.p95)))
+                     : "spare nodes do not count");
   add("goodput", percent(f.goodput.mean), fmt::format("{} to {}", percent(f.goodput.p5), percent(f.goodput.p95)));
   add("interruptions", fmt::format("{:.0f}", f.interruptions.mean),
       fmt::format("{:.0f} to {:.0f}; one in {} of training", f.interruptions.p5, f.interruptions.p95, rounded(f.mtbf())));
@@ -80,7 +79,7 @@ Table parts(const CampaignForecast& f) {
 Table interruptions(const CampaignForecast& f) {
   Table table({{"", Kind::name}, {"mean"}, {"one in"}});
   constexpr std::pair<Component, const char*> rows[] = {
-      {Component::gpu, "GPU"}, {Component::node, "node"}, {Component::link, "link"}, {Component::job, "job (software)"}};
+      {Component::gpu, "GPU"}, {Component::node, "node"}, {Component::link, "link"}, {Component::software, "software"}};
   for (const auto& [component, name] : rows)
     if (const double rate = f.model.failures[component]; rate > 0)
       table.add({{name}, {fmt::format("{:.1f}", f.failures[component])}, {rounded(1 / rate)}});

@@ -124,7 +124,7 @@ class Player {
     if (++run_.failures.values[component] > too_many)
       throw std::runtime_error("the campaign fails again and again before it gets anywhere");
     spend(&CampaignTimes::detection, model_.detection);
-    if (over_ || static_cast<Component>(component) == Component::job) return;
+    if (over_ || static_cast<Component>(component) == Component::software) return;
     spend(&CampaignTimes::waiting, nodes_->replace_any(now_) - now_);
   }
 

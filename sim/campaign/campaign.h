@@ -58,7 +58,8 @@ struct CampaignRun {
 ///   loses
 ///               what was done since the last one that was durable by then. With a slow node in the job all of it is slow.
 ///   detection   Nothing else is found out meanwhile.
-///   waiting     The failure took a node out (all but those of the job): a spare takes its place, else one that comes back from
+///   waiting     The failure took a node out (all but those of the software): a spare takes its place, else one that comes back
+///   from
 ///               repair, else the job waits for the next. A node that joins is slow with probability `slow_share`.
 ///   restart     May fail like training, and begins anew after that.
 ///

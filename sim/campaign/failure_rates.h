@@ -5,16 +5,16 @@
 
 namespace tandem {
 
-/// What fails. All but the job's own failures take a node out of the job.
+/// What fails. All but failures of the software take a node out of the job.
 enum class Component : std::uint8_t {
   gpu,
-  node,  ///< but for its GPUs and NICs: power, disks, memory, CPUs, its maintenance
-  link,  ///< a NIC with its cable and its share of the switches
-  job    ///< software: what fails however many nodes there are
+  node,     ///< but for its GPUs and NICs: power, disks, memory, CPUs, its maintenance
+  link,     ///< a NIC with its cable and its share of the switches
+  software  ///< of one node
 };
 inline constexpr std::size_t component_count = 4;
 constexpr const char* name_of(Component component) {
-  constexpr const char* names[] = {"gpu", "node", "link", "job"};
+  constexpr const char* names[] = {"gpu", "node", "link", "software"};
   return names[static_cast<std::size_t>(component)];
 }
 

@@ -19,7 +19,7 @@ constexpr Seconds minute = 60, hour = 3600, day = 24 * hour;
 CampaignModel llama() {
   constexpr double gpus = 16384, hours = 54 * 24;
   CampaignModel model;
-  const ByComponent counts{{gpus, gpus / 8, gpus, 1}};
+  const ByComponent counts{{gpus, gpus / 8, gpus, gpus / 8}};
   const ByComponent failed{{268, 46, 42, 63}};
   ByComponent mtbf;
   for (std::size_t i = 0; i < component_count; ++i) mtbf.values[i] = counts.values[i] * hours / failed.values[i];
@@ -126,7 +126,7 @@ TEST(Campaign, GoodputIsTheClosedForm) {
   for (int round = 0; round < 40; ++round) {
     CampaignModel model;
     const Seconds mtbf = between(10 * minute, 10 * day);
-    model.failures[Component::job] = 1 / mtbf;
+    model.failures[Component::software] = 1 / mtbf;
     model.interval = between(0.01, 2) * mtbf;
     model.checkpoint.stall = between(0.001, 0.3) * model.interval;
     if (round % 2 == 1) model.checkpoint.write = between(0.01, 1) * model.interval;
@@ -147,7 +147,7 @@ TEST(Campaign, GoodputOfASlowJobIsTheClosedForm) {
   EXPECT_LT(expected_goodput(model, 0.8), 0.81 * expected_goodput(model));
 }
 
-// Without spares every failure but the job's own waits for a repair.
+// Without spares every failure but those of the software waits for a repair.
 TEST(Campaign, WaitsForARepairWhereNoSpareIs) {
   CampaignModel model = llama();
   model.failures = {{1 / day, 0, 0, 0}};
