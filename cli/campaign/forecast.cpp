@@ -180,8 +180,7 @@ CampaignForecast facts_of(const Campaign& campaign, const CampaignSteps& steps) 
   f.preset = spec.preset;
   f.gpu = steps.healthy.gpu;
   f.gpus = scenario.cluster.gpus;
-  f.gpus_per_node = scenario.cluster.gpus_per_node;
-  f.nodes = f.gpus / f.gpus_per_node;
+  f.nodes = f.gpus / scenario.cluster.gpus_per_node;
   f.spare_nodes = spec.spare_nodes;
   f.tokens_per_step = steps.healthy.tokens;
   f.step_time = steps.healthy.step_time;

@@ -30,7 +30,7 @@ struct IntervalForecast {
 /// What `tandem campaign` tells.
 struct CampaignForecast {
   std::string scenario, preset, gpu;
-  std::int64_t gpus = 0, nodes = 0, spare_nodes = 0, gpus_per_node = 0;
+  std::int64_t gpus = 0, nodes = 0, spare_nodes = 0;
   std::int64_t tokens_per_step = 0;
   Seconds step_time = 0;
   Interval step_interval;

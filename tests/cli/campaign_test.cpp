@@ -123,7 +123,7 @@ TEST(Campaign, ContradictionsNameThePair) {
 
 TEST(Campaign, WritesItsFileWholeOrNotAtAll) {
   const TemporaryFolder folder;
-  const std::string file = (folder / "campaign.json").string();
+  const std::string file = folder / "campaign.json";
   expect_refusal(run_tandem({"campaign", scenario_file("llama3-8b-64"), "--json", file}), wrong_input, {"campaign.tokens"});
   EXPECT_FALSE(std::filesystem::exists(file));
   const CommandResult run = run_tandem({"campaign", scenario_file("llama3-8b-64"), "--set", "campaign.days=3", "--json", file});
