@@ -15,8 +15,12 @@ namespace {
 constexpr double most_hours = 1e9;
 constexpr Range<double> bandwidths{1e-6, 1e9}, times{0, 1e9}, hours{1e-3, most_hours};
 
+/// A section of the document, made where it is missing.
 YamlNode& section(YamlNode& document, const char* name) {
-  if (YamlNode* found = document.find(name); found != nullptr && found->kind == YamlNode::Kind::mapping) return *found;
+  if (YamlNode* found = document.find(name); found != nullptr && found->kind != YamlNode::Kind::null) {
+    if (found->kind == YamlNode::Kind::mapping) return *found;
+    throw InputError(found->place, std::string(name) + " is " + describe(*found) + ", expected a mapping");
+  }
   document.erase(name);
   document.entries.push_back({name, name, document.place, make_node(YamlNode::Kind::mapping, document.place)});
   return document.entries.back().value;

@@ -91,6 +91,8 @@ TEST(CampaignSpec, ContradictionsNameBothFields) {
 }
 
 TEST(CampaignSpec, WrongFieldsAreRefusedWithTheirPlace) {
+  EXPECT_THAT(refusal("[1]"), HasSubstr("s.yaml:7:11: campaign is a list, expected a mapping"));
+  EXPECT_THAT(refusal("{days: 1}", {"faults=[1]"}), HasSubstr("faults is a list"));
   EXPECT_THAT(refusal("{}"), HasSubstr("campaign.tokens is missing"));
   EXPECT_THAT(refusal("{day: 1}"), HasSubstr("did you mean `days`?"));
   EXPECT_THAT(refusal("{days: 1, preset: llama3}"), HasSubstr("there is no campaign preset `llama3`"));
