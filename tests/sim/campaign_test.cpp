@@ -92,7 +92,7 @@ TEST(Campaign, Llama3TrainsNineTenthsOfTheTime) {
 }
 
 // Meta RSC: mean time to failure projected from 6.5 failures per thousand node-days, 1.8 h for 16,384 GPUs and 0.23 h for 131,072
-// (arXiv 2410.21680, figure 7 and its text).
+// (arXiv 2410.21680).
 TEST(Campaign, MetaRscFailsAsProjected) {
   const double mtbf_hours = 1000 * 24 / 6.5;
   const auto mttf = [&](double gpus) { return 1 / failure_rates({{0, mtbf_hours, 0, 0}}, {{0, gpus / 8, 0, 0}}).sum(); };
