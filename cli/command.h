@@ -179,6 +179,17 @@ struct ValidateCommand : Command {
   ExitCode run() const override;
 };
 
+struct SearchCommand : Command {
+  ScenarioOptions options;
+  std::string out;  ///< empty for the default
+  int jobs = 0;     ///< 0 for the default
+  std::string report;
+  std::string explained;  ///< a plan; empty for none
+  std::string folder;     ///< for the best plan; empty for none
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
 struct DiffCommand : Command {
   std::string a, b;
   std::string dag;   ///< a file; empty for none

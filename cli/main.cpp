@@ -26,10 +26,12 @@ ExitCode run(int argc, char** argv) {
   tandem::LowerCommand lower;
   tandem::ValidateCommand validate;
   tandem::DiffCommand diff;
+  tandem::SearchCommand search;
   tandem::ReportCommand report;
   std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
-  for (tandem::Command* command : std::initializer_list<tandem::Command*>{
-           &simulate, &execute, &crosscheck, &calibrate, &sweep, &campaign, &validate, &topology, &lower, &diff, &report})
+  for (tandem::Command* command :
+       std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &calibrate, &search, &sweep, &campaign,
+                                               &validate, &topology, &lower, &diff, &report})
     commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);

@@ -8,6 +8,7 @@
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
 #include "scenarios/reader.h"
+#include "scenarios/search_spec.h"
 #include "scenarios/sections.h"
 #include "scenarios/text_file.h"
 #include "scenarios/validate.h"
@@ -48,6 +49,7 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   read_mtbf(reader.child("faults"));  // of a campaign, but wrong in any command
   scenario.slow_gpus = read_slow_gpus(reader.child("faults"));
   scenario.cluster.link_faults = read_link_faults(reader.child("faults"));
+  if (reader.has("search")) read_search(reader.child("search"));  // only `tandem search` needs what it says
   return scenario;
 }
 

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "runtime/dag.h"
+#include "scenarios/scenario.h"
+#include "topology/cluster.h"
+
+namespace tandem {
+
+/// Idle times on the whole, healthy cluster of what crosses it between stages and replicas, for the rank at the origin of the
+/// mesh and those in line with it.
+class MeshNetwork {
+ public:
+  /// One collective over the ranks that share weights; of the experts' weights with `experts`. Nothing where that is one rank, or
+  /// where it works in two levels.
+  Seconds data(const Scenario& scenario, OpKind op, Bytes bytes, bool experts);
+  /// From each stage to the next, and from the last on to the first. Of so many bytes.
+  std::vector<Seconds> between_stages(const Scenario& scenario, Bytes bytes);
+
+ private:
+  struct Laid {
+    Layout data, expert_data;
+    std::size_t data_members = 1, expert_members = 1;
+    std::vector<Layout> pairs;
+  };
+  struct OnCluster {
+    std::unique_ptr<Cluster> cluster;
+    std::vector<Link> links;
+  };
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                         std::vector<MeshAxis>, RankPlacement::Kind>;
+  std::map<std::int64_t, OnCluster> clusters_;  ///< by GPUs
+  std::map<Key, Laid> laid_;
+
+  const OnCluster& cluster_of(const Scenario& scenario);
+  const Laid& laid(const Scenario& scenario);
+};
+
+}  // namespace tandem

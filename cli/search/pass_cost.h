@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "runtime/units.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+/// Whether a pass is through the model's first chunk (the embedding), its last (the loss), or one between.
+enum class ChunkPlace : std::uint8_t {
+  first,
+  middle,
+  last
+};
+inline constexpr std::size_t chunk_places = 3;
+
+/// How long a pass of one micro-batch through a chunk takes at least, cut at each layer's last kernel:
+///
+///   begin   to the end of the last kernel of the first layer that the pass comes to: from the end of what the rank computed
+///           before, or from the arrival of the pass's input, which some kernels of the layer (recomputed ones) need not wait for
+///   next    from there to the end of the last kernel of the layer after it
+///   end     from the end of the last layer to the send, or where the pass ends the model to its last kernel
+///
+/// Every number is the longest path between two kernels of a DAG that the real lowering made, with the idle time of each
+/// collective and kernel. As a rank's kernels run one after the other, the parts of a pass and the passes of a rank add up.
+struct PassTimes {
+  struct Begin {
+    Seconds from_stream = 0, from_input = 0;
+  };
+  std::array<Begin, chunk_places> begin{};
+  std::array<Seconds, chunk_places> end{};
+  Seconds next = 0;
+  /// Kernels alone, of a layer and of what is no layer: what a pass takes of its rank whatever runs beside it.
+  Seconds layer_kernels = 0;
+  std::array<Seconds, chunk_places> other_kernels{};
+};
+
+/// What layers of one kind cost a rank, and the model's ends beside such layers. Lower bounds, all of them.
+struct PassCost {
+  PassTimes forward, backward;
+  Seconds weight_kernels = 0;  ///< of a layer, where the schedule splits the backward; else they are in `backward`
+
+  Bytes kept_by_layer = 0;                        ///< of a micro-batch, from its forward to its backward
+  std::array<Bytes, chunk_places> kept_beside{};  ///< of the chunk, beside its layers
+  /// What more is there at the fullest moment of a backward, of a micro-batch that has just gone forward.
+  std::array<Bytes, chunk_places> passing{};
+
+  // Parameters of a rank, in elements.
+  std::int64_t layer_parameters = 0;  ///< without the experts'
+  std::int64_t layer_expert_parameters = 0;
+  std::array<std::int64_t, chunk_places> other_parameters{};  ///< of the embedding, of the head
+  Seconds optimizer_per_parameter = 0;                        ///< of those that a rank owns
+};
+
+/// A kind of layer.
+struct LayerKind {
+  bool experts = false;     ///< a mixture of experts
+  bool recomputed = false;  ///< in whole
+  bool mlp_recomputed = false;
+  auto operator<=>(const LayerKind&) const = default;
+};
+LayerKind kind_of(const Scenario& scenario, std::int64_t layer);
+
+/// Costs of layers by what they depend on, each found once: (tp, sp, cp, ep, etp, micro-batch, recompute, precision, split of
+/// the backward) of a scenario. Finding one lowers three stages of two such layers on a cluster that just holds them, without
+/// data parallelism.
+class PassCosts {
+ public:
+  const PassCost& of(const Scenario& scenario, const LayerKind& kind);
+  std::size_t found() const { return known_.size(); }
+
+ private:
+  using Key = std::tuple<std::array<std::int64_t, 8>, LayerKind, std::array<std::int64_t, 8>>;
+  std::map<Key, PassCost> known_;
+};
+
+}  // namespace tandem
