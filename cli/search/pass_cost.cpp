@@ -250,7 +250,7 @@ class Measured {
       Bytes now = 0, most = 0;
       for (const auto& [at, bytes] : changes) {
         now += bytes;
-        if (at <= back.last) most = std::max(most, now);
+        if (at <= back.layers[1].back()) most = std::max(most, now);  // the chunk may have no other layer
       }
       cost.passing[stage] = std::max<Bytes>(0, most - kept[stage]);
     }

@@ -140,6 +140,10 @@ std::vector<std::int64_t> PlanSpace::sizes(SearchAxis axis, std::int64_t most) c
     const std::int64_t size = std::stoll(value.text);
     if (size <= most) values.push_back(size);
   }
+  // Tiles of attention have 128 queries; a ring's hops cost their latency each, and a bound of its time as many tasks.
+  constexpr std::int64_t least_tokens = 128, longest_ring = 64;
+  if (axis == SearchAxis::cp)
+    most = std::min({most, longest_ring, std::max<std::int64_t>(1, spec_.scenario.training.sequence / least_tokens)});
   if (spec_.axis(axis).values.empty())
     for (std::int64_t size = 1; size <= most; size *= 2) values.push_back(size);
   return values;

@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+
+#include "cli/search/plan_space.h"
+#include "cli/search/planned_step.h"
+#include "cli/search/step_bound.h"
+#include "cli/simulated_step.h"
+#include "scenarios/document.h"
+#include "tests/traces/temporary_folder.h"
+
+namespace tandem {
+namespace {
+
+struct Searched {
+  TemporaryFolder folder;
+  SearchSpec spec;
+
+  explicit Searched(const std::string& text) {
+    const std::string path = folder / "searched.yaml";
+    std::ofstream(path) << text;
+    spec = load_search(path, {});
+  }
+};
+
+/// Of plans drawn at random from a space: no simulation takes less time or memory than the bounds say. Prints how much more.
+void expect_bounds_hold(const std::string& text, std::size_t draws, unsigned seed) {
+  const Searched searched(text);
+  const PlanSpace space(searched.spec);
+  std::vector<Plan> plans = space.all();
+  ASSERT_FALSE(plans.empty());
+  std::mt19937 random(seed);
+  std::ranges::shuffle(plans, random);
+  StageCostModel model;
+  Schedules schedules;
+  std::vector<double> time_ratios, memory_ratios;
+  for (std::size_t i = 0; i < plans.size() && time_ratios.size() < draws; ++i) {
+    const std::string name = to_text(plans[i], space.choices());
+    SCOPED_TRACE(name);
+    Scenario scenario;
+    try {
+      scenario = read_document(document_of(plans[i], space.choices(), searched.spec), "searched");
+    } catch (const InputError&) {
+      continue;  // what the arithmetic of the space leaves to the validator
+    }
+    const Scenario planned = scenario_of(plans[i], space.choices(), searched.spec.scenario);
+    const StageCosts costs = model.of(planned);
+    const Seconds coarse = coarse_step_bound(planned, costs), fine = step_bound(planned, costs, schedules);
+    const MemoryBound memory = memory_bound(planned, costs, schedules);
+    const StepResult result = simulate_step(scenario, true).result;
+    constexpr double rounding = 1e-9;
+    EXPECT_LE(coarse, result.step_time * (1 + rounding));
+    EXPECT_LE(fine, result.step_time * (1 + rounding));
+    EXPECT_LE(memory.peak, result.peak_memory());
+    time_ratios.push_back(std::max(coarse, fine) / result.step_time);
+    memory_ratios.push_back(static_cast<double>(memory.peak) / static_cast<double>(result.peak_memory()));
+    if (std::getenv("TANDEM_ROWS") != nullptr)
+      std::cout << time_ratios.back() << ' ' << coarse / result.step_time << ' ' << memory_ratios.back() << ' ' << name << '\n';
+  }
+  const auto median = [](std::vector<double>& values) {
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+  };
+  std::cout << time_ratios.size() << " plans; bound / simulated, median and least: time " << median(time_ratios) << ' '
+            << time_ratios.front() << ", memory " << median(memory_ratios) << ' ' << memory_ratios.front() << '\n';
+  EXPECT_GT(median(time_ratios), 0.9);  // a bound of nothing would hold, too
+  EXPECT_GT(median(memory_ratios), 0.8);
+}
+
+TEST(SearchBounds, HoldForADenseModel) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 16}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
+)",
+                     60, 1);
+}
+
+TEST(SearchBounds, HoldForAModelWithTiedEmbeddings) {
+  expect_bounds_hold(R"(
+model: {preset: gpt3-175b, layers: 8, hidden: 4096, heads: 32}
+cluster: {preset: dgx-h100, gpus: 32}
+parallelism: {tp: 1, dp: 32}
+training: {sequence: 2048, micro_batch: 1, global_batch: 64, precision: bf16}
+)",
+                     50, 2);
+}
+
+TEST(SearchBounds, HoldForExperts) {
+  expect_bounds_hold(R"(
+model: {preset: mixtral-8x22b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16, ep: 8}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
+)",
+                     40, 3);
+}
+
+TEST(SearchBounds, HoldWithoutOverlapInFp8) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false, pp: false}}
+)",
+                     40, 4);
+}
+
+TEST(SearchBounds, HoldForOtherOrdersFrameworksAndUnevenStages) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 13}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, framework: megatron-core}
+search:
+  axes: {order: [[tp, cp, ep, dp, pp], [dp, tp, cp, ep, pp], [tp, cp, ep, pp, dp]], placement: [packed, round-robin], pp: [1, 2, 4]}
+)",
+                     40, 5);
+}
+
+}  // namespace
+}  // namespace tandem
