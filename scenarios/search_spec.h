@@ -65,9 +65,9 @@ struct SearchConstraints {
 ///       cluster.gpus constraints: {memory_share: 0.9, bubble: 0.1, exposed: 0.2, tp_in_node: true} objective: step-time # or
 ///       tokens-per-s-per-gpu, or {price_per_gpu_hour: 2.5}
 ///
-/// An axis that is left out has all powers of two that the model and the cluster admit (of cp those up to 64 that leave a rank 128
-/// tokens of a sequence); zero 0 to 3; every schedule; recompute
-/// none, selective and full; sp both; order and placement as the scenario has them.
+/// An axis that is left out has all powers of two that the model and the cluster admit (of cp those up to 64 that leave a rank
+/// 128 tokens of a sequence); zero 0 to 3; every schedule; recompute none, selective and full; sp both; order and placement as
+/// the scenario has them.
 struct SearchSpec {
   std::array<SearchAxisSpec, search_axis_count> axes;
   std::vector<std::int64_t> gpus;  ///< ascending

@@ -330,7 +330,7 @@ Plan PlanSpace::parse(const std::string& text) const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < search_axis_count; ++i) names.emplace_back(name_of(static_cast<SearchAxis>(i)));
   Plan plan = own_;
-  bool dp_is_given = false, zero_is_given = false, split_is_own = true;
+  bool dp_is_given = false;
   for (const YamlNode::Entry& field : fields.entries) {
     const auto known = std::ranges::find(names, field.key);
     if (known == names.end() && field.key != "gpus")
@@ -385,7 +385,6 @@ Plan PlanSpace::parse(const std::string& text) const {
         break;
       case SearchAxis::zero:
         plan.zero = static_cast<std::int32_t>(size());
-        zero_is_given = true;
         break;
       case SearchAxis::sp:
         plan.sp = field.value.text == "true" ? 1 : 0;
@@ -404,8 +403,6 @@ Plan PlanSpace::parse(const std::string& text) const {
         break;
     }
   }
-  (void)zero_is_given;
-  (void)split_is_own;
   if (plan.tp == 1) plan.sp = 0;
   const std::int64_t replica = plan.tp * plan.pp * plan.cp * (spec_.scenario.parallelism.own_expert_axis ? plan.ep : 1);
   if (!dp_is_given) plan.dp = std::max<std::int64_t>(1, plan.gpus / replica);

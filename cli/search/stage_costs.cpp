@@ -123,6 +123,7 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
     const ChunkPlace enters = layout.embedding ? ChunkPlace::first : ChunkPlace::middle;
     const ChunkPlace leaves = layout.loss ? ChunkPlace::last : ChunkPlace::middle;
     PartCosts& part = all.parts.emplace_back();
+    part.layers = layout.layers;
     part.forward = pass_through(costs, kinds, of_ends, &PassCost::forward, enters, leaves);
     const PassCost& at_ends = costs.of(of_ends);
     Seconds update_per_parameter = at_ends.optimizer_per_parameter;

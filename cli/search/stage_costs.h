@@ -26,6 +26,7 @@ struct PartCosts {
   Bytes kept = 0;                                      ///< of a micro-batch, from its forward to its backward
   Bytes passing = 0;                                   ///< more than that at the fullest moment
   std::int64_t parameters = 0, expert_parameters = 0;  ///< elements on a rank
+  std::int64_t layers = 0;
   Seconds gather = 0;                                  ///< of the weights, over those that share them
   Seconds reduce = 0;                                  ///< of the gradients
   Seconds update = 0;                                  ///< the optimizer's kernels

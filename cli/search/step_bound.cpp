@@ -165,12 +165,20 @@ class Pipeline {
       sent_backward_[place] = end + part.backward.to_send;
   }
 
-  /// The first forward of a chunk ends when the last of its weights are there; its reductions begin in its last backward.
-  Seconds with_weights(Stage& stage, const Action& action, Seconds end) {
+  /// The first forward of a chunk ends when the last of its weights are there. With ZeRO-3 those of a layer are gathered no more
+  /// than `prefetch` layers ahead, so that most of the chunk's are gathered after the pass began.
+  Seconds with_weights(std::int32_t s, Stage& stage, const Action& action, Seconds begin, Seconds end) {
     if (action.kind != Action::Kind::forward || !stage.forwards_to_come[static_cast<std::size_t>(action.chunk)]) return end;
     stage.forwards_to_come[static_cast<std::size_t>(action.chunk)] = false;
-    return std::max(end, stage.gathered[static_cast<std::size_t>(action.chunk)]);
+    const ParallelismSpec& p = scenario_.parallelism;
+    const PartCosts& part = part_of(s, action.chunk);
+    Seconds gathered = stage.gathered[static_cast<std::size_t>(action.chunk)];
+    if (p.zero == 3 && part.layers > p.prefetch && overlaps_data(scenario_))
+      gathered = std::max(
+          gathered, begin + part.gather * static_cast<double>(part.layers - p.prefetch) / static_cast<double>(part.layers + 1));
+    return std::max(end, gathered);
   }
+  /// Reductions of a chunk begin in its last backward.
   void reduce(std::int32_t s, Stage& stage, const Action& action, Seconds begin) {
     if (!adds_gradients(action.kind) || --stage.backwards_left[static_cast<std::size_t>(action.chunk)] > 0) return;
     if (overlaps_data(scenario_)) stage.reduced = std::max(stage.reduced, begin) + part_of(s, action.chunk).reduce;
@@ -185,7 +193,7 @@ class Pipeline {
     if (!in.is_there) return false;
     const Seconds begin = stage.free;
     if (!action.beside_next) {
-      const Seconds end = with_weights(stage, action, end_of(s, action, in, begin));
+      const Seconds end = with_weights(s, stage, action, begin, end_of(s, action, in, begin));
       leave(s, action, end);
       reduce(s, stage, action, begin);
       stage.free = end + weights_besides(s, action);
@@ -209,8 +217,8 @@ class Pipeline {
       const PartPass& pass = of.kind == Action::Kind::forward ? part.forward : part.backward;
       return std::max(begin + pass.kernels, its.is_received ? its.at + std::min(pass.from_input, pass.kernels) : 0);
     };
-    const Seconds first_end = with_weights(stage, action, alone(action, in));
-    const Seconds second_end = with_weights(stage, other, alone(other, other_in));
+    const Seconds first_end = with_weights(s, stage, action, begin, alone(action, in));
+    const Seconds second_end = with_weights(s, stage, other, begin, alone(other, other_in));
     leave(s, action, first_end);
     leave(s, other, second_end);
     reduce(s, stage, action, begin);
