@@ -7,6 +7,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::int64_t largest_tried = 131'072;  ///< GPUs, where their number does not matter
+
 /// One thing that the search block demands.
 struct Demand {
   std::string text;  ///< "search.axes.tp [16]"

@@ -65,6 +65,7 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   t.recompute.every = kind.recomputed ? 1 : 0;
   t.recompute.mlp = kind.mlp_recomputed;
   t.recompute.mlp_every = 1;
+  t.overlap_pp = true;  // what stages wait for is the schedule's
   t.sync_every = 1;
   t.hierarchical_all_reduce = false;
   t.bucket_parameters = std::numeric_limits<std::int64_t>::max();

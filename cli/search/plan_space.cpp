@@ -233,7 +233,7 @@ bool PlanSpace::visit_mesh(Plan plan, const std::function<bool(const Plan&)>& vi
   const bool one_owner = plan.dp * plan.cp == 1 && spec_.scenario.model.moe.experts == 0;
   std::vector<std::int32_t> zero_values = zeros();
   if (one_owner) zero_values.resize(1);
-  for (const std::int64_t vpp : sizes(SearchAxis::vpp, std::max<std::int64_t>(1, spec_.scenario.model.layers / plan.pp))) {
+  for (const std::int64_t vpp : sizes(SearchAxis::vpp, std::max<std::int64_t>(1, (spec_.scenario.model.layers + 2) / plan.pp))) {
     plan.vpp = vpp;
     const auto split = split_layers(plan.pp, vpp, spec_.scenario);
     if (!split) continue;

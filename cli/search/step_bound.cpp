@@ -297,17 +297,21 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
       states += costs.parts[static_cast<std::size_t>(placement.part(s, c))].states;
     std::vector<bool> has_gradients(static_cast<std::size_t>(placement.chunks()), false);
     Bytes most = 0, gradients = 0;
+    // In DualPipe a forward and a backward go on in turns: at no moment of them must all be there that either needs alone.
+    const bool in_turns = scenario.training.schedule == ScheduleKind::dualpipe;
     for (const Action& action : actions[static_cast<std::size_t>(s)]) {
       const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, action.chunk))];
-      if (action.kind == Action::Kind::forward) now += part.kept;
       const bool backward = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_input;
-      most = std::max(most, now + gradients + (backward && !action.beside_next ? part.passing : 0));
-      if (!backward) continue;
-      now -= part.kept;
-      // Slices are what lives on; while micro-batches come back, so do whole gradients. ZeRO-3 has them unit by unit.
-      if (!has_gradients[static_cast<std::size_t>(action.chunk)] && scenario.parallelism.zero == 2)
-        gradients += part.whole_gradients;
-      has_gradients[static_cast<std::size_t>(action.chunk)] = true;
+      if (action.kind == Action::Kind::forward) now += part.kept;
+      if (!in_turns) most = std::max(most, now + gradients + (backward ? part.passing : 0));
+      if (backward) {
+        now -= part.kept;
+        // Slices are what lives on; while micro-batches come back, so do whole gradients. ZeRO-3 has them unit by unit.
+        if (!has_gradients[static_cast<std::size_t>(action.chunk)] && scenario.parallelism.zero == 2)
+          gradients += part.whole_gradients;
+        has_gradients[static_cast<std::size_t>(action.chunk)] = true;
+      }
+      if (in_turns && !action.beside_next) most = std::max(most, now);
     }
     if (states + most > bound.peak) bound = {states + most, s};
   }

@@ -26,7 +26,7 @@ struct Searched {
 };
 
 /// Of plans drawn at random from a space: no simulation takes less time or memory than the bounds say. Prints how much more.
-void expect_bounds_hold(const std::string& text, std::size_t draws, unsigned seed) {
+void expect_bounds_hold(const std::string& text, std::size_t draws, unsigned seed, double least_median = 0.9) {
   const Searched searched(text);
   const PlanSpace space(searched.spec);
   std::vector<Plan> plans = space.all();
@@ -65,7 +65,7 @@ void expect_bounds_hold(const std::string& text, std::size_t draws, unsigned see
   };
   std::cout << time_ratios.size() << " plans; bound / simulated, median and least: time " << median(time_ratios) << ' '
             << time_ratios.front() << ", memory " << median(memory_ratios) << ' ' << memory_ratios.front() << '\n';
-  EXPECT_GT(median(time_ratios), 0.9);  // a bound of nothing would hold, too
+  EXPECT_GT(median(time_ratios), least_median);  // a bound of nothing would hold, too
   EXPECT_GT(median(memory_ratios), 0.8);
 }
 
@@ -99,12 +99,12 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
                      40, 3);
 }
 
-TEST(SearchBounds, HoldWithoutOverlapInFp8) {
+TEST(SearchBounds, HoldWithoutOverlapOfGradientsInFp8) {
   expect_bounds_hold(R"(
 model: {preset: llama3-8b, layers: 8}
 cluster: {preset: dgx-h100, gpus: 16}
 parallelism: {tp: 1, dp: 16}
-training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false, pp: false}}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, overlap: {dp: false}}
 )",
                      40, 4);
 }
@@ -118,7 +118,7 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, fr
 search:
   axes: {order: [[tp, cp, ep, dp, pp], [dp, tp, cp, ep, pp], [tp, cp, ep, pp, dp]], placement: [packed, round-robin], pp: [1, 2, 4]}
 )",
-                     40, 5);
+                     40, 5, 0.7);
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ TEST(Search, FindsTheBestOfAllPlans) {
 }
 
 TEST(Search, FindsTheBestThatFitsALittleMemory) {
-  const SearchFolder folder(few_axes + "  constraints: {memory_share: 0.35}\n");
+  const SearchFolder folder(few_axes + "  constraints: {memory_share: 0.15}\n");
   const Exhaustive best = by_all_plans(folder);
   const Json found = folder.found();
   EXPECT_EQ(found["best"][0]["plan"], best.plan);
