@@ -30,8 +30,10 @@ std::vector<Demand> demands_of(const SearchSpec& spec) {
   if (!spec.gpus_place.file.empty()) {
     std::vector<std::string> gpus;
     for (const std::int64_t number : spec.gpus) gpus.push_back(std::to_string(number));
-    demands.push_back(
-        {"search.gpus " + joined(gpus), spec.gpus_place, [](SearchSpec& s) { s.gpus = {s.scenario.cluster.gpus}; }});
+    demands.push_back({"search.gpus " + joined(gpus), spec.gpus_place, [](SearchSpec& s) {
+                         s.gpus = {s.scenario.cluster.gpus};
+                         for (std::int64_t any = 1; any <= largest_tried; any *= 2) s.gpus.push_back(any);
+                       }});
   }
   if (spec.constraints.tp_in_node)
     demands.push_back(

@@ -243,7 +243,7 @@ class Measured {
         if (all[id].first == no_id || is_persistent(dag_.buffers[id].kind)) continue;
         const Bytes bytes = dag_.buffers[id].bytes();
         if (all[id].first >= forth.first && all[id].first <= forth.last && all[id].last >= back.first) kept[stage] += bytes;
-        if (all[id].last < forth.first) continue;
+        if (dag_.tasks[all[id].first].micro_batch != dag_.tasks[forth.first].micro_batch) continue;
         changes.emplace_back(all[id].first, bytes);
         changes.emplace_back(all[id].last + 1, -bytes);
       }

@@ -139,7 +139,7 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
     part.backward = pass_through(costs, kinds, of_ends, &PassCost::backward, leaves, enters);
     for (const ChunkPlace place : {enters, leaves}) {
       if (place == ChunkPlace::middle) continue;
-      part.kept += at_ends.kept_beside[at(place)];
+      if (kinds.size() > 1) part.kept += at_ends.kept_beside[at(place)];  // of one layer, less: nothing goes on to another
       part.parameters += at_ends.other_parameters[at(place)];
     }
     if (layout.embedding && layout.loss && scenario.model.embeds_at_the_end())  // one table, not two
