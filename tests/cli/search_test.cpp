@@ -106,7 +106,7 @@ TEST(Search, FindsTheBestThatFitsALittleMemory) {
 }
 
 TEST(SlowSearch, FindsTheBestOfTwoThousandPlansOnSixtyFourGpus) {
-  const SearchFolder folder("  axes: {cp: [1, 2], schedule: [1f1b, interleaved-1f1b]}\n", R"(
+  const SearchFolder folder("  axes: {cp: [1], zero: [1, 2, 3], micro_batch: [1, 2], schedule: [1f1b, interleaved-1f1b]}\n", R"(
 model: llama3-8b
 cluster: {preset: dgx-h100, gpus: 64}
 parallelism: {tp: 2, sp: true, dp: 32}
