@@ -110,7 +110,8 @@ std::vector<RatedPlan> Search::ranked() const {
 }
 
 BrokenRule Search::break_rule(const RuleOfThumb& rule, const std::function<void(const SearchProgress&)>& progress) {
-  BrokenRule broken{.name = rule.name};
+  BrokenRule broken;
+  broken.name = rule.name;
   broken.plans = static_cast<std::size_t>(
       std::ranges::count_if(candidates_, [&](const Candidate& candidate) { return rule.is_broken(candidate.plan); }));
   for (std::size_t tried = 0;;) {
