@@ -141,6 +141,34 @@ struct TopologyCommand : Command {
   ExitCode run() const override;
 };
 
+struct LintCommand : Command {
+  ScenarioOptions options;
+  int jobs = 0;           ///< 0 for the default
+  bool no_costs = false;  ///< nothing is simulated
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
+struct ExportCommand : Command {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string to;
+  std::string out;  ///< a path, empty for standard output
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
+struct ImportCommand : Command {
+  std::string file;
+  std::string from;
+  std::string cluster = "dgx-h100";
+  std::int64_t gpus = 0;  ///< 0 where the file is to say
+  std::vector<std::string> overrides;
+  std::string out;  ///< a path, empty for standard output
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
 struct ReportCommand : Command {
   std::string file;
   std::string out;  ///< empty for the default

@@ -28,10 +28,13 @@ ExitCode run(int argc, char** argv) {
   tandem::DiffCommand diff;
   tandem::SearchCommand search;
   tandem::ReportCommand report;
+  tandem::LintCommand lint;
+  tandem::ExportCommand to_other_programs;
+  tandem::ImportCommand from_other_programs;
   std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
-  for (tandem::Command* command :
-       std::initializer_list<tandem::Command*>{&simulate, &execute, &crosscheck, &calibrate, &search, &sweep, &campaign,
-                                               &validate, &topology, &lower, &diff, &report})
+  for (tandem::Command* command : std::initializer_list<tandem::Command*>{
+           &simulate, &execute, &crosscheck, &calibrate, &search, &sweep, &campaign, &lint, &validate, &topology, &lower,
+           &to_other_programs, &from_other_programs, &diff, &report})
     commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);

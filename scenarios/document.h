@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "scenarios/scenario.h"
 #include "scenarios/yaml_tree.h"
@@ -16,6 +17,10 @@ void tidy_names(YamlNode& document);
 
 /// Reads and validates a scenario whose presets are filled in. `default_name` stands in where it has none. Throws InputError.
 Scenario read_document(const YamlNode& document, const std::string& default_name);
+
+/// All that `read_document` would refuse, as far as one thing can be checked in spite of another: its sentence with its place,
+/// the first of each kind of check, in the order of the checks. Empty where the scenario is read.
+std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name);
 
 /// The document as one line of YAML that parses to the same values. Fields are in alphabetical order, so that the same values
 /// give the same text.

@@ -56,6 +56,22 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
 /// Megatron-Core's default: DistributedDataParallel takes max(40,000,000, 1,000,000 * data-parallel size) parameters.
 std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
 
+/// Of the fields against each other, once the mesh is complete.
+using Check = void (*)(const Scenario&, const YamlNode&);
+constexpr Check checks[] = {validate_cluster,  validate_placement,     validate_fabric,  validate_faults,
+                            validate_pipeline, validate_data_parallel, validate_experts, validate_training};
+
+struct SectionReader {
+  std::string_view section;
+  void (*read)(const YamlNode&);
+};
+constexpr SectionReader section_readers[] = {
+    {"model", [](const YamlNode& node) { read_model(node); }},
+    {"cluster", [](const YamlNode& node) { read_cluster(node); }},
+    {"parallelism", [](const YamlNode& node) { read_parallelism(node); }},
+    {"training", [](const YamlNode& node) { read_training(node); }},
+};
+
 }  // namespace
 
 void tidy_names(YamlNode& document) {
@@ -70,18 +86,40 @@ Scenario read_document(const YamlNode& document, const std::string& default_name
   Scenario scenario = read_scenario(document, default_name);
   validate_sharding(scenario, document);
   complete_world(scenario, document);
-  validate_cluster(scenario, document);
-  validate_placement(scenario, document);
-  validate_fabric(scenario, document);
-  validate_faults(scenario, document);
-  validate_pipeline(scenario, document);
-  validate_data_parallel(scenario, document);
-  validate_experts(scenario, document);
-  validate_training(scenario, document);
+  for (const Check check : checks) check(scenario, document);
   if (scenario.training.bucket_parameters == 0)
     scenario.training.bucket_parameters = default_bucket_parameters(scenario.parallelism.dp);
   scenario.warnings = find_warnings(scenario, document);
   return scenario;
+}
+
+std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name) {
+  std::vector<std::string> refusals;
+  const auto holds = [&](const auto& work) {
+    try {
+      work();
+      return true;
+    } catch (const InputError& error) {
+      if (std::ranges::find(refusals, error.what()) == refusals.end()) refusals.emplace_back(error.what());
+      return false;
+    }
+  };
+  // Fields by themselves, section by section; between them they can be checked only where all can be read.
+  for (const auto& [section, read] : section_readers)
+    if (const YamlNode* node = document.find(section)) holds([&] { read(*node); });
+  Scenario scenario;
+  if (!holds([&] { scenario = read_scenario(document, default_name); })) return refusals;
+  holds([&] { validate_sharding(scenario, document); });
+  if (!holds([&] { complete_world(scenario, document); })) return refusals;  // without a mesh there is nothing to lay out
+  bool laid_out = true;                                                      // what follows the cluster's own check counts on it
+  for (const Check check : checks) {
+    const bool of_cluster =
+        check == validate_placement || check == validate_fabric || check == validate_faults || check == validate_experts;
+    if (of_cluster && !laid_out) continue;
+    const bool held = holds([&] { check(scenario, document); });
+    if (check == validate_cluster) laid_out = held;
+  }
+  return refusals;
 }
 
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {

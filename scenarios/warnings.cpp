@@ -1,6 +1,9 @@
+#include "scenarios/warnings.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scenarios/mesh.h"
 #include "scenarios/rank_placement.h"
@@ -14,7 +17,7 @@ class Warnings {
   Warnings(const Scenario& scenario, const YamlNode& document)
       : scenario_(scenario), p_(scenario.parallelism), document_(document), mesh_(scenario.parallelism) {}
 
-  std::vector<std::string> all() {
+  std::vector<Warning> all() {
     communicators_beyond_the_node();
     small_shard_group();
     many_expert_ranks();
@@ -26,10 +29,10 @@ class Warnings {
   const ParallelismSpec& p_;
   const YamlNode& document_;
   const Mesh mesh_;
-  std::vector<std::string> found_;
+  std::vector<Warning> found_;
 
-  void warn(std::initializer_list<std::string_view> paths, const std::string& sentence) {
-    found_.push_back(culprit(document_, paths).text() + ": " + sentence);
+  void warn(std::string rule, std::initializer_list<std::string_view> paths, std::string sentence) {
+    found_.push_back({.rule = std::move(rule), .place = culprit(document_, paths), .sentence = std::move(sentence)});
   }
 
   /// Whether some group of ranks along these axes has members on several nodes.
@@ -66,11 +69,11 @@ class Warnings {
     const std::int64_t node = scenario_.cluster.gpus_per_node;
     if (p_.tp > 1 && beyond_the_node({MeshAxis::tp})) {
       warn(
-          {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
+          "tp-beyond-node", {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
           fmt::format("tp {} reaches beyond the node of {} GPUs: its collectives, which every layer waits for, cross the NICs {}",
                       p_.tp, node, slower_links()));
     } else if (p_.cp > 1 && beyond_the_node({MeshAxis::tp, MeshAxis::cp})) {
-      warn({"parallelism.cp", "parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
+      warn("cp-beyond-node", {"parallelism.cp", "parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
            fmt::format("cp {} * tp {} reaches beyond the node of {} GPUs: keys and values cross the NICs {}, which hides behind "
                        "attention only when sequences are long",
                        p_.cp, p_.tp, node, slower_links()));
@@ -81,7 +84,7 @@ class Warnings {
   void many_expert_ranks() {
     constexpr std::int64_t manageable = 32;
     if (p_.ep <= manageable || scenario_.model.moe.node_limit > 0) return;
-    warn({"parallelism.ep", "model.moe.node_limit"},
+    warn("many-expert-ranks", {"parallelism.ep", "model.moe.node_limit"},
          fmt::format(
              "ep {} without a node limit: each token's {} choices may cross the NICs one by one; expected ep {} or less, or "
              "model.moe.node_limit",
@@ -92,7 +95,7 @@ class Warnings {
     constexpr std::int64_t worthwhile = 8;
     const std::int64_t shards = p_.hsdp > 0 ? p_.hsdp : p_.data_replicas() * p_.cp;
     if (p_.zero < 3 || shards == 1 || shards >= worthwhile) return;
-    warn({"parallelism.zero", "parallelism.dp", "cluster.gpus"},
+    warn("small-shard-group", {"parallelism.zero", "parallelism.dp", "cluster.gpus"},
          fmt::format(
              "zero 3 over {} data-parallel ranks: weights are gathered for each forward and backward, and a GPU still keeps "
              "1/{} of them; expected dp {} or more, or zero 1",
@@ -102,8 +105,13 @@ class Warnings {
 
 }  // namespace
 
+std::vector<Warning> unwise_in(const Scenario& scenario, const YamlNode& document) { return Warnings(scenario, document).all(); }
+
 std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode& document) {
-  return Warnings(scenario, document).all();
+  std::vector<std::string> sentences;
+  for (const Warning& warning : unwise_in(scenario, document))
+    sentences.push_back(warning.place.text() + ": " + warning.sentence);
+  return sentences;
 }
 
 }  // namespace tandem

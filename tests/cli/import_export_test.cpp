@@ -1,0 +1,55 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/run_command.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+std::string path_of(const std::string& name) { return testing::TempDir() + "import_export_" + name; }
+
+TEST(ImportExport, ThereAndBackSimulatesTheSameStep) {
+  const std::string arguments = path_of("args.txt"), back = path_of("back.yaml");
+  ASSERT_EQ(run_tandem({"export", scenario_file("llama3-8b-64"), "--to", "megatron", "--out", arguments}).exit_code, 0);
+  ASSERT_EQ(run_tandem({"import", arguments, "--from", "megatron", "--gpus", "64", "--out", back}).exit_code, 0);
+  const CommandResult original = run_tandem(
+      {"simulate", scenario_file("llama3-8b-64"), "--set", "training.framework=megatron-core", "--set", "name=x", "--json", "-"});
+  const CommandResult imported = run_tandem({"simulate", back, "--set", "name=x", "--json", "-"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  const auto step_time = [](const std::string& json) { return json.substr(json.find("\"step_time_s\""), 40); };
+  EXPECT_EQ(step_time(imported.out), step_time(original.out));
+}
+
+TEST(ImportExport, WhatIsLostIsToldOnStandardError) {
+  const CommandResult result = run_tandem({"export", scenario_file("deepseek-v3-2k"), "--to", "megatron"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("tandem: not expressed: training.schedule: "));
+  EXPECT_THAT(result.out, HasSubstr("\n--decoder-first-pipeline-num-layers 3\n"));
+}
+
+TEST(ImportExport, ACompleteScenarioStandsAlone) {
+  const std::string complete = path_of("complete.yaml");
+  ASSERT_EQ(run_tandem({"export", scenario_file("llama3-8b-64"), "--to", "scenario", "--out", complete}).exit_code, 0);
+  const CommandResult original = run_tandem({"simulate", scenario_file("llama3-8b-64"), "--json", "-"});
+  const CommandResult alone = run_tandem({"simulate", complete, "--json", "-", "--set", "name=llama3-8b-64"});
+  const auto step_time = [](const std::string& json) { return json.substr(json.find("\"step_time_s\""), 40); };
+  EXPECT_EQ(step_time(alone.out), step_time(original.out));
+}
+
+TEST(ImportExport, RefusesWithAPlace) {
+  const std::string file = path_of("wrong.toml");
+  std::ofstream(file) << "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\ntensor_parallel_degree = "
+                         "3\ndata_parallel_shard_degree = 1\n";
+  expect_refusal(run_tandem({"import", file, "--from", "torchtitan"}), 2, {file + ":5:26", "tp 3 does not divide"});
+  std::ofstream(file) << "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 "
+                         "--global-batch-size 8 --vocab-size 99";
+  expect_refusal(run_tandem({"import", file, "--from", "megatron"}), 2, {"--gpus"});
+}
+
+}  // namespace
+}  // namespace tandem

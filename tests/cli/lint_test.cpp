@@ -1,0 +1,282 @@
+// Every rule of `tandem lint`: a scenario that triggers it, and a neighbour that does not.
+#include "cli/lint/lint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/lint/rendezvous.h"
+#include "runtime/plan/issue_order.h"
+#include "scenarios/load.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/world.h"
+#include "tests/cli/run_command.h"
+#include "tests/scenarios/base_scenario.h"
+
+namespace tandem {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+/// A file in the test's own folder.
+std::string written(const std::string& text) {
+  const std::string path = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::vector<Finding> findings(const std::vector<std::string>& overrides, const std::string& text = base_text()) {
+  return lint(written(text), overrides, {.jobs = 1, .with_costs = false}).findings;
+}
+
+std::vector<std::string> rules(const std::vector<std::string>& overrides, const std::string& text = base_text()) {
+  std::vector<std::string> names;
+  for (const Finding& finding : findings(overrides, text)) names.push_back(finding.rule);
+  return names;
+}
+
+Finding only(const std::string& rule, const std::vector<std::string>& overrides) {
+  for (const Finding& finding : findings(overrides))
+    if (finding.rule == rule) return finding;
+  ADD_FAILURE() << rule << " was not found";
+  return {};
+}
+
+// 4096 words and 8 layers: fewer than half a million tokens, so the base is for the other rules.
+const std::string usual_batch = "training.global_batch=512";
+
+TEST(Lint, FindsNothingInAnOrdinaryScenario) { EXPECT_THAT(rules({usual_batch}), IsEmpty()); }
+
+TEST(Lint, CollectsAllRefusals) {
+  const std::vector<Finding> found =
+      findings({"model.kv_heads=3", "training.global_batch=13", "training.schedule=interleaved-1f1b", "parallelism.hsdp=3"});
+  std::vector<std::string> sentences;
+  for (const Finding& finding : found) {
+    EXPECT_EQ(finding.rule, "refused");
+    EXPECT_EQ(finding.severity, Severity::error);
+    EXPECT_THAT(finding.place.file, StartsWith("--set"));
+    sentences.push_back(finding.sentence);
+  }
+  EXPECT_THAT(sentences, Contains(HasSubstr("kv_heads 3 does not divide heads 8")));
+  EXPECT_THAT(sentences, Contains(HasSubstr("interleaved-1f1b with vpp 1")));
+  EXPECT_THAT(sentences, Contains(HasSubstr("hsdp 3")));
+}
+
+TEST(Lint, CollectsWrongFieldsOfAllSections) {
+  const std::vector<Finding> found = findings({"model.layers=many", "training.sequence=0", "parallelism.zero=7"});
+  ASSERT_EQ(found.size(), 3);
+  EXPECT_THAT(found[0].sentence, HasSubstr("model.layers"));
+  EXPECT_THAT(found[1].sentence, HasSubstr("parallelism.zero"));
+  EXPECT_THAT(found[2].sentence, HasSubstr("training.sequence"));
+}
+
+TEST(Lint, RefusalsHaveTheirPlace) {
+  std::vector<std::string> lines = base_lines();
+  lines[4] = "training: {sequence: 1023, micro_batch: 1, global_batch: 16}";
+  const std::vector<Finding> found = findings({}, joined_lines(lines));
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].place.line, 5);
+  EXPECT_EQ(found[0].place.column, 22);
+}
+
+TEST(Lint, WarningsOfEveryCommandWithFixes) {
+  const Finding found = only("tp-beyond-node", {usual_batch, "parallelism.order=[dp, tp, cp, ep, pp]"});
+  EXPECT_THAT(found.fix, testing::ElementsAre("parallelism.order=", "parallelism.placement="));
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_THAT(rules({usual_batch, "parallelism.zero=3", "parallelism.pp=1", "parallelism.dp=", "parallelism.tp=8"}),
+              Contains("small-shard-group"));
+  EXPECT_THAT(rules({usual_batch, "parallelism.zero=3", "parallelism.pp=1", "parallelism.dp="}),
+              Not(Contains("small-shard-group")));
+}
+
+// 32 GPUs dealt out to 4 nodes in turn: rank r is GPU r / 4 of node r % 4. Data-parallel neighbours are 4 apart, on one node.
+// Pipeline neighbours are 16 apart, on one node too. A list that swaps two GPUs of one node puts one group on two rails.
+TEST(Lint, CrossedRails) {
+  std::string swapped = "parallelism.placement=[1, 0";
+  for (int gpu = 2; gpu < 32; ++gpu) swapped += ", " + std::to_string(gpu);
+  const Finding found = only("crossed-rails", {usual_batch, swapped + "]"});
+  EXPECT_THAT(found.sentence, HasSubstr("the dp group of rank 0 has GPUs 1, 4 on node 0 but 0, 4 on node 1"));
+  EXPECT_THAT(found.fix, testing::ElementsAre("parallelism.placement=packed"));
+  EXPECT_THAT(rules({usual_batch, swapped + "]", "cluster.fabric.rail_optimized=false"}), Not(Contains("crossed-rails")));
+}
+
+TEST(Lint, FewMicroBatches) {
+  // 32 / (tp 4 * pp 4) = 2 replicas: 2 * 2 sequences of micro-batch 2 are 2 micro-batches for 4 stages
+  const std::vector<std::string> few{"parallelism.pp=4", "parallelism.dp=2", "training.micro_batch=2", "training.global_batch=8"};
+  const Finding found = only("few-micro-batches", few);
+  EXPECT_THAT(found.sentence, HasSubstr("2 micro-batches for 4 pipeline stages: at least 60 %"));  // 3 / (3 + 2)
+  EXPECT_THAT(found.fix, testing::ElementsAre("training.micro_batch=1"));
+  EXPECT_THAT(rules({"parallelism.pp=4", "parallelism.dp=2", "training.global_batch=8"}), Not(Contains("few-micro-batches")));
+}
+
+TEST(Lint, ShardedWeightsInAPipeline) {
+  EXPECT_THAT(rules({usual_batch, "parallelism.zero=3"}), Contains("sharded-weights-in-pipeline"));
+  EXPECT_THAT(rules({usual_batch, "parallelism.zero=2"}), Not(Contains("sharded-weights-in-pipeline")));
+}
+
+TEST(Lint, VocabularyPadding) {
+  const Finding found = only("vocabulary-padding", {usual_batch, "model.vocab=50260"});
+  EXPECT_THAT(found.fix, testing::ElementsAre("model.vocab=50688"));  // 99 * 512
+  EXPECT_EQ(found.severity, Severity::warning);                       // 12,565 columns
+  EXPECT_THAT(rules({usual_batch, "model.vocab=50688"}), IsEmpty());
+}
+
+TEST(Lint, UnevenProducts) {
+  const Finding found = only("uneven-products", {usual_batch, "model.ffn=1100"});  // 275 of each rank
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_THAT(found.fix, testing::ElementsAre("model.ffn=1536"));                                  // 384 * 4
+  EXPECT_EQ(only("uneven-products", {usual_batch, "model.ffn=1184"}).severity, Severity::advice);  // 296 = 37 * 8
+  EXPECT_THAT(rules({usual_batch, "model.ffn=1536"}), IsEmpty());
+}
+
+TEST(Lint, UnusualBatches) {
+  EXPECT_THAT(rules({"training.global_batch=484"}), Contains("unusual-batch"));  // 0.496 million
+  EXPECT_THAT(rules({"training.global_batch=492"}), IsEmpty());                  // 0.504 million
+  EXPECT_THAT(rules({"training.global_batch=64000"}), Contains("unusual-batch"));
+}
+
+TEST(Lint, UnevenExperts) {
+  const std::vector<std::string> uniform{usual_batch, "model.moe={experts: 8, top_k: 2}", "parallelism.ep=4"};
+  EXPECT_THAT(rules(uniform), Not(Contains("uneven-experts")));
+  std::vector<std::string> uneven = uniform;
+  uneven.emplace_back("model.moe.load=[3, 3, 1, 1, 1, 1, 1, 1]");  // the first rank has 6 of 12, the mean is 3
+  const Finding found = only("uneven-experts", uneven);
+  EXPECT_THAT(found.sentence, HasSubstr("4 expert ranks gets 2.00 times the mean"));
+  EXPECT_THAT(found.fix, testing::ElementsAre("model.moe.load=uniform"));
+}
+
+// Two ranks that both send first and then receive; posted together they pass.
+TEST(Lint, CirclesOfTransfers) {
+  const Transfer to_1{.peer = 1, .sends = true, .id = 0, .name = "send a"},
+      from_0{.peer = 0, .sends = false, .id = 0, .name = "receive a"};
+  const Transfer to_0{.peer = 0, .sends = true, .id = 1, .name = "send b"},
+      from_1{.peer = 1, .sends = false, .id = 1, .name = "receive b"};
+  EXPECT_THAT(circle_of({{{to_1}, {from_1}}, {{to_0}, {from_0}}}),
+              testing::ElementsAre("stage 0 waits with send a for stage 1", "stage 1 waits with send b for stage 0"));
+  EXPECT_THAT(circle_of({{{to_1}, {from_1}}, {{from_0}, {to_0}}}), IsEmpty());
+  EXPECT_THAT(circle_of({{{to_1, from_1}}, {{to_0}, {from_0}}}), IsEmpty());
+  EXPECT_THAT(circle_of({}), IsEmpty());
+}
+
+Scenario pipeline(const std::string& schedule, const std::vector<std::string>& more) {
+  std::vector<std::string> overrides{usual_batch, "training.schedule=" + schedule};
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  return pipeline_in_small(parse_scenario(base_text(), "s.yaml", overrides));
+}
+
+// Megatron-LM's reason for send_forward_recv_backward: 1F1B's neighbours each send first. GPipe's never do.
+TEST(Lint, SchedulesAsRendezvous) {
+  const auto circle = [](const Scenario& small, bool batched) {
+    return circle_of(pipeline_transfers(lower(small, make_world(small, false)), batched));
+  };
+  EXPECT_THAT(circle(pipeline("1f1b", {}), true), IsEmpty());
+  EXPECT_THAT(circle(pipeline("1f1b", {}), false), Not(IsEmpty()));
+  EXPECT_THAT(circle(pipeline("gpipe", {}), true), IsEmpty());
+  EXPECT_THAT(circle(pipeline("gpipe", {}), false), IsEmpty());
+}
+
+// In the order in which the units are issued, the same on every rank, nothing can wait in a circle, batched or not.
+TEST(Lint, TheOrderOfIssueNeverWaitsInACircle) {
+  for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
+    const Scenario small = pipeline(schedule, {});
+    const Dag dag = lower(small, make_world(small, false));
+    RankTransfers ranks(dag.ranks.size());
+    for (const TaskId unit : issue_order(dag)) {
+      if (dag.tasks[unit].op != OpKind::send && dag.tasks[unit].op != OpKind::receive) continue;
+      const auto members = dag.unit_of(unit);
+      for (std::size_t side = 0; side < 2; ++side)
+        ranks[dag.tasks[members[side]].rank].push_back({{.peer = dag.tasks[members[1 - side]].rank,
+                                                         .sends = dag.tasks[members[side]].op == OpKind::send,
+                                                         .id = dag.tasks[unit].group,
+                                                         .name = ""}});
+    }
+    EXPECT_THAT(circle_of(ranks), IsEmpty()) << schedule;
+  }
+}
+
+nlohmann::json linted(const std::string& path, const std::vector<std::string>& overrides, int exit_code) {
+  std::vector<std::string> arguments{"lint", path, "--json", "-"};
+  for (const std::string& change : overrides) arguments.insert(arguments.end(), {"--set", change});
+  const CommandResult result = run_tandem(arguments);
+  EXPECT_EQ(result.exit_code, exit_code) << result.err << result.out;
+  return nlohmann::json::parse(result.out, nullptr, false);
+}
+
+nlohmann::json found_in(const nlohmann::json& report, const std::string& rule) {
+  for (const auto& finding : report["findings"])
+    if (finding["rule"] == rule) return finding;
+  return nullptr;
+}
+
+// The cost is what simulate says of the scenario less what it says of the scenario with the fix.
+TEST(Lint, CostsAreThoseOfSimulations) {
+  const std::string path = written(base_text());
+  const nlohmann::json report = linted(path, {usual_batch, "parallelism.order=[dp, tp, cp, ep, pp]"}, 1);
+  const nlohmann::json found = found_in(report, "tp-beyond-node");
+  ASSERT_TRUE(found.is_object()) << report;
+  const auto step_time = [&](const std::vector<std::string>& options) -> double {
+    std::vector<std::string> arguments{"simulate", path, "--json", "-", "--set", usual_batch};
+    for (const std::string& change : options) arguments.insert(arguments.end(), {"--set", change});
+    return nlohmann::json::parse(run_tandem(arguments).out)["step_time_s"];
+  };
+  const double spread = step_time({"parallelism.order=[dp, tp, cp, ep, pp]"}), packed = step_time({});
+  EXPECT_DOUBLE_EQ(found["cost_s"].get<double>(), spread - packed);
+  EXPECT_DOUBLE_EQ(found["fixed"]["step_time_s"].get<double>(), packed);
+  EXPECT_DOUBLE_EQ(report["step"]["step_time_s"].get<double>(), spread);
+  double last = 1e9;
+  for (const auto& finding : report["findings"]) {
+    const double cost = finding["cost_s"].is_null() ? 0 : finding["cost_s"].get<double>();
+    EXPECT_LE(cost, last);
+    last = cost;
+  }
+}
+
+TEST(Lint, AdvisesOnlyWhatGains) {
+  const std::string path = written(base_text());
+  const nlohmann::json wasteful =
+      linted(path, {usual_batch, "training.recompute=full", "training.overlap.dp=false", "parallelism.sp=false"}, 0);
+  for (const char* rule : {"needless-recompute", "no-gradient-overlap", "no-sequence-parallelism"}) {
+    const nlohmann::json found = found_in(wasteful, rule);
+    ASSERT_TRUE(found.is_object()) << rule << wasteful;
+    EXPECT_GT(found["cost_s"], 0);
+  }
+  const nlohmann::json thrifty = linted(path, {usual_batch}, 0);
+  for (const char* rule : {"needless-recompute", "no-gradient-overlap", "no-sequence-parallelism"})
+    EXPECT_TRUE(found_in(thrifty, rule).is_null()) << thrifty;
+}
+
+TEST(Lint, MemoryThatDoesNotSuffice) {
+  const std::string path = written(base_text());
+  const nlohmann::json found = found_in(linted(path, {usual_batch, "cluster.gpu.memory_GiB=1"}, 3), "does-not-fit");
+  ASSERT_TRUE(found.is_object());
+  EXPECT_EQ(found["severity"], "error");
+  EXPECT_TRUE(found_in(linted(path, {usual_batch}, 0), "does-not-fit").is_null());
+}
+
+TEST(Lint, ExitCodes) {
+  const std::string path = written(base_text());
+  const CommandResult refused = run_tandem({"lint", path, "--set", "parallelism.tp=3"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.out, HasSubstr("tp 3 does not divide 8 heads"));
+  EXPECT_EQ(run_tandem({"lint", path, "--no-costs", "--set", usual_batch}).exit_code, 0);
+  EXPECT_EQ(run_tandem({"lint", path + ".none"}).exit_code, 2);
+}
+
+TEST(Lint, ShippedScenariosHaveNoErrors) {
+  for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios")) {
+    if (entry.path().extension() != ".yaml") continue;
+    for (const Finding& finding : lint(entry.path().string(), {}, {.jobs = 1, .with_costs = false}).findings)
+      EXPECT_NE(finding.severity, Severity::error) << entry.path() << ": " << finding.sentence;
+  }
+}
+
+}  // namespace
+}  // namespace tandem
