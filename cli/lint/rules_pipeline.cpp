@@ -51,9 +51,11 @@ void circular_transfers(LintContext& context) {
   if (circle.empty()) return;
   std::string way;
   for (const std::string& sentence : circle) way += (way.empty() ? "" : ", ") + sentence;
-  context.find(Severity::warning, "circular-transfers", {"training.schedule", "parallelism.vpp", "parallelism.pp"},
-               "posted in the order of this schedule on one NCCL communicator, sends and receives wait for each other: " + way +
-                   "; each direction needs a communicator of its own, as tandem execute has it");
+  context.find(
+      Severity::advice, "circular-transfers", {"training.schedule", "parallelism.vpp", "parallelism.pp"},
+      "posted in the order of this schedule on one NCCL communicator, sends and receives wait for each other: " + way +
+          "; receives must be posted ahead, as Megatron-LM does, or each direction have a communicator of its own, as in "
+          "tandem execute");
 }
 
 }  // namespace tandem

@@ -159,7 +159,7 @@ class TorchTitanReader {
     const std::string rotation = "parallelism.context_parallel_rotate_method";
     if (cp_ > 1)
       put(node, "cp_method", toml_.text(rotation, "allgather") == "alltoall" ? "ring" : "all-gather", toml_.place(rotation));
-    put(overlap(), "tp", tp_ > 1 && toml_.boolean("parallelism.enable_async_tensor_parallel", false),
+    put(overlap(), "tp", toml_.boolean("parallelism.enable_async_tensor_parallel", false),
         toml_.place("parallelism.enable_async_tensor_parallel"));
     if (toml_.has("parallelism.expert_parallel_degree") && degree("expert_parallel_degree") > 1) {
       put(node, "ep", degree("expert_parallel_degree"), toml_.place("parallelism.expert_parallel_degree"));
@@ -186,10 +186,11 @@ class TorchTitanReader {
     replicas_ = copies * shards;
     put(node, "dp", replicas_, toml_.place(shard_path));
     const bool sharded = shards * cp_ > 1;
+    const std::string path = "parallelism.fsdp_reshard_after_forward";
+    toml_.has(path);
     put(node, "zero", static_cast<std::int64_t>(sharded ? 3 : 0), toml_.place(shard_path));
     if (!sharded) return;
     if (copies > 1) put(node, "hsdp", shards * cp_, toml_.place("parallelism.data_parallel_replicate_degree"));
-    const std::string path = "parallelism.fsdp_reshard_after_forward";
     const std::string policy = toml_.text(path, "default");
     if (policy == "always") {
       put(node, "reshard_after_forward", true, toml_.place(path));
@@ -266,7 +267,7 @@ class TorchTitanReader {
         : full ? "fp32"
                : "bf16",
         toml_.place(fp8 ? "model.converters" : "training.mixed_precision_param"));
-    toml_.has("training.mixed_precision_reduce");
+    for (const char* follows : {"training.mixed_precision_reduce", "quantize.linear.float8.filter_fqns"}) toml_.has(follows);
     put(node, "grad_dtype", "fp32", {.file = file_});
     put(overlap(), "dp", true, {.file = file_});
     put(node, "framework", "torchtitan", {.file = file_});

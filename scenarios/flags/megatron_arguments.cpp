@@ -123,12 +123,6 @@ class Writer {
     flag("moe-enable-deepep", p_.dispatcher == Dispatcher::deepep);
     add("expert-model-parallel-size", p_.ep);
     add("expert-tensor-parallel-size", p_.etp);
-    if (p_.own_expert_axis) {
-      const std::string why =
-          fmt::format("expert ranks are data-parallel ones, here of dp {} * ep {} = {}", p_.dp, p_.ep, p_.dp * p_.ep);
-      out_.lose("parallelism.expert_axis", why);
-      out_.lose("parallelism.dp", why);
-    }
   }
 
   void mesh() {
@@ -144,6 +138,12 @@ class Writer {
     }
     const CpLayout usual = p_.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag;
     if (p_.cp_layout != usual) out_.lose("parallelism.cp_layout", "context-parallel ranks always hold two chunks each");
+    if (p_.own_expert_axis) {
+      const std::string why =
+          fmt::format("expert ranks are data-parallel ones, here of dp {} * ep {} = {}", p_.dp, p_.ep, p_.dp * p_.ep);
+      out_.lose("parallelism.expert_axis", why);
+      out_.lose("parallelism.dp", why);
+    }
     if (p_.order == std::vector<MeshAxis>{tp, cp, ep, pp, dp}) {
       flag("use-tp-pp-dp-mapping");
     } else if (p_.order != ParallelismSpec{}.order) {

@@ -136,6 +136,8 @@ class Writer {
     add("pipeline_parallel_degree", p_.pp);
     if (p_.pp == 1) {
       if (t_.schedule != ScheduleKind::one_f_one_b) out_.lose("training.schedule", "there is none without a pipeline");
+      if (p_.account_for_embedding) out_.lose("parallelism.account_for_embedding", "there is one stage");
+      if (p_.account_for_loss) out_.lose("parallelism.account_for_loss", "there is one stage");
       return;
     }
     add("pipeline_parallel_microbatch_size", t_.micro_batch);

@@ -183,6 +183,16 @@ TEST(Lint, SchedulesAsRendezvous) {
   EXPECT_THAT(circle(pipeline("gpipe", {}), false), IsEmpty());
 }
 
+TEST(Lint, CircularTransfers) {
+  const std::vector<std::string> four_stages{usual_batch, "parallelism.pp=4", "parallelism.dp=2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), four_stages.begin(), four_stages.end());
+    return rules(more);
+  };
+  EXPECT_THAT(with({"training.schedule=zb-v", "parallelism.vpp=2"}), Contains("circular-transfers"));
+  EXPECT_THAT(with({"training.schedule=zb-h1"}), Not(Contains("circular-transfers")));
+}
+
 // In the order in which the units are issued, the same on every rank, nothing can wait in a circle, batched or not.
 TEST(Lint, TheOrderOfIssueNeverWaitsInACircle) {
   for (const char* schedule : {"1f1b", "gpipe", "zb-h1"}) {
@@ -239,26 +249,38 @@ TEST(Lint, CostsAreThoseOfSimulations) {
   }
 }
 
+// Wide enough for its gradients to take a while between the nodes.
+const std::string wide = "model={layers: 8, hidden: 2048, heads: 16, kv_heads: 16, ffn: 8192, vocab: 32768}";
+
 TEST(Lint, AdvisesOnlyWhatGains) {
   const std::string path = written(base_text());
-  const nlohmann::json wasteful =
-      linted(path, {usual_batch, "training.recompute=full", "training.overlap.dp=false", "parallelism.sp=false"}, 0);
+  const nlohmann::json wasteful = linted(path, {usual_batch, wide, "training.recompute=full", "training.overlap.dp=false"}, 0);
+  const nlohmann::json thrifty = linted(path, {usual_batch, wide}, 0);
+  // With recompute sp gathers more often, which can cost more than the norms it spares; so alone.
+  const nlohmann::json replicated = linted(path, {usual_batch, wide, "parallelism.sp=false"}, 0);
   for (const char* rule : {"needless-recompute", "no-gradient-overlap", "no-sequence-parallelism"}) {
-    const nlohmann::json found = found_in(wasteful, rule);
+    const nlohmann::json found = found_in(rule == std::string("no-sequence-parallelism") ? replicated : wasteful, rule);
     ASSERT_TRUE(found.is_object()) << rule << wasteful;
     EXPECT_GT(found["cost_s"], 0);
-  }
-  const nlohmann::json thrifty = linted(path, {usual_batch}, 0);
-  for (const char* rule : {"needless-recompute", "no-gradient-overlap", "no-sequence-parallelism"})
     EXPECT_TRUE(found_in(thrifty, rule).is_null()) << thrifty;
+  }
+  EXPECT_TRUE(found_in(thrifty, "thin-shards").is_null());  // 8192 / 4
+  EXPECT_TRUE(found_in(linted(path, {usual_batch}, 0), "thin-shards").is_object());
 }
 
+// The base takes 56.7 MB: more than 0.05 GiB, 96 % of 0.055 GiB and 84 % of 0.063 GiB.
 TEST(Lint, MemoryThatDoesNotSuffice) {
   const std::string path = written(base_text());
-  const nlohmann::json found = found_in(linted(path, {usual_batch, "cluster.gpu.memory_GiB=1"}, 3), "does-not-fit");
+  const auto with = [&](const std::string& memory, int exit_code) {
+    return linted(path, {usual_batch, "cluster.gpu.memory_GiB=" + memory}, exit_code);
+  };
+  const nlohmann::json found = found_in(with("0.05", 3), "does-not-fit");
   ASSERT_TRUE(found.is_object());
   EXPECT_EQ(found["severity"], "error");
-  EXPECT_TRUE(found_in(linted(path, {usual_batch}, 0), "does-not-fit").is_null());
+  EXPECT_TRUE(found_in(with("0.055", 1), "little-memory-left").is_object());
+  const nlohmann::json enough = with("0.063", 0);
+  EXPECT_TRUE(found_in(enough, "does-not-fit").is_null());
+  EXPECT_TRUE(found_in(enough, "little-memory-left").is_null());
 }
 
 TEST(Lint, ExitCodes) {
