@@ -29,7 +29,10 @@ CLI::App* SearchCommand::add_to(CLI::App& app) {
   command->add_option("--report", report, "write an HTML page that shows the plans that were simulated")->check(not_empty);
   command->add_option("--explain", explained, "say what rules a plan out, or by how much it loses: tp=4,pp=8,...")
       ->check([](const std::string& text) { return text.empty() ? "is empty, expected a plan such as tp=4,pp=8" : ""; });
-  command->add_option("--write", folder, "write the best plan into a folder: a scenario, Megatron-Core arguments, TorchTitan TOML, NCCL variables")->check(not_empty);
+  command
+      ->add_option("--write", folder,
+                   "write the best plan into a folder: a scenario, Megatron-Core arguments, TorchTitan TOML, NCCL variables")
+      ->check(not_empty);
   return command;
 }
 

@@ -27,10 +27,10 @@ struct PartCosts {
   Bytes passing = 0;                                   ///< more than that at the fullest moment
   std::int64_t parameters = 0, expert_parameters = 0;  ///< elements on a rank
   std::int64_t layers = 0;
-  Seconds gather = 0;                                  ///< of the weights, over those that share them
-  Seconds reduce = 0;                                  ///< of the gradients
-  Seconds update = 0;                                  ///< the optimizer's kernels
-  Bytes states = 0;                                    ///< weights, gradients and optimizer states that live for the whole step
+  Seconds gather = 0;         ///< of the weights, over those that share them
+  Seconds reduce = 0;         ///< of the gradients
+  Seconds update = 0;         ///< the optimizer's kernels
+  Bytes states = 0;           ///< weights, gradients and optimizer states that live for the whole step
   Bytes whole_gradients = 0;  ///< more, from the first backward on, where gradients are kept in slices (ZeRO-2 and 3)
 };
 
