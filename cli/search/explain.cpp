@@ -1,5 +1,7 @@
 #include "cli/search/explain.h"
 
+#include <string_view>
+
 #include "scenarios/document.h"
 
 namespace tandem {
@@ -10,7 +12,8 @@ Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& s
   try {
     read_document(document_of(plan, space.choices(), spec), spec.name);
   } catch (const InputError& error) {
-    explanation.refusal = error.what();
+    const std::string_view sentence = error.what();
+    explanation.refusal = sentence.substr(sentence.starts_with(": ") ? 2 : 0);  // a plan's fields stand in no file
     return explanation;
   }
   explanation.memory = search.memory_bound_of(plan);
