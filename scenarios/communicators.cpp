@@ -18,6 +18,41 @@ namespace {
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
+bool is_pair(Slot slot) {
+  switch (slot) {
+    case Slot::send_tensor:
+    case Slot::send_context:
+    case Slot::send_forward:
+    case Slot::send_backward:
+    case Slot::send_forward_descending:
+    case Slot::send_backward_descending:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::vector<std::uint32_t>& gpus, Detail detail) {
+  if (scenario.parallelism.dispatcher == Dispatcher::deepep) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario));
+  const MoeSpec& moe = scenario.model.moe;
+  const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
+  return lay_dispatch(cluster, gpus, static_cast<std::uint32_t>(moe.top_k), limit, detail);
+}
+
+}  // namespace
+
+Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot slot, const std::vector<std::uint32_t>& gpus,
+                        Detail detail) {
+  if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
+  if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
+  if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
+  // Carries one number, whose bandwidth is nothing to anybody: latency alone.
+  if (slot == Slot::gradient_norm) return lay_latency(cluster, gpus);
+  return lay_group(cluster, gpus, algorithms(scenario, slot), detail);
+}
+
+namespace {
+
 class Surveyor {
  public:
   Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry, Detail detail)
@@ -33,22 +68,21 @@ class Surveyor {
   }
 
   CommunicatorSurvey survey() {
-    groups(Slot::tp, tp_axes, true);
+    groups(Slot::tp, tp_axes);
     if (scenario_.overlaps_tp()) ring(MeshAxis::tp, Slot::send_tensor, Slot::receive_tensor);
     if (scenario_.kv_replicas() > 1) kv_replica_groups();
     if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
       data_blocks(static_cast<std::size_t>(block));
     } else {
-      groups(Slot::data, data_axes(scenario_), true);
+      groups(Slot::data, data_axes(scenario_));
     }
-    if (scenario_.training.local_steps()) groups(Slot::replicas, replica_axes, true);
+    if (scenario_.training.local_steps()) groups(Slot::replicas, replica_axes);
     if (scenario_.parallelism.cp > 1) context();
     if (scenario_.model.moe.experts > 0) expert_groups();
-    // Carries one number, whose bandwidth is nothing to anybody: latency alone.
     if (scenario_.parallelism.zero >= 1 || scenario_.model.moe.experts > 0) {
-      groups(Slot::gradient_norm, norm_axes(scenario_), false);
+      groups(Slot::gradient_norm, norm_axes(scenario_));
     } else {
-      groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp}, false);
+      groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp});
     }
     if (scenario_.parallelism.pp > 1) {
       const Placement placement(scenario_);
@@ -84,19 +118,14 @@ class Surveyor {
     for (const std::uint32_t rank : ranks) gpus.push_back(gpu_of_rank_[rank]);
     return gpus;
   }
-  Layout pair(std::uint32_t from, std::uint32_t to) const {
-    const std::vector<std::uint32_t> gpus = gpus_of({from, to});
-    return lay_pair(cluster_, gpus.front(), gpus.back(), detail_);
+  Layout lay(Slot slot, const std::vector<std::uint32_t>& members) const {
+    return lay_communicator(scenario_, cluster_, slot, gpus_of(members), detail_);
   }
 
   std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
 
-  void groups(Slot slot, const std::vector<MeshAxis>& axes, bool on_links) {
-    const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, axes); };
-    groups(slot, members, [&](const std::vector<std::uint32_t>& of_group) {
-      const std::vector<std::uint32_t> gpus = gpus_of(of_group);
-      return on_links ? lay_group(cluster_, gpus, algorithms(scenario_, slot), detail_) : lay_latency(cluster_, gpus);
-    });
+  void groups(Slot slot, const std::vector<MeshAxis>& axes) {
+    groups(slot, [&](std::uint32_t rank) { return mesh_.members(rank, axes); });
   }
 
   void kv_replica_groups() {
@@ -107,23 +136,13 @@ class Surveyor {
 
   void expert_groups() {
     const ExpertMesh experts(scenario_.parallelism, mesh_);
-    const MoeSpec& moe = scenario_.model.moe;
-    const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
-    const auto dispatch = [&](const std::vector<std::uint32_t>& members) {
-      if (scenario_.parallelism.dispatcher == Dispatcher::deepep)
-        return lay_token_dispatch(cluster_, gpus_of(members), copies_of_token(scenario_));
-      return lay_dispatch(cluster_, gpus_of(members), static_cast<std::uint32_t>(moe.top_k), limit, detail_);
-    };
     for (const auto& [slot, axis] : expert_slots) {
       const auto members = [&](std::uint32_t rank) {
         std::vector<std::uint32_t> all = experts.members(rank, axis);
         if (slot == Slot::expert_data && scenario_.training.local_steps()) keep_replica_of(rank, all);
         return all;
       };
-      const auto group = [&](const std::vector<std::uint32_t>& of_group) {
-        return lay_group(cluster_, gpus_of(of_group), algorithms(scenario_, slot), detail_);
-      };
-      slot == Slot::expert ? groups(slot, members, dispatch) : groups(slot, members, group);
+      groups(slot, members);
     }
   }
 
@@ -132,25 +151,18 @@ class Surveyor {
     std::erase_if(members, [&](std::uint32_t member) { return replica(member) != replica(rank); });
   }
 
-  template <typename Members, typename LayOut>
-  void groups(Slot slot, const Members& members_of, const LayOut& lay_out) {
+  template <typename Members>
+  void groups(Slot slot, const Members& members_of) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       if (at(slot, rank) != FoldInput::absent) continue;
       std::vector<std::uint32_t> members = members_of(rank);
       if (members.size() < 2) return;
-      Layout layout = lay_out(members);
-      add(slot, slot, std::move(members), std::move(layout));
+      add_group(slot, std::move(members));
     }
   }
 
   void context() {
-    if (scenario_.parallelism.cp_method == CpMethod::all_gather) return groups(Slot::context, context_axes, true);
-    if (scenario_.parallelism.cp_method == CpMethod::ulysses) {
-      const auto members = [&](std::uint32_t rank) { return mesh_.members(rank, context_axes); };
-      return groups(Slot::context, members, [&](const std::vector<std::uint32_t>& of_group) {
-        return lay_exchange(cluster_, gpus_of(of_group), detail_);
-      });
-    }
+    if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes);
     ring(MeshAxis::cp, Slot::send_context, Slot::receive_context);
   }
 
@@ -160,7 +172,7 @@ class Surveyor {
       Coordinates place = mesh_.coordinates(rank);
       place[axis] = static_cast<std::int32_t>((place[axis] + 1) % mesh_.extent(axis));
       const std::uint32_t next = mesh_.rank(place);
-      add(send, receive, {rank, next}, pair(rank, next));
+      add_pair(send, receive, rank, next);
     }
   }
 
@@ -179,8 +191,14 @@ class Surveyor {
   }
 
   void add_group(Slot slot, std::vector<std::uint32_t> members) {
-    Layout layout = lay_group(cluster_, gpus_of(members), algorithms(scenario_, slot), detail_);
+    Layout layout = lay(slot, members);
     add(slot, slot, std::move(members), std::move(layout));
+  }
+
+  void add_pair(Slot send, Slot receive, std::uint32_t from, std::uint32_t to) {
+    std::vector<std::uint32_t> members{from, to};
+    Layout layout = lay(send, members);
+    add(send, receive, std::move(members), std::move(layout));
   }
 
   void tie_first_and_last_stage() {
@@ -201,8 +219,8 @@ class Surveyor {
       if (place[MeshAxis::pp] == stages - 1 && !wraps) continue;
       place[MeshAxis::pp] = (place[MeshAxis::pp] + 1) % stages;
       const std::uint32_t next = mesh_.rank(place);
-      add(Slot::send_forward, Slot::receive_forward, {rank, next}, pair(rank, next));
-      add(Slot::send_backward, Slot::receive_backward, {next, rank}, pair(next, rank));
+      add_pair(Slot::send_forward, Slot::receive_forward, rank, next);
+      add_pair(Slot::send_backward, Slot::receive_backward, next, rank);
     }
   }
 
@@ -212,8 +230,8 @@ class Surveyor {
       if (place[MeshAxis::pp] == 0) continue;
       --place[MeshAxis::pp];
       const std::uint32_t next = mesh_.rank(place);
-      add(Slot::send_forward_descending, Slot::receive_forward_descending, {rank, next}, pair(rank, next));
-      add(Slot::send_backward_descending, Slot::receive_backward_descending, {next, rank}, pair(next, rank));
+      add_pair(Slot::send_forward_descending, Slot::receive_forward_descending, rank, next);
+      add_pair(Slot::send_backward_descending, Slot::receive_backward_descending, next, rank);
     }
   }
 

@@ -28,6 +28,10 @@ struct CommunicatorSurvey {
   FoldInput fold;             ///< ranks are the symmetry's orbits; the colours of ranks and links are left to the caller
 };
 
+/// Lays out the communicator of this slot whose members, in its order, are on these GPUs.
+Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot slot, const std::vector<std::uint32_t>& gpus,
+                        Detail detail = Detail::sums);
+
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
                                         const Symmetry& symmetry, Detail detail = Detail::sums);
 

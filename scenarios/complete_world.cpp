@@ -40,6 +40,9 @@ void complete_world(Scenario& scenario, const YamlNode& document) {
     refuse_mesh(document, replica_gpus + " * dp " + std::to_string(p.dp) + " is more than " + grouped(max_gpus) +
                               " GPUs, the largest cluster");
   if (gpus == 0) gpus = replica * p.dp;
+  // A placement that is listed may leave GPUs to others, where dp says how many ranks there are.
+  const bool may_leave_some = p.dp > 0 && p.placement.kind == RankPlacement::Kind::listed;
+  if (may_leave_some && p.dp <= gpus / replica) return;
   if (gpus % replica != 0)
     refuse(document, {"cluster.gpus", "parallelism.tp", "parallelism.pp"},
            replica_gpus + " does not divide " + std::to_string(gpus) +

@@ -117,6 +117,8 @@ class Reporter {
 
 }  // namespace
 
+Reach reach_of(const Cluster& cluster, const Layout& layout) { return reach_of(cluster, count_links(cluster, layout)); }
+
 std::vector<CommunicatorRow> report_mesh(const Scenario& scenario, bool folded) {
   const Mesh mesh(scenario.parallelism);
   const Cluster cluster(scenario.cluster);

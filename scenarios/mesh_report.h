@@ -8,6 +8,7 @@
 
 #include "runtime/dag.h"
 #include "scenarios/scenario.h"
+#include "topology/cluster.h"
 
 namespace tandem {
 
@@ -23,6 +24,9 @@ constexpr const char* name_of(Reach reach) {
   constexpr const char* names[] = {"node", "rail", "leaf", "pod", "core"};
   return names[static_cast<int>(reach)];
 }
+
+/// By the links that its first path crosses.
+Reach reach_of(const Cluster& cluster, const Layout& layout);
 
 /// Communicators of one family that lie alike: of equally many ranks, on equally many nodes, reaching equally far.
 struct CommunicatorRow {

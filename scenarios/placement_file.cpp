@@ -19,8 +19,10 @@ void read_placement_file(YamlNode& scenario, const std::string& folder) {
   YamlNode list = make_node(YamlNode::Kind::sequence, placement->place);
   std::string text;
   for (int line = 1; std::getline(lines, text); ++line) {
-    const std::size_t first = text.find_first_not_of(" \t\r");
-    if (first == std::string::npos) continue;
+    std::size_t first = text.find_first_not_of(" \t\r");
+    if (first == std::string::npos || text[first] == '#') continue;
+    if (text.compare(first, 2, "- ") == 0) first = text.find_first_not_of(" \t\r", first + 1);
+    if (first == std::string::npos) first = text.find('-');
     const std::size_t last = text.find_last_not_of(" \t\r");
     list.items.push_back(make_scalar(text.substr(first, last + 1 - first), {path, line, static_cast<int>(first) + 1}));
   }

@@ -88,12 +88,12 @@ void validate_placement(const Scenario& scenario, const YamlNode& document) {
   const RankPlacement& placement = scenario.parallelism.placement;
   if (placement.kind != RankPlacement::Kind::listed) return;
   const std::string path = "parallelism.placement";
-  const std::int64_t gpus = scenario.cluster.gpus;
-  if (std::ssize(placement.gpus) != gpus)
+  const std::int64_t gpus = scenario.cluster.gpus, ranks = scenario.parallelism.world();
+  if (std::ssize(placement.gpus) != ranks)
     refuse(document, {path, "cluster.gpus", "parallelism.dp"},
-           path + " lists " + std::to_string(placement.gpus.size()) + " GPUs for " + std::to_string(gpus) +
-               " ranks, expected each of 0 to " + std::to_string(gpus - 1) + " once");
-  std::vector<std::int64_t> rank_on(placement.gpus.size(), -1);
+           path + " lists " + std::to_string(placement.gpus.size()) + " GPUs for " + std::to_string(ranks) + " ranks, expected " +
+               (ranks == gpus ? "each" : std::to_string(ranks)) + " of 0 to " + std::to_string(gpus - 1) + " once");
+  std::vector<std::int64_t> rank_on(static_cast<std::size_t>(gpus), -1);
   for (std::size_t rank = 0; rank < placement.gpus.size(); ++rank) {
     const std::uint32_t gpu = placement.gpus[rank];
     if (gpu >= gpus) refuse(document, {item(path, rank)}, "there is no GPU " + std::to_string(gpu) + ", " + up_to(gpus));
@@ -109,9 +109,9 @@ void validate_faults(const Scenario& scenario, const YamlNode& document) {
   for (std::size_t i = 0; i < scenario.slow_gpus.size(); ++i) {
     const std::int64_t rank = scenario.slow_gpus[i].rank;
     const std::string item = "faults.slow_gpu." + std::to_string(i) + ".rank";
-    if (rank >= scenario.cluster.gpus)
+    if (rank >= scenario.parallelism.world())
       refuse(document, {"faults.slow_gpu.rank", item},
-             "rank " + std::to_string(rank) + " does not exist, expected 0 to " + std::to_string(scenario.cluster.gpus - 1));
+             "rank " + std::to_string(rank) + " does not exist, " + up_to(scenario.parallelism.world()));
   }
 }
 

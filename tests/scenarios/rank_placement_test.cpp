@@ -1,0 +1,105 @@
+// Ranks on some of a larger cluster's GPUs.
+#include "scenarios/rank_placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "scenarios/load.h"
+#include "scenarios/lowering/lower.h"
+#include "sim/simulate.h"
+#include "tests/scenarios/base_scenario.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+/// GPUs of whole nodes of eight, one after the other.
+std::string placed_on(const std::vector<int>& nodes) {
+  std::string list;
+  for (const int node : nodes) {
+    for (int gpu = 0; gpu < 8; ++gpu) list += (list.empty() ? "" : ", ") + std::to_string(8 * node + gpu);
+  }
+  return "parallelism.placement=[" + list + "]";
+}
+
+Scenario base(const std::vector<std::string>& overrides) { return parse_scenario(base_text(), "base", overrides); }
+
+std::string refusal(const std::vector<std::string>& overrides) {
+  try {
+    base(overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+Seconds step_time(const Scenario& scenario) {
+  return simulate(lower(scenario, make_world(scenario, true))).timeline.makespan();
+}
+
+TEST(PartOfACluster, HoldsAsManyRanksAsDpSays) {
+  const Scenario scenario = base({"cluster.gpus=80", placed_on({1, 4, 5, 9})});
+  EXPECT_EQ(scenario.parallelism.world(), 32);
+  EXPECT_EQ(scenario.cluster.gpus, 80);
+  const RankPlaces places(scenario);
+  EXPECT_EQ(places.node(0), 1);
+  EXPECT_EQ(places.gpu(31), 79U);
+  EXPECT_EQ(lower(scenario, make_world(scenario, true)).info.gpus, 32);
+}
+
+// 32 nodes share a leaf on this cluster: wherever below one leaf the ranks lie, and whatever else hangs there, nothing changes.
+TEST(PartOfACluster, TakesAsLongAsAClusterOfItsOwnBelowOneLeaf) {
+  const Seconds alone = step_time(base({}));
+  EXPECT_DOUBLE_EQ(step_time(base({"cluster.gpus=256", placed_on({0, 1, 2, 3})})), alone);
+  EXPECT_DOUBLE_EQ(step_time(base({"cluster.gpus=256", placed_on({30, 2, 17, 9})})), alone);
+}
+
+TEST(PartOfACluster, FoldedIsAsWhole) {
+  const Scenario scenario = base({"cluster.gpus=128", "cluster.fabric.leaf_ports=2", "cluster.fabric.pod_leaves=16",
+                                  "cluster.fabric.oversubscription=[1,4,2]", placed_on({1, 4, 5, 13})});
+  EXPECT_NEAR(step_time(scenario), simulate(lower(scenario, make_world(scenario, false))).timeline.makespan(), 1e-9);
+}
+
+TEST(PartOfACluster, NeedsAListAndNoMoreRanksThanGpus) {
+  EXPECT_THAT(refusal({"cluster.gpus=80"}), HasSubstr("makes 32 ranks for 80 GPUs, expected dp 10"));
+  EXPECT_THAT(refusal({"cluster.gpus=80", "parallelism.dp=", placed_on({1, 4, 5, 9})}), HasSubstr("lists 32 GPUs for 80 ranks"));
+  EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5})}), HasSubstr("lists 24 GPUs for 32 ranks, expected 32 of 0 to 79"));
+  EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5, 10})}), HasSubstr("there is no GPU 80, expected 0 to 79"));
+  EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5, 4})}), HasSubstr("GPU 32 is given to rank 8 and to rank 24"));
+  EXPECT_THAT(refusal({"cluster.gpus=24", placed_on({0, 1, 2, 3})}), HasSubstr("makes 32 ranks for 24 GPUs"));
+  EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5, 9}), "faults.slow_gpu={rank: 32, factor: 0.5}"}),
+              HasSubstr("rank 32 does not exist, expected 0 to 31"));
+}
+
+TEST(PartOfACluster, KeepsNodesTogetherWhereNodesAreListedWhole) {
+  EXPECT_TRUE(keeps_nodes_together(base({})));
+  EXPECT_TRUE(keeps_nodes_together(base({"cluster.gpus=80", placed_on({9, 1, 5, 4})})));
+  EXPECT_FALSE(keeps_nodes_together(base({"parallelism.placement=round-robin"})));
+}
+
+TEST(PlacementFile, MayBeAYamlListWithComments) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "tandem_placement_list";
+  std::filesystem::create_directories(folder);
+  std::ofstream list(folder / "placement.yaml"), wrong(folder / "wrong.yaml");
+  list << "# of 32 ranks\n";
+  for (int rank = 0; rank < 32; ++rank) {
+    list << "- " << 31 - rank << "\n";
+    wrong << (rank == 7 ? "-" : "- " + std::to_string(rank)) << "\n";
+  }
+  list.close();
+  wrong.close();
+  std::ofstream(folder / "scenario.yaml") << base_text();
+  const auto load = [&](const std::string& file) {
+    return load_scenario((folder / "scenario.yaml").string(), {"parallelism.placement={file: " + file + "}"});
+  };
+  EXPECT_EQ(load("placement.yaml").parallelism.placement.gpus[3], 28U);
+  EXPECT_THROW(load("wrong.yaml"), InputError);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tandem
