@@ -218,6 +218,18 @@ struct SearchCommand : Command {
   ExitCode run() const override;
 };
 
+struct PlaceCommand : Command {
+  ScenarioOptions options;
+  std::string nodes;  ///< a list or a file; empty for all
+  std::string out = "placement.yaml";
+  std::string study;  ///< empty for the default
+  std::uint64_t seed = 1;
+  std::int64_t moves = 20'000;
+  int jobs = 0;  ///< 0 for the default
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
+
 struct DiffCommand : Command {
   std::string a, b;
   std::string dag;   ///< a file; empty for none

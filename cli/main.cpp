@@ -25,6 +25,7 @@ ExitCode run(int argc, char** argv) {
   tandem::TopologyCommand topology;
   tandem::LowerCommand lower;
   tandem::ValidateCommand validate;
+  tandem::PlaceCommand place;
   tandem::DiffCommand diff;
   tandem::SearchCommand search;
   tandem::ReportCommand report;
@@ -33,7 +34,7 @@ ExitCode run(int argc, char** argv) {
   tandem::ImportCommand from_other_programs;
   std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
   for (tandem::Command* command : std::initializer_list<tandem::Command*>{
-           &simulate, &execute, &crosscheck, &calibrate, &search, &sweep, &campaign, &lint, &validate, &topology, &lower,
+           &simulate, &execute, &crosscheck, &calibrate, &search, &place, &sweep, &campaign, &lint, &validate, &topology, &lower,
            &to_other_programs, &from_other_programs, &diff, &report})
     commands.emplace_back(command->add_to(app), command);
   try {

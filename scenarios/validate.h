@@ -13,8 +13,8 @@ namespace tandem {
 // Checks of the fields against each other. `document` is what `scenario` was read from, and gives every error its place.
 // All throw InputError.
 
-/// Fills in whichever of cluster.gpus and parallelism.dp was left out, and refuses meshes that do not fill the cluster: those with
-/// a listed placement and a stated dp may leave some of it to others.
+/// Fills in whichever of cluster.gpus and parallelism.dp was left out, and refuses meshes that do not fill the cluster: those
+/// with a listed placement and a stated dp may leave some of it to others.
 void complete_world(Scenario& scenario, const YamlNode& document);
 
 /// Cluster by itself: whole nodes, NICs that fit the GPUs, PCIe ports and other GPUs where there are such.

@@ -34,7 +34,8 @@ void check_hierarchy(const Scenario& scenario, const YamlNode& document) {
            "hierarchical_all_reduce with hsdp, which works in two levels already, expected at most one of the two");
   if (!scenario.parallelism.placement.is_packed() && !keeps_nodes_together(scenario))
     refuse(document, {"training.hierarchical_all_reduce", "parallelism.placement"},
-           "hierarchical_all_reduce takes neighbouring ranks for a node's, expected parallelism.placement packed, or a list of whole nodes");
+           "hierarchical_all_reduce takes neighbouring ranks for a node's, expected parallelism.placement packed, or a list of "
+           "whole nodes");
   const Mesh mesh(scenario.parallelism);
   const std::int64_t members = scenario.parallelism.dp * scenario.parallelism.cp;
   const std::int64_t on_node = data_members_on_node(scenario, mesh, 0);

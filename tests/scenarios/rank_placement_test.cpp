@@ -37,9 +37,7 @@ std::string refusal(const std::vector<std::string>& overrides) {
   return "accepted";
 }
 
-Seconds step_time(const Scenario& scenario) {
-  return simulate(lower(scenario, make_world(scenario, true))).timeline.makespan();
-}
+Seconds step_time(const Scenario& scenario) { return simulate(lower(scenario, make_world(scenario, true))).timeline.makespan(); }
 
 TEST(PartOfACluster, HoldsAsManyRanksAsDpSays) {
   const Scenario scenario = base({"cluster.gpus=80", placed_on({1, 4, 5, 9})});
@@ -67,7 +65,8 @@ TEST(PartOfACluster, FoldedIsAsWhole) {
 TEST(PartOfACluster, NeedsAListAndNoMoreRanksThanGpus) {
   EXPECT_THAT(refusal({"cluster.gpus=80"}), HasSubstr("makes 32 ranks for 80 GPUs, expected dp 10"));
   EXPECT_THAT(refusal({"cluster.gpus=80", "parallelism.dp=", placed_on({1, 4, 5, 9})}), HasSubstr("lists 32 GPUs for 80 ranks"));
-  EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5})}), HasSubstr("lists 24 GPUs for 32 ranks, expected 32 of 0 to 79"));
+  EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5})}),
+              HasSubstr("lists 24 GPUs for 32 ranks, expected 32 of 0 to 79"));
   EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5, 10})}), HasSubstr("there is no GPU 80, expected 0 to 79"));
   EXPECT_THAT(refusal({"cluster.gpus=80", placed_on({1, 4, 5, 4})}), HasSubstr("GPU 32 is given to rank 8 and to rank 24"));
   EXPECT_THAT(refusal({"cluster.gpus=24", placed_on({0, 1, 2, 3})}), HasSubstr("makes 32 ranks for 24 GPUs"));

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.h"
+#include "scenarios/yaml_tree.h"
+
+namespace tandem {
+
+/// By block of ranks, the node that it is on. A block is what fills a node: block b has the ranks from b * gpus_per_node on, in
+/// their order on the node's GPUs; the last may leave GPUs free.
+using NodeOfBlock = std::vector<std::uint32_t>;
+
+/// A scenario whose ranks are to be placed on nodes that are free.
+///
+/// `parallelism.dp` may leave nodes of the cluster to others; without it the ranks are as many as the cluster's GPUs. A
+/// placement that the scenario lists says which nodes are free where nothing else does, and is not looked at otherwise.
+class PlacedJob {
+ public:
+  /// `nodes` as for `read_free_nodes`; empty for none said. Throws InputError, also where too few nodes are free.
+  PlacedJob(const std::string& file, const std::vector<std::string>& overrides, const std::string& nodes);
+
+  std::int64_t ranks() const { return ranks_; }
+  std::int64_t blocks() const { return blocks_; }
+  std::int64_t nodes() const { return nodes_; }                         ///< of the cluster
+  const std::vector<std::uint32_t>& free() const { return free_; }      ///< in the order given
+  const Scenario& packed_scenario() const { return packed_scenario_; }  ///< on the first nodes that are free
+  NodeOfBlock packed() const { return {free_.begin(), free_.begin() + blocks_}; }
+
+  std::vector<std::uint32_t> gpus(const NodeOfBlock& nodes) const;  ///< by rank
+  Scenario scenario(const NodeOfBlock& nodes) const;
+  /// One line of YAML: the scenario with presets filled in.
+  std::string text(const NodeOfBlock& nodes) const;
+
+ private:
+  std::string name_;
+  YamlNode document_;
+  std::int64_t per_node_ = 1, ranks_ = 0, blocks_ = 0, nodes_ = 0;
+  std::vector<std::uint32_t> free_;
+  Scenario packed_scenario_;
+
+  YamlNode placed(const NodeOfBlock& nodes) const;
+  void count(const Place& place);
+  void find_free(const std::string& nodes, const std::vector<std::uint32_t>& listed);
+};
+
+}  // namespace tandem

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scenarios/scenario.h"
+#include "scenarios/world.h"
+
+namespace tandem {
+
+/// What the communicators of a step carry from node to node: the same wherever the nodes are, as long as the ranks of a node stay
+/// together.
+struct StepTraffic {
+  struct OfCommunicator {
+    Slot slot = Slot::tp;
+    std::vector<std::uint32_t> members;  ///< world ranks, in its order
+    std::vector<double> bytes;           ///< by path of its layout: on the wire, all channels together
+  };
+  std::vector<OfCommunicator> communicators;  ///< those over several nodes that carry something
+};
+
+/// From the folded step, lowered once, packed on a cluster of its own; which of its ways NCCL takes is asked of the layouts where
+/// `scenario` has its ranks. Under local SGD it is the step that averages weights. Throws TopologyError.
+StepTraffic traffic_of_step(const Scenario& scenario);
+
+}  // namespace tandem

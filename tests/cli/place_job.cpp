@@ -1,0 +1,11 @@
+#include "tests/cli/place_job.h"
+
+#include <fstream>
+
+namespace tandem {
+
+PlaceFolder::PlaceFolder(const std::string& text) { write("placed.yaml", text); }
+
+void PlaceFolder::write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+
+}  // namespace tandem
