@@ -48,6 +48,7 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   read_framework(reader.child("training"), scenario);
   read_mtbf(reader.child("faults"));  // of a campaign, but wrong in any command
   scenario.slow_gpus = read_slow_gpus(reader.child("faults"));
+  scenario.jitter = read_jitter(reader.child("faults"), scenario.cluster.gpu);
   scenario.cluster.link_faults = read_link_faults(reader.child("faults"));
   if (reader.has("search")) read_search(reader.child("search"));  // only `tandem search` needs what it says
   return scenario;

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
+#include "runtime/order_statistics.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 
@@ -9,9 +11,25 @@ namespace tandem {
 namespace {
 
 Reader faults_of(const YamlNode& node) {
-  Reader faults(node, "faults", {"slow_gpu", "dead_link", "slow_link", "jitter", "mtbf"});
-  faults.not_yet({"jitter"});
-  return faults;
+  return Reader(node, "faults", {"slow_gpu", "dead_link", "slow_link", "jitter", "mtbf"});
+}
+
+/// Of how much kernels vary in a profile: the median, over those that ran several times, of deviation over median. A profile has
+/// the range of so many samples.
+double measured_variation(const Device& gpu, const Place& place) {
+  std::vector<double> variations;
+  for (const MeasuredKernel& measured : gpu.measured) {
+    const Timing& timing = measured.timing;
+    if (timing.samples < 2) continue;
+    variations.push_back(deviation_of_range(timing.highest - timing.lowest, static_cast<std::size_t>(timing.samples)) /
+                         timing.median);
+  }
+  if (variations.empty())
+    throw InputError(place, "faults.jitter.kernel is measured, and no profile says how much kernels vary on " + gpu.name +
+                                "; expected a number, or a cluster.profile of `tandem calibrate`");
+  const auto middle = variations.begin() + std::ssize(variations) / 2;
+  std::ranges::nth_element(variations, middle);
+  return *middle;
 }
 
 SlowGpu read_slow_gpu(const YamlNode& node) {
@@ -63,6 +81,21 @@ MtbfSpec read_mtbf(const YamlNode& node) {
           .node_hours = hours_of("node_hours"),
           .link_hours = hours_of("link_hours"),
           .software_hours = hours_of("software_hours")};
+}
+
+JitterSpec read_jitter(const YamlNode& node, const Device& gpu) {
+  const Reader faults = faults_of(node);
+  if (!faults.has("jitter")) return {};
+  const YamlNode& stated = faults.child("jitter");
+  const Reader jitter(stated, "faults.jitter", {"kernel", "rank", "communication", "draws", "seed"});
+  constexpr Range<double> variation{0, 2};
+  const YamlNode* kernel = stated.find("kernel");
+  const bool measured = kernel != nullptr && kernel->kind == YamlNode::Kind::scalar && kernel->text == "measured";
+  return {.kernel = measured ? measured_variation(gpu, kernel->place) : jitter.number("kernel", variation, 0),
+          .rank = jitter.number("rank", variation, 0),
+          .communication = jitter.number("communication", variation, 0),
+          .draws = jitter.integer("draws", {1, 100'000}, 100),
+          .seed = static_cast<std::uint64_t>(jitter.integer("seed", {0, std::numeric_limits<std::int64_t>::max()}, 1))};
 }
 
 std::vector<LinkFault> read_link_faults(const YamlNode& node) {

@@ -113,6 +113,10 @@ void validate_faults(const Scenario& scenario, const YamlNode& document) {
       refuse(document, {"faults.slow_gpu.rank", item},
              "rank " + std::to_string(rank) + " does not exist, " + up_to(scenario.parallelism.world()));
   }
+  if (scenario.jitter.enabled() && scenario.training.local_steps())
+    refuse(document, {"faults.jitter", "training.sync_every"},
+           "faults.jitter draws one kind of step, and with training.sync_every " + std::to_string(scenario.training.sync_every) +
+               " there are two; expected one of the two fields");
 }
 
 }  // namespace tandem

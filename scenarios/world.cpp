@@ -49,7 +49,9 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
     if (found != known.end()) continue;
     known.push_back(kind);
     world.devices.push_back(kind.first == 0 ? cluster.gpu : cluster.other_gpus[kind.first - 1].gpu);
-    world.devices.back().speed = kind.second * slowest_of(speeds.size(), world.devices.back().efficiency.spread);
+    // Where speeds are drawn, the slowest one's is among them.
+    const double spread = scenario.jitter.rank > 0 ? 0 : world.devices.back().efficiency.spread;
+    world.devices.back().speed = kind.second * slowest_of(speeds.size(), spread);
   }
   return device_of;
 }

@@ -1,12 +1,15 @@
 #include "sim/simgrid_backend.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "sim/collective_cost.h"
 
 namespace tandem {
 namespace {
+
+constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
 
 std::vector<Link> faster_links(std::vector<Link> links, const Speedup& speedup) {
   for (Link& link : links) link.capacity *= speedup.of_links(link.tier);
@@ -33,6 +36,13 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
     steps_ ? steps_->flow_ended(flow, network_->clock()) : endings_.push({network_->clock(), flow});
     wake_for_next();
   };
+  if (jitter_) {
+    for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
+    if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
+      arrivals_.emplace(dag, *jitter_);
+      begins_.assign(dag.tasks.size(), never);
+    }
+  }
   network_.emplace(faster_links(dag.links, speedup_), dag.communicators,
                    steps_ ? StepPlayer::lanes(dag) : dag.ranks.size() * stream_count,
                    FluidNetwork::Callbacks{flow_ended, [this] { report_endings(); }});
@@ -56,13 +66,15 @@ void SimGridBackend::begin_when_issued(TaskId id) {
 
 void SimGridBackend::begin(TaskId id) {
   const Task& task = dag_->tasks[id];
+  if (!is_communication(task.op)) return begin_kernel(id);
+  if (arrivals_ && awaits_members(id)) return;
   start_[id] = now_;
-  if (!is_communication(task.op)) {
-    const Seconds alone = kernel_times_->of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]);
-    endings_.push({contention_->begin_kernel(id, alone, now_), id});
-    return;
+  CollectiveCost cost = costs_->of(task);
+  if (jitter_) {
+    const double factor = communication_factor(id);
+    cost.latency *= factor;
+    cost.bytes_per_channel = std::llround(static_cast<double>(cost.bytes_per_channel) * factor);
   }
-  const CollectiveCost& cost = costs_->of(task);
   contention_->begin_communication(dag_->unit_of(id), cost.occupation, now_);
   if (steps_) return steps_->begin(id, now_);
   const Communicator& communicator = dag_->communicator_of(task);
@@ -72,6 +84,37 @@ void SimGridBackend::begin(TaskId id) {
   } else {
     endings_.push({now_ + cost.latency, id});
   }
+}
+
+void SimGridBackend::begin_kernel(TaskId id) {
+  const Task& task = dag_->tasks[id];
+  start_[id] = now_;
+  Seconds alone = kernel_times_->of(id) / speedup_.of_kernel(task, dag_->ranks[task.rank]);
+  if (jitter_) {
+    const Seconds undisturbed = alone;
+    alone *= rank_factor_[task.rank] * jitter_->kernel(dag_->ranks[task.rank].world_rank, id);
+    if (arrivals_) {
+      if (host_) arrivals_->waited_for_host(id, host_->issued(id));
+      arrivals_->compute(id, undisturbed, alone);
+    }
+  }
+  endings_.push({contention_->begin_kernel(id, alone, now_), id});
+}
+
+bool SimGridBackend::awaits_members(TaskId id) {
+  Seconds& date = begins_[id];
+  if (date != never) return false;
+  const std::span<const TaskId> unit = dag_->unit_of(id);
+  if (host_)
+    for (const TaskId member : unit) arrivals_->waited_for_host(member, host_->issued(member));
+  date = arrivals_->meet(unit, now_);
+  if (date <= now_) return false;
+  beginnings_.push({date, id});
+  return true;
+}
+
+double SimGridBackend::communication_factor(TaskId id) const {
+  return jitter_->communication(dag_->ranks[dag_->tasks[id].rank].world_rank, id);
 }
 
 void SimGridBackend::drive() {
@@ -87,6 +130,14 @@ bool SimGridBackend::has_ended(const Ending& ending) {
 
 void SimGridBackend::report(const Ending& ending) {
   now_ = ending.date;
+  if (arrivals_) {
+    const std::span<const TaskId> unit = dag_->unit_of(ending.task);
+    if (is_communication(dag_->tasks[ending.task].op) && jitter_->variation().communication > 0) {
+      const Seconds time = now_ - start_[ending.task];
+      arrivals_->communicate(unit, time / communication_factor(ending.task), time);
+    }
+    arrivals_->ended(unit, now_);
+  }
   if (!host_) return completions_->ended(ending.task, start_[ending.task], now_);
   const std::vector<TaskId> issued = host_->ended(ending.task, now_);
   completions_->ended(ending.task, start_[ending.task], now_);
@@ -114,7 +165,6 @@ void SimGridBackend::report_endings() {
 }
 
 Seconds SimGridBackend::next_date() const {
-  constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
   return std::min(endings_.empty() ? never : endings_.top().date, beginnings_.empty() ? never : beginnings_.top().date);
 }
 

@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "runtime/backend.h"
+#include "sim/arrivals.h"
 #include "sim/collective_cost.h"
 #include "sim/contention.h"
 #include "sim/fluid_network.h"
 #include "sim/host_issue.h"
+#include "sim/jitter.h"
 #include "sim/kernel_times.h"
 #include "sim/simulate.h"
 #include "sim/step_player.h"
@@ -22,12 +24,17 @@ namespace tandem {
 /// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
 /// comes.
 ///
+/// In a step with jitter, kernels and collectives take their factors of these times, and collectives begin when the last of their
+/// members would be there, those included that a folded DAG does not hold (see `Arrivals`).
+///
 /// What ends at one date is reported in a fixed order, first the kernels and then the flows, each by task id: equal DAGs give
 /// equal timelines.
 class SimGridBackend final : public Backend {
  public:
-  explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {})
-      : collectives_(collectives), speedup_(speedup) {}
+  /// Jitter is for fluid collectives.
+  explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
+                          const std::optional<JitterDraw>& jitter = {})
+      : collectives_(collectives), speedup_(speedup), jitter_(jitter) {}
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
@@ -42,6 +49,7 @@ class SimGridBackend final : public Backend {
 
   Collectives collectives_;
   Speedup speedup_;
+  std::optional<JitterDraw> jitter_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<CollectiveCosts> costs_;
@@ -51,14 +59,20 @@ class SimGridBackend final : public Backend {
   std::optional<StepPlayer> steps_;  ///< with collectives in steps: all flows are its messages
   std::vector<Seconds> start_;       ///< by task
   Dates endings_;
-  std::optional<HostIssue> host_;  ///< where the CPU takes time to issue
-  std::vector<bool> parked_;       ///< by first task of a unit: ready, but not issued, and nobody knows when it will be
-  Dates beginnings_;               ///< of what is ready, but issued later
+  std::optional<HostIssue> host_;     ///< where the CPU takes time to issue
+  std::vector<bool> parked_;          ///< by first task of a unit: ready, but not issued, and nobody knows when it will be
+  Dates beginnings_;                  ///< of what is ready, but issued later, or waits for members that are not simulated
+  std::optional<Arrivals> arrivals_;  ///< with jitter, of a folded DAG
+  std::vector<Seconds> begins_;       ///< by first task of a unit that has met: when its last member is there
+  std::vector<double> rank_factor_;   ///< with jitter, by rank
   /// The date of the ending that is reported. The end of a kernel that nothing slows is exactly its start plus its duration;
   /// SimGrid's clock is a sum of steps, and owes us no exactness.
   Seconds now_ = 0;
 
   void begin(TaskId id);
+  void begin_kernel(TaskId id);
+  bool awaits_members(TaskId id);
+  double communication_factor(TaskId id) const;
   void begin_when_issued(TaskId id);
   void report(const Ending& ending);
   bool has_ended(const Ending& ending);

@@ -1,0 +1,235 @@
+#include "sim/arrivals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+
+namespace tandem {
+namespace {
+
+/// What a random number of members that are not simulated is for.
+enum Purpose : std::uint64_t {
+  of_speeds,
+  of_meeting
+};
+
+double square(double x) { return x * x; }
+
+/// Of a standard normal value that is known to be below `bound`.
+struct Truncated {
+  double mean, variance;
+};
+Truncated normal_below(double bound) {
+  const double hazard = std::exp(-square(bound) / 2) / std::sqrt(2 * std::numbers::pi) / normal_share_below(bound);
+  return {-hazard, std::max(0.0, 1 - bound * hazard - square(hazard))};
+}
+
+/// What the score `z` of a distribution with this deviation is in excess of work that lasts `undisturbed`.
+Seconds excess_of(double z, Seconds deviation, Seconds undisturbed) {
+  return undisturbed > 0 ? undisturbed * (lognormal(deviation / undisturbed, z) - 1) : deviation * z;
+}
+
+}  // namespace
+
+double Arrivals::Part::lasting_variance() const {
+  double sum = 0;
+  for (const auto& [rank, deviation] : lasting) sum += square(deviation);
+  return sum;
+}
+
+void Arrivals::Part::add(const Part& other) {
+  undisturbed += other.undisturbed;
+  own += other.own;
+  mean += other.mean;
+  variance += other.variance;
+  for (const auto& [rank, deviation] : other.lasting) {
+    const auto found = std::ranges::find(lasting, rank, &std::pair<RankIndex, Seconds>::first);
+    found == lasting.end() ? static_cast<void>(lasting.emplace_back(rank, deviation))
+                           : static_cast<void>(found->second += deviation);
+  }
+}
+
+Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw)
+    : dag_(dag), draw_(draw), spans_(dag), ready_(dag.tasks.size(), 0), history_(dag.tasks.size()) {
+  for (GroupId group = 0; group < dag.groups.size(); ++group) {
+    double ranks = 0;
+    for (const TaskId task : dag.members_of(group)) ranks += dag.ranks[dag.tasks[task].rank].count;
+    members_of_world_.push_back(ranks);
+  }
+}
+
+void Arrivals::ended(std::span<const TaskId> unit, Seconds date) {
+  for (const TaskId id : unit) {
+    for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge) {
+      const auto next = static_cast<TaskId>(boost::target(*edge, dag_.graph));
+      ready_[next] = date;
+      history_[next] = history_[id];
+    }
+  }
+  for (const TaskId id : unit) history_[id].reset();
+}
+
+void Arrivals::waited_for_host(TaskId task, Seconds issued) {
+  if (issued <= ready_[task]) return;
+  ready_[task] = issued;
+  history_[task].reset();
+}
+
+Arrivals::History& Arrivals::own_history(TaskId task) {
+  std::shared_ptr<History>& history = history_[task];
+  if (!history) {
+    history = std::make_shared<History>();
+  } else if (history.use_count() > 1) {
+    history = std::make_shared<History>(*history);
+  }
+  return *history;
+}
+
+Arrivals::Part& Arrivals::part(History& history, SpanId span) {
+  const auto place =
+      std::ranges::find_if(history, [&](const Part& p) { return p.span == span || spans_.size(p.span) > spans_.size(span); });
+  if (place != history.end() && place->span == span) return *place;
+  return *history.insert(place, Part{.span = span});
+}
+
+void Arrivals::compute(TaskId task, Seconds undisturbed, Seconds time) {
+  const Variation& variation = draw_.variation();
+  Part kernel{.undisturbed = undisturbed, .own = time - undisturbed, .variance = square(variation.kernel * undisturbed)};
+  if (variation.rank > 0) kernel.lasting.emplace_back(dag_.tasks[task].rank, variation.rank * undisturbed);
+  part(own_history(task), RankSpans::one).add(kernel);
+}
+
+void Arrivals::communicate(std::span<const TaskId> unit, Seconds undisturbed, Seconds time) {
+  const CommunicatorId communicator = dag_.groups[dag_.tasks[unit.front()].group].communicator;
+  // Members of different classes are a pair of stages, whose span is one of each.
+  const bool alike = std::ranges::all_of(unit, [&](TaskId id) { return dag_.tasks[id].rank == dag_.tasks[unit.front()].rank; });
+  History& history = own_history(unit.front());
+  const auto common = std::ranges::find_if(history, [&](const Part& p) {
+    return spans_.in_common(p.span, communicator) == dag_.communicators[communicator].members.size();
+  });
+  const SpanId span = common != history.end() ? common->span : alike ? spans_.of(communicator) : RankSpans::one;
+  part(history, span)
+      .add({.undisturbed = undisturbed,
+            .own = time - undisturbed,
+            .variance = square(draw_.variation().communication * undisturbed)});
+  for (const TaskId id : unit.subspan(1)) history_[id] = history_[unit.front()];
+}
+
+Seconds Arrivals::meet(std::span<const TaskId> unit, Seconds now) {
+  const GroupId group = dag_.tasks[unit.front()].group;
+  const CommunicatorId communicator = dag_.groups[group].communicator;
+  const auto members = static_cast<double>(dag_.communicators[communicator].members.size());
+  struct OnRank {
+    double tasks = 0;
+    TaskId latest = no_id;
+  };
+  std::map<RankIndex, OnRank> on_ranks;  // a rank of a class that sends to its own class is there as both
+  for (const TaskId id : unit) {
+    OnRank& on_rank = on_ranks[dag_.tasks[id].rank];
+    ++on_rank.tasks;
+    if (on_rank.latest == no_id || ready_[id] > ready_[on_rank.latest]) on_rank.latest = id;
+  }
+  Seconds start = -1;
+  std::shared_ptr<History> after;
+  for (const auto& [rank, on_rank] : on_ranks) {
+    const double alike = members * on_rank.tasks * dag_.ranks[rank].count / members_of_world_[group];
+    Meeting meeting = met(on_rank.latest, communicator, static_cast<std::size_t>(std::lround(alike)));
+    const Seconds arrival = ready_[on_rank.latest] + meeting.delay;
+    if (arrival <= start) continue;
+    start = arrival;
+    after = std::make_shared<History>(std::move(meeting.after));
+  }
+  for (const TaskId id : unit) history_[id] = after;
+  return std::max(start, now);
+}
+
+Arrivals::Meeting Arrivals::met(TaskId task, CommunicatorId communicator, std::size_t members) {
+  Meeting meeting;
+  if (!history_[task]) return meeting;
+  if (members < 2) return {0, *history_[task]};
+  std::vector<std::pair<std::size_t, const Part*>> apart;  // groups of members that have such a part in common
+  SpanId span = spans_.of(communicator);
+  for (const Part& part : *history_[task]) {
+    const std::size_t groups = members / std::clamp<std::size_t>(spans_.in_common(part.span, communicator), 1, members);
+    if (groups < 2) {
+      meeting.after.push_back(part);
+      continue;
+    }
+    span = spans_.joined(span, part.span);
+    apart.emplace_back(groups, &part);
+  }
+  if (apart.empty()) return meeting;
+  std::ranges::stable_sort(apart, std::greater<>(), &std::pair<std::size_t, const Part*>::first);
+
+  Part largest = *apart.front().second;
+  Seconds known = largest.own;
+  for (std::size_t level = 0; level < apart.size(); ++level) {
+    const std::size_t next = level + 1 < apart.size() ? apart[level + 1].first : 1;
+    if (const std::size_t groups = apart[level].first / next; groups > 1) {
+      largest.own = std::max(largest.own, latest_excess(largest, groups - 1, task, level));
+      largest = largest_of(std::move(largest), groups);
+    }
+    if (level + 1 == apart.size()) break;
+    largest.add(*apart[level + 1].second);
+    known += apart[level + 1].second->own;
+  }
+  meeting.delay = std::max(0.0, largest.own - known);
+  part(meeting.after, span).add(largest);
+  return meeting;
+}
+
+double Arrivals::latest_excess(const Part& part, std::size_t others, TaskId task, std::size_t level) {
+  const double lasting = std::sqrt(part.lasting_variance()), fresh = std::sqrt(part.variance), all = std::hypot(lasting, fresh);
+  if (all == 0) return part.mean;
+  const CommunicatorId communicator = dag_.groups[dag_.tasks[task].group].communicator;
+  const RankIndex rank = dag_.tasks[task].rank;
+  const RandomKey key = draw_.peers(dag_.ranks[rank].world_rank, communicator).with(of_meeting).with(task).with(level);
+  const auto largest_below_one = [](const RandomKey& of, std::size_t n) {  // U^(1/n), as far as a double can tell it from 1
+    return std::min(std::pow(of.uniform(), 1 / static_cast<double>(n)), 1 - 0x1p-53);
+  };
+  if (lasting == 0) return part.mean + excess_of(normal_quantile(largest_below_one(key, others)), all, part.undisturbed);
+
+  const std::vector<double>& speeds = scores(rank, communicator, others);
+  double latest = lasting * speeds.front();  // at least without what is fresh
+  if (fresh > 0) {
+    latest = -std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < speeds.size(); ++i) latest = std::max(latest, lasting * speeds[i] + fresh * key.with(i).normal());
+    if (const std::size_t rest = others - speeds.size(); rest > 0) {
+      const Truncated below = normal_below(speeds.back());
+      const double deviation = std::sqrt(square(lasting) * below.variance + square(fresh));
+      latest = std::max(latest, lasting * below.mean + deviation * normal_quantile(largest_below_one(key, rest)));
+    }
+  }
+  return part.mean + excess_of(latest / all, all, part.undisturbed);
+}
+
+const std::vector<double>& Arrivals::scores(RankIndex rank, CommunicatorId communicator, std::size_t others) {
+  const auto [known, is_new] = scores_.try_emplace({rank, communicator, others}, std::vector<double>());
+  std::vector<double>& scores = known->second;
+  const std::size_t count = std::min(others, lasting_scores);
+  if (!is_new) return scores;
+  const RandomKey key = draw_.peers(dag_.ranks[rank].world_rank, communicator).with(of_speeds).with(others);
+  double log_share = 0;  // of the share that lies below: its complement is what is small
+  for (std::size_t i = 0; i < count; ++i) {
+    log_share += std::log(key.with(i).uniform()) / static_cast<double>(others - i);
+    scores.push_back(-normal_quantile(std::clamp(-std::expm1(log_share), 0x1p-1000, 1 - 0x1p-53)));
+  }
+  return scores;
+}
+
+Arrivals::Part Arrivals::largest_of(Part part, std::size_t groups) {
+  const auto [known, is_new] = largest_.try_emplace(groups);
+  if (is_new) known->second = largest_normal(groups);
+  const double lasting = part.lasting_variance(), all = lasting + part.variance;
+  if (all == 0) return part;
+  const double of_largest = square(known->second.deviation), share = lasting / all;
+  const double left = (1 - share) / static_cast<double>(groups) + share * of_largest;  // of the variance that lasts
+  part.mean += known->second.mean * std::sqrt(all);
+  part.variance = of_largest * all - left * lasting;
+  for (auto& [rank, deviation] : part.lasting) deviation *= std::sqrt(left);
+  return part;
+}
+
+}  // namespace tandem

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/order_statistics.h"
+#include "sim/jitter.h"
+#include "sim/rank_spans.h"
+
+namespace tandem {
+
+/// When, in a step with jitter, the members of a collective arrive of which a folded DAG simulates only one.
+///
+/// A lowered rank stands for k ranks of the world, and lives through the step as one of them does. Of every task it is known what
+/// its end is early or late by, as a sum of parts, along the predecessors that ended last ("critical" ones): each part is the
+/// excess of so many seconds of work over their undisturbed time which all ranks of a span (rank_spans.h) have in common, because
+/// they waited for each other after it. Beside what a part came to for the simulated member it knows its distribution: mean and
+/// variance, kernel by kernel; what comes from the ranks' speeds apart, for that adds up in proportion and not as a root.
+///
+/// Members of a collective that are alike differ in those parts whose span does not hold all of them. From the smallest span to
+/// the largest, k groups of members that have waited for each other meet; the simulated one knows its own arrival, and that of
+/// the k - 1 others is drawn as the largest of so many draws of the same distribution, by order statistics:
+///
+///   F^-1(U^(1 / (k - 1)))     U uniform in (0, 1), F lognormal of the mean and the variance
+///
+/// The scores of the others' speeds last for the whole step: the slowest `lasting_scores` of them are drawn once per
+/// communicator, one after the other from the largest down (U^(1/n), then times U'^(1/(n-1)), ...), and to each of them comes at
+/// every meeting the rest of the variance; the others are drawn together, below the least of these.
+///
+/// The largest of k has a mean and a variance too (largest_normal), and these are what the meeting's span has in common from then
+/// on: for a rank's data-parallel peers have waited for tensor-parallel peers of their own. Of the variance that lasts, what is
+/// left lies between 1/k (where the rest decides who is last) and the largest's own (where speeds do); it is interpolated by
+/// their shares.
+///
+/// Where classes meet (pipeline stages), the one that arrives last decides, and its parts become all members'. What is left out:
+/// that the others might have arrived last in another replica; and what lies behind a slack of the CPU's, where a task waited to
+/// be issued. Members of different classes are all simulated.
+class Arrivals {
+ public:
+  /// The DAG must outlive it.
+  Arrivals(const Dag& dag, const JitterDraw& draw);
+
+  /// A unit ended: its successors can come after it from this date on.
+  void ended(std::span<const TaskId> unit, Seconds date);
+  /// A member was issued later than all that it depends on had ended.
+  void waited_for_host(TaskId task, Seconds issued);
+
+  /// All simulated members of a collective are there. When the last of all members is, that is this date or a later one.
+  Seconds meet(std::span<const TaskId> unit, Seconds now);
+
+  /// A kernel is `undisturbed` with this rank at mean speed, and takes `time`.
+  void compute(TaskId task, Seconds undisturbed, Seconds time);
+  void communicate(std::span<const TaskId> unit, Seconds undisturbed, Seconds time);
+
+ private:
+  struct Part {
+    SpanId span = RankSpans::one;
+    Seconds undisturbed = 0;                               ///< the work
+    Seconds own = 0;                                       ///< excess of the simulated member
+    Seconds mean = 0;                                      ///< expected excess of any
+    double variance = 0;                                   ///< without what lasts
+    std::vector<std::pair<RankIndex, Seconds>> lasting{};  ///< standard deviations from the speeds of ranks of these classes
+
+    double lasting_variance() const;
+    void add(const Part& other);
+  };
+  using History = std::vector<Part>;  ///< spans distinct, the smallest first
+  struct Meeting {
+    Seconds delay = 0;
+    History after;
+  };
+  static constexpr std::size_t lasting_scores = 64;
+
+  const Dag& dag_;
+  JitterDraw draw_;
+  RankSpans spans_;
+  std::vector<Seconds> ready_;                     ///< by task
+  std::vector<std::shared_ptr<History>> history_;  ///< by task: up to its start, then its end; null: nothing
+  std::vector<double> members_of_world_;           ///< by group: how many ranks its lowered members stand for
+  std::map<std::size_t, LargestNormal> largest_;
+  std::map<std::tuple<RankIndex, CommunicatorId, std::size_t>, std::vector<double>> scores_;
+
+  History& own_history(TaskId task);
+  Part& part(History& history, SpanId span);
+  Meeting met(TaskId task, CommunicatorId communicator, std::size_t members);
+  double latest_excess(const Part& part, std::size_t others, TaskId task, std::size_t level);
+  const std::vector<double>& scores(RankIndex rank, CommunicatorId communicator, std::size_t others);
+  Part largest_of(Part part, std::size_t groups);
+};
+
+}  // namespace tandem

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/dag.h"
+#include "sim/random_numbers.h"
+#include "sim/simulate.h"
+
+namespace tandem {
+
+/// How much times vary from step to step: coefficients of variation (standard deviation over mean).
+///
+/// All are lognormal with mean 1: times are positive and what disturbs them multiplies, so that the tail is on the slow side; and
+/// a sum of lognormal times is again nearly lognormal, with the mean and the variance that add up (Fenton 1960, IRE Transactions
+/// on Communications Systems 8(1)), which the maximum over ranks that are not simulated needs (see arrivals.h).
+struct Variation {
+  double kernel = 0;         ///< of each kernel by itself
+  double rank = 0;           ///< of a rank's speed, the same for all its kernels in a step
+  double communication = 0;  ///< of each collective or transfer by itself
+
+  bool is_none() const { return kernel == 0 && rank == 0 && communication == 0; }
+};
+
+/// exp(s z - s^2 / 2) with s^2 = log(1 + c^2): lognormal of mean 1 and coefficient of variation c, where z is standard normal.
+double lognormal(double coefficient, double z);
+
+/// The random numbers of one step: factors of times, the same however many steps are drawn at once and in which order.
+class JitterDraw {
+ public:
+  JitterDraw(const Variation& variation, std::uint64_t seed, std::uint64_t draw) : variation_(variation), key_{seed, draw} {}
+
+  const Variation& variation() const { return variation_; }
+  double kernel(std::uint32_t world_rank, TaskId task) const;
+  double rank(std::uint32_t world_rank) const;
+  double communication(std::uint32_t world_rank, TaskId task) const;
+  /// For members that are not simulated.
+  RandomKey peers(std::uint32_t world_rank, CommunicatorId communicator) const;
+
+ private:
+  Variation variation_;
+  RandomKey key_;
+};
+
+/// Step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. Of a DAG of
+/// several steps, of all of them. `ended` is told how many draws have ended.
+std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
+                                     std::size_t jobs, const std::function<void(std::size_t)>& ended = {});
+
+/// The share of `p` of the sorted `times` lies below: between neighbours by their distance (type 7 of Hyndman and Fan 1996, The
+/// American Statistician 50(4), the default of R and NumPy). At least one time.
+Seconds percentile(std::span<const Seconds> times, double p);
+
+}  // namespace tandem

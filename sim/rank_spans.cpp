@@ -1,0 +1,58 @@
+#include "sim/rank_spans.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tandem {
+
+SpanId RankSpans::id_of(Distances distances) {
+  const auto [found, is_new] = ids_.try_emplace(std::move(distances), static_cast<SpanId>(sets_.size()));
+  if (is_new) sets_.push_back(found->first);
+  return found->second;
+}
+
+SpanId RankSpans::of(CommunicatorId communicator) {
+  if (const auto known = of_communicator_.find(communicator); known != of_communicator_.end()) return known->second;
+  const std::vector<std::uint32_t>& members = dag_.communicators[communicator].members;
+  Distances distances(members.begin(), members.end());
+  std::ranges::sort(distances);
+  const std::int64_t lowest = distances.front();
+  for (std::int64_t& distance : distances) distance -= lowest;
+  return of_communicator_[communicator] = id_of(std::move(distances));
+}
+
+SpanId RankSpans::joined(SpanId left, SpanId right) {
+  if (left == right) return left;
+  const std::pair<SpanId, SpanId> pair = std::minmax(left, right);
+  if (const auto known = joined_.find(pair); known != joined_.end()) return known->second;
+  const Distances &a = sets_[left], &b = sets_[right];
+  SpanId both = 0;
+  if (std::ranges::includes(a, b)) {
+    both = left;
+  } else if (std::ranges::includes(b, a)) {
+    both = right;
+  } else {
+    Distances sums;
+    sums.reserve(a.size() * b.size());
+    for (const std::int64_t x : a)
+      for (const std::int64_t y : b) sums.push_back(x + y);
+    std::ranges::sort(sums);
+    const auto repeated = std::ranges::unique(sums);
+    sums.erase(repeated.begin(), repeated.end());
+    both = id_of(std::move(sums));
+  }
+  return joined_[pair] = both;
+}
+
+std::size_t RankSpans::in_common(SpanId span, CommunicatorId communicator) {
+  const SpanId members = of(communicator);
+  const auto [known, is_new] = common_.try_emplace({span, members}, 0);
+  if (is_new) {
+    Distances both;
+    std::ranges::set_intersection(sets_[span], sets_[members], std::back_inserter(both));
+    known->second = both.size();
+  }
+  return known->second;
+}
+
+}  // namespace tandem
