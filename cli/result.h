@@ -37,6 +37,13 @@ struct MergedFold {
   Seconds upper = 0;  ///< if all that can collide did so all the time
 };
 
+/// Steps that were drawn with jitter.
+struct JitterTimes {
+  std::size_t draws = 0;
+  Seconds p50 = 0, p90 = 0, p99 = 0, mean = 0;
+  Seconds wall = 0;  ///< that drawing took
+};
+
 /// What a planner wants to know of one step, or of the mean over several; the JSON result holds the same.
 struct StepResult {
   std::string scenario;
@@ -46,6 +53,7 @@ struct StepResult {
   Seconds step_time = 0;
   std::int64_t sync_every = 1;               ///< steps that the mean was taken over
   std::optional<LocalStepTimes> step_kinds;  ///< simulated
+  std::optional<JitterTimes> jitter;         ///< all else is of the undisturbed step
   std::optional<MergedFold> merged_fold;     ///< absent where the fold is exact
   double tokens_per_second_per_gpu = 0;
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all

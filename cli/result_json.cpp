@@ -94,6 +94,14 @@ Json to_json_object(const StepResult& r) {
     json["step_time_local_s"] = r.step_kinds->local;
     json["step_time_sync_s"] = r.step_kinds->sync;
   }
+  if (r.jitter) {
+    json["jitter"] = {{"draws", r.jitter->draws},
+                      {"p50_s", r.jitter->p50},
+                      {"p90_s", r.jitter->p90},
+                      {"p99_s", r.jitter->p99},
+                      {"mean_s", r.jitter->mean}};
+    json["run"]["jitter_wall_s"] = r.jitter->wall;
+  }
   if (r.merged_fold) {
     json["run"]["fold"] = {{"tolerance", r.merged_fold->tolerance},
                            {"step_time_lower_s", r.merged_fold->lower},

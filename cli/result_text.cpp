@@ -23,6 +23,12 @@ Table figures(const StepResult& r) {
     add("give or take", percent(interval.high / r.step_time - 1),
         fmt::format("{} to {} in nine cases of ten", duration(interval.low), duration(interval.high)));
   }
+  if (r.jitter) {
+    const JitterTimes& jitter = *r.jitter;
+    add("with jitter, p50", duration(jitter.p50),
+        fmt::format("p90 {}, p99 {}, mean {}; {} steps drawn in {}", duration(jitter.p90), duration(jitter.p99),
+                    duration(jitter.mean), jitter.draws, duration(jitter.wall)));
+  }
   if (r.step_kinds) {
     add("local step", duration(r.step_kinds->local),
         fmt::format("{} of {}; {} the one that averages the replicas' weights", r.sync_every - 1, r.sync_every,

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/jitter_times.h"
 #include "cli/relief.h"
 #include "cli/report/step_report.h"
 #include "cli/simulated_step.h"
@@ -39,6 +40,8 @@ ExitCode SimulateCommand::run() const {
                                                         " ranks would be simulated; expected at most " +
                                                         std::to_string(most_in_steps) + " ranks, or --collectives fluid");
   }
+  if (in_steps && scenario.jitter.enabled())
+    throw InputError({"--collectives steps", 0, 0}, "faults.jitter varies collectives as wholes; expected --collectives fluid");
   Outputs outputs(options, scenario.parallelism.world());
   return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs, began); });
 }
@@ -48,6 +51,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, std::c
   ProgressBar bar;
   SimulatedStep step = simulate_step(scenario, !no_fold && !in_steps, {fold_tolerance, collectives, &bar});
   StepResult& result = step.result;
+  result.jitter = draw_jitter(scenario, step.dag, result, &bar);
   result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
   bar.take_away();

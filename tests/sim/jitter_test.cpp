@@ -1,0 +1,123 @@
+#include "sim/jitter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "runtime/order_statistics.h"
+#include "tests/sim/small_dag.h"
+
+namespace tandem {
+namespace {
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+
+Moments moments(const std::vector<Seconds>& values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, std::sqrt(squares / (n - 1))};
+}
+
+/// `members` ranks, all or as one, each of which runs `kernels` of 1 us and then meets the others.
+Dag one_meeting(std::uint32_t members, int kernels, bool folded) {
+  SmallDag small;
+  const CommunicatorId all = small.communicator(members, {});
+  for (std::uint32_t r = 0; r < (folded ? 1 : members); ++r) {
+    const RankIndex rank = small.rank();
+    TaskId last = 0;
+    for (int kernel = 0; kernel < kernels; ++kernel) last = small.kernel(rank, 1'000);
+    small.depend(last, small.all_reduce(rank, all, 0));
+  }
+  Dag dag = small.finish();
+  if (folded) dag.ranks.front().count = members;
+  return dag;
+}
+
+// The sum of n kernels has mean n and variance n c^2; means of 1,000 draws are off by three of their standard errors at most.
+TEST(Jitter, KernelsOfOneRankAddUp) {
+  constexpr int kernels = 25, draws = 1'000;
+  constexpr double c = 0.1;
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  for (int kernel = 0; kernel < kernels; ++kernel) small.kernel(rank, 1'000);
+  const Moments found = moments(drawn_makespans(small.finish(), {.kernel = c}, 1, draws, 2));
+  const double deviation = 1e-6 * c * std::sqrt(kernels);
+  EXPECT_NEAR(found.mean, kernels * 1e-6, 3 * deviation / std::sqrt(draws));
+  EXPECT_NEAR(found.deviation, deviation, 3 * deviation / std::sqrt(2.0 * draws));
+}
+
+// A rank's speed is the same for all its kernels: variance (n c)^2.
+TEST(Jitter, SpeedsOfRanksDoNotAverageOut) {
+  constexpr int kernels = 25, draws = 1'000;
+  constexpr double c = 0.02;
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  for (int kernel = 0; kernel < kernels; ++kernel) small.kernel(rank, 1'000);
+  const Moments found = moments(drawn_makespans(small.finish(), {.rank = c}, 1, draws, 2));
+  const double deviation = 1e-6 * c * kernels;
+  EXPECT_NEAR(found.mean, kernels * 1e-6, 3 * deviation / std::sqrt(draws));
+  EXPECT_NEAR(found.deviation, deviation, 3 * deviation / std::sqrt(2.0 * draws));
+}
+
+struct Meeting {
+  std::uint32_t members;
+  Variation variation;
+  bool folded;
+};
+
+class JitterOfMeetings : public testing::TestWithParam<Meeting> {};
+
+// The last of n arrives when the largest of n values does, which are nearly normal here: 100 kernels of a small variation.
+TEST_P(JitterOfMeetings, LastByOrderStatistics) {
+  constexpr int kernels = 100, draws = 500;
+  const auto& [members, variation, folded] = GetParam();
+  const double deviation = 1e-6 * std::hypot(variation.kernel * std::sqrt(kernels), variation.rank * kernels);
+  const LargestNormal expected = largest_normal(members);
+  const Moments found = moments(drawn_makespans(one_meeting(members, kernels, folded), variation, 1, draws, 2));
+  const double undisturbed = simulate(one_meeting(members, kernels, folded)).timeline.makespan();
+  const double error = 3 / std::sqrt(draws);
+  constexpr double skew = 0.02;  // of a lognormal distribution: the largest is so much larger than that of a normal one
+  EXPECT_NEAR((found.mean - undisturbed) / deviation, expected.mean, error * expected.deviation + skew * expected.mean);
+  EXPECT_NEAR(found.deviation / deviation, expected.deviation, expected.deviation * (error + 4 * skew));
+}
+
+constexpr Variation kernels{.kernel = 0.03}, speeds{.rank = 0.003}, both{.kernel = 0.03, .rank = 0.003};
+INSTANTIATE_TEST_SUITE_P(Sizes, JitterOfMeetings,
+                         testing::Values(Meeting{8, kernels, false}, Meeting{8, speeds, false}, Meeting{8, kernels, true},
+                                         Meeting{8, speeds, true}, Meeting{8, both, true}, Meeting{64, kernels, true},
+                                         Meeting{64, speeds, true}, Meeting{64, both, true}, Meeting{1024, kernels, true},
+                                         Meeting{1024, speeds, true}, Meeting{1024, both, true}));
+
+TEST(Jitter, NoneLeavesTheStepAsItIs) {
+  const Dag dag = one_meeting(64, 10, true);
+  const Seconds undisturbed = simulate(dag).timeline.makespan();
+  for (const Seconds drawn : drawn_makespans(dag, {}, 1, 3, 1)) EXPECT_EQ(drawn, undisturbed);
+}
+
+TEST(Jitter, IsTheSameHoweverManyAtOnce) {
+  constexpr Variation all{.kernel = 0.1, .rank = 0.1, .communication = 0.1};
+  const Dag dag = one_meeting(64, 10, true);
+  const std::vector<Seconds> one = drawn_makespans(dag, all, 7, 9, 1);
+  EXPECT_EQ(one, drawn_makespans(dag, all, 7, 9, 2));
+  EXPECT_NE(one, drawn_makespans(dag, all, 8, 9, 2));
+  std::vector<Seconds> fewer = drawn_makespans(dag, all, 7, 4, 3);
+  EXPECT_TRUE(std::ranges::equal(fewer, std::span(one).first(4)));
+}
+
+TEST(Jitter, PercentilesLieBetweenNeighbours) {
+  const std::vector<Seconds> times{3, 1, 2, 5, 4};
+  EXPECT_EQ(percentile(times, 0), 1);
+  EXPECT_EQ(percentile(times, 0.5), 3);
+  EXPECT_DOUBLE_EQ(percentile(times, 0.9), 4.6);
+  EXPECT_EQ(percentile(times, 1), 5);
+  EXPECT_EQ(percentile(std::vector<Seconds>{2}, 0.99), 2);
+}
+
+}  // namespace
+}  // namespace tandem
