@@ -52,7 +52,7 @@ void Arrivals::Part::add(const Part& other) {
 }
 
 Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw)
-    : dag_(dag), draw_(draw), spans_(dag), ready_(dag.tasks.size(), 0), history_(dag.tasks.size()) {
+    : dag_(dag), draw_(draw), spans_(dag), ready_(dag.tasks.size(), 0), history_(dag.tasks.size()), awaited_(dag.tasks.size()) {
   for (GroupId group = 0; group < dag.groups.size(); ++group) {
     double ranks = 0;
     for (const TaskId task : dag.members_of(group)) ranks += dag.ranks[dag.tasks[task].rank].count;
@@ -66,6 +66,7 @@ void Arrivals::ended(std::span<const TaskId> unit, Seconds date) {
       const auto next = static_cast<TaskId>(boost::target(*edge, dag_.graph));
       ready_[next] = date;
       history_[next] = history_[id];
+      if (is_communication(dag_.tasks[next].op)) awaited_[next].push_back({date, history_[id]});
     }
   }
   for (const TaskId id : unit) history_[id].reset();
@@ -75,6 +76,7 @@ void Arrivals::waited_for_host(TaskId task, Seconds issued) {
   if (issued <= ready_[task]) return;
   ready_[task] = issued;
   history_[task].reset();
+  if (is_communication(dag_.tasks[task].op)) awaited_[task].push_back({issued, nullptr});
 }
 
 Arrivals::History& Arrivals::own_history(TaskId task) {
@@ -122,36 +124,40 @@ Seconds Arrivals::meet(std::span<const TaskId> unit, Seconds now) {
   const CommunicatorId communicator = dag_.groups[group].communicator;
   const auto members = static_cast<double>(dag_.communicators[communicator].members.size());
   struct OnRank {
-    double tasks = 0;
-    TaskId latest = no_id;
+    TaskId first = no_id;
+    double tasks = 0;  // a rank of a class that sends to its own class is there as both
   };
-  std::map<RankIndex, OnRank> on_ranks;  // a rank of a class that sends to its own class is there as both
+  std::map<RankIndex, OnRank> on_ranks;
   for (const TaskId id : unit) {
-    OnRank& on_rank = on_ranks[dag_.tasks[id].rank];
+    OnRank& on_rank = on_ranks.try_emplace(dag_.tasks[id].rank, OnRank{.first = id}).first->second;
     ++on_rank.tasks;
-    if (on_rank.latest == no_id || ready_[id] > ready_[on_rank.latest]) on_rank.latest = id;
   }
   Seconds start = -1;
   std::shared_ptr<History> after;
-  for (const auto& [rank, on_rank] : on_ranks) {
+  for (const TaskId id : unit) {
+    const RankIndex rank = dag_.tasks[id].rank;
+    const OnRank& on_rank = on_ranks[rank];
     const double alike = members * on_rank.tasks * dag_.ranks[rank].count / members_of_world_[group];
-    Meeting meeting = met(on_rank.latest, communicator, static_cast<std::size_t>(std::lround(alike)));
-    const Seconds arrival = ready_[on_rank.latest] + meeting.delay;
-    if (arrival <= start) continue;
-    start = arrival;
-    after = std::make_shared<History>(std::move(meeting.after));
+    for (const Awaited& awaited : awaited_[id]) {
+      Meeting meeting = met(on_rank.first, awaited.history.get(), communicator, static_cast<std::size_t>(std::lround(alike)));
+      const Seconds arrival = awaited.end + meeting.delay;
+      if (arrival <= start) continue;
+      start = arrival;
+      after = std::make_shared<History>(std::move(meeting.after));
+    }
+    std::vector<Awaited>().swap(awaited_[id]);
   }
   for (const TaskId id : unit) history_[id] = after;
   return std::max(start, now);
 }
 
-Arrivals::Meeting Arrivals::met(TaskId task, CommunicatorId communicator, std::size_t members) {
+Arrivals::Meeting Arrivals::met(TaskId task, const History* history, CommunicatorId communicator, std::size_t members) {
   Meeting meeting;
-  if (!history_[task]) return meeting;
-  if (members < 2) return {0, *history_[task]};
+  if (history == nullptr) return meeting;
+  if (members < 2) return {0, *history};
   std::vector<std::pair<std::size_t, const Part*>> apart;  // groups of members that have such a part in common
   SpanId span = spans_.of(communicator);
-  for (const Part& part : *history_[task]) {
+  for (const Part& part : *history) {
     const std::size_t groups = members / std::clamp<std::size_t>(spans_.in_common(part.span, communicator), 1, members);
     if (groups < 2) {
       meeting.after.push_back(part);

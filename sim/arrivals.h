@@ -37,8 +37,9 @@ namespace tandem {
 /// their shares.
 ///
 /// Where classes meet (pipeline stages), the one that arrives last decides, and its parts become all members'. What is left out:
-/// that the others might have arrived last in another replica; and what lies behind a slack of the CPU's, where a task waited to
-/// be issued. Members of different classes are all simulated.
+/// that the others might have arrived last in another replica; and what a rank's kernels would have waited for had the
+/// simulated member not waited for something else (of collectives all that they wait for counts). Members of different classes
+/// are all simulated.
 class Arrivals {
  public:
   /// The DAG must outlive it.
@@ -46,7 +47,7 @@ class Arrivals {
 
   /// A unit ended: its successors can come after it from this date on.
   void ended(std::span<const TaskId> unit, Seconds date);
-  /// A member was issued later than all that it depends on had ended.
+  /// A task was issued, perhaps later than all that it depends on had ended.
   void waited_for_host(TaskId task, Seconds issued);
 
   /// All simulated members of a collective are there. When the last of all members is, that is this date or a later one.
@@ -69,6 +70,11 @@ class Arrivals {
     void add(const Part& other);
   };
   using History = std::vector<Part>;  ///< spans distinct, the smallest first
+  /// One of those that a collective waits for. The simulated member may have waited for another, and its peers for this one.
+  struct Awaited {
+    Seconds end = 0;
+    std::shared_ptr<History> history;
+  };
   struct Meeting {
     Seconds delay = 0;
     History after;
@@ -80,13 +86,14 @@ class Arrivals {
   RankSpans spans_;
   std::vector<Seconds> ready_;                     ///< by task
   std::vector<std::shared_ptr<History>> history_;  ///< by task: up to its start, then its end; null: nothing
+  std::vector<std::vector<Awaited>> awaited_;      ///< by task that is communication
   std::vector<double> members_of_world_;           ///< by group: how many ranks its lowered members stand for
   std::map<std::size_t, LargestNormal> largest_;
   std::map<std::tuple<RankIndex, CommunicatorId, std::size_t>, std::vector<double>> scores_;
 
   History& own_history(TaskId task);
   Part& part(History& history, SpanId span);
-  Meeting met(TaskId task, CommunicatorId communicator, std::size_t members);
+  Meeting met(TaskId task, const History* history, CommunicatorId communicator, std::size_t members);
   double latest_excess(const Part& part, std::size_t others, TaskId task, std::size_t level);
   const std::vector<double>& scores(RankIndex rank, CommunicatorId communicator, std::size_t others);
   Part largest_of(Part part, std::size_t groups);
