@@ -38,7 +38,8 @@ namespace tandem {
 ///
 /// Where classes meet (pipeline stages), the one that arrives last decides, and its parts become all members'. What is left out:
 /// that the others might have arrived last in another replica; and what a rank's kernels would have waited for had the
-/// simulated member not waited for something else (of collectives all that they wait for counts). Members of different classes
+/// simulated member not waited for something else (of collectives all that they wait for counts). So where many paths are nearly
+/// critical, members arrive too early: with four pipeline stages, half of the excess is missing. Members of different classes
 /// are all simulated.
 class Arrivals {
  public:
