@@ -30,6 +30,6 @@ void choose_attention(const YamlNode& framework, Device& device);  ///< that thi
 std::vector<SlowGpu> read_slow_gpus(const YamlNode& faults);
 MtbfSpec read_mtbf(const YamlNode& faults);
 JitterSpec read_jitter(const YamlNode& faults, const Device& gpu);  ///< `gpu`: whose profile may say how much kernels vary
-std::vector<LinkFault> read_link_faults(const YamlNode& faults);  ///< dead ones first, each kind in the order of the document
+std::vector<LinkFault> read_link_faults(const YamlNode& faults);    ///< dead ones first, each kind in the order of the document
 
 }  // namespace tandem

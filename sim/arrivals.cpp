@@ -69,7 +69,13 @@ void Arrivals::ended(std::span<const TaskId> unit, Seconds date) {
       if (is_communication(dag_.tasks[next].op)) awaited_[next].push_back({date, history_[id]});
     }
   }
-  for (const TaskId id : unit) history_[id].reset();
+  for (const TaskId id : unit) {
+    if (boost::out_degree(id, dag_.graph) == 0) {
+      const Meeting meeting = met(id, history_[id].get(), whole_class, dag_.ranks[dag_.tasks[id].rank].count);
+      end_of_step_ = std::max(end_of_step_, date + meeting.delay);
+    }
+    history_[id].reset();
+  }
 }
 
 void Arrivals::waited_for_host(TaskId task, Seconds issued) {
@@ -105,14 +111,10 @@ void Arrivals::compute(TaskId task, Seconds undisturbed, Seconds time) {
 
 void Arrivals::communicate(std::span<const TaskId> unit, Seconds undisturbed, Seconds time) {
   const CommunicatorId communicator = dag_.groups[dag_.tasks[unit.front()].group].communicator;
-  // Members of different classes are a pair of stages, whose span is one of each.
+  // Members of different classes are a pair of stages, and the members alike are those of other pipelines.
   const bool alike = std::ranges::all_of(unit, [&](TaskId id) { return dag_.tasks[id].rank == dag_.tasks[unit.front()].rank; });
   History& history = own_history(unit.front());
-  const auto common = std::ranges::find_if(history, [&](const Part& p) {
-    return spans_.in_common(p.span, communicator) == dag_.communicators[communicator].members.size();
-  });
-  const SpanId span = common != history.end() ? common->span : alike ? spans_.of(communicator) : RankSpans::one;
-  part(history, span)
+  part(history, alike ? spans_.of(communicator) : RankSpans::one)
       .add({.undisturbed = undisturbed,
             .own = time - undisturbed,
             .variance = square(draw_.variation().communication * undisturbed)});
@@ -156,9 +158,10 @@ Arrivals::Meeting Arrivals::met(TaskId task, const History* history, Communicato
   if (history == nullptr) return meeting;
   if (members < 2) return {0, *history};
   std::vector<std::pair<std::size_t, const Part*>> apart;  // groups of members that have such a part in common
-  SpanId span = spans_.of(communicator);
+  SpanId span = communicator == whole_class ? RankSpans::one : spans_.of(communicator);
   for (const Part& part : *history) {
-    const std::size_t groups = members / std::clamp<std::size_t>(spans_.in_common(part.span, communicator), 1, members);
+    const std::size_t alike = communicator == whole_class ? spans_.size(part.span) : spans_.in_common(part.span, communicator);
+    const std::size_t groups = members / std::clamp<std::size_t>(alike, 1, members);
     if (groups < 2) {
       meeting.after.push_back(part);
       continue;
@@ -174,7 +177,7 @@ Arrivals::Meeting Arrivals::met(TaskId task, const History* history, Communicato
   for (std::size_t level = 0; level < apart.size(); ++level) {
     const std::size_t next = level + 1 < apart.size() ? apart[level + 1].first : 1;
     if (const std::size_t groups = apart[level].first / next; groups > 1) {
-      largest.own = std::max(largest.own, latest_excess(largest, groups - 1, task, level));
+      largest.own = std::max(largest.own, latest_excess(largest, groups - 1, task, communicator, level));
       largest = largest_of(std::move(largest), groups);
     }
     if (level + 1 == apart.size()) break;
@@ -186,10 +189,10 @@ Arrivals::Meeting Arrivals::met(TaskId task, const History* history, Communicato
   return meeting;
 }
 
-double Arrivals::latest_excess(const Part& part, std::size_t others, TaskId task, std::size_t level) {
+double Arrivals::latest_excess(const Part& part, std::size_t others, TaskId task, CommunicatorId communicator,
+                               std::size_t level) {
   const double lasting = std::sqrt(part.lasting_variance()), fresh = std::sqrt(part.variance), all = std::hypot(lasting, fresh);
   if (all == 0) return part.mean;
-  const CommunicatorId communicator = dag_.groups[dag_.tasks[task].group].communicator;
   const RankIndex rank = dag_.tasks[task].rank;
   const RandomKey key = draw_.peers(dag_.ranks[rank].world_rank, communicator).with(of_meeting).with(task).with(level);
   const auto largest_below_one = [](const RandomKey& of, std::size_t n) {  // U^(1/n), as far as a double can tell it from 1

@@ -48,6 +48,8 @@ class Arrivals {
 
   /// A unit ended: its successors can come after it from this date on.
   void ended(std::span<const TaskId> unit, Seconds date);
+  /// When the last of all members ends what it has to do, of those tasks that ended so far.
+  Seconds end_of_step() const { return end_of_step_; }
   /// A task was issued, perhaps later than all that it depends on had ended.
   void waited_for_host(TaskId task, Seconds issued);
 
@@ -81,9 +83,11 @@ class Arrivals {
     History after;
   };
   static constexpr std::size_t lasting_scores = 64;
+  static constexpr CommunicatorId whole_class = no_id;  ///< that meets at the end of the step
 
   const Dag& dag_;
   JitterDraw draw_;
+  Seconds end_of_step_ = 0;
   RankSpans spans_;
   std::vector<Seconds> ready_;                     ///< by task
   std::vector<std::shared_ptr<History>> history_;  ///< by task: up to its start, then its end; null: nothing
@@ -95,7 +99,7 @@ class Arrivals {
   History& own_history(TaskId task);
   Part& part(History& history, SpanId span);
   Meeting met(TaskId task, const History* history, CommunicatorId communicator, std::size_t members);
-  double latest_excess(const Part& part, std::size_t others, TaskId task, std::size_t level);
+  double latest_excess(const Part& part, std::size_t others, TaskId task, CommunicatorId communicator, std::size_t level);
   const std::vector<double>& scores(RankIndex rank, CommunicatorId communicator, std::size_t others);
   Part largest_of(Part part, std::size_t groups);
 };

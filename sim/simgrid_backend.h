@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <queue>
@@ -38,6 +39,8 @@ class SimGridBackend final : public Backend {
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
+  /// When the last rank has ended, also of those that a folded DAG does not hold: with jitter, it may be later than all tasks.
+  Seconds end_of_step() const { return arrivals_ ? std::max(now_, arrivals_->end_of_step()) : now_; }
 
  private:
   struct Ending {

@@ -234,7 +234,9 @@ INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts)
 
 const Broken later[] = {
     {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @torus}}", {"supported: fat-tree, dragonfly+"}},
-    {"TimeBetweenFailures", "faults: {mtbf: @1000}", {"faults.mtbf is not lowered yet; supported: slow_gpu, dead_link, slow_link, jitter"}},
+    {"TimeBetweenFailures",
+     "faults: {mtbf: @1000}",
+     {"faults.mtbf is not lowered yet; supported: slow_gpu, dead_link, slow_link, jitter"}},
 };
 INSTANTIATE_TEST_SUITE_P(NotLoweredYet, ScenarioErrors, testing::ValuesIn(later),
                          [](const auto& test) { return test.param.name; });
