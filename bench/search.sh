@@ -9,7 +9,8 @@ trap 'rm -rf "$folder"' EXIT
 build/release/tandem search scenarios/gpt3-175b-4k-search.yaml --jobs "${JOBS:-$(nproc)}" --out "$folder/study.sqlite" \
   --json "$folder/result.json" >/dev/null
 
-number() { sed -n "s/.*\"$1\": *\([-+.0-9eE]*\).*/\1/p" "$folder/result.json" | head -n 1; }
+# Of what is counted of all plans, and of the run.
+number() { sed -n "/^ \"\(counts\|run\)\": {/,/}/s/.*\"$1\": *\([-+.0-9eE]*\).*/\1/p" "$folder/result.json"; }
 awk -v plans="$(number plans)" -v bounding="$(number bounding_s)" -v memory="$(number without_memory)" -v slow="$(number too_slow)" \
   -v simulated="$(number simulated)" -v wall="$(number wall_s)" 'BEGIN {
     printf "%d plans bounded in %.1f s: %d a second\n", plans, bounding, plans / bounding
