@@ -35,7 +35,7 @@ Seconds excess_of(double z, Seconds deviation, Seconds undisturbed) {
 
 double Arrivals::Part::lasting_variance() const {
   double sum = 0;
-  for (const auto& [rank, deviation] : lasting) sum += square(deviation);
+  for (const auto& [of_rank, deviation] : lasting) sum += square(deviation);
   return sum;
 }
 
@@ -44,15 +44,29 @@ void Arrivals::Part::add(const Part& other) {
   own += other.own;
   mean += other.mean;
   variance += other.variance;
-  for (const auto& [rank, deviation] : other.lasting) {
-    const auto found = std::ranges::find(lasting, rank, &std::pair<RankIndex, Seconds>::first);
-    found == lasting.end() ? static_cast<void>(lasting.emplace_back(rank, deviation))
+  is_of_several |= other.is_of_several || (rank != no_id && other.rank != no_id && rank != other.rank);
+  if (rank == no_id) rank = other.rank;
+  for (const auto& [of_rank, deviation] : other.lasting) {
+    const auto found = std::ranges::find(lasting, of_rank, &std::pair<RankIndex, Seconds>::first);
+    found == lasting.end() ? static_cast<void>(lasting.emplace_back(of_rank, deviation))
                            : static_cast<void>(found->second += deviation);
   }
 }
 
-Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw)
-    : dag_(dag), draw_(draw), spans_(dag), ready_(dag.tasks.size(), 0), history_(dag.tasks.size()), awaited_(dag.tasks.size()) {
+Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw, const ArrivalPilots& pilots)
+    : dag_(dag),
+      draw_(draw),
+      pilots_(pilots),
+      spans_(dag),
+      ready_(dag.tasks.size(), 0),
+      history_(dag.tasks.size()),
+      awaited_(dag.tasks.size()) {
+  ArrivalId arrivals = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    first_arrival_.push_back(arrivals);
+    arrivals += std::max<std::size_t>(1, boost::out_degree(id, dag.graph));
+  }
+  excesses_.assign(arrivals, std::numeric_limits<double>::quiet_NaN());
   for (GroupId group = 0; group < dag.groups.size(); ++group) {
     double ranks = 0;
     for (const TaskId task : dag.members_of(group)) ranks += dag.ranks[dag.tasks[task].rank].count;
@@ -62,27 +76,28 @@ Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw)
 
 void Arrivals::ended(std::span<const TaskId> unit, Seconds date) {
   for (const TaskId id : unit) {
-    for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge) {
+    Awaited awaited{date, date - pilots_.undisturbed.end[id], first_arrival_[id], history_[id]};
+    for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge, ++awaited.arrival) {
       const auto next = static_cast<TaskId>(boost::target(*edge, dag_.graph));
       ready_[next] = date;
       history_[next] = history_[id];
-      if (is_communication(dag_.tasks[next].op)) awaited_[next].push_back({date, history_[id]});
+      if (is_communication(dag_.tasks[next].op)) awaited_[next].push_back(awaited);
     }
-  }
-  for (const TaskId id : unit) {
     if (boost::out_degree(id, dag_.graph) == 0) {
-      const Meeting meeting = met(id, history_[id].get(), whole_class, dag_.ranks[dag_.tasks[id].rank].count);
+      const Meeting meeting = met(id, awaited, whole_class, dag_.ranks[dag_.tasks[id].rank].count);
       end_of_step_ = std::max(end_of_step_, date + meeting.delay);
     }
-    history_[id].reset();
   }
+  for (const TaskId id : unit) history_[id].reset();
 }
 
 void Arrivals::waited_for_host(TaskId task, Seconds issued) {
   if (issued <= ready_[task]) return;
   ready_[task] = issued;
   history_[task].reset();
-  if (is_communication(dag_.tasks[task].op)) awaited_[task].push_back({issued, nullptr});
+  const Seconds late = std::max(0.0, issued - pilots_.undisturbed.start[task]);
+  if (late > 0) history_[task] = std::make_shared<History>(History{late, {}});
+  if (is_communication(dag_.tasks[task].op)) awaited_[task].push_back({issued, 0, 0, nullptr});
 }
 
 Arrivals::History& Arrivals::own_history(TaskId task) {
@@ -96,15 +111,19 @@ Arrivals::History& Arrivals::own_history(TaskId task) {
 }
 
 Arrivals::Part& Arrivals::part(History& history, SpanId span) {
+  std::vector<Part>& parts = history.parts;
   const auto place =
-      std::ranges::find_if(history, [&](const Part& p) { return p.span == span || spans_.size(p.span) > spans_.size(span); });
-  if (place != history.end() && place->span == span) return *place;
-  return *history.insert(place, Part{.span = span});
+      std::ranges::find_if(parts, [&](const Part& p) { return p.span == span || spans_.size(p.span) > spans_.size(span); });
+  if (place != parts.end() && place->span == span) return *place;
+  return *parts.insert(place, Part{.span = span});
 }
 
 void Arrivals::compute(TaskId task, Seconds undisturbed, Seconds time) {
   const Variation& variation = draw_.variation();
-  Part kernel{.undisturbed = undisturbed, .own = time - undisturbed, .variance = square(variation.kernel * undisturbed)};
+  Part kernel{.undisturbed = undisturbed,
+              .own = time - undisturbed,
+              .variance = square(variation.kernel * undisturbed),
+              .rank = dag_.tasks[task].rank};
   if (variation.rank > 0) kernel.lasting.emplace_back(dag_.tasks[task].rank, variation.rank * undisturbed);
   part(own_history(task), RankSpans::one).add(kernel);
 }
@@ -141,7 +160,7 @@ Seconds Arrivals::meet(std::span<const TaskId> unit, Seconds now) {
     const OnRank& on_rank = on_ranks[rank];
     const double alike = members * on_rank.tasks * dag_.ranks[rank].count / members_of_world_[group];
     for (const Awaited& awaited : awaited_[id]) {
-      Meeting meeting = met(on_rank.first, awaited.history.get(), communicator, static_cast<std::size_t>(std::lround(alike)));
+      Meeting meeting = met(on_rank.first, awaited, communicator, static_cast<std::size_t>(std::lround(alike)));
       const Seconds arrival = awaited.end + meeting.delay;
       if (arrival <= start) continue;
       start = arrival;
@@ -153,17 +172,21 @@ Seconds Arrivals::meet(std::span<const TaskId> unit, Seconds now) {
   return std::max(start, now);
 }
 
-Arrivals::Meeting Arrivals::met(TaskId task, const History* history, CommunicatorId communicator, std::size_t members) {
+Arrivals::Meeting Arrivals::met(TaskId task, const Awaited& awaited, CommunicatorId communicator, std::size_t members) {
   Meeting meeting;
-  if (history == nullptr) return meeting;
-  if (members < 2) return {0, *history};
+  if (!awaited.history) return meeting;
+  const History& history = *awaited.history;
+  if (members < 2) return {0, history};
+  meeting.after.base = history.base;
   std::vector<std::pair<std::size_t, const Part*>> apart;  // groups of members that have such a part in common
   SpanId span = communicator == whole_class ? RankSpans::one : spans_.of(communicator);
-  for (const Part& part : *history) {
+  Seconds in_common = history.base;
+  for (const Part& part : history.parts) {
     const std::size_t alike = communicator == whole_class ? spans_.size(part.span) : spans_.in_common(part.span, communicator);
     const std::size_t groups = members / std::clamp<std::size_t>(alike, 1, members);
     if (groups < 2) {
-      meeting.after.push_back(part);
+      meeting.after.parts.push_back(part);
+      in_common += part.own;
       continue;
     }
     span = spans_.joined(span, part.span);
@@ -175,18 +198,37 @@ Arrivals::Meeting Arrivals::met(TaskId task, const History* history, Communicato
   Part largest = *apart.front().second;
   Seconds known = largest.own;
   for (std::size_t level = 0; level < apart.size(); ++level) {
-    const std::size_t next = level + 1 < apart.size() ? apart[level + 1].first : 1;
+    const bool is_last = level + 1 == apart.size();
+    const std::size_t next = is_last ? 1 : apart[level + 1].first;
+    if (is_last && largest.is_of_several) {
+      // What is late along the path by less than it is against the undisturbed step had time to spare there.
+      const Seconds excess = awaited.late - in_common;
+      largest.own -= known - excess;
+      known = excess;
+      excesses_[awaited.arrival] = largest.own;
+      correct(largest, awaited.arrival);
+    }
     if (const std::size_t groups = apart[level].first / next; groups > 1) {
       largest.own = std::max(largest.own, latest_excess(largest, groups - 1, task, communicator, level));
       largest = largest_of(std::move(largest), groups);
     }
-    if (level + 1 == apart.size()) break;
+    if (is_last) break;
     largest.add(*apart[level + 1].second);
     known += apart[level + 1].second->own;
   }
   meeting.delay = std::max(0.0, largest.own - known);
   part(meeting.after, span).add(largest);
   return meeting;
+}
+
+/// Of the pilots' mean and variance, in the shares that it has.
+void Arrivals::correct(Part& part, ArrivalId arrival) const {
+  if (pilots_.excess.empty()) return;
+  const ArrivalPilots::Moments& found = pilots_.excess[arrival];
+  const double all = part.lasting_variance() + part.variance;
+  part.mean = found.mean;
+  part.variance = all > 0 ? part.variance / all * found.variance : found.variance;
+  for (auto& [rank, deviation] : part.lasting) deviation *= std::sqrt(found.variance / all);
 }
 
 double Arrivals::latest_excess(const Part& part, std::size_t others, TaskId task, CommunicatorId communicator,

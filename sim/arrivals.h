@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/order_statistics.h"
+#include "runtime/timeline.h"
 #include "sim/jitter.h"
 #include "sim/rank_spans.h"
 
@@ -36,15 +37,18 @@ namespace tandem {
 /// left lies between 1/k (where the rest decides who is last) and the largest's own (where speeds do); it is interpolated by
 /// their shares.
 ///
-/// Where classes meet (pipeline stages), the one that arrives last decides, and its parts become all members'. What is left out:
-/// that the others might have arrived last in another replica; and what a rank's kernels would have waited for had the
-/// simulated member not waited for something else (of collectives all that they wait for counts). So where many paths are nearly
-/// critical, members arrive too early: with four pipeline stages, half of the excess is missing. Members of different classes
-/// are all simulated.
+/// Where classes meet (pipeline stages), the one that arrives last decides, and its parts become all members'. Members of
+/// different classes are all simulated.
+///
+/// Sums along one path miss what the latest of several nearly critical paths is late by: of four pipeline stages, half of the
+/// excess. So the mean and the variance of what the groups that meet last differ by are not these sums' where pilots have been:
+/// draws before, of which each tells when its one member arrived against the undisturbed step (`ArrivalPilots`). The share of
+/// the variance that lasts is still the sums'. Pilots are of any member: what a collective that runs beside kernels takes from
+/// those of the last member, for whom alone it begins at once, is missing.
 class Arrivals {
  public:
-  /// The DAG must outlive it.
-  Arrivals(const Dag& dag, const JitterDraw& draw);
+  /// All must outlive it.
+  Arrivals(const Dag& dag, const JitterDraw& draw, const ArrivalPilots& pilots);
 
   /// A unit ended: its successors can come after it from this date on.
   void ended(std::span<const TaskId> unit, Seconds date);
@@ -55,6 +59,10 @@ class Arrivals {
 
   /// All simulated members of a collective are there. When the last of all members is, that is this date or a later one.
   Seconds meet(std::span<const TaskId> unit, Seconds now);
+
+  /// By arrival (see `ArrivalPilots`): what the simulated member's was late by, of what it has not in common with the others that
+  /// it met; NaN where it met none.
+  const std::vector<double>& excesses() const { return excesses_; }
 
   /// A kernel is `undisturbed` with this rank at mean speed, and takes `time`.
   void compute(TaskId task, Seconds undisturbed, Seconds time);
@@ -68,14 +76,22 @@ class Arrivals {
     Seconds mean = 0;                                      ///< expected excess of any
     double variance = 0;                                   ///< without what lasts
     std::vector<std::pair<RankIndex, Seconds>> lasting{};  ///< standard deviations from the speeds of ranks of these classes
+    RankIndex rank = no_id;                                ///< the class that worked; no_id: communication alone
+    bool is_of_several = false;                            ///< classes
 
     double lasting_variance() const;
     void add(const Part& other);
   };
-  using History = std::vector<Part>;  ///< spans distinct, the smallest first
+  struct History {
+    Seconds base = 0;         ///< what the work began late by
+    std::vector<Part> parts;  ///< spans distinct, the smallest first
+  };
+  using ArrivalId = std::size_t;
   /// One of those that a collective waits for. The simulated member may have waited for another, and its peers for this one.
   struct Awaited {
     Seconds end = 0;
+    Seconds late = 0;  ///< against the undisturbed step
+    ArrivalId arrival = 0;
     std::shared_ptr<History> history;
   };
   struct Meeting {
@@ -87,6 +103,9 @@ class Arrivals {
 
   const Dag& dag_;
   JitterDraw draw_;
+  const ArrivalPilots& pilots_;
+  std::vector<ArrivalId> first_arrival_;  ///< by task: of its first successor
+  std::vector<double> excesses_;
   Seconds end_of_step_ = 0;
   RankSpans spans_;
   std::vector<Seconds> ready_;                     ///< by task
@@ -98,7 +117,8 @@ class Arrivals {
 
   History& own_history(TaskId task);
   Part& part(History& history, SpanId span);
-  Meeting met(TaskId task, const History* history, CommunicatorId communicator, std::size_t members);
+  Meeting met(TaskId task, const Awaited& awaited, CommunicatorId communicator, std::size_t members);
+  void correct(Part& part, ArrivalId arrival) const;
   double latest_excess(const Part& part, std::size_t others, TaskId task, CommunicatorId communicator, std::size_t level);
   const std::vector<double>& scores(RankIndex rank, CommunicatorId communicator, std::size_t others);
   Part largest_of(Part part, std::size_t groups);

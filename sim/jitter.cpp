@@ -19,6 +19,60 @@ enum Purpose : std::uint64_t {
   of_peers
 };
 
+/// Does `work` with the numbers from 0 on, `jobs` at a time, each in a child of its own; `ended` in the parent, in their order,
+/// and before the number that is higher by `jobs` begins.
+void in_children(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& work,
+                 const std::function<void(std::size_t)>& ended) {
+  std::deque<ChildProcess> running;
+  std::size_t done = 0;
+  const auto wait_for_first = [&] {
+    running.front().wait();  // all take about as long: it is the next to end, or nearly
+    running.pop_front();
+    ended(done++);
+  };
+  for (std::size_t number = 0; number < count; ++number) {
+    if (running.size() >= std::max<std::size_t>(1, jobs)) wait_for_first();
+    running.emplace_back([&work, number] { work(number); });
+  }
+  while (!running.empty()) wait_for_first();
+}
+
+/// Sums of the values that were not NaN, and of their squares.
+struct Sums {
+  double count = 0, values = 0, squares = 0;
+};
+
+ArrivalPilots draw_pilots(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t jobs) {
+  constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
+  ArrivalPilots pilots{.undisturbed = simulate(dag).timeline};
+  std::size_t arrivals = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) arrivals += std::max<std::size_t>(1, boost::out_degree(id, dag.graph));
+  const std::size_t lanes = std::max<std::size_t>(1, jobs);
+  SharedDoubles shared(lanes * arrivals);
+  const auto of_pilot = [&](std::size_t number) { return shared.values().subspan(number % lanes * arrivals, arrivals); };
+  std::vector<Sums> sums(arrivals);
+  const auto draw = [&](std::size_t number) {
+    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, first_pilot + number), &pilots);
+    execute(dag, backend);
+    std::ranges::copy(backend.arrival_excesses(), of_pilot(number).begin());
+  };
+  in_children(pilot_draws, jobs, draw, [&](std::size_t number) {
+    const std::span<const double> excesses = of_pilot(number);
+    for (std::size_t i = 0; i < arrivals; ++i) {
+      if (std::isnan(excesses[i])) continue;
+      ++sums[i].count;
+      sums[i].values += excesses[i];
+      sums[i].squares += excesses[i] * excesses[i];
+    }
+  });
+  for (const Sums& sum : sums) {
+    const double mean = sum.count > 0 ? sum.values / sum.count : 0;
+    const double variance = sum.count > 1 ? (sum.squares - sum.count * mean * mean) / (sum.count - 1) : 0;
+    pilots.excess.push_back({mean, std::max(0.0, variance)});
+  }
+  return pilots;
+}
+
 }  // namespace
 
 double lognormal(double coefficient, double z) {
@@ -45,24 +99,19 @@ RandomKey JitterDraw::peers(std::uint32_t world_rank, CommunicatorId communicato
 
 std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
                                      std::size_t jobs, const std::function<void(std::size_t)>& ended) {
+  ArrivalPilots pilots;
+  if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
+    pilots = draw_pilots(dag, variation, seed, jobs);
   SharedDoubles results(draws);
   const std::span<double> makespan = results.values();
-  std::deque<ChildProcess> running;
-  std::size_t done = 0;
-  const auto wait_for_first = [&] {
-    running.front().wait();  // all take about as long: it is the next to end, or nearly
-    running.pop_front();
-    if (++done; ended) ended(done);
+  const auto draw = [&](std::size_t number) {
+    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, number), &pilots);
+    execute(dag, backend);
+    makespan[number] = backend.end_of_step();
   };
-  for (std::size_t draw = 0; draw < draws; ++draw) {
-    if (running.size() >= std::max<std::size_t>(1, jobs)) wait_for_first();
-    running.emplace_back([&, draw] {
-      SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, draw));
-      execute(dag, backend);
-      makespan[draw] = backend.end_of_step();
-    });
-  }
-  while (!running.empty()) wait_for_first();
+  in_children(draws, jobs, draw, [&](std::size_t number) {
+    if (ended) ended(number + 1);
+  });
   return {makespan.begin(), makespan.end()};
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/dag.h"
+#include "runtime/timeline.h"
 #include "sim/random_numbers.h"
 #include "sim/simulate.h"
 
@@ -43,8 +44,20 @@ class JitterDraw {
   RandomKey key_;
 };
 
+/// What draws that were made before tell of when the members of collectives arrive. Arrivals are numbered by task, and of each
+/// task by its successors; one that has none arrives at the end of the step.
+struct ArrivalPilots {
+  struct Moments {
+    Seconds mean = 0;
+    double variance = 0;
+  };
+  Timeline undisturbed;
+  std::vector<Moments> excess{};  ///< by arrival; empty in a pilot itself
+};
+
 /// Step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. Of a DAG of
-/// several steps, of all of them. `ended` is told how many draws have ended.
+/// several steps, of all of them. `ended` is told how many draws have ended. A folded DAG is drawn `pilot_draws` times before.
+inline constexpr std::size_t pilot_draws = 64;
 std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
                                      std::size_t jobs, const std::function<void(std::size_t)>& ended = {});
 

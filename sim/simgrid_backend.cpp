@@ -39,7 +39,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   if (jitter_) {
     for (const Rank& rank : dag.ranks) rank_factor_.push_back(jitter_->rank(rank.world_rank));
     if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; })) {
-      arrivals_.emplace(dag, *jitter_);
+      arrivals_.emplace(dag, *jitter_, *pilots_);
       begins_.assign(dag.tasks.size(), never);
     }
   }

@@ -32,15 +32,17 @@ namespace tandem {
 /// equal timelines.
 class SimGridBackend final : public Backend {
  public:
-  /// Jitter is for fluid collectives.
+  /// Jitter is for fluid collectives; a folded DAG with jitter needs pilots, which must outlive this.
   explicit SimGridBackend(Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
-                          const std::optional<JitterDraw>& jitter = {})
-      : collectives_(collectives), speedup_(speedup), jitter_(jitter) {}
+                          const std::optional<JitterDraw>& jitter = {}, const ArrivalPilots* pilots = nullptr)
+      : collectives_(collectives), speedup_(speedup), jitter_(jitter), pilots_(pilots) {}
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
   /// When the last rank has ended, also of those that a folded DAG does not hold: with jitter, it may be later than all tasks.
   Seconds end_of_step() const { return arrivals_ ? std::max(now_, arrivals_->end_of_step()) : now_; }
+  /// Of a folded DAG with jitter (see `Arrivals`).
+  const std::vector<double>& arrival_excesses() const { return arrivals_->excesses(); }
 
  private:
   struct Ending {
@@ -53,6 +55,7 @@ class SimGridBackend final : public Backend {
   Collectives collectives_;
   Speedup speedup_;
   std::optional<JitterDraw> jitter_;
+  const ArrivalPilots* pilots_;
   const Dag* dag_ = nullptr;
   Completions* completions_ = nullptr;
   std::optional<CollectiveCosts> costs_;

@@ -39,15 +39,15 @@ Scenario on_64_gpus(const std::string& mesh) {
   return tiny_cluster(overrides);
 }
 
-/// What the folded excess can be off by, as a share: members are drawn along the simulated one's critical path, so that the
-/// others of several nearly critical ones are missing (see arrivals.h), of which pipelines have most.
-constexpr double near_one_path = 0.25, among_many_paths = 0.55;
+/// What the folded excess can be off by, as a share. Of deep pipelines most is missing where gradients are reduced beside the
+/// backward: that slows the last of the members, and the one that is simulated is seldom the last (see arrivals.h).
+constexpr double alone = 0.25, beside_others = 0.75;
 
 struct Case {
   const char* name;
   const char* mesh;
   Variation variation;
-  double off_by = near_one_path;
+  double off_by = alone;
 };
 
 class JitterOfFolded : public testing::TestWithParam<Case> {};
@@ -80,9 +80,12 @@ const Case cases[] = {
     {"TensorParallelKernels", "parallelism={tp: 8, dp: 8, sp: true}", {.kernel = 0.1}},
     {"TensorParallelRanks", "parallelism={tp: 8, dp: 8, sp: true}", {.rank = 0.02}},
     {"Communication", "parallelism={tp: 8, dp: 8, sp: true}", {.communication = 0.2}},
-    {"Pipelines", "parallelism={pp: 4, dp: 16}", all_kinds, among_many_paths},
+    {"Pipelines", "parallelism={pp: 4, dp: 16}", all_kinds},
+    {"DeepPipelines", "model.layers=16; parallelism={pp: 16, dp: 4}; training.overlap.dp=false", all_kinds},
+    {"DeepPipelinesOverlapped", "model.layers=16; parallelism={pp: 16, dp: 4}", all_kinds, beside_others},
+    {"PipelinesOfSlowRanks", "parallelism={pp: 4, dp: 16}", {.rank = 0.02}},
     {"TensorAndPipelines", "parallelism={tp: 4, pp: 4, dp: 4, sp: true}", all_kinds},
-    {"Context", "parallelism={cp: 4, tp: 2, dp: 8}", all_kinds},
+    {"Context", "model.layers=2; parallelism={cp: 4, tp: 2, dp: 8}", all_kinds},
     {"Experts", "model.moe={experts: 8, top_k: 2, ffn: 2048}; parallelism={ep: 8, dp: 64}", all_kinds},
 };
 INSTANTIATE_TEST_SUITE_P(Meshes, JitterOfFolded, testing::ValuesIn(cases), [](const auto& test) { return test.param.name; });
