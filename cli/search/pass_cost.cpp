@@ -1,9 +1,13 @@
 #include "cli/search/pass_cost.h"
 
 #include <algorithm>
+#include <cstring>
+#include <deque>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/plan/issue_order.h"
@@ -11,6 +15,7 @@
 #include "scenarios/mesh.h"
 #include "scenarios/slowest_gpu.h"
 #include "scenarios/world.h"
+#include "sim/child_process.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
 
@@ -305,16 +310,57 @@ LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
           .mlp_recomputed = recompute.mlp_of(layer)};
 }
 
-const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {
+PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const RecomputeSpec& r = t.recompute;
   const std::int64_t own_recompute = (r.norm ? 1 : 0) + (r.activation ? 2 : 0) + (r.attention ? 4 : 0) + (r.mla_up ? 8 : 0);
-  const Key key{{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(t.schedule) ? 1 : 0},
-                kind,
-                {p.world(), static_cast<std::int64_t>(p.dispatcher)}};
+  return {{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(t.schedule) ? 1 : 0},
+          kind,
+          {p.world(), static_cast<std::int64_t>(p.dispatcher)}};
+}
+
+const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {
+  const Key key = key_of(scenario, kind);
   const auto known = known_.find(key);
   return known != known_.end() ? known->second : known_.emplace(key, Measured(scenario, kind).cost()).first->second;
+}
+
+void PassCosts::ask_for(const Scenario& scenario) {
+  std::optional<LayerKind> before;
+  for (std::int64_t layer = 0; layer < scenario.model.layers; ++layer) {
+    const LayerKind kind = kind_of(scenario, layer);
+    if (kind == before) continue;
+    before = kind;
+    const Key key = key_of(scenario, kind);
+    if (!known_.contains(key)) asked_for_.try_emplace(key, scenario);
+  }
+}
+
+void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress) {
+  static_assert(std::is_trivially_copyable_v<PassCost>);  // it comes back as bytes
+  constexpr std::size_t doubles_each = (sizeof(PassCost) + sizeof(double) - 1) / sizeof(double);
+  const std::vector<std::pair<Key, Scenario>> asked(asked_for_.begin(), asked_for_.end());
+  asked_for_.clear();
+  if (asked.empty()) return;
+  SharedDoubles found(asked.size() * doubles_each);
+  SharedCounter done;
+  const std::size_t children = std::clamp<std::size_t>(jobs, 1, asked.size());
+  const auto find_every = [&](std::size_t first) {
+    for (std::size_t i = first; i < asked.size(); i += children) {
+      const PassCost cost = Measured(asked[i].second, std::get<LayerKind>(asked[i].first)).cost();
+      std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
+      ++done.value();
+    }
+  };
+  std::deque<ChildProcess> running;
+  for (std::size_t child = 0; child < children; ++child) running.emplace_back([&, child] { find_every(child); });
+  for (ChildProcess& child : running) child.wait([&] { progress(done.value(), asked.size()); });
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    PassCost cost;
+    std::memcpy(static_cast<void*>(&cost), &found.values()[i * doubles_each], sizeof cost);
+    known_.emplace(asked[i].first, cost);
+  }
 }
 
 }  // namespace tandem

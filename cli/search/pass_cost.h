@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -73,9 +74,17 @@ class PassCosts {
   const PassCost& of(const Scenario& scenario, const LayerKind& kind);
   std::size_t found() const { return known_.size(); }
 
+  /// `of` will need the costs of the scenario's layers.
+  void ask_for(const Scenario& scenario);
+  /// Finds all that was asked for, in `jobs` processes at once. `progress` is told now and then how many are found.
+  void find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress);
+
  private:
   using Key = std::tuple<std::array<std::int64_t, 8>, LayerKind, std::array<std::int64_t, 8>>;
   std::map<Key, PassCost> known_;
+  std::map<Key, Scenario> asked_for_;
+
+  static Key key_of(const Scenario& scenario, const LayerKind& kind);
 };
 
 }  // namespace tandem

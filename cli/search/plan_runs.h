@@ -25,7 +25,8 @@ class PlanRuns {
   bool knows(const Plan& plan) const { return steps_.contains(plan); }
   const std::map<Plan, PlannedStep>& all() const { return steps_; }
   std::size_t kept() const { return kept_; }  ///< that were in the database before
-  std::vector<PointRow> rows() const;         ///< of all that were run, in the plans' order
+  std::size_t jobs() const { return jobs_; }
+  std::vector<PointRow> rows() const;  ///< of all that were run, in the plans' order
 
  private:
   struct Job {

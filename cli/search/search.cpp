@@ -34,6 +34,8 @@ MemoryBound Search::memory_bound_of(const Plan& plan) {
 void Search::bound_all(const std::function<void(const SearchProgress&)>& progress) {
   const std::vector<Plan> plans = space_.all();
   counts_.plans = plans.size();
+  for (const Plan& plan : plans) costs_.passes().ask_for(scenario_of(plan, space_.choices(), spec_.scenario));
+  costs_.passes().find(runs_.jobs(), [&](std::size_t done, std::size_t of) { progress({"costs of layers", done, of}); });
   const Bytes limit = memory_limit(spec_);
   std::vector<std::pair<Bytes, std::size_t>> too_large;
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -51,7 +53,7 @@ void Search::bound_all(const std::function<void(const SearchProgress&)>& progres
     if (i % now_and_then == 0) progress({"bounding", i, plans.size()});
   }
   counts_.without_memory = too_large.size();
-  counts_.passes = costs_.passes_found();
+  counts_.passes = costs_.passes().found();
   const std::size_t nearest = std::min(batch, too_large.size());
   std::ranges::partial_sort(too_large, too_large.begin() + static_cast<std::ptrdiff_t>(nearest));
   for (std::size_t i = 0; i < nearest; ++i) least_memory_.push_back(plans[too_large[i].second]);

@@ -44,7 +44,8 @@ struct StageCosts {
 class StageCostModel {
  public:
   StageCosts of(const Scenario& scenario);
-  std::size_t passes_found() const { return passes_.found(); }
+  /// What `of` asks for costs of layers; to find many of them at once.
+  PassCosts& passes() { return passes_; }
 
  private:
   PassCosts passes_;

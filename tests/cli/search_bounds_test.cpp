@@ -121,5 +121,36 @@ search:
                      40, 5, 0.7);
 }
 
+// Costs that children find are those that are found when they are first needed.
+TEST(SearchBounds, CostsOfLayersFoundAtOnce) {
+  const Searched searched(R"(
+name: small
+model: llama3-8b
+cluster: {preset: dgx-h100, gpus: 16}
+training: {sequence: 2048, micro_batch: 1, global_batch: 32, precision: bf16}
+search: {axes: {tp: [1, 2], pp: [1, 2, 4], cp: [1, 2], vpp: [1], zero: [0], micro_batch: [1], schedule: [1f1b, zb-h1], sp: [true]}}
+)");
+  const PlanSpace space(searched.spec);
+  std::vector<Scenario> scenarios;
+  for (const Plan& plan : space.all()) scenarios.push_back(scenario_of(plan, space.choices(), searched.spec.scenario));
+  PassCosts one_by_one, at_once;
+  for (const Scenario& scenario : scenarios) at_once.ask_for(scenario);
+  at_once.find(3, [](std::size_t done, std::size_t of) { EXPECT_LE(done, of); });
+  const std::size_t found = at_once.found();
+  EXPECT_GT(found, 10U);
+  for (const Scenario& scenario : scenarios) {
+    const LayerKind kind = kind_of(scenario, 0);
+    const PassCost &a = one_by_one.of(scenario, kind), &b = at_once.of(scenario, kind);
+    EXPECT_EQ(a.forward.next, b.forward.next);
+    EXPECT_EQ(a.backward.end, b.backward.end);
+    EXPECT_EQ(a.weight_kernels, b.weight_kernels);
+    EXPECT_EQ(a.kept_by_layer, b.kept_by_layer);
+    EXPECT_EQ(a.passing, b.passing);
+    EXPECT_EQ(a.other_parameters, b.other_parameters);
+  }
+  EXPECT_EQ(one_by_one.found(), found);
+  EXPECT_EQ(at_once.found(), found);
+}
+
 }  // namespace
 }  // namespace tandem
