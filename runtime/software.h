@@ -50,6 +50,7 @@ struct Software {
   double sequence_copies = 0;
   IssueCost issue;
   std::vector<OpKind> waits_for;  ///< the CPU issues nothing more until these have ended
+  Bytes reserved = 0;             ///< of every GPU's memory, beside tensors: buckets, communicators, what the allocator keeps
 
   const ExtraWork& beside(OpKind op, Pass pass) const {
     return extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(op)];

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "scenarios/nearest.h"
 #include "scenarios/reader.h"
@@ -63,7 +64,8 @@ std::optional<AttentionKernel> usual_attention(const Reader& framework, const De
 Reader framework_reader(const YamlNode& node) {
   return {node,
           "training.framework",
-          {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for"}};
+          {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
+           "reserved_GB"}};
 }
 
 }  // namespace
@@ -76,6 +78,7 @@ Software read_software(const YamlNode& node) {
   software.issue = read_issue(framework);
   for (std::size_t pass = 0; pass < pass_count; ++pass) read_extra(framework, static_cast<Pass>(pass), software);
   read_waits(framework, software);
+  software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
   return software;
 }
 

@@ -21,7 +21,7 @@ void find_peak(const std::vector<MemoryChange>& changes, MemoryUse& use) {
 }  // namespace
 
 std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes) {
-  std::vector<MemoryUse> uses(dag.ranks.size());
+  std::vector<MemoryUse> uses(dag.ranks.size(), {.inputs = dag.software.reserved});
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
     if (buffer.base != id) continue;

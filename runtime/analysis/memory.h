@@ -16,7 +16,7 @@ struct MemoryUse {
   Bytes optimizer = 0;
   Bytes activations = 0;  ///< at the peak
   Bytes buffers = 0;      ///< communication buffers and inputs at the peak
-  Bytes inputs = 0;       ///< these among them
+  Bytes inputs = 0;       ///< these among them, and what the framework reserves
   Seconds peak_at = 0;
 
   Bytes peak() const { return parameters + gradients + optimizer + activations + buffers; }

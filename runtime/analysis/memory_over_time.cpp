@@ -64,7 +64,7 @@ std::vector<Touched> touched_by_buffer(const Dag& dag, const Timeline& timeline)
 /// `until_peak`: all changes up to the peak, so that what was freed cancels out.
 std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChange> until_peak,
                                      const std::vector<Touched>& touched, Bytes inputs, std::size_t most) {
-  std::map<std::string, Bytes> bytes{{"inputs", inputs}};
+  std::map<std::string, Bytes> bytes{{"framework", dag.software.reserved}, {"inputs", inputs - dag.software.reserved}};
   for (const MemoryChange& change : until_peak)
     bytes[std::string(dag.name_of_task(touched[change.buffer].writer))] += change.bytes;
   std::vector<MemoryHolder> holders;

@@ -22,6 +22,7 @@ class HandMade {
   void hold(double bytes) {
     builder_.dag().software.extra[static_cast<std::size_t>(Pass::forward)][static_cast<std::size_t>(OpKind::fill)].holds = bytes;
   }
+  void reserve(Bytes bytes) { builder_.dag().software.reserved = bytes; }
   std::vector<MemoryUse> use() { return memory_use(builder_.finish(), timeline_); }
   std::vector<MemoryUse> by_stage(std::int32_t stages) {
     builder_.dag().info.stages = stages;
@@ -47,6 +48,17 @@ TEST(MemoryUse, PersistentBuffersCountWhetherTouchedOrNot) {
   EXPECT_EQ(use.optimizer, 300);
   EXPECT_EQ(use.buffers, 4000);
   EXPECT_EQ(use.peak(), 4321);
+}
+
+TEST(MemoryUse, WhatTheFrameworkReservesCountsOnEveryRank) {
+  HandMade step;
+  const RankIndex first = step.rank(), second = step.rank();
+  step.reserve(50'000);
+  step.buffer(first, BufferKind::input, 4000);
+  step.touch(step.buffer(second, BufferKind::activation, 7), 0, 1);
+  const std::vector<MemoryUse> use = step.use();
+  EXPECT_EQ(use[first].peak(), 54'000);
+  EXPECT_EQ(use[second].peak(), 50'007);
 }
 
 TEST(MemoryUse, ActivationsLiveFromTheFirstTouchToTheLast) {

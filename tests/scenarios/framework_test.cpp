@@ -86,7 +86,7 @@ TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
 
 TEST(Framework, FieldsOfOnesOwn) {
   const Software software = with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
-                                  "waits_for: [receive], sequence_copies: 2}"})
+                                  "waits_for: [receive], sequence_copies: 2, reserved_GB: 1.5}"})
                                 .software;
   EXPECT_EQ(software.name, "generic");
   EXPECT_DOUBLE_EQ(software.issue.forward, 7e-6);
@@ -94,6 +94,7 @@ TEST(Framework, FieldsOfOnesOwn) {
   EXPECT_EQ(software.beside(OpKind::norm, Pass::backward), ExtraWork{});
   EXPECT_EQ(software.waits_for, std::vector{OpKind::receive});
   EXPECT_EQ(software.sequence_copies, 2);
+  EXPECT_EQ(software.reserved, 1'500'000'000);
 }
 
 TEST(Framework, SaysWhatIsWrong) {
