@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -95,6 +96,49 @@ TEST(Lint, WarningsOfEveryCommandWithFixes) {
               Contains("small-shard-group"));
   EXPECT_THAT(rules({usual_batch, "parallelism.zero=3", "parallelism.pp=1", "parallelism.dp="}),
               Not(Contains("small-shard-group")));
+}
+
+// tp 4 * cp 2 is a node of 8 GPUs, tp 4 * cp 4 two of them, and 8 / tp 4 = 2 is the cp that stays inside.
+TEST(Lint, ContextParallelismBeyondTheNode) {
+  std::vector<std::string> lines = base_lines();
+  lines[3] = "parallelism: {tp: 4, sp: true, pp: 2, cp: 4, dp: 1}";
+  const std::vector<Finding> found = findings({usual_batch}, joined_lines(lines));
+  ASSERT_EQ(found.size(), 1);
+  EXPECT_EQ(found[0].rule, "cp-beyond-node");
+  EXPECT_EQ(found[0].severity, Severity::warning);
+  EXPECT_EQ(found[0].place.line, 4);
+  EXPECT_EQ(found[0].place.column, 43);
+  EXPECT_THAT(found[0].sentence, HasSubstr("cp 4 * tp 4 reaches beyond the node of 8 GPUs"));
+  EXPECT_THAT(found[0].fix, testing::ElementsAre("parallelism.cp=2", "parallelism.dp="));
+
+  const std::vector<std::string> within{usual_batch, "parallelism.cp=2", "parallelism.dp=2"};
+  EXPECT_THAT(rules(within), IsEmpty());
+  std::vector<std::string> spread = within;
+  spread.emplace_back("parallelism.order=[tp, dp, cp, ep, pp]");  // cp neighbours are tp 4 * dp 2 ranks apart
+  EXPECT_THAT(only("cp-beyond-node", spread).fix, testing::ElementsAre("parallelism.order=", "parallelism.placement="));
+}
+
+// DeepSeek-V3's way (arXiv 2412.19437, section 2.1.2): a token's experts in at most 4 nodes.
+TEST(Lint, ManyExpertRanks) {
+  const auto with = [](const std::string& ep, const std::string& more) {
+    std::vector<std::string> lines = base_lines();
+    lines[1] = "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096, moe: {experts: 64, top_k: 8" +
+               more + "}}";
+    lines[2] = "cluster: {preset: dgx-h100, gpus: 128}";
+    lines[3] = "parallelism: {ep: " + ep + ", dp: 128}";
+    return joined_lines(lines);
+  };
+  const auto is_it = [](const Finding& finding) { return finding.rule == "many-expert-ranks"; };
+  const std::vector<Finding> all = findings({usual_batch}, with("64", ""));
+  const auto found = std::ranges::find_if(all, is_it);
+  ASSERT_NE(found, all.end());
+  EXPECT_EQ(found->severity, Severity::advice);
+  EXPECT_EQ(found->place.line, 4);
+  EXPECT_EQ(found->place.column, 19);
+  EXPECT_THAT(found->sentence, HasSubstr("ep 64 without a node limit"));
+  EXPECT_THAT(found->fix, testing::ElementsAre("model.moe.node_limit=4"));
+  EXPECT_TRUE(std::ranges::none_of(findings({usual_batch}, with("32", "")), is_it));
+  EXPECT_TRUE(std::ranges::none_of(findings({usual_batch}, with("64", ", node_limit: 4")), is_it));
 }
 
 // 32 GPUs dealt out to 4 nodes in turn: rank r is GPU r / 4 of node r % 4. Data-parallel neighbours are 4 apart, on one node.
@@ -270,6 +314,26 @@ TEST(Lint, AdvisesOnlyWhatGains) {
   }
   EXPECT_TRUE(found_in(thrifty, "thin-shards").is_null());  // 8192 / 4
   EXPECT_TRUE(found_in(linted(path, {usual_batch}, 0), "thin-shards").is_object());
+}
+
+// Large products beside which collectives can hide; with the overlap there is nothing to advise, and without sp nothing to
+// overlap.
+TEST(Lint, TensorParallelCollectivesBesideProducts) {
+  const std::string large = "model={layers: 2, hidden: 8192, heads: 64, kv_heads: 8, ffn: 28672, vocab: 32768}";
+  const std::vector<std::string> settings{large, "training.sequence=8192", "training.global_batch=64"};
+  const auto with = [&](const std::string& more) {
+    std::vector<std::string> overrides = settings;
+    if (!more.empty()) overrides.push_back(more);
+    return found_in(linted(written(base_text()), overrides, 0), "no-tensor-overlap");
+  };
+  const nlohmann::json found = with("");
+  ASSERT_TRUE(found.is_object());
+  EXPECT_EQ(found["severity"], "advice");
+  EXPECT_THAT(found["place"].get<std::string>(), HasSubstr(".yaml:4:19"));  // tp, since nothing says training.overlap
+  EXPECT_EQ(found["fix"], nlohmann::json::array({"training.overlap.tp=true"}));
+  EXPECT_GT(found["cost_s"], 0);
+  EXPECT_TRUE(with("training.overlap.tp=true").is_null());
+  EXPECT_TRUE(with("parallelism.sp=false").is_null());
 }
 
 // The base takes 56.7 MB: more than 0.05 GiB, 96 % of 0.055 GiB and 84 % of 0.063 GiB.
