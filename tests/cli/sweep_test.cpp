@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/sweep/point.h"
 #include "cli/sweep/progress.h"
 #include "cli/sweep/results_database.h"
 #include "tests/cli/json_result.h"
@@ -225,6 +228,32 @@ TEST(Sweep, AFullStandardOutputLosesNoRow) {
                  {"standard output cannot be written"});
   EXPECT_THAT(column_of(folder.database(), "status"), ElementsAre("done", "done"));
 }
+
+std::vector<std::string> study_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios/studies"))
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
+  std::ranges::sort(names);
+  return names;
+}
+
+class EveryStudy : public testing::TestWithParam<std::string> {};
+
+// Without `skip_invalid` a refused point ends the sweep; with it, points would be lost without a word.
+TEST_P(EveryStudy, LoadsItsScenarioAtEveryPoint) {
+  const Study study = load_study(scenario_file("studies/" + GetParam()));
+  EXPECT_EQ(study.name, GetParam());
+  const std::vector<PointId> points = validated_points(study);
+  EXPECT_GT(points.size(), 1U);
+  EXPECT_EQ(points.size(), study.size());
+  EXPECT_THAT(refusals(study, points), testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Shipped, EveryStudy, testing::ValuesIn(study_names()), [](const auto& test) {
+  std::string name = test.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 TEST(Sweep, ShippedStudiesRun) {
   for (const std::string name : {"llama3-405b-weak-scaling", "llama3-405b-strong-scaling"}) {
