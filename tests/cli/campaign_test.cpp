@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -131,6 +132,33 @@ TEST(Campaign, WritesItsFileWholeOrNotAtAll) {
   EXPECT_TRUE(std::filesystem::exists(file));
   for (const char* words : {"goodput", "lost work", "Young 1974", "software", "1000 campaigns played"})
     EXPECT_THAT(run.out, HasSubstr(words));
+}
+
+// Nothing is kept of a run that was killed, and nothing in the result says when or how it was made.
+TEST(Campaign, TheSameCommandAfterAKillGivesTheSameBytes) {
+  const auto play_into = [](const TemporaryFolder& folder, const std::string& jobs, std::optional<Seconds> kill_after) {
+    return run_tandem({"campaign", scenario_file("llama3-405b-16k-campaign"), "--json", folder / "c.json", "--jobs", jobs},
+                      {.kill_after = kill_after});
+  };
+  const TemporaryFolder undisturbed;
+  const CommandResult run = play_into(undisturbed, "1", std::nullopt);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string whole = read_all(undisturbed / "c.json");
+  int killed = 0;
+  for (const double part : {0.2, 0.5, 0.8, 0.95}) {
+    SCOPED_TRACE(part);
+    const TemporaryFolder folder;
+    if (play_into(folder, "2", part * run.wall).signal == SIGKILL) {
+      ++killed;
+      for (const auto& left : std::filesystem::directory_iterator(folder.path())) {
+        EXPECT_EQ(left.path().filename(), "c.json");
+        EXPECT_EQ(read_all(left.path()), whole);
+      }
+    }
+    ASSERT_EQ(play_into(folder, "3", std::nullopt).exit_code, 0);
+    EXPECT_EQ(read_all(folder / "c.json"), whole);
+  }
+  EXPECT_GT(killed, 0);
 }
 
 }  // namespace
