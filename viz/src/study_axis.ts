@@ -1,4 +1,4 @@
-// What a study varies, as an axis of GPUs (or of its first number), curves beside each other, and panels.
+// What a study varies, as an axis of GPUs (or of its first number), curves beside each other, and panels; or its points by rank.
 import {integer, number} from "./format";
 import type {Result, StudyPoint, StudyReport} from "./report";
 
@@ -14,6 +14,8 @@ export interface Placed {
 export interface StudyAxis {
   title: string;
   values: Value[]; // in order
+  names: string[]; // of each: "1,024 GPUs"
+  ranked: boolean; // the points in the order of their MFU, each at a place of its own
   logarithmic: boolean; // numbers a factor apart
   panels: string[];
   curves: string[];
@@ -48,18 +50,40 @@ export function studyAxis({parameters, points}: StudyReport): StudyAxis {
       },
     ];
   });
+  const panels = [...new Set(placed.map(({panel}) => panel))];
+  if (panels.length * 2 > Math.max(2, placed.length)) return byRank(points, varied, short);
+  const title = along === null ? "GPUs" : short(along);
   return {
-    title: along === null ? "GPUs" : short(along),
+    title,
     values,
+    names: values.map(value => `${spoken(value)} ${title}`),
+    ranked: false,
     logarithmic:
       values.length > 1 &&
       values.every(value => typeof value === "number" && value > 0) &&
       (values.at(-1) as number) / (values[0] as number) >= 4,
-    panels: [...new Set(placed.map(({panel}) => panel))],
+    panels,
     curves: [...new Set(placed.map(({curve}) => curve))],
     curveBy: curveBy ? short(curveBy) : "",
     placed,
     unplaced: points.filter(point => (places.get(point) ?? null) === null),
+  };
+}
+
+/** For points that are no grid, such as the plans of a search: with panels, most would stand alone in one. */
+function byRank(points: readonly StudyPoint[], varied: readonly string[], short: (name: string) => string): StudyAxis {
+  const ranked = points.filter(({result}) => result !== null).sort((a, b) => (b.result as Result).mfu - (a.result as Result).mfu);
+  return {
+    title: "rank by MFU",
+    values: ranked.map((_, x) => x + 1),
+    names: ranked.map((point, x) => `${x + 1}: ${varied.map(name => `${short(name)} ${said(point, name)}`).join(", ")}`),
+    ranked: true,
+    logarithmic: false,
+    panels: [""],
+    curves: [""],
+    curveBy: "",
+    placed: ranked.map((point, x) => ({point, x, panel: "", curve: ""})),
+    unplaced: points.filter(({result}) => result === null),
   };
 }
 

@@ -70,6 +70,21 @@ test('else the first word; a third parameter makes panels', () => {
   )
 })
 
+test('points that are no grid stand by rank, the best first', () => {
+  const plans = [[1, 2, 'a'], [1, 4, 'b'], [2, 1, 'a'], [2, 8, 'c']]
+  const points = plans.map(([tp, pp, schedule], i) => point({ 'parallelism.tp': tp, pp, vpp: i, schedule }, 512))
+  ;[0.3, 0.5, 0.4].forEach((mfu, i) => (points[i].result.mfu = mfu))
+  points[3] = { ...points[3], status: 'refused', result: null }
+  const axis = studyAxis(study(points))
+  assert.deepEqual([axis.ranked, axis.values, axis.panels, axis.curves], [true, [1, 2, 3], [''], ['']])
+  assert.deepEqual(
+    axis.placed.map(({ point: { result }, x }) => [x, result.mfu]),
+    [[0, 0.5], [1, 0.4], [2, 0.3]]
+  )
+  assert.equal(axis.names[0], '1: tp 1, pp 4, vpp 1, schedule b')
+  assert.equal(axis.unplaced.length, 1)
+})
+
 test('a single point is a study, too', () => {
   const axis = studyAxis(study([point({ tp: 8 }, 512)]))
   assert.deepEqual([axis.values, axis.placed.length, axis.logarithmic], [[8], 1, false])

@@ -60,7 +60,7 @@ export function curves(
     const d = known
       .map(({x: place, point}, i) => `${i ? "L" : "M"}${x(place)} ${y(measure.of(point.result as Result))}`)
       .join("");
-    svg.append(s("path", {class: "curve", d, style: `stroke:${cssColour(colour)}`, "data-curve": curve}));
+    if (!axis.ranked) svg.append(s("path", {class: "curve", d, style: `stroke:${cssColour(colour)}`, "data-curve": curve}));
     for (const one of known) {
       const result = one.point.result as Result;
       const fits = one.point.status === "done";
@@ -75,7 +75,7 @@ export function curves(
         "data-value": value,
       });
       tipOn(mark, {
-        title: `${spoken(axis.values[one.x] as Value)} ${axis.title}`,
+        title: axis.names[one.x] as string,
         lines: [...(curve ? [[axis.curveBy, curve] as const] : []), [measure.title, measure.format(value)]],
         ...(fits ? {} : {note: one.point.sentence}),
       });
@@ -88,7 +88,7 @@ export function curves(
         style: `--colour:${cssColour("bad")}`,
         ...dataOf(axis, one),
       });
-      tipOn(mark, {title: `${spoken(axis.values[one.x] as Value)} ${axis.title}: ${one.point.status}`, note: one.point.sentence});
+      tipOn(mark, {title: `${axis.names[one.x]}: ${one.point.status}`, note: one.point.sentence});
       svg.append(mark);
     }
   });

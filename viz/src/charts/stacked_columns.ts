@@ -5,7 +5,7 @@ import {percent, seconds} from "../format";
 import {cssColour, cssInkOn} from "../palette";
 import {partsOfStep} from "../parts";
 import type {Result} from "../report";
-import {spoken, type Placed, type StudyAxis, type Value} from "../study_axis";
+import type {Placed, StudyAxis} from "../study_axis";
 import {tipOn} from "../tip";
 import {drawing, hatch, leftAxis, noteScale} from "./frame";
 import {valueAxis} from "./curves";
@@ -44,7 +44,7 @@ export function stackedColumns(
         "data-x": value,
         "data-status": point.status,
       });
-      tipOn(mark, {title: `${spoken(axis.values[place] as Value)} ${axis.title}: ${point.status}`, note: point.sentence});
+      tipOn(mark, {title: `${axis.names[place]}: ${point.status}`, note: point.sentence});
       svg.append(mark);
       continue;
     }
@@ -68,7 +68,7 @@ export function stackedColumns(
         style: `fill:${part.hatched ? hatch(part.colour) : cssColour(part.colour)}`,
       });
       tipOn(mark, {
-        title: `${spoken(axis.values[place] as Value)} ${axis.title}: ${part.name}`,
+        title: `${axis.names[place]}: ${part.name}`,
         lines: [
           ["of the step", percent(share)],
           ["time", seconds(part.value)],

@@ -3,7 +3,7 @@ import {curveColours, curves, type Measure} from "../charts/curves";
 import {figure, fullWidth, legend} from "../charts/frame";
 import {stackedColumns} from "../charts/stacked_columns";
 import {h} from "../dom";
-import {number, percent, roughPercent, seconds, secondsTicks} from "../format";
+import {counted, number, percent, roughPercent, seconds, secondsTicks} from "../format";
 import {nothing, section} from "../page";
 import {partsOfStep, partsThatOccur} from "../parts";
 import type {StudyReport} from "../report";
@@ -127,6 +127,7 @@ function curvesFinding(axis: StudyAxis): string {
   if (!first?.point.result || !last?.point.result || first.x === last.x) return `MFU, step time and tokens/s over ${axis.title}`;
   const bestAt = (place: number) => Math.max(...known.filter(({x}) => x === place).map(({point}) => point.result?.mfu ?? 0));
   const [from, to] = [bestAt(first.x), bestAt(last.x)];
+  if (axis.ranked) return `MFU goes from ${percent(from)} down to ${percent(to)} over ${counted(known.length, "point")} that fit`;
   const at = (place: number) => spoken(axis.values[place] as Value);
   const way = `as ${axis.title === "GPUs" ? "GPUs go" : `${axis.title} goes`} from ${at(first.x)} to ${at(last.x)}`;
   if (Math.abs(to / from - 1) < 0.005) return `MFU stays at ${percent(to)} ${way}`;
