@@ -232,14 +232,13 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, ScenarioErrors, testing::ValuesIn(pipelines)
 INSTANTIATE_TEST_SUITE_P(Conflicts, ScenarioErrors, testing::ValuesIn(conflicts),
                          [](const auto& test) { return test.param.name; });
 
-const Broken later[] = {
+const Broken kinds[] = {
     {"Fabric", "cluster: {preset: dgx-h100, gpus: 32, fabric: {kind: @torus}}", {"supported: fat-tree, dragonfly+"}},
-    {"TimeBetweenFailures",
-     "faults: {mtbf: @1000}",
-     {"faults.mtbf is not lowered yet; supported: slow_gpu, dead_link, slow_link, jitter"}},
+    {"TimeBetweenFailures", "faults: {mtbf: @1000}", {"faults.mtbf is `1000`, expected a mapping of: gpu_hours"}},
+    {"Jitter", "faults: {jitter: @0.1}", {"faults.jitter is `0.1`, expected a mapping of: kernel, rank"}},
+    {"JitterOfKernels", "faults: {jitter: {kernel: @measured}}", {"no profile says how much kernels vary on h100-sxm-80gb"}},
 };
-INSTANTIATE_TEST_SUITE_P(NotLoweredYet, ScenarioErrors, testing::ValuesIn(later),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, ScenarioErrors, testing::ValuesIn(kinds), [](const auto& test) { return test.param.name; });
 
 TEST(ScenarioErrors, Fp8NeedsAGpuThatHasIt) {
   EXPECT_EQ(parse_scenario(base_text(), "s.yaml", {"training.precision=fp8"}).training.precision, DType::f8);
