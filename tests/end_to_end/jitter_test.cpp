@@ -41,7 +41,7 @@ Scenario on_64_gpus(const std::string& mesh) {
 
 /// What the folded excess can be off by, as a share. Of deep pipelines most is missing where gradients are reduced beside the
 /// backward: that slows the last of the members, and the one that is simulated is seldom the last (see arrivals.h).
-constexpr double alone = 0.25, beside_others = 0.75;
+constexpr double alone = 0.3, beside_others = 0.75;
 
 struct Case {
   const char* name;
@@ -53,7 +53,7 @@ struct Case {
 class JitterOfFolded : public testing::TestWithParam<Case> {};
 
 TEST_P(JitterOfFolded, IsThatOf64Ranks) {
-  constexpr std::size_t draws = 200;
+  constexpr std::size_t draws = 120;
   const Scenario scenario = on_64_gpus(GetParam().mesh);
   const Drawn all = draw(scenario, false, GetParam().variation, draws, 1);
   const Drawn folded = draw(scenario, true, GetParam().variation, draws, 2);
@@ -76,10 +76,10 @@ const Case cases[] = {
     {"DataParallel", "parallelism={dp: 64}", all_kinds},
     {"KernelsAlone", "parallelism={dp: 64}", {.kernel = 0.1}},
     {"SlicedWeights", "parallelism={dp: 64, zero: 3}", all_kinds},
-    {"TensorParallel", "parallelism={tp: 8, dp: 8, sp: true}", all_kinds},
-    {"TensorParallelKernels", "parallelism={tp: 8, dp: 8, sp: true}", {.kernel = 0.1}},
-    {"TensorParallelRanks", "parallelism={tp: 8, dp: 8, sp: true}", {.rank = 0.02}},
-    {"Communication", "parallelism={tp: 8, dp: 8, sp: true}", {.communication = 0.2}},
+    {"TensorParallel", "model.layers=2; parallelism={tp: 8, dp: 8, sp: true}", all_kinds},
+    {"TensorParallelKernels", "model.layers=2; parallelism={tp: 8, dp: 8, sp: true}", {.kernel = 0.1}},
+    {"TensorParallelRanks", "model.layers=2; parallelism={tp: 8, dp: 8, sp: true}", {.rank = 0.02}},
+    {"Communication", "model.layers=2; parallelism={tp: 8, dp: 8, sp: true}", {.communication = 0.2}},
     {"Pipelines", "parallelism={pp: 4, dp: 16}", all_kinds},
     {"DeepPipelines", "model.layers=16; parallelism={pp: 16, dp: 4}; training.overlap.dp=false", all_kinds},
     {"DeepPipelinesOverlapped", "model.layers=16; parallelism={pp: 16, dp: 4}", all_kinds, beside_others},
