@@ -57,16 +57,12 @@ Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw, const ArrivalPilots& 
     : dag_(dag),
       draw_(draw),
       pilots_(pilots),
+      first_arrival_(first_arrivals(dag)),
+      excesses_(first_arrival_.back(), std::numeric_limits<double>::quiet_NaN()),
       spans_(dag),
       ready_(dag.tasks.size(), 0),
       history_(dag.tasks.size()),
       awaited_(dag.tasks.size()) {
-  ArrivalId arrivals = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    first_arrival_.push_back(arrivals);
-    arrivals += std::max<std::size_t>(1, boost::out_degree(id, dag.graph));
-  }
-  excesses_.assign(arrivals, std::numeric_limits<double>::quiet_NaN());
   for (GroupId group = 0; group < dag.groups.size(); ++group) {
     double ranks = 0;
     for (const TaskId task : dag.members_of(group)) ranks += dag.ranks[dag.tasks[task].rank].count;

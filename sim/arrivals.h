@@ -104,7 +104,7 @@ class Arrivals {
   const Dag& dag_;
   JitterDraw draw_;
   const ArrivalPilots& pilots_;
-  std::vector<ArrivalId> first_arrival_;  ///< by task: of its first successor
+  std::vector<ArrivalId> first_arrival_;  ///< by task
   std::vector<double> excesses_;
   Seconds end_of_step_ = 0;
   RankSpans spans_;

@@ -6,11 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -115,6 +117,23 @@ Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
   }
   constexpr Bytes kibibyte = 1024;  // ru_maxrss counts them, see getrusage(2)
   return usage.ru_maxrss * kibibyte;
+}
+
+void run_in_children(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& work,
+                     const std::function<void(std::size_t)>& ended) {
+  std::deque<ChildProcess> running;
+  std::size_t done = 0;
+  const auto wait_for_first = [&] {
+    running.front().wait();  // all take about as long: it is the next to end, or nearly
+    running.pop_front();
+    if (ended) ended(done);
+    ++done;
+  };
+  for (std::size_t number = 0; number < count; ++number) {
+    if (running.size() >= std::max<std::size_t>(1, jobs)) wait_for_first();
+    running.emplace_back([&work, number] { work(number); });
+  }
+  while (!running.empty()) wait_for_first();
 }
 
 }  // namespace tandem

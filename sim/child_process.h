@@ -65,6 +65,11 @@ class ChildProcess {
   [[noreturn]] void be_the_child(pid_t parent, const std::function<void()>& work);
 };
 
+/// Does `work` with the numbers from 0 on, `jobs` at a time, each in a child of its own. `ended` is told in the parent, in their
+/// order, and of each number before the one that is higher by `jobs` begins. Throws as `wait` does.
+void run_in_children(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& work,
+                     const std::function<void(std::size_t)>& ended = {});
+
 inline Bytes run_in_child(const std::function<void()>& work, const std::function<void()>& meanwhile = {}) {
   return ChildProcess(work).wait(meanwhile);
 }

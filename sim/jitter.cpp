@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
 #include "runtime/executor.h"
 #include "sim/child_process.h"
@@ -19,24 +18,6 @@ enum Purpose : std::uint64_t {
   of_peers
 };
 
-/// Does `work` with the numbers from 0 on, `jobs` at a time, each in a child of its own; `ended` in the parent, in their order,
-/// and before the number that is higher by `jobs` begins.
-void in_children(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& work,
-                 const std::function<void(std::size_t)>& ended) {
-  std::deque<ChildProcess> running;
-  std::size_t done = 0;
-  const auto wait_for_first = [&] {
-    running.front().wait();  // all take about as long: it is the next to end, or nearly
-    running.pop_front();
-    ended(done++);
-  };
-  for (std::size_t number = 0; number < count; ++number) {
-    if (running.size() >= std::max<std::size_t>(1, jobs)) wait_for_first();
-    running.emplace_back([&work, number] { work(number); });
-  }
-  while (!running.empty()) wait_for_first();
-}
-
 /// Sums of the values that were not NaN, and of their squares.
 struct Sums {
   double count = 0, values = 0, squares = 0;
@@ -45,8 +26,7 @@ struct Sums {
 ArrivalPilots draw_pilots(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t jobs) {
   constexpr std::uint64_t first_pilot = std::uint64_t{1} << 32;  // no draw of the caller's
   ArrivalPilots pilots{.undisturbed = simulate(dag).timeline};
-  std::size_t arrivals = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) arrivals += std::max<std::size_t>(1, boost::out_degree(id, dag.graph));
+  const std::size_t arrivals = first_arrivals(dag).back();
   const std::size_t lanes = std::max<std::size_t>(1, jobs);
   SharedDoubles shared(lanes * arrivals);
   const auto of_pilot = [&](std::size_t number) { return shared.values().subspan(number % lanes * arrivals, arrivals); };
@@ -56,7 +36,7 @@ ArrivalPilots draw_pilots(const Dag& dag, const Variation& variation, std::uint6
     execute(dag, backend);
     std::ranges::copy(backend.arrival_excesses(), of_pilot(number).begin());
   };
-  in_children(pilot_draws, jobs, draw, [&](std::size_t number) {
+  run_in_children(pilot_draws, jobs, draw, [&](std::size_t number) {
     const std::span<const double> excesses = of_pilot(number);
     for (std::size_t i = 0; i < arrivals; ++i) {
       if (std::isnan(excesses[i])) continue;
@@ -74,6 +54,13 @@ ArrivalPilots draw_pilots(const Dag& dag, const Variation& variation, std::uint6
 }
 
 }  // namespace
+
+std::vector<std::size_t> first_arrivals(const Dag& dag) {
+  std::vector<std::size_t> first{0};
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    first.push_back(first.back() + std::max<std::size_t>(1, boost::out_degree(id, dag.graph)));
+  return first;
+}
 
 double lognormal(double coefficient, double z) {
   if (coefficient == 0) return 1;
@@ -109,7 +96,7 @@ std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation,
     execute(dag, backend);
     makespan[number] = backend.end_of_step();
   };
-  in_children(draws, jobs, draw, [&](std::size_t number) {
+  run_in_children(draws, jobs, draw, [&](std::size_t number) {
     if (ended) ended(number + 1);
   });
   return {makespan.begin(), makespan.end()};

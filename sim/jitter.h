@@ -55,9 +55,13 @@ struct ArrivalPilots {
   std::vector<Moments> excess{};  ///< by arrival; empty in a pilot itself
 };
 
+inline constexpr std::size_t pilot_draws = 64;
+
+/// The number of each task's first arrival, and at the end of how many there are.
+std::vector<std::size_t> first_arrivals(const Dag& dag);
+
 /// Step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. Of a DAG of
 /// several steps, of all of them. `ended` is told how many draws have ended. A folded DAG is drawn `pilot_draws` times before.
-inline constexpr std::size_t pilot_draws = 64;
 std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
                                      std::size_t jobs, const std::function<void(std::size_t)>& ended = {});
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 
 #include "runtime/executor.h"
 #include "sim/child_process.h"
@@ -36,18 +35,10 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs, Collectives collectives) {
   SharedDoubles results(speedups.size());
   const std::span<double> makespan = results.values();
-  std::deque<ChildProcess> running;
-  for (std::size_t i = 0; i < speedups.size(); ++i) {
-    if (running.size() >= std::max<std::size_t>(1, jobs)) {
-      running.front().wait();  // all take about as long: it is the next to end, or nearly
-      running.pop_front();
-    }
-    running.emplace_back([&, i] {
-      SimGridBackend backend(collectives, speedups[i]);
-      makespan[i] = execute(dag, backend).makespan();
-    });
-  }
-  for (ChildProcess& child : running) child.wait();
+  run_in_children(speedups.size(), jobs, [&](std::size_t i) {
+    SimGridBackend backend(collectives, speedups[i]);
+    makespan[i] = execute(dag, backend).makespan();
+  });
   return {makespan.begin(), makespan.end()};
 }
 
