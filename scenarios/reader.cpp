@@ -182,23 +182,6 @@ std::string Reader::text(std::string_view key, std::optional<std::string> fallba
   fail(key, full_name(key) + " is " + describe(node) + ", expected a name of up to " + std::to_string(longest) + " characters");
 }
 
-std::int64_t Reader::not_yet_above(std::int64_t lowered, std::string_view key, Range<std::int64_t> range) const {
-  const std::int64_t value = integer(key, range, lowered);
-  if (value > lowered)
-    fail(key, full_name(key) + " " + std::to_string(value) + " is not lowered yet; supported: " + std::to_string(lowered));
-  return value;
-}
-
-void Reader::not_yet(std::initializer_list<std::string_view> keys) const {
-  for (const std::string_view key : keys) {
-    if (!has(key)) continue;
-    std::vector<std::string> supported;
-    for (const std::string& other : keys_)
-      if (std::ranges::find(keys, other) == keys.end()) supported.push_back(other);
-    fail(key, full_name(key) + " is not lowered yet; supported: " + joined(supported));
-  }
-}
-
 void Reader::refuse_choice(const YamlNode& node, std::string_view key, const std::vector<std::string>& known,
                            const std::vector<std::string>& supported) const {
   if (node.kind != YamlNode::Kind::scalar)

@@ -51,11 +51,6 @@ class Reader {
   template <typename T>
   T choice_of(const YamlNode& node, std::string_view key, std::initializer_list<Choice<T>> choices) const;
 
-  /// A size of which only values up to `lowered` can be lowered so far. Write `integer` instead to enable all of them.
-  std::int64_t not_yet_above(std::int64_t lowered, std::string_view key, Range<std::int64_t> range) const;
-  /// Fields that cannot be lowered so far, whatever their value.
-  void not_yet(std::initializer_list<std::string_view> keys) const;
-
   [[noreturn]] void fail(std::string_view key, const std::string& sentence) const;
   std::string full_name(std::string_view key) const;
 
