@@ -60,10 +60,13 @@ struct SearchConstraints {
 /// The `search` block of a scenario: which plans to compare, and by what.
 ///
 ///     search:
-///       axes: {tp: powers-of-two, pp: [1, 2, 4], recompute: [none, full]}   # all others as they are by default
-///       gpus: 512                            # or a range [256, 1024]: 256, and twice that as far as it goes; default:
-///       cluster.gpus constraints: {memory_share: 0.9, bubble: 0.1, exposed: 0.2, tp_in_node: true} objective: step-time # or
-///       tokens-per-s-per-gpu, or {price_per_gpu_hour: 2.5}
+///       # all other axes as they are by default
+///       axes: {tp: powers-of-two, pp: [1, 2, 4], recompute: [none, full]}
+///       # or a range [256, 1024]: 256, and twice that as far as it goes; default: cluster.gpus
+///       gpus: 512
+///       constraints: {memory_share: 0.9, bubble: 0.1, exposed: 0.2, tp_in_node: true}
+///       # or tokens-per-s-per-gpu, or {price_per_gpu_hour: 2.5}
+///       objective: step-time
 ///
 /// An axis that is left out has all powers of two that the model and the cluster admit (of cp those up to 64 that leave a rank
 /// 128 tokens of a sequence); zero 0 to 3; every schedule; recompute none, selective and full; sp both; order and placement as
