@@ -3,12 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <thread>
 
 #include "cli/campaign/forecast.h"
 #include "cli/campaign/slow_node.h"
 #include "cli/command.h"
 #include "cli/simulated_step.h"
+#include "cli/sweep/worker_pool.h"
 
 namespace tandem {
 
@@ -43,7 +43,7 @@ ExitCode CampaignCommand::run() const {
     const Scenario with_one = with_slow_node(campaign.scenario, steps.healthy, slow.factor);
     steps.with_slow_node = simulate_step(with_one, true, closely).result.step_time;
   }
-  const std::size_t at_once = jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t at_once = processes_at_once(jobs);
   const CampaignForecast told = forecast(campaign, steps, at_once, &bar);
   bar.take_away();
   if (file) {

@@ -6,9 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "cli/command.h"
+#include "cli/sweep/worker_pool.h"
 #include "cli/terminal_numbers.h"
 #include "cli/terminal_page.h"
 #include "traces/output_file.h"
@@ -57,7 +57,7 @@ CLI::App* LintCommand::add_to(CLI::App& app) {
 }
 
 ExitCode LintCommand::run() const {
-  const std::size_t at_once = jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t at_once = processes_at_once(jobs);
   std::unique_ptr<OutputFile> file;
   if (!options.json.empty() && options.json != "-") file = std::make_unique<OutputFile>(options.json);
   const LintReport report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs});

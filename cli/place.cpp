@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "cli/command.h"
 #include "cli/place/placement_report.h"
+#include "cli/sweep/worker_pool.h"
 #include "topology/fabric.h"
 
 namespace tandem {
@@ -37,7 +37,7 @@ ExitCode PlaceCommand::run() const {
   if (!options.json.empty() && options.json != "-") json = std::make_unique<OutputFile>(options.json);
   OutputFile file(out);
   const std::string database = study.empty() ? std::filesystem::path(out).replace_extension(".sqlite").string() : study;
-  const std::size_t at_once = jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t at_once = processes_at_once(jobs);
   const PlacementReport report = [&] {
     try {
       const StepTraffic traffic = traffic_of_step(job.packed_scenario());

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <thread>
 
 #include "cli/command.h"
 #include "cli/report/page.h"
@@ -14,6 +13,7 @@
 #include "cli/search/search_json.h"
 #include "cli/search/search_text.h"
 #include "cli/search/write_plan.h"
+#include "cli/sweep/worker_pool.h"
 #include "cli/terminal_progress.h"
 
 namespace tandem {
@@ -54,7 +54,7 @@ ExitCode SearchCommand::run() const {
 
   const std::string stem = std::filesystem::path(options.scenario).stem().string();
   ResultsDatabase database(out.empty() ? stem + ".search.sqlite" : out);
-  const std::size_t at_once = jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t at_once = processes_at_once(jobs);
   PlanRuns runs(spec, space.choices(), database, at_once);
   Search search(spec, space, runs);
   ProgressBar bar;

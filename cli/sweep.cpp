@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 #include <iostream>
-#include <thread>
 
 #include "cli/command.h"
 #include "cli/report/page.h"
@@ -14,6 +13,7 @@
 #include "cli/sweep/point.h"
 #include "cli/sweep/report.h"
 #include "cli/sweep/run_points.h"
+#include "cli/sweep/worker_pool.h"
 
 namespace tandem {
 namespace {
@@ -89,7 +89,7 @@ ExitCode SweepCommand::run() const {
   }
   const std::string file = out.empty() ? std::filesystem::path(study).stem().string() + ".sqlite" : out;
   ResultsDatabase database(file);
-  const std::size_t at_once = jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t at_once = processes_at_once(jobs);
   const SweptPoints swept = run_points(loaded, points, database, at_once);
 
   if (csv_file) {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <thread>
 
 #include "cli/command.h"
 #include "cli/report/page.h"
 #include "cli/report/validation_page.h"
+#include "cli/sweep/worker_pool.h"
 #include "cli/validate/validation_report.h"
 
 namespace tandem {
@@ -44,7 +44,7 @@ ExitCode ValidateCommand::run() const {
     require_report_page();
     page = std::make_unique<OutputFile>(report);
   }
-  const std::size_t at_once = jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t at_once = processes_at_once(jobs);
   const Validation validation = validation_of(file.rows, validate_rows(file.rows, at_once));
   if (json_file) {
     json_file->write(to_json(validation));

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace tandem {
@@ -65,6 +66,10 @@ class MemoryFile {
 }
 
 }  // namespace
+
+std::size_t processes_at_once(int jobs) {
+  return jobs > 0 ? static_cast<std::size_t>(jobs) : std::max(1U, std::thread::hardware_concurrency());
+}
 
 std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 

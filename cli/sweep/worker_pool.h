@@ -11,6 +11,9 @@
 
 namespace tandem {
 
+/// What --jobs says; 0, its default, means as many as this machine has hardware threads.
+std::size_t processes_at_once(int jobs);
+
 /// ISO 8601, in seconds.
 std::string utc_now();
 
