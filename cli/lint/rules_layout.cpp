@@ -14,23 +14,22 @@
 namespace tandem {
 namespace {
 
-/// Tensor parallelism that stays in the node; data parallelism takes what it leaves.
-std::vector<std::string> within_node(const Scenario& scenario, const char* axis, std::int64_t inside) {
-  const std::int64_t size =
-      std::gcd(scenario.cluster.gpus_per_node / inside, axis[0] == 't' ? scenario.parallelism.tp : scenario.parallelism.cp);
-  return {fmt::format("parallelism.{}={}", axis, std::max<std::int64_t>(1, size)), "parallelism.dp="};
+/// An axis of that size cut to the `places` that a node has for it; data parallelism takes what it leaves.
+std::vector<std::string> within_node(const char* axis, std::int64_t size, std::int64_t places) {
+  return {fmt::format("parallelism.{}={}", axis, std::max<std::int64_t>(1, std::gcd(places, size))), "parallelism.dp="};
 }
 
 std::vector<std::string> fix_of(const Warning& warning, const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
+  const std::int64_t node = scenario.cluster.gpus_per_node;
   const bool laid_out_otherwise = p.order != ParallelismSpec{}.order || !p.placement.is_packed();
   if (warning.rule == "tp-beyond-node")
     return laid_out_otherwise ? std::vector<std::string>{"parallelism.order=", "parallelism.placement="}
-                              : within_node(scenario, "tp", 1);
+                              : within_node("tp", p.tp, node);
   if (warning.rule == "cp-beyond-node")
     return laid_out_otherwise ? std::vector<std::string>{"parallelism.order=", "parallelism.placement="}
-                              : within_node(scenario, "cp", std::min(p.tp, scenario.cluster.gpus_per_node));
-  if (warning.rule == "many-expert-ranks") return {fmt::format("model.moe.node_limit={}", 4)};
+                              : within_node("cp", p.cp, node / std::min(p.tp, node));
+  if (warning.rule == "many-expert-ranks") return {"model.moe.node_limit=4"};
   if (warning.rule == "small-shard-group") return {"parallelism.zero=1"};
   return {};
 }

@@ -1,14 +1,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/lint/rules.h"
+#include "runtime/divide_up.h"
 
 namespace tandem {
-namespace {
-
-std::int64_t rounded_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-}  // namespace
-
 /// Megatron-LM pads to a multiple of --make-vocab-size-divisible-by 128 * tp, so that every rank's part of the table makes whole
 /// tiles.
 void vocabulary_padding(LintContext& context) {
@@ -20,8 +15,8 @@ void vocabulary_padding(LintContext& context) {
       fmt::format(
           "vocab {} is not a multiple of 128 * tp {}: each rank's {} columns of logits leave part of a tile empty; padded "
           "it is {}",
-          vocab, tp, vocab / tp, rounded_up(vocab, unit)));
-  found.fix = {fmt::format("model.vocab={}", rounded_up(vocab, unit))};
+          vocab, tp, vocab / tp, round_up(vocab, unit)));
+  found.fix = {fmt::format("model.vocab={}", round_up(vocab, unit))};
 }
 
 /// Tensor cores take operands whose rows are multiples of 16 bytes at full speed, and tiles of 64 or 128 rows and columns fill up
@@ -48,7 +43,7 @@ void uneven_products(LintContext& context) {
         own % 8 == 0 ? Severity::advice : Severity::warning, "uneven-products", {width.field, "parallelism.tp"},
         fmt::format("{} makes products of width {}, no multiple of 64: tiles stay part empty{}", width.field, what,
                     own % 8 == 0 ? "" : ", and rows of less than 16 bytes' alignment keep tensor cores from full speed"));
-    if (width.may_grow) found.fix = {fmt::format("{}={}", width.field, rounded_up(own, 128) * width.shards)};
+    if (width.may_grow) found.fix = {fmt::format("{}={}", width.field, round_up(own, 128) * width.shards)};
   }
 }
 
