@@ -6,9 +6,6 @@
 #include "scenarios/document.h"
 #include "scenarios/flags/flags.h"
 #include "scenarios/load.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
-#include "scenarios/text_file.h"
 #include "traces/output_file.h"
 
 namespace tandem {
@@ -16,12 +13,8 @@ namespace {
 
 /// The scenario with its presets filled in and its options applied, so that it stands alone.
 Exported complete_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  YamlNode document = parse_yaml(read_text_file(path), path);
-  tidy_names(document);
-  for (const std::string& option : overrides) apply_override(document, option);
-  const std::filesystem::path file(path);
-  resolve_presets(document, file.parent_path().string());
-  read_document(document, file.stem().string());
+  const YamlNode document = load_document(path, overrides);
+  read_document(document, std::filesystem::path(path).stem().string());
   return {.text = scenario_yaml(document), .lost = {}};
 }
 

@@ -5,10 +5,10 @@
 #include "cli/command.h"
 #include "scenarios/document.h"
 #include "scenarios/flags/flags.h"
-#include "scenarios/flags/mapping.h"
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
 #include "scenarios/text_file.h"
+#include "scenarios/yaml_mapping.h"
 #include "traces/output_file.h"
 
 namespace tandem {

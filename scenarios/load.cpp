@@ -54,9 +54,6 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   return scenario;
 }
 
-/// Megatron-Core's default: DistributedDataParallel takes max(40,000,000, 1,000,000 * data-parallel size) parameters.
-std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
-
 /// Of the fields against each other, once the mesh is complete.
 using Check = void (*)(const Scenario&, const YamlNode&);
 constexpr Check checks[] = {validate_cluster,  validate_placement,     validate_fabric,  validate_faults,
@@ -74,6 +71,8 @@ constexpr SectionReader section_readers[] = {
 };
 
 }  // namespace
+
+std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
 
 void tidy_names(YamlNode& document) {
   if (document.kind != YamlNode::Kind::mapping)
@@ -123,13 +122,20 @@ std::vector<std::string> refusals_of(const YamlNode& document, const std::string
   return refusals;
 }
 
-Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+YamlNode parse_document(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
   YamlNode document = parse_yaml(text, name);
   tidy_names(document);
   for (const std::string& option : overrides) apply_override(document, option);
-  const std::filesystem::path file(name);
-  resolve_presets(document, file.parent_path().string());
-  return read_document(document, file.stem().string());
+  resolve_presets(document, std::filesystem::path(name).parent_path().string());
+  return document;
+}
+
+YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_document(read_text_file(path), path, overrides);
+}
+
+Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+  return read_document(parse_document(text, name, overrides), std::filesystem::path(name).stem().string());
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {

@@ -3,12 +3,9 @@
 
 #include "scenarios/document.h"
 #include "scenarios/nearest.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
 #include "scenarios/reader.h"
 #include "scenarios/search_spec.h"
 #include "scenarios/sections.h"
-#include "scenarios/text_file.h"
 
 namespace tandem {
 namespace {
@@ -131,12 +128,8 @@ SearchSpec read_search(const YamlNode& block) {
 }
 
 SearchSpec load_search(const std::string& path, const std::vector<std::string>& overrides) {
-  YamlNode document = parse_yaml(read_text_file(path), path);
-  tidy_names(document);
-  for (const std::string& option : overrides) apply_override(document, option);
-  const std::filesystem::path file(path);
-  resolve_presets(document, file.parent_path().string());
-  const std::string name = file.stem().string();
+  YamlNode document = load_document(path, overrides);
+  const std::string name = std::filesystem::path(path).stem().string();
   const Scenario scenario = read_document(document, name);  // refuses a wrong block, too
 
   static const YamlNode everything = make_node(YamlNode::Kind::mapping, {});

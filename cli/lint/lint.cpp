@@ -15,6 +15,7 @@
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
 #include "scenarios/text_file.h"
+#include "scenarios/yaml_mapping.h"
 
 namespace tandem {
 namespace {
@@ -34,7 +35,7 @@ class Source {
     YamlNode document = document_;
     for (const std::string& change : changes) apply_override(document, change);
     resolve_presets(document, file_.parent_path().string());
-    if (document.find("name") == nullptr) document.entries.push_back({"name", "name", document.place, make_scalar(name(), {})});
+    if (document.find("name") == nullptr) put(document, "name", name());
     return document;
   }
 

@@ -7,19 +7,11 @@
 #include "cli/place/free_nodes.h"
 #include "runtime/divide_up.h"
 #include "scenarios/document.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
 #include "scenarios/sections.h"
-#include "scenarios/text_file.h"
+#include "scenarios/yaml_mapping.h"
 
 namespace tandem {
 namespace {
-
-YamlNode& section(YamlNode& document, const std::string& name) {
-  if (document.find(name) == nullptr)
-    document.entries.push_back({name, name, document.place, make_node(YamlNode::Kind::mapping, document.place)});
-  return *document.find(name);
-}
 
 /// Of the mesh with dp, at most one more than any cluster has.
 std::int64_t ranks_of(const ParallelismSpec& p) {
@@ -38,12 +30,8 @@ YamlNode list_of(const std::vector<std::uint32_t>& gpus, const Place& place) {
 }  // namespace
 
 PlacedJob::PlacedJob(const std::string& file, const std::vector<std::string>& overrides, const std::string& nodes)
-    : name_(std::filesystem::path(file).stem().string()), document_(parse_yaml(read_text_file(file), file)) {
-  tidy_names(document_);
-  for (const std::string& option : overrides) apply_override(document_, option);
-  resolve_presets(document_, std::filesystem::path(file).parent_path().string());
-  if (document_.find("name") == nullptr)
-    document_.entries.push_back({"name", "name", document_.place, make_scalar(name_, document_.place)});
+    : name_(std::filesystem::path(file).stem().string()), document_(load_document(file, overrides)) {
+  if (document_.find("name") == nullptr) put(document_, "name", name_, document_.place);
   std::vector<std::uint32_t> listed;
   if (YamlNode* parallelism = document_.find("parallelism");
       parallelism != nullptr && parallelism->find("placement") != nullptr) {
@@ -57,7 +45,7 @@ PlacedJob::PlacedJob(const std::string& file, const std::vector<std::string>& ov
 
 /// Ranks, blocks and nodes.
 void PlacedJob::count(const Place& place) {
-  const ParallelismSpec p = read_parallelism(section(document_, "parallelism"));
+  const ParallelismSpec p = read_parallelism(section_of(document_, "parallelism", document_.place));
   const YamlNode* described = document_.find("cluster");
   const ClusterSpec cluster = described == nullptr ? ClusterSpec{} : read_cluster(*described);
   const std::int64_t ranks = p.dp == 0 ? cluster.gpus : ranks_of(p);
@@ -103,8 +91,8 @@ std::vector<std::uint32_t> PlacedJob::gpus(const NodeOfBlock& nodes) const {
 
 YamlNode PlacedJob::placed(const NodeOfBlock& nodes) const {
   YamlNode document = document_;
-  YamlNode& parallelism = section(document, "parallelism");
-  parallelism.entries.push_back({"placement", "placement", parallelism.place, list_of(gpus(nodes), parallelism.place)});
+  YamlNode& parallelism = section_of(document, "parallelism", document.place);
+  put(parallelism, "placement", list_of(gpus(nodes), parallelism.place));
   return document;
 }
 

@@ -3,9 +3,9 @@
 
 #include "scenarios/flags/flags.h"
 #include "scenarios/flags/layer_pattern.h"
-#include "scenarios/flags/mapping.h"
 #include "scenarios/flags/program_arguments.h"
 #include "scenarios/nearest.h"
+#include "scenarios/yaml_mapping.h"
 
 namespace tandem {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "scenarios/flags/flags.h"
-#include "scenarios/flags/mapping.h"
 #include "scenarios/flags/torchtitan_models.h"
 #include "scenarios/nearest.h"
+#include "scenarios/yaml_mapping.h"
 
 namespace tandem {
 namespace {

@@ -2,15 +2,13 @@
 
 #include <cmath>
 
+#include "scenarios/document.h"
 #include "scenarios/flags/export_text.h"
 #include "scenarios/flags/layer_pattern.h"
 #include "scenarios/routing.h"
 
 namespace tandem {
 namespace {
-
-/// Its default in DistributedDataParallelConfig, in parameters.
-std::int64_t default_bucket(std::int64_t data_parallel) { return std::max<std::int64_t>(40'000'000, 1'000'000 * data_parallel); }
 
 class Writer {
  public:
@@ -178,7 +176,7 @@ class Writer {
     if (p_.hsdp > 0) add("num-distributed-optimizer-instances", p_.data_replicas() * p_.cp / p_.hsdp);
     flag("overlap-grad-reduce", t_.overlap_dp);
     flag("overlap-param-gather", t_.overlap_dp && p_.zero > 0);
-    if (t_.bucket_parameters != default_bucket(p_.data_replicas())) add("ddp-bucket-size", t_.bucket_parameters);
+    if (t_.bucket_parameters != default_bucket_parameters(p_.data_replicas())) add("ddp-bucket-size", t_.bucket_parameters);
     if (p_.zero == 3) {
       const bool usual = p_.pp == 1;
       const std::string why = "when weights are gathered is up to Megatron FSDP";

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "scenarios/flags/mapping.h"
 #include "scenarios/nearest.h"
+#include "scenarios/yaml_mapping.h"
 
 namespace tandem {
 

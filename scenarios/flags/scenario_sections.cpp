@@ -1,6 +1,6 @@
 #include "scenarios/flags/scenario_sections.h"
 
-#include "scenarios/flags/mapping.h"
+#include "scenarios/yaml_mapping.h"
 
 namespace tandem {
 namespace {

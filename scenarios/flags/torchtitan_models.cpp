@@ -1,10 +1,10 @@
 #include "scenarios/flags/torchtitan_models.h"
 
 #include "scenarios/document.h"
-#include "scenarios/flags/mapping.h"
 #include "scenarios/flags/scenario_sections.h"
 #include "scenarios/presets.h"
 #include "scenarios/sections.h"
+#include "scenarios/yaml_mapping.h"
 
 namespace tandem {
 namespace {

@@ -11,13 +11,13 @@
 #include "runtime/input_error.h"
 #include "scenarios/document.h"
 #include "scenarios/flags/layer_pattern.h"
-#include "scenarios/flags/mapping.h"
 #include "scenarios/flags/scenario_sections.h"
 #include "scenarios/flags/shell_words.h"
 #include "scenarios/load.h"
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
 #include "scenarios/text_file.h"
+#include "scenarios/yaml_mapping.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {
@@ -38,10 +38,7 @@ struct Written {
 };
 
 Written written(const std::string& text, const std::string& path, const std::vector<std::string>& overrides) {
-  YamlNode document = parse_yaml(text, path);
-  tidy_names(document);
-  for (const std::string& option : overrides) apply_override(document, option);
-  resolve_presets(document, std::filesystem::path(path).parent_path().string());
+  const YamlNode document = parse_document(text, path, overrides);
   return {.scenario = read_document(document, "s"), .cluster = *document.find("cluster")};
 }
 
@@ -125,9 +122,7 @@ TEST(Flags, SectionsReadAsTheSameScenario) {
 TEST(Flags, CompleteScenariosStandAlone) {
   for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios")) {
     if (entry.path().extension() != ".yaml") continue;
-    YamlNode document = parse_yaml(read_text_file(entry.path().string()), entry.path().string());
-    tidy_names(document);
-    resolve_presets(document, entry.path().parent_path().string());
+    const YamlNode document = load_document(entry.path().string(), {});
     const YamlNode back = parse_yaml(scenario_yaml(document), "back");
     EXPECT_EQ(to_yaml(back), to_yaml(document));
     EXPECT_EQ(to_yaml(scenario_sections(read_document(back, "s"))), to_yaml(scenario_sections(read_document(document, "s"))));

@@ -1,4 +1,4 @@
-#include "scenarios/flags/mapping.h"
+#include "scenarios/yaml_mapping.h"
 
 #include <spdlog/fmt/fmt.h>
 
