@@ -34,6 +34,7 @@ endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 find_package(NCCL 2.28)
+find_package(CUDNN 9.6)
 # CMake 3.25 knows no C++20 of nvcc 13.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

@@ -1,5 +1,6 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
+#include "runtime/cuda/module/library_attention.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_device.h"
 #include "runtime/ops/attention_exact.h"
@@ -173,11 +174,16 @@ void attention_device(Queue& queue, std::span<const DeviceTensor> operands, cons
   const auto [q, k, v, out, lse] = checked<5>(OpKind::attention, operands, any);
   expect_types(of_one_type(q, k, v, out) && lse.dtype == DType::f32, "attention takes one type, and lse in fp32");
   const AttentionShape shape = shape_of(AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
+  if (run_library_attention(queue, operands, attributes, AttentionDirection::forward)) return;
   if (!fits_tensor_cores(shape, {q, k, v, out})) return attention_exact(queue, shape, q, k, v, out, lse);
   const auto run = [&]<typename Element>(Type<Element>) {
     with_tile_widths(shape, [&]<typename Widths>(Widths) { launch_attention<Element, Widths>(queue, shape, q, k, v, out, lse); });
   };
   q.dtype == DType::bf16 ? run(Type<Bf16>{}) : run(Type<F16>{});
+}
+
+std::size_t attention_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  return library_attention_scratch(operands, std::get<AttentionAttributes>(any), AttentionDirection::forward);
 }
 
 }  // namespace tandem

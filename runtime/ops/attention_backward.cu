@@ -1,5 +1,6 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
+#include "runtime/cuda/module/library_attention.h"
 #include "runtime/cuda/module/scratch.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_exact.h"
@@ -296,6 +297,7 @@ void attention_backward_device(Queue& queue, std::span<const DeviceTensor> opera
   expect_types(of_one_type(q, k, v, out, dout, dq, dk, dv) && lse.dtype == DType::f32,
                "attention takes one type, and lse in fp32");
   const AttentionShape shape = shape_of(AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
+  if (run_library_attention(queue, operands, attributes, AttentionDirection::backward)) return;
   const bool fits = fits_tensor_cores(shape, {q, k, v, out, dout, dq, dk, dv});
 
   auto* const delta = static_cast<float*>(Scratch(queue).take(static_cast<std::size_t>(lse.shape.elements()) * sizeof(float)));
@@ -324,9 +326,10 @@ void attention_backward_device(Queue& queue, std::span<const DeviceTensor> opera
   q.dtype == DType::bf16 ? run(Type<Bf16>{}) : run(Type<F16>{});
 }
 
-std::size_t attention_backward_scratch(std::span<const OperandType> operands, const OpAttributes&) {
+std::size_t attention_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
   constexpr std::size_t lse = 4;
-  return scratch_piece(static_cast<std::size_t>(operands[lse].shape.elements()) * sizeof(float));
+  return std::max(scratch_piece(static_cast<std::size_t>(operands[lse].shape.elements()) * sizeof(float)),
+                  library_attention_scratch(operands, std::get<AttentionAttributes>(any), AttentionDirection::backward));
 }
 
 }  // namespace tandem

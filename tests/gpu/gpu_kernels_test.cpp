@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "runtime/cuda/module/cudnn_attention.h"
 #include "tests/cuda/operation_cases.h"
 #include "tests/gpu/gpu_runner.h"
 
@@ -28,8 +29,9 @@ TEST_P(GpuKernel, EqualsItsHostKernel) {
   }
 }
 
-// The same numbers in every run, bit for bit.
+// The same numbers in every run, bit for bit. TANDEM_CUDNN_LIBRARY=none: with our own attention.
 TEST_P(GpuKernel, IsTheSameInEveryRun) {
+  if (GetParam() == OpKind::attention_backward && cudnn_version().has_value()) GTEST_SKIP() << "cuDNN adds dq up in any order";
   GpuRunner runner;
   for (const OperationCase& c : operation_cases(GetParam())) {
     SCOPED_TRACE(c.name);

@@ -45,6 +45,7 @@ part() {
 cat "$out/machine.txt"
 
 part 180 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
+part 60 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
 part 120 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
 part 150 calibrate "$programs/tandem" calibrate --backend cuda --budget 120 --scenario "$model-4096.yaml" \
   --scenario "$model-8192.yaml" --out "$out/gpu.profile"

@@ -34,7 +34,8 @@ struct Queue {
 };
 
 /// Like an operation's host kernel, on operands in the GPU's memory. Sums are taken in fp32 (f32 operands: at least as exactly as
-/// 1e-5), results rounded once to the operand's type, and the same numbers come out in every run: no floating-point atomics.
+/// 1e-5), results rounded once to the operand's type, and the same numbers come out in every run: no floating-point atomics. But
+/// cuDNN's backward of attention adds up in an order of its own.
 /// Throws std::logic_error for shapes that break the operation's rule, std::runtime_error for what CUDA reports.
 using DeviceKernel = void(Queue&, std::span<const DeviceTensor>, const OpAttributes&);
 

@@ -59,7 +59,7 @@ ScratchFunction combine_backward_scratch;
 ScratchFunction route_scratch;
 ScratchFunction route_backward_scratch;
 ScratchFunction gemm_scratch;
-ScratchFunction attention_backward_scratch;
+ScratchFunction attention_scratch, attention_backward_scratch;
 ScratchFunction grouped_gemm_scratch;
 
 PrepareFunction prepare_gemm;

@@ -3,11 +3,18 @@
 
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/module/check.h"
+#include "runtime/cuda/module/cudnn_attention.h"
 #include "runtime/cuda/module/gpu_kernel_timer.h"
 #include "runtime/cuda/module/gpu_step.h"
 
 namespace tandem {
 namespace {
+
+/// Whose fused attention runs where it can.
+std::string attention_library() {
+  const std::optional<std::string> cudnn = cudnn_version();
+  return cudnn.has_value() ? "cuDNN " + *cudnn : "no cuDNN";
+}
 
 std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
@@ -29,7 +36,7 @@ class OpenedGpu final : public Gpu {
     check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
     return {.name = properties_.name,
             .versions = "driver for CUDA " + version_text(driver) + ", CUDA " + version_text(runtime) + ", cuBLASLt " +
-                        std::to_string(cublasLtGetVersion()),
+                        std::to_string(cublasLtGetVersion()) + ", " + attention_library(),
             .memory = static_cast<Bytes>(properties_.totalGlobalMem),
             .multiprocessors = properties_.multiProcessorCount};
   }

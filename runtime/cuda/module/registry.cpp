@@ -22,7 +22,7 @@ constexpr std::array table{
     Row{OpKind::mla_queries_backward, {mla_queries_backward_device}},
     Row{OpKind::mla_keys_values, {mla_keys_values_device}},
     Row{OpKind::mla_keys_values_backward, {mla_keys_values_backward_device}},
-    Row{OpKind::attention, {attention_device}},
+    Row{OpKind::attention, {attention_device, attention_scratch}},
     Row{OpKind::attention_backward, {attention_backward_device, attention_backward_scratch}},
     Row{OpKind::attention_merge, {attention_merge_device}},
     Row{OpKind::join_sequence, {join_sequence_device}},

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "runtime/ops/operation.h"
+
+namespace tandem {
+
+/// An attention as fused kernels of libraries take it: all that the choice of such a kernel depends on.
+struct FusedAttention {
+  std::int64_t micro_batch = 0, heads = 0, kv_heads = 0;
+  std::int64_t queries = 0, keys = 0;
+  std::int64_t head_dim = 0, value_dim = 0;
+  DType type = DType::bf16;
+  bool causal = false;  ///< query i sees the keys 0 .. i
+  auto operator<=>(const FusedAttention&) const = default;
+};
+
+/// The same attention without positions, which libraries do not know: of the operation attention or attention_backward.
+/// None: it is not in bf16 or fp16, or which keys a query sees is neither all nor those up to its own index, as in some pairs of
+/// chunks that context parallelism makes.
+std::optional<FusedAttention> fused_attention(std::span<const OperandType> operands, const AttentionAttributes& attributes);
+
+}  // namespace tandem

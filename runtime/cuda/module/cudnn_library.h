@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cudnn_graph.h>
+
+#include <memory>
+#include <string>
+
+namespace tandem {
+
+// NOLINTNEXTLINE: the names are cuDNN's.
+#define TANDEM_CUDNN_FUNCTIONS(function)                                                                          \
+  function(cudnnGetVersion) function(cudnnGetErrorString) function(cudnnGetLastErrorString) function(cudnnCreate) \
+      function(cudnnSetStream) function(cudnnBackendCreateDescriptor) function(cudnnBackendDestroyDescriptor)     \
+          function(cudnnBackendFinalize) function(cudnnBackendSetAttribute) function(cudnnBackendGetAttribute)    \
+              function(cudnnBackendExecute)
+
+/// cuDNN, opened at run time where there is one. Its functions are members of the same names. It stays open until the process
+/// ends.
+class CudnnLibrary {
+ public:
+  /// `libcudnn.so.9` as the loader finds it; null where it is missing or older than `oldest`. TANDEM_CUDNN_LIBRARY names another
+  /// file, which must then be there (std::runtime_error otherwise, one sentence), or is `none`: null.
+  static std::unique_ptr<const CudnnLibrary> open();
+  /// Throws std::runtime_error, one sentence, when the file is no such cuDNN.
+  explicit CudnnLibrary(const std::string& file);
+
+  /// The first that clears the sums of attention's backward by itself.
+  static constexpr std::size_t oldest = 90600;
+
+  std::string version_text() const;
+  /// Throws std::runtime_error with cuDNN's own words.
+  void check(cudnnStatus_t status, const char* call) const;
+
+#define TANDEM_DECLARE(name) decltype(&::name) name = nullptr;
+  TANDEM_CUDNN_FUNCTIONS(TANDEM_DECLARE)
+#undef TANDEM_DECLARE
+
+ private:
+  std::size_t version_ = 0;
+};
+
+}  // namespace tandem
