@@ -25,6 +25,30 @@ std::string row_of(const Timing& t) {
   return fmt::format("{:.6g} {:.6g} {:.6g} {}", t.median * 1e6, t.lowest * 1e6, t.highest * 1e6, t.samples);
 }
 
+double bandwidth_of(const MeasuredKernel& measured) {
+  return static_cast<double>(cost_of(measured.kernel).bytes) / measured.timing.median;
+}
+
+/// Of the fastest copy, bytes read and written each second; 0 without one.
+double copy_bandwidth(const Profile& profile) {
+  double copy = 0;
+  for (const MeasuredKernel& measured : profile.kernels)
+    if (measured.kernel.op == OpKind::scale) copy = std::max(copy, bandwidth_of(measured));
+  return copy;
+}
+
+/// Of each memory-bound operation, its kernel that moves most.
+std::map<std::string_view, const MeasuredKernel*> largest_by_operation(const Profile& profile) {
+  std::map<std::string_view, const MeasuredKernel*> largest;
+  for (const MeasuredKernel& measured : profile.kernels) {
+    const Operation& op = operation(measured.kernel.op);
+    if (op.op_class != OpClass::memory) continue;
+    const MeasuredKernel*& kept = largest.try_emplace(op.name, &measured).first->second;
+    if (cost_of(measured.kernel).bytes > cost_of(kept->kernel).bytes) kept = &measured;
+  }
+  return largest;
+}
+
 /// One line for each figure.
 struct Fit {
   std::string name, value, note;
@@ -48,9 +72,7 @@ std::vector<Fit> fits_of(const Profile& profile) {
   }
   if (memory.memory > 0)
     fits.push_back({"memory_GBps", fmt::format("{:.4g}", memory.memory / 1e9), "median of the larger third"});
-  double copy = 0;
-  for (const auto& [kernel, timing] : profile.kernels)
-    if (kernel.op == OpKind::scale) copy = std::max(copy, static_cast<double>(cost_of(kernel).bytes) / timing.median);
+  const double copy = copy_bandwidth(profile);
   if (copy > 0) fits.push_back({"copy_GBps", fmt::format("{:.4g}", copy / 1e9), "the fastest copy, bytes read and written"});
   return fits;
 }
@@ -85,6 +107,12 @@ std::string to_yaml(const Profile& profile) {
   for (const auto& [name, spread] : spread_by_operation(profile)) {
     out += fmt::format("    {}: [{}, {:.2g}, {:.2g}]\n", name, spread.kernels, spread.spreads[spread.spreads.size() / 2],
                        spread.spreads.back());
+  }
+  if (const double copy = copy_bandwidth(profile); copy > 0) {
+    out +=
+        "  bandwidth:    # of each memory-bound operation, over copy_GBps; that of its kernel that moves most bytes, and these\n";
+    for (const auto& [name, measured] : largest_by_operation(profile))
+      out += fmt::format("    {}: [{:.2f}, {}]\n", name, bandwidth_of(*measured) / copy, cost_of(measured->kernel).bytes);
   }
   out += "kernels:    # = median, lowest and highest us, samples\n";
   for (const auto& [kernel, timing] : profile.kernels) out += "  - " + quoted(to_text(kernel) + " = " + row_of(timing)) + '\n';

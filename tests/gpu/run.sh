@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # All that needs a GPU, in one call of under ten minutes: the kernels' cases, steps of virtual ranks against the unsharded model,
-# calibration, and the cross-check of a step of Llama 3 8B's shape. What was measured lands in one folder (default out/gpu), with
-# the GPU, driver, versions and date in `machine.txt`; each part goes on when another fails, and the exit code tells.
+# calibration, how near memory-bound kernels come to a copy, and the cross-check of a step of Llama 3 8B's shape. What was measured
+# lands in one folder (default out/gpu), with the GPU, driver, versions and date in `machine.txt`; each part goes on when another
+# fails, and the exit code tells.
 #
 #   tests/gpu/run.sh [FOLDER]          on a machine where ./dev works
 #   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.xz, with which run.sh works on a machine that has CUDA and nothing else
@@ -44,13 +45,14 @@ part() {
 } >"$out/machine.txt" 2>&1
 cat "$out/machine.txt"
 
-part 180 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
-part 60 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
-part 120 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
-part 150 calibrate "$programs/tandem" calibrate --backend cuda --budget 120 --scenario "$model-4096.yaml" \
+part 150 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
+part 40 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
+part 110 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
+part 140 calibrate "$programs/tandem" calibrate --backend cuda --budget 110 --scenario "$model-4096.yaml" \
   --scenario "$model-8192.yaml" --out "$out/gpu.profile"
+part 5 bandwidth awk -f tests/gpu/slow_kernels.awk "$out/gpu.profile.yaml"
 for sequence in 4096 8192; do
-  part 60 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model-$sequence.yaml" --backend cuda --graph \
+  part 50 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model-$sequence.yaml" --backend cuda --graph \
     --profile "$out/gpu.profile" --json "$out/crosscheck-$sequence.json"
 done
 exit $failed

@@ -54,6 +54,22 @@ TEST(ProfileFile, HoldsTheWholeProfile) {
   EXPECT_TRUE(to_bytes(read_profile(folder / "p")) == to_bytes(profile));
 }
 
+MeasuredKernel elementwise(OpKind op, std::int64_t elements, Seconds time, const OpAttributes& attributes = {}) {
+  const OperandType type{Shape(elements), DType::f32};
+  std::vector<OperandType> operands{type, type};
+  if (op == OpKind::add) operands.push_back(type);
+  return {{op, operands, attributes}, {time, time, time, 1}};
+}
+
+// A copy of 1000 numbers moves 8000 bytes in 2 us, 4 GB/s; the larger sum 120,000 bytes in 40 us, 3 GB/s.
+TEST(ProfileFile, SaysHowMuchOfTheCopysBandwidthAnOperationReaches) {
+  Profile profile{.origin = {}, .kernels = {}, .collectives = {}};
+  profile.kernels.push_back(elementwise(OpKind::scale, 1000, 2e-6, ScaleAttributes{}));
+  profile.kernels.push_back(elementwise(OpKind::add, 100, 1e-6));
+  profile.kernels.push_back(elementwise(OpKind::add, 10000, 40e-6));
+  EXPECT_THAT(to_yaml(profile), testing::HasSubstr("    add: [0.75, 120000]\n    scale: [1.00, 8000]\n"));
+}
+
 TEST(ProfileFile, IsTheSameInYaml) {
   const Profile profile = sample();
   const Profile read = profile_of_yaml(to_yaml(profile), "p.yaml");
