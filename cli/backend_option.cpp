@@ -4,13 +4,15 @@
 
 namespace tandem {
 
-void add_backend_option(CLI::App& command, std::string& backend) {
-  command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")->required()->check(CLI::IsMember({"host", "cuda"}));
+CLI::Option* add_backend_option(CLI::App& command, std::string& backend) {
+  return command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")
+      ->required()
+      ->check(CLI::IsMember({"host", "cuda"}));
 }
 
-void BackendOptions::add_to(CLI::App& command) {
-  add_backend_option(command, backend);
+CLI::Option* BackendOptions::add_to(CLI::App& command) {
   command.add_flag("--graph", graph, "with cuda: capture the step and launch it as one CUDA graph");
+  return add_backend_option(command, backend);
 }
 
 }  // namespace tandem

@@ -108,6 +108,7 @@ struct ExecuteCommand : Command {
 struct CrosscheckCommand : Command {
   StepOptions options;
   BackendOptions backend;
+  std::string measured;  ///< a timeline; empty: the step is executed on `backend`
   Collectives collectives = Collectives::fluid;
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;

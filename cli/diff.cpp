@@ -18,7 +18,7 @@ namespace tandem {
 namespace {
 
 ComparableResult result_of_timeline(const std::string& path, const Dag& dag) {
-  const Timeline timeline = read_timeline(path, dag.tasks.size());
+  const Timeline timeline = read_timeline(path, dag).timeline;
   if (timeline.makespan() <= 0) throw InputError({path, 0, 0}, "takes no time, expected the timeline of a step");
   ComparableResult result = parse_result(to_json(summarize(dag, timeline, DType::bf16, {.backend = ""})), path);
   result.mfu.reset();  // no file tells which precision it is of

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "cli/command.h"
+#include "cli/simulated_step.h"
 #include "scenarios/load.h"
 
 namespace tandem {
@@ -17,6 +18,15 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Bac
                                        std::to_string(most_steps));
   }
   return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), steps);
+}
+
+Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops) {
+  const std::int64_t ranks = scenario.parallelism.world();
+  if (ranks > most_lowered_ranks) {
+    throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many to lower; expected at most " +
+                                       std::to_string(most_lowered_ranks) + ", or `tandem lower --folded` to look at");
+  }
+  return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), period_of(scenario));
 }
 
 ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend,

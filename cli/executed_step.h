@@ -17,6 +17,9 @@ namespace tandem {
 Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
                     bool hops = false);
 
+/// To execute elsewhere, all ranks. Throws InputError, placed at `file`, for more than a machine has room for.
+Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops = false);
+
 /// Steps of a scenario for real: all its ranks in this process.
 class ExecutedStep {
  public:

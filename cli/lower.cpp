@@ -4,8 +4,7 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/simulated_step.h"
-#include "runtime/input_error.h"
+#include "cli/executed_step.h"
 #include "traces/dag_file.h"
 
 namespace tandem {
@@ -23,12 +22,7 @@ CLI::App* LowerCommand::add_to(CLI::App& app) {
 ExitCode LowerCommand::run() const {
   const Scenario read = load_with_warnings({.scenario = scenario, .overrides = overrides, .json = {}});
   OutputFile file(out);
-  if (!folded && read.parallelism.world() > most_lowered_ranks) {
-    throw InputError({scenario, 0, 0}, std::to_string(read.parallelism.world()) +
-                                           " ranks are too many to lower; expected at most " +
-                                           std::to_string(most_lowered_ranks) + ", or --folded");
-  }
-  const Dag dag = tandem::lower(read, make_world(read, folded), period_of(read));
+  const Dag dag = folded ? tandem::lower(read, make_world(read, true), period_of(read)) : lower_to_carry(read, scenario);
   const std::string bytes = to_bytes(dag);
   file.write(bytes);
   file.commit();

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <variant>
@@ -18,6 +20,12 @@ inline constexpr auto fields_of = nullptr;
 
 template <typename T>
 concept Record = !std::is_null_pointer_v<std::remove_const_t<decltype(fields_of<T>)>>;
+
+/// Of which DAG a timeline is, and where it was executed.
+struct TimelineOrigin {
+  std::uint32_t dag = 0;  ///< digest
+  std::string executed_on;
+};
 
 /// What is left of the DAG, as lists: by task how many successors it has, and these one after the other.
 struct Edges {
@@ -188,6 +196,8 @@ template <>
 inline constexpr auto fields_of<Edges> = std::tuple{&Edges::successors, &Edges::to};
 template <>
 inline constexpr auto fields_of<Timeline> = std::tuple{&Timeline::start, &Timeline::end};
+template <>
+inline constexpr auto fields_of<TimelineOrigin> = std::tuple{&TimelineOrigin::dag, &TimelineOrigin::executed_on};
 
 /// The last value of an enumeration: what is beyond it is corrupt.
 template <typename Enum>

@@ -11,12 +11,6 @@
 namespace tandem {
 namespace {
 
-std::uint32_t checksum_of(const std::string& bytes) {
-  boost::crc_32_type crc;
-  crc.process_bytes(bytes.data(), bytes.size());
-  return crc.checksum();
-}
-
 std::string read_whole(const std::string& path) {
   errno = 0;
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
@@ -40,6 +34,12 @@ std::string advice(const Format& format) { return "; expected a file as `" + std
 
 InputError corrupt(const Format& format, const std::string& path, const std::string& what) {
   return {{path, 0, 0}, "is truncated or corrupt: " + what + advice(format)};
+}
+
+std::uint32_t checksum_of(const std::string& bytes) {
+  boost::crc_32_type crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
 }
 
 std::string seal(const Format& format, const file::Content& content) {

@@ -17,6 +17,9 @@ struct Format {
   const char* written_by;  ///< for the advice to write it again
 };
 
+/// CRC-32.
+std::uint32_t checksum_of(const std::string& bytes);
+
 /// Content, sealed with a checksum, as the bytes of a file. Throws std::runtime_error beyond the 2 GB that protobuf can hold.
 std::string seal(const Format& format, const file::Content& content);
 

@@ -58,7 +58,7 @@ ExitCode execute(const Options& options) {
                        : tandem::execute_with_others(launch, dag, tandem::digest_of_file(options.dag), options.backend.graph);
   if (!step) return ExitCode::done;
   if (out) {
-    out->write(tandem::to_bytes(step->timeline));
+    out->write(tandem::to_bytes(dag, {step->timeline, step->description}));
     out->commit();
   }
   if (trace) {

@@ -5,7 +5,9 @@
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/dag_file.h"
 #include "traces/perfetto.pb.h"
+#include "traces/timeline_file.h"
 
 namespace tandem {
 namespace {
@@ -78,6 +80,34 @@ TEST(Crosscheck, KeepsEveryRanksOrder) {
   for (const perfetto::TracePacket& packet : trace.packet())
     slices += packet.has_track_event() && packet.track_event().type() == perfetto::TrackEvent::TYPE_SLICE_BEGIN ? 1 : 0;
   EXPECT_GE(slices, 2 * result["run"]["tasks"].get<std::size_t>());  // simulated and measured
+}
+
+TEST(Crosscheck, TakesWhatWasMeasuredElsewhere) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"lower", tiny, "--out", folder / "step.dag"}).exit_code, 0);
+  const CommandResult measured = run_dag({folder / "step.dag", "--backend", "host", "--out", folder / "t"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const CommandResult run = run_tandem({"crosscheck", tiny, "--measured", folder / "t", "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const nlohmann::json result = checked_result(run.out);
+  EXPECT_EQ(result["run"]["backend"], "host");
+  const Timeline timeline = read_timeline(folder / "t", read_dag(folder / "step.dag")).timeline;
+  EXPECT_NEAR(result["crosscheck"]["step"]["measured_s"].get<double>(), timeline.makespan(), 1e-9);
+  const CommandResult simulated = run_tandem({"simulate", tiny, "--no-fold", "--json", "-"});
+  EXPECT_NEAR(result["crosscheck"]["step"]["simulated_s"].get<double>(),
+              checked_result(simulated.out)["step_time_s"].get<double>(), 1e-9);
+}
+
+TEST(Crosscheck, TakesNoTimelineOfAnotherStep) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"lower", tiny, "--out", folder / "step.dag"}).exit_code, 0);
+  ASSERT_EQ(run_dag({folder / "step.dag", "--backend", "host", "--out", folder / "t"}).exit_code, 0);
+  expect_refusal(run_tandem({"crosscheck", tiny, "--measured", folder / "t", "--set", "training.recompute=full"}), 2,
+                 {"is the timeline of 2792 tasks, expected that of 3752"});
+  expect_refusal(run_tandem({"crosscheck", tiny, "--measured", folder / "t", "--set", "model.ffn=1024"}), 2,
+                 {"is the timeline of another step with as many tasks"});
+  expect_refusal(run_tandem({"crosscheck", tiny, "--measured", folder / "step.dag"}), 2, {"is no tandem-timeline file"});
+  expect_refusal(run_tandem({"crosscheck", tiny}), 2, {"is held against nothing", "--backend", "--measured"});
 }
 
 }  // namespace

@@ -18,8 +18,6 @@ using Words = std::vector<std::string>;
 
 const std::string tiny = scenario_file("tiny-host");
 
-CommandResult run_dag(const Words& arguments) { return run_program(TANDEM_RUN_BINARY, arguments); }
-
 Words operator+(Words a, const Words& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -58,7 +56,7 @@ TEST(Lower, TheMeasuredTimesAreThoseOfTheDag) {
       run_dag({folder / "step.dag", "--backend", "host", "--out", folder / "t", "--trace", folder / "t.pftrace"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Dag dag = read_dag(folder / "step.dag");
-  const Timeline timeline = read_timeline(folder / "t", dag.tasks.size());
+  const Timeline timeline = read_timeline(folder / "t", dag).timeline;
   for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge)
     EXPECT_GE(timeline.start[boost::target(*edge, dag.graph)], timeline.end[boost::source(*edge, dag.graph)]);
   EXPECT_GT(timeline.makespan(), 0);

@@ -71,6 +71,10 @@ CommandResult run_tandem(const std::vector<std::string>& arguments, const Comman
   return run_program(TANDEM_BINARY, arguments, options);
 }
 
+CommandResult run_dag(const std::vector<std::string>& arguments, const CommandOptions& options) {
+  return run_program(TANDEM_RUN_BINARY, arguments, options);
+}
+
 CommandResult run_program(const std::string& path, const std::vector<std::string>& arguments, const CommandOptions& options) {
   std::vector<std::string> words = {path};
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -32,7 +32,9 @@ struct CommandResult {
 /// Runs the program under test in the current folder and waits for it. Fails the test, and kills the command, after two minutes.
 CommandResult run_tandem(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
-/// The same for another program: `tandem-run`.
+/// The same for `tandem-run`.
+CommandResult run_dag(const std::vector<std::string>& arguments, const CommandOptions& options = {});
+/// The same for any program.
 CommandResult run_program(const std::string& path, const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
 /// Path of a scenario that comes with the sources: "tiny-host".

@@ -142,7 +142,7 @@ std::string refusal(const std::string& bytes) {
 TEST(DagFile, RefusesOtherFiles) {
   EXPECT_THAT(refusal(""), HasSubstr("is no tandem-dag file"));
   EXPECT_THAT(refusal("model: {layers: 4}\n"), HasSubstr("is no tandem-dag file"));
-  EXPECT_THAT(refusal(to_bytes(Timeline{{0}, {1}})), HasSubstr("is no tandem-dag file"));
+  EXPECT_THAT(refusal(to_bytes(small(), MeasuredTimeline{})), HasSubstr("is no tandem-dag file"));
   file::File file;
   ASSERT_TRUE(file.ParseFromString(to_bytes(small())));
   file.set_version(file.version() + 1);
@@ -247,16 +247,51 @@ const Flaw flaws[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Each, Flaws, testing::ValuesIn(flaws));
 
+MeasuredTimeline numbered_times(const Dag& dag) {
+  MeasuredTimeline measured{.timeline = {}, .executed_on = "host, with \"BLAS\""};
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    measured.timeline.start.push_back(id / 3.0);
+    measured.timeline.end.push_back(id % 2 == 0 ? 1e300 : id + 1e-9);
+  }
+  return measured;
+}
+
 TEST(TimelineFile, HoldsEveryTimeExactly) {
   const TemporaryFolder folder;
-  const Timeline timeline{{0, 1e-9, 1.0 / 3}, {1e-9, 0.1, 1e300}};
-  write(folder / "t", to_bytes(timeline));
-  const Timeline read = read_timeline(folder / "t", 3);
-  EXPECT_EQ(read.start, timeline.start);
-  EXPECT_EQ(read.end, timeline.end);
-  EXPECT_THROW(read_timeline(folder / "t", 2), InputError);
-  write(folder / "t", to_bytes(small()));
-  EXPECT_THROW(read_timeline(folder / "t", 3), InputError);
+  const Dag dag = small();
+  const MeasuredTimeline measured = numbered_times(dag);
+  write(folder / "t", to_bytes(dag, measured));
+  const MeasuredTimeline read = read_timeline(folder / "t", dag);
+  EXPECT_EQ(read.timeline.start, measured.timeline.start);
+  EXPECT_EQ(read.timeline.end, measured.timeline.end);
+  EXPECT_EQ(read.executed_on, measured.executed_on);
+  write(folder / "t", to_bytes(dag));
+  EXPECT_THROW(read_timeline(folder / "t", dag), InputError);
+}
+
+TEST(TimelineFile, IsOfOneDagAlone) {
+  const TemporaryFolder folder;
+  const Dag dag = small();
+  write(folder / "t", to_bytes(dag, numbered_times(dag)));
+  const auto refusal_for = [&](const auto& change) {
+    Dag other = small();
+    change(other);
+    try {
+      read_timeline(folder / "t", other);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal_for([](Dag& other) { other.tasks.pop_back(); }), HasSubstr("tasks, expected that of"));
+  for (const auto& change : std::vector<std::function<void(Dag&)>>{
+           [](Dag& other) { other.tasks[3].stream = Stream::dp; }, [](Dag& other) { other.names[0] += "x"; },
+           [](Dag& other) { other.buffers[2].dtype = DType::f16; }, [](Dag& other) { other.ranks[0].world_rank = 77; }})
+    EXPECT_THAT(refusal_for(change), HasSubstr("is the timeline of another step"));
+  // What a task is expected to cost is no part of what is executed.
+  Dag faster = small();
+  for (Device& device : faster.devices) device.memory_bandwidth *= 2;
+  EXPECT_NO_THROW(read_timeline(folder / "t", faster));
 }
 
 }  // namespace
