@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "cli/verification.h"
+#include "runtime/analysis/distinct_collectives.h"
 #include "runtime/contents/initial_values.h"
 #include "runtime/cuda/module/gpu_step.h"
 #include "runtime/executor.h"
@@ -14,6 +17,7 @@
 #include "tests/cuda/emulation/process_exchange.h"
 #include "tests/cuda/emulation/streams.h"
 #include "tests/cuda/step_support.h"
+#include "tests/runtime/all_collectives.h"
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
 
@@ -53,6 +57,7 @@ class ProcessPerRank {
     }
   }
 
+  emulation::ProcessExchange& exchange() { return exchange_; }
   Processes::Outcome outcome(RankIndex rank) { return processes_.outcome(rank); }
 
  private:
@@ -73,6 +78,7 @@ TEST_P(GpuProcesses, LeaveWhatTheHostLeaves) {
   for (const bool graph : {false, true}) {
     ProcessPerRank processes(dag);
     processes.start(graph, [&](GpuStep& step, ControlPlane& control, RankIndex rank) {
+      EXPECT_EQ(step.verify_collectives(), distinct_collectives(dag).size());
       for ([[maybe_unused]] const char* run : {"warm-up", "measured"}) {
         step.fill(data_seed);
         control.barrier();
@@ -89,7 +95,7 @@ TEST_P(GpuProcesses, LeaveWhatTheHostLeaves) {
 }
 
 constexpr const char* experts = R"(model.layers=2 model.moe={"experts":8,"top_k":2,"ffn":64} )"
-                                "parallelism.dp=4 parallelism.ep=4 training.global_batch=4";
+                                "parallelism.dp=4 parallelism.ep=4 parallelism.zero=0 training.global_batch=4";
 
 INSTANTIATE_TEST_SUITE_P(
     Meshes, GpuProcesses,
@@ -131,6 +137,58 @@ TEST(GpuProcesses, WhoNeverComesToACollectiveIsNamed) {
     EXPECT_THAT(outcome.text, AllOf(HasSubstr("rank 1 on "), HasSubstr("has made no progress for 2 s")));
   }
 }
+
+class CollectivesBetweenProcesses : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, CollectivesBetweenProcesses, testing::Values(DType::f32, DType::bf16, DType::f16, DType::i32));
+
+TEST_P(CollectivesBetweenProcesses, AreExactOnCraftedContents) {
+  for (const std::uint32_t size : {2, 3}) {
+    const Dag dag = all_collectives(size, GetParam());
+    ProcessPerRank processes(dag);
+    processes.start(false, [](GpuStep& step, ControlPlane&, RankIndex) { EXPECT_EQ(step.verify_collectives(), 13U); });
+    for (RankIndex rank = 0; rank < size; ++rank) {
+      const Processes::Outcome outcome = processes.outcome(rank);
+      EXPECT_EQ(outcome.exit_code, 0);
+      EXPECT_EQ(outcome.text, "");
+    }
+  }
+}
+
+struct BrokenWorld {
+  emulation::ProcessExchange::Fault fault;
+  TinyStep step;
+  const char* found;  ///< by what the sentence begins with
+};
+void PrintTo(const BrokenWorld& broken, std::ostream* out) { PrintTo(broken.step, out); }
+
+class CollectivesOf : public testing::TestWithParam<BrokenWorld> {};
+
+TEST_P(CollectivesOf, ABrokenWorldEndAllWithTheSentence) {
+  const Dag dag = dag_of(GetParam().step);
+  ProcessPerRank processes(dag);
+  processes.exchange().break_by(GetParam().fault);
+  processes.start(false, [](GpuStep& step, ControlPlane&, RankIndex) { step.verify_collectives(); });
+  std::set<std::string> sentences;
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
+    const Processes::Outcome outcome = processes.outcome(rank);
+    EXPECT_EQ(outcome.exit_code, 1);
+    sentences.insert(outcome.text);
+  }
+  EXPECT_EQ(sentences.size(), 1U) << "all end with the same";
+  EXPECT_THAT(*sentences.begin(), testing::ContainsRegex(std::string("rank [0-9]+ on .*: ") + GetParam().found +
+                                                         "': element [0-9]+ of rank [0-9]+ is [-0-9.]+ instead of [0-9.]+"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, CollectivesOf,
+    testing::Values(
+        BrokenWorld{emulation::ProcessExchange::Fault::swapped,
+                    {"model.layers=1 parallelism.tp=2 parallelism.sp=true training.global_batch=1"},
+                    "all_gather '.*' on communicator 'tp"},
+        BrokenWorld{emulation::ProcessExchange::Fault::missing,
+                    {"model.layers=1 parallelism.dp=3 parallelism.zero=0 training.global_batch=3", DType::bf16},
+                    "all_reduce '.*' on communicator 'dp"},
+        BrokenWorld{emulation::ProcessExchange::Fault::swapped, {experts, DType::bf16}, "all_to_all '.*' on communicator 'ep"}));
 
 }  // namespace
 }  // namespace tandem

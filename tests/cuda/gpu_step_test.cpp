@@ -9,7 +9,6 @@
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/memory.h"
-#include "runtime/host/verify_collectives.h"
 #include "tests/cuda/emulation/streams.h"
 #include "tests/cuda/step_support.h"
 
@@ -26,8 +25,7 @@ TEST_P(VirtualRanks, LeaveWhatTheHostLeaves) {
   for (const bool graph : {false, true}) {
     emulation::seed_streams(graph ? 2 : 1);
     const auto gpu = make_gpu_step(dag, {.graph = graph}, 4);
-    EXPECT_EQ(verify_collectives(dag, [&](const Collective& collective) { gpu->run_virtual(collective); }),
-              verify_collectives(dag));
+    EXPECT_EQ(gpu->verify_collectives(), verify_collectives(dag));
     gpu->fill(data_seed);
     const Timeline timeline = execute(dag, *gpu);
     for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {

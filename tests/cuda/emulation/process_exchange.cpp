@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "runtime/divide_up.h"
 #include "tests/runtime/nccl_functions.h"
@@ -102,6 +103,8 @@ std::optional<ProcessExchange::Contributions> ProcessExchange::take(const Part& 
     all.sent.emplace_back(one.data(), one.data() + one.elements);
   }
   box(part.communicator, part.member).taken = part.operation + 1;
+  if (fault_ == Fault::swapped && all.sent[0].size() == all.sent[1].size()) std::swap(all.sent[0], all.sent[1]);
+  if (fault_ == Fault::missing) std::ranges::fill(all.sent.back(), 0.0F);
   return all;
 }
 

@@ -20,6 +20,14 @@ class ProcessExchange {
 
   static ProcessExchange& current();
 
+  /// What goes wrong in all operations, to be chosen before the processes are forked.
+  enum class Fault : std::uint8_t {
+    none,
+    swapped,  ///< what the first two members send, where it is as much
+    missing,  ///< what the last member sends arrives as zeros
+  };
+  void break_by(Fault fault) { fault_ = fault; }
+
   /// A member of a communicator, in one of the operations that all its members take part in, numbered from 0.
   struct Part {
     CommunicatorId communicator = 0;
@@ -40,6 +48,7 @@ class ProcessExchange {
   struct Box;
   std::byte* memory_ = nullptr;
   std::size_t bytes_ = 0;
+  Fault fault_ = Fault::none;
   std::vector<std::vector<std::size_t>> places_;  ///< of a box in the memory, by communicator and member
 
   Box& box(CommunicatorId communicator, std::size_t member);
