@@ -4,7 +4,6 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/limits.h"
-#include "runtime/host/verify_collectives.h"
 #include "runtime/input_error.h"
 #include "runtime/plan/arena.h"
 
@@ -31,9 +30,7 @@ class GpuSite final : public ExecutionSite {
  public:
   GpuSite(const Dag& dag, bool graph) : dag_(dag), gpu_(open_gpu()), step_(gpu_->make_step(dag, {.graph = graph})) {}
 
-  std::size_t verify_collectives() override {
-    return tandem::verify_collectives(dag_, [this](const Collective& collective) { step_->run_virtual(collective); });
-  }
+  std::size_t verify_collectives() override { return step_->verify_collectives(); }
   /// The first run warms up: what is loaded at its first use, and clocks.
   Timeline execute(EndedTasks& ended) override {
     step_->fill(data_seed);

@@ -15,7 +15,7 @@ namespace tandem {
 class ExecutionSite {
  public:
   virtual ~ExecutionSite() = default;
-  /// Every distinct collective once on crafted numbers (see verify_collectives.h).
+  /// Every distinct collective once on crafted numbers (see verify_collectives.h); how many. Before `execute`.
   virtual std::size_t verify_collectives() = 0;
   /// `ended` counts the tasks of the run that is timed.
   virtual Timeline execute(EndedTasks& ended) = 0;

@@ -104,6 +104,7 @@ std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag&
     control.agree("DAG file", digest);
     const std::unique_ptr<Gpu> gpu = open_gpu(static_cast<int>(launch.local_rank));
     const std::unique_ptr<GpuStep> step = gpu->make_step(dag, {.control = &control, .launch = &launch, .graph = graph});
+    const std::size_t collectives = step->verify_collectives();
     Timeline timeline;
     constexpr int warm_up_and_measure = 2;
     for (int run = 0; run < warm_up_and_measure; ++run) {
@@ -115,6 +116,7 @@ std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag&
         control.gather(own_measurement(dag, launch.rank, timeline, loss_on(*step, dag, launch.rank)));
     if (launch.rank != 0) return;
     result = merged(dag, all);
+    result->collectives = collectives;
     const GpuInfo info = gpu->info();
     result->description = "cuda, " + std::to_string(launch.size) + " x " + info.name + ", " + info.versions;
   });

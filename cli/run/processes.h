@@ -13,6 +13,7 @@ namespace tandem {
 struct MeasuredStep {
   Timeline timeline;
   double loss = 0;
+  std::size_t collectives = 0;  ///< that were exact on crafted contents
   std::string description;
 };
 

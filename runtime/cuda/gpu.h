@@ -4,7 +4,6 @@
 #include <string>
 
 #include "runtime/backend.h"
-#include "runtime/host/collectives.h"
 #include "runtime/kernel_timer.h"
 
 namespace tandem {
@@ -35,8 +34,10 @@ class GpuStep : public Backend {
   virtual void fill(std::uint64_t seed) = 0;
   /// A buffer of a rank that runs here, as fp32, or int32 where it holds tokens.
   virtual void read(BufferId id, const HostTensor& out) = 0;
-  /// One f32 collective on the host's memory, carried out by what runs virtual ranks' collectives: to check their contents.
-  virtual void run_virtual(const Collective& collective) = 0;
+  /// Every distinct collective of the DAG once, on contents whose result is known exactly: of virtual ranks in fp32 on memory of
+  /// their own, by what runs theirs; between processes by NCCL in the DAG's own buffers and types, which hold anything
+  /// afterwards. Returns how many. Called by all processes. Throws std::runtime_error with the first element that is another.
+  virtual std::size_t verify_collectives() = 0;
   /// Of one rank: what the plan took from the GPU for its buffers, gaps between them included.
   virtual Bytes arena(RankIndex rank) const = 0;
 };
@@ -59,6 +60,6 @@ std::unique_ptr<Gpu> open_gpu(int device = 0);
 
 /// What the module exports, as `tandem_open_gpu`; `interface` is gpu_interface as the program was built with.
 using OpenGpu = std::unique_ptr<Gpu>(int device, int interface);
-inline constexpr int gpu_interface = 1;
+inline constexpr int gpu_interface = 2;
 
 }  // namespace tandem

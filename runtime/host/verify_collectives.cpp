@@ -4,12 +4,12 @@
 #include <barrier>
 #include <limits>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <tuple>
+#include <vector>
 
+#include "runtime/analysis/distinct_collectives.h"
 #include "runtime/host/backend.h"
 
 namespace tandem {
@@ -138,17 +138,12 @@ void run_in_threads(const Collective& collective) {
 }  // namespace
 
 std::size_t verify_collectives(const Dag& dag, const CollectiveRunner& run) {
-  std::set<std::tuple<OpKind, std::uint32_t, CommunicatorId, Bytes>> verified;
-  for (GroupId id = 0; id < dag.groups.size(); ++id) {
-    const Group& group = dag.groups[id];
+  const std::vector<GroupId> distinct = distinct_collectives(dag);
+  for (const GroupId id : distinct) {
     const std::span<const TaskId> unit = dag.members_of(id);
-    const Task& first = dag.tasks[unit.front()];
-    const OpKind op = first.op == OpKind::receive ? OpKind::send : first.op;
-    if (!verified.insert({op, first.attributes, group.communicator, group.bytes}).second) continue;
-
     ScratchMemory memory(dag, unit);
     const Collective collective = collective_of(dag, unit, [&](BufferId buffer) { return memory.at(buffer); });
-    const std::string& communicator = dag.communicators[group.communicator].name;
+    const std::string& communicator = dag.communicators[dag.groups[id].communicator].name;
     if (unit.size() > largest_exact_size) {
       throw std::logic_error("communicator '" + communicator + "' is too large for exact sums in fp32");
     }
@@ -156,7 +151,7 @@ std::size_t verify_collectives(const Dag& dag, const CollectiveRunner& run) {
     run(collective);
     check(collective, communicator);
   }
-  return verified.size();
+  return distinct.size();
 }
 
 std::size_t verify_collectives(const Dag& dag) { return verify_collectives(dag, run_in_threads); }

@@ -51,7 +51,8 @@ class ControlPlane {
   /// The end of a run without failure; nothing may be called after it.
   void leave();
 
-  /// Where this process is; `waiting`: for other processes. From any thread, as often as wanted: it is reported now and then.
+  /// Where this process is; `waiting`: for other processes. From any thread, as often as wanted: it is reported now and then, and
+  /// counts as progress only where it is elsewhere than before.
   void progress(std::uint32_t task, bool waiting);
   /// Ends the run on all processes. Returns when they have been told.
   void fail(const std::string& error);

@@ -201,8 +201,7 @@ std::string Member::exchange(MessageKind kind, const std::string& payload) {
 }
 
 void Member::progress(std::uint32_t task, bool waiting) {
-  at_ = packed(task, waiting);
-  ++steps_;
+  if (const std::uint64_t here = packed(task, waiting); at_.exchange(here) != here) ++steps_;
 }
 
 void Member::fail(const std::string& error) {

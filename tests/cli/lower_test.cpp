@@ -40,6 +40,7 @@ TEST_P(Lower, LeavesTheLossAsItIs) {
   EXPECT_THAT(lowered.out, testing::ContainsRegex("[0-9]+ tasks on 8 of 8 ranks, " + bytes + " bytes\n"));
   const CommandResult run = run_dag({folder / "step.dag", "--backend", "host"});
   EXPECT_EQ(run.err, "");
+  EXPECT_THAT(run.out, HasSubstr(" kinds of collectives exact on crafted data\n"));
   EXPECT_EQ(loss_line(run), loss_line(run_tandem(Words{"execute", tiny, "--backend", "host"} + GetParam())));
 }
 

@@ -1,10 +1,9 @@
 // What lowering writes is what NCCL can be asked for: every collective of random steps, by NCCL's semantics and the host's.
 #include <gtest/gtest.h>
 
-#include <set>
 #include <stdexcept>
-#include <tuple>
 
+#include "runtime/analysis/distinct_collectives.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/world.h"
 #include "tests/end_to_end/random_steps.h"
@@ -29,12 +28,9 @@ TEST(NcclCalls, OfRandomStepsDoAsTheHost) {
     SCOPED_TRACE(step.text());
     const Scenario scenario = tiny_cluster(step.overrides);
     const Dag dag = lower(scenario, make_world(scenario, false));
-    std::set<std::tuple<OpKind, std::uint32_t, CommunicatorId, Bytes>> seen;
-    for (GroupId group = 0; group < dag.groups.size(); ++group) {
+    for (const GroupId group : distinct_collectives(dag)) {
       const TaskId first = dag.members_of(group).front();
-      const Task& task = dag.tasks[first];
-      if (task.op == OpKind::barrier) continue;
-      if (!seen.insert({task.op, task.attributes, dag.groups[group].communicator, dag.groups[group].bytes}).second) continue;
+      if (dag.tasks[first].op == OpKind::barrier) continue;
       if (adds_up_fp8(dag, group)) {
         EXPECT_THROW(plan_call(dag, first), std::runtime_error);
         ++refused;

@@ -179,6 +179,23 @@ TEST_F(ControlPlaneTest, Rank0ThatHangsEndsAllAndIsEndedItself) {
   for (const std::size_t rank : {0, 1, 2}) expect_failure(rank, HasSubstr("rank 0 on " + host() + " has made no progress"));
 }
 
+TEST_F(ControlPlaneTest, ToSayWhereOneIsAgainIsNoProgress) {
+  ControlOptions options = patient();
+  options.timeout = 0.5;
+  options.last_resort = 0.1;
+  start(0, 2, stop_at_task_7, options);
+  const Work repeats = [](ControlPlane& plane, const Ready&) -> std::string {
+    meet(plane);
+    while (!plane.failure()) {
+      plane.progress(8, true);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    throw std::runtime_error(*plane.failure());
+  };
+  start(1, 2, repeats, options);
+  expect_failure(1, HasSubstr("rank 0 on " + host() + " has made no progress"));
+}
+
 TEST_F(ControlPlaneTest, WhoWaitsForEachOtherForTooLongEnds) {
   ControlOptions options = patient();
   options.timeout = 0.5;

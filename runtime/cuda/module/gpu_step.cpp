@@ -8,12 +8,15 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/analysis/distinct_collectives.h"
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/nccl_world.h"
 #include "runtime/cuda/module/read_back.h"
 #include "runtime/cuda/module/streams.h"
+#include "runtime/cuda/module/verify_collective.h"
 #include "runtime/cuda/module/virtual_collective.h"
 #include "runtime/divide_up.h"
+#include "runtime/host/verify_collectives.h"
 #include "runtime/plan/arena.h"
 #include "runtime/plan/issue_order.h"
 #include "runtime/plan/waits.h"
@@ -69,7 +72,7 @@ class Step final : public GpuStep {
 
   void fill(std::uint64_t seed) override;
   void read(BufferId id, const HostTensor& out) override;
-  void run_virtual(const Collective& collective) override;
+  std::size_t verify_collectives() override;
   Bytes arena(RankIndex rank) const override { return arena_.size[rank]; }
 
  private:
@@ -106,8 +109,9 @@ class Step final : public GpuStep {
   void begin_task(TaskId first, UnitEvents& events);
   void end_task(TaskId first, UnitEvents& events);
   void launch_graph();
-  void wait_for_end();
-  void report_until_end();
+  void verify_between_processes(TaskId id);
+  void wait_for(const Queue& queue, const char* what, const std::function<void()>& report);
+  void report_first_that_runs(std::size_t& at);
 };
 
 void Step::allocate() {
@@ -274,7 +278,8 @@ void Step::drive() {
   }
   end_->record(origin_->get(), options_.graph);
   if (options_.graph) launch_graph();
-  wait_for_end();
+  std::size_t at = 0;
+  wait_for(origin_->get(), "the step", [&] { report_first_that_runs(at); });
 
   for (const TaskId first : order_) {
     const UnitEvents& events = events_[first];
@@ -295,22 +300,22 @@ void Step::launch_graph() {
   check(cudaGraphLaunch(graph_, origin_->get().stream), "cudaGraphLaunch");
 }
 
-void Step::wait_for_end() {
-  if (options_.control != nullptr) report_until_end();
-  check(cudaStreamSynchronize(origin_->get().stream), "the step");
+/// Until a queue is done. Meanwhile `report` tells the other processes how far this one is; when the run has failed, throws.
+void Step::wait_for(const Queue& queue, const char* what, const std::function<void()>& report) {
+  constexpr std::chrono::milliseconds often(5);
+  while (options_.control != nullptr && cudaStreamQuery(queue.stream) == cudaErrorNotReady) {
+    report();
+    std::this_thread::sleep_for(often);
+  }
+  check(cudaStreamSynchronize(queue.stream), what);
   if (options_.control == nullptr) return;
   if (const std::optional<std::string> failure = options_.control->failure()) throw std::runtime_error(*failure);
 }
 
-/// Tells the other processes how far this one is: at the first task that has not ended.
-void Step::report_until_end() {
-  constexpr std::chrono::milliseconds often(5);
-  std::size_t at = 0;
-  while (cudaStreamQuery(origin_->get().stream) == cudaErrorNotReady) {
-    while (at < order_.size() && (!events_[order_[at]].ended_at || events_[order_[at]].ended_at->has_happened())) ++at;
-    if (at < order_.size()) options_.control->progress(order_[at], is_communication(dag_.tasks[order_[at]].op));
-    std::this_thread::sleep_for(often);
-  }
+/// `at`: in the order of issue, the first task that had not ended when it was asked before.
+void Step::report_first_that_runs(std::size_t& at) {
+  while (at < order_.size() && (!events_[order_[at]].ended_at || events_[order_[at]].ended_at->has_happened())) ++at;
+  if (at < order_.size()) options_.control->progress(order_[at], is_communication(dag_.tasks[order_[at]].op));
 }
 
 void Step::fill(std::uint64_t seed) {
@@ -324,7 +329,25 @@ void Step::fill(std::uint64_t seed) {
   check(cudaStreamSynchronize(origin_->get().stream), "the initial contents");
 }
 
-void Step::run_virtual(const Collective& collective) { run_on_copies(origin_->get(), collective); }
+std::size_t Step::verify_collectives() {
+  if (nccl_ == nullptr)
+    return tandem::verify_collectives(dag_, [this](const Collective& collective) { run_on_copies(origin_->get(), collective); });
+  const std::vector<GroupId> distinct = distinct_collectives(dag_);
+  for (const GroupId group : distinct)
+    for (const TaskId id : members_here(dag_.members_of(group))) verify_between_processes(id);
+  return distinct.size();
+}
+
+/// Ends before the next begins: all processes take the collectives in one order.
+void Step::verify_between_processes(TaskId id) {
+  const auto address = [this](BufferId buffer) { return tensor(buffer).data; };
+  const Queue& queue = queue_of(id);
+  options_.control->progress(id, false);
+  verify_collective(dag_, id, address, queue.stream, [&] {
+    nccl_->issue(id, address, queue.stream);
+    wait_for(queue, "a collective", [&] { options_.control->progress(id, true); });
+  });
+}
 
 void Step::read(BufferId id, const HostTensor& out) {
   const DeviceTensor from = tensor(id);

@@ -61,7 +61,8 @@ void run_on_copies(Queue& queue, const Collective& collective) {
     } else {
       memory.emplace_back(span.size_bytes());
       to = reinterpret_cast<float*>(memory.back().data());
-      check(cudaMemcpy(to, span.data(), span.size_bytes(), cudaMemcpyHostToDevice), "cudaMemcpy");
+      // In the queue: a copy outside of it may still be under way when a stream that waits for nobody reads.
+      check(cudaMemcpyAsync(to, span.data(), span.size_bytes(), cudaMemcpyHostToDevice, queue.stream), "cudaMemcpyAsync");
     }
     span = {to, span.size()};
   };

@@ -34,6 +34,11 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
   return cudaSuccess;
 }
 
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  tandem::emulation::put(stream, [=] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "an error of the emulation"; }
 }

@@ -1,10 +1,12 @@
 #include "tests/cuda/emulation/streams.h"
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <random>
 #include <set>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,7 @@ struct EmulatedEvent {
 };
 
 struct Item {
-  std::function<void()> work = {};  ///< or
+  std::function<bool()> work = {};  ///< false: it must be tried again; or
   EmulatedEvent* record = nullptr;  ///< or
   EmulatedEvent* wait = nullptr;
   int times = 0;  ///< of the event
@@ -52,37 +54,63 @@ bool can_go_on(const EmulatedStream& stream) {
   return item.wait == nullptr || item.wait->happened >= item.times;
 }
 
-void run_all() {
-  Machine& all = machine();
-  while (true) {
-    std::vector<EmulatedStream*> ready;
-    bool left = false;
-    for (EmulatedStream* stream : all.streams) {
-      if (can_go_on(*stream)) ready.push_back(stream);
-      left = left || !stream->items.empty();
-    }
-    if (ready.empty()) {
-      if (left) throw std::runtime_error("the streams wait for each other");
-      return;
-    }
-    EmulatedStream& stream = *ready[all.random() % ready.size()];
-    const Item item = std::move(stream.items.front());
-    stream.items.pop_front();
-    all.clock += 1e-3;
-    if (item.work) item.work();
-    if (item.record != nullptr) {
-      item.record->happened = item.times;
-      item.record->date = all.clock;
-    }
+/// The first item of a stream that can go on; false where it waits for other processes.
+bool run_first(EmulatedStream& stream) {
+  Item item = std::move(stream.items.front());
+  stream.items.pop_front();
+  if (item.work && !item.work()) {
+    stream.items.push_front(std::move(item));
+    return false;
   }
+  machine().clock += 1e-3;
+  if (item.record != nullptr) {
+    item.record->happened = item.times;
+    item.record->date = machine().clock;
+  }
+  return true;
+}
+
+enum class Progress {
+  ran,    ///< an item
+  waits,  ///< for other processes
+  ended,  ///< nothing is left
+};
+
+/// An item of one of the streams that can go on, which is drawn at random.
+Progress run_one() {
+  Machine& all = machine();
+  std::vector<EmulatedStream*> ready;
+  bool left = false;
+  for (EmulatedStream* stream : all.streams) {
+    if (can_go_on(*stream)) ready.push_back(stream);
+    left = left || !stream->items.empty();
+  }
+  if (ready.empty() && left) throw std::runtime_error("the streams wait for each other");
+  if (ready.empty()) return Progress::ended;
+  const std::size_t drawn = all.random() % ready.size();
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    if (run_first(*ready[(drawn + i) % ready.size()])) return Progress::ran;
+  return Progress::waits;
+}
+
+void give_way() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
+
+void run_all() {
+  for (Progress progress = run_one(); progress != Progress::ended; progress = run_one())
+    if (progress == Progress::waits) give_way();
 }
 
 }  // namespace
 
 void put(cudaStream_t stream, std::function<void()> work) {
   if (stream == nullptr) return work();
-  of(stream).items.push_back({.work = std::move(work)});
+  put_until(stream, [work = std::move(work)] {
+    work();
+    return true;
+  });
 }
+
+void put_until(cudaStream_t stream, std::function<bool()> attempt) { of(stream).items.push_back({.work = std::move(attempt)}); }
 
 void seed_streams(unsigned seed) { machine().random.seed(seed); }
 
@@ -134,7 +162,19 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return of(event).happened == of(event).recorded ? cudaSuccess : cudaErrorNotReady;
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady; }
+/// Who asks lets the streams run, as far as they come without long waits for other processes.
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (machine().captures) return cudaErrorStreamCaptureUnsupported;
+  constexpr int longest_wait = 200;
+  for (int waited = 0; waited < longest_wait;) {
+    const Progress progress = run_one();
+    if (progress == Progress::ended) break;
+    if (progress == Progress::ran) continue;
+    ++waited;
+    give_way();
+  }
+  return of(stream).items.empty() ? cudaSuccess : cudaErrorNotReady;
+}
 
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
   if (machine().captures) return cudaErrorStreamCaptureUnsupported;

@@ -1,0 +1,139 @@
+#include "runtime/cuda/module/nccl_world.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/module/number_types.h"
+#include "runtime/cuda/nccl_call.h"
+#include "tests/cuda/emulation/process_exchange.h"
+#include "tests/cuda/emulation/streams.h"
+#include "tests/runtime/nccl_functions.h"
+
+// The collectives of a DAG between forked processes, on emulated streams.
+
+namespace tandem {
+namespace {
+
+using emulation::ProcessExchange;
+
+/// Calls `visit` with a number of the type.
+template <typename Visit>
+void with_type(NcclType type, const Visit& visit) {
+  switch (type) {
+    case NcclType::f32:
+      return visit(float{});
+    case NcclType::bf16:
+      return visit(Bf16{});
+    case NcclType::f16:
+      return visit(F16{});
+    case NcclType::u8:
+      return visit(std::uint8_t{});
+    case NcclType::i32:
+      return visit(std::int32_t{});
+  }
+}
+
+template <typename Element>
+float as_float(Element element) {
+  if constexpr (std::is_integral_v<Element>)
+    return static_cast<float>(element);
+  else
+    return to_float(element);
+}
+
+template <typename Element>
+Element as_element(float number) {
+  if constexpr (std::is_integral_v<Element>)
+    return static_cast<Element>(number);
+  else
+    return from_float<Element>(number);
+}
+
+std::vector<float> read(NcclType type, const void* from, std::size_t elements) {
+  std::vector<float> numbers(elements);
+  with_type(type, [&]<typename Element>(Element) {
+    std::ranges::transform(static_cast<const Element*>(from), static_cast<const Element*>(from) + elements, numbers.begin(),
+                           as_float<Element>);
+  });
+  return numbers;
+}
+
+void write(NcclType type, const std::vector<float>& numbers, void* to) {
+  with_type(type,
+            [&]<typename Element>(Element) { std::ranges::transform(numbers, static_cast<Element*>(to), as_element<Element>); });
+}
+
+class EmulatedWorld final : public NcclWorld {
+ public:
+  EmulatedWorld(ControlPlane& control, const Launch& launch, const Dag& dag, void* barrier_memory)
+      : control_(control),
+        dag_(dag),
+        world_rank_(dag.ranks[launch.rank].world_rank),
+        barrier_memory_(barrier_memory),
+        exchange_(ProcessExchange::current()),
+        issued_on_(dag.communicators.size(), 0) {}
+
+  void issue(TaskId task, const std::function<void*(BufferId)>& address, cudaStream_t stream) override {
+    const CommunicatorId communicator = dag_.groups[dag_.tasks[task].group].communicator;
+    const std::vector<std::uint32_t>& members = dag_.communicators[communicator].members;
+    const auto member = static_cast<std::size_t>(std::ranges::find(members, world_rank_) - members.begin());
+    const NcclCall call = plan_call(dag_, task);
+    const auto place = [&](BufferId id) { return call.own_memory ? barrier_memory_ : id == no_id ? nullptr : address(id); };
+    const Operation operation{.call = call,
+                              .part = {communicator, member, issued_on_[communicator]++},
+                              .turn = issued_++,
+                              .send = place(call.send),
+                              .elements = elements_read(call, member, members.size()),
+                              .receive = place(call.receive)};
+    emulation::put_until(stream, [this, operation] { return attempt(operation); });
+  }
+
+  void close() override {}
+
+ private:
+  struct Operation {
+    NcclCall call;
+    ProcessExchange::Part part;
+    std::uint64_t turn = 0;  ///< among all that this process issues
+    const void* send = nullptr;
+    std::size_t elements = 0;  ///< that are sent
+    void* receive = nullptr;
+  };
+
+  ControlPlane& control_;
+  const Dag& dag_;
+  std::uint32_t world_rank_;
+  void* barrier_memory_;
+  ProcessExchange& exchange_;
+  std::vector<std::uint64_t> issued_on_;  ///< by communicator
+  std::uint64_t issued_ = 0, ended_ = 0;
+
+  /// As if each operation filled the GPU: one after the other, in the order of the calls (NCCL_LAUNCH_ORDER_IMPLICIT=1). When the
+  /// run has failed they end at once, as when they are aborted.
+  bool attempt(const Operation& operation) {
+    if (control_.failure()) return true;
+    if (operation.turn != ended_) return false;
+    if (!exchange_.send(operation.part, operation.call, read(operation.call.type, operation.send, operation.elements)))
+      return false;
+    const std::optional<ProcessExchange::Contributions> all = exchange_.take(operation.part);
+    if (!all) return false;
+    ++ended_;
+    if (belong_together(all->calls))
+      write(operation.call.type, received(operation.call, all->sent, operation.part.member), operation.receive);
+    else
+      control_.fail("the members of '" + dag_.communicators[operation.part.communicator].name + "' call different functions");
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<NcclWorld> make_nccl_world(ControlPlane& control, const Launch& launch, const Dag& dag, void* barrier_memory,
+                                           const NcclWorldOptions&) {
+  return std::make_unique<EmulatedWorld>(control, launch, dag, barrier_memory);
+}
+
+}  // namespace tandem
