@@ -1,6 +1,7 @@
 // A library with NCCL's functions that moves no data: it records what it is asked, one line per call, and makes communicators as
 // NCCL makes non-blocking ones, on a thread of its own that writes the handle when it is done.
-// FAKE_NCCL=old: an old version; hang: no communicator gets ready; ill: each gets an error of its own once it has been used.
+// FAKE_NCCL=old: an old version; hang: no communicator gets ready; ill: each gets an error of its own once it has been used;
+// full: there is no memory; refuse: memory cannot be registered with "dp".
 #include <nccl.h>
 
 #include <atomic>
@@ -143,6 +144,31 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (communicator != nullptr) record("abort " + communicator->name);
   return ncclSuccess;
 }
+
+ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
+  record(line("allocate", bytes));
+  if (behaves("full")) return ncclUnhandledCudaError;
+  *memory = std::malloc(bytes);
+  return ncclSuccess;
+}
+ncclResult_t ncclMemFree(void* memory) {
+  record("free");
+  std::free(memory);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommRegister(ncclComm_t communicator, void* memory, size_t bytes, void** handle) {
+  record(line("register", bytes, memory != nullptr ? "with" : "of nothing with", communicator->name));
+  if (behaves("refuse") && communicator->name == "dp") return ncclInvalidUsage;
+  *handle = communicator;
+  make(&communicator->state, nullptr, "");
+  return ncclInProgress;
+}
+ncclResult_t ncclCommDeregister(ncclComm_t communicator, void* handle) {
+  record(line("deregister", handle == communicator ? "from" : "by an unknown handle from", communicator->name));
+  make(&communicator->state, nullptr, "");
+  return ncclInProgress;
+}
+
 ncclResult_t ncclGroupStart() {
   record("group start");
   return ncclSuccess;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -142,6 +143,90 @@ TEST_F(NcclWorldTest, MakesTheCommunicatorsAndIssuesTheCalls) {
                              testing::ContainsRegex("receive 0x[0-9a-f]+ 9 f16 from 0 on forward\n"
                                                     "send 0x[0-9a-f]+ 9 f16 to 1 on forward\n")));
   EXPECT_THAT(text(3), HasSubstr("split tp 1 0 apart \n"));
+}
+
+TEST_F(NcclWorldTest, MemoryIsRegisteredWithTheCommunicatorsOfTheDag) {
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    start(rank, [rank](ControlPlane&, NcclWorld& world, const Dag& dag, const Ready&) {
+      const std::size_t before = calls().size();
+      {
+        const std::unique_ptr<NcclMemory> memory = world.allocate(4096);
+        std::fill_n(memory->data(), 4096, std::byte{1});
+        EXPECT_EQ(world.allocate(0)->data(), nullptr);
+        issue_all(world, dag, rank);
+      }
+      const std::vector<std::string> all = calls();
+      world.close();
+      return joined({all.begin() + static_cast<std::ptrdiff_t>(before), all.end()});
+    });
+  }
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const Processes::Outcome outcome = processes_.outcome(rank);
+    const bool two_neighbours = rank == 1 || rank == 2;
+    const std::string forward =
+        two_neighbours ? "register 4096 with forward\nregister 4096 with forward\n" : "register 4096 with forward\n";
+    const std::string backward =
+        two_neighbours ? "deregister from forward\nderegister from forward\n" : "deregister from forward\n";
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.text,
+                testing::StartsWith("allocate 4096\nregister 4096 with tp\nregister 4096 with dp\n" + forward + "all-reduce"));
+    EXPECT_THAT(outcome.text, testing::EndsWith(backward + "deregister from dp\nderegister from tp\nfree\n"));
+  }
+}
+
+TEST_F(NcclWorldTest, ARefusedRegistrationEndsAllAndLeavesNoneBehind) {
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    start(rank, [rank](ControlPlane& control, NcclWorld& world, const Dag&, const Ready&) -> std::string {
+      if (rank == 2) ::setenv("FAKE_NCCL", "refuse", 1);
+      try {
+        const std::unique_ptr<NcclMemory> memory = world.allocate(4096);
+        control.barrier();
+      } catch (...) {
+        if (rank == 2) std::fputs(joined(calls()).c_str(), stderr);
+        throw;
+      }
+      return "nothing happened";
+    });
+  }
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const Processes::Outcome outcome = processes_.outcome(rank);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("rank 2 on "), HasSubstr("NCCL: the registration of memory with 'dp': ")));
+    if (rank != 2) continue;
+    EXPECT_THAT(outcome.text, HasSubstr("register 4096 with tp\nregister 4096 with dp\nderegister from tp\nfree\n"));
+  }
+}
+
+TEST_F(NcclWorldTest, SaysHowMuchMemoryThereIsNot) {
+  ::setenv("FAKE_NCCL", "full", 1);
+  const Work work = [](ControlPlane&, NcclWorld& world, const Dag&, const Ready&) -> std::string {
+    world.allocate(std::size_t{3} << 30);
+    return "nothing happened";
+  };
+  for (std::uint32_t rank = 0; rank < 4; ++rank) start(rank, work);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const Processes::Outcome outcome = processes_.outcome(rank);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text, HasSubstr("NCCL: ncclMemAlloc of 3072 MiB: "));
+  }
+}
+
+TEST_F(NcclWorldTest, AfterAnAbortMemoryIsOnlyFreed) {
+  const Work work = [](ControlPlane& control, NcclWorld& world, const Dag&, const Ready&) -> std::string {
+    std::unique_ptr<NcclMemory> memory = world.allocate(4096);
+    control.barrier();
+    control.fail("the end of the test");
+    while (calls().back() != "group end") std::this_thread::yield();
+    memory.reset();
+    std::fputs(joined(calls()).c_str(), stderr);
+    return "nothing happened";
+  };
+  for (std::uint32_t rank = 0; rank < 4; ++rank) start(rank, work);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const Processes::Outcome outcome = processes_.outcome(rank);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("group end\nfree\n"), testing::Not(HasSubstr("deregister"))));
+  }
 }
 
 TEST_F(NcclWorldTest, AbortsAllCommunicatorsWhenTheRunFails) {

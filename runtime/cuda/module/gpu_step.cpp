@@ -50,12 +50,12 @@ class Step final : public GpuStep {
     if (options.control == nullptr && dag.ranks.size() > most_virtual_ranks)
       throw std::runtime_error(std::to_string(dag.ranks.size()) + " ranks on one GPU, expected at most " +
                                std::to_string(most_virtual_ranks) + "; more take a process and a GPU each (see torchrun, srun)");
-    allocate();
-    make_queues();
     if (options.control != nullptr) {
       barrier_memory_ = GpuMemory(sizeof(std::int32_t));
       nccl_ = make_nccl_world(*options.control, *options.launch, dag, barrier_memory_.data());
     }
+    allocate();
+    make_queues();
     prepare_kernels();
     make_events();
   }
@@ -82,14 +82,16 @@ class Step final : public GpuStep {
   const ArenaPlan arena_;
   const WaitPlan waits_;
   const int multiprocessors_;
-  std::vector<GpuMemory> memory_;  ///< by rank; empty: runs elsewhere
   GpuMemory barrier_memory_;
   std::vector<std::unique_ptr<OwnedQueue>> queues_;  ///< by rank and stream, where there are tasks
   std::unique_ptr<OwnedQueue> origin_;               ///< where a step begins and ends
-  std::unique_ptr<NcclWorld> nccl_;
-  std::vector<UnitEvents> events_;           ///< by first task of a unit
-  std::optional<Event> begin_, end_, fork_;  ///< of the step
-  std::vector<Event> joins_;                 ///< by queue
+  std::unique_ptr<NcclWorld> nccl_;                  ///< or all ranks are virtual
+  std::unique_ptr<NcclMemory> own_memory_;           ///< of the rank that runs here; or
+  std::vector<GpuMemory> memory_;                    ///< by rank
+  std::vector<std::byte*> arena_begin_;              ///< by rank; null: runs elsewhere
+  std::vector<UnitEvents> events_;                   ///< by first task of a unit
+  std::optional<Event> begin_, end_, fork_;          ///< of the step
+  std::vector<Event> joins_;                         ///< by queue
   cudaGraphExec_t graph_ = nullptr;
   Completions* completions_ = nullptr;
 
@@ -115,11 +117,16 @@ class Step final : public GpuStep {
 };
 
 void Step::allocate() {
-  memory_.resize(dag_.ranks.size());
+  arena_begin_.resize(dag_.ranks.size(), nullptr);
+  if (nccl_ != nullptr) {
+    const RankIndex rank = options_.launch->rank;
+    own_memory_ = nccl_->allocate(static_cast<std::size_t>(arena_.size[rank]));
+    arena_begin_[rank] = own_memory_->data();
+    return;
+  }
   for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank) {
-    if (!is_here(rank)) continue;
     try {
-      memory_[rank] = GpuMemory(static_cast<std::size_t>(arena_.size[rank]));
+      arena_begin_[rank] = memory_.emplace_back(static_cast<std::size_t>(arena_.size[rank])).data();
     } catch (const std::runtime_error& error) {
       cudaGetLastError();
       throw std::runtime_error("the buffers of rank " + std::to_string(dag_.ranks[rank].world_rank) +
@@ -203,7 +210,7 @@ DeviceTensor Step::tensor(BufferId id) const {
   const Buffer& buffer = dag_.buffers[id];
   const Buffer& base = dag_.buffers[buffer.base];
   if (!is_here(base.rank)) return {.data = nullptr, .shape = buffer.shape, .dtype = buffer.dtype};
-  std::byte* const begin = memory_[base.rank].data() + arena_.offset[buffer.base];
+  std::byte* const begin = arena_begin_[base.rank] + arena_.offset[buffer.base];
   return {.data = begin + buffer.offset * size_of(base.dtype),
           .shape = buffer.shape,
           .dtype = buffer.dtype,
@@ -321,7 +328,7 @@ void Step::report_first_that_runs(std::size_t& at) {
 void Step::fill(std::uint64_t seed) {
   for (RankIndex rank = 0; rank < dag_.ranks.size(); ++rank) {
     if (is_here(rank) && arena_.size[rank] > 0)
-      check(cudaMemsetAsync(memory_[rank].data(), 0xFF, static_cast<std::size_t>(arena_.size[rank]), origin_->get().stream),
+      check(cudaMemsetAsync(arena_begin_[rank], 0xFF, static_cast<std::size_t>(arena_.size[rank]), origin_->get().stream),
             "cudaMemset");
   }
   GpuContentsWriter writer(origin_->get(), [this](BufferId id) { return tensor(id); });

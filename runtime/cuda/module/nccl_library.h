@@ -7,13 +7,14 @@
 namespace tandem {
 
 // NOLINTNEXTLINE: the names are NCCL's.
-#define TANDEM_NCCL_FUNCTIONS(function)                                                                                      \
-  function(ncclGetVersion) function(ncclGetErrorString) function(ncclGetLastError) function(ncclGetUniqueId)                 \
-      function(ncclCommInitRankConfig) function(ncclCommSplit) function(ncclCommGetAsyncError) function(ncclCommFinalize)    \
-          function(ncclCommDestroy) function(ncclCommAbort) function(ncclGroupStart) function(ncclGroupEnd)                  \
-              function(ncclAllReduce) function(ncclAllGather) function(ncclReduceScatter) function(ncclAlltoAll)             \
-                  function(ncclBroadcast) function(ncclReduce) function(ncclGather) function(ncclScatter) function(ncclSend) \
-                      function(ncclRecv)
+#define TANDEM_NCCL_FUNCTIONS(function)                                                                                          \
+  function(ncclGetVersion) function(ncclGetErrorString) function(ncclGetLastError) function(ncclGetUniqueId)                     \
+      function(ncclCommInitRankConfig) function(ncclCommSplit) function(ncclCommGetAsyncError) function(ncclCommFinalize)        \
+          function(ncclCommDestroy) function(ncclCommAbort) function(ncclMemAlloc) function(ncclMemFree)                         \
+              function(ncclCommRegister) function(ncclCommDeregister) function(ncclGroupStart) function(ncclGroupEnd)            \
+                  function(ncclAllReduce) function(ncclAllGather) function(ncclReduceScatter) function(ncclAlltoAll)             \
+                      function(ncclBroadcast) function(ncclReduce) function(ncclGather) function(ncclScatter) function(ncclSend) \
+                          function(ncclRecv)
 
 /// NCCL, opened at run time: `libnccl.so.2` as the loader finds it, or the file that TANDEM_NCCL_LIBRARY names. Its functions are
 /// members of the same names. It stays open until the process ends.

@@ -44,6 +44,24 @@ void require_possible(const Launch& launch, const Dag& dag) {
 }
 
 class World final : public NcclWorld {
+  class Memory final : public NcclMemory {
+   public:
+    explicit Memory(World& world) : world_(world) {}
+    Memory(const Memory&) = delete;
+    ~Memory() override { world_.release(*this); }
+    std::byte* data() const override { return static_cast<std::byte*>(data_); }
+
+   private:
+    friend World;
+    struct Registration {
+      ncclComm_t* communicator = nullptr;  ///< none: it was refused
+      void* handle = nullptr;              ///< NCCL may write it when the call has long returned
+    };
+    World& world_;
+    void* data_ = nullptr;
+    std::deque<Registration> registrations_;
+  };
+
  public:
   World(ControlPlane& control, const Launch& launch, const Dag& dag, void* barrier_memory, const NcclWorldOptions& options)
       : control_(control), dag_(dag), barrier_memory_(barrier_memory), options_(options), of_(dag.communicators.size(), nullptr) {
@@ -82,6 +100,22 @@ class World final : public NcclWorld {
     if (of_[id] == nullptr) throw std::logic_error("this process is no member for " + what());
     begin(what, [&] { return call_on(nccl_, call, send, receive, *of_[id], stream); });
     wait_until_ready(*of_[id], what);
+  }
+
+  std::unique_ptr<NcclMemory> allocate(std::size_t bytes) override {
+    auto memory = std::make_unique<Memory>(*this);
+    if (bytes == 0) return memory;
+    begin([&] { return "ncclMemAlloc of " + std::to_string(bytes >> 20) + " MiB"; },
+          [&] { return nccl_.ncclMemAlloc(&memory->data_, bytes); });
+    for (CommunicatorId id = 0; id < of_.size(); ++id) {
+      if (of_[id] == nullptr) continue;
+      const auto what = [&] { return "the registration of memory with '" + dag_.communicators[id].name + "'"; };
+      Memory::Registration& registration = memory->registrations_.emplace_back();
+      begin(what, [&] { return nccl_.ncclCommRegister(*of_[id], memory->data_, bytes, &registration.handle); });
+      registration.communicator = of_[id];
+      wait_until_ready(*of_[id], what);
+    }
+    return memory;
   }
 
   void close() override {
@@ -162,6 +196,20 @@ class World final : public NcclWorld {
   ncclComm_t& add_handle() {
     const std::scoped_lock lock(mutex_);
     return handles_.emplace_back(nullptr);
+  }
+
+  /// Throws nothing: after a failure the memory is freed all the same.
+  void release(const Memory& memory) {
+    const auto what = [] { return "the end of a registration"; };
+    try {
+      for (auto last = memory.registrations_.rbegin(); last != memory.registrations_.rend(); ++last) {
+        if (last->communicator == nullptr) continue;
+        begin(what, [&] { return nccl_.ncclCommDeregister(*last->communicator, last->handle); });
+        wait_until_ready(*last->communicator, what);
+      }
+    } catch (const std::runtime_error&) {  // what is still registered ends with its communicator
+    }
+    if (memory.data_ != nullptr) nccl_.ncclMemFree(memory.data_);
   }
 
   /// One call of NCCL, which may only begin what it does.

@@ -1,8 +1,10 @@
 #include "runtime/cuda/module/nccl_world.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,12 +78,16 @@ class EmulatedWorld final : public NcclWorld {
         exchange_(ProcessExchange::current()),
         issued_on_(dag.communicators.size(), 0) {}
 
+  ~EmulatedWorld() override { EXPECT_TRUE(registered_.empty()) << "memory outlives the communicators it is registered with"; }
+
   void issue(TaskId task, const std::function<void*(BufferId)>& address, cudaStream_t stream) override {
     const CommunicatorId communicator = dag_.groups[dag_.tasks[task].group].communicator;
     const std::vector<std::uint32_t>& members = dag_.communicators[communicator].members;
     const auto member = static_cast<std::size_t>(std::ranges::find(members, world_rank_) - members.begin());
     const NcclCall call = plan_call(dag_, task);
-    const auto place = [&](BufferId id) { return call.own_memory ? barrier_memory_ : id == no_id ? nullptr : address(id); };
+    const auto place = [&](BufferId id) {
+      return call.own_memory ? barrier_memory_ : id == no_id ? nullptr : require_registered(address(id));
+    };
     const Operation operation{.call = call,
                               .part = {communicator, member, issued_on_[communicator]++},
                               .turn = issued_++,
@@ -91,9 +97,22 @@ class EmulatedWorld final : public NcclWorld {
     emulation::put_until(stream, [this, operation] { return attempt(operation); });
   }
 
+  std::unique_ptr<NcclMemory> allocate(std::size_t bytes) override { return std::make_unique<Memory>(registered_, bytes); }
   void close() override {}
 
  private:
+  /// All that there is at a time.
+  class Memory final : public NcclMemory {
+   public:
+    Memory(std::span<std::byte>& registered, std::size_t bytes) : registered_(registered), bytes_(bytes) { registered_ = bytes_; }
+    ~Memory() override { registered_ = {}; }
+    std::byte* data() const override { return registered_.data(); }
+
+   private:
+    std::span<std::byte>& registered_;
+    std::vector<std::byte> bytes_;
+  };
+
   struct Operation {
     NcclCall call;
     ProcessExchange::Part part;
@@ -110,6 +129,14 @@ class EmulatedWorld final : public NcclWorld {
   ProcessExchange& exchange_;
   std::vector<std::uint64_t> issued_on_;  ///< by communicator
   std::uint64_t issued_ = 0, ended_ = 0;
+  std::span<std::byte> registered_;
+
+  void* require_registered(void* address) const {
+    const auto* const byte = static_cast<const std::byte*>(address);
+    EXPECT_TRUE(registered_.data() <= byte && byte < registered_.data() + registered_.size())
+        << "a buffer that NCCL did not allocate";
+    return address;
+  }
 
   /// As if each operation filled the GPU: one after the other, in the order of the calls (NCCL_LAUNCH_ORDER_IMPLICIT=1). When the
   /// run has failed they end at once, as when they are aborted.
