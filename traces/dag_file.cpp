@@ -59,7 +59,7 @@ std::string to_bytes(const Dag& dag) {
 }
 
 Dag read_dag(const std::string& path) {
-  const file::Content content = unseal(dag_format, path);
+  const file::Content content = unseal(dag_format, path).content;
   try {
     if (content.tables_size() != 2) throw CorruptTable("it has not two tables");
     Dag dag;

@@ -93,7 +93,8 @@ template <>
 inline constexpr auto fields_of<MeasuredKernel> = std::tuple{&MeasuredKernel::kernel, &MeasuredKernel::timing};
 template <>
 inline constexpr auto fields_of<MeasuredCollective> =
-    std::tuple{&MeasuredCollective::op, &MeasuredCollective::members, &MeasuredCollective::bytes, &MeasuredCollective::timing};
+    std::tuple{&MeasuredCollective::op, &MeasuredCollective::members, &MeasuredCollective::bytes, &MeasuredCollective::timing,
+               &MeasuredCollective::machines};
 template <>
 inline constexpr auto fields_of<ProfileOrigin> =
     std::tuple{&ProfileOrigin::backend, &ProfileOrigin::device, &ProfileOrigin::libraries,

@@ -20,7 +20,7 @@ std::string to_bytes(const Timeline& timeline) {
 bool is_timeline(const std::string& path) { return begins_as(timeline_format, path); }
 
 Timeline read_timeline(const std::string& path, std::size_t tasks) {
-  const file::Content content = unseal(timeline_format, path);
+  const file::Content content = unseal(timeline_format, path).content;
   Timeline timeline;
   try {
     if (content.tables_size() != 1) throw CorruptTable("it has not one table");

@@ -46,8 +46,9 @@ cat "$out/machine.txt"
 
 part 180 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
 part 120 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
-part 150 calibrate "$programs/tandem" calibrate --backend cuda --budget 120 --scenario "$model-4096.yaml" \
-  --scenario "$model-8192.yaml" --out "$out/gpu.profile"
+# Of several GPUs, the collectives among them, too.
+part 180 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 120 \
+  --scenario "$model-4096.yaml" --scenario "$model-8192.yaml" --out "$out/gpu.profile"
 for sequence in 4096 8192; do
   part 60 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model-$sequence.yaml" --backend cuda --graph \
     --profile "$out/gpu.profile" --json "$out/crosscheck-$sequence.json"
