@@ -124,10 +124,11 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::memory,
                                                                &KernelEfficiency::launch};
 template <>
-inline constexpr auto fields_of<Device> =
-    std::tuple{&Device::name, &Device::architecture,    &Device::memory,     &Device::memory_bandwidth,
-               &Device::peak, &Device::multiprocessors, &Device::efficiency, &Device::measured,
-               &Device::speed};
+inline constexpr auto fields_of<Device> = std::tuple{&Device::name,        &Device::architecture,
+                                                     &Device::memory,      &Device::memory_bandwidth,
+                                                     &Device::peak,        &Device::multiprocessors,
+                                                     &Device::efficiency,  &Device::measured,
+                                                     &Device::collectives, &Device::speed};
 template <>
 inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
 template <>
