@@ -40,7 +40,7 @@ void ExecutedStep::execute(ProgressBar* bar, const std::string& what) {
   const auto began = std::chrono::steady_clock::now();
   EndedTasks ended = 0;
   const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag_.tasks.size()); };
-  const ProgressDisplay watch(bar, what, share);
+  const ProgressThread watch(bar, what, share);
   timeline_ = site_->execute(ended);
   wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }

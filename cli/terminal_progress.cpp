@@ -64,7 +64,7 @@ std::function<void(double share)> shown_in(ProgressBar* bar, const std::string& 
   return [bar](double share) { bar->show(share); };
 }
 
-ProgressDisplay::ProgressDisplay(ProgressBar* bar, std::string what, Share share) {
+ProgressThread::ProgressThread(ProgressBar* bar, std::string what, Share share) {
   if (bar == nullptr || !bar->is_shown()) return;
   bar->begin(std::move(what));
   thread_ = std::thread([this, bar, share = std::move(share)] {
@@ -73,7 +73,7 @@ ProgressDisplay::ProgressDisplay(ProgressBar* bar, std::string what, Share share
   });
 }
 
-ProgressDisplay::~ProgressDisplay() {
+ProgressThread::~ProgressThread() {
   if (!thread_.joinable()) return;
   {
     const std::scoped_lock lock(mutex_);

@@ -52,16 +52,16 @@ std::function<void(double share)> shown_in(ProgressBar* bar, const std::string& 
 
 /// Shows part of the work while it lives, from a thread of its own: for work that cannot stop to tell. There is no such thread
 /// where nothing is shown, and the work must not fork.
-class ProgressDisplay {
+class ProgressThread {
  public:
   using Share = std::function<std::optional<double>()>;
 
   /// Begins the part `what` of the bar. `bar` may be null: nothing is shown. `share` is called from the other thread.
-  ProgressDisplay(
+  ProgressThread(
       ProgressBar* bar, std::string what, Share share = [] { return std::nullopt; });
-  ~ProgressDisplay();
-  ProgressDisplay(const ProgressDisplay&) = delete;
-  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+  ~ProgressThread();
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
 
  private:
   std::mutex mutex_;
@@ -73,7 +73,7 @@ class ProgressDisplay {
 /// What `work` returns, shown meanwhile for how long it has been going on.
 template <typename Work>
 auto shown_while(ProgressBar* bar, const std::string& what, const Work& work) {
-  const ProgressDisplay watch(bar, what);
+  const ProgressThread watch(bar, what);
   return work();
 }
 

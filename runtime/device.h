@@ -35,8 +35,9 @@ struct Device {
   std::array<FlopsPerSecond, dtype_count> peak{};  ///< 0 where the device has no such arithmetic
   std::int32_t multiprocessors = 0;                ///< that take a kernel's tiles; 0: not known, as of a CPU
   KernelEfficiency efficiency;
-  std::vector<MeasuredKernel> measured;  ///< of a calibrated device; they go before `efficiency`, see sim/kernel_model.h
-  double speed = 1.0;                    ///< 1 for a healthy device; a slow one divides every kernel's time by it
+  std::vector<MeasuredKernel> measured;         ///< of a calibrated device; they go before `efficiency`, see sim/kernel_model.h
+  std::vector<MeasuredCollective> collectives;  ///< among several of it; they go before the cluster's links
+  double speed = 1.0;                           ///< 1 for a healthy device; a slow one divides every kernel's time by it
 };
 
 }  // namespace tandem

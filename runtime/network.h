@@ -78,10 +78,10 @@ struct Paths {
   std::uint32_t channels = 1;
   std::vector<Crossing> crossings = {};
   /// What one channel reaches with the GPUs' NVLinks, PCIe ports and NICs to itself, the part of the network that NCCL knows;
-  /// 0: not limited.
+  /// 0: not limited. Of direct messages, which NCCL's tuning does not know, none.
   BytesPerSecond bandwidth = 0;
   /// Of a ring, all links of an idle network counted and all hops in use at once; 0: not limited. What hops inside nodes reach,
-  /// those between nodes in the (harmonic) mean, and the slowest of all. Of
+  /// those between nodes in the (harmonic) mean, and the slowest of all, which direct messages have, too. Of
   /// nvls_tree and deepep, what the NVLinks and the NICs let through.
   BytesPerSecond in_node = 0, between_nodes = 0, slowest = 0;
   std::vector<Hop> hops = {};  ///< the same message by message, where it was asked for; none for nvls

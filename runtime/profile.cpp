@@ -44,6 +44,11 @@ bool sound(const TimedKernel& kernel) {
   }
 }
 
+bool sound(const MeasuredCollective& collective) {
+  return is_communication(collective.op) && collective.machines > 0 && collective.members >= collective.machines &&
+         collective.members % collective.machines == 0 && collective.bytes >= 0;
+}
+
 }  // namespace
 
 Timing timing_of(std::vector<Seconds> samples) {
@@ -62,9 +67,9 @@ std::string first_flaw(const Profile& profile) {
     if (!sound(timing)) return name + " has no time that can be";
   }
   for (std::size_t i = 0; i < profile.collectives.size(); ++i) {
-    const MeasuredCollective& collective = profile.collectives[i];
-    if (!is_communication(collective.op) || collective.members < 1 || collective.bytes < 0 || !sound(collective.timing))
-      return "collective " + std::to_string(i) + " has no time that can be";
+    const std::string name = "collective " + std::to_string(i);
+    if (!sound(profile.collectives[i])) return name + " has members that cannot be, or is none";
+    if (!sound(profile.collectives[i].timing)) return name + " has no time that can be";
   }
   return "";
 }

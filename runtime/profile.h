@@ -23,6 +23,7 @@ inline OpCost cost_of(const TimedKernel& kernel) {
 struct Timing {
   Seconds median = 0, lowest = 0, highest = 0;
   std::int32_t samples = 0;
+  bool operator==(const Timing&) const = default;
 };
 
 /// By sample, which are reordered; at least one.
@@ -33,18 +34,20 @@ struct MeasuredKernel {
   Timing timing;
 };
 
-/// A collective by itself: all members ready at once.
+/// A collective by itself: all members ready at once. A transfer is a `send` of two members.
 struct MeasuredCollective {
   OpKind op = OpKind::all_reduce;
   std::int32_t members = 0;
-  Bytes bytes = 0;  ///< counted as `Group::bytes`
+  std::int32_t machines = 1;  ///< that the members lie on, as many of them on each
+  Bytes bytes = 0;            ///< counted as `Group::bytes`
   Timing timing;
+  bool operator==(const MeasuredCollective&) const = default;
 };
 
 /// Where and when a profile was measured, in words.
 struct ProfileOrigin {
   std::string backend;       ///< host, cuda
-  std::string device;        ///< the CPU's or GPU's name
+  std::string device;        ///< the CPU's or GPU's name; of several GPUs also how many, and on how many machines
   std::string libraries;     ///< what computed, with versions
   std::string date;          ///< UTC
   std::string tandem;        ///< version of this program

@@ -34,6 +34,12 @@ void read_framework(const YamlNode& training, Scenario& scenario) {
   for (auto& other : scenario.cluster.other_gpus) choose(other.gpu);
 }
 
+/// They were measured on links without fault.
+void forget_collectives(ClusterSpec& cluster) {
+  cluster.gpu.collectives.clear();
+  for (OtherGpus& other : cluster.other_gpus) other.gpu.collectives.clear();
+}
+
 Scenario read_scenario(const YamlNode& document, const std::string& default_name) {
   const Reader reader(document, "", {"name", "model", "cluster", "parallelism", "training", "faults", "search", "campaign"});
   for (const char* section : {"model", "cluster", "training"})
@@ -50,6 +56,7 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   scenario.slow_gpus = read_slow_gpus(reader.child("faults"));
   scenario.jitter = read_jitter(reader.child("faults"), scenario.cluster.gpu);
   scenario.cluster.link_faults = read_link_faults(reader.child("faults"));
+  if (!scenario.cluster.link_faults.empty()) forget_collectives(scenario.cluster);
   if (reader.has("search")) read_search(reader.child("search"));  // only `tandem search` needs what it says
   return scenario;
 }

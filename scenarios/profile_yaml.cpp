@@ -43,10 +43,12 @@ MeasuredKernel kernel_of_row(const YamlNode& node) {
 MeasuredCollective collective_of_row(const YamlNode& node) {
   const Row row = split(node);
   std::istringstream words(row.what);
-  std::string name, more;
-  MeasuredCollective collective{.op = OpKind::all_reduce, .members = 0, .bytes = 0, .timing = row.timing};
-  if (!(words >> name >> collective.members >> collective.bytes) || words >> more)
-    throw InputError(node.place, "the collective " + excerpt(row.what) + ", expected OPERATION MEMBERS BYTES");
+  std::string name, on, more;
+  MeasuredCollective collective{.timing = row.timing};
+  const bool begins = static_cast<bool>(words >> name >> collective.members >> collective.bytes);
+  const bool goes_on = static_cast<bool>(words >> on);
+  if (!begins || (goes_on && (on != "on" || !(words >> collective.machines))) || words >> more)
+    throw InputError(node.place, "the collective " + excerpt(row.what) + ", expected OPERATION MEMBERS BYTES [on MACHINES]");
   while (operation(collective.op).name != name) {
     if (collective.op == OpKind::receive) throw InputError(node.place, "there is no collective " + excerpt(name));
     collective.op = static_cast<OpKind>(static_cast<int>(collective.op) + 1);

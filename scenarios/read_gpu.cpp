@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "scenarios/profile.h"
 #include "scenarios/reader.h"
@@ -38,7 +39,9 @@ Device read_gpu(const YamlNode& node, const std::string& path) {
   read_efficiency(gpu.child("efficiency"), path + ".efficiency", device);
   if (gpu.has("profile")) {
     const Reader profile(gpu.child("profile"), path + ".profile", {"file", "contents"});
-    device.measured = read_profile(profile.text("file")).kernels;
+    Profile measured = read_profile(profile.text("file"));
+    device.measured = std::move(measured.kernels);
+    device.collectives = std::move(measured.collectives);
   }
   return device;
 }

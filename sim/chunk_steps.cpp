@@ -118,6 +118,7 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
   if (cost.protocol != Protocol::simple)
     steps.bytes = std::llround(static_cast<double>(steps.bytes) /
                                nccl_constants().data_per_wire_byte[static_cast<std::size_t>(cost.protocol)]);
+  steps.bytes = std::llround(static_cast<double>(steps.bytes) * cost.stretch);
   return steps;
 }
 

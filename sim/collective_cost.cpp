@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "sim/measured_collectives.h"
 #include "sim/nccl_channels.h"
 #include "sim/nccl_choice.h"
 #include "sim/ring_latency.h"
@@ -135,6 +138,44 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
 
 namespace {
 
+/// By what a channel carries where nothing else is on its way, which folding leaves as it is.
+Seconds time_alone(const CollectiveCost& cost, const Paths& paths) {
+  BytesPerSecond rate = paths.bandwidth;
+  if (cost.rate_limit > 0) rate = rate > 0 ? std::min(rate, cost.rate_limit) : cost.rate_limit;
+  return cost.latency + (rate > 0 ? static_cast<double>(cost.bytes_per_channel) / rate : 0);
+}
+
+/// The same where the way of direct messages is counted, too.
+Seconds idle_time(const CollectiveCost& cost, const Paths& paths) {
+  if (paths.algorithm != Algorithm::direct || paths.slowest == 0) return time_alone(cost, paths);
+  return cost.latency + static_cast<double>(cost.bytes_per_channel) / paths.slowest;
+}
+
+/// Twice as long: twice the latency, and twice the bytes.
+void stretch(CollectiveCost& cost, double times) {
+  cost.stretch = times;
+  for (Seconds* latency : {&cost.latency, &cost.start, &cost.intra_latency, &cost.inter_latency}) *latency *= times;
+  cost.bytes_per_channel = std::llround(static_cast<double>(cost.bytes_per_channel) * times);
+}
+
+}  // namespace
+
+CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const Device& device) {
+  CollectiveCost cost = collective_cost(kind, bytes, members, layout, device.architecture);
+  if (device.collectives.empty() || (kind == OpKind::all_to_all && layout.paths.front().algorithm == Algorithm::deepep))
+    return cost;
+  const auto modelled = [&](Bytes of) {
+    const CollectiveCost model = collective_cost(kind, of, members, layout, device.architecture);
+    return idle_time(model, layout.paths[model.paths]);
+  };
+  const std::optional<Seconds> measured = measured_time(device.collectives, kind, bytes, members, layout.nodes, modelled);
+  const Seconds alone = idle_time(cost, layout.paths[cost.paths]);
+  if (measured && alone > 0) stretch(cost, *measured / alone);
+  return cost;
+}
+
+namespace {
+
 /// What the framework copies before or after, see `Software::sequence_copies`.
 Seconds copying(const Dag& dag, const Task& task) {
   const bool cuts_sequence = task.axis == Axis::tp && (task.op == OpKind::all_gather || task.op == OpKind::reduce_scatter);
@@ -144,13 +185,6 @@ Seconds copying(const Dag& dag, const Task& task) {
   return device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth);
 }
 
-/// By what a channel carries where nothing else is on its way, which folding leaves as it is.
-Seconds time_alone(const CollectiveCost& cost, const Paths& paths) {
-  BytesPerSecond rate = paths.bandwidth;
-  if (cost.rate_limit > 0) rate = rate > 0 ? std::min(rate, cost.rate_limit) : cost.rate_limit;
-  return cost.latency + (rate > 0 ? static_cast<double>(cost.bytes_per_channel) / rate : 0);
-}
-
 /// Transfers of overlapped tensor parallelism are the copy engines' (`use_ce` of Transformer Engine's userbuffers).
 bool is_copied_by_engines(OpKind kind, Axis axis) {
   return axis == Axis::tp && (kind == OpKind::send || kind == OpKind::receive);
@@ -158,15 +192,26 @@ bool is_copied_by_engines(OpKind kind, Axis axis) {
 
 }  // namespace
 
+bool CollectiveCosts::are_alike(const Task& task) const {
+  const Device& device = dag_->device_of(task);
+  return std::ranges::all_of(dag_->members_of(task.group), [&](TaskId id) {
+    const Device& other = dag_->device_of(dag_->tasks[id]);
+    return &other == &device || other.collectives == device.collectives;
+  });
+}
+
 const CollectiveCost& CollectiveCosts::of(const Task& task) {
   const Group& group = dag_->groups[task.group];
-  const Architecture architecture = dag_->device_of(task).architecture;
-  const auto [found, is_new] = known_.try_emplace({group.communicator, task.op, group.bytes, architecture});
+  const Device& device = dag_->device_of(task);
+  const Architecture architecture = device.architecture;
+  const auto [found, is_new] = known_.try_emplace({group.communicator, task.op, group.bytes, dag_->ranks[task.rank].device});
   if (is_new) {
     const Communicator& communicator = dag_->communicators[group.communicator];
     const std::size_t members = communicator.members.size();
     CollectiveCost& cost = found->second;
-    cost = collective_cost(task.op, group.bytes, members, communicator.layout, architecture);
+    const bool was_measured = !device.collectives.empty() && !is_copied_by_engines(task.op, communicator.axis) && are_alike(task);
+    cost = was_measured ? collective_cost(task.op, group.bytes, members, communicator.layout, device)
+                        : collective_cost(task.op, group.bytes, members, communicator.layout, architecture);
     speed_up(cost, speedup_, communicator, dag_->links);
     const Seconds time = time_alone(cost, communicator.layout.paths[cost.paths]);
     cost.latency += copying(*dag_, task);

@@ -24,6 +24,10 @@ struct CollectiveCost {
   BytesPerSecond rate_limit = 0;  ///< of a channel, on the wire, where not only the links limit it; 0: they alone do
   bool limit_is_share = false;    ///< of what the links carry (`Paths::bandwidth`), and not a limit of NCCL's own
 
+  /// Where it was measured, how many times as long as modelled that took: latencies and `bytes_per_channel` have it as a factor,
+  /// what is really sent has not.
+  double stretch = 1;
+
   Occupation occupation = {};  ///< known to `CollectiveCosts` alone
 
   // What the latency is made of, for those who play the steps one by one.
@@ -44,7 +48,13 @@ struct CollectiveCost {
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout,
                                Architecture architecture = Architecture::unknown);
 
-/// The costs of a DAG's collectives with a speedup, each worked out once for all that are alike.
+/// Among GPUs of this model. Where such a collective was measured (`Device::collectives`, measured_collectives.h) it keeps its
+/// way over the links, and is stretched so that alone on them it takes as long as that; beside others it then takes so much more
+/// of the links, or less. DeepEP's is none of those that are measured.
+CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const Device& device);
+
+/// The costs of a DAG's collectives with a speedup, each worked out once for all that are alike. Among GPUs of different models
+/// nothing was measured, and none of the copies of overlapped tensor parallelism, which are not NCCL's.
 class CollectiveCosts {
  public:
   explicit CollectiveCosts(const Dag& dag, const Speedup& speedup = {}) : dag_(&dag), speedup_(speedup) {}
@@ -53,7 +63,9 @@ class CollectiveCosts {
  private:
   const Dag* dag_;
   Speedup speedup_;
-  std::map<std::tuple<CommunicatorId, OpKind, Bytes, Architecture>, CollectiveCost> known_;
+  std::map<std::tuple<CommunicatorId, OpKind, Bytes, std::uint32_t>, CollectiveCost> known_;  ///< by device, too
+
+  bool are_alike(const Task& task) const;
 };
 
 /// The time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way, rate limit).

@@ -57,7 +57,7 @@ void level(std::vector<double>& bins, double most) {
 
 /// All collectives of one communicator by one of its paths.
 struct PathUse {
-  double bytes = 0;  ///< of a channel
+  double bytes = 0;  ///< of a channel, as sent
   std::vector<double> by_bin;
 };
 using PathUses = std::map<std::pair<CommunicatorId, std::uint32_t>, PathUse>;
@@ -75,7 +75,7 @@ PathUses path_uses(const Dag& dag, const Timeline& timeline, const Bins& bins, s
     const auto bytes = static_cast<double>(cost.bytes_per_channel);
     const Seconds latency = timeline.duration(first) > cost.latency ? cost.latency : 0;
     bins.spread(bytes, timeline.start[first] + latency, timeline.end[first], use.by_bin);
-    use.bytes += bytes;
+    use.bytes += bytes / cost.stretch;
   }
   return uses;
 }

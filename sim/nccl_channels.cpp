@@ -29,7 +29,7 @@ Channels channels_of(OpKind kind, Bytes bytes, std::size_t members, const Layout
 /// On the wire.
 double memory_bytes(OpKind kind, const Layout& layout, const CollectiveCost& cost, std::size_t members) {
   const Paths& paths = layout.paths[cost.paths];
-  const double sent = static_cast<double>(cost.bytes_per_channel) * paths.channels;
+  const double sent = static_cast<double>(cost.bytes_per_channel) / cost.stretch * paths.channels;
   switch (kind) {
     case OpKind::all_reduce:
       if (paths.algorithm == Algorithm::nvls || paths.algorithm == Algorithm::nvls_tree)

@@ -128,6 +128,7 @@ void Cluster::find_rates(Paths& paths) const {
     BytesPerSecond least = 0;
   };
   std::array<OnTier, tier_count> tiers;
+  const bool is_direct = paths.algorithm == Algorithm::direct;
   const auto limit = [](BytesPerSecond& rate, BytesPerSecond share) {
     if (share > 0) rate = rate == 0 ? share : std::min(rate, share);
   };
@@ -137,17 +138,19 @@ void Cluster::find_rates(Paths& paths) const {
     OnTier& tier = tiers[static_cast<std::size_t>(link.tier)];
     tier.crossings += crossing.multiplicity;
     limit(tier.least, link.capacity / crossing.multiplicity);
-    if (link.tier <= Tier::nic) limit(paths.bandwidth, link.capacity / crossing.multiplicity);
+    if (link.tier <= Tier::nic && !is_direct) limit(paths.bandwidth, link.capacity / crossing.multiplicity);
   }
   const bool by_tier = paths.algorithm == Algorithm::deepep || paths.algorithm == Algorithm::nvls_tree;
-  if (!by_tier && paths.algorithm != Algorithm::ring) return;
+  const bool is_ring = paths.algorithm == Algorithm::ring;
+  if (is_ring || is_direct)
+    for (const OnTier& tier : tiers) limit(paths.slowest, tier.least);
+  if (!by_tier && !is_ring) return;
   paths.in_node = tiers[static_cast<std::size_t>(Tier::nvlink)].least;
   if (by_tier) {
     limit(paths.between_nodes, tiers[static_cast<std::size_t>(Tier::pcie)].least);
     limit(paths.between_nodes, tiers[static_cast<std::size_t>(Tier::nic)].least);
     return;
   }
-  for (const OnTier& tier : tiers) limit(paths.slowest, tier.least);
   // Each hop between nodes crosses two NICs, and as many links of each tier that it goes up to: from the top down, the crossings
   // tell how many hops a tier limits.
   const double hops = tiers[static_cast<std::size_t>(Tier::nic)].crossings;

@@ -42,6 +42,7 @@ Layout lay_pair(const Cluster& cluster, std::uint32_t source, std::uint32_t dest
   layout.nodes = cluster.node_of(source) == cluster.node_of(destination) ? 1 : 2;
   send(cluster, source, destination, 1, false, layout, sum);
   layout.paths = {sum.paths(Algorithm::direct, 1)};
+  cluster.find_rates(layout.paths.front());
   layout.paths.front().hops = std::move(hops).take();
   return layout;
 }
@@ -85,6 +86,7 @@ Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> membe
     }
   }
   layout.paths = {sum.paths(Algorithm::direct, static_cast<std::uint32_t>(members.size() - 1) * choices)};
+  cluster.find_rates(layout.paths.front());
   layout.paths.front().hops = std::move(hops).take();
   return layout;
 }

@@ -6,14 +6,14 @@
 namespace tandem {
 namespace {
 
-constexpr Format dag_format{.name = "tandem-dag", .version = 5, .written_by = "tandem lower --out"};
+constexpr Format dag_format{.name = "tandem-dag", .version = 6, .written_by = "tandem lower --out"};
 
 static_assert(names_every_field<Software>() && names_every_field<ExtraWork>() && names_every_field<IssueCost>());
 static_assert(names_every_field<StepInfo>() && names_every_field<Device>() && names_every_field<KernelEfficiency>());
 static_assert(names_every_field<GemmTile>() && names_every_field<GemmEfficiency>());
 static_assert(names_every_field<AttentionPass>() && names_every_field<AttentionEfficiency>());
 static_assert(names_every_field<MeasuredKernel>() && names_every_field<TimedKernel>() && names_every_field<OperandType>());
-static_assert(names_every_field<Timing>());
+static_assert(names_every_field<MeasuredCollective>() && names_every_field<Timing>());
 static_assert(names_every_field<Rank>() && names_every_field<Link>() && names_every_field<Communicator>());
 static_assert(names_every_field<Layout>() && names_every_field<Paths>() && names_every_field<Hop>());
 static_assert(names_every_field<Buffer>() && names_every_field<ParameterShard>() && names_every_field<InputShard>());
@@ -59,7 +59,7 @@ std::string to_bytes(const Dag& dag) {
 }
 
 Dag read_dag(const std::string& path) {
-  const file::Content content = unseal(dag_format, path);
+  const file::Content content = unseal(dag_format, path).content;
   try {
     if (content.tables_size() != 2) throw CorruptTable("it has not two tables");
     Dag dag;

@@ -101,7 +101,8 @@ template <>
 inline constexpr auto fields_of<MeasuredKernel> = std::tuple{&MeasuredKernel::kernel, &MeasuredKernel::timing};
 template <>
 inline constexpr auto fields_of<MeasuredCollective> =
-    std::tuple{&MeasuredCollective::op, &MeasuredCollective::members, &MeasuredCollective::bytes, &MeasuredCollective::timing};
+    std::tuple{&MeasuredCollective::op, &MeasuredCollective::members, &MeasuredCollective::bytes, &MeasuredCollective::timing,
+               &MeasuredCollective::machines};
 template <>
 inline constexpr auto fields_of<ProfileOrigin> =
     std::tuple{&ProfileOrigin::backend, &ProfileOrigin::device, &ProfileOrigin::libraries,
@@ -131,10 +132,11 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::memory,
                                                                &KernelEfficiency::launch};
 template <>
-inline constexpr auto fields_of<Device> =
-    std::tuple{&Device::name, &Device::architecture,    &Device::memory,     &Device::memory_bandwidth,
-               &Device::peak, &Device::multiprocessors, &Device::efficiency, &Device::measured,
-               &Device::speed};
+inline constexpr auto fields_of<Device> = std::tuple{&Device::name,        &Device::architecture,
+                                                     &Device::memory,      &Device::memory_bandwidth,
+                                                     &Device::peak,        &Device::multiprocessors,
+                                                     &Device::efficiency,  &Device::measured,
+                                                     &Device::collectives, &Device::speed};
 template <>
 inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
 template <>

@@ -62,21 +62,22 @@ bool begins_as(const Format& format, const std::string& path) {
   return in.good() && found == beginning;
 }
 
-file::Content unseal(const Format& format, const std::string& path) {
+Unsealed unseal(const Format& format, const std::string& path) {
   const std::string bytes = read_whole(path);
   const std::string beginning = beginning_of(format);
   if (!bytes.starts_with(beginning))
     throw InputError({path, 0, 0}, "is no " + std::string(format.name) + " file" + advice(format));
   file::File file;
   if (!file.ParseFromString(bytes)) throw corrupt(format, path, "it ends too early");
-  if (file.version() != format.version) {
+  const std::uint32_t oldest = format.oldest > 0 ? format.oldest : format.version;
+  if (file.version() < oldest || file.version() > format.version) {
     throw InputError({path, 0, 0}, "is of version " + std::to_string(file.version()) + ", this tandem reads version " +
                                        std::to_string(format.version) + advice(format));
   }
-  file::Content content;
-  if (file.checksum() != checksum_of(file.content()) || !content.ParseFromString(file.content()))
+  Unsealed unsealed{.content = {}, .version = file.version()};
+  if (file.checksum() != checksum_of(file.content()) || !unsealed.content.ParseFromString(file.content()))
     throw corrupt(format, path, "its checksum does not match");
-  return content;
+  return unsealed;
 }
 
 }  // namespace tandem

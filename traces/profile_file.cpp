@@ -8,9 +8,43 @@
 namespace tandem {
 namespace {
 
-constexpr Format profile_format{.name = "tandem-profile", .version = 1, .written_by = "tandem calibrate --out"};
+constexpr Format profile_format{.name = "tandem-profile", .version = 2, .written_by = "tandem calibrate --out", .oldest = 1};
 
 static_assert(names_every_field<Profile>() && names_every_field<ProfileOrigin>() && names_every_field<MeasuredCollective>());
+
+/// Of version 1, whose collectives all lay on one machine.
+struct CollectiveOfVersion1 {
+  OpKind op = OpKind::all_reduce;
+  std::int32_t members = 0;
+  Bytes bytes = 0;
+  Timing timing;
+};
+struct ProfileOfVersion1 {
+  ProfileOrigin origin;
+  std::vector<MeasuredKernel> kernels;
+  std::vector<CollectiveOfVersion1> collectives;
+};
+
+}  // namespace
+
+template <>
+inline constexpr auto fields_of<CollectiveOfVersion1> = std::tuple{&CollectiveOfVersion1::op, &CollectiveOfVersion1::members,
+                                                                   &CollectiveOfVersion1::bytes, &CollectiveOfVersion1::timing};
+template <>
+inline constexpr auto fields_of<ProfileOfVersion1> =
+    std::tuple{&ProfileOfVersion1::origin, &ProfileOfVersion1::kernels, &ProfileOfVersion1::collectives};
+
+namespace {
+
+Profile profile_of_version_1(const file::Table& table) {
+  ProfileOfVersion1 old;
+  read_table(table, old);
+  Profile profile{.origin = std::move(old.origin), .kernels = std::move(old.kernels), .collectives = {}};
+  for (const CollectiveOfVersion1& collective : old.collectives)
+    profile.collectives.push_back(
+        {.op = collective.op, .members = collective.members, .bytes = collective.bytes, .timing = collective.timing});
+  return profile;
+}
 
 }  // namespace
 
@@ -23,11 +57,15 @@ std::string to_bytes(const Profile& profile) {
 bool is_profile_file(const std::string& path) { return begins_as(profile_format, path); }
 
 Profile read_profile_file(const std::string& path) {
-  const file::Content content = unseal(profile_format, path);
+  const auto [content, version] = unseal(profile_format, path);
   try {
     if (content.tables_size() != 1) throw CorruptTable("it has not one table");
     Profile profile;
-    read_table(content.tables(0), profile);
+    if (version == 1) {
+      profile = profile_of_version_1(content.tables(0));
+    } else {
+      read_table(content.tables(0), profile);
+    }
     if (const std::string flaw = first_flaw(profile); !flaw.empty()) throw CorruptTable(flaw);
     return profile;
   } catch (const CorruptTable& flaw) {

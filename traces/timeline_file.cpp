@@ -39,7 +39,7 @@ std::string to_bytes(const Dag& dag, const MeasuredTimeline& measured) {
 bool is_timeline(const std::string& path) { return begins_as(timeline_format, path); }
 
 MeasuredTimeline read_timeline(const std::string& path, const Dag& dag) {
-  const file::Content content = unseal(timeline_format, path);
+  const file::Content content = unseal(timeline_format, path).content;
   Timeline timeline;
   TimelineOrigin origin;
   try {

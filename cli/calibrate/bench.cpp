@@ -4,13 +4,21 @@
 
 namespace tandem {
 
-namespace {
+CalibrationBench open_host_bench() {
+  constexpr Bytes memory = 1'000'000'000;
+  CalibrationBench bench{.gpu = nullptr,
+                         .kernels = make_host_kernel_timer(memory),
+                         .origin = host_origin(),
+                         .precisions = {DType::f32},
+                         .sequence = 128,
+                         .memory = memory};
+  bench.origin.tandem = TANDEM_VERSION;
+  return bench;
+}
 
-/// Collectives of one GPU alone would be copies: with several, they are measured by nobody yet.
-CalibrationBench gpu_bench() {
-  CalibrationBench bench{.gpu = open_gpu(),
+CalibrationBench open_gpu_bench(std::unique_ptr<Gpu> gpu) {
+  CalibrationBench bench{.gpu = std::move(gpu),
                          .kernels = nullptr,
-                         .collectives = nullptr,
                          .origin = host_origin(),
                          .precisions = {DType::bf16, DType::f32},
                          .sequence = 4096,
@@ -21,22 +29,6 @@ CalibrationBench gpu_bench() {
   bench.origin.backend = "cuda";
   bench.origin.device = info.name;
   bench.origin.libraries = info.versions;
-  bench.origin.tandem = TANDEM_VERSION;
-  return bench;
-}
-
-}  // namespace
-
-CalibrationBench open_bench(const std::string& backend) {
-  if (backend == "cuda") return gpu_bench();
-  constexpr Bytes memory = 1'000'000'000;
-  CalibrationBench bench{.gpu = nullptr,
-                         .kernels = make_host_kernel_timer(memory),
-                         .collectives = make_host_collective_timer(),
-                         .origin = host_origin(),
-                         .precisions = {DType::f32},
-                         .sequence = 128,
-                         .memory = memory};
   bench.origin.tandem = TANDEM_VERSION;
   return bench;
 }

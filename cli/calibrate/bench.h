@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "runtime/cuda/gpu.h"
@@ -13,14 +12,15 @@ namespace tandem {
 struct CalibrationBench {
   std::unique_ptr<Gpu> gpu;  ///< first: what it made goes before it
   std::unique_ptr<KernelTimer> kernels;
-  std::unique_ptr<CollectiveTimer> collectives;  ///< null where there is one rank alone
   ProfileOrigin origin;
   std::vector<DType> precisions;  ///< that a step can be trained in
   std::int64_t sequence = 0;      ///< tokens of a micro-batch, in the shapes of the model presets
   Bytes memory = 0;               ///< most that the operands of one kernel may take
 };
 
-/// Throws std::runtime_error where this build or machine has no such backend.
-CalibrationBench open_bench(const std::string& backend);
+/// This machine's CPU.
+CalibrationBench open_host_bench();
+/// A GPU, as `open_gpu` gives it.
+CalibrationBench open_gpu_bench(std::unique_ptr<Gpu> gpu);
 
 }  // namespace tandem

@@ -55,21 +55,6 @@ class Measurement {
     }
   }
 
-  void take_collectives() {
-    if (!bench_.collectives) return;
-    kernels_part_ = 1;
-    const Seconds share = std::max(left(), 0.0) / static_cast<double>(collectives().size());
-    for (const MeasuredCollective& wanted : collectives()) {
-      if (left() <= 0) {
-        ++result_.collectives_unreached;
-        continue;
-      }
-      show(fmt::format("{} of {} ranks, {} bytes", operation(wanted.op).name, wanted.members, wanted.bytes));
-      result_.profile.collectives.push_back(wanted);
-      result_.profile.collectives.back().timing = bench_.collectives->time(wanted.op, wanted.members, wanted.bytes, share);
-    }
-  }
-
   Calibration result() { return std::move(result_); }
 
  private:
@@ -77,16 +62,15 @@ class Measurement {
   Seconds budget_;
   std::size_t kernels_, done_ = 0;
   static constexpr double part_of_probes = 0.1, part_of_requested = 0.5;
-  double kernels_part_ = bench_.collectives ? 0.9 : 1;  ///< of the budget that kernels may use; collectives take the rest
-  Seconds share_ = 0;                                   ///< of one kernel
+  Seconds share_ = 0;  ///< of one kernel
   Clock::time_point begin_ = Clock::now();
   ProgressBar bar_;
   std::optional<FittedDevice> fit_;
   Calibration result_;
 
-  Seconds left() const { return (kernels_part_)*budget_ - std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  Seconds left() const { return budget_ - std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
-  void show(const std::string& what) { bar_.show(what, 1 - left() / (kernels_part_ * budget_), left()); }
+  void show(const std::string& what) { bar_.show(what, 1 - left() / budget_, left()); }
 
   /// False when there was no time.
   bool time(const TimedKernel& kernel) {
@@ -111,14 +95,6 @@ class Measurement {
     if ((cost.flops > 0 && roofline.arithmetic <= 0) || roofline.memory <= 0) return false;  // no probe of its kind could run
     return runs * roofline.time(cost) > largest_part * budget_;
   }
-
-  std::vector<MeasuredCollective> collectives() const {
-    std::vector<MeasuredCollective> all;
-    for (const OpKind op : {OpKind::all_reduce, OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_to_all})
-      for (const std::int32_t members : bench_.collectives->members())
-        for (Bytes bytes = 1 << 12; bytes <= 1 << 24; bytes *= 16) all.push_back({op, members, bytes, {}});
-    return all;
-  }
 };
 
 }  // namespace
@@ -128,8 +104,17 @@ Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, 
   measurement.probe(plan.probes);
   measurement.take_requested(plan.requested);
   measurement.sweep(plan.swept);
-  measurement.take_collectives();
   return measurement.result();
+}
+
+void add_collectives(const std::vector<MeasuredCollective>& collectives, Calibration& calibration) {
+  for (const MeasuredCollective& collective : collectives) {
+    if (collective.timing.samples > 0) {
+      calibration.profile.collectives.push_back(collective);
+    } else {
+      ++calibration.collectives_unreached;
+    }
+  }
 }
 
 }  // namespace tandem

@@ -18,17 +18,20 @@ struct CalibrationPlan {
 
 struct Calibration {
   Profile profile;
-  std::size_t too_long = 0;             ///< kernels of the sweep that would have taken too much of the budget
-  std::size_t unreached = 0;            ///< kernels for which no time was left
-  std::size_t requested_unreached = 0;  ///< of these, requested ones
-  std::size_t collectives_unreached = 0;
+  std::size_t too_long = 0;               ///< kernels of the sweep that would have taken too much of the budget
+  std::size_t unreached = 0;              ///< kernels for which no time was left
+  std::size_t requested_unreached = 0;    ///< of these, requested ones
+  std::size_t collectives_unreached = 0;  ///< collectives for which no time was left
   std::size_t failed = 0;
   std::string first_failure;
 };
 
-/// Measures within about `budget` seconds from now. Collectives get a tenth of it, requested kernels half of the rest, the sweep
-/// what is left then; within these each kernel an equal share, and as many samples as fit into that. Kernels of the sweep that
-/// would take more than a hundredth of the budget, by what the probes took, are left out. Shows progress on a terminal.
+/// Measures kernels within about `budget` seconds from now. Requested ones get half of what the probes leave, the sweep what is
+/// left then; within these each kernel an equal share, and as many samples as fit into that. Kernels of the sweep that would take
+/// more than a hundredth of the budget, by what the probes took, are left out. Shows progress on a terminal.
 Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget);
+
+/// Adds collectives that were measured. Those without samples are counted as unreached.
+void add_collectives(const std::vector<MeasuredCollective>& collectives, Calibration& calibration);
 
 }  // namespace tandem

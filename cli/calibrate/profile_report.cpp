@@ -117,9 +117,12 @@ std::string to_yaml(const Profile& profile) {
   out += "kernels:    # = median, lowest and highest us, samples\n";
   for (const auto& [kernel, timing] : profile.kernels) out += "  - " + quoted(to_text(kernel) + " = " + row_of(timing)) + '\n';
   if (profile.collectives.empty()) return out;
-  out += "collectives:    # members, bytes = as above\n";
-  for (const MeasuredCollective& c : profile.collectives)
-    out += "  - " + quoted(fmt::format("{} {} {} = {}", operation(c.op).name, c.members, c.bytes, row_of(c.timing))) + '\n';
+  out += "collectives:    # members, bytes, machines where there are several = as above\n";
+  for (const MeasuredCollective& c : profile.collectives) {
+    const std::string machines = c.machines > 1 ? fmt::format(" on {}", c.machines) : "";
+    out += "  - " + quoted(fmt::format("{} {} {}{} = {}", operation(c.op).name, c.members, c.bytes, machines, row_of(c.timing))) +
+           '\n';
+  }
   return out;
 }
 
@@ -129,7 +132,9 @@ std::string to_text(const Calibration& calibration) {
   if (!profile.collectives.empty()) out += fmt::format(" and {} collectives", profile.collectives.size());
   out += " measured\n";
   for (const Fit& fit : fits_of(profile)) out += fmt::format("  {:<34}{:>12}   {}\n", fit.name, fit.value, fit.note);
-  if (profile.collectives.empty() && calibration.collectives_unreached == 0) out += "  no collectives: there is one rank alone\n";
+  if (profile.collectives.empty() && calibration.collectives_unreached == 0)
+    out +=
+        "  no collectives: this was one GPU alone; torchrun, srun or mpirun with a process for each of several measures them\n";
   if (calibration.too_long > 0)
     out +=
         fmt::format("  left out: {} kernels of the sweep that take more than a hundredth of the budget\n", calibration.too_long);

@@ -34,18 +34,18 @@ void expect_end(std::istringstream& words) {
   if (words >> word) throw std::invalid_argument("`" + word + "` is too much");
 }
 
-void add_gemms(std::istringstream& words, DType type, KernelPlan& plan) {
+void add_gemms(std::istringstream& words, DType type, std::vector<TimedKernel>& kernels) {
   const auto [m, n, k] = sizes<3>(words);
   expect_end(words);
   const DType out = type == DType::f8 ? DType::bf16 : type;
   const OperandType x{Shape(m, k), type}, weight{Shape(n, k), type}, y{Shape(m, n), out};
   const OperandType dy{Shape(m, n), type}, dx{Shape(m, k), out}, gradient{Shape(n, k), DType::f32};
-  plan.add(TimedKernel{OpKind::gemm, {x, weight, y}, GemmAttributes{.transpose_b = true}});
-  plan.add(TimedKernel{OpKind::gemm, {dy, weight, dx}, GemmAttributes{}});
-  plan.add(TimedKernel{OpKind::gemm, {dy, x, gradient}, GemmAttributes{.transpose_a = true, .accumulate = true}});
+  kernels.push_back(TimedKernel{OpKind::gemm, {x, weight, y}, GemmAttributes{.transpose_b = true}});
+  kernels.push_back(TimedKernel{OpKind::gemm, {dy, weight, dx}, GemmAttributes{}});
+  kernels.push_back(TimedKernel{OpKind::gemm, {dy, x, gradient}, GemmAttributes{.transpose_a = true, .accumulate = true}});
 }
 
-void add_attentions(std::istringstream& words, DType type, KernelPlan& plan) {
+void add_attentions(std::istringstream& words, DType type, std::vector<TimedKernel>& kernels) {
   const auto [sequence, heads, kv_heads, head_dim] = sizes<4>(words);
   if (heads % kv_heads != 0) throw std::invalid_argument("the key heads do not divide the heads");
   std::string causal;
@@ -57,11 +57,11 @@ void add_attentions(std::istringstream& words, DType type, KernelPlan& plan) {
   Positions all;
   all.length[0] = static_cast<std::int32_t>(sequence);
   const AttentionAttributes attributes{.causal = is_causal, .scale = 0.1F, .queries = all, .keys = all};
-  plan.add(TimedKernel{OpKind::attention, {q, kv, kv, q, lse}, attributes});
-  plan.add(TimedKernel{OpKind::attention_backward, {q, kv, kv, q, lse, q, q, kv, kv}, attributes});
+  kernels.push_back(TimedKernel{OpKind::attention, {q, kv, kv, q, lse}, attributes});
+  kernels.push_back(TimedKernel{OpKind::attention_backward, {q, kv, kv, q, lse, q, q, kv, kv}, attributes});
 }
 
-void add_line(const std::string& line, KernelPlan& plan) {
+void add_line(const std::string& line, std::vector<TimedKernel>& kernels) {
   std::istringstream words(line);
   std::string what, type;
   words >> what >> type;
@@ -69,11 +69,11 @@ void add_line(const std::string& line, KernelPlan& plan) {
     const TimedKernel kernel = kernel_of_text(line);
     if (!first_flaw({{}, {{kernel, {1, 1, 1, 1}}}, {}}).empty())
       throw std::invalid_argument("the operation does not take these operands");
-    plan.add(kernel);
+    kernels.push_back(kernel);
   } else if (what == "gemm") {
-    add_gemms(words, type_named(type), plan);
+    add_gemms(words, type_named(type), kernels);
   } else if (what == "attention") {
-    add_attentions(words, type_named(type), plan);
+    add_attentions(words, type_named(type), kernels);
   } else {
     throw std::invalid_argument("`" + what + "` is unknown");
   }
@@ -81,18 +81,20 @@ void add_line(const std::string& line, KernelPlan& plan) {
 
 }  // namespace
 
-void add_shapes_file(const std::string& path, KernelPlan& plan) {
+std::vector<TimedKernel> read_shapes_file(const std::string& path) {
+  std::vector<TimedKernel> kernels;
   std::istringstream lines(read_text_file(path, "a list of kernels"));
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     line.resize(std::min(line.find('#'), line.size()));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      add_line(line, plan);
+      add_line(line, kernels);
     } catch (const std::invalid_argument& flaw) {
       throw InputError({path, number, 1}, std::string(flaw.what()) + "; " + expected);
     }
   }
+  return kernels;
 }
 
 }  // namespace tandem

@@ -1,16 +1,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "cli/calibrate/kernel_plan.h"
+#include "runtime/profile.h"
 
 namespace tandem {
 
-/// Adds what a file lists, one kernel on a line, blank lines and what follows a # left out:
+/// What a file lists, one kernel on a line, blank lines and what follows a # left out:
 ///   gemm TYPE M N K                                        forward, input gradient and weight gradient
 ///   attention TYPE SEQUENCE HEADS KV_HEADS HEAD_DIM [causal]    forward and backward
 ///   any other line: a kernel as the rows of a profile name it (traces/kernel_text.h)
 /// Throws InputError with the line.
-void add_shapes_file(const std::string& path, KernelPlan& plan);
+std::vector<TimedKernel> read_shapes_file(const std::string& path);
 
 }  // namespace tandem

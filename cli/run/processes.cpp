@@ -12,24 +12,10 @@
 #include "runtime/executor.h"
 #include "runtime/host/loss.h"
 #include "runtime/launch/control_plane.h"
+#include "runtime/launch/rank_times.h"
 
 namespace tandem {
 namespace {
-
-std::vector<TaskId> tasks_of(const Dag& dag, RankIndex rank) {
-  std::vector<TaskId> tasks;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    if (dag.tasks[id].rank == rank) tasks.push_back(id);
-  return tasks;
-}
-
-void append(double number, std::string& bytes) { bytes.append(reinterpret_cast<const char*>(&number), sizeof number); }
-
-double number_at(const std::string& bytes, std::size_t place) {
-  double number = 0;
-  std::memcpy(&number, bytes.data() + place * sizeof number, sizeof number);
-  return number;
-}
 
 double loss_on(GpuStep& step, const Dag& dag, RankIndex rank) {
   const auto wanted = [&](const Buffer& buffer) { return buffer.rank == rank && buffer.shape.elements() == 1; };
@@ -56,29 +42,20 @@ std::string digest_of_file(const std::string& path) {
 }
 
 std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share) {
-  std::string bytes;
-  append(loss_share, bytes);
-  for (const TaskId id : tasks_of(dag, rank)) {
-    append(timeline.start[id], bytes);
-    append(timeline.end[id], bytes);
-  }
-  return bytes;
+  return std::string(reinterpret_cast<const char*>(&loss_share), sizeof loss_share) + own_times(dag, rank, timeline);
 }
 
 MeasuredStep merged(const Dag& dag, const std::vector<std::string>& measurements) {
   MeasuredStep step;
-  step.timeline.start.assign(dag.tasks.size(), 0);
-  step.timeline.end.assign(dag.tasks.size(), 0);
-  for (RankIndex rank = 0; rank < measurements.size(); ++rank) {
-    const std::vector<TaskId> tasks = tasks_of(dag, rank);
-    if (measurements[rank].size() != (1 + 2 * tasks.size()) * sizeof(double))
-      throw std::runtime_error("rank " + std::to_string(rank) + " sent other measurements than its tasks'");
-    step.loss += number_at(measurements[rank], 0) / dag.info.steps;
-    for (std::size_t i = 0; i < tasks.size(); ++i) {
-      step.timeline.start[tasks[i]] = number_at(measurements[rank], 1 + 2 * i);
-      step.timeline.end[tasks[i]] = number_at(measurements[rank], 2 + 2 * i);
-    }
+  std::vector<std::string> times;
+  for (const std::string& measurement : measurements) {
+    double loss_share = 0;
+    if (measurement.size() < sizeof loss_share) throw std::runtime_error("a process sent no measurement");
+    std::memcpy(&loss_share, measurement.data(), sizeof loss_share);
+    step.loss += loss_share / dag.info.steps;
+    times.push_back(measurement.substr(sizeof loss_share));
   }
+  step.timeline = times_of_all(dag, times);
   for (GroupId group = 0; group < dag.groups.size(); ++group) {
     Seconds start = 0, end = 0;
     for (const TaskId id : dag.members_of(group)) {

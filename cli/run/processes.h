@@ -28,7 +28,7 @@ std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag&
 
 /// Of one process: its tasks' times and its share of the loss, as it is sent to rank 0.
 std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share);
-/// `measurements` by rank.
+/// `measurements` by rank. Throws std::runtime_error where one is not of its rank.
 MeasuredStep merged(const Dag& dag, const std::vector<std::string>& measurements);
 
 }  // namespace tandem

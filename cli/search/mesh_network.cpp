@@ -19,6 +19,13 @@ bool works_in_two_levels(const Scenario& scenario) {
   return scenario.parallelism.hsdp > 0 || scenario.training.hierarchical_all_reduce || scenario.training.local_steps();
 }
 
+/// As the simulator has it, where nothing was measured among GPUs of different models.
+CollectiveCost cost_of(const Scenario& scenario, OpKind op, Bytes bytes, std::size_t members, const Layout& layout) {
+  const Device& gpu = scenario.cluster.gpu;
+  return scenario.cluster.other_gpus.empty() ? collective_cost(op, bytes, members, layout, gpu)
+                                             : collective_cost(op, bytes, members, layout, gpu.architecture);
+}
+
 }  // namespace
 
 const MeshNetwork::OnCluster& MeshNetwork::cluster_of(const Scenario& scenario) {
@@ -67,15 +74,14 @@ Seconds MeshNetwork::data(const Scenario& scenario, OpKind op, Bytes bytes, bool
   const std::size_t members = experts ? all.expert_members : all.data_members;
   if (members < 2) return 0;
   const Layout& layout = experts ? all.expert_data : all.data;
-  const CollectiveCost cost = collective_cost(op, bytes, members, layout, scenario.cluster.gpu.architecture);
+  const CollectiveCost cost = cost_of(scenario, op, bytes, members, layout);
   return uncontended_time(cost, layout, cluster_of(scenario).links);
 }
 
 std::vector<Seconds> MeshNetwork::between_stages(const Scenario& scenario, Bytes bytes) {
   std::vector<Seconds> times;
   for (const Layout& layout : laid(scenario).pairs)
-    times.push_back(uncontended_time(collective_cost(OpKind::send, bytes, 2, layout, scenario.cluster.gpu.architecture), layout,
-                                     cluster_of(scenario).links));
+    times.push_back(uncontended_time(cost_of(scenario, OpKind::send, bytes, 2, layout), layout, cluster_of(scenario).links));
   return times;
 }
 

@@ -1,63 +1,56 @@
+#include "runtime/host/collective_timer.h"
+
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
 #include "runtime/contents/initial_values.h"
-#include "runtime/dag_builder.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
-#include "runtime/host/kernel_timer.h"
 
 namespace tandem {
 namespace {
 
-/// So many of the same collective in a row, among ranks that do nothing else.
-Dag collectives_in_a_row(OpKind op, std::int32_t members, Bytes bytes, int count) {
-  const std::int64_t part = std::max<std::int64_t>(1, bytes / size_of(DType::f32) / members);
-  DagBuilder builder;
-  builder.dag().devices.emplace_back();
-  builder.dag().info.gpus = members;
-  Communicator all{.name = "all", .axis = Axis::dp, .members = {}, .layout = {}};
-  for (std::uint32_t member = 0; member < static_cast<std::uint32_t>(members); ++member) all.members.push_back(member);
-  const CommunicatorId communicator = builder.add_communicator(std::move(all));
-  for (std::uint32_t member = 0; member < static_cast<std::uint32_t>(members); ++member) {
-    const RankIndex rank = builder.add_rank({.world_rank = member});
-    const auto buffer = [&](std::int64_t parts) {
-      return builder.buffer(rank, BufferKind::input, DType::f32, Shape(parts * part));
-    };
-    const BufferId whole = buffer(members);
-    const BufferId other = op == OpKind::all_reduce ? whole : buffer(op == OpKind::all_to_all ? members : 1);
-    const bool gathers = op == OpKind::all_gather;
-    for (int i = 0; i < count; ++i) {
-      builder.collective(op, communicator, {.name = "collective", .stream = Stream::dp}, gathers ? other : whole,
-                         gathers ? whole : other);
-    }
-  }
-  return builder.finish();
+using Clock = std::chrono::steady_clock;
+
+Seconds since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+MachineRanks one_machine(std::int32_t ranks) {
+  MachineRanks machines(1);
+  for (std::int32_t rank = 0; rank < ranks; ++rank) machines.front().push_back(static_cast<std::uint32_t>(rank));
+  return machines;
 }
 
-class HostCollectiveTimer final : public CollectiveTimer {
- public:
-  std::vector<std::int32_t> members() const override { return {2, 4, 8}; }
-
-  Timing time(OpKind op, std::int32_t members, Bytes bytes, Seconds budget) override {
-    const auto begin = std::chrono::steady_clock::now();
-    constexpr int in_a_row = 20;
-    const Dag dag = collectives_in_a_row(op, members, bytes, in_a_row);
-    HostMemory memory(dag, data_seed);
-    std::vector<Seconds> samples;
-    do {
-      const Timeline timeline = execute(dag, *make_host_backend(memory));
-      constexpr GroupId warm_up = 2;
-      for (GroupId group = warm_up; group < dag.groups.size(); ++group)
-        samples.push_back(std::max(timeline.duration(dag.members_of(group).front()), Seconds{1e-9}));
-    } while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < budget);
-    return timing_of(std::move(samples));
-  }
-};
+Timing time(const MeasuredCollective& collective, Seconds budget) {
+  const Clock::time_point begin = Clock::now();
+  const CollectiveLadder ladder = make_collective_ladder({&collective, 1}, one_machine(collective.members), DType::f32);
+  HostMemory memory(ladder.dag, data_seed);
+  std::vector<Seconds> samples;
+  do {
+    const std::vector<Seconds> found = samples_of(ladder, execute(ladder.dag, *make_host_backend(memory))).front();
+    samples.insert(samples.end(), found.begin(), found.end());
+  } while (since(begin) < budget);
+  return timing_of(std::move(samples));
+}
 
 }  // namespace
 
-std::unique_ptr<CollectiveTimer> make_host_collective_timer() { return std::make_unique<HostCollectiveTimer>(); }
+std::vector<MeasuredCollective> collectives_worth_measuring_on_host() {
+  constexpr std::int32_t most_ranks = 8;
+  constexpr LadderSizes sizes{.smallest = 1 << 12, .largest = 1 << 24, .factor = 16};
+  std::vector<MeasuredCollective> collectives = collectives_worth_measuring(one_machine(most_ranks), sizes);
+  std::ranges::stable_sort(collectives, {}, &MeasuredCollective::bytes);
+  return collectives;
+}
+
+void time_on_host(std::span<MeasuredCollective> collectives, Seconds budget, const CollectiveProgress& progress) {
+  const Clock::time_point begin = Clock::now();
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    const Seconds left = budget - since(begin);
+    if (i > 0 && left <= 0) return;
+    if (progress) progress(collectives[i]);
+    collectives[i].timing = time(collectives[i], left / static_cast<double>(collectives.size() - i));
+  }
+}
 
 }  // namespace tandem

@@ -12,9 +12,6 @@ namespace tandem {
 /// bytes.
 std::unique_ptr<KernelTimer> make_host_kernel_timer(Bytes memory);
 
-/// Times the host backend's collectives, each member on a thread of its own, by executing steps that hold nothing else.
-std::unique_ptr<CollectiveTimer> make_host_collective_timer();
-
 /// This machine and what the host kernels are built on; `date` is now.
 ProfileOrigin host_origin();
 

@@ -73,6 +73,8 @@ TEST(NoGpu, TheHostBackendRunsInOneProcess) {
       port("MASTER_PORT", "29500");
   expect_refusal(run_program(TANDEM_RUN_BINARY, {folder / "step.dag", "--backend", "host"}), 1,
                  {"one process", "8 were launched"});
+  expect_refusal(run_tandem({"calibrate", "--backend", "host", "--out", folder / "host.profile"}), 1,
+                 {"one process", "8 were launched"});
 }
 
 }  // namespace

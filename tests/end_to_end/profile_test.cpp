@@ -102,5 +102,125 @@ TEST_F(WithProfile, UnmeasuredSizesLieBetweenMeasuredOnes) {
   EXPECT_NE(found, expected);
 }
 
+class WithCollectives : public WithProfile {
+ protected:
+  static MeasuredCollective measured(OpKind op, std::int32_t members, std::int32_t machines, Bytes bytes, Seconds time) {
+    return {.op = op, .members = members, .machines = machines, .bytes = bytes, .timing = {time, time, time, 1}};
+  }
+  /// On DGX H100, with these measured collectives and no measured kernels.
+  Scenario scenario_of(std::vector<MeasuredCollective> collectives, std::vector<std::string> overrides) {
+    std::ofstream(folder_ / "p", std::ios::binary) << to_bytes(Profile{{}, {}, std::move(collectives)});
+    overrides.push_back("cluster.profile=" + (folder_ / "p"));
+    return tiny_cluster(overrides);
+  }
+  /// By operation, members, and bytes: how long each lasted.
+  using Times = std::map<std::tuple<OpKind, std::size_t, Bytes>, std::vector<Seconds>>;
+  static Times times_of(const Dag& dag) {
+    const Timeline timeline = simulate(dag).timeline;
+    Times times;
+    for (GroupId group = 0; group < dag.groups.size(); ++group) {
+      const TaskId first = dag.members_of(group).front();
+      const Task& task = dag.tasks[first];
+      const OpKind op = task.op == OpKind::receive ? OpKind::send : task.op;
+      times[{op, dag.communicator_of(task).members.size(), dag.groups[group].bytes}].push_back(timeline.duration(first));
+    }
+    return times;
+  }
+};
+
+TEST_F(WithCollectives, AStepsCollectivesLastAsLongAsTheyWereMeasuredTo) {
+  const std::vector<std::string> tp{"parallelism.tp=8", "model.kv_heads=8"};
+  const WithCollectives::Times modelled = times_of(lowered(scenario_of({}, tp)));
+  for (const auto& [key, durations] : modelled) {
+    const auto [op, members, bytes] = key;
+    if (op != OpKind::all_reduce || members != 8) continue;
+    // Twice the model, and between two sizes that are so; flows are of whole bytes.
+    const Seconds time = 2 * durations.front();
+    const auto exact = times_of(lowered(scenario_of({measured(op, 8, 1, bytes, time)}, tp)));
+    for (const Seconds found : exact.at(key)) EXPECT_NEAR(found, time, 1e-5 * time);
+    const auto between =
+        times_of(lowered(scenario_of({measured(op, 8, 1, bytes / 2, time / 2), measured(op, 8, 1, 2 * bytes, 2 * time)}, tp)));
+    for (const Seconds found : between.at(key)) EXPECT_NEAR(found, time, 1e-5 * time);
+    // Of other machines, and of other members: nothing.
+    const auto elsewhere = times_of(lowered(scenario_of({measured(op, 8, 2, bytes, time), measured(op, 4, 1, bytes, time)}, tp)));
+    EXPECT_EQ(elsewhere.at(key), durations);
+  }
+  EXPECT_TRUE(std::ranges::any_of(modelled, [](const auto& entry) { return std::get<0>(entry.first) == OpKind::all_reduce; }));
+}
+
+TEST_F(WithCollectives, TransfersOfAPipelineAndGroupsOverNodesToo) {
+  const std::vector<std::string> mesh{"parallelism.pp=2", "parallelism.tp=8", "model.kv_heads=8", "parallelism.dp=1"};
+  const auto modelled = times_of(lowered(scenario_of({}, mesh)));
+  std::size_t transfers = 0;
+  for (const auto& [key, durations] : modelled) {
+    const auto [op, members, bytes] = key;
+    if (op != OpKind::send) continue;
+    constexpr Seconds time = 1e-3;
+    const auto inside = times_of(lowered(scenario_of({measured(op, 2, 1, bytes, time)}, mesh)));
+    EXPECT_EQ(inside.at(key), durations);
+    const auto across = times_of(lowered(scenario_of({measured(op, 2, 2, bytes, time)}, mesh)));
+    EXPECT_NEAR(*std::ranges::min_element(across.at(key)), time, 1e-6 * time);
+    ++transfers;
+  }
+  EXPECT_GT(transfers, 0U);
+}
+
+TEST_F(WithCollectives, ExchangesOfExpertsToo) {
+  const std::vector<std::string> mesh{R"(model.moe={"experts":8,"top_k":2,"ffn":64})", "parallelism.dp=4", "parallelism.ep=4"};
+  std::size_t exchanges = 0;
+  for (const auto& [key, durations] : times_of(lowered(scenario_of({}, mesh)))) {
+    const auto [op, members, bytes] = key;
+    if (op != OpKind::all_to_all) continue;
+    constexpr Seconds time = 1e-3;
+    const auto measured_one = times_of(lowered(scenario_of({measured(op, 4, 1, bytes, time)}, mesh)));
+    EXPECT_NEAR(*std::ranges::min_element(measured_one.at(key)), time, 1e-6 * time);
+    ++exchanges;
+  }
+  EXPECT_GT(exchanges, 0U);
+}
+
+TEST_F(WithCollectives, FoldedIsUnfolded) {
+  const std::vector<std::string> mesh{"parallelism.pp=2", "parallelism.tp=2", "parallelism.dp=4", "parallelism.zero=1"};
+  const std::vector<MeasuredCollective> collectives{
+      measured(OpKind::all_reduce, 2, 1, 1 << 12, 40e-6), measured(OpKind::all_reduce, 2, 1, 1 << 20, 90e-6),
+      measured(OpKind::all_gather, 4, 1, 1 << 12, 50e-6), measured(OpKind::reduce_scatter, 4, 1, 1 << 12, 70e-6),
+      measured(OpKind::send, 2, 1, 1 << 12, 30e-6),       measured(OpKind::send, 2, 2, 1 << 12, 60e-6)};
+  const Scenario scenario = scenario_of(collectives, mesh), without = scenario_of({}, mesh);
+  const Seconds unfolded = simulate(lowered(scenario_of(collectives, mesh))).timeline.makespan();
+  EXPECT_NEAR(simulate(lower(scenario, make_world(scenario, true))).timeline.makespan(), unfolded, 1e-9 * unfolded);
+  EXPECT_GT(unfolded, simulate(lowered(without)).timeline.makespan());
+  const Dag dag = lowered(scenario);
+  EXPECT_LE(lower_bound(dag), unfolded);
+  EXPECT_GE(upper_bound(dag, simulate(dag).timeline), unfolded * (1 - 1e-9));
+}
+
+TEST_F(WithCollectives, PlayedInStepsTheyAreStretchedToo) {
+  const std::vector<std::string> tp{"parallelism.tp=8", "model.kv_heads=8"};
+  const Scenario plain = scenario_of({}, tp);
+  const Dag model = lower(plain, make_world(plain, false, {}, Detail::hops));
+  Dag measured_twice = model;
+  for (const auto& [key, durations] : times_of(model)) {
+    const auto [op, members, bytes] = key;
+    measured_twice.devices.front().collectives.push_back(
+        measured(op, static_cast<std::int32_t>(members), 1, bytes, 2 * durations.front()));
+  }
+  const auto communication = [](const Dag& dag) {
+    const Timeline timeline = simulate(dag, Collectives::steps).timeline;
+    Seconds sum = 0;
+    for (TaskId id = 0; id < dag.tasks.size(); ++id)
+      if (is_communication(dag.tasks[id].op)) sum += timeline.duration(id);
+    return sum;
+  };
+  EXPECT_NEAR(communication(measured_twice), 2 * communication(model), 0.01 * communication(model));
+}
+
+TEST_F(WithCollectives, SayNothingOfLinksWithFaults) {
+  std::vector<std::string> tp{"parallelism.tp=8", "model.kv_heads=8"};
+  const std::vector<MeasuredCollective> slow{measured(OpKind::all_reduce, 8, 1, 1 << 12, 1e-2)};
+  EXPECT_FALSE(scenario_of(slow, tp).cluster.gpu.collectives.empty());
+  tp.emplace_back("faults.slow_link={gpu: 3, factor: 0.5}");
+  EXPECT_TRUE(scenario_of(slow, tp).cluster.gpu.collectives.empty());
+}
+
 }  // namespace
 }  // namespace tandem

@@ -48,8 +48,9 @@ cat "$out/machine.txt"
 part 150 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
 part 40 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
 part 110 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
-part 140 calibrate "$programs/tandem" calibrate --backend cuda --budget 110 --scenario "$model-4096.yaml" \
-  --scenario "$model-8192.yaml" --out "$out/gpu.profile"
+# Of several GPUs, the collectives among them, too.
+part 140 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 110 \
+  --scenario "$model-4096.yaml" --scenario "$model-8192.yaml" --out "$out/gpu.profile"
 part 5 bandwidth awk -f tests/gpu/slow_kernels.awk "$out/gpu.profile.yaml"
 for sequence in 4096 8192; do
   part 50 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model-$sequence.yaml" --backend cuda --graph \

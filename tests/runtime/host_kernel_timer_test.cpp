@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/calibrate/kernel_plan.h"
+#include "runtime/host/collective_timer.h"
 #include "runtime/host/kernel_timer.h"
 #include "runtime/ops/operands.h"
 #include "runtime/timed_operands.h"
@@ -85,14 +86,29 @@ TEST(TimedOperands, AreSuchAsTheKernelCanFollow) {
   EXPECT_EQ(std::ranges::max(slots[1]), 9);
 }
 
-TEST(HostCollectiveTimer, TimesEachCollective) {
-  const std::unique_ptr<CollectiveTimer> timer = make_host_collective_timer();
-  EXPECT_EQ(timer->members(), (std::vector<std::int32_t>{2, 4, 8}));
-  for (const OpKind op : {OpKind::all_reduce, OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_to_all}) {
-    const Timing timing = timer->time(op, 4, 4096, 0);
-    EXPECT_GT(timing.lowest, 0) << operation(op).name;
-    EXPECT_GT(timing.samples, 10);
+TEST(HostCollectives, AreTimedEachInItsPartOfTheBudget) {
+  std::vector<MeasuredCollective> collectives = collectives_worth_measuring_on_host();
+  std::set<std::int32_t> members;
+  for (const MeasuredCollective& collective : collectives) members.insert(collective.members);
+  EXPECT_EQ(members, (std::set<std::int32_t>{2, 4, 8}));
+
+  constexpr Bytes small = 4096;
+  std::erase_if(collectives, [](const MeasuredCollective& one) { return one.bytes != small || one.members == 8; });
+  ASSERT_EQ(collectives.size(), 9U);  // four among two and among four, and a transfer
+  std::size_t begun = 0;
+  time_on_host(collectives, 2, [&](const MeasuredCollective&) { ++begun; });
+  EXPECT_EQ(begun, collectives.size());
+  for (const MeasuredCollective& collective : collectives) {
+    EXPECT_GT(collective.timing.lowest, 0) << operation(collective.op).name;
+    EXPECT_GE(collective.timing.samples, 20);
   }
+}
+
+TEST(HostCollectives, OfWhichNoTimeIsLeftForKeepNoSamples) {
+  std::vector<MeasuredCollective> collectives = collectives_worth_measuring_on_host();
+  time_on_host(collectives, 0);
+  EXPECT_GE(collectives.front().timing.samples, 20);
+  for (std::size_t i = 1; i < collectives.size(); ++i) EXPECT_EQ(collectives[i].timing.samples, 0);
 }
 
 TEST(Timing, IsOfTheSortedSamples) {

@@ -32,7 +32,9 @@ Profile sample() {
     const Seconds time = 1e-6 * static_cast<double>(profile.kernels.size() + 1);
     profile.kernels.push_back({kernel, {time, time / 2, time * 1.5, 7}});
   }
-  profile.collectives.push_back({OpKind::all_gather, 4, 65536, {1e-4, 0.5e-4, 2e-4, 40}});
+  const Timing timing{1e-4, 0.5e-4, 2e-4, 40};
+  profile.collectives.push_back({.op = OpKind::all_gather, .members = 4, .bytes = 65536, .timing = timing});
+  profile.collectives.push_back({.op = OpKind::all_reduce, .members = 16, .machines = 2, .bytes = 4096, .timing = timing});
   return profile;
 }
 
@@ -70,6 +72,39 @@ TEST(ProfileFile, SaysHowMuchOfTheCopysBandwidthAnOperationReaches) {
   EXPECT_THAT(to_yaml(profile), testing::HasSubstr("    add: [0.75, 120000]\n    scale: [1.00, 8000]\n"));
 }
 
+/// The file of a content, as if it were of `version`.
+std::string sealed(const file::Content& content, std::uint32_t version) {
+  file::File file;
+  EXPECT_TRUE(file.ParseFromString(to_bytes(small())));
+  boost::crc_32_type crc;
+  file.set_content(content.SerializeAsString());
+  crc.process_bytes(file.content().data(), file.content().size());
+  file.set_checksum(crc.checksum());
+  file.set_version(version);
+  return file.SerializeAsString();
+}
+
+// Which had no column of machines, the last one of the list that comes last.
+TEST(ProfileFile, OfTheFirstVersionIsRead) {
+  Profile profile = small();
+  profile.collectives.pop_back();
+  file::File file;
+  file::Content content;
+  ASSERT_TRUE(file.ParseFromString(to_bytes(profile)));
+  ASSERT_TRUE(content.ParseFromString(file.content()));
+  file::Table& table = *content.mutable_tables(0);
+  file::Table& collectives = *table.mutable_columns(table.columns_size() - 1)->mutable_items();
+  ASSERT_EQ(collectives.columns_size(), 8);
+  collectives.mutable_columns()->RemoveLast();
+  const TemporaryFolder folder;
+  write(folder / "old", sealed(content, 1));
+  EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
+  write(folder / "mislabelled", sealed(content, 2));
+  EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
+  write(folder / "unknown", sealed(content, 3));
+  EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
+}
+
 TEST(ProfileFile, IsTheSameInYaml) {
   const Profile profile = sample();
   const Profile read = profile_of_yaml(to_yaml(profile), "p.yaml");
@@ -84,8 +119,16 @@ TEST(ProfileFile, IsTheSameInYaml) {
     ASSERT_NEAR(found_timing.highest, timing.highest, 1e-5 * timing.highest);
     ASSERT_EQ(found_timing.samples, timing.samples);
   }
-  ASSERT_EQ(read.collectives.size(), 1U);
+  ASSERT_EQ(read.collectives.size(), profile.collectives.size());
   EXPECT_EQ(read.collectives[0].bytes, 65536);
+  for (std::size_t i = 0; i < read.collectives.size(); ++i) {
+    const MeasuredCollective &found = read.collectives[i], &written = profile.collectives[i];
+    EXPECT_EQ(found.op, written.op);
+    EXPECT_EQ(found.members, written.members);
+    EXPECT_EQ(found.machines, written.machines);
+    EXPECT_EQ(found.bytes, written.bytes);
+    EXPECT_NEAR(found.timing.median, written.timing.median, 1e-5 * written.timing.median);
+  }
   EXPECT_EQ(read.origin.device, profile.origin.device);
   EXPECT_EQ(read.origin.threads, 2);
   const TemporaryFolder folder;
@@ -173,6 +216,9 @@ TEST(ProfileFile, RefusesKernelsThatCannotBe) {
   EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].timing.highest = NAN; }), HasSubstr("no time that can be"));
   EXPECT_THAT(flaw_of([](Profile& p) { p.kernels[3].timing.samples = 0; }), HasSubstr("no time that can be"));
   EXPECT_THAT(flaw_of([](Profile& p) { p.collectives[0].op = OpKind::gemm; }), HasSubstr("collective 0"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.collectives[1].machines = 3; }), HasSubstr("collective 1 has members that cannot be"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.collectives[1].machines = 0; }), HasSubstr("collective 1"));
+  EXPECT_THAT(flaw_of([](Profile& p) { p.collectives[1].timing.samples = 0; }), HasSubstr("collective 1 has no time"));
 }
 
 TEST(KernelText, RefusesWhatItDidNotWrite) {
@@ -207,7 +253,14 @@ TEST(ProfileYaml, SaysWhereItIsWrong) {
   EXPECT_THAT(refused(row("gemm fp32[2] | gemm 0 1 0 = 2 1 3 5")), HasSubstr("does not take"));
   EXPECT_THAT(refused("kernels: []\ncollectives:\n  - \"all_reduced 2 8 = 2 1 3 5\"\n"),
               HasSubstr("no collective `all_reduced`"));
-  EXPECT_THAT(refused("kernels: []\ncollectives:\n  - \"all_reduce 2 = 2 1 3 5\"\n"), HasSubstr("expected OPERATION MEMBERS"));
+  const auto collective = [&](const std::string& text) {
+    return refused("kernels: []\ncollectives:\n  - \"" + text + " = 2 1 3 5\"\n");
+  };
+  EXPECT_EQ(collective("all_reduce 2 4096"), "");
+  EXPECT_EQ(collective("all_reduce 4 4096 on 2"), "");
+  for (const char* bad : {"all_reduce 2", "all_reduce 4 4096 2", "all_reduce 4 4096 on", "all_reduce 4 4096 on 2 3"})
+    EXPECT_THAT(collective(bad), HasSubstr("expected OPERATION MEMBERS BYTES [on MACHINES]")) << bad;
+  EXPECT_THAT(collective("all_reduce 4 4096 on 3"), HasSubstr("members that cannot be"));
 }
 
 }  // namespace

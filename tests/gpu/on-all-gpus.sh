@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# on-all-gpus.sh COMMAND..: a process for each GPU of this machine, as a launcher would start them; with one GPU, the command alone.
+# The exit code is that of one that failed.
+set -uo pipefail
+
+gpus=$(nvidia-smi --query-gpu=index --format=csv,noheader | wc -l)
+((gpus > 1)) || exec "$@"
+status=0
+processes=()
+for ((rank = 0; rank < gpus; ++rank)); do
+  RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=$gpus MASTER_ADDR=127.0.0.1 MASTER_PORT=29511 "$@" &
+  processes+=($!)
+done
+for process in "${processes[@]}"; do wait "$process" || status=$?; done
+exit "$status"
