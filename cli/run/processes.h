@@ -22,8 +22,8 @@ std::string digest_of_file(const std::string& path);
 
 /// Executes a DAG with the other processes of the launch, a GPU and a rank of the DAG each; the result on rank 0, nothing
 /// elsewhere. `digest` of the DAG's file, which must be the same for all. A member of a collective is taken to start and end with
-/// the last one. The processes' clocks begin at a barrier, and differ by what it takes to leave one. Throws std::runtime_error
-/// with the sentence that all processes end with.
+/// the last one. Before the step all distinct collectives are verified. The processes' clocks begin at a barrier, and differ by
+/// what it takes to leave one. Throws std::runtime_error with the sentence that all processes end with.
 std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph);
 
 /// Of one process: its tasks' times and its share of the loss, as it is sent to rank 0.
