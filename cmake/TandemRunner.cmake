@@ -1,5 +1,6 @@
 # tandem-run to be carried to a cluster whose machines have other libraries, or none: with the static ones of this machine, so that
-# only the C library and, for the CUDA backend, CUDA's own are asked for there.
+# only the C library with libgcc_s, which every glibc system has, and, for the CUDA backend, CUDA's own are asked for there. The
+# program and the backend share libgcc_s: exceptions pass between them, and two unwinders would abort.
 add_library(tandem_log INTERFACE)
 target_compile_definitions(tandem_log INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_ONLY)
 set(TANDEM_SPDLOG tandem_log)
@@ -11,7 +12,7 @@ add_library(PkgConfig::OPENBLAS STATIC IMPORTED)
 set_target_properties(PkgConfig::OPENBLAS PROPERTIES IMPORTED_LOCATION ${TANDEM_STATIC_OPENBLAS}
                                                      INTERFACE_INCLUDE_DIRECTORIES "${OPENBLAS_HEADERS_INCLUDE_DIRS}"
                                                      INTERFACE_LINK_LIBRARIES "-Wl,-Bstatic;-lgfortran;-lquadmath;-Wl,-Bdynamic;m;Threads::Threads")
-add_link_options(-static-libstdc++ -static-libgcc)
+add_link_options(-static-libstdc++)
 set(TANDEM_TESTS OFF)
 
 add_subdirectory(runtime)
