@@ -20,9 +20,9 @@ namespace tandem {
 namespace {
 
 /// What the simulation is held against, and the DAG of both.
-class MeasuredStep {
+class ComparedStep {
  public:
-  virtual ~MeasuredStep() = default;
+  virtual ~ComparedStep() = default;
   virtual const Dag& dag() const = 0;
   virtual void measure(ProgressBar&) {}
   virtual const Timeline& timeline() const = 0;
@@ -35,7 +35,7 @@ class MeasuredStep {
 };
 
 /// Here and now.
-class StepOfThisMachine final : public MeasuredStep {
+class StepOfThisMachine final : public ComparedStep {
  public:
   StepOfThisMachine(const Scenario& scenario, const std::string& file, const BackendOptions& backend, bool hops)
       : step_(scenario, file, backend, period_of(scenario), hops) {}
@@ -65,7 +65,7 @@ class StepOfThisMachine final : public MeasuredStep {
 };
 
 /// Elsewhere, by tandem-run.
-class StepOfAFile final : public MeasuredStep {
+class StepOfAFile final : public ComparedStep {
  public:
   StepOfAFile(const Scenario& scenario, const std::string& file, const std::string& measured, bool hops)
       : precision_(scenario.training.precision),
@@ -115,7 +115,7 @@ ExitCode CrosscheckCommand::run() const {
 
 ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) const {
   const bool hops = collectives == Collectives::steps;
-  std::unique_ptr<MeasuredStep> step;
+  std::unique_ptr<ComparedStep> step;
   if (measured.empty())
     step = std::make_unique<StepOfThisMachine>(scenario, options.scenario, backend, hops);
   else

@@ -71,9 +71,14 @@ class Compiled final : public CudnnAttention {
 /// What was compiled for one device; null for what cuDNN has no kernel for.
 class Device {
  public:
-  Device(const CudnnLibrary& cudnn) : cudnn_(cudnn) { cudnn.check(cudnn.cudnnCreate(&handle_.handle), "cudnnCreate"); }
+  explicit Device(const CudnnLibrary& cudnn)
+      : cudnn_(cudnn), is_usable_(cudnn.cudnnCreate(&handle_.handle) == CUDNN_STATUS_SUCCESS) {}
+
+  /// False where this cuDNN does not know the GPU, or wants a later driver.
+  bool is_usable() const { return is_usable_; }
 
   const CudnnAttention* find(const FusedAttention& attention, AttentionDirection direction) {
+    if (!is_usable_) return nullptr;
     const std::scoped_lock lock(mutex_);
     const auto [place, is_new] = compiled_.try_emplace({attention, direction});
     if (is_new) {
@@ -90,6 +95,7 @@ class Device {
   const CudnnLibrary& cudnn_;
   std::mutex mutex_;
   Handle handle_;
+  bool is_usable_;
   std::map<std::pair<FusedAttention, AttentionDirection>, std::unique_ptr<CudnnAttention>> compiled_;
 };
 
@@ -114,7 +120,7 @@ const CudnnAttention* cudnn_attention(const FusedAttention& attention, Attention
 
 std::optional<std::string> cudnn_version() {
   const CudnnLibrary* const cudnn = library();
-  if (cudnn == nullptr) return std::nullopt;
+  if (cudnn == nullptr || !this_device(*cudnn).is_usable()) return std::nullopt;
   return cudnn->version_text();
 }
 

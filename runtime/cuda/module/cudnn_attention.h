@@ -31,7 +31,8 @@ class CudnnAttention {
 /// shape and GPU.
 const CudnnAttention* cudnn_attention(const FusedAttention& attention, AttentionDirection direction);
 
-/// Such as "9.19.0"; none where cuDNN was missing when this was built, is not found now, or is switched off (see CudnnLibrary).
+/// Such as "9.19.0"; none where cuDNN was missing when this was built, is not found now, is switched off (see CudnnLibrary), or
+/// cannot use the calling thread's GPU.
 std::optional<std::string> cudnn_version();
 
 }  // namespace tandem

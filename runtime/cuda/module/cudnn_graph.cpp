@@ -77,50 +77,50 @@ CudnnGraph::Tensor CudnnGraph::inside(const Dimensions& size, const Dimensions& 
   return add_tensor(type, size, strides, true, false);
 }
 
-void CudnnGraph::matmul(const Tensor& a, const Tensor& b, const Tensor& result) {
-  CudnnDescriptor& mode = modes_.emplace_back(cudnn_, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-  mode.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  mode.finalize();
-  CudnnDescriptor& operation = operations_.emplace_back(cudnn_, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, mode.get());
-  operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, a.descriptor);
-  operation.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, b.descriptor);
-  operation.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, result.descriptor);
+void CudnnGraph::add_operation(cudnnBackendDescriptorType_t type, const Links& links) {
+  CudnnDescriptor& operation = operations_.emplace_back(cudnn_, type);
+  for (const auto& [name, descriptor] : links) operation.set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, descriptor);
   operation.finalize();
 }
 
-CudnnDescriptor& CudnnGraph::begin_pointwise(cudnnPointwiseMode_t how, const Tensor& x, const Tensor& result, std::int64_t axis) {
+void CudnnGraph::add_pointwise(cudnnPointwiseMode_t how, const Tensor& x, const Tensor& result, Links others, std::int64_t axis) {
   CudnnDescriptor& mode = modes_.emplace_back(cudnn_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   mode.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, how);
   mode.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   if (axis >= 0) mode.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, axis);
   mode.finalize();
-  CudnnDescriptor& operation = operations_.emplace_back(cudnn_, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, mode.get());
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, x.descriptor);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, result.descriptor);
-  return operation;
+  others.insert(others.end(), {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, mode.get()},
+                               {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x.descriptor},
+                               {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result.descriptor}});
+  add_operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, others);
+}
+
+void CudnnGraph::matmul(const Tensor& a, const Tensor& b, const Tensor& result) {
+  CudnnDescriptor& mode = modes_.emplace_back(cudnn_, CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  mode.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  mode.finalize();
+  add_operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_MATMUL_DESC, mode.get()},
+                                                            {CUDNN_ATTR_OPERATION_MATMUL_ADESC, a.descriptor},
+                                                            {CUDNN_ATTR_OPERATION_MATMUL_BDESC, b.descriptor},
+                                                            {CUDNN_ATTR_OPERATION_MATMUL_CDESC, result.descriptor}});
 }
 
 void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& result) {
-  begin_pointwise(mode, x, result).finalize();
+  add_pointwise(mode, x, result, {});
 }
 
 void CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& b, const Tensor& result) {
-  CudnnDescriptor& operation = begin_pointwise(mode, x, result);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, b.descriptor);
-  operation.finalize();
+  add_pointwise(mode, x, result, {{CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b.descriptor}});
 }
 
 void CudnnGraph::index(const Tensor& like, std::int64_t axis, const Tensor& result) {
-  begin_pointwise(CUDNN_POINTWISE_GEN_INDEX, like, result, axis).finalize();
+  add_pointwise(CUDNN_POINTWISE_GEN_INDEX, like, result, {}, axis);
 }
 
 void CudnnGraph::select(const Tensor& condition, const Tensor& x, const Tensor& otherwise, const Tensor& result) {
-  CudnnDescriptor& operation = begin_pointwise(CUDNN_POINTWISE_BINARY_SELECT, x, result);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, otherwise.descriptor);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, condition.descriptor);
-  operation.finalize();
+  add_pointwise(CUDNN_POINTWISE_BINARY_SELECT, x, result,
+                {{CUDNN_ATTR_OPERATION_POINTWISE_BDESC, otherwise.descriptor},
+                 {CUDNN_ATTR_OPERATION_POINTWISE_TDESC, condition.descriptor}});
 }
 
 void CudnnGraph::reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& result) {
@@ -128,18 +128,14 @@ void CudnnGraph::reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor&
   mode.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, op);
   mode.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   mode.finalize();
-  CudnnDescriptor& operation = operations_.emplace_back(cudnn_, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, mode.get());
-  operation.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, x.descriptor);
-  operation.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, result.descriptor);
-  operation.finalize();
+  add_operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, {{CUDNN_ATTR_OPERATION_REDUCTION_DESC, mode.get()},
+                                                               {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x.descriptor},
+                                                               {CUDNN_ATTR_OPERATION_REDUCTION_YDESC, result.descriptor}});
 }
 
 void CudnnGraph::reshape(const Tensor& x, const Tensor& result) {
-  CudnnDescriptor& operation = operations_.emplace_back(cudnn_, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, x.descriptor);
-  operation.set(CUDNN_ATTR_OPERATION_RESHAPE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, result.descriptor);
-  operation.finalize();
+  add_operation(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x.descriptor}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, result.descriptor}});
 }
 
 CudnnPlan CudnnGraph::compile(const CudnnTarget& target) {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/module/cudnn_library.h"
@@ -14,7 +14,6 @@ namespace tandem {
 class CudnnDescriptor {
  public:
   CudnnDescriptor(const CudnnLibrary& cudnn, cudnnBackendDescriptorType_t type);
-  CudnnDescriptor(const CudnnLibrary& cudnn, cudnnBackendDescriptor_t made) : cudnn_(&cudnn), descriptor_(made) {}
   CudnnDescriptor(CudnnDescriptor&& other) noexcept;
   CudnnDescriptor& operator=(CudnnDescriptor&&) = delete;
   ~CudnnDescriptor();
@@ -103,7 +102,11 @@ class CudnnGraph {
   std::vector<CudnnDescriptor> tensors_, modes_, operations_;
 
   Tensor add_tensor(cudnnDataType_t type, const Dimensions& size, const Dimensions& strides, bool is_inside, bool is_by_value);
-  CudnnDescriptor& begin_pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& result, std::int64_t axis = -1);
+
+  using Links = std::vector<std::pair<cudnnBackendAttributeName_t, cudnnBackendDescriptor_t>>;
+  void add_operation(cudnnBackendDescriptorType_t type, const Links& links);
+  /// `axis`: none where it is negative. `others`: the tensors beside `x` and `result`.
+  void add_pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& result, Links others, std::int64_t axis = -1);
 };
 
 }  // namespace tandem
