@@ -10,7 +10,7 @@
 #include "cli/program.h"
 #include "cli/result.h"
 #include "cli/trace_output.h"
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "scenarios/scenario.h"
 #include "sim/simulate.h"
 

@@ -12,7 +12,7 @@
 #include "cli/executed_step.h"
 #include "cli/report/step_report.h"
 #include "cli/terminal_page.h"
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "sim/simulate.h"
 #include "traces/timeline_file.h"
 

@@ -10,7 +10,7 @@
 #include "cli/command.h"
 #include "cli/diff/difference.h"
 #include "cli/report/diff_report.h"
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "traces/dag_file.h"
 #include "traces/timeline_file.h"
 

@@ -6,7 +6,7 @@
 #include "cli/execution_site.h"
 #include "cli/result.h"
 #include "cli/terminal_progress.h"
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/scenario.h"
 

@@ -4,7 +4,7 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/limits.h"
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "runtime/plan/arena.h"
 
 namespace tandem {

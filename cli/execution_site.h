@@ -7,7 +7,7 @@
 #include "cli/backend_option.h"
 #include "runtime/executor.h"
 #include "runtime/host/memory.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

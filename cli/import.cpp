@@ -7,7 +7,7 @@
 #include "scenarios/flags/flags.h"
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/yaml_mapping.h"
 #include "traces/output_file.h"
 

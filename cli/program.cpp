@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/report/step_report.h"
 #include "cli/report/study_report.h"
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "traces/output_file.h"
 
 namespace tandem {

@@ -10,8 +10,8 @@
 #include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
 #include "runtime/analysis/time_parts.h"
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

@@ -2,8 +2,8 @@
 
 #include "cli/result.h"
 #include "cli/terminal_progress.h"
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 #include "scenarios/scenario.h"
 #include "sim/simulate.h"
 

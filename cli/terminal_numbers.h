@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

@@ -10,7 +10,7 @@
 
 #include "cli/terminal_line.h"
 #include "cli/terminal_screen.h"
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

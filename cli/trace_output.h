@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 #include "traces/kineto.h"
 #include "traces/output_file.h"
 

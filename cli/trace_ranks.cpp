@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "runtime/input_error.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/input_error.h"
+#include "runtime/base/nearest.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "traces/trace.h"
 
 namespace tandem {

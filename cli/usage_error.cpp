@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace tandem {
 namespace {

@@ -1,7 +1,7 @@
 # Puts data files into a library, so that the binary runs without an installed folder.
 #
 # tandem_embed_data(TARGET FUNCTION PATH...): adds a source to TARGET that defines
-#   std::span<const tandem::EmbeddedFile> tandem::FUNCTION()    (runtime/embedded_file.h)
+#   std::span<const tandem::EmbeddedFile> tandem::FUNCTION()    (runtime/base/embedded_file.h)
 # with the files' text. Each PATH counts from the root of the source tree and is the file's name at run time. A generated file's
 # is absolute, and its name at run time is the last part of it.
 #
@@ -25,7 +25,7 @@ ${entries}  };
   endif()
   file(WRITE "${OUTPUT}" "#include <span>
 
-#include \"runtime/embedded_file.h\"
+#include \"runtime/base/embedded_file.h\"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 
 namespace tandem {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "runtime/backend.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 
 namespace tandem {
 

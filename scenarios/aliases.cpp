@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/reader.h"
 
 namespace tandem {

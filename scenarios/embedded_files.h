@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "runtime/embedded_file.h"
+#include "runtime/base/embedded_file.h"
 
 namespace tandem {
 

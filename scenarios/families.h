@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "scenarios/world.h"
 
 namespace tandem {

@@ -10,7 +10,7 @@
 #include "scenarios/reader.h"
 #include "scenarios/search_spec.h"
 #include "scenarios/sections.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/validate.h"
 
 namespace tandem {

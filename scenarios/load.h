@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

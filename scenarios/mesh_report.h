@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "scenarios/overlay.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 #include "topology/fabric.h"
 #include "topology/nccl_topology.h"
 

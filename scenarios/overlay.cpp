@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scenarios/aliases.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "scenarios/reader.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 
 namespace tandem {
 

@@ -9,12 +9,12 @@
 #include "scenarios/embedded_files.h"
 #include "scenarios/framework.h"
 #include "scenarios/nccl_topology.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/overlay.h"
 #include "scenarios/placement_file.h"
 #include "scenarios/profile.h"
 #include "scenarios/reader.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 
 namespace tandem {
 namespace {

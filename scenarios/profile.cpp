@@ -11,10 +11,10 @@
 #include <iterator>
 
 #include "scenarios/embedded_files.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/profile_yaml.h"
 #include "scenarios/reader.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 #include "traces/profile_file.h"
 
 namespace tandem {

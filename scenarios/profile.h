@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 #include "scenarios/yaml_tree.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/reader.h"
 #include "traces/kernel_text.h"
 

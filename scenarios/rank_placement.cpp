@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 
 namespace tandem {
 

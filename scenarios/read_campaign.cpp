@@ -6,7 +6,7 @@
 #include "scenarios/presets.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/validate.h"
 
 namespace tandem {

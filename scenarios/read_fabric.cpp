@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/order_statistics.h"
+#include "runtime/base/order_statistics.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 

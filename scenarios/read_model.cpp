@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 

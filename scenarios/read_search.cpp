@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "scenarios/document.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/reader.h"
 #include "scenarios/search_spec.h"
 #include "scenarios/sections.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/reader.h"
 #include "scenarios/sections.h"
 

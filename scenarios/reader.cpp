@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "scenarios/aliases.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace tandem {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/dag/device.h"
 #include "runtime/ops/attributes.h"
-#include "runtime/software.h"
+#include "runtime/dag/software.h"
 #include "topology/cluster_spec.h"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/validate.h"
 
 namespace tandem {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "scenarios/data_blocks.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/rank_placement.h"
 #include "scenarios/validate.h"
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "scenarios/expert_mesh.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/routing.h"
 #include "scenarios/validate.h"
 

@@ -1,7 +1,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "scenarios/sections.h"
 #include "scenarios/validate.h"
 #include "topology/cluster.h"

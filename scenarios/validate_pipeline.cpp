@@ -1,6 +1,6 @@
 #include <string>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/validate.h"
 
 namespace tandem {

@@ -1,7 +1,7 @@
 #include <numeric>
 #include <string>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/validate.h"
 
 namespace tandem {

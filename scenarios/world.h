@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "scenarios/mesh.h"
 #include "scenarios/scenario.h"
 #include "topology/layouts.h"

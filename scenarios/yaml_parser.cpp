@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "scenarios/nearest.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/nearest.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/yaml_tree.h"
 
 namespace tandem {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/order_statistics.h"
-#include "runtime/timeline.h"
+#include "runtime/base/order_statistics.h"
+#include "runtime/dag/timeline.h"
 #include "sim/jitter.h"
 #include "sim/rank_spans.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "runtime/device.h"
-#include "runtime/profile.h"
+#include "runtime/dag/device.h"
+#include "runtime/dag/profile.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
 

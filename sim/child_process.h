@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "sim/nccl_constants.h"
 
 namespace tandem {

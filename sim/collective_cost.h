@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "sim/nccl_constants.h"
 #include "sim/speedup.h"
 

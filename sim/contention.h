@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
 

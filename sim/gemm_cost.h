@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/dag/device.h"
 #include "runtime/ops/matrix_product.h"
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 
 namespace tandem {
 

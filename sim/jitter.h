@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 #include "sim/random_numbers.h"
 #include "sim/simulate.h"
 

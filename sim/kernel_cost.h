@@ -1,8 +1,8 @@
 #pragma once
 
-#include "runtime/device.h"
-#include "runtime/profile.h"
-#include "runtime/software.h"
+#include "runtime/dag/device.h"
+#include "runtime/dag/profile.h"
+#include "runtime/dag/software.h"
 
 namespace tandem {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/dag/device.h"
 #include "sim/kernel_family.h"
 #include "sim/kernel_fit.h"
 

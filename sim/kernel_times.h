@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "sim/kernel_model.h"
 
 namespace tandem {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/embedded_file.h"
+#include "runtime/base/embedded_file.h"
 
 namespace tandem {
 

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "runtime/device.h"
-#include "runtime/units.h"
+#include "runtime/dag/device.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

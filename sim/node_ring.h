@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

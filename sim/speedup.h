@@ -3,7 +3,7 @@
 #include <string>
 #include <variant>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

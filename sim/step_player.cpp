@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "topology/mix.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/network.h"
+#include "runtime/dag/network.h"
 #include "topology/cluster_spec.h"
 #include "topology/crossing_sum.h"
 #include "topology/fabric.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/dag/device.h"
 
 namespace tandem {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/network.h"
+#include "runtime/dag/network.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 
 namespace tandem {
 namespace {

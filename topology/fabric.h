@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/network.h"
+#include "runtime/dag/network.h"
 #include "topology/cluster_spec.h"
 
 namespace tandem {

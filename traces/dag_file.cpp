@@ -1,6 +1,6 @@
 #include "traces/dag_file.h"
 
-#include "runtime/check_dag.h"
+#include "runtime/dag/check_dag.h"
 #include "traces/own_file.h"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "traces/output_file.h"
 
 namespace tandem {

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <variant>
 
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 
 namespace tandem {
 

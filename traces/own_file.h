@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "traces/dag.pb.h"
 #include "traces/output_file.h"
 #include "traces/tables.h"

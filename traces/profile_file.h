@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 #include "traces/output_file.h"
 
 namespace tandem {

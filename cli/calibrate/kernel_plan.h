@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "scenarios/scenario.h"
 #include "sim/kernel_family.h"
 

@@ -4,8 +4,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "runtime/input_error.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/input_error.h"
+#include "runtime/base/text_file.h"
 #include "traces/kernel_text.h"
 
 namespace tandem {

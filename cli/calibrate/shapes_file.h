@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 
 namespace tandem {
 

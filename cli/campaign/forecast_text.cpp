@@ -5,7 +5,7 @@
 #include "cli/campaign/forecast.h"
 #include "cli/terminal_numbers.h"
 #include "cli/terminal_page.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace tandem {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "cli/terminal_screen.h"
 #include "runtime/analysis/overlap.h"
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/input_error.h"
-#include "runtime/units.h"
+#include "runtime/base/input_error.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

@@ -14,7 +14,7 @@
 #include "scenarios/document.h"
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/yaml_mapping.h"
 
 namespace tandem {

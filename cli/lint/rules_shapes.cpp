@@ -1,7 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/lint/rules.h"
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 
 namespace tandem {
 /// Megatron-LM pads to a multiple of --make-vocab-size-divisible-by 128 * tp, so that every rank's part of the table makes whole

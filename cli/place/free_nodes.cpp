@@ -7,9 +7,9 @@
 #include <sstream>
 #include <string_view>
 
-#include "runtime/input_error.h"
-#include "scenarios/nearest.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/input_error.h"
+#include "runtime/base/nearest.h"
+#include "runtime/base/text_file.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "cli/place/free_nodes.h"
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "scenarios/document.h"
 #include "scenarios/sections.h"
 #include "scenarios/yaml_mapping.h"

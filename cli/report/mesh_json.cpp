@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "scenarios/expert_mesh.h"
 #include "scenarios/mesh.h"
 #include "scenarios/mesh_report.h"

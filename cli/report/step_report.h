@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "cli/result.h"
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/analysis/kinds.h"
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 
 namespace tandem {
 

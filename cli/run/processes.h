@@ -5,7 +5,7 @@
 
 #include "cli/backend_option.h"
 #include "runtime/launch/launcher.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

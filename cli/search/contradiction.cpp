@@ -2,7 +2,7 @@
 
 #include "cli/search/plan_space.h"
 #include "scenarios/document.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "scenarios/scenario.h"
 #include "topology/cluster.h"
 

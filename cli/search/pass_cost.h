@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {

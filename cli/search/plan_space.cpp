@@ -5,7 +5,7 @@
 
 #include "scenarios/document.h"
 #include "scenarios/mesh.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/rank_placement.h"
 #include "scenarios/sections.h"
 

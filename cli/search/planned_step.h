@@ -5,7 +5,7 @@
 
 #include "cli/search/plan.h"
 #include "cli/sweep/results_database.h"
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/terminal_line.h"
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

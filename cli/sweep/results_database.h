@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/sweep/flat_json.h"
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 struct sqlite3;
 

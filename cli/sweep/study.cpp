@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "scenarios/document.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/overlay.h"
 #include "scenarios/reader.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 
 namespace tandem {
 namespace {

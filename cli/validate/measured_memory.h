@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cli/validate/runs_file.h"
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

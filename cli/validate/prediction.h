@@ -5,7 +5,7 @@
 
 #include "cli/step_interval.h"
 #include "cli/validate/plausible.h"
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

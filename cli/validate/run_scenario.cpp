@@ -7,7 +7,7 @@
 
 #include "cli/validate/frameworks.h"
 #include "scenarios/document.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
 

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/sections.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 
 namespace tandem {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

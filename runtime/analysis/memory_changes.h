@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

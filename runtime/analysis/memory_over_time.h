@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "runtime/analysis/memory.h"
-#include "runtime/dag.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/contents/initial_values.h"
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

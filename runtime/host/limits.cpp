@@ -1,6 +1,6 @@
 #include "runtime/host/limits.h"
 
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 
 namespace tandem {
 

@@ -9,7 +9,7 @@
 
 #include "runtime/launch/launcher.h"
 #include "runtime/launch/progress_watch.h"
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

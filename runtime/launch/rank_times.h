@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/timeline.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

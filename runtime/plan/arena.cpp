@@ -6,7 +6,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 
 namespace tandem {
 namespace {

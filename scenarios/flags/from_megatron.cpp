@@ -4,7 +4,7 @@
 #include "scenarios/flags/flags.h"
 #include "scenarios/flags/layer_pattern.h"
 #include "scenarios/flags/program_arguments.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/yaml_mapping.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 
 #include "scenarios/flags/flags.h"
 #include "scenarios/flags/torchtitan_models.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/yaml_mapping.h"
 
 namespace tandem {

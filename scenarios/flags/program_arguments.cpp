@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 #include "scenarios/yaml_mapping.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "scenarios/lowering/ownership.h"
 #include "scenarios/lowering/parameters.h"
 #include "scenarios/lowering/put_off_weights.h"

@@ -3,7 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "scenarios/lowering/shards.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "scenarios/lowering/ownership.h"
 #include "scenarios/scenario.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

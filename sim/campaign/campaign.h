@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 #include "sim/campaign/checkpoint_times.h"
 #include "sim/campaign/failure_rates.h"
 

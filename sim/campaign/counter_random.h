@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

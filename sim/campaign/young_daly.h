@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

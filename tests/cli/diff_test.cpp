@@ -6,7 +6,7 @@
 #include <random>
 
 #include "cli/diff/difference.h"
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "tests/cli/run_command.h"
 #include "tests/cli/terminal.h"
 #include "tests/traces/temporary_folder.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

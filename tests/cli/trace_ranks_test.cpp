@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "tests/cli/run_command.h"
 #include "tests/traces/read_trace.h"
 #include "tests/traces/temporary_folder.h"

@@ -9,7 +9,7 @@
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/memory.h"
-#include "tests/cuda/emulation/streams.h"
+#include "runtime/cuda/emulation/streams.h"
 #include "tests/cuda/step_support.h"
 
 namespace tandem {

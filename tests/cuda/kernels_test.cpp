@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/module/kernel.h"
 #include "tests/cuda/emulated_runner.h"
-#include "tests/cuda/emulation/grid.h"
+#include "runtime/cuda/emulation/grid.h"
 #include "tests/cuda/operation_cases.h"
 
 namespace tandem {

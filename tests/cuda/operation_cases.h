@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "tests/cuda/kernel_runner.h"
 
 namespace tandem {

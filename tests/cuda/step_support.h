@@ -5,7 +5,7 @@
 
 #include "runtime/cuda/gpu.h"
 #include "runtime/host/memory.h"
-#include "runtime/timeline.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "runtime/host/memory.h"
 #include "scenarios/scenario.h"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
 

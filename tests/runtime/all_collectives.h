@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "runtime/host/collectives.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "runtime/host/compare.h"
 
 namespace tandem {

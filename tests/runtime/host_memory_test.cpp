@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "runtime/contents/initial_values.h"
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "runtime/host/memory.h"
 
 namespace tandem {

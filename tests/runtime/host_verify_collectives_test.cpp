@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/verify_collectives.h"
 #include "tests/runtime/all_collectives.h"

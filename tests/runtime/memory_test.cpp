@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 
 namespace tandem {
 namespace {

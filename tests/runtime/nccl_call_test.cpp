@@ -5,7 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "tests/runtime/nccl_reference.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "runtime/order_statistics.h"
+#include "runtime/base/order_statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 
 namespace tandem {
 

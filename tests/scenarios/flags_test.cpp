@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "scenarios/document.h"
 #include "scenarios/flags/layer_pattern.h"
 #include "scenarios/flags/scenario_sections.h"
@@ -16,7 +16,7 @@
 #include "scenarios/load.h"
 #include "scenarios/overlay.h"
 #include "scenarios/presets.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/yaml_mapping.h"
 #include "tests/scenarios/base_scenario.h"
 

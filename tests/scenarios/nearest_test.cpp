@@ -1,4 +1,4 @@
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

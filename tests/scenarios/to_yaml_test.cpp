@@ -5,7 +5,7 @@
 
 #include "scenarios/document.h"
 #include "scenarios/presets.h"
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 
 namespace tandem {
 namespace {

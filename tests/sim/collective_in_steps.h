@@ -6,7 +6,7 @@
 #include <ostream>
 #include <vector>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "sim/chunk_steps.h"
 #include "sim/simulate.h"
 #include "topology/layouts.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/order_statistics.h"
+#include "runtime/base/order_statistics.h"
 #include "tests/sim/small_dag.h"
 
 namespace tandem {

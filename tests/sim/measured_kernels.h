@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/dag/device.h"
 #include "runtime/kernel_timer.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 #include "sim/collective_cost.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/device.h"
+#include "runtime/dag/device.h"
 
 namespace tandem {
 

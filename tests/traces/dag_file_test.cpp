@@ -11,8 +11,8 @@
 #include <random>
 #include <sstream>
 
-#include "runtime/check_dag.h"
-#include "runtime/input_error.h"
+#include "runtime/dag/check_dag.h"
+#include "runtime/base/input_error.h"
 #include "scenarios/load.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/world.h"

@@ -10,7 +10,7 @@
 
 #include "cli/calibrate/kernel_plan.h"
 #include "cli/calibrate/profile_report.h"
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 #include "scenarios/profile.h"
 #include "scenarios/profile_yaml.h"
 #include "tests/traces/temporary_folder.h"

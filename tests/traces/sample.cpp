@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 
 namespace tandem {
 namespace {

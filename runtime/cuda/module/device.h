@@ -8,7 +8,7 @@
 #include "runtime/cuda/module/number_types.h"
 
 #ifdef TANDEM_EMULATED
-#include "tests/cuda/emulation/device.h"
+#include "runtime/cuda/emulation/device.h"
 #endif
 
 /// What kernels are written in, so that the same source runs on a GPU and, compiled as C++, on a CPU (tests/cuda/emulation):

@@ -8,7 +8,7 @@
 #include "runtime/cuda/module/event_timer.h"
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/streams.h"
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "runtime/timed_operands.h"
 
 namespace tandem {

@@ -15,7 +15,7 @@
 #include "runtime/cuda/module/streams.h"
 #include "runtime/cuda/module/verify_collective.h"
 #include "runtime/cuda/module/virtual_collective.h"
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "runtime/host/verify_collectives.h"
 #include "runtime/plan/arena.h"
 #include "runtime/plan/issue_order.h"

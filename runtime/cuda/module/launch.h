@@ -9,11 +9,11 @@
 #include <type_traits>
 
 #include "runtime/cuda/module/kernel.h"
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 
 #ifdef TANDEM_EMULATED
-#include "tests/cuda/emulation/grid.h"
-#include "tests/cuda/emulation/streams.h"
+#include "runtime/cuda/emulation/grid.h"
+#include "runtime/cuda/emulation/streams.h"
 #endif
 
 namespace tandem {

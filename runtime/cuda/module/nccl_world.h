@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 #include "runtime/launch/control_plane.h"
 #include "runtime/launch/launcher.h"
 

@@ -3,7 +3,7 @@
 #include "runtime/cuda/module/device.h"
 
 #ifdef TANDEM_EMULATED
-#include "tests/cuda/emulation/tensor_core.h"
+#include "runtime/cuda/emulation/tensor_core.h"
 #endif
 
 namespace tandem {

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

@@ -1,4 +1,4 @@
-#include "runtime/check_dag.h"
+#include "runtime/dag/check_dag.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "runtime/profile.h"
+#include "runtime/dag/profile.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "runtime/input_error.h"
+#include "runtime/base/input_error.h"
 
 namespace tandem {
 

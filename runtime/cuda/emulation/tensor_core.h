@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "tests/cuda/emulation/device.h"
+#include "runtime/cuda/emulation/device.h"
 
 // The warp's matrix instructions, each lane's part by the layouts of the PTX ISA.
 

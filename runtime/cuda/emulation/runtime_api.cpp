@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/cuda/emulation/streams.h"
+#include "runtime/cuda/emulation/streams.h"
 
 // What the kernels' host code calls of CUDA's runtime, on the host's memory; streams.cpp has the rest.
 

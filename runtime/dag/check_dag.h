@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

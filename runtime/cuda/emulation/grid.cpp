@@ -1,4 +1,4 @@
-#include "tests/cuda/emulation/grid.h"
+#include "runtime/cuda/emulation/grid.h"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tests/cuda/emulation/block.h"
-#include "tests/cuda/emulation/device.h"
+#include "runtime/cuda/emulation/block.h"
+#include "runtime/cuda/emulation/device.h"
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;

@@ -1,4 +1,4 @@
-#include "tests/cuda/emulation/fiber.h"
+#include "runtime/cuda/emulation/fiber.h"
 
 #include <ucontext.h>
 

@@ -1,4 +1,4 @@
-#include "tests/cuda/emulation/process_exchange.h"
+#include "runtime/cuda/emulation/process_exchange.h"
 
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/divide_up.h"
+#include "runtime/base/divide_up.h"
 #include "tests/runtime/nccl_functions.h"
 
 namespace tandem::emulation {

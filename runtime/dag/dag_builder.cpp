@@ -1,4 +1,4 @@
-#include "runtime/dag_builder.h"
+#include "runtime/dag/dag_builder.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "runtime/order_statistics.h"
+#include "runtime/base/order_statistics.h"
 
 #include <boost/math/special_functions/erf.hpp>
 #include <cmath>

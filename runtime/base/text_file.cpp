@@ -1,4 +1,4 @@
-#include "scenarios/text_file.h"
+#include "runtime/base/text_file.h"
 
 #include <cerrno>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "scenarios/load.h"
-#include "scenarios/nearest.h"
+#include "runtime/base/nearest.h"
 
 namespace tandem {
 namespace {

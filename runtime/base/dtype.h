@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
-#include "runtime/dtype.h"
-#include "runtime/network.h"
+#include "runtime/dag/device.h"
+#include "runtime/base/dtype.h"
+#include "runtime/dag/network.h"
 #include "runtime/ops/operation.h"
-#include "runtime/software.h"
+#include "runtime/dag/software.h"
 
 namespace tandem {
 

@@ -11,7 +11,7 @@
 #include <source_location>
 #include <type_traits>
 
-#include "tests/cuda/emulation/grid.h"
+#include "runtime/cuda/emulation/grid.h"
 
 // The part of CUDA C++ that kernels may use, for a C++ compiler: see runtime/cuda/module/device.h.
 

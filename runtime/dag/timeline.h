@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/dag.h"
+#include "runtime/dag/dag.h"
 
 namespace tandem {
 

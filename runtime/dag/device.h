@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dtype.h"
-#include "runtime/kernel_efficiency.h"
-#include "runtime/profile.h"
-#include "runtime/units.h"
+#include "runtime/base/dtype.h"
+#include "runtime/dag/kernel_efficiency.h"
+#include "runtime/dag/profile.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

@@ -1,11 +1,11 @@
-#include "tests/cuda/emulation/block.h"
+#include "runtime/cuda/emulation/block.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <stdexcept>
 
-#include "tests/cuda/emulation/device.h"
+#include "runtime/cuda/emulation/device.h"
 
 namespace tandem::emulation {
 namespace {

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "runtime/cuda/module/device.h"
-#include "tests/cuda/emulation/streams.h"
+#include "runtime/cuda/emulation/streams.h"
 
 // cuBLASLt's part of the GEMMs: the sums of BLAS's definition on column-major matrices, in fp32.
 

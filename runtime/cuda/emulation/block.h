@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tests/cuda/emulation/fiber.h"
+#include "runtime/cuda/emulation/fiber.h"
 
 namespace tandem::emulation {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/ops/operation.h"
-#include "runtime/units.h"
+#include "runtime/base/units.h"
 
 namespace tandem {
 

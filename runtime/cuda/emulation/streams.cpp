@@ -1,4 +1,4 @@
-#include "tests/cuda/emulation/streams.h"
+#include "runtime/cuda/emulation/streams.h"
 
 #include <chrono>
 #include <deque>
