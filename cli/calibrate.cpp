@@ -13,7 +13,7 @@
 #include "cli/command.h"
 #include "cli/terminal_progress.h"
 #include "runtime/host/collective_timer.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "traces/profile_file.h"
 
 namespace tandem {

@@ -11,7 +11,7 @@
 
 #include "cli/report/page.h"
 #include "cli/report/step_report.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 

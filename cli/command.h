@@ -11,7 +11,7 @@
 #include "cli/result.h"
 #include "cli/trace_output.h"
 #include "runtime/dag/dag.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 #include "sim/simulate.h"
 
 namespace CLI {

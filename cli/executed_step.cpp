@@ -4,7 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/simulated_step.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 

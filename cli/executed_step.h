@@ -8,7 +8,7 @@
 #include "cli/terminal_progress.h"
 #include "runtime/dag/dag.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "scenarios/document.h"
-#include "scenarios/flags/flags.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/interop/interop.h"
+#include "scenarios/reading/load.h"
 #include "traces/output_file.h"
 
 namespace tandem {

@@ -3,12 +3,12 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "scenarios/document.h"
-#include "scenarios/flags/flags.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/interop/interop.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
 #include "runtime/base/text_file.h"
-#include "scenarios/yaml_mapping.h"
+#include "scenarios/reading/yaml_mapping.h"
 #include "traces/output_file.h"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 
 #include "cli/result.h"
 #include "cli/terminal_progress.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

@@ -5,7 +5,7 @@
 #include "cli/simulated_step.h"
 #include "cli/terminal_numbers.h"
 #include "cli/terminal_page.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/terminal_progress.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

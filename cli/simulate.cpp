@@ -9,7 +9,7 @@
 #include "cli/relief.h"
 #include "cli/report/step_report.h"
 #include "cli/simulated_step.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/simulate.h"
 

@@ -4,7 +4,7 @@
 #include "cli/terminal_progress.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 #include "sim/simulate.h"
 
 namespace tandem {

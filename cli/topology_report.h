@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cli/terminal_screen.h"
-#include "scenarios/mesh_report.h"
-#include "scenarios/scenario.h"
+#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/spec/scenario.h"
 #include "topology/inventory.h"
 
 namespace tandem {

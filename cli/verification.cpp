@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/terminal_page.h"
-#include "scenarios/expert_mesh.h"
+#include "scenarios/mesh/expert_mesh.h"
 
 namespace tandem {
 

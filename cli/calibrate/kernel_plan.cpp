@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/presets.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/dag/dag.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 #include "sim/kernel_family.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 namespace tandem {
 
 /// The profile for people and for version control: where it was measured, what the simulator's fits make of it
-/// (sim/kernel_fit.h), the spread by operation, and every kernel. `read_profile` reads it (scenarios/profile.h).
+/// (sim/kernel_fit.h), the spread by operation, and every kernel. `read_profile` reads it (scenarios/reading/profile.h).
 std::string to_yaml(const Profile& profile);
 
 /// How many kernels were measured and what was left out, with the fits, for a terminal.

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "cli/terminal_numbers.h"
-#include "scenarios/parameter_count.h"
-#include "scenarios/validate.h"
+#include "scenarios/spec/parameter_count.h"
+#include "scenarios/checks/checks.h"
 #include "sim/campaign/expected.h"
 #include "sim/campaign/young_daly.h"
 

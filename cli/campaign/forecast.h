@@ -7,7 +7,7 @@
 #include "cli/result.h"
 #include "cli/step_interval.h"
 #include "cli/terminal_progress.h"
-#include "scenarios/campaign_spec.h"
+#include "scenarios/reading/campaign_spec.h"
 #include "sim/campaign/replicas.h"
 
 namespace tandem {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "scenarios/mesh.h"
-#include "scenarios/rank_placement.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/rank_placement.h"
 
 namespace tandem {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/result.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

@@ -11,11 +11,11 @@
 #include "cli/sweep/outcome.h"
 #include "cli/sweep/progress.h"
 #include "cli/sweep/worker_pool.h"
-#include "scenarios/document.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
 #include "runtime/base/text_file.h"
-#include "scenarios/yaml_mapping.h"
+#include "scenarios/reading/yaml_mapping.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 namespace {

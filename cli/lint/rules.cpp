@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "scenarios/validate.h"
+#include "scenarios/checks/checks.h"
 
 namespace tandem {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/lint/finding.h"
-#include "scenarios/scenario.h"
-#include "scenarios/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/reading/yaml_tree.h"
 
 namespace tandem {
 
@@ -36,7 +36,7 @@ using LintRule = void (*)(LintContext& context);
 std::span<const LintRule> lint_rules();
 
 // rules_layout.cpp: ranks on the cluster
-void known_warnings(LintContext& context);  ///< what every subcommand warns of (scenarios/warnings.h), with fixes
+void known_warnings(LintContext& context);  ///< what every subcommand warns of (scenarios/checks/warnings.h), with fixes
 void crossed_rails(LintContext& context);
 // rules_pipeline.cpp
 void few_micro_batches(LintContext& context);

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "cli/lint/rules.h"
-#include "scenarios/mesh.h"
-#include "scenarios/rank_placement.h"
-#include "scenarios/warnings.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/rank_placement.h"
+#include "scenarios/checks/warnings.h"
 
 namespace tandem {
 namespace {

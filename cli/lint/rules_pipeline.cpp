@@ -3,7 +3,7 @@
 #include "cli/lint/rendezvous.h"
 #include "cli/lint/rules.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 
 namespace tandem {
 

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "cli/lint/rules.h"
-#include "scenarios/expert_mesh.h"
-#include "scenarios/routing.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/token_routing.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "scenarios/communicators.h"
+#include "scenarios/mesh/communicators.h"
 
 namespace tandem {
 namespace {

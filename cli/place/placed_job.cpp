@@ -6,9 +6,9 @@
 
 #include "cli/place/free_nodes.h"
 #include "runtime/base/divide_up.h"
-#include "scenarios/document.h"
-#include "scenarios/sections.h"
-#include "scenarios/yaml_mapping.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/sections.h"
+#include "scenarios/reading/yaml_mapping.h"
 
 namespace tandem {
 namespace {

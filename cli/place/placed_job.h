@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.h"
-#include "scenarios/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/reading/yaml_tree.h"
 
 namespace tandem {
 

@@ -7,8 +7,8 @@
 
 #include "cli/terminal_numbers.h"
 #include "cli/terminal_page.h"
-#include "scenarios/communicators.h"
-#include "scenarios/families.h"
+#include "scenarios/mesh/communicators.h"
+#include "scenarios/mesh/families.h"
 
 namespace tandem {
 namespace {

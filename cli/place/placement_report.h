@@ -8,7 +8,7 @@
 
 #include "cli/place/placement_search.h"
 #include "cli/terminal_screen.h"
-#include "scenarios/mesh_report.h"
+#include "scenarios/mesh/mesh_report.h"
 
 namespace tandem {
 
@@ -38,7 +38,7 @@ std::string to_json(const PlacementReport& report);
 /// The same for a person.
 std::string to_text(const PlacementReport& report, const Screen& screen = {});
 
-/// What `parallelism.placement: {file: ..}` reads (scenarios/placement_file.h), which is a list in YAML as well.
+/// What `parallelism.placement: {file: ..}` reads (scenarios/reading/placement_file.h), which is a list in YAML as well.
 std::string placement_file_text(const PlacedJob& job, const PlacementSearch& search);
 
 }  // namespace tandem

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "scenarios/communicators.h"
+#include "scenarios/mesh/communicators.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/collective_cost.h"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "scenarios/scenario.h"
-#include "scenarios/world.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/mesh/world.h"
 
 namespace tandem {
 

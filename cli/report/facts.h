@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "runtime/base/divide_up.h"
-#include "scenarios/expert_mesh.h"
-#include "scenarios/mesh.h"
-#include "scenarios/mesh_report.h"
-#include "scenarios/rank_placement.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/mesh/rank_placement.h"
 
 namespace tandem {
 namespace {

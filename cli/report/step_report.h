@@ -6,7 +6,7 @@
 #include "cli/result.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

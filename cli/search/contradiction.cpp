@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "cli/search/plan_space.h"
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 #include "runtime/base/nearest.h"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 
 namespace tandem {
 

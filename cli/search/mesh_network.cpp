@@ -1,9 +1,9 @@
 #include "cli/search/mesh_network.h"
 
-#include "scenarios/communicator_axes.h"
-#include "scenarios/expert_mesh.h"
-#include "scenarios/mesh.h"
-#include "scenarios/rank_placement.h"
+#include "scenarios/mesh/communicator_axes.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/rank_placement.h"
 #include "sim/collective_cost.h"
 
 namespace tandem {

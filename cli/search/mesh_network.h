@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/dag/dag.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 #include "topology/cluster.h"
 
 namespace tandem {

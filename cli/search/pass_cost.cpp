@@ -12,9 +12,9 @@
 
 #include "runtime/plan/issue_order.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/mesh.h"
-#include "scenarios/slowest_gpu.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/slowest_gpu.h"
+#include "scenarios/mesh/world.h"
 #include "sim/child_process.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "runtime/base/units.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

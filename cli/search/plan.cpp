@@ -1,7 +1,7 @@
 #include "cli/search/plan.h"
 
-#include "scenarios/document.h"
-#include "scenarios/overlay.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/overlay.h"
 
 namespace tandem {
 namespace {

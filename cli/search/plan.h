@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/sweep/study.h"
-#include "scenarios/search_spec.h"
+#include "scenarios/reading/search_spec.h"
 
 namespace tandem {
 

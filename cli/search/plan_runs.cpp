@@ -6,7 +6,7 @@
 
 #include "cli/sweep/outcome.h"
 #include "cli/sweep/point.h"
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 
 namespace tandem {
 

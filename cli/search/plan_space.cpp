@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/document.h"
-#include "scenarios/mesh.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/mesh/mesh.h"
 #include "runtime/base/nearest.h"
-#include "scenarios/rank_placement.h"
-#include "scenarios/sections.h"
+#include "scenarios/mesh/rank_placement.h"
+#include "scenarios/reading/sections.h"
 
 namespace tandem {
 namespace {

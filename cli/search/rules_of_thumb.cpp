@@ -1,6 +1,6 @@
 #include "cli/search/rules_of_thumb.h"
 
-#include "scenarios/mesh.h"
+#include "scenarios/mesh/mesh.h"
 
 namespace tandem {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 
 namespace tandem {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "scenarios/expert_mesh.h"
+#include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/lowering/stages.h"
 
 namespace tandem {

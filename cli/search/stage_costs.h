@@ -7,7 +7,7 @@
 #include "cli/search/mesh_network.h"
 #include "cli/search/pass_cost.h"
 #include "scenarios/lowering/schedule.h"
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 namespace tandem {
 

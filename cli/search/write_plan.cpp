@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "scenarios/document.h"
-#include "scenarios/flags/flags.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/interop/interop.h"
 #include "traces/output_file.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 
 namespace tandem {
 namespace {

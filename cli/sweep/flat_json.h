@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "scenarios/yaml_tree.h"
+#include "scenarios/reading/yaml_tree.h"
 
 namespace tandem {
 

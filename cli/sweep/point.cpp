@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "scenarios/document.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
 
 namespace tandem {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 #include "runtime/base/nearest.h"
-#include "scenarios/overlay.h"
-#include "scenarios/reader.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/reader.h"
 #include "runtime/base/text_file.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/yaml_tree.h"
+#include "scenarios/reading/yaml_tree.h"
 
 namespace tandem {
 

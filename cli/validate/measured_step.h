@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/validate/runs_file.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

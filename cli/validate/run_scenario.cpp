@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "cli/validate/frameworks.h"
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 #include "runtime/base/nearest.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
 
 namespace tandem {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "runtime/base/nearest.h"
-#include "scenarios/sections.h"
+#include "scenarios/reading/sections.h"
 #include "runtime/base/text_file.h"
 
 namespace tandem {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "runtime/base/nearest.h"
 
 namespace tandem {

@@ -1,8 +1,8 @@
 #include "scenarios/lowering/context.h"
 
-#include "scenarios/expert_mesh.h"
+#include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/lowering/positions.h"
-#include "scenarios/routing.h"
+#include "scenarios/mesh/token_routing.h"
 
 namespace tandem {
 namespace {

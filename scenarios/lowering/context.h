@@ -12,8 +12,8 @@
 #include "scenarios/lowering/parameters.h"
 #include "scenarios/lowering/put_off_weights.h"
 #include "scenarios/lowering/tape.h"
-#include "scenarios/scenario.h"
-#include "scenarios/world.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/mesh/world.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 namespace tandem {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "runtime/dag/dag.h"
-#include "scenarios/scenario.h"
-#include "scenarios/world.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/mesh/world.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/copies.h"
 #include "scenarios/lowering/data_groups.h"
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 namespace tandem {
 namespace {

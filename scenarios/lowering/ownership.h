@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "scenarios/scenario.h"
-#include "scenarios/world.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/mesh/world.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 
 #include "runtime/dag/dag_builder.h"
 #include "scenarios/lowering/ownership.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/lowering/context.h"
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 namespace tandem {
 

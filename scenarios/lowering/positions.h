@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/ops/attributes.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

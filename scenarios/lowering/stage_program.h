@@ -9,7 +9,7 @@
 #include "scenarios/lowering/pipeline.h"
 #include "scenarios/lowering/schedule.h"
 #include "scenarios/lowering/sharded_weights.h"
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 namespace tandem {
 namespace {

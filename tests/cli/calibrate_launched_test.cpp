@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "cli/calibrate/launched_collectives.h"
-#include "scenarios/profile.h"
+#include "scenarios/reading/profile.h"
 #include "tests/cli/run_command.h"
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "scenarios/profile.h"
+#include "scenarios/reading/profile.h"
 #include "sim/kernel_family.h"
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"

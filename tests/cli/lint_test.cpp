@@ -12,9 +12,9 @@
 
 #include "cli/lint/rendezvous.h"
 #include "runtime/plan/issue_order.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/cli/run_command.h"
 #include "tests/scenarios/base_scenario.h"
 

@@ -8,7 +8,7 @@
 #include "cli/search/planned_step.h"
 #include "cli/search/step_bound.h"
 #include "cli/simulated_step.h"
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 #include "tests/traces/temporary_folder.h"
 
 namespace tandem {

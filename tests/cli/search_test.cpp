@@ -10,7 +10,7 @@
 #include "cli/search/plan_space.h"
 #include "cli/search/planned_step.h"
 #include "cli/simulated_step.h"
-#include "scenarios/document.h"
+#include "scenarios/reading/document.h"
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 

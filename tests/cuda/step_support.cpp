@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "scenarios/scenario.h"
-#include "scenarios/world.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/mesh/world.h"
 
 namespace tandem {
 

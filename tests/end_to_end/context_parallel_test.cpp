@@ -5,7 +5,7 @@
 #include "runtime/ops/attention.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/lowering/positions.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "sim/simulate.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"

@@ -5,7 +5,7 @@
 #include "cli/executed_step.h"
 #include "cli/verification.h"
 #include "runtime/host/compare.h"
-#include "scenarios/routing.h"
+#include "scenarios/mesh/token_routing.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 

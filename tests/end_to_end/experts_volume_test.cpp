@@ -6,7 +6,7 @@
 
 #include "runtime/analysis/memory.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "cli/simulated_step.h"
-#include "scenarios/cable_shares.h"
+#include "scenarios/mesh/cable_shares.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {

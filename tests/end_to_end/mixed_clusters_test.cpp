@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "cli/simulated_step.h"
-#include "scenarios/load.h"
-#include "scenarios/slowest_gpu.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/mesh/slowest_gpu.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 

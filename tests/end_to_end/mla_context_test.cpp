@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"

@@ -10,7 +10,7 @@
 #include "runtime/executor.h"
 #include "runtime/host/compare.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/end_to_end/serial_backend.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 
 #include "runtime/dag/dag.h"
 #include "runtime/host/memory.h"
-#include "scenarios/scenario.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem {
 

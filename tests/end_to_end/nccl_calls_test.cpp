@@ -5,7 +5,7 @@
 
 #include "runtime/analysis/distinct_collectives.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/end_to_end/random_steps.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/runtime/nccl_reference.h"

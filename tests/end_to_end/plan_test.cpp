@@ -11,7 +11,7 @@
 #include "runtime/plan/issue_order.h"
 #include "runtime/plan/waits.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/runtime/random_dag.h"
 

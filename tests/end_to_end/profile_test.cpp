@@ -6,7 +6,7 @@
 #include <random>
 
 #include "cli/calibrate/kernel_plan.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/bounds.h"
 #include "sim/kernel_times.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <random>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "tests/end_to_end/tiny.h"
 
 namespace tandem {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.h"
-#include "scenarios/world.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/mesh/world.h"
 
 namespace tandem {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "sim/collective_cost.h"
 #include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"

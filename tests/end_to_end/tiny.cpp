@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 namespace {

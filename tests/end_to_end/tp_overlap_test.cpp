@@ -7,7 +7,7 @@
 
 #include "runtime/analysis/time_parts.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "sim/simulate.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/mutations.h"

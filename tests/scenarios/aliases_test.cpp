@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 namespace {

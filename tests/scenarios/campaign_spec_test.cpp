@@ -1,5 +1,5 @@
 // The section `campaign`: presets, what overrules them, what contradicts what; and how many parameters a checkpoint has.
-#include "scenarios/campaign_spec.h"
+#include "scenarios/reading/campaign_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <map>
 
 #include "scenarios/lowering/lower.h"
-#include "scenarios/parameter_count.h"
-#include "scenarios/presets.h"
-#include "scenarios/world.h"
+#include "scenarios/spec/parameter_count.h"
+#include "scenarios/reading/presets.h"
+#include "scenarios/mesh/world.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/lowering/positions.h"
 #include "tests/scenarios/base_scenario.h"
 

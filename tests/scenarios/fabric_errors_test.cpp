@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // A scenario in another program's words, and back: the same in all that the program expresses.
-#include "scenarios/flags/flags.h"
+#include "scenarios/interop/interop.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,15 +9,15 @@
 #include <set>
 
 #include "runtime/base/input_error.h"
-#include "scenarios/document.h"
-#include "scenarios/flags/layer_pattern.h"
-#include "scenarios/flags/scenario_sections.h"
-#include "scenarios/flags/shell_words.h"
-#include "scenarios/load.h"
-#include "scenarios/overlay.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/interop/layer_pattern.h"
+#include "scenarios/interop/scenario_sections.h"
+#include "scenarios/interop/shell_words.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
 #include "runtime/base/text_file.h"
-#include "scenarios/yaml_mapping.h"
+#include "scenarios/reading/yaml_mapping.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

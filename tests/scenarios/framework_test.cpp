@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/load.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/reading/presets.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

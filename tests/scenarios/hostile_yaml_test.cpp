@@ -6,7 +6,7 @@
 #include <fstream>
 #include <random>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

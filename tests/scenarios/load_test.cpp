@@ -1,4 +1,4 @@
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

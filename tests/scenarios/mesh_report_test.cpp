@@ -1,4 +1,4 @@
-#include "scenarios/mesh_report.h"
+#include "scenarios/mesh/mesh_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
-#include "scenarios/load.h"
-#include "scenarios/world.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/mesh/world.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

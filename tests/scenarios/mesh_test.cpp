@@ -1,4 +1,4 @@
-#include "scenarios/mesh.h"
+#include "scenarios/mesh/mesh.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

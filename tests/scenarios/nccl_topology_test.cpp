@@ -1,14 +1,14 @@
 // `cluster.nccl_topology`: what the file says, below what the scenario says and above what the preset says.
-#include "scenarios/nccl_topology.h"
+#include "scenarios/reading/nccl_topology.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "scenarios/document.h"
-#include "scenarios/load.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/reading/presets.h"
 #include "tests/traces/temporary_folder.h"
 
 namespace tandem {

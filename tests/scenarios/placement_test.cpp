@@ -1,4 +1,4 @@
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 #include <gtest/gtest.h>
 

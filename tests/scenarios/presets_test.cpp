@@ -1,4 +1,4 @@
-#include "scenarios/presets.h"
+#include "scenarios/reading/presets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "scenarios/load.h"
-#include "scenarios/sections.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/reading/sections.h"
 #include "sim/attention_cost.h"
 #include "sim/gemm_cost.h"
 #include "tests/scenarios/base_scenario.h"

@@ -1,12 +1,12 @@
 // Where a profile comes from: a cluster, a GPU, a preset in a file; and that the complete scenario tells profiles apart.
-#include "scenarios/profile.h"
+#include "scenarios/reading/profile.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "scenarios/document.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/presets.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/profile_file.h"
 

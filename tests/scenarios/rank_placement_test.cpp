@@ -1,5 +1,5 @@
 // Ranks on some of a larger cluster's GPUs.
-#include "scenarios/rank_placement.h"
+#include "scenarios/mesh/rank_placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/simulate.h"
 #include "tests/scenarios/base_scenario.h"

@@ -1,6 +1,6 @@
 // Slots of experts, the expert mesh, and what is refused.
 
-#include "scenarios/routing.h"
+#include "scenarios/mesh/token_routing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "scenarios/expert_mesh.h"
-#include "scenarios/load.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/reading/load.h"
 
 namespace tandem {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <ostream>
 
-#include "scenarios/placement.h"
+#include "scenarios/spec/placement.h"
 
 namespace tandem {
 namespace {

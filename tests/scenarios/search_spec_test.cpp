@@ -1,9 +1,9 @@
-#include "scenarios/search_spec.h"
+#include "scenarios/reading/search_spec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "scenarios/slowest_gpu.h"
+#include "scenarios/mesh/slowest_gpu.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "scenarios/document.h"
-#include "scenarios/presets.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/presets.h"
 #include "runtime/base/text_file.h"
 
 namespace tandem {

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/load.h"
-#include "scenarios/validate.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/checks/checks.h"
 #include "tests/scenarios/base_scenario.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "sim/collective_cost.h"
 #include "tests/scenarios/base_scenario.h"
 

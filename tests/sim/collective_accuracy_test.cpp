@@ -9,8 +9,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "scenarios/load.h"
-#include "scenarios/scenario.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/spec/scenario.h"
 #include "sim/collective_cost.h"
 #include "tests/scenarios/base_scenario.h"
 #include "tests/sim/accuracy.h"

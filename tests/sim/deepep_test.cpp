@@ -4,9 +4,9 @@
 
 #include <numeric>
 
-#include "scenarios/load.h"
-#include "scenarios/routing.h"
-#include "scenarios/scenario.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/mesh/token_routing.h"
+#include "scenarios/spec/scenario.h"
 #include "sim/collective_cost.h"
 #include "tests/scenarios/base_scenario.h"
 #include "topology/layouts.h"

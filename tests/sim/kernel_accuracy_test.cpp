@@ -8,9 +8,9 @@
 #include <map>
 #include <random>
 
-#include "scenarios/load.h"
-#include "scenarios/presets.h"
-#include "scenarios/scenario.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/reading/presets.h"
+#include "scenarios/spec/scenario.h"
 #include "sim/attention_cost.h"
 #include "sim/gemm_cost.h"
 #include "sim/kernel_cost.h"

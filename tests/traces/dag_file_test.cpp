@@ -13,9 +13,9 @@
 
 #include "runtime/dag/check_dag.h"
 #include "runtime/base/input_error.h"
-#include "scenarios/load.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/world.h"
+#include "scenarios/mesh/world.h"
 #include "sim/simulate.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/dag.pb.h"

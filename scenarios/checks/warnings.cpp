@@ -1,0 +1,117 @@
+#include "scenarios/checks/warnings.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/rank_placement.h"
+#include "scenarios/checks/checks.h"
+
+namespace tandem {
+namespace {
+
+class Warnings {
+ public:
+  Warnings(const Scenario& scenario, const YamlNode& document)
+      : scenario_(scenario), p_(scenario.parallelism), document_(document), mesh_(scenario.parallelism) {}
+
+  std::vector<Warning> all() {
+    communicators_beyond_the_node();
+    small_shard_group();
+    many_expert_ranks();
+    return std::move(found_);
+  }
+
+ private:
+  const Scenario& scenario_;
+  const ParallelismSpec& p_;
+  const YamlNode& document_;
+  const Mesh mesh_;
+  std::vector<Warning> found_;
+
+  void warn(std::string rule, std::initializer_list<std::string_view> paths, std::string sentence) {
+    found_.push_back({.rule = std::move(rule), .place = culprit(document_, paths), .sentence = std::move(sentence)});
+  }
+
+  /// Whether some group of ranks along these axes has members on several nodes.
+  bool beyond_the_node(const std::vector<MeshAxis>& axes) const {
+    if (!p_.placement.is_packed()) return placed_beyond_the_node(axes);
+    const std::int64_t node = scenario_.cluster.gpus_per_node;
+    std::int64_t block = 1;  // of consecutive ranks, into which the mesh divides the world's; groups lie inside
+    for (const MeshAxis axis : axes)
+      if (mesh_.extent(axis) > 1) block = std::max(block, mesh_.stride(axis) * mesh_.extent(axis));
+    return scenario_.cluster.gpus > node && node % block != 0;
+  }
+
+  bool placed_beyond_the_node(const std::vector<MeshAxis>& axes) const {
+    const RankPlaces places(scenario_);
+    for (std::uint32_t rank = 0; rank < mesh_.size(); ++rank) {
+      const std::vector<std::uint32_t> group = mesh_.members(rank, axes);
+      if (group.front() == rank &&
+          std::ranges::any_of(group, [&](std::uint32_t r) { return places.node(r) != places.node(rank); }))
+        return true;
+    }
+    return false;
+  }
+
+  /// What a GPU has to other nodes, and inside its own.
+  std::string slower_links() const {
+    const ClusterSpec& cluster = scenario_.cluster;
+    const double nics_per_gpu = static_cast<double>(cluster.nics_per_node) / static_cast<double>(cluster.gpus_per_node);
+    const double nic_GBps = nics_per_gpu * cluster.nic_gbps / 8 * cluster.nic_efficiency;
+    return fmt::format("at {:.0f} GB/s per GPU instead of NVLink's {:.0f}", nic_GBps,
+                       cluster.nvlink_GBps * cluster.nvlink_efficiency);
+  }
+
+  void communicators_beyond_the_node() {
+    const std::int64_t node = scenario_.cluster.gpus_per_node;
+    if (p_.tp > 1 && beyond_the_node({MeshAxis::tp})) {
+      warn(
+          "tp-beyond-node", {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
+          fmt::format("tp {} reaches beyond the node of {} GPUs: its collectives, which every layer waits for, cross the NICs {}",
+                      p_.tp, node, slower_links()));
+    } else if (p_.cp > 1 && beyond_the_node({MeshAxis::tp, MeshAxis::cp})) {
+      warn("cp-beyond-node", {"parallelism.cp", "parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
+           fmt::format("cp {} * tp {} reaches beyond the node of {} GPUs: keys and values cross the NICs {}, which hides behind "
+                       "attention only when sequences are long",
+                       p_.cp, p_.tp, node, slower_links()));
+    }
+  }
+
+  /// DeepSeek-V3 trains with ep 64 and at most 4 nodes per token (arXiv 2412.19437, sections 2.1.2 and 3.2.2).
+  void many_expert_ranks() {
+    constexpr std::int64_t manageable = 32;
+    if (p_.ep <= manageable || scenario_.model.moe.node_limit > 0) return;
+    warn("many-expert-ranks", {"parallelism.ep", "model.moe.node_limit"},
+         fmt::format(
+             "ep {} without a node limit: each token's {} choices may cross the NICs one by one; expected ep {} or less, or "
+             "model.moe.node_limit",
+             p_.ep, scenario_.model.moe.top_k, manageable));
+  }
+
+  void small_shard_group() {
+    constexpr std::int64_t worthwhile = 8;
+    const std::int64_t shards = p_.hsdp > 0 ? p_.hsdp : p_.data_replicas() * p_.cp;
+    if (p_.zero < 3 || shards == 1 || shards >= worthwhile) return;
+    warn("small-shard-group", {"parallelism.zero", "parallelism.dp", "cluster.gpus"},
+         fmt::format(
+             "zero 3 over {} data-parallel ranks: weights are gathered for each forward and backward, and a GPU still keeps "
+             "1/{} of them; expected dp {} or more, or zero 1",
+             shards, shards, worthwhile));
+  }
+};
+
+}  // namespace
+
+std::vector<Warning> unwise_in(const Scenario& scenario, const YamlNode& document) { return Warnings(scenario, document).all(); }
+
+std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode& document) {
+  std::vector<std::string> sentences;
+  for (const Warning& warning : unwise_in(scenario, document))
+    sentences.push_back(warning.place.text() + ": " + warning.sentence);
+  return sentences;
+}
+
+}  // namespace tandem

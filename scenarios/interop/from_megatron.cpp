@@ -1,0 +1,335 @@
+#include <algorithm>
+#include <string>
+
+#include "scenarios/interop/interop.h"
+#include "scenarios/interop/layer_pattern.h"
+#include "scenarios/interop/program_arguments.h"
+#include "runtime/base/nearest.h"
+#include "scenarios/reading/yaml_mapping.h"
+
+namespace tandem {
+namespace {
+
+/// Defaults are those of megatron/training/arguments.py.
+class MegatronReader {
+ public:
+  MegatronReader(const std::string& text, const std::string& file, std::int64_t gpus)
+      : arguments_(text, file), file_(file), gpus_(gpus), document_(make_node(YamlNode::Kind::mapping, {.file = file})) {}
+
+  Imported all() {
+    for (const char* name : {"model", "parallelism", "training"}) section(name);  // none comes later, so that references stay
+    sizes();
+    model();
+    attention();
+    if (arguments_.has("num-experts")) experts();
+    mesh();
+    pipeline();
+    data_parallel();
+    training();
+    recompute();
+    for (const char* means_nothing :
+         {"use-mcore-models", "moe-grouped-gemm", "disable-bias-linear", "no-gradient-accumulation-fusion"})
+      arguments_.has(means_nothing);
+    return {.document = std::move(document_), .ignored = arguments_.unknown()};
+  }
+
+ private:
+  ProgramArguments arguments_;
+  std::string file_;
+  std::int64_t gpus_;
+  YamlNode document_;
+  std::int64_t layers_ = 0, hidden_ = 0, heads_ = 0, tp_ = 1, pp_ = 1, cp_ = 1, vpp_ = 1;
+
+  YamlNode& section(const char* name) { return section_of(document_, name, {.file = file_}); }
+
+  [[noreturn]] void fail(const std::string& name, const std::string& expected) {
+    throw InputError(arguments_.place(name),
+                     "--" + name + " " + arguments_.text(name) + " is not something a scenario expresses; expected " + expected);
+  }
+
+  void set(YamlNode& to, const char* key, const char* name) { put(to, key, arguments_.has(name), arguments_.place(name)); }
+
+  void sizes() {
+    const std::string line = "a command line of pretrain_gpt.py";
+    layers_ = arguments_.required_integer("num-layers", line);
+    hidden_ = arguments_.required_integer("hidden-size", line);
+    heads_ = arguments_.required_integer("num-attention-heads", line);
+    tp_ = positive("tensor-model-parallel-size", 1);
+    pp_ = positive("pipeline-model-parallel-size", 1);
+    cp_ = positive("context-parallel-size", 1);
+  }
+
+  std::int64_t positive(const char* name, std::int64_t fallback) {
+    const std::int64_t value = arguments_.integer(name, fallback);
+    if (value < 1)
+      throw InputError(arguments_.place(name),
+                       "--" + std::string(name) + " is " + std::to_string(value) + ", expected 1 or more");
+    return value;
+  }
+
+  /// Data-parallel ranks, where the number of GPUs is known and divides.
+  std::int64_t data_parallel_size() const { return gpus_ / (tp_ * pp_ * cp_); }
+
+  std::int64_t vocabulary() {
+    if (arguments_.has("padded-vocab-size")) return arguments_.integer("padded-vocab-size", 0);
+    const std::int64_t stated = arguments_.required_integer(
+        "vocab-size", "it or --padded-vocab-size, since the vocabulary of the tokenizer is not in this file");
+    const std::int64_t unit = positive("make-vocab-size-divisible-by", 128) * tp_;
+    return (stated + unit - 1) / unit * unit;
+  }
+
+  void model() {
+    YamlNode& node = section("model");
+    const bool gated = arguments_.has("swiglu");
+    put(node, "layers", layers_, arguments_.place("num-layers"));
+    put(node, "hidden", hidden_, arguments_.place("hidden-size"));
+    const std::int64_t usual_ffn = gated ? hidden_ * 4 * 2 / 3 / 64 * 64 : 4 * hidden_;
+    arguments_.copy_integer(node, "ffn", "ffn-hidden-size", usual_ffn);
+    put(node, "gated", gated, arguments_.place("swiglu"));
+    put(node, "norm", arguments_.text("normalization", "LayerNorm") == "RMSNorm" ? "rms" : "layer",
+        arguments_.place("normalization"));
+    put(node, "vocab", vocabulary(), arguments_.place(arguments_.has("padded-vocab-size") ? "padded-vocab-size" : "vocab-size"));
+    put(node, "tied_embeddings", !arguments_.has("untie-embeddings-and-output-weights"), {.file = file_});
+    arguments_.copy_integer(node, "mtp_depth", "mtp-num-layers", 0);
+    positions(node);
+  }
+
+  void positions(YamlNode& node) {
+    const std::string type = arguments_.has("use-rotary-position-embeddings")
+                                 ? "rope"
+                                 : arguments_.text("position-embedding-type", "learned_absolute");
+    const Place place = arguments_.place("position-embedding-type");
+    if (type != "rope" && type != "learned_absolute") fail("position-embedding-type", "rope or learned_absolute");
+    put(node, "rotary", type == "rope", place);
+    arguments_.has("max-position-embeddings");
+    if (type == "rope") {
+      put(node, "rotary_base", arguments_.number("rotary-base", 10'000), arguments_.place("rotary-base"));
+    } else {
+      arguments_.copy_integer(node, "max_positions", "max-position-embeddings", arguments_.integer("seq-length", 0));
+    }
+  }
+
+  void attention() {
+    YamlNode& node = section("model");
+    put(node, "heads", heads_, arguments_.place("num-attention-heads"));
+    if (arguments_.has("multi-latent-attention")) {
+      YamlNode& mla = section_of(node, "mla", arguments_.place("multi-latent-attention"));
+      arguments_.copy_integer(mla, "q_rank", "q-lora-rank", 0);
+      arguments_.copy_integer(mla, "kv_rank", "kv-lora-rank", 32);
+      arguments_.copy_integer(mla, "nope_dim", "qk-head-dim", 128);
+      arguments_.copy_integer(mla, "rope_dim", "qk-pos-emb-head-dim", 64);
+      arguments_.copy_integer(mla, "v_dim", "v-head-dim", 128);
+    } else {
+      if (arguments_.has("kv-channels")) arguments_.copy_integer(node, "head_dim", "kv-channels", 0);
+      if (arguments_.has("group-query-attention")) arguments_.copy_integer(node, "kv_heads", "num-query-groups", 1);
+    }
+    const std::string backend = arguments_.text("attention-backend", "auto");
+    if (backend == "unfused") put(section("training"), "attention", "unfused", arguments_.place("attention-backend"));
+    if (backend == "fused") put(section("training"), "attention", "cudnn", arguments_.place("attention-backend"));
+    if (backend == "flash") put(section("training"), "attention", "flash-2", arguments_.place("attention-backend"));
+  }
+
+  void experts() {
+    YamlNode& moe = section_of(section("model"), "moe", arguments_.place("num-experts"));
+    arguments_.copy_integer(moe, "experts", "num-experts", 0);
+    arguments_.copy_integer(moe, "top_k", "moe-router-topk", 2);
+    if (arguments_.has("moe-ffn-hidden-size")) arguments_.copy_integer(moe, "ffn", "moe-ffn-hidden-size", 0);
+    layers_with_experts(moe);
+    shared_experts(moe);
+    if (arguments_.has("moe-expert-capacity-factor"))
+      put(moe, "capacity_factor", arguments_.number("moe-expert-capacity-factor", 0),
+          arguments_.place("moe-expert-capacity-factor"));
+    put(moe, "balance_loss", arguments_.number("moe-aux-loss-coeff", 0), arguments_.place("moe-aux-loss-coeff"));
+    arguments_.has("moe-router-load-balancing-type");
+    arguments_.has("moe-router-num-groups");
+    if (arguments_.has("moe-router-group-topk")) arguments_.copy_integer(moe, "node_limit", "moe-router-group-topk", 0);
+    YamlNode& parallelism = section("parallelism");
+    arguments_.copy_integer(parallelism, "ep", "expert-model-parallel-size", 1);
+    arguments_.copy_integer(parallelism, "etp", "expert-tensor-parallel-size", tp_);
+    const std::string dispatcher = arguments_.text("moe-token-dispatcher-type", "allgather");
+    const bool deepep = dispatcher == "flex" && arguments_.has("moe-enable-deepep");
+    if (dispatcher == "allgather" && arguments_.integer("expert-model-parallel-size", 1) > 1)
+      throw InputError(arguments_.place("moe-token-dispatcher-type"),
+                       "--moe-token-dispatcher-type is allgather, which no scenario expresses; expected alltoall, or flex with "
+                       "--moe-enable-deepep");
+    put(parallelism, "dispatcher", deepep ? "deepep" : "nccl", arguments_.place("moe-token-dispatcher-type"));
+  }
+
+  void layers_with_experts(YamlNode& moe) {
+    const Place place = arguments_.place("moe-layer-freq");
+    const std::string frequency = arguments_.text("moe-layer-freq", "1");
+    if (frequency.find('[') == std::string::npos) return arguments_.copy_integer(moe, "every", "moe-layer-freq", 1);
+    const auto pattern = evaluate_layer_pattern(frequency);
+    if (!pattern || static_cast<std::int64_t>(pattern->size()) != layers_)
+      throw InputError(place, "--moe-layer-freq " + excerpt(frequency) + " is no list of " + std::to_string(layers_) +
+                                  " layers, expected one such as [0]*3+[1]*" + std::to_string(layers_ - 3));
+    const auto found = moe_layers_of(*pattern);
+    if (!found) fail("moe-layer-freq", "dense layers first, then experts in every n-th layer");
+    put(moe, "first_dense_layers", found->first_dense_layers, place);
+    put(moe, "every", found->every, place);
+  }
+
+  void shared_experts(YamlNode& moe) {
+    if (!arguments_.has("moe-shared-expert-intermediate-size")) return;
+    const std::int64_t width = arguments_.integer("moe-shared-expert-intermediate-size", 0);
+    const std::int64_t ffn = arguments_.integer("moe-ffn-hidden-size", arguments_.integer("ffn-hidden-size", 4 * hidden_));
+    if (ffn < 1 || width % ffn != 0)
+      fail("moe-shared-expert-intermediate-size", "a multiple of the experts' " + std::to_string(ffn));
+    put(moe, "shared_experts", width / ffn, arguments_.place("moe-shared-expert-intermediate-size"));
+  }
+
+  void mesh() {
+    YamlNode& node = section("parallelism");
+    put(node, "tp", tp_, arguments_.place("tensor-model-parallel-size"));
+    set(node, "sp", "sequence-parallel");
+    put(node, "cp", cp_, arguments_.place("context-parallel-size"));
+    set(section_of(section("training"), "overlap", {.file = file_}), "tp", "tp-comm-overlap");
+    const std::string type = arguments_.text("cp-comm-type", "p2p");
+    const Place place = arguments_.place("cp-comm-type");
+    if (type == "p2p") {
+      put(node, "cp_method", "ring", place);
+    } else if (type == "a2a") {
+      put(node, "cp_method", "ulysses", place);
+    } else if (type == "all_gather" || type == "allgather") {
+      put(node, "cp_method", "all-gather", place);
+    } else {
+      fail("cp-comm-type", "p2p, all_gather or a2a");
+    }
+    if (!arguments_.has("use-tp-pp-dp-mapping")) return;
+    YamlNode order = make_node(YamlNode::Kind::sequence, arguments_.place("use-tp-pp-dp-mapping"));
+    for (const char* axis : {"tp", "cp", "ep", "pp", "dp"}) order.items.push_back(make_scalar(axis, order.place));
+    put(node, "order", std::move(order));
+  }
+
+  void pipeline() {
+    YamlNode& node = section("parallelism");
+    put(node, "pp", pp_, arguments_.place("pipeline-model-parallel-size"));
+    set(node, "account_for_embedding", "account-for-embedding-in-pipeline-split");
+    set(node, "account_for_loss", "account-for-loss-in-pipeline-split");
+    if (arguments_.has("decoder-first-pipeline-num-layers"))
+      arguments_.copy_integer(node, "first_stage_layers", "decoder-first-pipeline-num-layers", 0);
+    if (arguments_.has("decoder-last-pipeline-num-layers"))
+      arguments_.copy_integer(node, "last_stage_layers", "decoder-last-pipeline-num-layers", 0);
+    std::string name = "num-virtual-stages-per-pipeline-rank";
+    vpp_ = positive(name.c_str(), 1);
+    if (arguments_.has("num-layers-per-virtual-pipeline-stage")) {
+      name = "num-layers-per-virtual-pipeline-stage";
+      const std::int64_t accounted = layers_ + (arguments_.has("account-for-embedding-in-pipeline-split") ? 1 : 0) +
+                                     (arguments_.has("account-for-loss-in-pipeline-split") ? 1 : 0);
+      vpp_ = std::max<std::int64_t>(1, accounted / pp_ / positive(name.c_str(), 1));
+    }
+    put(node, "vpp", vpp_, arguments_.place(name));
+    put(section("training"), "schedule", vpp_ > 1 ? "interleaved-1f1b" : "1f1b", arguments_.place(name));
+    put(section_of(section("training"), "overlap"), "pp", !arguments_.has("no-overlap-p2p-communication"), {.file = file_});
+  }
+
+  void data_parallel() {
+    YamlNode& node = section("parallelism");
+    std::int64_t zero = arguments_.has("use-distributed-optimizer") ? 1 : 0;
+    Place place = arguments_.place("use-distributed-optimizer");
+    if (arguments_.has("use-megatron-fsdp") || arguments_.has("data-parallel-sharding-strategy")) {
+      const std::string strategies[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+      const auto* const found = std::ranges::find(strategies, arguments_.text("data-parallel-sharding-strategy", "no_shard"));
+      if (found == std::end(strategies))
+        fail("data-parallel-sharding-strategy", "no_shard, optim, optim_grads or optim_grads_params");
+      zero = found - strategies;
+      place = arguments_.place("data-parallel-sharding-strategy");
+    }
+    if (arguments_.has("use-torch-fsdp2")) {
+      zero = 3;
+      place = arguments_.place("use-torch-fsdp2");
+      put(node, "reshard_after_forward", !arguments_.has("torch-fsdp2-no-reshard-after-forward"), place);
+    }
+    put(node, "zero", zero, place);
+    shard_group(node);
+    YamlNode& training = section("training");
+    set(section_of(training, "overlap"), "dp", "overlap-grad-reduce");
+    arguments_.has("overlap-param-gather");
+    if (arguments_.has("ddp-bucket-size"))
+      put(training, "bucket_MB",
+          static_cast<double>(positive("ddp-bucket-size", 1)) * static_cast<double>(gradient_bytes()) / 1e6,
+          arguments_.place("ddp-bucket-size"));
+  }
+
+  void shard_group(YamlNode& node) {
+    const char* const name = "num-distributed-optimizer-instances";
+    const std::int64_t copies = positive(name, 1);
+    if (copies == 1) return;
+    if (gpus_ == 0)
+      throw InputError(arguments_.place(name),
+                       "--" + std::string(name) + " divides a number of ranks that is not known, expected the number of GPUs");
+    put(node, "hsdp", std::max<std::int64_t>(2, data_parallel_size() * cp_ / copies), arguments_.place(name));
+  }
+
+  /// As validate_args decides it: bf16 gradients are accumulated in fp32 unless told otherwise, fp16 ones the other way round.
+  std::string gradient_type() {
+    if (arguments_.has("fp16") && !arguments_.has("accumulate-allreduce-grads-in-fp32")) return "fp16";
+    return arguments_.has("grad-reduce-in-bf16") ? "bf16" : "fp32";
+  }
+  Bytes gradient_bytes() { return gradient_type() == "fp32" ? 4 : 2; }
+
+  void training() {
+    YamlNode& node = section("training");
+    put(node, "sequence", arguments_.required_integer("seq-length", "the tokens of a sequence"), arguments_.place("seq-length"));
+    const std::int64_t micro_batch = arguments_.required_integer("micro-batch-size", "the sequences of a micro-batch");
+    put(node, "micro_batch", micro_batch, arguments_.place("micro-batch-size"));
+    if (!arguments_.has("global-batch-size") && gpus_ == 0)
+      throw InputError({.file = file_}, "--global-batch-size is missing, expected it or the number of GPUs");
+    arguments_.copy_integer(node, "global_batch", "global-batch-size", micro_batch * data_parallel_size());
+    const bool fp8 = arguments_.has("fp8-format");
+    const bool bf16 = arguments_.has("bf16"), fp16 = arguments_.has("fp16");
+    put(node, "precision",
+        fp8    ? "fp8"
+        : bf16 ? "bf16"
+        : fp16 ? "fp16"
+               : "fp32",
+        arguments_.place(fp8    ? "fp8-format"
+                         : bf16 ? "bf16"
+                                : "fp16"));
+    put(node, "grad_dtype", gradient_type(), arguments_.place("grad-reduce-in-bf16"));
+    put(node, "framework", "megatron-core", {.file = file_});
+  }
+
+  void recompute() {
+    YamlNode& node = section("training");
+    const std::string granularity =
+        arguments_.text("recompute-granularity", arguments_.has("recompute-activations") ? "selective" : "none");
+    const Place place = arguments_.place("recompute-granularity");
+    if (granularity == "none") return put(node, "recompute", "none", place);
+    if (granularity == "selective") return modules(node, place);
+    if (granularity != "full") fail("recompute-granularity", "selective or full");
+    put(node, "recompute", "full", place);
+    const std::int64_t count = positive("recompute-num-layers", 1);
+    if (arguments_.text("recompute-method", "uniform") != "block") return;  // uniform stores less, and recomputes all the same
+    const std::int64_t in_chunk = std::max<std::int64_t>(1, layers_ / (pp_ * vpp_));
+    if (count < in_chunk) put(node, "recompute_every", (in_chunk + count - 1) / count, arguments_.place("recompute-num-layers"));
+  }
+
+  void modules(YamlNode& node, const Place& place) {
+    constexpr std::pair<std::string_view, const char*> names[] = {
+        {"core_attn", "attention"}, {"layernorm", "norm"}, {"moe_act", "activation"},
+        {"mla_up_proj", "mla-up"},  {"mlp", "mlp"},        {"moe", "mlp"},
+        {"shared_experts", "mlp"}};
+    std::vector<std::string> stated = arguments_.values("recompute-modules");
+    if (stated.empty()) stated.emplace_back("core_attn");
+    YamlNode list = make_node(YamlNode::Kind::sequence, place);
+    for (const std::string& module : stated) {
+      const auto* const found = std::ranges::find(names, module, [](const auto& entry) { return entry.first; });
+      if (found == std::end(names))
+        throw InputError(arguments_.place("recompute-modules"),
+                         "there is no module " + excerpt(module) +
+                             " to recompute, expected core_attn, layernorm, moe_act, mla_up_proj, mlp, moe or shared_experts");
+      if (std::ranges::find(list.items, found->second, &YamlNode::text) == list.items.end())
+        list.items.push_back(make_scalar(found->second, arguments_.place("recompute-modules")));
+    }
+    put(node, "recompute", std::move(list));
+  }
+};
+
+}  // namespace
+
+Imported from_megatron_arguments(const std::string& text, const std::string& file, std::int64_t gpus) {
+  return MegatronReader(text, file, gpus).all();
+}
+
+}  // namespace tandem

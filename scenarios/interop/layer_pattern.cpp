@@ -1,0 +1,125 @@
+#include "scenarios/interop/layer_pattern.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t longest = 10'000;
+
+/// sum = product {"+" product}; product = list {"*" number}; list = "[" [number {"," number}] "]" | "(" sum ")".
+class PatternParser {
+ public:
+  explicit PatternParser(std::string_view text) {
+    std::ranges::copy_if(text, std::back_inserter(text_), [](char c) { return c != ' '; });
+  }
+
+  std::optional<std::vector<std::int64_t>> all() {
+    std::vector<std::int64_t> list = sum();
+    if (wrong_ || at_ != text_.size()) return {};
+    return list;
+  }
+
+ private:
+  std::string text_;
+  std::size_t at_ = 0;
+  bool wrong_ = false;
+
+  bool take(char c) {
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) wrong_ = true;
+  }
+
+  std::int64_t number() {
+    std::int64_t value = 0;
+    const char* const begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error != std::errc{}) wrong_ = true;
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  std::vector<std::int64_t> list() {
+    std::vector<std::int64_t> values;
+    if (take('(')) {
+      values = sum();
+      expect(')');
+      return values;
+    }
+    expect('[');
+    while (!wrong_ && !take(']')) {
+      if (!values.empty()) expect(',');
+      values.push_back(number());
+    }
+    return values;
+  }
+
+  std::vector<std::int64_t> product() {
+    std::vector<std::int64_t> once = list();
+    while (!wrong_ && take('*')) {
+      const std::int64_t times = number();
+      if (wrong_ || times < 0 || static_cast<std::size_t>(times) > longest ||
+          once.size() * static_cast<std::size_t>(times) > longest) {
+        wrong_ = true;
+        return {};
+      }
+      std::vector<std::int64_t> repeated;
+      for (std::int64_t i = 0; i < times; ++i) repeated.insert(repeated.end(), once.begin(), once.end());
+      once = std::move(repeated);
+    }
+    return once;
+  }
+
+  std::vector<std::int64_t> sum() {
+    std::vector<std::int64_t> values = product();
+    while (!wrong_ && take('+')) {
+      const std::vector<std::int64_t> more = product();
+      if (values.size() + more.size() > longest) wrong_ = true;
+      if (!wrong_) values.insert(values.end(), more.begin(), more.end());
+    }
+    return values;
+  }
+};
+
+}  // namespace
+
+std::string moe_layer_pattern(const ModelSpec& model) {
+  const MoeSpec& moe = model.moe;
+  const std::int64_t dense = std::min(moe.first_dense_layers, model.layers), rest = model.layers - dense;
+  if (dense == 0) return std::to_string(moe.every);
+  if (rest == 0) return fmt::format("[0]*{}", dense);
+  if (moe.every == 1) return fmt::format("[0]*{}+[1]*{}", dense, rest);
+  std::string pattern = fmt::format("[0]*{}+([1]+[0]*{})*{}", dense, moe.every - 1, rest / moe.every);
+  if (const std::int64_t tail = rest % moe.every; tail > 0) pattern += fmt::format("+[1]+[0]*{}", tail - 1);
+  return pattern;
+}
+
+std::optional<std::vector<std::int64_t>> evaluate_layer_pattern(std::string_view expression) {
+  return PatternParser(expression).all();
+}
+
+std::optional<MoeLayers> moe_layers_of(const std::vector<std::int64_t>& pattern) {
+  const auto first = std::ranges::find(pattern, 1);
+  if (first == pattern.end()) return {};
+  const auto second = std::find(first + 1, pattern.end(), 1);
+  const auto layers = static_cast<std::int64_t>(pattern.size());
+  // With a single such layer any period beyond the end will do.
+  const MoeLayers found{.first_dense_layers = first - pattern.begin(),
+                        .every = second == pattern.end() ? layers : second - first};
+  MoeSpec moe;
+  moe.experts = 1;
+  moe.first_dense_layers = found.first_dense_layers;
+  moe.every = found.every;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    if ((pattern[static_cast<std::size_t>(layer)] == 1) != moe.in_layer(layer)) return {};
+  return found;
+}
+
+}  // namespace tandem

@@ -1,0 +1,247 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+
+#include "scenarios/reading/document.h"
+#include "scenarios/interop/export_text.h"
+#include "scenarios/interop/layer_pattern.h"
+#include "scenarios/mesh/token_routing.h"
+
+namespace tandem {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(const Scenario& scenario)
+      : scenario_(scenario), model_(scenario.model), p_(scenario.parallelism), t_(scenario.training) {}
+
+  Exported all() {
+    out_.comment(scenario_.name + " for Megatron-Core's pretrain_gpt.py; in a shell: pretrain_gpt.py $(sed 's/#.*//' THIS_FILE)");
+    // megatron/training/arguments.py insists on it with tensor or context parallelism below Blackwell.
+    if (p_.tp > 1 || p_.cp > 1) out_.comment("with CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment, below Blackwell");
+    model();
+    attention();
+    experts();
+    mesh();
+    pipeline();
+    data_parallel();
+    training();
+    recompute();
+    return out_.take();
+  }
+
+ private:
+  const Scenario& scenario_;
+  const ModelSpec& model_;
+  const ParallelismSpec& p_;
+  const TrainingSpec& t_;
+  ExportText out_;
+
+  void flag(const std::string& name, bool is_set = true) {
+    if (is_set) out_.add("--" + name);
+  }
+  template <typename Value>
+  void add(const std::string& name, const Value& value) {
+    out_.add(fmt::format("--{} {}", name, value));
+  }
+
+  void model() {
+    out_.heading("model: " + model_.name);
+    add("num-layers", model_.layers);
+    add("hidden-size", model_.hidden);
+    add("ffn-hidden-size", model_.ffn);
+    flag("swiglu", model_.gated);
+    add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
+    flag("disable-bias-linear");
+    add("padded-vocab-size", model_.vocab);
+    flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
+    if (model_.mtp_depth > 0) add("mtp-num-layers", model_.mtp_depth);
+    // It wants this with rotary positions, too, and then only checks the sequence against it.
+    add("max-position-embeddings", model_.rotary ? std::max(model_.max_positions, t_.sequence) : model_.max_positions);
+    add("position-embedding-type", model_.rotary ? "rope" : "learned_absolute");
+    if (!model_.rotary) return;
+    if (model_.rotary_base == std::floor(model_.rotary_base)) {
+      add("rotary-base", static_cast<std::int64_t>(model_.rotary_base));
+    } else {
+      out_.lose("model.rotary_base", fmt::format("{} is no whole number, as --rotary-base wants", model_.rotary_base));
+    }
+  }
+
+  void attention() {
+    out_.heading("attention");
+    add("num-attention-heads", model_.heads);
+    if (model_.mla.enabled()) {
+      flag("multi-latent-attention");
+      if (model_.mla.q_rank > 0) add("q-lora-rank", model_.mla.q_rank);
+      add("kv-lora-rank", model_.mla.kv_rank);
+      add("qk-head-dim", model_.mla.nope_dim);
+      add("qk-pos-emb-head-dim", model_.mla.rope_dim);
+      add("v-head-dim", model_.mla.v_dim);
+    } else {
+      add("kv-channels", model_.head_dim);
+      flag("group-query-attention", model_.kv_heads != model_.heads);
+      if (model_.kv_heads != model_.heads) add("num-query-groups", model_.kv_heads);
+    }
+    if (!t_.attention) return;
+    switch (*t_.attention) {
+      case AttentionKernel::unfused:
+        return add("attention-backend", "unfused");
+      case AttentionKernel::cudnn:
+        return add("attention-backend", "fused");
+      case AttentionKernel::flash_2:
+        return add("attention-backend", "flash");
+      case AttentionKernel::flash_1:
+      case AttentionKernel::flash_3:
+        add("attention-backend", "flash");
+        out_.lose("training.attention", "which FlashAttention it is depends on the version that is installed");
+    }
+  }
+
+  void experts() {
+    const MoeSpec& moe = model_.moe;
+    if (moe.experts == 0) return;
+    out_.heading("experts");
+    add("num-experts", moe.experts);
+    add("moe-router-topk", moe.top_k);
+    add("moe-ffn-hidden-size", moe.ffn);
+    add("moe-layer-freq", moe_layer_pattern(model_));
+    if (moe.shared_experts > 0) add("moe-shared-expert-intermediate-size", moe.shared_experts * moe.ffn);
+    flag("moe-grouped-gemm");
+    add("moe-router-load-balancing-type", moe.balance_loss > 0 ? "aux_loss" : "none");
+    if (moe.balance_loss > 0) add("moe-aux-loss-coeff", moe.balance_loss);
+    if (moe.capacity_factor > 0) add("moe-expert-capacity-factor", moe.capacity_factor);
+    if (const NodeLimit limit = node_limit_of(scenario_); limit.visited > 0) {
+      add("moe-router-num-groups", limit.nodes);
+      add("moe-router-group-topk", moe.node_limit);
+    } else if (moe.node_limit > 0) {
+      out_.lose("model.moe.node_limit", "it limits nothing with these ranks on these nodes");
+    }
+    if (!moe.load.shares.empty() || moe.load.zipf > 0) out_.lose("model.moe.load", "where tokens go is the router's doing");
+    add("moe-token-dispatcher-type", p_.dispatcher == Dispatcher::deepep ? "flex" : "alltoall");
+    flag("moe-enable-deepep", p_.dispatcher == Dispatcher::deepep);
+    add("expert-model-parallel-size", p_.ep);
+    add("expert-tensor-parallel-size", p_.etp);
+  }
+
+  void mesh() {
+    using enum MeshAxis;
+    out_.heading("parallelism");
+    add("tensor-model-parallel-size", p_.tp);
+    flag("sequence-parallel", p_.sp);
+    flag("tp-comm-overlap", t_.overlap_tp);
+    add("context-parallel-size", p_.cp);
+    if (p_.cp > 1 || p_.cp_method != CpMethod::ring) {
+      constexpr const char* types[] = {"p2p", "all_gather", "a2a"};
+      add("cp-comm-type", types[static_cast<std::size_t>(p_.cp_method)]);
+    }
+    const CpLayout usual = p_.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag;
+    if (p_.cp_layout != usual) out_.lose("parallelism.cp_layout", "context-parallel ranks always hold two chunks each");
+    if (p_.own_expert_axis) {
+      const std::string why =
+          fmt::format("expert ranks are data-parallel ones, here of dp {} * ep {} = {}", p_.dp, p_.ep, p_.dp * p_.ep);
+      out_.lose("parallelism.expert_axis", why);
+      out_.lose("parallelism.dp", why);
+    }
+    if (p_.order == std::vector<MeshAxis>{tp, cp, ep, pp, dp}) {
+      flag("use-tp-pp-dp-mapping");
+    } else if (p_.order != ParallelismSpec{}.order) {
+      out_.lose("parallelism.order", "ranks are numbered tp-cp-ep-dp-pp or, with --use-tp-pp-dp-mapping, tp-cp-ep-pp-dp");
+    }
+    if (!p_.placement.is_packed()) out_.lose("parallelism.placement", "the launcher decides which GPU a rank runs on");
+  }
+
+  void pipeline() {
+    out_.heading("pipeline");
+    add("pipeline-model-parallel-size", p_.pp);
+    const bool known = t_.schedule == ScheduleKind::one_f_one_b || t_.schedule == ScheduleKind::interleaved;
+    if (!known) out_.lose("training.schedule", "Megatron-Core has 1F1B and, with virtual stages, interleaved 1F1B");
+    if (t_.schedule == ScheduleKind::interleaved) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
+    if (!known && p_.vpp > 1) out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
+    flag("no-overlap-p2p-communication", !t_.overlap_pp);
+    flag("account-for-embedding-in-pipeline-split", p_.account_for_embedding);
+    flag("account-for-loss-in-pipeline-split", p_.account_for_loss);
+    if (p_.first_stage_layers > 0) add("decoder-first-pipeline-num-layers", p_.first_stage_layers);
+    if (p_.last_stage_layers > 0) add("decoder-last-pipeline-num-layers", p_.last_stage_layers);
+    if (p_.scatter_gather) out_.lose("parallelism.scatter_gather", "only the models before Megatron-Core do it");
+  }
+
+  /// Sharding beyond the optimizer's states is Megatron FSDP's (megatron/core/distributed/fsdp/README.md).
+  void data_parallel() {
+    out_.heading("data parallelism");
+    flag("use-distributed-optimizer", p_.zero > 0);
+    if (p_.zero >= 2) {
+      flag("use-megatron-fsdp");
+      add("data-parallel-sharding-strategy", p_.zero == 2 ? "optim_grads" : "optim_grads_params");
+    }
+    if (p_.hsdp > 0) add("num-distributed-optimizer-instances", p_.data_replicas() * p_.cp / p_.hsdp);
+    flag("overlap-grad-reduce", t_.overlap_dp);
+    flag("overlap-param-gather", t_.overlap_dp && p_.zero > 0);
+    if (t_.bucket_parameters != default_bucket_parameters(p_.data_replicas())) add("ddp-bucket-size", t_.bucket_parameters);
+    if (p_.zero == 3) {
+      const bool usual = p_.pp == 1;
+      const std::string why = "when weights are gathered is up to Megatron FSDP";
+      if (p_.reshard_after_forward != usual) out_.lose("parallelism.reshard_after_forward", why);
+      if (p_.gather_per_micro_batch != usual) out_.lose("parallelism.gather_per_micro_batch", why);
+      if (p_.prefetch != 1) out_.lose("parallelism.prefetch", why);
+    }
+    if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
+    if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");
+    if (t_.grad_compression > 1) out_.lose("training.grad_compression", "gradients travel as they are");
+  }
+
+  void training() {
+    out_.heading("training");
+    add("seq-length", t_.sequence);
+    add("micro-batch-size", t_.micro_batch);
+    add("global-batch-size", t_.global_batch);
+    flag("bf16", t_.precision == DType::bf16 || t_.precision == DType::f8);
+    flag("fp16", t_.precision == DType::f16);
+    if (t_.precision == DType::f8) add("fp8-format", "hybrid");
+    const bool half = t_.precision == DType::f16;
+    if (t_.grad_dtype == DType::f32) {
+      flag("accumulate-allreduce-grads-in-fp32", half);
+    } else if (t_.grad_dtype == DType::bf16 && (t_.precision == DType::bf16 || t_.precision == DType::f8)) {
+      flag("grad-reduce-in-bf16");
+    } else if (t_.grad_dtype != DType::f16 || !half) {
+      out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
+                                                   name_of(t_.grad_dtype), name_of(t_.precision)));
+    }
+  }
+
+  void recompute() {
+    const RecomputeSpec& r = t_.recompute;
+    out_.heading("recompute");
+    if (r.every > 0) {
+      add("recompute-granularity", "full");
+      if (r.every == 1) {
+        add("recompute-method", "uniform");
+        add("recompute-num-layers", 1);
+        return;
+      }
+      const std::int64_t in_chunk = std::max<std::int64_t>(1, model_.layers / (p_.pp * p_.vpp));
+      add("recompute-method", "block");
+      add("recompute-num-layers", (in_chunk + r.every - 1) / r.every);
+      out_.lose("training.recompute_every",
+                "the layers that are recomputed are the first ones of each stage, not every so manieth");
+      return;
+    }
+    std::string modules;
+    if (r.attention) modules += " core_attn";
+    if (r.norm) modules += " layernorm";
+    if (r.mla_up) modules += " mla_up_proj";
+    if (r.mlp) modules += model_.moe.experts > 0 ? " mlp moe" : " mlp";
+    if (r.mlp_every > 1) out_.lose("training.recompute", "a module is recomputed in all layers or none");
+    if (r.activation && model_.moe.experts > 0) modules += " moe_act";
+    if (r.activation && model_.moe.experts == 0)
+      out_.lose("training.recompute", "the activation function alone is recomputed in experts only");
+    if (modules.empty()) return;
+    add("recompute-granularity", "selective");
+    out_.add("--recompute-modules" + modules);
+  }
+};
+
+}  // namespace
+
+Exported megatron_arguments(const Scenario& scenario) { return Writer(scenario).all(); }
+
+}  // namespace tandem

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/interop/shell_words.h"
+#include "scenarios/reading/yaml_tree.h"
+
+namespace tandem {
+
+/// A program's `--name value..` arguments, of which the last with a name counts. What was asked for by name is known; the others
+/// are told at the end. All throw InputError.
+class ProgramArguments {
+ public:
+  /// Words before the first argument, such as the program's name, are passed over.
+  ProgramArguments(const std::string& text, const std::string& file);
+
+  bool has(std::string_view name);
+  /// Where it stands, or the file.
+  Place place(std::string_view name);
+  std::string text(std::string_view name, const std::string& fallback = "");
+  const std::vector<std::string>& values(std::string_view name);
+  std::int64_t integer(std::string_view name, std::int64_t fallback);
+  std::int64_t required_integer(std::string_view name, const std::string& what);
+  double number(std::string_view name, double fallback);
+
+  /// Puts the argument's value, or `fallback`, into a mapping of a scenario.
+  void copy_integer(YamlNode& to, std::string_view key, std::string_view name, std::int64_t fallback);
+
+  /// The arguments that nothing asked for, in their order: "--lr".
+  std::vector<std::string> unknown() const;
+
+ private:
+  struct Argument {
+    std::vector<std::string> values;
+    Place place;
+    bool known = false;
+  };
+  std::string file_;
+  std::vector<std::string> order_;
+  std::map<std::string, Argument, std::less<>> arguments_;
+
+  Argument* find(std::string_view name);
+};
+
+}  // namespace tandem

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/spec/scenario.h"
+
+namespace tandem {
+
+/// A model that TorchTitan 0.2 has, and the preset that is the same (torchtitan/models/*/__init__.py).
+struct TorchTitanModel {
+  std::string_view preset;
+  std::string_view name;
+  std::string_view flavor;
+};
+
+const std::vector<TorchTitanModel>& torchtitan_models();
+
+/// The one with just this shape.
+std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model);
+
+/// The shape of a model preset. Throws InputError where there is none.
+ModelSpec preset_model(std::string_view preset);
+
+}  // namespace tandem

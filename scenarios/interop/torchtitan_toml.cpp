@@ -1,0 +1,209 @@
+#include <spdlog/fmt/fmt.h>
+
+#include "scenarios/interop/export_text.h"
+#include "scenarios/interop/torchtitan_models.h"
+
+namespace tandem {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(const Scenario& scenario)
+      : scenario_(scenario), model_(scenario.model), p_(scenario.parallelism), t_(scenario.training) {}
+
+  Exported all() {
+    out_.comment(scenario_.name + " for TorchTitan");
+    out_.line("");
+    section("job");
+    out_.line(fmt::format("description = \"{}\"", escaped(scenario_.name)));
+    model();
+    training();
+    parallelism();
+    pipeline();
+    recompute();
+    if (t_.overlap_tp) {
+      section("compile");
+      out_.line("enable = true  # which asynchronous tensor parallelism needs");
+      out_.line("components = [\"model\", \"loss\"]");
+    }
+    not_there();
+    return out_.take();
+  }
+
+ private:
+  const Scenario& scenario_;
+  const ModelSpec& model_;
+  const ParallelismSpec& p_;
+  const TrainingSpec& t_;
+  ExportText out_;
+
+  void section(const char* name) { out_.line(fmt::format("\n[{}]", name)); }
+  void add(const char* key, std::int64_t value) { out_.line(fmt::format("{} = {}", key, value)); }
+  void add(const char* key, const char* value) { out_.line(fmt::format("{} = \"{}\"", key, value)); }
+
+  static std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text)
+      out += c == '"' || c == '\\' ? std::string{'\\', c} : static_cast<unsigned char>(c) < 0x20 ? "?" : std::string{c};
+    return out;
+  }
+
+  void model() {
+    const auto known = torchtitan_model_of(model_);
+    if (!known)
+      out_.lose("model",
+                fmt::format("{} has the shape of none of TorchTitan's flavors; a new one is written in Python, as its ModelArgs",
+                            model_.name));
+    const bool fp8 = t_.precision == DType::f8;
+    if (!known && !fp8) return;
+    section("model");
+    if (known) out_.line(fmt::format("name = \"{}\"\nflavor = \"{}\"", known->name, known->flavor));
+    if (!fp8) return;
+    out_.line("converters = [\"quantize.linear.float8\"]");
+    section("quantize.linear.float8");
+    out_.line("filter_fqns = [\"output\"]");
+  }
+
+  void training() {
+    section("training");
+    add("seq_len", t_.sequence);
+    const std::int64_t of_rank = t_.global_batch / p_.data_replicas();
+    add("local_batch_size", p_.pp > 1 ? of_rank : t_.micro_batch);
+    add("global_batch_size", t_.global_batch);
+    add("mixed_precision_param", t_.precision == DType::f32 ? "float32" : "bfloat16");
+    add("mixed_precision_reduce", "float32");
+    if (t_.precision == DType::f16) out_.lose("training.precision", "weights are used in bfloat16 or float32");
+    if (t_.grad_dtype != DType::f32) out_.lose("training.grad_dtype", "gradients are reduced in float32");
+  }
+
+  void parallelism() {
+    section("parallelism");
+    data_parallel();
+    add("tensor_parallel_degree", p_.tp);
+    if (p_.tp > 1 && !p_.sp) out_.lose("parallelism.sp", "tensor parallelism always comes with sequence parallelism");
+    if (t_.overlap_tp) out_.line("enable_async_tensor_parallel = true");
+    add("context_parallel_degree", p_.cp);
+    if (p_.cp > 1) add("context_parallel_rotate_method", p_.cp_method == CpMethod::all_gather ? "allgather" : "alltoall");
+    if (p_.cp_method == CpMethod::ulysses || (p_.cp == 1 && p_.cp_method != CpMethod::ring))
+      out_.lose("parallelism.cp_method", "keys and values are gathered or passed around");
+    if (p_.cp_layout != CpLayout::zigzag) out_.lose("parallelism.cp_layout", "context-parallel ranks hold two chunks each");
+    if (model_.moe.experts > 0) {
+      add("expert_parallel_degree", p_.ep);
+      add("expert_tensor_parallel_degree", p_.etp);
+      if (p_.dispatcher == Dispatcher::deepep) add("expert_parallel_comm_backend", "deepep");
+    }
+    if (p_.own_expert_axis) {
+      const std::string why =
+          fmt::format("expert ranks are data-parallel ones, here of {} * {} = {}", p_.dp, p_.ep, p_.dp * p_.ep);
+      out_.lose("parallelism.expert_axis", why);
+      out_.lose("parallelism.dp", why);
+    }
+    if (p_.order != ParallelismSpec{}.order)
+      out_.lose("parallelism.order", "the mesh is always pp, dp, cp, tp from the outermost in");
+    if (!p_.placement.is_packed()) out_.lose("parallelism.placement", "the launcher decides which GPU a rank runs on");
+  }
+
+  /// FSDP2 gathers weights, and context-parallel ranks take part in the sharding.
+  void data_parallel() {
+    const std::int64_t replicas = p_.data_replicas();
+    std::int64_t shards = p_.zero == 0 ? 1 : replicas;
+    if (p_.zero > 0 && p_.hsdp > 0) {
+      const bool fits = p_.hsdp % p_.cp == 0 && replicas % (p_.hsdp / p_.cp) == 0 && p_.hsdp / p_.cp < replicas;
+      if (fits) shards = p_.hsdp / p_.cp;
+      if (!fits) out_.lose("parallelism.hsdp", "slices are over all context-parallel ranks, in several groups of them");
+    }
+    add("data_parallel_replicate_degree", replicas / shards);
+    add("data_parallel_shard_degree", shards);
+    if (p_.zero == 0 && p_.cp > 1) out_.lose("parallelism.zero", "weights are sharded over the context-parallel ranks");
+    if (p_.zero == 1 || p_.zero == 2)
+      out_.lose("parallelism.zero", "FSDP shards weights, too; nearest is to keep them after the forward, as here");
+    if (p_.zero == 3 && shards * p_.cp == 1) out_.lose("parallelism.zero", "nothing is sharded over one rank");
+    add("fsdp_reshard_after_forward", reshard());
+    if (p_.zero == 3 && p_.prefetch != 1) out_.lose("parallelism.prefetch", "the next unit's weights are gathered ahead");
+  }
+
+  const char* reshard() {
+    if (p_.zero != 3) return p_.zero == 0 ? "default" : "never";
+    const bool piped = p_.pp > 1;
+    if (p_.reshard_after_forward && p_.gather_per_micro_batch) return piped ? "always" : "default";
+    if (!p_.reshard_after_forward && p_.gather_per_micro_batch == !piped) return "never";
+    out_.lose("parallelism.gather_per_micro_batch",
+              piped ? "a pipeline gathers weights once" : "each micro-batch gathers weights");
+    return "never";
+  }
+
+  void pipeline() {
+    add("pipeline_parallel_degree", p_.pp);
+    if (p_.pp == 1) {
+      if (t_.schedule != ScheduleKind::one_f_one_b) out_.lose("training.schedule", "there is none without a pipeline");
+      if (p_.account_for_embedding) out_.lose("parallelism.account_for_embedding", "there is one stage");
+      if (p_.account_for_loss) out_.lose("parallelism.account_for_loss", "there is one stage");
+      return;
+    }
+    add("pipeline_parallel_microbatch_size", t_.micro_batch);
+    const char* const names[] = {"GPipe", "1F1B", "Interleaved1F1B", nullptr, "ZBVZeroBubble", nullptr};
+    const char* const name = names[static_cast<std::size_t>(t_.schedule)];
+    add("pipeline_parallel_schedule", name == nullptr ? "1F1B" : name);
+    if (name == nullptr) out_.lose("training.schedule", "it has GPipe, 1F1B, Interleaved1F1B, ZBVZeroBubble and DualPipeV");
+    stages();
+  }
+
+  /// Stages get equal shares, less so many layers of the first and the last for the embedding and the head.
+  void stages() {
+    const std::int64_t chunks = p_.pp * p_.vpp;
+    std::int64_t less_first = p_.account_for_embedding ? 1 : 0, less_last = p_.account_for_loss ? 1 : 0;
+    if (p_.first_stage_layers > 0 || p_.last_stage_layers > 0) {
+      std::int64_t others = p_.pp, left = model_.layers;
+      for (const std::int64_t given : {p_.first_stage_layers, p_.last_stage_layers}) {
+        left -= given;
+        if (given > 0) --others;
+      }
+      const std::int64_t each = others > 0 ? left / others : std::max(p_.first_stage_layers, p_.last_stage_layers);
+      less_first = p_.first_stage_layers > 0 ? each - p_.first_stage_layers : 0;
+      less_last = p_.last_stage_layers > 0 ? each - p_.last_stage_layers : 0;
+      if (p_.vpp > 1 || less_first < 0 || less_last < 0 || (less_first < 2 && less_last < 2)) {
+        for (const char* field : {"parallelism.first_stage_layers", "parallelism.last_stage_layers"})
+          out_.lose(field, "the first and the last stage can only be told how many layers fewer they have");
+        less_first = std::max<std::int64_t>(0, less_first);
+        less_last = std::max<std::int64_t>(0, less_last);
+      }
+    }
+    add("pipeline_parallel_layers_per_stage", (model_.layers + less_first + less_last) / chunks);
+    add("pipeline_parallel_first_stage_less_layers", less_first);
+    add("pipeline_parallel_last_stage_less_layers", less_last);
+  }
+
+  void recompute() {
+    const RecomputeSpec& r = t_.recompute;
+    section("activation_checkpoint");
+    if (r.every == 1) return add("mode", "full");
+    const bool by_operation = r.mlp_every > 1;
+    const bool any = r.norm || r.activation || r.attention || r.mlp || r.mla_up;
+    if (r.every == 0 && !by_operation) {
+      add("mode", "none");
+      if (any) out_.lose("training.recompute", "it recomputes layers, or operations by a policy of its own (\"op\")");
+      return;
+    }
+    add("mode", "selective");
+    out_.line(fmt::format("selective_ac_option = \"{}\"", by_operation ? "op" : std::to_string(r.every)));
+  }
+
+  void not_there() {
+    if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
+    if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
+    if (!t_.overlap_pp) out_.lose("training.overlap.pp", "sends and receives are asynchronous");
+    if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
+    if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");
+    if (t_.grad_compression > 1) out_.lose("training.grad_compression", "gradients travel as they are");
+    if (t_.attention) out_.lose("training.attention", "scaled_dot_product_attention chooses its kernel");
+    if (p_.scatter_gather) out_.lose("parallelism.scatter_gather", "with sequence parallelism there is nothing to gather");
+    // Buckets are FSDP's units there, whatever their size.
+    out_.lose("training.bucket_MB", "gradients are reduced by layer");
+  }
+};
+
+}  // namespace
+
+Exported torchtitan_toml(const Scenario& scenario) { return Writer(scenario).all(); }
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+#include "scenarios/mesh/communicator_axes.h"
+
+namespace tandem {
+
+std::vector<MeshAxis> data_axes(const Scenario& scenario) {
+  if (scenario.training.local_steps()) return {MeshAxis::cp, MeshAxis::ep};
+  return {MeshAxis::cp, MeshAxis::ep, MeshAxis::dp};
+}
+
+std::vector<MeshAxis> norm_axes(const Scenario& scenario) {
+  if (scenario.training.local_steps()) return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::pp};
+  return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};
+}
+
+std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
+  const std::vector<std::uint32_t> all = mesh.members(rank, tp_axes);
+  const std::int64_t replicas = scenario.kv_replicas();
+  const std::int64_t first = mesh.coordinates(rank)[MeshAxis::tp] / replicas * replicas;
+  return {all.begin() + first, all.begin() + first + replicas};
+}
+
+GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
+  switch (slot) {
+    case Slot::tp:
+    case Slot::data_across:
+    case Slot::replicas:
+    case Slot::kv_replicas:
+    case Slot::embedding:
+    case Slot::mirror:
+      return {.tree = true, .nvls = true};
+    case Slot::data:
+    case Slot::expert_data:
+      return {.tree = scenario.parallelism.zero == 0, .nvls = scenario.parallelism.zero == 0};
+    default:
+      return {};
+  }
+}
+
+}  // namespace tandem

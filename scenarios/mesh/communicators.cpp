@@ -1,0 +1,307 @@
+#include "scenarios/mesh/communicators.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "scenarios/mesh/communicator_axes.h"
+#include "scenarios/mesh/data_blocks.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/spec/placement.h"
+#include "scenarios/mesh/rank_placement.h"
+#include "scenarios/mesh/token_routing.h"
+#include "topology/layouts.h"
+#include "topology/mix.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
+
+bool is_pair(Slot slot) {
+  switch (slot) {
+    case Slot::send_tensor:
+    case Slot::send_context:
+    case Slot::send_forward:
+    case Slot::send_backward:
+    case Slot::send_forward_descending:
+    case Slot::send_backward_descending:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::vector<std::uint32_t>& gpus, Detail detail) {
+  if (scenario.parallelism.dispatcher == Dispatcher::deepep) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario));
+  const MoeSpec& moe = scenario.model.moe;
+  const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
+  return lay_dispatch(cluster, gpus, static_cast<std::uint32_t>(moe.top_k), limit, detail);
+}
+
+}  // namespace
+
+Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot slot, const std::vector<std::uint32_t>& gpus,
+                        Detail detail) {
+  if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
+  if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
+  if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
+  // Carries one number, whose bandwidth is nothing to anybody: latency alone.
+  if (slot == Slot::gradient_norm) return lay_latency(cluster, gpus);
+  return lay_group(cluster, gpus, algorithms(scenario, slot), detail);
+}
+
+namespace {
+
+class Surveyor {
+ public:
+  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry, Detail detail)
+      : scenario_(scenario),
+        mesh_(mesh),
+        cluster_(cluster),
+        symmetry_(symmetry),
+        detail_(detail),
+        gpu_of_rank_(gpus_of_ranks(scenario)),
+        link_number_(cluster.link_count(), FoldInput::absent),
+        times_(cluster.link_count(), 0) {
+    found_.fold.slots.assign(slot_count, std::vector<std::uint32_t>(symmetry.representatives().size(), FoldInput::absent));
+  }
+
+  CommunicatorSurvey survey() {
+    groups(Slot::tp, tp_axes);
+    if (scenario_.overlaps_tp()) ring(MeshAxis::tp, Slot::send_tensor, Slot::receive_tensor);
+    if (scenario_.kv_replicas() > 1) kv_replica_groups();
+    if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
+      data_blocks(static_cast<std::size_t>(block));
+    } else {
+      groups(Slot::data, data_axes(scenario_));
+    }
+    if (scenario_.training.local_steps()) groups(Slot::replicas, replica_axes);
+    if (scenario_.parallelism.cp > 1) context();
+    if (scenario_.model.moe.experts > 0) expert_groups();
+    if (scenario_.parallelism.zero >= 1 || scenario_.model.moe.experts > 0) {
+      groups(Slot::gradient_norm, norm_axes(scenario_));
+    } else {
+      groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp});
+    }
+    if (scenario_.parallelism.pp > 1) {
+      const Placement placement(scenario_);
+      if (scenario_.model.embeds_at_the_end() && !placement.ends_meet()) tie_first_and_last_stage();
+      pairs(placement.wraps());
+      if (placement.descends()) descending_pairs();
+      if (placement.copies() > 1) mirrors();
+    }
+    std::size_t crossings = 0;
+    for (const CommunicatorInstance& instance : found_.instances) {
+      for (const Paths& paths : instance.layout.paths) crossings += paths.crossings.size();
+    }
+    found_.fold.crossings.reserve(crossings);
+    for (std::uint32_t id = 0; id < found_.instances.size(); ++id) add_crossings(id);
+    return std::move(found_);
+  }
+
+ private:
+  const Scenario& scenario_;
+  const Mesh& mesh_;
+  const Cluster& cluster_;
+  const Symmetry& symmetry_;
+  const Detail detail_;
+  const std::vector<std::uint32_t> gpu_of_rank_;
+  CommunicatorSurvey found_;
+  std::vector<std::uint32_t> link_number_;  ///< by physical link: its number in the fold
+  std::vector<std::uint32_t> times_;        ///< by physical link, zero between uses
+  std::vector<LinkId> touched_;
+
+  std::vector<std::uint32_t> gpus_of(const std::vector<std::uint32_t>& ranks) const {
+    if (gpu_of_rank_.empty()) return ranks;
+    std::vector<std::uint32_t> gpus;
+    for (const std::uint32_t rank : ranks) gpus.push_back(gpu_of_rank_[rank]);
+    return gpus;
+  }
+  Layout lay(Slot slot, const std::vector<std::uint32_t>& members) const {
+    return lay_communicator(scenario_, cluster_, slot, gpus_of(members), detail_);
+  }
+
+  std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
+
+  void groups(Slot slot, const std::vector<MeshAxis>& axes) {
+    groups(slot, [&](std::uint32_t rank) { return mesh_.members(rank, axes); });
+  }
+
+  void kv_replica_groups() {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      if (at(Slot::kv_replicas, rank) == FoldInput::absent) add_group(Slot::kv_replicas, kv_replicas(scenario_, mesh_, rank));
+    }
+  }
+
+  void expert_groups() {
+    const ExpertMesh experts(scenario_.parallelism, mesh_);
+    for (const auto& [slot, axis] : expert_slots) {
+      const auto members = [&](std::uint32_t rank) {
+        std::vector<std::uint32_t> all = experts.members(rank, axis);
+        if (slot == Slot::expert_data && scenario_.training.local_steps()) keep_replica_of(rank, all);
+        return all;
+      };
+      groups(slot, members);
+    }
+  }
+
+  void keep_replica_of(std::uint32_t rank, std::vector<std::uint32_t>& members) const {
+    const auto replica = [&](std::uint32_t r) { return mesh_.coordinates(r)[MeshAxis::dp]; };
+    std::erase_if(members, [&](std::uint32_t member) { return replica(member) != replica(rank); });
+  }
+
+  template <typename Members>
+  void groups(Slot slot, const Members& members_of) {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      if (at(slot, rank) != FoldInput::absent) continue;
+      std::vector<std::uint32_t> members = members_of(rank);
+      if (members.size() < 2) return;
+      add_group(slot, std::move(members));
+    }
+  }
+
+  void context() {
+    if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes);
+    ring(MeshAxis::cp, Slot::send_context, Slot::receive_context);
+  }
+
+  /// From each rank to the next along the axis, and from the last to the first.
+  void ring(MeshAxis axis, Slot send, Slot receive) {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      place[axis] = static_cast<std::int32_t>((place[axis] + 1) % mesh_.extent(axis));
+      const std::uint32_t next = mesh_.rank(place);
+      add_pair(send, receive, rank, next);
+    }
+  }
+
+  void data_blocks(std::size_t block) {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      const std::vector<std::uint32_t> all = mesh_.members(rank, data_axes(scenario_));
+      const auto place = static_cast<std::size_t>(std::ranges::find(all, rank) - all.begin());
+      std::vector<std::uint32_t> inside, across;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i / block == place / block) inside.push_back(all[i]);
+        if (i % block == place % block) across.push_back(all[i]);
+      }
+      if (at(Slot::data_block, rank) == FoldInput::absent) add_group(Slot::data_block, std::move(inside));
+      if (at(Slot::data_across, rank) == FoldInput::absent) add_group(Slot::data_across, std::move(across));
+    }
+  }
+
+  void add_group(Slot slot, std::vector<std::uint32_t> members) {
+    Layout layout = lay(slot, members);
+    add(slot, slot, std::move(members), std::move(layout));
+  }
+
+  void add_pair(Slot send, Slot receive, std::uint32_t from, std::uint32_t to) {
+    std::vector<std::uint32_t> members{from, to};
+    Layout layout = lay(send, members);
+    add(send, receive, std::move(members), std::move(layout));
+  }
+
+  void tie_first_and_last_stage() {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      if (place[MeshAxis::pp] != 0) continue;
+      place[MeshAxis::pp] = static_cast<std::int32_t>(scenario_.parallelism.pp - 1);
+      const std::vector members{rank, mesh_.rank(place)};
+      add_group(Slot::embedding, members);
+    }
+  }
+
+  /// From each stage to the next, and with several model chunks from the last stage on to the first.
+  void pairs(bool wraps) {
+    const auto stages = static_cast<std::int32_t>(scenario_.parallelism.pp);
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      if (place[MeshAxis::pp] == stages - 1 && !wraps) continue;
+      place[MeshAxis::pp] = (place[MeshAxis::pp] + 1) % stages;
+      const std::uint32_t next = mesh_.rank(place);
+      add_pair(Slot::send_forward, Slot::receive_forward, rank, next);
+      add_pair(Slot::send_backward, Slot::receive_backward, next, rank);
+    }
+  }
+
+  void descending_pairs() {
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      if (place[MeshAxis::pp] == 0) continue;
+      --place[MeshAxis::pp];
+      const std::uint32_t next = mesh_.rank(place);
+      add_pair(Slot::send_forward_descending, Slot::receive_forward_descending, rank, next);
+      add_pair(Slot::send_backward_descending, Slot::receive_backward_descending, next, rank);
+    }
+  }
+
+  void mirrors() {
+    const auto stages = static_cast<std::int32_t>(scenario_.parallelism.pp);
+    for (const std::uint32_t rank : symmetry_.representatives()) {
+      Coordinates place = mesh_.coordinates(rank);
+      if (2 * place[MeshAxis::pp] >= stages) continue;
+      place[MeshAxis::pp] = stages - 1 - place[MeshAxis::pp];
+      const std::vector members{rank, mesh_.rank(place)};
+      add_group(Slot::mirror, members);
+    }
+  }
+
+  /// `first` is the slot of the first member, `others` that of the rest.
+  void add(Slot first, Slot others, std::vector<std::uint32_t> members, Layout layout) {
+    const auto id = static_cast<std::uint32_t>(found_.instances.size());
+    const bool pair = first != others;
+    std::uint32_t orbits = 0;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      std::uint32_t& communicator = at(m == 0 ? first : others, members[m]);
+      if (communicator != id) ++orbits;
+      communicator = id;
+    }
+    // Each rank of the orbits that take part is in exactly one communicator of this orbit, through this slot.
+    const auto size = static_cast<std::uint32_t>(members.size());
+    const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
+    std::uint64_t colour = 0;
+    const auto include = [&](std::uint64_t part) { colour = mix(colour ^ part); };
+    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}})
+      include(part);
+    for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
+    for (const Paths& paths : layout.paths) {
+      include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
+      for (const BytesPerSecond rate : {paths.bandwidth, paths.in_node, paths.between_nodes, paths.slowest})
+        include(std::bit_cast<std::uint64_t>(rate));
+    }
+    found_.fold.communicator_colours.push_back(colour);
+    found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
+    found_.instances.push_back({first, size, orbit, std::move(members), std::move(layout)});
+  }
+
+  void add_crossings(std::uint32_t id) {
+    const CommunicatorInstance& instance = found_.instances[id];
+    for (std::uint32_t path = 0; path < instance.layout.paths.size(); ++path) {
+      for (const Crossing& crossing : instance.layout.paths[path].crossings) {
+        const LinkId link = symmetry_.representative_link(crossing.link);
+        if (times_[link] == 0) touched_.push_back(link);
+        times_[link] += crossing.multiplicity;
+      }
+      for (const LinkId link : touched_) {
+        const std::uint32_t of_communicator = std::exchange(times_[link], 0);
+        std::uint32_t& number = link_number_[link];
+        if (number == FoldInput::absent) {
+          number = static_cast<std::uint32_t>(found_.links.size());
+          found_.links.push_back(link);
+        }
+        const std::uint32_t of_link = of_communicator * instance.orbit / symmetry_.link_orbit_size(link);
+        found_.fold.crossings.push_back({id, number, of_communicator, of_link, path});
+      }
+      touched_.clear();
+    }
+  }
+};
+
+}  // namespace
+
+CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
+                                        const Symmetry& symmetry, Detail detail) {
+  return Surveyor(scenario, mesh, cluster, symmetry, detail).survey();
+}
+
+}  // namespace tandem

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runtime/dag/dag.h"
+#include "scenarios/mesh/world.h"
+
+namespace tandem {
+
+/// What the communicators of a slot are called: "tp", "expert dp", "pp forward".
+const char* family_of(Slot slot);
+
+/// The parallel axis that their time is counted on.
+Axis axis_of(Slot slot);
+
+}  // namespace tandem

@@ -1,0 +1,47 @@
+#include "scenarios/mesh/mesh.h"
+
+#include <algorithm>
+
+namespace tandem {
+
+Mesh::Mesh(const ParallelismSpec& parallelism) : order_(parallelism.order) {
+  const auto index = [](MeshAxis axis) { return static_cast<std::size_t>(axis); };
+  extents_[index(MeshAxis::tp)] = parallelism.tp;
+  extents_[index(MeshAxis::cp)] = parallelism.cp;
+  extents_[index(MeshAxis::ep)] = parallelism.own_expert_axis ? parallelism.ep : 1;
+  extents_[index(MeshAxis::dp)] = parallelism.dp;
+  extents_[index(MeshAxis::pp)] = parallelism.pp;
+  for (const MeshAxis axis : order_) {
+    strides_[index(axis)] = size_;
+    size_ *= extents_[index(axis)];
+  }
+}
+
+Coordinates Mesh::coordinates(std::uint32_t rank) const {
+  Coordinates place;
+  for (std::size_t a = 0; a < mesh_axis_count; ++a) place.at[a] = static_cast<std::int32_t>(rank / strides_[a] % extents_[a]);
+  return place;
+}
+
+std::uint32_t Mesh::rank(const Coordinates& coordinates) const {
+  std::int64_t rank = 0;
+  for (std::size_t a = 0; a < mesh_axis_count; ++a) rank += coordinates.at[a] * strides_[a];
+  return static_cast<std::uint32_t>(rank);
+}
+
+std::vector<std::uint32_t> Mesh::members(std::uint32_t rank, const std::vector<MeshAxis>& axes) const {
+  Coordinates first = coordinates(rank);
+  for (const MeshAxis axis : axes) first[axis] = 0;
+  std::vector<std::uint32_t> members{this->rank(first)};
+  for (const MeshAxis axis : order_) {
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) continue;
+    const std::size_t inner = members.size();
+    for (std::int64_t i = 1; i < extent(axis); ++i) {
+      const auto shift = static_cast<std::uint32_t>(i * strides_[static_cast<std::size_t>(axis)]);
+      for (std::size_t m = 0; m < inner; ++m) members.push_back(members[m] + shift);
+    }
+  }
+  return members;
+}
+
+}  // namespace tandem

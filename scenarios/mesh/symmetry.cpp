@@ -1,0 +1,161 @@
+#include "scenarios/mesh/symmetry.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tandem {
+namespace {
+
+constexpr std::uint32_t unset = 0xFFFFFFFF;
+
+/// The cyclic shift by `places` along `axis`.
+class Shift {
+ public:
+  Shift(const Mesh& mesh, MeshAxis axis, std::int64_t places)
+      : stride_(mesh.stride(axis)), extent_(mesh.extent(axis)), places_(places) {}
+
+  std::uint32_t operator()(std::uint32_t rank) const {
+    const std::int64_t at = rank / stride_ % extent_;
+    const std::int64_t moved = at + places_ < extent_ ? places_ : places_ - extent_;
+    return static_cast<std::uint32_t>(rank + moved * stride_);
+  }
+
+ private:
+  std::int64_t stride_, extent_, places_;
+};
+
+/// Whether what two GPUs share, their images share: then the shift is a map of nodes, NICs, leaves and pods as well.
+bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const std::vector<Attachment>& attachments,
+                            const std::vector<std::uint32_t>& colours) {
+  std::vector<std::uint32_t> image(cluster.device_count(), unset);
+  std::vector<std::uint32_t> node_image(static_cast<std::size_t>(cluster.nodes()), unset);
+  const auto consistent = [](std::uint32_t& known, std::uint32_t found) {
+    if (known == unset) known = found;
+    return known == found;
+  };
+  for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {
+    const std::uint32_t to = shift(rank);
+    if (colours[rank] != colours[to]) return false;
+    const Attachment& a = attachments[rank];
+    const Attachment& b = attachments[to];
+    if (!consistent(node_image[a.node], b.node)) return false;
+    for (std::size_t level = 0; level < a.devices.size(); ++level) {
+      if (a.devices[level] != no_device && !consistent(image[a.devices[level]], b.devices[level])) return false;
+    }
+  }
+  return true;
+}
+
+bool takes_rings_to_rings(MeshAxis axis, const Mesh& mesh, const std::vector<std::vector<MeshAxis>>& rings) {
+  return std::ranges::all_of(rings, [&](const std::vector<MeshAxis>& axes) {
+    if (std::ranges::find(axes, axis) == axes.end()) return true;
+    return std::ranges::all_of(
+        axes, [&](MeshAxis other) { return mesh.extent(other) == 1 || mesh.stride(other) <= mesh.stride(axis); });
+  });
+}
+
+/// Ranks along cp and dp, ascending, are cut into blocks: does the shift take each block to another or itself?
+bool moves_whole_blocks(MeshAxis axis, std::int64_t places, const Mesh& mesh, std::int64_t block) {
+  if (block == 0 || (axis != MeshAxis::cp && axis != MeshAxis::dp)) return true;
+  const MeshAxis other = axis == MeshAxis::cp ? MeshAxis::dp : MeshAxis::cp;
+  const std::int64_t neighbours = mesh.stride(other) < mesh.stride(axis) ? mesh.extent(other) : 1;
+  return neighbours * places % block == 0;
+}
+
+bool takes_successors_to_successors(const Shift& shift, const std::vector<std::vector<std::uint32_t>>& successors) {
+  return std::ranges::all_of(successors, [&](const std::vector<std::uint32_t>& next) {
+    for (std::uint32_t rank = 0; rank < next.size(); ++rank) {
+      if (next[shift(rank)] != shift(next[rank])) return false;
+    }
+    return true;
+  });
+}
+
+std::uint32_t find(std::vector<std::uint32_t>& parent, std::uint32_t x) {
+  while (parent[x] != x) x = parent[x] = parent[parent[x]];
+  return x;
+}
+
+}  // namespace
+
+Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster) : device_orbit_(cluster.device_count()) {
+  std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
+  count_device_orbits();
+  std::vector<std::int64_t> periods;
+  for (std::size_t a = 0; a < mesh_axis_count; ++a) periods.push_back(mesh.extent(static_cast<MeshAxis>(a)));
+  count_orbits(mesh, periods);
+}
+
+Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
+                   const Communicators& communicators)
+    : device_orbit_(cluster.device_count()) {
+  std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
+  std::vector<Attachment> attachments;
+  attachments.reserve(colours.size());
+  for (std::uint32_t rank = 0; rank < colours.size(); ++rank) attachments.push_back(cluster.attachment(rank));
+  std::vector<std::int64_t> periods;
+  for (std::size_t a = 0; a < mesh_axis_count; ++a) {
+    const auto axis = static_cast<MeshAxis>(a);
+    periods.push_back(mesh.extent(axis));
+    if (axis == MeshAxis::pp || std::ranges::count(communicators.trees, axis) > 0) continue;
+    if (!takes_rings_to_rings(axis, mesh, communicators.rings)) continue;
+    for (std::int64_t places = 1; places < mesh.extent(axis); ++places) {
+      if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, communicators.data_block)) continue;
+      const Shift shift(mesh, axis, places);
+      if (!takes_successors_to_successors(shift, communicators.successors)) continue;
+      if (!maps_cluster_to_itself(shift, cluster, attachments, colours)) continue;
+      periods.back() = places;
+      for (std::uint32_t rank = 0; rank < colours.size(); ++rank) {
+        const Attachment& from = attachments[rank];
+        const Attachment& to = attachments[shift(rank)];
+        for (std::size_t level = 0; level < from.devices.size(); ++level) {
+          if (from.devices[level] == no_device) continue;
+          const std::uint32_t one = find(device_orbit_, from.devices[level]);
+          const std::uint32_t other = find(device_orbit_, to.devices[level]);
+          device_orbit_[std::max(one, other)] = std::min(one, other);
+        }
+      }
+      break;
+    }
+  }
+  count_device_orbits();
+  count_orbits(mesh, periods);
+}
+
+void Symmetry::count_device_orbits() {
+  device_orbit_size_.assign(device_orbit_.size(), 0);
+  for (std::uint32_t device = 0; device < device_orbit_.size(); ++device) {
+    device_orbit_[device] = find(device_orbit_, device);
+    ++device_orbit_size_[device_orbit_[device]];
+  }
+}
+
+void Symmetry::count_orbits(const Mesh& mesh, const std::vector<std::int64_t>& periods) {
+  std::vector<std::uint32_t> lowest(static_cast<std::size_t>(mesh.size()));
+  for (std::uint32_t rank = 0; rank < lowest.size(); ++rank) {
+    std::int64_t low = rank;
+    for (std::size_t a = 0; a < mesh_axis_count; ++a) {
+      const auto axis = static_cast<MeshAxis>(a);
+      if (periods[a] == mesh.extent(axis)) continue;
+      const std::int64_t at = rank / mesh.stride(axis) % mesh.extent(axis);
+      low -= (at - at % periods[a]) * mesh.stride(axis);
+    }
+    lowest[rank] = static_cast<std::uint32_t>(low);
+  }
+  orbit_of_.resize(lowest.size());
+  for (std::uint32_t rank = 0; rank < lowest.size(); ++rank) {
+    if (lowest[rank] == rank) {
+      orbit_of_[rank] = static_cast<std::uint32_t>(representatives_.size());
+      representatives_.push_back(rank);
+    } else {
+      orbit_of_[rank] = orbit_of_[lowest[rank]];
+    }
+  }
+  orbit_size_ = static_cast<std::uint32_t>(lowest.size() / representatives_.size());
+}
+
+LinkId Symmetry::representative_link(LinkId link) const { return 2 * device_orbit_[link / 2] + link % 2; }
+
+std::uint32_t Symmetry::link_orbit_size(LinkId representative) const { return device_orbit_size_[representative / 2]; }
+
+}  // namespace tandem

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scenarios/mesh/mesh.h"
+#include "topology/cluster.h"
+
+namespace tandem {
+
+/// Translations of the mesh along its axes that leave the cluster as it is: shifting every rank by some places along an axis
+/// takes GPUs of one node to GPUs of one node, and likewise for NICs, leaves and pods, and slow GPUs to equally slow ones. What
+/// lies in one orbit of all of these behaves alike, so only one of each orbit need be looked at: the work of folding then follows
+/// the irregularity of the cluster, not its size.
+///
+/// A ring goes through its members in ascending order, so a shift along an axis takes rings to rings only if no communicator that
+/// the axis belongs to has another of its axes further out.
+class Symmetry {
+ public:
+  /// What of the communicators has to stay as it is.
+  struct Communicators {
+    std::vector<std::vector<MeshAxis>> rings;  ///< the axes of each kind of communicator that crosses links
+    std::vector<MeshAxis> trees = {};          ///< along which a rank's place in a tree would change: never shifted
+    std::int64_t data_block = 0;               ///< where the data-parallel group is cut into blocks: shifts move whole blocks
+    std::vector<std::vector<std::uint32_t>> successors = {};  ///< by kind that does not follow the axes, and rank: its next
+  };
+
+  /// The largest group of shifts that the cluster, `colours` (by rank: what must stay the same) and the communicators admit.
+  /// Pipeline stages run different programs and are never shifted. Ranks lie on GPUs in order; the cluster is regular.
+  Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
+           const Communicators& communicators);
+
+  /// No symmetry: every rank stands for itself.
+  Symmetry(const Mesh& mesh, const Cluster& cluster);
+
+  /// The lowest rank of each orbit, ascending. All orbits have the same size.
+  const std::vector<std::uint32_t>& representatives() const { return representatives_; }
+  std::uint32_t orbit_size() const { return orbit_size_; }
+  /// By rank: index into `representatives`.
+  std::uint32_t orbit_of(std::uint32_t rank) const { return orbit_of_[rank]; }
+
+  /// Links fall into orbits, too.
+  LinkId representative_link(LinkId link) const;
+  std::uint32_t link_orbit_size(LinkId representative) const;
+
+ private:
+  std::vector<std::uint32_t> representatives_;
+  std::uint32_t orbit_size_ = 1;
+  std::vector<std::uint32_t> orbit_of_;
+  std::vector<std::uint32_t> device_orbit_;       ///< by device of the cluster: the lowest device of its orbit
+  std::vector<std::uint32_t> device_orbit_size_;  ///< by lowest device
+
+  void count_orbits(const Mesh& mesh, const std::vector<std::int64_t>& periods);
+  void count_device_orbits();
+};
+
+}  // namespace tandem

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/ops/attributes.h"
+#include "scenarios/spec/scenario.h"
+#include "topology/layouts.h"
+
+namespace tandem {
+
+/// Tokens that one rank routes together: its part of a micro-batch.
+std::int64_t tokens_of_group(const Scenario& scenario);
+
+/// How a node limit binds the choices of a token.
+struct NodeLimit {
+  std::int64_t nodes = 1;    ///< that a layer's experts lie in
+  std::int64_t visited = 0;  ///< by one token; 0: any, as more than its choices or the nodes limits nothing
+};
+NodeLimit node_limit_of(const Scenario& scenario);
+
+/// Slots of each expert for one token group. With a capacity factor f: max(1, floor(f * tokens * top_k / experts)) for each.
+/// Otherwise the choices split exactly by the load, whole choices going to the largest remainders; as a token goes to an expert
+/// once at most, no expert gets more than `tokens`, and what the load gives it beyond goes to the others in proportion.
+/// Under a node limit M the tokens' M visits split over the nodes in this way first, each bringing k/M choices, then the choices
+/// of each node over its experts.
+std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit = {});
+
+/// How many nodes and ranks a token's experts lie on when all sets of top_k experts, or under a node limit all such sets of its
+/// nodes' experts, are as likely: of N places that hold E / N of E experts each, k choices miss one with probability
+/// C(E - E / N, k) / C(E, k).
+TokenCopies copies_of_token(const Scenario& scenario);
+
+/// What `route` needs to know in this scenario. Every pair of ranks exchanges blocks of the same length, that of the busiest
+/// part: an all-to-all ends when the rank that receives most has it all.
+RoutingAttributes routing_of(const Scenario& scenario);
+
+/// By expert-parallel rank: the first one whose experts have the same slots. Ranks that differ in it run different programs.
+std::vector<std::uint32_t> alike_parts(const Scenario& scenario);
+
+}  // namespace tandem

@@ -1,0 +1,232 @@
+#include "scenarios/mesh/world.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "scenarios/mesh/cable_shares.h"
+#include "scenarios/mesh/communicators.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/families.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/mesh/mesh_symmetry.h"
+#include "scenarios/mesh/rank_placement.h"
+#include "scenarios/mesh/token_routing.h"
+#include "scenarios/mesh/slowest_gpu.h"
+
+namespace tandem {
+namespace {
+
+/// By GPU of the cluster: 0 for its own model, n + 1 for the n-th of the others.
+std::vector<std::uint32_t> models_of_gpus(const ClusterSpec& cluster) {
+  std::vector<std::uint32_t> models(static_cast<std::size_t>(cluster.gpus), 0);
+  for (std::uint32_t other = 0; other < cluster.other_gpus.size(); ++other) {
+    for (const IndexRange& nodes : cluster.other_gpus[other].nodes) {
+      const std::int64_t end = std::min((nodes.last + 1) * cluster.gpus_per_node, cluster.gpus);
+      for (std::int64_t gpu = nodes.first * cluster.gpus_per_node; gpu < end; ++gpu)
+        models[static_cast<std::size_t>(gpu)] = other + 1;
+    }
+  }
+  return models;
+}
+
+/// By world rank; GPUs of one model and speed share a device.
+std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const RankPlaces places(scenario);
+  const std::vector<std::uint32_t> models = models_of_gpus(cluster);
+  std::vector<double> speeds(static_cast<std::size_t>(scenario.parallelism.world()), 1);
+  for (const SlowGpu& slow : scenario.slow_gpus) speeds[static_cast<std::size_t>(slow.rank)] = slow.factor;
+  std::vector<std::uint32_t> device_of;
+  std::vector<std::pair<std::uint32_t, double>> known;  // model and speed of each device
+  for (std::uint32_t rank = 0; rank < speeds.size(); ++rank) {
+    const std::pair kind{models[places.gpu(rank)], speeds[rank]};
+    const auto found = std::ranges::find(known, kind);
+    device_of.push_back(static_cast<std::uint32_t>(found - known.begin()));
+    if (found != known.end()) continue;
+    known.push_back(kind);
+    world.devices.push_back(kind.first == 0 ? cluster.gpu : cluster.other_gpus[kind.first - 1].gpu);
+    // Where speeds are drawn, the slowest one's is among them.
+    const double spread = scenario.jitter.rank > 0 ? 0 : world.devices.back().efficiency.spread;
+    world.devices.back().speed = kind.second * slowest_of(speeds.size(), spread);
+  }
+  return device_of;
+}
+
+/// By world rank: equal where program and device are. A program is its pipeline stage's; with contiguous runs of positions,
+/// later context-parallel ranks see more keys than earlier ones. Zigzag chunks give all of them equal work, in every hop of a
+/// ring. Under uneven load, ranks of other experts have other numbers of tokens to compute.
+std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
+                                        const World& world) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const bool uneven = p.cp_layout == CpLayout::contiguous && p.cp_method != CpMethod::ulysses;
+  const std::vector<std::uint32_t> alike = scenario.model.moe.experts > 0 ? alike_parts(scenario) : std::vector<std::uint32_t>{};
+  const ExpertMesh experts(p, mesh);
+  std::vector<std::uint32_t> colours;
+  for (std::uint32_t rank = 0; rank < device_of.size(); ++rank) {
+    const Coordinates place = mesh.coordinates(rank);
+    auto program = static_cast<std::size_t>(place[MeshAxis::pp] * p.cp + (uneven ? place[MeshAxis::cp] : 0));
+    if (!alike.empty()) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];
+    colours.push_back(static_cast<std::uint32_t>(program * world.devices.size() + device_of[rank]));
+  }
+  return colours;
+}
+
+void add_communicators(const CommunicatorSurvey& survey, const Partition& partition, World& world) {
+  for (const std::uint32_t original : partition.communicators.representative) {
+    const CommunicatorInstance& instance = survey.instances[original];
+    world.communicators.push_back({.name = family_of(instance.slot),
+                                   .axis = axis_of(instance.slot),
+                                   .members = instance.members,
+                                   .layout = {.nodes = instance.layout.nodes,
+                                              .intra_latency = instance.layout.intra_latency,
+                                              .inter_latency = instance.layout.inter_latency,
+                                              .paths = {}}});
+    for (const Paths& paths : instance.layout.paths)
+      world.communicators.back().layout.paths.push_back({.algorithm = paths.algorithm,
+                                                         .channels = paths.channels,
+                                                         .bandwidth = paths.bandwidth,
+                                                         .in_node = paths.in_node,
+                                                         .between_nodes = paths.between_nodes,
+                                                         .slowest = paths.slowest});
+  }
+}
+
+template <typename Visit>
+void for_each_hop_crossing(World& world, const Visit& visit) {
+  for (Communicator& communicator : world.communicators) {
+    for (Paths& paths : communicator.layout.paths) {
+      for (Hop& hop : paths.hops) std::ranges::for_each(hop.crossings, visit);
+    }
+  }
+}
+
+/// Of a world that is not folded: its communicators and links are the survey's.
+void add_hops(const CommunicatorSurvey& survey, World& world) {
+  std::unordered_map<LinkId, LinkId> number;
+  for (LinkId id = 0; id < survey.links.size(); ++id) number.emplace(survey.links[id], id);
+  for (std::size_t c = 0; c < world.communicators.size(); ++c) {
+    const std::vector<Paths>& laid = survey.instances[c].layout.paths;
+    for (std::size_t p = 0; p < laid.size(); ++p) world.communicators[c].layout.paths[p].hops = laid[p].hops;
+  }
+  for_each_hop_crossing(world, [&](Crossing& crossing) { crossing.link = number.at(crossing.link); });
+}
+
+/// The crossings of the class representatives: how often the representative of a class of links is crossed by all communicators
+/// of a class together.
+void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
+               World& world) {
+  std::map<std::array<std::uint32_t, 3>, std::uint32_t> multiplicity;  // by communicator class, path, link class
+  for (const FoldInput::Crossing& crossing : survey.fold.crossings) {
+    const std::uint32_t link = partition.links.of[crossing.link];
+    if (partition.links.representative[link] != crossing.link) continue;
+    multiplicity[{partition.communicators.of[crossing.communicator], crossing.path, link}] += crossing.of_link;
+  }
+  for (LinkId id = 0; id < partition.links.count(); ++id) {
+    Link link = cluster.link(survey.links[partition.links.representative[id]]);
+    link.count = 0;
+    world.links.push_back(std::move(link));
+  }
+  for (std::uint32_t orbit = 0; orbit < survey.links.size(); ++orbit) {
+    world.links[partition.links.of[orbit]].count += symmetry.link_orbit_size(survey.links[orbit]);
+  }
+  for (const auto& [key, times] : multiplicity) {
+    world.communicators[key[0]].layout.paths[key[1]].crossings.push_back({key[2], times});
+  }
+}
+
+void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, const ParallelismSpec& parallelism, const Mesh& mesh,
+               const Symmetry& symmetry, const std::vector<std::uint32_t>& device_of, World& world) {
+  const ExpertMesh experts(parallelism, mesh);
+  for (std::uint32_t id = 0; id < partition.ranks.count(); ++id) {
+    const std::uint32_t orbit = partition.ranks.representative[id];
+    const std::uint32_t rank = symmetry.representatives()[orbit];
+    const Coordinates place = mesh.coordinates(rank);
+    world.ranks.push_back({.world_rank = rank,
+                           .count = partition.ranks.size[id] * symmetry.orbit_size(),
+                           .tp = place[MeshAxis::tp],
+                           .cp = place[MeshAxis::cp],
+                           .ep = experts.place(rank).ep,
+                           .dp = place[MeshAxis::dp],
+                           .pp = place[MeshAxis::pp],
+                           .device = device_of[rank]});
+    auto& of_slot = world.communicator_of.emplace_back();
+    for (std::size_t slot = 0; slot < slot_count; ++slot) {
+      const std::uint32_t instance = survey.fold.slots[slot][orbit];
+      of_slot[slot] = instance == FoldInput::absent ? no_id : partition.communicators.of[instance];
+    }
+  }
+  world.class_of.resize(static_cast<std::size_t>(mesh.size()));
+  for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) world.class_of[rank] = partition.ranks.of[symmetry.orbit_of(rank)];
+}
+
+/// What a merged communicator's worst cable leaves to it, as a link of its own. Of a class, the smallest share counts.
+void add_worst_cables(const CommunicatorSurvey& survey, const Partition& partition, World& world) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<BytesPerSecond>> shares(world.communicators.size());
+  for (std::size_t i = 0; i < survey.instances.size(); ++i) {
+    const std::vector<BytesPerSecond>& of_instance = survey.instances[i].cable_shares;
+    std::vector<BytesPerSecond>& least = shares[partition.communicators.of[i]];
+    least.resize(of_instance.size(), none);
+    for (std::size_t path = 0; path < of_instance.size(); ++path) least[path] = std::min(least[path], of_instance[path]);
+  }
+  for (CommunicatorId id = 0; id < world.communicators.size(); ++id) {
+    for (std::size_t path = 0; path < shares[id].size(); ++path) {
+      if (shares[id][path] == none) continue;
+      Paths& paths = world.communicators[id].layout.paths[path];
+      paths.crossings.push_back({static_cast<LinkId>(world.links.size()), 1});
+      world.links.push_back({"worst cable of " + world.communicators[id].name, Tier::leaf, shares[id][path] / paths.channels,
+                             partition.communicators.size[id]});
+    }
+  }
+}
+
+ClusterSpec spread_evenly(ClusterSpec spec) {
+  spec.fabric.routing = Routing::adaptive;
+  return spec;
+}
+
+World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail) {
+  if (folded && detail == Detail::hops) throw std::logic_error("hops are laid for a world that is not folded alone");
+  const Mesh mesh(scenario.parallelism);
+  const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp;
+  const Cluster cluster(merged ? spread_evenly(scenario.cluster) : scenario.cluster);
+  World world;
+  const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
+  const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
+  const Symmetry symmetry = folded && !merged ? symmetry_of(scenario, mesh, cluster, colours) : Symmetry(mesh, cluster);
+  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, detail);
+  if (merged) {
+    const Cluster hashed(scenario.cluster);
+    merge_cables(cable_shares(survey_communicators(scenario, mesh, hashed, Symmetry(mesh, hashed)), hashed, merge.among),
+                 merge.tolerance, survey);
+  }
+
+  for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
+  for (const LinkId id : survey.links) {
+    const Link link = cluster.unnamed_link(id);
+    survey.fold.link_colours.push_back(std::bit_cast<std::uint64_t>(link.capacity) + static_cast<std::uint64_t>(link.tier));
+  }
+  const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
+  add_communicators(survey, partition, world);
+  if (detail == Detail::hops) add_hops(survey, world);
+  add_links(survey, partition, cluster, symmetry, world);
+  if (merged) add_worst_cables(survey, partition, world);
+  add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
+  return world;
+}
+
+}  // namespace
+
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail) {
+  try {
+    return lay_and_fold(scenario, folded, merge, detail);
+  } catch (const TopologyError& error) {
+    throw InputError({.file = scenario.name}, error.what());
+  }
+}
+
+}  // namespace tandem

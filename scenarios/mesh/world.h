@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/dag/dag.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/spec/scenario.h"
+#include "topology/layouts.h"
+
+namespace tandem {
+
+/// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
+enum class Slot : std::uint8_t {
+  tp,           ///< tensor (and sequence) parallel group
+  send_tensor,  ///< the pair to the next of it, where shards go round beside the GEMMs (training.overlap.tp)
+  receive_tensor,
+  kv_replicas,   ///< its ranks with the same key-value head, where several hold one
+  data,          ///< ranks that reduce gradients: dp x cp (x ep, where that is an axis of its own); without dp under local SGD
+  data_block,    ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then
+  data_across,   ///< ranks of equal place in the blocks
+  context,       ///< ranks that share sequences, where they exchange among all
+  send_context,  ///< the pair to the next of them, where they form a ring
+  receive_context,
+  expert,           ///< ranks that share a layer's experts out among them: dispatch and combine
+  expert_tensor,    ///< ranks that share every expert's matrices out among them
+  expert_data,      ///< the same for those with the same experts
+  gradient_norm,    ///< every rank that holds a part of the gradient
+  embedding,        ///< first and last stage, where both hold the token table
+  send_forward,     ///< the pair to the next stage
+  receive_forward,  ///< the pair from the previous stage
+  send_backward,
+  receive_backward,
+  // the same for model chunks whose forwards go from higher stages to lower ones (see placement.h)
+  send_forward_descending,
+  receive_forward_descending,
+  send_backward_descending,
+  receive_backward_descending,
+  replicas,  ///< ranks of equal place in the data-parallel replicas, where these average weights (local SGD)
+  mirror,    ///< two stages that hold the same parts of the model (dualpipe)
+};
+inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::mirror) + 1;
+
+/// The ranks to lower and the communicators between them: all ranks, or with folding one of each class.
+struct World {
+  std::vector<Device> devices;
+  std::vector<Rank> ranks;
+  std::vector<Link> links;
+  std::vector<Communicator> communicators;
+  std::vector<RankIndex> class_of;                                      ///< by world rank: the lowered rank that stands for it
+  std::vector<std::array<CommunicatorId, slot_count>> communicator_of;  ///< by rank index and slot; `no_id` where there is none
+
+  CommunicatorId communicator(RankIndex rank, Slot slot) const { return communicator_of[rank][static_cast<std::size_t>(slot)]; }
+};
+
+/// Under ECMP nearly every cable of a large fabric carries flows of its own, and an exact fold finds nearly as many classes as
+/// there are ranks. Merging them keeps, of all cables that a communicator crosses, only what the worst one leaves to it:
+///
+///   share = capacity of the cable / how often it is crossed by all flows that could be on it at once
+///
+/// Max-min fair sharing gives every flow at least that. What goes through the worst cable takes that long, or less if the others
+/// are not on it at the same time.
+struct CableMerge {
+  enum class Among : std::uint8_t {
+    same_kind,  ///< communicators of one kind (all data-parallel groups, ...), which run at the same time
+    all         ///< everything at once: no flow can do worse
+  };
+  double tolerance = 0;  ///< communicators whose shares differ by a factor of up to 1 + tolerance are alike; 0: no merging
+  Among among = Among::same_kind;
+};
+
+/// Lays the mesh and its communicators on the cluster and folds what is alike (see topology/folding.h). Throws
+/// InputError where the cluster's links do not lead from one member of a communicator to the next.
+/// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading. `detail`: with hops the layouts hold every
+/// single message, too, which only a world that is not folded can.
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums);
+
+}  // namespace tandem

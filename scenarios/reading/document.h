@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/spec/scenario.h"
+#include "scenarios/reading/yaml_tree.h"
+
+namespace tandem {
+
+// The steps of `parse_scenario`, for who lays changes over a scenario between them (overlay.h, presets.h):
+// tidy_names, apply_override.., resolve_presets, read_document.
+
+/// Gives the fields of a scenario that was just parsed the names that the other steps expect. Throws InputError unless it is a
+/// mapping.
+void tidy_names(YamlNode& document);
+
+/// The document of a scenario's file: names tidied, `overrides` ("path=value") applied, presets filled in, which are found by
+/// name or in the file's own folder by path. Throws InputError.
+YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides);
+/// The same from text; `name` stands for the file.
+YamlNode parse_document(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
+
+/// Reads and validates a scenario whose presets are filled in. `default_name` stands in where it has none. Throws InputError.
+Scenario read_document(const YamlNode& document, const std::string& default_name);
+
+/// Megatron-Core's default, which fills in training.bucket_MB: DistributedDataParallel takes max(40,000,000, 1,000,000 *
+/// data-parallel size) parameters.
+std::int64_t default_bucket_parameters(std::int64_t dp);
+
+/// All that `read_document` would refuse, as far as one thing can be checked in spite of another: its sentence with its place,
+/// the first of each kind of check, in the order of the checks. Empty where the scenario is read.
+std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name);
+
+/// The document as one line of YAML that parses to the same values. Fields are in alphabetical order, so that the same values
+/// give the same text.
+std::string to_yaml(const YamlNode& document);
+
+}  // namespace tandem

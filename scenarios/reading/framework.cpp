@@ -1,0 +1,49 @@
+#include "scenarios/reading/framework.h"
+
+#include <utility>
+
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/reader.h"
+
+namespace tandem {
+namespace {
+
+bool is_compiled(const YamlNode& training) {
+  const YamlNode* compiled = training.find("compiled");
+  if (compiled == nullptr) return false;
+  if (compiled->kind != YamlNode::Kind::scalar || (compiled->text != "true" && compiled->text != "false"))
+    throw InputError(compiled->place, "training.compiled is " + describe(*compiled) + ", expected true or false");
+  return compiled->text == "true";
+}
+
+}  // namespace
+
+void apply_framework(YamlNode& scenario) {
+  YamlNode& training = *scenario.find("training");
+  YamlNode* framework = training.find("framework");
+  const bool compiled = is_compiled(training);
+  if (framework == nullptr || framework->kind != YamlNode::Kind::mapping) {
+    if (compiled)
+      throw InputError(
+          training.find("compiled")->place,
+          "training.compiled needs a framework that torch.compile is known of, such as training.framework: torchtitan");
+    return;
+  }
+  const YamlNode* when_compiled = framework->find("compiled");
+  if (compiled && when_compiled == nullptr)
+    throw InputError(training.find("compiled")->place,
+                     "training.framework does not say what torch.compile makes of it, expected training.compiled: false");
+  if (compiled) overlay(*framework, YamlNode(*when_compiled));
+  framework->erase("compiled");
+  const YamlNode* precision = training.find("precision");
+  const YamlNode* in_fp16 = framework->find("fp16");
+  if (in_fp16 != nullptr && precision != nullptr && precision->text == "fp16") overlay(*framework, YamlNode(*in_fp16));
+  framework->erase("fp16");
+  const YamlNode* stated = framework->find("defaults");
+  if (stated == nullptr) return;
+  const YamlNode defaults = *stated;
+  framework->erase("defaults");
+  fill_in(scenario, defaults);
+}
+
+}  // namespace tandem

@@ -1,0 +1,152 @@
+#include "scenarios/reading/load.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "scenarios/reading/aliases.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
+#include "scenarios/reading/reader.h"
+#include "scenarios/reading/search_spec.h"
+#include "scenarios/reading/sections.h"
+#include "runtime/base/text_file.h"
+#include "scenarios/checks/checks.h"
+
+namespace tandem {
+namespace {
+
+void read_framework(const YamlNode& training, Scenario& scenario) {
+  static const YamlNode generic = make_node(YamlNode::Kind::mapping, {});
+  const YamlNode* stated = training.find("framework");
+  const YamlNode& framework = stated == nullptr ? generic : *stated;
+  scenario.software = read_software(framework);
+  const auto choose = [&](Device& device) {
+    choose_attention(framework, device);
+    if (!scenario.training.attention) return;
+    if (!device.efficiency.states(*scenario.training.attention))
+      throw InputError(place_of(training, "attention"), "training.attention is " +
+                                                            std::string(name_of(*scenario.training.attention)) +
+                                                            ", whose speed on " + device.name + " is not known");
+    device.efficiency.attention_kernel = *scenario.training.attention;
+  };
+  choose(scenario.cluster.gpu);
+  for (auto& other : scenario.cluster.other_gpus) choose(other.gpu);
+}
+
+/// They were measured on links without fault.
+void forget_collectives(ClusterSpec& cluster) {
+  cluster.gpu.collectives.clear();
+  for (OtherGpus& other : cluster.other_gpus) other.gpu.collectives.clear();
+}
+
+Scenario read_scenario(const YamlNode& document, const std::string& default_name) {
+  const Reader reader(document, "", {"name", "model", "cluster", "parallelism", "training", "faults", "search", "campaign"});
+  for (const char* section : {"model", "cluster", "training"})
+    if (!reader.has(section))
+      reader.fail(section, std::string(section) + " is missing, expected a scenario with model, cluster and training");
+  Scenario scenario;
+  scenario.name = reader.text("name", default_name);
+  scenario.model = read_model(reader.child("model"));
+  scenario.cluster = read_cluster(reader.child("cluster"));
+  scenario.parallelism = read_parallelism(reader.child("parallelism"));
+  scenario.training = read_training(reader.child("training"));
+  read_framework(reader.child("training"), scenario);
+  read_mtbf(reader.child("faults"));  // of a campaign, but wrong in any command
+  scenario.slow_gpus = read_slow_gpus(reader.child("faults"));
+  scenario.jitter = read_jitter(reader.child("faults"), scenario.cluster.gpu);
+  scenario.cluster.link_faults = read_link_faults(reader.child("faults"));
+  if (!scenario.cluster.link_faults.empty()) forget_collectives(scenario.cluster);
+  if (reader.has("search")) read_search(reader.child("search"));  // only `tandem search` needs what it says
+  return scenario;
+}
+
+/// Of the fields against each other, once the mesh is complete.
+using Check = void (*)(const Scenario&, const YamlNode&);
+constexpr Check checks[] = {validate_cluster,  validate_placement,     validate_fabric,  validate_faults,
+                            validate_pipeline, validate_data_parallel, validate_experts, validate_training};
+
+struct SectionReader {
+  std::string_view section;
+  void (*read)(const YamlNode&);
+};
+constexpr SectionReader section_readers[] = {
+    {"model", [](const YamlNode& node) { read_model(node); }},
+    {"cluster", [](const YamlNode& node) { read_cluster(node); }},
+    {"parallelism", [](const YamlNode& node) { read_parallelism(node); }},
+    {"training", [](const YamlNode& node) { read_training(node); }},
+};
+
+}  // namespace
+
+std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
+
+void tidy_names(YamlNode& document) {
+  if (document.kind != YamlNode::Kind::mapping)
+    throw InputError(document.place,
+                     "the scenario is " + describe(document) + ", expected a mapping with model, cluster and training");
+  rename_aliases(document);
+  expand_preset_names(document);
+}
+
+Scenario read_document(const YamlNode& document, const std::string& default_name) {
+  Scenario scenario = read_scenario(document, default_name);
+  validate_sharding(scenario, document);
+  complete_world(scenario, document);
+  for (const Check check : checks) check(scenario, document);
+  if (scenario.training.bucket_parameters == 0)
+    scenario.training.bucket_parameters = default_bucket_parameters(scenario.parallelism.dp);
+  scenario.warnings = find_warnings(scenario, document);
+  return scenario;
+}
+
+std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name) {
+  std::vector<std::string> refusals;
+  const auto holds = [&](const auto& work) {
+    try {
+      work();
+      return true;
+    } catch (const InputError& error) {
+      if (std::ranges::find(refusals, error.what()) == refusals.end()) refusals.emplace_back(error.what());
+      return false;
+    }
+  };
+  // Fields by themselves, section by section; between them they can be checked only where all can be read.
+  for (const auto& [section, read] : section_readers)
+    if (const YamlNode* node = document.find(section)) holds([&] { read(*node); });
+  Scenario scenario;
+  if (!holds([&] { scenario = read_scenario(document, default_name); })) return refusals;
+  holds([&] { validate_sharding(scenario, document); });
+  if (!holds([&] { complete_world(scenario, document); })) return refusals;  // without a mesh there is nothing to lay out
+  bool laid_out = true;                                                      // what follows the cluster's own check counts on it
+  for (const Check check : checks) {
+    const bool of_cluster =
+        check == validate_placement || check == validate_fabric || check == validate_faults || check == validate_experts;
+    if (of_cluster && !laid_out) continue;
+    const bool held = holds([&] { check(scenario, document); });
+    if (check == validate_cluster) laid_out = held;
+  }
+  return refusals;
+}
+
+YamlNode parse_document(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+  YamlNode document = parse_yaml(text, name);
+  tidy_names(document);
+  for (const std::string& option : overrides) apply_override(document, option);
+  resolve_presets(document, std::filesystem::path(name).parent_path().string());
+  return document;
+}
+
+YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_document(read_text_file(path), path, overrides);
+}
+
+Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
+  return read_document(parse_document(text, name, overrides), std::filesystem::path(name).stem().string());
+}
+
+Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_scenario(read_text_file(path), path, overrides);
+}
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+#include "scenarios/reading/reader.h"
+#include "scenarios/reading/sections.h"
+
+namespace tandem {
+namespace {
+
+/// `uniform`, a list of shares, or {zipf: exponent}.
+ExpertLoad read_load(const Reader& moe) {
+  ExpertLoad load;
+  const YamlNode& node = moe.child("load");
+  if (node.kind == YamlNode::Kind::sequence) {
+    load.shares = moe.numbers("load", {0, 1e12}, {});
+  } else if (node.kind == YamlNode::Kind::mapping) {
+    load.zipf = Reader(node, "model.moe.load", {"zipf"}).number("zipf", {0, 100});
+  } else if (moe.has("load") && (node.kind != YamlNode::Kind::scalar || node.text != "uniform")) {
+    moe.fail("load",
+             "model.moe.load is " + describe(node) + ", expected uniform, a list of shares by expert, or {zipf: exponent}");
+  }
+  return load;
+}
+
+}  // namespace
+
+MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
+  const Reader moe(node, "model.moe",
+                   {"experts", "top_k", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor", "node_limit",
+                    "load", "balance_loss"});
+  MoeSpec spec;
+  spec.experts = moe.integer("experts", {0, 65'536}, 0);
+  if (spec.experts == 0) return spec;
+  spec.top_k = moe.integer("top_k", {1, 1'024});
+  spec.ffn = moe.integer("ffn", {1, 4'194'304}, dense_ffn);
+  spec.shared_experts = moe.integer("shared_experts", {0, 1'024}, 0);
+  spec.first_dense_layers = moe.integer("first_dense_layers", {0, 10'000}, 0);
+  spec.every = moe.integer("every", {1, 10'000}, 1);
+  spec.capacity_factor = moe.number("capacity_factor", {0, 1e6}, 0.0);
+  spec.node_limit = moe.integer("node_limit", {0, 65'536}, 0);
+  spec.load = read_load(moe);
+  spec.balance_loss = moe.number("balance_loss", {0, 1e6}, spec.balance_loss);
+  return spec;
+}
+
+}  // namespace tandem

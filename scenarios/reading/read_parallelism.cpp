@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "runtime/base/nearest.h"
+#include "scenarios/reading/reader.h"
+#include "scenarios/reading/sections.h"
+
+namespace tandem {
+namespace {
+
+std::vector<MeshAxis> read_order(const Reader& parallelism) {
+  if (!parallelism.has("order")) return ParallelismSpec{}.order;
+  const YamlNode& list = parallelism.child("order");
+  const std::string expected = ", expected each of tp, cp, ep, dp, pp once, innermost first";
+  if (list.kind != YamlNode::Kind::sequence) parallelism.fail("order", "parallelism.order is " + describe(list) + expected);
+  std::vector<MeshAxis> order;
+  for (const YamlNode& item : list.items) {
+    const MeshAxis axis = parallelism.choice_of<MeshAxis>(
+        item, "order",
+        {{"tp", MeshAxis::tp}, {"cp", MeshAxis::cp}, {"ep", MeshAxis::ep}, {"dp", MeshAxis::dp}, {"pp", MeshAxis::pp}});
+    if (std::ranges::find(order, axis) != order.end())
+      throw InputError(item.place, "parallelism.order names " + item.text + " twice" + expected);
+    order.push_back(axis);
+  }
+  if (order.size() != ParallelismSpec{}.order.size())
+    parallelism.fail("order", "parallelism.order names " + std::to_string(order.size()) + " axes" + expected);
+  return order;
+}
+
+/// A placement in a file is a list by now (placement_file.h).
+RankPlacement read_placement(const Reader& parallelism) {
+  using Kind = RankPlacement::Kind;
+  RankPlacement placement;
+  if (parallelism.child("placement").kind != YamlNode::Kind::sequence) {
+    placement.kind =
+        parallelism.choice<Kind>("placement", {{"packed", Kind::packed}, {"round-robin", Kind::round_robin}}, Kind::packed);
+    return placement;
+  }
+  placement.kind = Kind::listed;
+  for (const std::int64_t gpu : parallelism.integers("placement", {0, max_gpus - 1}))
+    placement.gpus.push_back(static_cast<std::uint32_t>(gpu));
+  return placement;
+}
+
+/// Without pipeline: gathered for the forward and again for the backward of each micro-batch. With one: gathered once in a step,
+/// as PyTorch's pipeline schedules do with FSDP2 (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync).
+void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
+  for (const char* key : {"reshard_after_forward", "gather_per_micro_batch", "prefetch"}) {
+    if (spec.zero != 3 && parallelism.has(key))
+      parallelism.fail(key, parallelism.full_name(key) + " with zero " + std::to_string(spec.zero) +
+                                ", expected zero 3, which alone gathers weights for each use");
+  }
+  const bool asked_to_reshard = parallelism.boolean("reshard_after_forward", false);
+  spec.gather_per_micro_batch = parallelism.boolean("gather_per_micro_batch", spec.pp == 1 || asked_to_reshard);
+  spec.reshard_after_forward = parallelism.boolean("reshard_after_forward", spec.pp == 1 && spec.gather_per_micro_batch);
+  if (asked_to_reshard && !spec.gather_per_micro_batch)
+    parallelism.fail("reshard_after_forward",
+                     "reshard_after_forward true with gather_per_micro_batch false, which keeps weights for the whole step; "
+                     "expected at most one of the two");
+  spec.prefetch = parallelism.integer("prefetch", {0, 1'000}, 1);
+}
+
+}  // namespace
+
+ParallelismSpec read_parallelism(const YamlNode& node) {
+  const Reader parallelism(node, "parallelism",
+                           {"tp",
+                            "sp",
+                            "pp",
+                            "vpp",
+                            "cp",
+                            "ep",
+                            "etp",
+                            "dispatcher",
+                            "dp",
+                            "zero",
+                            "account_for_embedding",
+                            "account_for_loss",
+                            "first_stage_layers",
+                            "last_stage_layers",
+                            "order",
+                            "reshard_after_forward",
+                            "gather_per_micro_batch",
+                            "prefetch",
+                            "hsdp",
+                            "cp_method",
+                            "cp_layout",
+                            "expert_axis",
+                            "placement",
+                            "scatter_gather"});
+  const Range<std::int64_t> size{1, max_gpus};
+  ParallelismSpec spec;
+  spec.tp = parallelism.integer("tp", size, 1);
+  spec.sp = parallelism.boolean("sp", false) && spec.tp > 1;
+  spec.pp = parallelism.integer("pp", size, 1);
+  spec.vpp = parallelism.integer("vpp", {1, 10'000}, 1);
+  spec.cp = parallelism.integer("cp", size, 1);
+  spec.cp_method = parallelism.choice<CpMethod>(
+      "cp_method", {{"ring", CpMethod::ring}, {"all-gather", CpMethod::all_gather}, {"ulysses", CpMethod::ulysses}},
+      CpMethod::ring);
+  // Ulysses attends to whole sequences, in their order.
+  spec.cp_layout = parallelism.choice<CpLayout>("cp_layout", {{"zigzag", CpLayout::zigzag}, {"contiguous", CpLayout::contiguous}},
+                                                spec.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag);
+  spec.ep = parallelism.integer("ep", size, 1);
+  spec.etp = parallelism.integer("etp", size, 1);
+  spec.dispatcher = parallelism.choice<Dispatcher>("dispatcher",
+                                                   {{"nccl", Dispatcher::nccl},
+                                                    {"deepep", Dispatcher::deepep},
+                                                    {"alltoall", Dispatcher::nccl},  // Megatron's names of the two
+                                                    {"flex", Dispatcher::deepep}},
+                                                   Dispatcher::nccl);
+  spec.dp = parallelism.integer("dp", size, 0);
+  spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
+  spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
+  spec.account_for_loss = parallelism.boolean("account_for_loss", false);
+  spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, 10'000}, 0);
+  spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, 10'000}, 0);
+  spec.order = read_order(parallelism);
+  spec.placement = read_placement(parallelism);
+  spec.scatter_gather = parallelism.boolean("scatter_gather", false);
+  read_sharded_weights(parallelism, spec);
+  if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});
+  enum class ExpertAxis : std::uint8_t {
+    folded,
+    own
+  };
+  spec.own_expert_axis = parallelism.choice<ExpertAxis>("expert_axis", {{"folded", ExpertAxis::folded}, {"own", ExpertAxis::own}},
+                                                        ExpertAxis::folded) == ExpertAxis::own;
+  return spec;
+}
+
+}  // namespace tandem

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/base/nearest.h"
+#include "scenarios/reading/reader.h"
+#include "scenarios/reading/sections.h"
+
+namespace tandem {
+namespace {
+
+constexpr Range<double> microseconds{0, 1e6};
+constexpr double us = 1e-6;
+
+std::optional<OpKind> operation_named(std::string_view name) {
+  for (std::size_t i = 0; i < op_kind_count; ++i)
+    if (operation(static_cast<OpKind>(i)).name == name) return static_cast<OpKind>(i);
+  return {};
+}
+
+OpKind operation_at(const Place& place, const std::string& name) {
+  if (const auto kind = operation_named(name)) return *kind;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < op_kind_count; ++i) names.emplace_back(operation(static_cast<OpKind>(i)).name);
+  throw InputError(place, "there is no operation " + excerpt(name) + suggestion(name, names));
+}
+
+IssueCost read_issue(const Reader& framework) {
+  const Reader issue(framework.child("issue_us"), framework.full_name("issue_us"), {"forward", "backward", "communication"});
+  return {.forward = issue.number("forward", microseconds, 0) * us,
+          .backward = issue.number("backward", microseconds, 0) * us,
+          .communication = issue.number("communication", microseconds, 0) * us};
+}
+
+/// What stands beside the operations of one pass.
+void read_extra(const Reader& framework, Pass pass, Software& software) {
+  const std::string name(name_of(pass));
+  for (const YamlNode::Entry& entry : framework.child(name).entries) {
+    const OpKind kind = operation_at(entry.place, entry.key);
+    if (is_communication(kind))
+      throw InputError(entry.place, excerpt(entry.key) + " is communication, expected an operation that has kernels beside it");
+    const Reader extra(entry.value, framework.full_name(name) + "." + entry.key, {"kernels", "bytes", "holds"});
+    software.extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(kind)] = {
+        .kernels = extra.number("kernels", {0, 1000}, 0),
+        .bytes = extra.number("bytes", {0, 10'000}, 0),
+        .holds = extra.number("holds", {0, 10'000}, 0)};
+  }
+}
+
+void read_waits(const Reader& framework, Software& software) {
+  for (const YamlNode& item : framework.child("waits_for").items)
+    software.waits_for.push_back(operation_at(item.place, item.text));
+}
+
+/// For the device's architecture; none where the framework does not say, or its speed is not known.
+std::optional<AttentionKernel> usual_attention(const Reader& framework, const Device& device) {
+  const Reader attention(framework.child("attention"), framework.full_name("attention"),
+                         {"volta", "ampere", "hopper", "blackwell", "unknown"});
+  const std::string architecture = name_of(device.architecture);
+  if (!attention.has(architecture)) return {};
+  const AttentionKernel kernel = read_attention_kernel(attention, architecture);
+  return device.efficiency.states(kernel) ? std::optional(kernel) : std::nullopt;
+}
+
+Reader framework_reader(const YamlNode& node) {
+  return {node,
+          "training.framework",
+          {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
+           "reserved_GB"}};
+}
+
+}  // namespace
+
+Software read_software(const YamlNode& node) {
+  const Reader framework = framework_reader(node);
+  Software software;
+  software.name = framework.text("name", software.name);
+  software.sequence_copies = framework.number("sequence_copies", {0, 100}, 0);
+  software.issue = read_issue(framework);
+  for (std::size_t pass = 0; pass < pass_count; ++pass) read_extra(framework, static_cast<Pass>(pass), software);
+  read_waits(framework, software);
+  software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
+  return software;
+}
+
+void choose_attention(const YamlNode& node, Device& device) {
+  if (const auto kernel = usual_attention(framework_reader(node), device)) device.efficiency.attention_kernel = *kernel;
+}
+
+}  // namespace tandem

@@ -1,0 +1,93 @@
+#include <cmath>
+
+#include "scenarios/reading/reader.h"
+#include "scenarios/reading/sections.h"
+
+namespace tandem {
+namespace {
+
+void read_overlap(const YamlNode& node, TrainingSpec& spec) {
+  const Reader overlap(node, "training.overlap", {"dp", "tp", "pp"});
+  spec.overlap_dp = overlap.boolean("dp", true);
+  spec.overlap_tp = overlap.boolean("tp", false);
+  spec.overlap_pp = overlap.boolean("pp", true);
+}
+
+using Module = bool RecomputeSpec::*;
+
+RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
+  RecomputeSpec spec;
+  for (const YamlNode& item : list.items) {
+    const auto module = training.choice_of<Module>(item, "recompute",
+                                                   {{"norm", &RecomputeSpec::norm},
+                                                    {"activation", &RecomputeSpec::activation},
+                                                    {"attention", &RecomputeSpec::attention},
+                                                    {"mlp", &RecomputeSpec::mlp},
+                                                    {"mla-up", &RecomputeSpec::mla_up}});
+    if (spec.*module) throw InputError(item.place, "training.recompute names " + item.text + " twice, expected each module once");
+    spec.*module = true;
+  }
+  return spec;
+}
+
+RecomputeSpec read_recompute(const Reader& training) {
+  const YamlNode& node = training.child("recompute");
+  const bool list = node.kind == YamlNode::Kind::sequence;
+  RecomputeSpec spec;
+  if (list) {
+    spec = read_modules(training, node);
+  } else {
+    RecomputeSpec selective, full;
+    selective.attention = true;
+    full.every = 1;
+    // Attention and every second product keep their outputs (torchtitan, selective_ac_option: op). Products that stand side by
+    // side there are one here, so every second layer's MLP keeps both of its own, the others none.
+    const RecomputeSpec selective_op{.norm = true, .activation = true, .mlp = true, .mlp_every = 2};
+    spec = training.choice<RecomputeSpec>(
+        "recompute", {{"none", RecomputeSpec{}}, {"selective", selective}, {"selective-op", selective_op}, {"full", full}},
+        RecomputeSpec{});
+  }
+  if (!training.has("recompute_every")) return spec;
+  if (spec.every == 0)
+    training.fail("recompute_every", "training.recompute_every without recompute full, expected both or neither");
+  spec.every = training.integer("recompute_every", {1, 10'000});
+  return spec;
+}
+
+}  // namespace
+
+TrainingSpec read_training(const YamlNode& node) {
+  const Reader training(node, "training",
+                        {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
+                         "overlap", "grad_dtype", "framework", "compiled", "attention", "bucket_MB", "sync_every",
+                         "grad_compression", "hierarchical_all_reduce"});
+  TrainingSpec spec;
+  spec.sequence = training.integer("sequence", {1, 16'777'216});
+  spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
+  spec.global_batch = training.integer("global_batch", {1, 16'777'216});
+  spec.precision = training.choice<DType>(
+      "precision", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"fp8", DType::f8}}, DType::bf16);
+  spec.grad_dtype =
+      training.choice<DType>("grad_dtype", {{"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}}, DType::f32);
+  spec.schedule = training.choice<ScheduleKind>("schedule",
+                                                {{"gpipe", ScheduleKind::gpipe},
+                                                 {"1f1b", ScheduleKind::one_f_one_b},
+                                                 {"interleaved-1f1b", ScheduleKind::interleaved},
+                                                 {"zb-h1", ScheduleKind::zero_bubble_h1},
+                                                 {"zb-v", ScheduleKind::zero_bubble_v},
+                                                 {"dualpipe", ScheduleKind::dualpipe}},
+                                                ScheduleKind::one_f_one_b);
+  spec.recompute = read_recompute(training);
+  read_overlap(training.child("overlap"), spec);
+  if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");
+  if (training.has("bucket_MB")) {
+    const double bucket_bytes = training.number("bucket_MB", {1e-3, 1e9}) * 1e6;
+    spec.bucket_parameters = std::llround(bucket_bytes / static_cast<double>(size_of(spec.grad_dtype)));
+  }
+  spec.hierarchical_all_reduce = training.boolean("hierarchical_all_reduce", false);
+  spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
+  spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
+  return spec;
+}
+
+}  // namespace tandem

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "scenarios/reading/campaign_spec.h"
+#include "scenarios/reading/reader.h"
+#include "scenarios/spec/scenario.h"
+#include "scenarios/reading/yaml_tree.h"
+
+namespace tandem {
+
+// One reader per section of the scenario, each in a file of its own (read_model.cpp, ...). They check every field by itself;
+// validate.h checks the fields against each other. All throw InputError.
+
+/// The largest cluster that can be described: eight times the 131,072 GPUs that Tandem is made for, and small enough for products
+/// of ranks, sizes and bytes to fit 63 bits.
+inline constexpr std::int64_t max_gpus = 1'048'576;
+
+ModelSpec read_model(const YamlNode& node);
+MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn);
+ClusterSpec read_cluster(const YamlNode& node);  ///< `gpus` is 0 when left out
+FabricSpec read_fabric(const YamlNode& node);
+Device read_gpu(const YamlNode& node, const std::string& path);                       ///< `path`: the field, for messages
+void read_efficiency(const YamlNode& node, const std::string& path, Device& device);  ///< of a device whose peaks are known
+AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key);
+ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out
+TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
+Software read_software(const YamlNode& framework);
+void choose_attention(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so
+std::vector<SlowGpu> read_slow_gpus(const YamlNode& faults);
+MtbfSpec read_mtbf(const YamlNode& faults);
+JitterSpec read_jitter(const YamlNode& faults, const Device& gpu);  ///< `gpu`: whose profile may say how much kernels vary
+std::vector<LinkFault> read_link_faults(const YamlNode& faults);    ///< dead ones first, each kind in the order of the document
+
+}  // namespace tandem

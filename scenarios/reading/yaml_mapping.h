@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "scenarios/reading/yaml_tree.h"
+
+namespace tandem {
+
+// A mapping of a scenario, written field by field. `place` is where the value comes from, for errors about it.
+
+void put(YamlNode& mapping, std::string_view key, YamlNode value);
+void put(YamlNode& mapping, std::string_view key, std::string_view text, const Place& place = {});
+void put(YamlNode& mapping, std::string_view key, const char* text, const Place& place = {});
+void put(YamlNode& mapping, std::string_view key, std::int64_t number, const Place& place = {});
+void put(YamlNode& mapping, std::string_view key, double number, const Place& place = {});
+void put(YamlNode& mapping, std::string_view key, bool value, const Place& place = {});
+
+/// The mapping at `key`, which is made where there is none.
+YamlNode& section_of(YamlNode& mapping, std::string_view key, const Place& place = {});
+
+}  // namespace tandem

@@ -1,0 +1,46 @@
+#include "scenarios/spec/parameter_count.h"
+
+namespace tandem {
+namespace {
+
+class Parameters {
+ public:
+  explicit Parameters(const ModelSpec& model) : m_(model) {}
+
+  std::int64_t all() const {
+    const std::int64_t tables = (m_.tied_embeddings ? 1 : 2) * m_.vocab * m_.hidden;
+    const std::int64_t positions = m_.rotary ? 0 : m_.max_positions * m_.hidden;
+    std::int64_t sum = tables + positions + norm(m_.hidden);
+    for (std::int64_t l = 0; l < m_.layers + m_.mtp_depth; ++l) sum += layer(l);
+    const std::int64_t further = 2 * norm(m_.hidden) + 2 * m_.hidden * m_.hidden + norm(m_.hidden);
+    return sum + m_.mtp_depth * further;
+  }
+
+ private:
+  const ModelSpec& m_;
+
+  std::int64_t norm(std::int64_t width) const { return (m_.norm == NormKind::layer ? 2 : 1) * width; }
+  std::int64_t layer(std::int64_t number) const { return attention() + mlp(number) + 2 * norm(m_.hidden); }
+
+  std::int64_t attention() const {
+    const MlaSpec& mla = m_.mla;
+    const std::int64_t h = m_.hidden, heads = m_.heads;
+    if (!mla.enabled()) return h * (heads + 2 * m_.kv_heads) * m_.head_dim + heads * m_.head_dim * h;
+    const std::int64_t queries =
+        mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) + norm(mla.q_rank) : h * heads * mla.qk_dim();
+    const std::int64_t latent = h * (mla.kv_rank + mla.rope_dim) + norm(mla.kv_rank);
+    return queries + latent + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim) + heads * mla.v_dim * h;
+  }
+
+  std::int64_t mlp(std::int64_t number) const {
+    const std::int64_t matrices = m_.gated ? 3 : 2;
+    if (!m_.moe.in_layer(number)) return matrices * m_.hidden * m_.ffn;
+    return matrices * m_.hidden * m_.moe.ffn * (m_.moe.experts + m_.moe.shared_experts) + m_.hidden * m_.moe.experts;
+  }
+};
+
+}  // namespace
+
+std::int64_t parameter_count(const ModelSpec& model) { return Parameters(model).all(); }
+
+}  // namespace tandem
