@@ -5,13 +5,13 @@
 #include <optional>
 #include <stdexcept>
 
-#include "cli/calibrate/bench.h"
-#include "cli/calibrate/launched_collectives.h"
-#include "cli/calibrate/measure.h"
-#include "cli/calibrate/profile_report.h"
-#include "cli/calibrate/shapes_file.h"
+#include "studies/calibrate/bench.h"
+#include "studies/calibrate/launched_collectives.h"
+#include "studies/calibrate/measure.h"
+#include "studies/calibrate/profile_report.h"
+#include "studies/calibrate/shapes_file.h"
 #include "cli/command.h"
-#include "cli/terminal_progress.h"
+#include "cli/terminal/progress.h"
 #include "runtime/host/collective_timer.h"
 #include "scenarios/reading/load.h"
 #include "traces/profile_file.h"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cli/campaign/forecast.h"
-#include "cli/campaign/slow_node.h"
+#include "studies/campaign/forecast.h"
+#include "studies/campaign/slow_node.h"
 #include "cli/command.h"
-#include "cli/simulated_step.h"
-#include "cli/sweep/worker_pool.h"
+#include "studies/step/simulated_step.h"
+#include "studies/runner/worker_pool.h"
 
 namespace tandem {
 

@@ -9,8 +9,8 @@
 #include <iostream>
 #include <map>
 
-#include "cli/report/page.h"
-#include "cli/report/step_report.h"
+#include "studies/report/page.h"
+#include "studies/report/step_report.h"
 #include "scenarios/reading/load.h"
 
 namespace tandem {

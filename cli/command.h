@@ -8,8 +8,8 @@
 
 #include "cli/backend_option.h"
 #include "cli/program.h"
-#include "cli/result.h"
-#include "cli/trace_output.h"
+#include "studies/step/step_result.h"
+#include "studies/trace/trace_output.h"
 #include "runtime/dag/dag.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/simulate.h"

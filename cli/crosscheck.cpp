@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "cli/crosscheck/comparison.h"
-#include "cli/executed_step.h"
-#include "cli/report/step_report.h"
-#include "cli/terminal_page.h"
+#include "studies/crosscheck/comparison.h"
+#include "studies/step/executed_step.h"
+#include "studies/report/step_report.h"
+#include "cli/terminal/page.h"
 #include "runtime/base/input_error.h"
 #include "sim/simulate.h"
 #include "traces/timeline_file.h"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "cli/diff/difference.h"
-#include "cli/report/diff_report.h"
+#include "studies/diff/difference.h"
+#include "studies/report/diff_report.h"
 #include "runtime/base/input_error.h"
 #include "traces/dag_file.h"
 #include "traces/timeline_file.h"

@@ -5,9 +5,9 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/executed_step.h"
-#include "cli/report/step_report.h"
-#include "cli/verification.h"
+#include "studies/step/executed_step.h"
+#include "studies/report/step_report.h"
+#include "studies/step/verification.h"
 #include "runtime/host/loss.h"
 
 namespace tandem {

@@ -1,4 +1,4 @@
-#include "cli/lint/lint.h"
+#include "studies/lint/lint.h"
 
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/sweep/worker_pool.h"
-#include "cli/terminal_numbers.h"
-#include "cli/terminal_page.h"
+#include "studies/runner/worker_pool.h"
+#include "cli/terminal/numbers.h"
+#include "cli/terminal/page.h"
 #include "traces/output_file.h"
 
 namespace tandem {

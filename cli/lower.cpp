@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/executed_step.h"
+#include "studies/step/executed_step.h"
 #include "traces/dag_file.h"
 
 namespace tandem {

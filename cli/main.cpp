@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/report/page.h"
+#include "studies/report/page.h"
 #include "cli/usage_error.h"
 
 namespace {

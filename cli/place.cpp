@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/place/placement_report.h"
-#include "cli/sweep/worker_pool.h"
+#include "studies/place/placement_report.h"
+#include "studies/runner/worker_pool.h"
 #include "topology/fabric.h"
 
 namespace tandem {

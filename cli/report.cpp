@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
-#include "cli/report/step_report.h"
-#include "cli/report/study_report.h"
+#include "studies/report/step_report.h"
+#include "studies/report/study_report.h"
 #include "runtime/base/input_error.h"
 #include "traces/output_file.h"
 

@@ -8,13 +8,13 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/report/page.h"
-#include "cli/report/study_report.h"
-#include "cli/search/search_json.h"
-#include "cli/search/search_text.h"
-#include "cli/search/write_plan.h"
-#include "cli/sweep/worker_pool.h"
-#include "cli/terminal_progress.h"
+#include "studies/report/page.h"
+#include "studies/report/study_report.h"
+#include "studies/search/search_json.h"
+#include "cli/text/search_text.h"
+#include "studies/search/write_plan.h"
+#include "studies/runner/worker_pool.h"
+#include "cli/terminal/progress.h"
 
 namespace tandem {
 

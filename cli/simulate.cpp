@@ -5,10 +5,10 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/jitter_times.h"
-#include "cli/relief.h"
-#include "cli/report/step_report.h"
-#include "cli/simulated_step.h"
+#include "studies/step/jitter_times.h"
+#include "studies/step/relief.h"
+#include "studies/report/step_report.h"
+#include "studies/step/simulated_step.h"
 #include "scenarios/reading/load.h"
 
 namespace tandem {

@@ -8,12 +8,12 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/report/page.h"
-#include "cli/report/study_report.h"
-#include "cli/sweep/point.h"
-#include "cli/sweep/report.h"
-#include "cli/sweep/run_points.h"
-#include "cli/sweep/worker_pool.h"
+#include "studies/report/page.h"
+#include "studies/report/study_report.h"
+#include "studies/sweep/point.h"
+#include "studies/sweep/report.h"
+#include "studies/sweep/run_points.h"
+#include "studies/runner/worker_pool.h"
 
 namespace tandem {
 namespace {

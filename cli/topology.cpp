@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/topology_report.h"
+#include "studies/topology/topology_report.h"
 
 namespace tandem {
 

@@ -6,10 +6,10 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/report/page.h"
-#include "cli/report/validation_page.h"
-#include "cli/sweep/worker_pool.h"
-#include "cli/validate/validation_report.h"
+#include "studies/report/page.h"
+#include "studies/report/validation_page.h"
+#include "studies/runner/worker_pool.h"
+#include "studies/validate/validation_report.h"
 
 namespace tandem {
 

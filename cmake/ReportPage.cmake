@@ -1,4 +1,4 @@
-# The report's page, built by npm from viz/ into one file that goes into the binary (cli/report/embedded_page.h).
+# The report's page, built by npm from viz/ into one file that goes into the binary (studies/report/embedded_page.h).
 #
 # TANDEM_REPORT_PAGE: AUTO builds it where npm is found, ON fails without npm, OFF leaves it out; then `--report` says so.
 include(EmbedData)

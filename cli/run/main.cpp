@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "cli/execution_site.h"
+#include "runtime/execution/execution_site.h"
 #include "cli/program.h"
-#include "cli/run/processes.h"
+#include "runtime/execution/launched_step.h"
 #include "runtime/host/limits.h"
 #include "runtime/host/loss.h"
 #include "traces/dag_file.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "cli/calibrate/launched_collectives.h"
+#include "studies/calibrate/launched_collectives.h"
 #include "scenarios/reading/profile.h"
 #include "tests/cli/run_command.h"
 #include "tests/runtime/loopback_socket.h"

@@ -1,5 +1,5 @@
 // Simulated against measured: the parts add up to the whole, whatever the timelines.
-#include "cli/crosscheck/comparison.h"
+#include "studies/crosscheck/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "cli/crosscheck/comparison_json.h"
+#include "studies/crosscheck/comparison_json.h"
 #include "tests/runtime/random_dag.h"
 #include "tests/sim/small_dag.h"
 

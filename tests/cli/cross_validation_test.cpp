@@ -1,4 +1,4 @@
-#include "cli/validate/cross_validation.h"
+#include "studies/validate/cross_validation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The CSV reader: what RFC 4180 allows comes back as it went in, and every cell knows its place.
-#include "cli/csv.h"
+#include "runtime/base/csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "cli/diff/difference.h"
+#include "studies/diff/difference.h"
 #include "runtime/base/input_error.h"
 #include "tests/cli/run_command.h"
 #include "tests/cli/terminal.h"

@@ -1,5 +1,5 @@
 // Every rule of `tandem lint`: a scenario that triggers it, and a neighbour that does not.
-#include "cli/lint/lint.h"
+#include "studies/lint/lint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cli/lint/rendezvous.h"
+#include "studies/lint/rendezvous.h"
 #include "runtime/plan/issue_order.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"

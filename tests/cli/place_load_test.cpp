@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "cli/place/link_load.h"
+#include "studies/place/link_load.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/link_use.h"
 #include "sim/simulate.h"

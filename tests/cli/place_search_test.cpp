@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "cli/place/first_placements.h"
-#include "cli/place/local_search.h"
+#include "studies/place/first_placements.h"
+#include "studies/place/local_search.h"
 #include "tests/cli/place_job.h"
 
 namespace tandem {

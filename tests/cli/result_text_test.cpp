@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/result.h"
+#include "studies/step/step_result.h"
 #include "tests/cli/terminal.h"
 
 namespace tandem {

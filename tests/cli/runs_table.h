@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/csv.h"
+#include "runtime/base/csv.h"
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 

@@ -4,10 +4,10 @@
 #include <iostream>
 #include <random>
 
-#include "cli/search/plan_space.h"
-#include "cli/search/planned_step.h"
-#include "cli/search/step_bound.h"
-#include "cli/simulated_step.h"
+#include "studies/search/plan_space.h"
+#include "studies/search/planned_step.h"
+#include "studies/search/step_bound.h"
+#include "studies/step/simulated_step.h"
 #include "scenarios/reading/document.h"
 #include "tests/traces/temporary_folder.h"
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <random>
 
-#include "cli/search/plan_space.h"
-#include "cli/search/planned_step.h"
-#include "cli/simulated_step.h"
+#include "studies/search/plan_space.h"
+#include "studies/search/planned_step.h"
+#include "studies/step/simulated_step.h"
 #include "scenarios/reading/document.h"
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "cli/step_interval.h"
+#include "studies/step/step_interval.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/sweep/report.h"
+#include "studies/sweep/report.h"
 #include "tests/cli/study.h"
 
 namespace tandem {

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/sweep/point.h"
-#include "cli/sweep/progress.h"
-#include "cli/sweep/results_database.h"
+#include "studies/sweep/point.h"
+#include "studies/sweep/progress.h"
+#include "studies/runner/results_database.h"
 #include "tests/cli/json_result.h"
 #include "tests/cli/study.h"
 #include "tests/cli/terminal.h"

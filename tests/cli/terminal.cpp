@@ -12,7 +12,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "cli/terminal_screen.h"
+#include "cli/terminal/screen.h"
 
 namespace tandem {
 

@@ -1,13 +1,13 @@
 // Tables, lines and colours for a screen.
-#include "cli/terminal_table.h"
+#include "cli/terminal/table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "cli/terminal_numbers.h"
-#include "cli/terminal_page.h"
+#include "cli/terminal/numbers.h"
+#include "cli/terminal/page.h"
 #include "tests/cli/terminal.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 
 #include <regex>
 
-#include "cli/terminal_progress.h"
+#include "cli/terminal/progress.h"
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 

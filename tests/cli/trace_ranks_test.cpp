@@ -1,5 +1,5 @@
 // Which ranks --trace-ranks asks for, and what a trace then shows.
-#include "cli/trace_ranks.h"
+#include "studies/trace/trace_ranks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

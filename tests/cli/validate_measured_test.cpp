@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/validate/measured_memory.h"
-#include "cli/validate/measured_step.h"
-#include "cli/validate/run_scenario.h"
+#include "studies/validate/measured_memory.h"
+#include "studies/validate/measured_step.h"
+#include "studies/validate/run_scenario.h"
 #include "tests/cli/runs_table.h"
 
 namespace tandem {

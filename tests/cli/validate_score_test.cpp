@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "cli/validate/memory_score.h"
-#include "cli/validate/ratios.h"
-#include "cli/validate/strata.h"
+#include "studies/validate/memory_score.h"
+#include "studies/validate/ratios.h"
+#include "studies/validate/strata.h"
 #include "tests/cli/runs_table.h"
 
 namespace tandem {

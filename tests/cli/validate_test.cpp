@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/validate/plausible.h"
+#include "studies/validate/plausible.h"
 #include "tests/cli/runs_table.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "cli/verification.h"
+#include "studies/step/verification.h"
 #include "runtime/analysis/distinct_collectives.h"
 #include "runtime/contents/initial_values.h"
 #include "runtime/cuda/module/gpu_step.h"

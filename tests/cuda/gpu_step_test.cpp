@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/verification.h"
+#include "studies/step/verification.h"
 #include "runtime/contents/initial_values.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"

@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "cli/executed_step.h"
-#include "cli/simulated_step.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/simulated_step.h"
 #include "runtime/analysis/critical_path.h"
 #include "runtime/analysis/memory_over_time.h"
 #include "tests/end_to_end/tiny.h"

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <vector>
 
-#include "cli/executed_step.h"
-#include "cli/verification.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/verification.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/simulate.h"
 

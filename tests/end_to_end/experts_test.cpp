@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/executed_step.h"
-#include "cli/verification.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/verification.h"
 #include "runtime/host/compare.h"
 #include "scenarios/mesh/token_routing.h"
 #include "tests/end_to_end/checks.h"

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/executed_step.h"
-#include "cli/simulated_step.h"
-#include "cli/verification.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/simulated_step.h"
+#include "studies/step/verification.h"
 #include "scenarios/lowering/lower.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"

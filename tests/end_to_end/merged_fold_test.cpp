@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "cli/simulated_step.h"
+#include "studies/step/simulated_step.h"
 #include "scenarios/mesh/cable_shares.h"
 #include "tests/end_to_end/tiny.h"
 

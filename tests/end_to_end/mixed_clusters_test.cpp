@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/simulated_step.h"
+#include "studies/step/simulated_step.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/mesh/slowest_gpu.h"
 #include "tests/end_to_end/checks.h"

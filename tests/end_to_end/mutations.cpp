@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/verification.h"
+#include "studies/step/verification.h"
 #include "runtime/executor.h"
 #include "runtime/host/compare.h"
 #include "scenarios/lowering/lower.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "cli/calibrate/kernel_plan.h"
+#include "studies/calibrate/kernel_plan.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/bounds.h"

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/executed_step.h"
-#include "cli/verification.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/verification.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/gpu/gpu_runner.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "cli/calibrate/kernel_plan.h"
+#include "studies/calibrate/kernel_plan.h"
 #include "runtime/host/collective_timer.h"
 #include "runtime/host/kernel_timer.h"
 #include "runtime/ops/operands.h"

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <random>
 
-#include "cli/calibrate/kernel_plan.h"
-#include "cli/calibrate/profile_report.h"
+#include "studies/calibrate/kernel_plan.h"
+#include "studies/calibrate/profile_report.h"
 #include "runtime/base/input_error.h"
 #include "scenarios/reading/profile.h"
 #include "scenarios/reading/profile_yaml.h"

@@ -1,0 +1,86 @@
+#include "cli/terminal/progress.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cli/terminal/numbers.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::chrono::milliseconds between_updates(200);
+
+Seconds since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+std::string progress_text(const std::string& what, double share, std::optional<Seconds> left, std::size_t width) {
+  constexpr std::size_t length = 20;
+  share = std::clamp(share, 0.0, 1.0);
+  std::string bar(static_cast<std::size_t>(std::floor(share * length)), '#');
+  bar.resize(length, '-');
+  const std::string rest =
+      fmt::format("  [{}] {:3.0f} %{}", bar, std::floor(100 * share), left ? ", about " + rounded(*left) + " left" : "");
+  return shortened(what, width > rest.size() ? width - rest.size() : 0) + rest;
+}
+
+ProgressBar::ProgressBar(Seconds patience)
+    : shown_(line_.is_shown() && !spdlog::should_log(spdlog::level::debug)), patience_(patience) {}
+
+bool ProgressBar::is_due() {
+  if (!shown_ || since(start_) < patience_ || Clock::now() - drawn_ < between_updates) return false;
+  drawn_ = Clock::now();
+  return true;
+}
+
+void ProgressBar::begin(std::string what) {
+  what_ = std::move(what);
+  part_start_ = Clock::now();
+}
+
+void ProgressBar::show(std::optional<double> share) {
+  if (!is_due()) return;
+  const Seconds elapsed = since(part_start_);
+  if (!share)
+    line_.show(fmt::format("{}, {} so far", what_, rounded(elapsed)));
+  else
+    line_.show(
+        progress_text(what_, *share, *share > 0 ? std::optional(elapsed / *share * (1 - *share)) : std::nullopt, line_.width()));
+}
+
+void ProgressBar::show(const std::string& what, double share, std::optional<Seconds> left) {
+  if (is_due()) line_.show(progress_text(what, share, left, line_.width()));
+}
+
+std::function<void(double share)> shown_in(ProgressBar* bar, const std::string& what) {
+  if (bar == nullptr || !bar->is_shown()) return {};
+  bar->begin(what);
+  return [bar](double share) { bar->show(share); };
+}
+
+ProgressThread::ProgressThread(ProgressBar* bar, std::string what, Share share) {
+  if (bar == nullptr || !bar->is_shown()) return;
+  bar->begin(std::move(what));
+  thread_ = std::thread([this, bar, share = std::move(share)] {
+    std::unique_lock lock(mutex_);
+    while (!ends_.wait_for(lock, between_updates, [this] { return ended_; })) bar->show(share());
+  });
+}
+
+ProgressThread::~ProgressThread() {
+  if (!thread_.joinable()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+  }
+  ends_.notify_one();
+  thread_.join();
+}
+
+}  // namespace tandem

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "studies/search/explain.h"
+#include "studies/search/search.h"
+#include "cli/terminal/screen.h"
+
+namespace tandem {
+
+/// The form for a person. `wall`: of the whole command.
+std::string to_text(const SearchResult& result, const SearchSpec& spec, const PlanChoices& choices, Seconds wall,
+                    const Screen& screen = {});
+
+/// Why a plan is not the winner.
+std::string to_text(const Explanation& explanation, const SearchResult& result, const SearchSpec& spec,
+                    const PlanChoices& choices, const Screen& screen = {});
+
+/// "no plan fits; the nearest, tp=8 ..., lacks 1234567 bytes (0.00 GB) on each GPU of its fullest stage".
+std::string nothing_fits_sentence(const SearchResult& result, const SearchSpec& spec, const PlanChoices& choices);
+
+}  // namespace tandem

@@ -1,0 +1,82 @@
+#include "runtime/execution/execution_site.h"
+
+#include "runtime/contents/initial_values.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/host/backend.h"
+#include "runtime/host/limits.h"
+#include "runtime/base/input_error.h"
+#include "runtime/plan/arena.h"
+
+namespace tandem {
+namespace {
+
+class HostSite final : public ExecutionSite {
+ public:
+  explicit HostSite(const Dag& dag) : memory_(dag, data_seed) {}
+
+  std::size_t verify_collectives() override { return tandem::verify_collectives(memory_.dag()); }
+  Timeline execute(EndedTasks& ended) override {
+    const std::unique_ptr<Backend> backend = make_host_backend(memory_);
+    return tandem::execute(memory_.dag(), *backend, &ended);
+  }
+  const HostMemory& memory() override { return memory_; }
+  std::string description() const override { return "host"; }
+
+ private:
+  HostMemory memory_;
+};
+
+class GpuSite final : public ExecutionSite {
+ public:
+  GpuSite(const Dag& dag, bool graph) : dag_(dag), gpu_(open_gpu()), step_(gpu_->make_step(dag, {.graph = graph})) {}
+
+  std::size_t verify_collectives() override { return step_->verify_collectives(); }
+  /// The first run warms up: what is loaded at its first use, and clocks.
+  Timeline execute(EndedTasks& ended) override {
+    step_->fill(data_seed);
+    tandem::execute(dag_, *step_);
+    step_->fill(data_seed);
+    return tandem::execute(dag_, *step_, &ended);
+  }
+  const HostMemory& memory() override { return read(memory_, keeps_its_place); }
+  const HostMemory& numbers() override {
+    return read(numbers_, [](const Buffer& buffer) { return buffer.shape.elements() == 1; });
+  }
+  std::optional<Bytes> arena(RankIndex rank) const override { return step_->arena(rank); }
+  std::string description() const override {
+    const GpuInfo info = gpu_->info();
+    return "cuda, " + info.name + ", " + info.versions;
+  }
+
+ private:
+  const Dag& dag_;
+  std::unique_ptr<Gpu> gpu_;
+  std::unique_ptr<GpuStep> step_;
+  std::optional<HostMemory> memory_, numbers_;
+
+  template <typename Wanted>
+  const HostMemory& read(std::optional<HostMemory>& to, const Wanted& wanted) {
+    if (to) return *to;
+    to.emplace(dag_, wanted);
+    for (BufferId id = 0; id < dag_.buffers.size(); ++id)
+      if (dag_.buffers[id].base == id && wanted(dag_.buffers[id])) step_->read(id, to->tensor(id));
+    return *to;
+  }
+};
+
+}  // namespace
+
+void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const BackendOptions& options) {
+  if (options.backend == "host") return refuse_too_many_ranks(ranks, file);
+  if (ranks <= std::int64_t{most_virtual_ranks}) return;
+  throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many for one GPU; expected at most " +
+                                     std::to_string(most_virtual_ranks) + ", or a GPU for each (tandem lower, then tandem-run)");
+}
+
+std::unique_ptr<ExecutionSite> make_site(const BackendOptions& options, const Dag& dag, const std::string& file) {
+  if (options.backend == "cuda") return std::make_unique<GpuSite>(dag, options.graph);
+  refuse_too_many_bytes(dag, file);
+  return std::make_unique<HostSite>(dag);
+}
+
+}  // namespace tandem

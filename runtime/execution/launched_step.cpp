@@ -1,0 +1,103 @@
+#include "runtime/execution/launched_step.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/crc.hpp>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include "runtime/contents/initial_values.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/executor.h"
+#include "runtime/host/loss.h"
+#include "runtime/launch/control_plane.h"
+#include "runtime/launch/rank_times.h"
+
+namespace tandem {
+namespace {
+
+double loss_on(GpuStep& step, const Dag& dag, RankIndex rank) {
+  const auto wanted = [&](const Buffer& buffer) { return buffer.rank == rank && buffer.shape.elements() == 1; };
+  HostMemory numbers(dag, wanted);
+  for (BufferId id = 0; id < dag.buffers.size(); ++id)
+    if (dag.buffers[id].base == id && wanted(dag.buffers[id])) step.read(id, numbers.tensor(id));
+  return loss_share(numbers, rank);
+}
+
+}  // namespace
+
+std::string digest_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  boost::crc_32_type crc;
+  std::size_t size = 0;
+  std::array<char, 1 << 16> block;
+  do {
+    file.read(block.data(), block.size());
+    crc.process_bytes(block.data(), static_cast<std::size_t>(file.gcount()));
+    size += static_cast<std::size_t>(file.gcount());
+  } while (file);
+  if (!file.eof()) throw std::runtime_error(path + ": cannot be read");
+  return std::to_string(size) + " bytes, CRC " + std::to_string(crc.checksum());
+}
+
+std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share) {
+  return std::string(reinterpret_cast<const char*>(&loss_share), sizeof loss_share) + own_times(dag, rank, timeline);
+}
+
+MeasuredStep merged(const Dag& dag, const std::vector<std::string>& measurements) {
+  MeasuredStep step;
+  std::vector<std::string> times;
+  for (const std::string& measurement : measurements) {
+    double loss_share = 0;
+    if (measurement.size() < sizeof loss_share) throw std::runtime_error("a process sent no measurement");
+    std::memcpy(&loss_share, measurement.data(), sizeof loss_share);
+    step.loss += loss_share / dag.info.steps;
+    times.push_back(measurement.substr(sizeof loss_share));
+  }
+  step.timeline = times_of_all(dag, times);
+  for (GroupId group = 0; group < dag.groups.size(); ++group) {
+    Seconds start = 0, end = 0;
+    for (const TaskId id : dag.members_of(group)) {
+      start = std::max(start, step.timeline.start[id]);
+      end = std::max(end, step.timeline.end[id]);
+    }
+    for (const TaskId id : dag.members_of(group)) {
+      step.timeline.start[id] = start;
+      step.timeline.end[id] = end;
+    }
+  }
+  return step;
+}
+
+std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph) {
+  if (launch.size != dag.ranks.size())
+    throw std::runtime_error(std::to_string(launch.size) + " processes were launched, expected " +
+                             std::to_string(dag.ranks.size()) + ", one for each rank of the step");
+  const auto name = [&](std::uint32_t task) { return std::string(dag.name_of_task(task)); };
+  ControlPlane control(launch, {.task_name = name});
+  std::optional<MeasuredStep> result;
+  control.run([&] {
+    control.agree("DAG file", digest);
+    const std::unique_ptr<Gpu> gpu = open_gpu(static_cast<int>(launch.local_rank));
+    const std::unique_ptr<GpuStep> step = gpu->make_step(dag, {.control = &control, .launch = &launch, .graph = graph});
+    const std::size_t collectives = step->verify_collectives();
+    Timeline timeline;
+    constexpr int warm_up_and_measure = 2;
+    for (int run = 0; run < warm_up_and_measure; ++run) {
+      step->fill(data_seed);
+      control.barrier();
+      timeline = execute(dag, *step);
+    }
+    const std::vector<std::string> all =
+        control.gather(own_measurement(dag, launch.rank, timeline, loss_on(*step, dag, launch.rank)));
+    if (launch.rank != 0) return;
+    result = merged(dag, all);
+    result->collectives = collectives;
+    const GpuInfo info = gpu->info();
+    result->description = "cuda, " + std::to_string(launch.size) + " x " + info.name + ", " + info.versions;
+  });
+  return result;
+}
+
+}  // namespace tandem

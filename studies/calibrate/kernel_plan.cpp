@@ -1,0 +1,178 @@
+#include "studies/calibrate/kernel_plan.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "scenarios/reading/load.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/reading/presets.h"
+
+namespace tandem {
+namespace {
+
+Dag lower_one_of_each_class(const Scenario& scenario) { return lower(scenario, make_world(scenario, true)); }
+
+/// One step of a model of this width and length.
+Dag lower_style(const std::string& model, const std::string& parallelism, DType precision, std::int64_t sequence,
+                std::int64_t hidden) {
+  const std::int64_t heads = std::max<std::int64_t>(4, hidden / 128);
+  return lower_one_of_each_class(parse_scenario(
+      fmt::format("model: {{layers: 2, hidden: {0}, heads: {1}, head_dim: {2}, ffn: {3}, vocab: {4}, {5}}}\n"
+                  "cluster: {{preset: dgx-h100, gpus: 2}}\nparallelism: {{{6}}}\n"
+                  "training: {{sequence: {7}, micro_batch: 1, global_batch: 2, precision: {8}}}\n",
+                  hidden, heads, hidden / heads, 2 * hidden, 8 * hidden, model, parallelism, sequence, name_of(precision)),
+      "calibrate", {}));
+}
+
+const std::string dense = "kv_heads: 4, gated: true, norm: rms";
+
+/// One of each family, in the order met.
+std::vector<TimedKernel> families(const Dag& dag, OpClass op_class) {
+  std::vector<TimedKernel> found;
+  std::set<KernelFamily> known;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (operation(dag.tasks[id].op).op_class != op_class) continue;
+    TimedKernel kernel = kernel_of(dag, id);
+    if (known.insert(family_of(kernel)).second) found.push_back(std::move(kernel));
+  }
+  return found;
+}
+
+/// The same product with other sizes.
+TimedKernel gemm_of_size(const TimedKernel& like, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto& attributes = std::get<GemmAttributes>(like.attributes);
+  TimedKernel kernel = like;
+  kernel.operands[0].shape = attributes.transpose_a ? Shape(k, m) : Shape(m, k);
+  kernel.operands[1].shape = attributes.transpose_b ? Shape(n, k) : Shape(k, n);
+  kernel.operands[2].shape = Shape(m, n);
+  return kernel;
+}
+
+struct AttentionGridPoint {
+  std::int64_t sequence, heads, head_dim;
+  bool causal;
+};
+
+TimedKernel attention_of_size(const TimedKernel& like, const AttentionGridPoint& point) {
+  TimedKernel kernel = like;
+  const Shape heads(point.sequence, 1, point.heads, point.head_dim), lse(1, point.heads, point.sequence, 1);
+  constexpr std::size_t lse_operand = 4;
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) kernel.operands[i].shape = i == lse_operand ? lse : heads;
+  Positions all;
+  all.length[0] = static_cast<std::int32_t>(point.sequence);
+  kernel.attributes = AttentionAttributes{.causal = point.causal, .scale = 0.1F, .queries = all, .keys = all};
+  return kernel;
+}
+
+std::vector<TimedKernel> attention_families(const Dag& dag) {
+  std::vector<TimedKernel> both = families(dag, OpClass::attention_forward);
+  const std::vector<TimedKernel> backward = families(dag, OpClass::attention_backward);
+  both.insert(both.end(), backward.begin(), backward.end());
+  return both;
+}
+
+TimedKernel copy_of(std::int64_t elements) {
+  const OperandType type{Shape(elements), DType::f32};
+  return {OpKind::scale, {type, type}, ScaleAttributes{}};
+}
+
+}  // namespace
+
+void KernelPlan::add(const TimedKernel& kernel) {
+  Bytes bytes = 0;
+  for (const OperandType& operand : kernel.operands) {
+    if (operand.shape.elements() < 1) return;
+    bytes += operand.shape.elements() * std::max(size_of(operand.dtype), size_of(DType::f32));
+  }
+  if (bytes <= memory_ && known_.insert(key_of(kernel)).second) kernels_.push_back(kernel);
+}
+
+void KernelPlan::add(const Dag& dag, std::initializer_list<OpClass> classes) {
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    if (std::ranges::find(classes, operation(dag.tasks[id].op).op_class) != classes.end()) add(kernel_of(dag, id));
+}
+
+void add_scenario(const Scenario& scenario, KernelPlan& plan) {
+  plan.add(lower_one_of_each_class(scenario),
+           {OpClass::gemm, OpClass::attention_forward, OpClass::attention_backward, OpClass::memory});
+}
+
+void add_probes(const std::vector<DType>& precisions, KernelPlan& plan) {
+  for (const std::int64_t elements : {1, 1 << 14, 1 << 22}) plan.add(copy_of(elements));
+  for (const DType precision : precisions) {
+    const Dag step = lower_style(dense, "dp: 2", precision, 64, 512);
+    for (const TimedKernel& gemm : families(step, OpClass::gemm)) {
+      plan.add(gemm_of_size(gemm, 16, 16, 16));
+      plan.add(gemm_of_size(gemm, 256, 256, 256));
+    }
+    for (const TimedKernel& attention : attention_families(step)) plan.add(attention_of_size(attention, {256, 8, 64, true}));
+  }
+}
+
+void add_grids(const std::vector<DType>& precisions, KernelPlan& plan) {
+  const std::vector<std::int64_t> sizes{16, 64, 256, 1024, 4096, 16384};
+  for (const DType precision : precisions) {
+    const Dag step = lower_style(dense, "dp: 2", precision, 64, 512);
+    for (const TimedKernel& gemm : families(step, OpClass::gemm))
+      for (const std::int64_t m : sizes)
+        for (const std::int64_t n : sizes)
+          for (const std::int64_t k : sizes) plan.add(gemm_of_size(gemm, m, n, k));
+    for (const TimedKernel& attention : attention_families(step))
+      for (const std::int64_t sequence : {64, 256, 1024, 4096, 16384})
+        for (const std::int64_t heads : {8, 32})
+          for (const std::int64_t head_dim : {64, 128})
+            for (const bool causal : {true, false}) plan.add(attention_of_size(attention, {sequence, heads, head_dim, causal}));
+  }
+}
+
+void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
+  struct Style {
+    const char* model;
+    const char* parallelism;
+  };
+  const std::string mixture = dense + ", moe: {experts: 8, top_k: 2}";
+  const std::string latent = "gated: true, norm: rms, mla: {q_rank: 64, kv_rank: 64, rope_dim: 32, nope_dim: 64, v_dim: 64}";
+  const std::string gpt = "gated: false, norm: layer, rotary: false, tied_embeddings: true, max_positions: 32768";
+  const Style styles[] = {{dense.c_str(), "dp: 2"},
+                          {dense.c_str(), "tp: 2, sp: true"},
+                          {dense.c_str(), "cp: 2"},
+                          {dense.c_str(), "cp: 2, cp_method: all-gather"},
+                          {dense.c_str(), "cp: 2, cp_method: ulysses"},
+                          {gpt.c_str(), "tp: 2"},
+                          {mixture.c_str(), "dp: 2, ep: 2"},
+                          {latent.c_str(), "cp: 2"}};
+  struct Size {
+    std::int64_t sequence, hidden;
+  };
+  for (std::int64_t elements = 1 << 10; elements <= 1 << 28; elements *= 4) plan.add(copy_of(elements));
+  for (const DType precision : precisions)
+    for (const Style& style : styles)
+      for (const auto& [sequence, hidden] : {Size{64, 256}, Size{256, 512}, Size{512, 1024}, Size{2048, 2048}, Size{8192, 8192}})
+        plan.add(lower_style(style.model, style.parallelism, precision, sequence, hidden), {OpClass::memory});
+}
+
+void add_presets(const std::vector<DType>& precisions, std::int64_t sequence, Seconds patience, KernelPlan& plan) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  for (const std::string& model : preset_names(PresetKind::model)) {
+    for (const DType precision : precisions) {
+      for (const int tp : {1, 2, 4, 8}) {
+        if (std::chrono::duration<double>(Clock::now() - begin).count() > patience) return;
+        const std::string text = fmt::format(
+            "model: {{preset: {}, layers: 4}}\ncluster: {{preset: dgx-h100, gpus: {}}}\nparallelism: {{tp: {}, sp: {}}}\n"
+            "training: {{sequence: {}, micro_batch: 1, global_batch: 1, precision: {}}}\n",
+            model, tp, tp, tp > 1, sequence, name_of(precision));
+        try {
+          plan.add(lower_one_of_each_class(parse_scenario(text, "calibrate", {})),
+                   {OpClass::gemm, OpClass::attention_forward, OpClass::attention_backward});
+        } catch (const InputError&) {
+          // The model does not divide so, such as 25 heads over 2 ranks.
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tandem

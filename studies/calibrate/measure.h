@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/calibrate/bench.h"
+#include "studies/calibrate/kernel_plan.h"
+
+namespace tandem {
+
+/// What to measure, in this order. The last are too many for most budgets: they are taken in a random order (of fixed seed), so
+/// that those that are reached cover them evenly.
+struct CalibrationPlan {
+  std::vector<TimedKernel> probes;     ///< see `add_probes`
+  std::vector<TimedKernel> requested;  ///< by --scenario and --shapes: each of them, as long as there is time
+  std::vector<TimedKernel> swept;
+};
+
+struct Calibration {
+  Profile profile;
+  std::size_t too_long = 0;               ///< kernels of the sweep that would have taken too much of the budget
+  std::size_t unreached = 0;              ///< kernels for which no time was left
+  std::size_t requested_unreached = 0;    ///< of these, requested ones
+  std::size_t collectives_unreached = 0;  ///< collectives for which no time was left
+  std::size_t failed = 0;
+  std::string first_failure;
+};
+
+/// Measures kernels within about `budget` seconds from now. Requested ones get half of what the probes leave, the sweep what is
+/// left then; within these each kernel an equal share, and as many samples as fit into that. Kernels of the sweep that would take
+/// more than a hundredth of the budget, by what the probes took, are left out. Shows progress on a terminal.
+Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget);
+
+/// Adds collectives that were measured. Those without samples are counted as unreached.
+void add_collectives(const std::vector<MeasuredCollective>& collectives, Calibration& calibration);
+
+}  // namespace tandem

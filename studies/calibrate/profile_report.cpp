@@ -1,0 +1,151 @@
+#include "studies/calibrate/profile_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "sim/kernel_fit.h"
+#include "traces/kernel_text.h"
+
+namespace tandem {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + '"';
+}
+
+std::string row_of(const Timing& t) {
+  return fmt::format("{:.6g} {:.6g} {:.6g} {}", t.median * 1e6, t.lowest * 1e6, t.highest * 1e6, t.samples);
+}
+
+double bandwidth_of(const MeasuredKernel& measured) {
+  return static_cast<double>(cost_of(measured.kernel).bytes) / measured.timing.median;
+}
+
+/// Of the fastest copy, bytes read and written each second; 0 without one.
+double copy_bandwidth(const Profile& profile) {
+  double copy = 0;
+  for (const MeasuredKernel& measured : profile.kernels)
+    if (measured.kernel.op == OpKind::scale) copy = std::max(copy, bandwidth_of(measured));
+  return copy;
+}
+
+/// Of each memory-bound operation, its kernel that moves most.
+std::map<std::string_view, const MeasuredKernel*> largest_by_operation(const Profile& profile) {
+  std::map<std::string_view, const MeasuredKernel*> largest;
+  for (const MeasuredKernel& measured : profile.kernels) {
+    const Operation& op = operation(measured.kernel.op);
+    if (op.op_class != OpClass::memory) continue;
+    const MeasuredKernel*& kept = largest.try_emplace(op.name, &measured).first->second;
+    if (cost_of(measured.kernel).bytes > cost_of(kept->kernel).bytes) kept = &measured;
+  }
+  return largest;
+}
+
+/// One line for each figure.
+struct Fit {
+  std::string name, value, note;
+};
+
+std::vector<Fit> fits_of(const Profile& profile) {
+  const FittedDevice fitted(Device{}, profile.kernels);
+  std::vector<Fit> fits;
+  const auto tera = [](double rate) { return fmt::format("{:.4g}", rate / 1e12); };
+  const auto rate = [&](const std::string& name, OpClass op_class, DType type) {
+    const FlopsPerSecond found = fitted.roofline(op_class, type).arithmetic;
+    if (found > 0)
+      fits.push_back({name + "_" + std::string(name_of(type)) + "_TFLOPS", tera(found), "upper quartile of the larger third"});
+  };
+  const Roofline memory = fitted.roofline(OpClass::memory, DType::f32);
+  fits.push_back({"launch_us", fmt::format("{:.4g}", memory.launch * 1e6), "the shortest kernel"});
+  for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f8}) {
+    rate("gemm", OpClass::gemm, type);
+    rate("attention_forward", OpClass::attention_forward, type);
+    rate("attention_backward", OpClass::attention_backward, type);
+  }
+  if (memory.memory > 0)
+    fits.push_back({"memory_GBps", fmt::format("{:.4g}", memory.memory / 1e9), "median of the larger third"});
+  const double copy = copy_bandwidth(profile);
+  if (copy > 0) fits.push_back({"copy_GBps", fmt::format("{:.4g}", copy / 1e9), "the fastest copy, bytes read and written"});
+  return fits;
+}
+
+struct Spread {
+  std::size_t kernels = 0;
+  std::vector<double> spreads;  ///< (highest - lowest) / median
+};
+
+std::map<std::string_view, Spread> spread_by_operation(const Profile& profile) {
+  std::map<std::string_view, Spread> by_operation;
+  for (const auto& [kernel, timing] : profile.kernels) {
+    Spread& spread = by_operation[operation(kernel.op).name];
+    ++spread.kernels;
+    spread.spreads.push_back((timing.highest - timing.lowest) / timing.median);
+  }
+  for (auto& [name, spread] : by_operation) std::ranges::sort(spread.spreads);
+  return by_operation;
+}
+
+}  // namespace
+
+std::string to_yaml(const Profile& profile) {
+  const ProfileOrigin& o = profile.origin;
+  std::string out = fmt::format(
+      "# Measured by `tandem calibrate`. The fits and spreads are for you to read; the simulator makes its own of the rows.\n"
+      "machine:\n  backend: {}\n  device: {}\n  threads: {}\n  libraries: {}\n  date: {}\n  tandem: {}\n",
+      quoted(o.backend), quoted(o.device), o.threads, quoted(o.libraries), quoted(o.date), quoted(o.tandem));
+  out += "fits:\n";
+  for (const Fit& fit : fits_of(profile)) out += fmt::format("  {}: {}    # {}\n", fit.name, fit.value, fit.note);
+  out += "  spread:    # kernels measured; (highest - lowest) / median of a kernel's samples: the median kernel, the worst\n";
+  for (const auto& [name, spread] : spread_by_operation(profile)) {
+    out += fmt::format("    {}: [{}, {:.2g}, {:.2g}]\n", name, spread.kernels, spread.spreads[spread.spreads.size() / 2],
+                       spread.spreads.back());
+  }
+  if (const double copy = copy_bandwidth(profile); copy > 0) {
+    out +=
+        "  bandwidth:    # of each memory-bound operation, over copy_GBps; that of its kernel that moves most bytes, and these\n";
+    for (const auto& [name, measured] : largest_by_operation(profile))
+      out += fmt::format("    {}: [{:.2f}, {}]\n", name, bandwidth_of(*measured) / copy, cost_of(measured->kernel).bytes);
+  }
+  out += "kernels:    # = median, lowest and highest us, samples\n";
+  for (const auto& [kernel, timing] : profile.kernels) out += "  - " + quoted(to_text(kernel) + " = " + row_of(timing)) + '\n';
+  if (profile.collectives.empty()) return out;
+  out += "collectives:    # members, bytes, machines where there are several = as above\n";
+  for (const MeasuredCollective& c : profile.collectives) {
+    const std::string machines = c.machines > 1 ? fmt::format(" on {}", c.machines) : "";
+    out += "  - " + quoted(fmt::format("{} {} {}{} = {}", operation(c.op).name, c.members, c.bytes, machines, row_of(c.timing))) +
+           '\n';
+  }
+  return out;
+}
+
+std::string to_text(const Calibration& calibration) {
+  const Profile& profile = calibration.profile;
+  std::string out = fmt::format("{} ({}): {} kernels", profile.origin.device, profile.origin.backend, profile.kernels.size());
+  if (!profile.collectives.empty()) out += fmt::format(" and {} collectives", profile.collectives.size());
+  out += " measured\n";
+  for (const Fit& fit : fits_of(profile)) out += fmt::format("  {:<34}{:>12}   {}\n", fit.name, fit.value, fit.note);
+  if (profile.collectives.empty() && calibration.collectives_unreached == 0)
+    out +=
+        "  no collectives: this was one GPU alone; torchrun, srun or mpirun with a process for each of several measures them\n";
+  if (calibration.too_long > 0)
+    out +=
+        fmt::format("  left out: {} kernels of the sweep that take more than a hundredth of the budget\n", calibration.too_long);
+  if (calibration.unreached > 0)
+    out += fmt::format("  left out: {} kernels, {} of them asked for, when the budget was spent; --budget gives more\n",
+                       calibration.unreached, calibration.requested_unreached);
+  if (calibration.collectives_unreached > 0)
+    out += fmt::format("  left out: {} collectives, when the budget was spent\n", calibration.collectives_unreached);
+  if (calibration.failed > 0)
+    out += fmt::format("  failed: {} kernels, the first with {}\n", calibration.failed, calibration.first_failure);
+  return out;
+}
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+#include "studies/lint/finding.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tandem {
+
+const char* name_of(Severity severity) {
+  constexpr const char* names[] = {"error", "warning", "advice"};
+  return names[static_cast<std::size_t>(severity)];
+}
+
+std::string fix_text(const Finding& finding) {
+  std::string text;
+  for (const std::string& change : finding.fix) {
+    const bool quoted = change.find_first_of(" {}[]") != std::string::npos;
+    text += (text.empty() ? "--set " : " --set ") + (quoted ? "'" + change + "'" : change);
+  }
+  return text;
+}
+
+bool LintReport::has(Severity severity) const {
+  return std::ranges::find(findings, severity, &Finding::severity) != findings.end();
+}
+
+std::string to_json(const LintReport& report) {
+  using nlohmann::ordered_json;
+  ordered_json findings = ordered_json::array();
+  for (const Finding& finding : report.findings) {
+    ordered_json one{{"severity", name_of(finding.severity)},
+                     {"rule", finding.rule},
+                     {"place", finding.place.text()},
+                     {"sentence", finding.sentence},
+                     {"cost_s", nullptr},
+                     {"fix", finding.fix},
+                     {"fixed", nullptr}};
+    if (finding.cost) one["cost_s"] = *finding.cost;
+    if (finding.fixed) one["fixed"] = {{"step_time_s", finding.fixed->step_time}, {"fits", finding.fixed->fits}};
+    findings.push_back(std::move(one));
+  }
+  ordered_json step = nullptr;
+  if (report.step) {
+    step = {{"step_time_s", report.step->step_time},
+            {"peak_bytes", report.step->peak},
+            {"gpu_bytes", report.step->gpu_memory},
+            {"fits", report.step->fits}};
+  }
+  const ordered_json all{{"scenario", report.scenario}, {"step", step}, {"findings", findings}};
+  return all.dump(1) + "\n";
+}
+
+}  // namespace tandem

@@ -1,0 +1,22 @@
+#include "studies/lint/rules.h"
+
+#include <utility>
+
+#include "scenarios/checks/checks.h"
+
+namespace tandem {
+
+Finding& LintContext::find(Severity severity, std::string rule, std::initializer_list<std::string_view> paths,
+                           std::string sentence) {
+  return findings_.emplace_back(
+      Finding{.severity = severity, .rule = std::move(rule), .place = culprit(document, paths), .sentence = std::move(sentence)});
+}
+
+std::span<const LintRule> lint_rules() {
+  static constexpr LintRule rules[] = {known_warnings,     crossed_rails,      few_micro_batches, sharded_weights_in_pipeline,
+                                       circular_transfers, vocabulary_padding, uneven_products,   thin_shards,
+                                       unusual_batch,      uneven_experts,     idle_options};
+  return rules;
+}
+
+}  // namespace tandem

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "studies/place/link_load.h"
+#include "studies/place/node_sites.h"
+
+namespace tandem {
+
+struct PlacementBudget {
+  std::uint64_t seed = 1;
+  std::int64_t moves = 20'000;  ///< tried by the annealing, and again at most as many by the descent after it
+};
+
+struct FoundPlacement {
+  NodeOfBlock nodes;
+  LinkTimes load;
+};
+
+/// Whether the load is less: the slowest link's time, then the spread. Differences of rounding are none.
+bool is_less(const LinkTimes& a, const LinkTimes& b);
+
+/// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, "Optimization by Simulated Annealing", Science 220, 1983) over which of
+/// the `free` nodes each block is on, from where `load` has them, cooling geometrically; then a descent over swaps and moves of
+/// one block until none helps. A move takes a block to a free node or to another's, which comes back; exchanges two runs of
+/// blocks, or reverses one, the blocks of a run being a power of two apart. Moves among nodes that cannot be told apart are not
+/// tried. What it goes by is the slowest link's time and the spread together, what it keeps the least load by `is_less`.
+///
+/// Deterministic: equal arguments give equal placements.
+FoundPlacement search_from(LinkLoad load, const NodeSites& sites, const std::vector<std::uint32_t>& free,
+                           const PlacementBudget& budget);
+
+}  // namespace tandem

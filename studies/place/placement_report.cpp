@@ -1,0 +1,197 @@
+#include "studies/place/placement_report.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/terminal/numbers.h"
+#include "cli/terminal/page.h"
+#include "scenarios/mesh/communicators.h"
+#include "scenarios/mesh/families.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = Column::Kind;
+
+constexpr double giga = 1e9;
+constexpr std::array all_reaches{Reach::node, Reach::rail, Reach::leaf, Reach::pod, Reach::core};
+
+std::vector<CommunicatorInstance> communicators(const Scenario& scenario, const Cluster& cluster) {
+  const Mesh mesh(scenario.parallelism);
+  return survey_communicators(scenario, mesh, cluster, Symmetry(mesh, cluster)).instances;
+}
+
+std::vector<PlacementReport::Family> families(const Scenario& packed, const Scenario& found) {
+  const Cluster cluster(packed.cluster);
+  const std::vector<CommunicatorInstance> before = communicators(packed, cluster), after = communicators(found, cluster);
+  std::vector<PlacementReport::Family> families;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (before[i].layout.nodes < 2 || before[i].layout.paths.front().crossings.empty()) continue;
+    const std::string name = family_of(before[i].slot);
+    auto family = std::ranges::find(families, name, &PlacementReport::Family::name);
+    if (family == families.end()) family = families.insert(family, {.name = name, .packed = {}, .found = {}});
+    const Reach from = reach_of(cluster, before[i].layout), to = reach_of(cluster, after[i].layout);
+    ++family->packed[from];
+    ++family->found[to];
+    family->lower += to < from;
+    family->higher += to > from;
+  }
+  return families;
+}
+
+std::string reaches(const std::map<Reach, std::int64_t>& counts) {
+  std::string text;
+  for (const auto& [reach, count] : counts) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name_of(reach));
+  return text;
+}
+
+Json reaches_json(const std::map<Reach, std::int64_t>& counts) {
+  Json json = Json::object();
+  for (const Reach reach : all_reaches) {
+    if (counts.contains(reach)) json[name_of(reach)] = counts.at(reach);
+  }
+  return json;
+}
+
+Table candidate_table(const PlacementSearch& search) {
+  Table table({{"placement", Kind::name}, {"slowest link"}, {"spread", Kind::number, 1}, {"step time"}, {"", Kind::note}});
+  for (const PlacementCandidate& candidate : search.candidates) {
+    const bool is_best = &candidate == &search.found();
+    const bool has_time = candidate.simulated && candidate.judgement.step_time > 0;
+    table.add({{candidate.name},
+               {duration(candidate.load.slowest)},
+               {duration(candidate.load.spread)},
+               {has_time ? duration(candidate.judgement.step_time) : "-", is_best ? Style::strong : Style::plain},
+               {is_best ? "taken" : candidate.judgement.message, Style::faint}});
+  }
+  return table;
+}
+
+Table tier_table(const PlacementReport& report) {
+  Table table(
+      {{"tier", Kind::name}, {"links", Kind::number, 1}, {"GB packed"}, {"GB found"}, {"slowest packed"}, {"slowest found"}});
+  for (std::size_t i = 0; i < report.packed.size(); ++i) {
+    const TierLoad& before = report.packed[i];
+    const TierLoad& after = report.found[i];
+    if (before.links == 0) continue;
+    table.add({{name_of(before.tier)},
+               {std::to_string(before.links)},
+               {fmt::format("{:.2f}", before.bytes / giga)},
+               {fmt::format("{:.2f}", after.bytes / giga), Style::strong},
+               {duration(before.slowest)},
+               {duration(after.slowest), Style::strong}});
+  }
+  return table;
+}
+
+Table family_table(const PlacementReport& report) {
+  Table table({{"family", Kind::name}, {"packed", Kind::name}, {"found", Kind::name}, {"lower"}, {"higher"}});
+  for (const PlacementReport::Family& family : report.families)
+    table.add({{family.name},
+               {reaches(family.packed)},
+               {reaches(family.found)},
+               {std::to_string(family.lower)},
+               {std::to_string(family.higher)}});
+  return table;
+}
+
+Json of_tiers(const std::array<TierLoad, 3>& tiers) {
+  Json json = Json::array();
+  for (const TierLoad& tier : tiers) {
+    if (tier.links > 0)
+      json.push_back(
+          {{"tier", name_of(tier.tier)}, {"links", tier.links}, {"bytes", tier.bytes}, {"slowest_link_s", tier.slowest}});
+  }
+  return json;
+}
+
+Json of_candidate(const PlacementCandidate& candidate) {
+  const bool has_time = candidate.simulated && candidate.judgement.step_time > 0;
+  return {{"name", candidate.name},
+          {"slowest_link_s", candidate.load.slowest},
+          {"spread_s", candidate.load.spread},
+          {"step_time_s", has_time ? Json(candidate.judgement.step_time) : Json(nullptr)},
+          {"message", candidate.judgement.message.empty() ? Json(nullptr) : Json(candidate.judgement.message)},
+          {"nodes", candidate.nodes}};
+}
+
+}  // namespace
+
+PlacementReport report_placement(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search) {
+  const Scenario& packed = job.packed_scenario();
+  PlacementReport report{.scenario = packed.name,
+                         .ranks = job.ranks(),
+                         .gpus_per_node = packed.cluster.gpus_per_node,
+                         .blocks = job.blocks(),
+                         .free = std::ssize(job.free()),
+                         .nodes = job.nodes(),
+                         .search = std::move(search),
+                         .families = {},
+                         .warnings = packed.warnings};
+  LinkLoad load(packed, traffic, report.search.packed().nodes);
+  report.packed = load.by_tier();
+  load.place(report.search.found().nodes);
+  report.found = load.by_tier();
+  report.families = families(packed, job.scenario(report.search.found().nodes));
+  return report;
+}
+
+std::string to_json(const PlacementReport& report) {
+  const PlacementSearch& search = report.search;
+  Json candidates = Json::array(), communicators = Json::array();
+  for (const PlacementCandidate& candidate : search.candidates) candidates.push_back(of_candidate(candidate));
+  for (const PlacementReport::Family& family : report.families)
+    communicators.push_back({{"family", family.name},
+                             {"packed", reaches_json(family.packed)},
+                             {"found", reaches_json(family.found)},
+                             {"lower", family.lower},
+                             {"higher", family.higher}});
+  const Json json = {{"scenario", report.scenario},
+                     {"ranks", report.ranks},
+                     {"gpus_per_node", report.gpus_per_node},
+                     {"nodes", {{"needed", report.blocks}, {"free", report.free}, {"cluster", report.nodes}}},
+                     {"step_time_packed_s", search.packed().judgement.step_time},
+                     {"step_time_found_s", search.found().judgement.step_time},
+                     {"gain", report.gain()},
+                     {"placement", search.found().name},
+                     {"nodes_of_blocks", search.found().nodes},
+                     {"links", {{"packed", of_tiers(report.packed)}, {"found", of_tiers(report.found)}}},
+                     {"communicators", communicators},
+                     {"candidates", candidates},
+                     {"warnings", report.warnings}};
+  return json.dump(1) + "\n";
+}
+
+std::string to_text(const PlacementReport& report, const Screen& screen) {
+  const PlacementSearch& search = report.search;
+  const Seconds before = search.packed().judgement.step_time, after = search.found().judgement.step_time;
+  Page page(screen);
+  page.line(fmt::format("{}: {} ranks on {} of {} free nodes, of {} in the cluster", report.scenario, report.ranks, report.blocks,
+                        report.free, report.nodes),
+            Style::strong);
+  if (search.best == 0)
+    page.line(fmt::format("step time {}, packed: no placement that was found is faster", duration(before)));
+  else
+    page.line(fmt::format("step time {} instead of {} packed: {} steps in the same time", duration(after), duration(before),
+                          percent_change(report.gain())));
+  page.heading("Placements").table(candidate_table(search));
+  page.line("slowest link: bytes / capacity of the worst between nodes in a step; spread: root of the mean square over all",
+            Style::faint, 2);
+  page.heading("Links between nodes, per step").table(tier_table(report));
+  if (!report.families.empty())
+    page.heading("Communicators over several nodes, and how far up they reach").table(family_table(report));
+  return page.text();
+}
+
+std::string placement_file_text(const PlacedJob& job, const PlacementSearch& search) {
+  std::string text =
+      fmt::format("# GPUs of the {} ranks of {} in their order, {} ({}). For\n#   parallelism: {{placement: {{file: ..}}}}\n",
+                  job.ranks(), job.packed_scenario().name, search.best == 0 ? "packed" : "placed", search.found().name);
+  for (const std::uint32_t gpu : job.gpus(search.found().nodes)) text += "- " + std::to_string(gpu) + "\n";
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "studies/place/placement_search.h"
+#include "cli/terminal/screen.h"
+#include "scenarios/mesh/mesh_report.h"
+
+namespace tandem {
+
+/// What `tandem place` says.
+struct PlacementReport {
+  struct Family {
+    std::string name;                             ///< of communicators: "dp", "pp forward"
+    std::map<Reach, std::int64_t> packed, found;  ///< how many reach how far
+    std::int64_t lower = 0, higher = 0;           ///< that moved
+  };
+  std::string scenario;
+  std::int64_t ranks = 0, gpus_per_node = 0;
+  std::int64_t blocks = 0, free = 0, nodes = 0;  ///< nodes needed, free, and of the cluster
+  PlacementSearch search;
+  std::array<TierLoad, 3> packed{}, found{};
+  std::vector<Family> families;       ///< those that leave their node
+  std::vector<std::string> warnings;  ///< of the scenario
+
+  double gain() const { return search.packed().judgement.step_time / search.found().judgement.step_time - 1; }
+};
+
+PlacementReport report_placement(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search);
+
+/// The stable JSON form, in SI units.
+std::string to_json(const PlacementReport& report);
+
+/// The same for a person.
+std::string to_text(const PlacementReport& report, const Screen& screen = {});
+
+/// What `parallelism.placement: {file: ..}` reads (scenarios/reading/placement_file.h), which is a list in YAML as well.
+std::string placement_file_text(const PlacedJob& job, const PlacementSearch& search);
+
+}  // namespace tandem

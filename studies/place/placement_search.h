@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/place/judge.h"
+#include "studies/place/link_load.h"
+#include "studies/place/local_search.h"
+
+namespace tandem {
+
+/// One way of placing the job.
+struct PlacementCandidate {
+  std::string name;  ///< how it came about
+  NodeOfBlock nodes;
+  LinkTimes load;
+  bool simulated = false;
+  PlacementJudgement judgement = {};
+};
+
+/// What was looked at. The first candidate is packed: block after block on the free nodes in the order given.
+struct PlacementSearch {
+  std::vector<PlacementCandidate> candidates;
+  std::size_t best = 0;
+
+  const PlacementCandidate& packed() const { return candidates.front(); }
+  const PlacementCandidate& found() const { return candidates[best]; }
+};
+
+/// Searches from packed, from sorted by leaf and from bisected. Packed and those of least load are simulated, and the one with
+/// the least step time wins, packed where no other is faster. `study` is the SQLite file in which searches and simulations are
+/// kept: the same call takes up what it holds. `jobs` searches and simulations run at once, which changes nothing but the time.
+///
+/// Throws std::runtime_error where packed could not be simulated, and for the file's reasons; InputError for the scenario's.
+PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffic, const PlacementBudget& budget,
+                                 const std::string& study, std::size_t jobs);
+
+}  // namespace tandem

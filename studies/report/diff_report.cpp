@@ -1,0 +1,15 @@
+#include "studies/report/diff_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "studies/report/page.h"
+
+namespace tandem {
+
+std::string diff_page(const ResultDifference& difference) {
+  nlohmann::ordered_json report = report_head("diff", difference.a.name + " and " + difference.b.name);
+  report.update(to_json_object(difference));
+  return report_page(report);
+}
+
+}  // namespace tandem

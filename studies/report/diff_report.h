@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "studies/diff/difference.h"
+
+namespace tandem {
+
+/// The page of what changed from one result to another.
+std::string diff_page(const ResultDifference& difference);
+
+}  // namespace tandem

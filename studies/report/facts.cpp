@@ -1,0 +1,120 @@
+#include "studies/report/facts.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+Json group(const std::string& name, const Facts& facts) {
+  Json list = Json::array();
+  for (const auto& [key, value] : facts) list.push_back(Json::array({key, value}));
+  return {{"name", name}, {"facts", list}};
+}
+
+const char* name_of(ScheduleKind schedule) {
+  switch (schedule) {
+    case ScheduleKind::gpipe:
+      return "gpipe";
+    case ScheduleKind::one_f_one_b:
+      return "1f1b";
+    case ScheduleKind::interleaved:
+      return "interleaved-1f1b";
+    case ScheduleKind::zero_bubble_h1:
+      return "zb-h1";
+    case ScheduleKind::zero_bubble_v:
+      return "zb-v";
+    case ScheduleKind::dualpipe:
+      return "dualpipe";
+  }
+  return "";
+}
+
+std::string describe(const RecomputeSpec& recompute) {
+  std::string text = recompute.every == 1 ? "whole layers" : "";
+  if (recompute.every > 1) text = fmt::format("every {}th layer", recompute.every);
+  for (const auto& [chosen, name] :
+       {std::pair{recompute.norm, "norms"}, std::pair{recompute.activation, "activations"},
+        std::pair{recompute.attention, "attention"}, std::pair{recompute.mlp && recompute.mlp_every == 1, "MLP"},
+        std::pair{recompute.mlp && recompute.mlp_every == 2, "every second MLP"},
+        std::pair{recompute.mla_up, "latent up-projections"}}) {
+    if (chosen) text += (text.empty() ? "" : ", ") + std::string(name);
+  }
+  return text.empty() ? "none" : text;
+}
+
+Facts facts_of_model(const ModelSpec& m) {
+  Facts facts{{"layers", fmt::format("{}", m.layers)},
+              {"hidden", fmt::format("{}", m.hidden)},
+              {"heads", m.kv_heads == m.heads ? fmt::format("{} of {}", m.heads, m.head_dim)
+                                              : fmt::format("{} of {}, {} for keys and values", m.heads, m.head_dim, m.kv_heads)},
+              {"ffn", fmt::format("{}{}", m.ffn, m.gated ? ", gated" : "")},
+              {"vocabulary", fmt::format("{}{}", m.vocab, m.tied_embeddings ? ", tied" : "")}};
+  if (m.mla.enabled()) facts.emplace_back("latent attention", fmt::format("q {}, kv {}", m.mla.q_rank, m.mla.kv_rank));
+  if (m.moe.experts > 0) {
+    facts.emplace_back("experts", fmt::format("{} of {}, top {}", m.moe.experts, m.moe.ffn, m.moe.top_k));
+    if (m.moe.shared_experts > 0) facts.emplace_back("shared experts", fmt::format("{}", m.moe.shared_experts));
+    if (m.moe.first_dense_layers > 0) facts.emplace_back("dense layers first", fmt::format("{}", m.moe.first_dense_layers));
+    if (m.moe.every > 1) facts.emplace_back("experts in every", fmt::format("{}th layer", m.moe.every));
+  }
+  if (m.mtp_depth > 0) facts.emplace_back("further tokens predicted", fmt::format("{}", m.mtp_depth));
+  return facts;
+}
+
+Facts facts_of_parallelism(const ParallelismSpec& p) {
+  Facts facts;
+  const auto size = [&](const char* name, std::int64_t extent, const std::string& more = {}) {
+    if (extent > 1) facts.emplace_back(name, fmt::format("{}{}", extent, more));
+  };
+  size("tp", p.tp, p.sp ? ", sequence parallel" : "");
+  size("cp", p.cp);
+  size("ep", p.ep, p.own_expert_axis ? ", an axis of its own" : "");
+  size("etp", p.etp);
+  size("pp", p.pp, p.vpp > 1 ? fmt::format(", {} chunks per stage", p.vpp) : "");
+  size("dp", p.dp);
+  facts.emplace_back("ZeRO", fmt::format("{}{}", p.zero, p.hsdp > 0 ? fmt::format(", slices over {}", p.hsdp) : ""));
+  return facts;
+}
+
+Facts facts_of_training(const Scenario& s) {
+  const TrainingSpec& t = s.training;
+  Facts facts{{"sequence", fmt::format("{}", t.sequence)},
+              {"global batch", fmt::format("{} sequences", t.global_batch)},
+              {"micro-batch", fmt::format("{}, {} per step", t.micro_batch, t.micro_batches(s.parallelism))},
+              {"precision", std::string(name_of(t.precision))},
+              {"schedule", name_of(t.schedule)},
+              {"recompute", describe(t.recompute)}};
+  if (t.local_steps())
+    facts.emplace_back("weights averaged every", fmt::format("{} steps; drawn is a simulated step that averages", t.sync_every));
+  if (t.grad_compression > 1) facts.emplace_back("gradients compressed", fmt::format("{} times", t.grad_compression));
+  return facts;
+}
+
+Facts facts_of_cluster(const Scenario& s) {
+  const ClusterSpec& c = s.cluster;
+  Facts facts{{"GPUs", fmt::format("{} {}", c.gpus, c.gpu.name)},
+              {"node", fmt::format("{} GPUs, {:g} GB/s NVLink each way", c.gpus_per_node, c.nvlink_GBps)}};
+  if (c.gpus > c.gpus_per_node)
+    facts.emplace_back("network", fmt::format("{} NICs of {:g} Gbit/s a node", c.nics_per_node, c.nic_gbps));
+  for (const SlowGpu& slow : s.slow_gpus)
+    facts.emplace_back("slow GPU", fmt::format("rank {} at {:g} of its speed", slow.rank, slow.factor));
+  if (!c.link_faults.empty()) facts.emplace_back("slow or dead links", fmt::format("{}", c.link_faults.size()));
+  return facts;
+}
+
+}  // namespace
+
+Json facts_of(const Scenario& scenario) {
+  return Json::array({group("model", facts_of_model(scenario.model)),
+                      group("parallelism", facts_of_parallelism(scenario.parallelism)),
+                      group("training", facts_of_training(scenario)), group("cluster", facts_of_cluster(scenario))});
+}
+
+}  // namespace tandem

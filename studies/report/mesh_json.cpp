@@ -1,0 +1,95 @@
+#include "studies/report/mesh_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/base/divide_up.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/mesh/rank_placement.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<MeshAxis, mesh_axis_count> all_axes{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};
+
+constexpr Axis axis_of(MeshAxis axis) {
+  constexpr std::array<Axis, mesh_axis_count> axes{Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::pp};
+  return axes[static_cast<std::size_t>(axis)];
+}
+
+struct LaidMesh {
+  const ParallelismSpec& parallelism;
+  Mesh mesh;
+  ExpertMesh experts;
+  RankPlaces places;
+
+  explicit LaidMesh(const Scenario& scenario)
+      : parallelism(scenario.parallelism), mesh(scenario.parallelism), experts(scenario.parallelism, mesh), places(scenario) {}
+
+  /// Ranks that differ from rank 0 along the axis alone. Experts inside the dense mesh have no axis of it.
+  std::vector<std::uint32_t> members(MeshAxis axis) const {
+    return axis == MeshAxis::ep ? experts.members(0, ExpertMesh::Axis::expert) : mesh.members(0, {axis});
+  }
+};
+
+/// How far up the traffic of an axis goes at most.
+Reach reach_of(Axis axis, const std::vector<CommunicatorRow>& rows) {
+  Reach reach = Reach::node;
+  for (const CommunicatorRow& row : rows)
+    if (row.axis == axis) reach = std::max(reach, row.reach);
+  return reach;
+}
+
+Json axes_of(const Scenario& scenario, const LaidMesh& laid) {
+  const std::vector<CommunicatorRow> rows = report_mesh(scenario);
+  std::vector<Json> axes;
+  for (const MeshAxis axis : all_axes) {
+    const std::vector<std::uint32_t> members = laid.members(axis);
+    if (members.size() < 2) continue;
+    std::set<std::int64_t> nodes;
+    for (const std::uint32_t rank : members) nodes.insert(laid.places.node(rank));
+    axes.push_back({{"axis", name_of(axis_of(axis))},
+                    {"size", members.size()},
+                    {"stride", members[1] - members[0]},
+                    {"nodes", nodes.size()},
+                    {"reach", name_of(reach_of(axis_of(axis), rows))}});
+  }
+  std::ranges::stable_sort(axes, {}, [](const Json& axis) { return axis["stride"].get<std::int64_t>(); });
+  return axes;
+}
+
+Json coordinates_of(const LaidMesh& laid, std::uint32_t rank) {
+  Json coordinates = Json::object();
+  const Coordinates at = laid.mesh.coordinates(rank);
+  for (const MeshAxis axis : all_axes) coordinates[std::string(name_of(axis_of(axis)))] = at[axis];
+  coordinates["ep"] = laid.experts.place(rank).ep;
+  return coordinates;
+}
+
+}  // namespace
+
+Json mesh_json(const Scenario& scenario) {
+  constexpr std::int64_t most_drawn = 64;
+  const LaidMesh laid(scenario);
+  const std::int64_t ranks = laid.mesh.size(), per_node = scenario.cluster.gpus_per_node;
+  std::vector<std::int64_t> rank_of_gpu(static_cast<std::size_t>(std::min(most_drawn, scenario.cluster.gpus)), -1);
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const std::uint32_t gpu = laid.places.gpu(static_cast<std::uint32_t>(rank));
+    if (gpu < rank_of_gpu.size()) rank_of_gpu[gpu] = rank;
+  }
+  Json drawn = Json::array();
+  for (const std::int64_t rank : rank_of_gpu)
+    drawn.push_back(rank < 0 ? Json::object() : coordinates_of(laid, static_cast<std::uint32_t>(rank)));
+  return {{"gpus", ranks},
+          {"gpus_per_node", per_node},
+          {"nodes", divide_up(ranks, per_node)},
+          {"axes", axes_of(scenario, laid)},
+          {"gpus_drawn", drawn}};
+}
+
+}  // namespace tandem

@@ -1,0 +1,206 @@
+#include "studies/report/step_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "studies/report/facts.h"
+#include "studies/report/mesh_json.h"
+#include "studies/report/page.h"
+#include "studies/report/task_pairs.h"
+#include "studies/report/timeline_json.h"
+#include "runtime/analysis/critical_path.h"
+#include "runtime/analysis/memory_over_time.h"
+#include "sim/blame.h"
+#include "sim/bottleneck.h"
+#include "sim/link_use.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Shares with so many digits as a chart can show.
+std::vector<double> to_thousandths(const std::vector<double>& shares) {
+  std::vector<double> rounded;
+  for (const double share : shares) rounded.push_back(std::round(share * 1e3) / 1e3);
+  return rounded;
+}
+
+Json memory_json(const Dag& dag, const Timeline& timeline) {
+  Json stages = Json::array();
+  std::vector<RankIndex> ranks = fullest_ranks(dag, memory_use(dag, timeline));
+  std::erase(ranks, no_id);
+  for (const MemoryOverTime& memory : memory_over_time(dag, timeline, ranks)) {
+    std::vector<Seconds> at;
+    std::vector<Bytes> activations, buffers;
+    for (const MemoryPoint& point : memory.points) {
+      at.push_back(point.at);
+      activations.push_back(point.activations);
+      buffers.push_back(point.buffers);
+    }
+    Json largest = Json::array();
+    for (const MemoryHolder& holder : memory.largest) largest.push_back({{"what", holder.name}, {"bytes", holder.bytes}});
+    const Rank& rank = dag.ranks[memory.rank];
+    stages.push_back({{"stage", rank.pp},
+                      {"rank", rank.world_rank},
+                      {"gpu_bytes", dag.devices[rank.device].memory},
+                      {"parameters", memory.use.parameters},
+                      {"gradients", memory.use.gradients},
+                      {"optimizer", memory.use.optimizer},
+                      {"peak_at_s", memory.use.peak_at},
+                      {"peak_bytes", memory.use.peak()},
+                      {"peak_task", memory.peak_task == no_id ? "" : std::string(dag.name_of_task(memory.peak_task))},
+                      {"largest", largest},
+                      {"t_s", at},
+                      {"activations", activations},
+                      {"buffers", buffers}});
+  }
+  return stages;
+}
+
+Json link_json(const Link& link, const LinkUse::OfLink& use) {
+  constexpr std::size_t most_users = 6;
+  Json users = Json::array();
+  for (std::size_t u = 0; u < std::min(most_users, use.users.size()); ++u)
+    users.push_back(
+        {{"communicator", use.users[u].communicator}, {"axis", name_of(use.users[u].axis)}, {"bytes", use.users[u].bytes}});
+  return {{"name", link.name},
+          {"tier", name_of(link.tier)},
+          {"stands_for", link.count},
+          {"capacity", link.capacity},
+          {"bytes", use.bytes},
+          {"utilisation", to_thousandths(use.utilisation)},
+          {"users", users}};
+}
+
+Json links_json(const Dag& dag, const Timeline& timeline) {
+  constexpr std::size_t bins = 200, most_links = 64;
+  const LinkUse use = link_use(dag, timeline, bins);
+  Json tiers = Json::array();
+  for (const LinkUse::OfTier& tier : use.tiers)
+    tiers.push_back({{"tier", name_of(tier.tier)},
+                     {"links", tier.links},
+                     {"capacity", tier.capacity},
+                     {"utilisation", to_thousandths(tier.utilisation)}});
+
+  std::vector<std::size_t> busiest(use.links.size());
+  for (std::size_t i = 0; i < busiest.size(); ++i) busiest[i] = i;
+  std::ranges::stable_sort(busiest, std::greater<>(), [&](std::size_t i) { return use.links[i].bytes / dag.links[i].capacity; });
+  busiest.resize(std::min(busiest.size(), most_links));
+  Json links = Json::array();
+  for (const std::size_t i : busiest) links.push_back(link_json(dag.links[i], use.links[i]));
+  return {{"edges_s", use.edges}, {"tiers", tiers}, {"links", links}};
+}
+
+Json critical_path_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& drawn) {
+  std::vector<int> row_of(dag.ranks.size(), -1);
+  for (std::size_t row = 0; row < drawn.size(); ++row) row_of[drawn[row]] = static_cast<int>(row);
+
+  const std::vector<PathSegment> path = critical_path(dag, timeline);
+  Json segments = Json::array();
+  int row = -1;
+  for (const PathSegment& segment : path) {
+    if (segment.task != no_id) row = row_of[dag.tasks[segment.task].rank];
+    const std::string kind = kind_of(dag, segment);
+    if (!segments.empty() && segments.back()["row"] == row && segments.back()["kind"] == kind) {
+      Json& same = segments.back();
+      same["end_s"] = segment.end;
+      same["tasks"] = same["tasks"].get<int>() + 1;
+      continue;
+    }
+    segments.push_back({{"row", row},
+                        {"start_s", segment.start},
+                        {"end_s", segment.end},
+                        {"kind", kind},
+                        {"task", segment.task == no_id ? "" : std::string(dag.name_of_task(segment.task))},
+                        {"tasks", 1}});
+  }
+  Json kinds = Json::array();
+  for (const PathKind& kind : sum_by_kind(dag, path)) kinds.push_back({{"name", kind.name}, {"time_s", kind.time}});
+  return {{"segments", segments}, {"kinds", kinds}};
+}
+
+/// In the way in which the step was simulated, a few simulations at a time, which each take the memory of one.
+Json blame_json(const Dag& dag, const Timeline& timeline, const RunFacts& run) {
+  constexpr unsigned most_at_once = 4;
+  const std::size_t jobs = std::clamp(std::thread::hardware_concurrency(), 1U, most_at_once);
+  const Collectives collectives = run.collectives == name_of(Collectives::steps) ? Collectives::steps : Collectives::fluid;
+  const std::vector<Speedup> candidates = blame_candidates(dag, timeline);
+  Json list = Json::array();
+  for (const Blame& of : blame(dag, timeline, candidates, jobs, collectives))
+    list.push_back({{"group", of.speedup.group()},
+                    {"name", of.speedup.name()},
+                    {"factor", of.speedup.factor},
+                    {"step_time_s", of.step_time},
+                    {"gained_s", of.gained}});
+  return list;
+}
+
+Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
+
+}  // namespace
+
+std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result) {
+  const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
+  Bottlenecks bottlenecks(dag);
+  Json report = report_head("step", scenario.name);
+  report["result"] = to_json_object(result);
+  report["facts"] = facts_of(scenario);
+  report["mesh"] = mesh_json(scenario);
+  report["timeline"] = timeline_json(dag, timeline, drawn, [&](TaskId id) { return std::string(bottlenecks.of(id)); });
+  report["memory"] = memory_json(dag, timeline);
+  report["links"] = links_json(dag, timeline);
+  report["critical_path"] = critical_path_json(dag, timeline, drawn);
+  report["blame"] = result.run.backend == "simgrid" ? blame_json(dag, timeline, result.run) : Json::array();
+  return report_page(report);
+}
+
+std::string result_page(std::string_view json) {
+  const Json result = Json::parse(json);
+  const bool is_crosscheck = result.contains("crosscheck");
+  Json report = report_head(is_crosscheck ? "crosscheck" : "step", result.at("scenario").get<std::string>());
+  const Json none = Json::array();
+  report["result"] = result;
+  report["facts"] = none;
+  if (is_crosscheck) {
+    report["tasks"] = {{"kind", none}, {"simulated_s", none}, {"measured_s", none}, {"kinds", none}};
+    report["simulated"] = no_timeline();
+    report["measured"] = no_timeline();
+    return report_page(report);
+  }
+  report["mesh"] = {{"gpus", result.at("gpus")}, {"gpus_per_node", 0}, {"nodes", 0}, {"axes", none}, {"gpus_drawn", none}};
+  report["timeline"] = no_timeline();
+  report["memory"] = none;
+  report["links"] = {{"edges_s", none}, {"tiers", none}, {"links", none}};
+  report["critical_path"] = {{"segments", none}, {"kinds", none}};
+  report["blame"] = none;
+  return report_page(report);
+}
+
+std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
+                            const StepResult& result) {
+  const std::vector<RankIndex> drawn = drawn_ranks(dag, measured);
+  Bottlenecks bottlenecks(dag);
+  const BoundOf bound_of = [&](TaskId id) { return std::string(bottlenecks.of(id)); };
+  Json report = report_head("crosscheck", scenario.name);
+  report["result"] = to_json_object(result);
+  report["facts"] = facts_of(scenario);
+  report["tasks"] = task_pairs(dag, simulated, measured);
+  report["simulated"] = timeline_json(dag, simulated, drawn, bound_of);
+  report["measured"] = timeline_json(dag, measured, drawn, bound_of);
+  return report_page(report);
+}
+
+std::string failure_page(const Scenario& scenario, const std::string& sentence) {
+  Json report = report_head("failure", scenario.name);
+  report["sentence"] = sentence;
+  report["exit_code"] = 1;
+  report["facts"] = facts_of(scenario);
+  return report_page(report);
+}
+
+}  // namespace tandem

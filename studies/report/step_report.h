@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "studies/step/step_result.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
+#include "scenarios/spec/scenario.h"
+
+namespace tandem {
+
+/// The page of one step. A simulated one is simulated again for what would make it faster; an executed one is not.
+std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result);
+
+/// The same DAG simulated and executed; `result` is the executed step's, with its comparison.
+std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
+                            const StepResult& result);
+
+/// Of a JSON result by itself, of a step or a cross-check, which has no timeline: the rest. `json` holds all keys of a result.
+std::string result_page(std::string_view json);
+
+/// A step that came to nothing.
+std::string failure_page(const Scenario& scenario, const std::string& sentence);
+
+}  // namespace tandem

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/runner/results_database.h"
+
+namespace tandem {
+
+/// The page of a study: its points, those that are done or do not fit with their results.
+std::string study_page(const std::string& name, const std::vector<PointRow>& rows);
+
+}  // namespace tandem

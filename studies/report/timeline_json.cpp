@@ -1,0 +1,179 @@
+#include "studies/report/timeline_json.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <unordered_map>
+
+#include "studies/report/packed_column.h"
+#include "traces/annotations.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What tasks of one type have in common, as bytes to be compared.
+class TypeKey {
+ public:
+  const std::string& of(const Dag& dag, TaskId id) {
+    const Task& task = dag.tasks[id];
+    bytes_.clear();
+    add(task.name, task.op, task.phase, task.axis, task.attributes, dag.ranks[task.rank].device);
+    for (const Operand& operand : dag.operands_of(id)) {
+      const Buffer& buffer = dag.buffers[operand.buffer];
+      add(buffer.shape.dims, buffer.shape.rank, buffer.dtype, operand.access());
+    }
+    if (task.group != no_id) {
+      add(dag.groups[task.group].bytes);
+      bytes_ += dag.communicator_of(task).name;
+    }
+    return bytes_;
+  }
+
+ private:
+  std::string bytes_;
+
+  template <typename... T>
+  void add(const T&... values) {
+    (bytes_.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
+  }
+};
+
+/// The types in the order in which they are first met.
+class Types {
+ public:
+  Types(const Dag& dag, const Timeline& timeline, const BoundOf& bound_of)
+      : dag_(dag), source_{.title = {}, .dag = &dag, .timeline = &timeline}, annotator_(source_), bound_of_(bound_of) {}
+
+  std::uint32_t number_of(TaskId id) {
+    const auto [entry, is_new] = numbers_.try_emplace(key_.of(dag_, id), static_cast<std::uint32_t>(numbers_.size()));
+    if (is_new) types_.push_back(describe(id));
+    return entry->second;
+  }
+  Json take() { return std::move(types_); }
+
+ private:
+  const Dag& dag_;
+  TraceSource source_;
+  Annotator annotator_;
+  const BoundOf& bound_of_;
+  TypeKey key_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  Json types_ = Json::array();
+
+  Json describe(TaskId id) {
+    const Task& task = dag_.tasks[id];
+    std::string operands;
+    for (const Annotation& annotation : annotator_.of(id))
+      if (annotation.key == AnnotationKey::operands) operands = std::get<std::string_view>(annotation.value);
+    const bool communicates = is_communication(task.op);
+    const OpCost cost = communicates ? OpCost{} : cost_of(dag_, id);
+    Json type{{"name", dag_.name_of_task(id)},
+              {"op", operation(task.op).name},
+              {"kind", communicates ? "communication" : "kernel"},
+              {"phase", name_of(task.phase)},
+              {"axis", name_of(task.axis)},
+              {"operands", operands},
+              {"flops", cost.flops},
+              {"bytes", communicates ? dag_.groups[task.group].bytes : cost.bytes},
+              {"bound", bound_of_ ? bound_of_(id) : ""}};
+    if (communicates) {
+      type["communicator"] = dag_.communicator_of(task).name;
+      type["ranks"] = dag_.communicator_of(task).members.size();
+    }
+    return type;
+  }
+};
+
+/// Tasks of each stream of the ranks, in the order in which they ran.
+std::map<std::pair<RankIndex, Stream>, std::vector<TaskId>> tasks_by_stream(const Dag& dag, const Timeline& timeline,
+                                                                            const std::vector<RankIndex>& ranks) {
+  std::vector<bool> drawn(dag.ranks.size(), false);
+  for (const RankIndex rank : ranks) drawn[rank] = true;
+  std::map<std::pair<RankIndex, Stream>, std::vector<TaskId>> tasks;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    if (drawn[dag.tasks[id].rank]) tasks[{dag.tasks[id].rank, dag.tasks[id].stream}].push_back(id);
+  for (auto& [stream, ids] : tasks)
+    std::ranges::stable_sort(ids, {}, [&](TaskId id) { return std::pair(timeline.start[id], timeline.end[id]); });
+  return tasks;
+}
+
+struct Columns {
+  std::vector<std::uint32_t> gap, duration, type;
+  std::vector<std::int16_t> micro_batch, layer, chunk;
+
+  Json json() const {
+    return {{"gap", packed(gap)},     {"duration", packed(duration)},
+            {"type", packed(type)},   {"micro_batch", packed(micro_batch)},
+            {"layer", packed(layer)}, {"chunk", packed(chunk)}};
+  }
+};
+
+}  // namespace
+
+std::vector<RankIndex> drawn_ranks(const Dag& dag, const Timeline& timeline) {
+  constexpr std::size_t most = 64;
+  std::vector<RankIndex> ranks(dag.ranks.size());
+  std::iota(ranks.begin(), ranks.end(), RankIndex{0});
+  if (ranks.size() > most) {
+    std::vector<Seconds> busy(dag.ranks.size(), 0);
+    for (TaskId id = 0; id < dag.tasks.size(); ++id)
+      if (dag.tasks[id].stream == Stream::compute) busy[dag.tasks[id].rank] += timeline.duration(id);
+    std::map<std::int32_t, RankIndex> busiest;
+    for (const RankIndex rank : ranks) {
+      const auto [entry, is_first] = busiest.try_emplace(dag.ranks[rank].pp, rank);
+      if (!is_first && busy[rank] > busy[entry->second]) entry->second = rank;
+    }
+    ranks.clear();
+    for (const auto& [stage, rank] : busiest) ranks.push_back(rank);
+  }
+  std::ranges::sort(ranks, {}, [&](RankIndex rank) { return std::pair(dag.ranks[rank].pp, dag.ranks[rank].world_rank); });
+  return ranks;
+}
+
+Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks, const BoundOf& bound_of) {
+  constexpr double most_ticks = 4e9;  // of 32 bits
+  const Seconds step = timeline.makespan();
+  const Seconds tick = step > 0 ? step / most_ticks : 1;
+  const auto ticks = [&](Seconds time) { return static_cast<std::int64_t>(std::llround(time / tick)); };
+
+  const auto tasks = tasks_by_stream(dag, timeline, ranks);
+  Types types(dag, timeline, bound_of);
+  Columns columns;
+  Json rows = Json::array();
+  for (const RankIndex rank : ranks) {
+    Json streams = Json::array();
+    for (auto entry = tasks.lower_bound({rank, Stream::compute}); entry != tasks.end() && entry->first.first == rank; ++entry) {
+      const std::vector<TaskId>& ids = entry->second;
+      streams.push_back({{"stream", entry->first.second}, {"tasks", ids.size()}});
+      std::int64_t now = 0;
+      for (const TaskId id : ids) {
+        const Task& task = dag.tasks[id];
+        const std::int64_t start = std::max(now, ticks(timeline.start[id]));
+        const std::int64_t end = std::max(start, ticks(timeline.end[id]));
+        columns.gap.push_back(static_cast<std::uint32_t>(start - now));
+        columns.duration.push_back(static_cast<std::uint32_t>(end - start));
+        columns.type.push_back(types.number_of(id));
+        columns.micro_batch.push_back(static_cast<std::int16_t>(task.micro_batch));
+        columns.layer.push_back(task.layer);
+        columns.chunk.push_back(task.chunk);
+        now = end;
+      }
+    }
+    rows.push_back({{"stage", dag.ranks[rank].pp},
+                    {"rank", dag.ranks[rank].world_rank},
+                    {"stands_for", dag.ranks[rank].count},
+                    {"name", "rank " + std::to_string(dag.ranks[rank].world_rank)},
+                    {"streams", streams}});
+  }
+  Json streams = Json::array();
+  for (std::size_t s = 0; s < stream_count; ++s) streams.push_back(name_of(static_cast<Stream>(s)));
+  return {{"tick_s", tick}, {"step_s", step},        {"streams", streams},
+          {"rows", rows},   {"types", types.take()}, {"columns", columns.json()}};
+}
+
+}  // namespace tandem

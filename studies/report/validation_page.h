@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "studies/validate/validation_report.h"
+
+namespace tandem {
+
+/// The HTML report of measured runs beside their predictions; `title` is the table's name. Throws std::runtime_error where this
+/// program was built without the page.
+std::string validation_page(const std::string& title, const Validation& validation);
+
+}  // namespace tandem

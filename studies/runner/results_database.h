@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "studies/runner/flat_json.h"
+#include "runtime/base/units.h"
+
+struct sqlite3;
+
+namespace tandem {
+
+/// How a point ended.
+enum class PointStatus : std::uint8_t {
+  done,
+  oom,      ///< simulated, but does not fit in memory
+  refused,  ///< the scenario is wrong
+  failed    ///< the run failed; the only one that is tried again
+};
+std::string_view name_of(PointStatus status);
+
+/// One row.
+struct PointRow {
+  std::string hash;  ///< of the scenario; the key
+  std::string study;
+  std::size_t point = 0;          ///< index in the study
+  std::vector<NamedCell> values;  ///< of all fields that vary in the study
+  PointStatus status = PointStatus::failed;
+  std::string message;   ///< the sentence of what was refused or failed
+  std::string started;   ///< UTC, ISO 8601
+  Seconds seconds = 0;   ///< of the point's process
+  std::string scenario;  ///< complete, in YAML
+  std::string json;      ///< the whole result; empty where there is none
+};
+
+/// The cells of a JSON result, one per key, named as the columns are. None for an empty text.
+std::vector<NamedCell> result_cells(const std::string& json);
+
+/// The results of studies, in one SQLite file with one table:
+///
+///     points(hash PRIMARY KEY, study, point, status, message, tandem, started, seconds, scenario_yaml, json,
+///            one column per field that varies ("parallelism.dp"), one per key of the JSON result ("time_s.exposed.tp"))
+///
+/// Columns are added when a row brings new ones. A key of the result that is named like another column, whatever the case, gets
+/// the column "result.KEY". Lists are JSON text, truth values 1 and 0.
+///
+/// Each row is a transaction of its own that is on the disk when `store` returns, so a kill at any moment loses none that was
+/// stored. Several processes may write one file: they wait for each other. That takes a file system with working POSIX locks,
+/// which some that machines share do not have; there, give every shard a file of its own.
+///
+/// All throw std::runtime_error with the path and SQLite's reason.
+class ResultsDatabase {
+ public:
+  explicit ResultsDatabase(const std::string& path);
+
+  /// By hash.
+  std::unordered_map<std::string, PointStatus> statuses() const;
+  /// Whether there is a row that is kept: one that did not fail.
+  bool has_result(const std::string& hash) const;
+  std::optional<PointRow> row(const std::string& hash) const;  ///< without `values`
+  /// All of them, in the studies' order; of `values` those that are set.
+  std::vector<PointRow> rows() const;
+
+  /// Adds the row, in the place of one that failed. A result that is there stays.
+  void store(const PointRow& row);
+  /// Makes sure that there is a column for each of these fields, so that they stand together.
+  void add_columns(const std::vector<std::string>& paths);
+  /// Writes where in the study these points stand (`study`, `point`, `values`), which may have been rearranged since, or which
+  /// may be another study with the same points. Leaves their results as they are.
+  void place(const std::vector<PointRow>& rows);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const;
+  };
+  class Statement;
+  class Transaction;
+
+  void execute(const std::string& sql) const;
+  std::vector<std::string> columns() const;
+  void add_missing_columns(const std::vector<NamedCell>& cells) const;
+  [[noreturn]] void fail() const;
+
+  std::string path_;
+  std::unique_ptr<sqlite3, Close> database_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+#include "studies/search/explain.h"
+
+#include <string_view>
+
+#include "scenarios/reading/document.h"
+
+namespace tandem {
+
+Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& space, Search& search, PlanRuns& runs) {
+  Explanation explanation{.plan = plan, .refusal = {}, .memory = {}, .rated = {}, .lacks = {}, .failure = {}};
+  explanation.is_among = space.contains(plan);
+  try {
+    read_document(document_of(plan, space.choices(), spec), spec.name);
+  } catch (const InputError& error) {
+    const std::string_view sentence = error.what();
+    explanation.refusal = sentence.substr(sentence.starts_with(": ") ? 2 : 0);  // a plan's fields stand in no file
+    return explanation;
+  }
+  explanation.memory = search.memory_bound_of(plan);
+  explanation.time_bound = search.time_bound(plan);
+  runs.run({plan});
+  const PlannedStep& step = runs.of(plan);
+  if (!step.is_simulated()) {
+    explanation.failure = step.message;
+    return explanation;
+  }
+  explanation.rated = RatedPlan{plan, explanation.time_bound, step, score(spec, plan.gpus, step.tokens, step.step_time)};
+  explanation.lacks = shortfall(spec, step);
+  return explanation;
+}
+
+}  // namespace tandem

@@ -1,0 +1,366 @@
+#include "studies/search/pass_cost.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/plan/issue_order.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/mesh/mesh.h"
+#include "scenarios/mesh/slowest_gpu.h"
+#include "scenarios/mesh/world.h"
+#include "sim/child_process.h"
+#include "sim/collective_cost.h"
+#include "sim/kernel_times.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t stages = 3, layers_per_stage = 2;
+constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
+
+bool splits_backward(ScheduleKind schedule) {
+  return schedule == ScheduleKind::zero_bubble_h1 || schedule == ScheduleKind::zero_bubble_v ||
+         schedule == ScheduleKind::dualpipe;
+}
+
+/// Data-parallel ranks so that experts find their ranks and the ranks fill whole nodes.
+std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
+  for (std::int64_t dp = 1;; ++dp) {
+    const std::int64_t of_stage = p.tp * p.cp * dp;
+    const std::int64_t world = of_stage * stages * (p.own_expert_axis ? p.ep : 1);
+    const bool holds_experts = of_stage % (p.etp * (p.own_expert_axis ? 1 : p.ep)) == 0;
+    if (holds_experts && (world <= node || world % node == 0)) return dp;
+  }
+}
+
+/// The scenario's layers, two of one kind on each of three stages, on a healthy cluster that packs the ranks best.
+Scenario small(const Scenario& scenario, const LayerKind& kind) {
+  Scenario s = scenario;
+  ParallelismSpec& p = s.parallelism;
+  p.pp = stages;
+  p.vpp = 1;
+  p.zero = 0;
+  p.hsdp = 0;
+  p.order = ParallelismSpec{}.order;
+  p.placement = {};
+  p.account_for_embedding = p.account_for_loss = false;
+  p.first_stage_layers = p.last_stage_layers = 0;
+  p.dp = least_dp(p, s.cluster.gpus_per_node);
+  s.cluster.gpus = p.world();
+  s.cluster.other_gpus.clear();
+  s.cluster.link_faults.clear();
+  s.cluster.fabric.routing = Routing::adaptive;
+  if (s.cluster.fabric.kind == FabricSpec::Kind::custom) s.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};
+  s.slow_gpus.clear();
+  s.model.layers = stages * layers_per_stage;
+  s.model.moe.first_dense_layers = kind.experts ? 0 : s.model.layers + s.model.mtp_depth;
+  s.model.moe.every = 1;
+  TrainingSpec& t = s.training;
+  // What is cast to fp8 is weights, too, once in a step: the second micro-batch shows what every one takes.
+  const std::int64_t micro_batches = t.precision == DType::f8 ? 2 : 1;
+  t.global_batch = p.data_replicas() * t.micro_batch * micro_batches;
+  t.schedule = splits_backward(t.schedule) ? ScheduleKind::zero_bubble_h1 : ScheduleKind::one_f_one_b;
+  t.recompute.every = kind.recomputed ? 1 : 0;
+  t.recompute.mlp = kind.mlp_recomputed;
+  t.recompute.mlp_every = 1;
+  t.overlap_pp = true;  // what stages wait for is the schedule's
+  t.sync_every = 1;
+  t.hierarchical_all_reduce = false;
+  t.bucket_parameters = std::numeric_limits<std::int64_t>::max();
+  return s;
+}
+
+/// One pass of the last micro-batch on the rank that stands for a stage: the tasks of its kernels, in their order.
+struct Pass {
+  std::array<std::vector<TaskId>, layers_per_stage> layers;
+  std::vector<TaskId> others;
+  TaskId first = no_id, last = no_id;
+  TaskId receive = no_id, send = no_id;
+};
+
+class Measured {
+ public:
+  Measured(const Scenario& original, const LayerKind& kind)
+      : scenario_(small(original, kind)), split_(splits_backward(original.training.schedule)) {
+    const World world = make_world(scenario_, true);
+    dag_ = lower(scenario_, world);
+    for (Device& device : dag_.devices)
+      device.speed = slowest_of(static_cast<std::size_t>(original.parallelism.world()), device.efficiency.spread);
+    order_ = issue_order(dag_);
+    const Mesh mesh(scenario_.parallelism);
+    for (std::int32_t stage = 0; stage < stages; ++stage) {
+      Coordinates place;
+      place[MeshAxis::pp] = stage;
+      ranks_[static_cast<std::size_t>(stage)] = world.class_of[mesh.rank(place)];
+    }
+    find_durations();
+    find_passes();
+  }
+
+  PassCost cost() {
+    PassCost cost;
+    cost.forward = times(forward_, true);
+    cost.backward = times(backward_, false);
+    cost.weight_kernels = weight_kernels_;
+    add_memory(cost);
+    add_parameters(cost);
+    return cost;
+  }
+
+ private:
+  Scenario scenario_;
+  bool split_;
+  Dag dag_;
+  std::vector<TaskId> order_;
+  std::array<RankIndex, stages> ranks_{};
+  std::vector<Seconds> duration_;
+  std::array<Pass, stages> forward_, backward_;
+  Seconds weight_kernels_ = 0;
+
+  void find_durations() {
+    const KernelTimes kernels(dag_);
+    CollectiveCosts costs(dag_);
+    duration_.resize(dag_.tasks.size());
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+      const Task& task = dag_.tasks[id];
+      // Between stages the bounds count the way that the real mesh has; gradients are cleared once in a step.
+      if (task.axis == Axis::pp || dag_.name_of_task(id) == "clear gradients")
+        duration_[id] = 0;
+      else if (is_communication(task.op))
+        duration_[id] = uncontended_time(costs.of(task), dag_.communicator_of(task).layout, dag_.links);
+      else
+        duration_[id] = kernels.of(id);
+    }
+  }
+
+  std::int64_t first_layer(std::size_t stage) const { return static_cast<std::int64_t>(stage) * layers_per_stage; }
+
+  void find_passes() {
+    const auto micro_batch = static_cast<std::int32_t>(scenario_.training.micro_batches(scenario_.parallelism)) - 1;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+        const Task& task = dag_.tasks[id];
+        if (task.rank != ranks_[stage] || task.micro_batch != micro_batch || task.phase == Phase::optimizer) continue;
+        const bool goes_forward = task.phase == Phase::forward;
+        const bool ascends = task.stream == Stream::pp_send_forward || task.stream == Stream::pp_receive_forward;
+        Pass& pass = (task.axis == Axis::pp ? ascends : goes_forward) ? forward_[stage] : backward_[stage];
+        if (task.axis == Axis::pp) {
+          (task.op == OpKind::receive ? pass.receive : pass.send) = id;
+          continue;
+        }
+        if (is_communication(task.op)) continue;
+        const std::int64_t layer = task.layer - first_layer(stage);
+        const bool in_layer = layer >= 0 && layer < layers_per_stage;
+        if (split_ && task.phase == Phase::backward_weight) {
+          if (stage == 1 && in_layer) weight_kernels_ += duration_[id] / layers_per_stage;
+          continue;
+        }
+        if (pass.first == no_id) pass.first = id;
+        pass.last = id;
+        (in_layer ? pass.layers[static_cast<std::size_t>(layer)] : pass.others).push_back(id);
+      }
+    }
+  }
+
+  /// By task: the end of the longest path from the source, which begins where it starts or where it ends.
+  struct Reached {
+    std::vector<Seconds> start, end;
+  };
+  Reached from(TaskId source, bool from_end) const {
+    Reached reached{.start = std::vector<Seconds>(dag_.tasks.size(), never),
+                    .end = std::vector<Seconds>(dag_.tasks.size(), never)};
+    for (const TaskId member : dag_.unit_of(source)) reached.start[member] = from_end ? -duration_[source] : 0;
+    for (const TaskId first : order_) {
+      Seconds start = never;
+      for (const TaskId member : dag_.unit_of(first)) start = std::max(start, reached.start[member]);
+      if (start == never) continue;
+      const Seconds end = start + duration_[first];
+      for (const TaskId member : dag_.unit_of(first)) {
+        reached.start[member] = start;
+        reached.end[member] = end;
+        for (auto [edge, last] = boost::out_edges(member, dag_.graph); edge != last; ++edge) {
+          Seconds& next = reached.start[boost::target(*edge, dag_.graph)];
+          next = std::max(next, end);
+        }
+      }
+    }
+    return reached;
+  }
+
+  static Seconds at_least_nothing(Seconds time) { return std::max(time, 0.0); }
+
+  Seconds sum(const std::vector<TaskId>& tasks) const {
+    return std::accumulate(tasks.begin(), tasks.end(), 0.0, [&](Seconds all, TaskId id) { return all + duration_[id]; });
+  }
+
+  PassTimes times(const std::array<Pass, stages>& passes, bool forward) const {
+    PassTimes times;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      const Pass& pass = passes[stage];
+      const std::vector<TaskId>& earlier = pass.layers[forward ? 0 : 1];
+      const std::vector<TaskId>& later = pass.layers[forward ? 1 : 0];
+      PassTimes::Begin& begin = times.begin[stage];
+      begin.from_stream = at_least_nothing(from(pass.first, false).end[earlier.back()]);
+      if (pass.receive != no_id) begin.from_input = at_least_nothing(from(pass.receive, true).end[earlier.back()]);
+      const Reached after = from(later.back(), true);
+      times.end[stage] = at_least_nothing(pass.send != no_id ? after.start[pass.send] : after.end[pass.last]);
+      times.other_kernels[stage] = sum(pass.others);
+      if (stage != 1) continue;
+      times.next = at_least_nothing(from(earlier.back(), true).end[later.back()]);
+      times.layer_kernels = (sum(pass.layers[0]) + sum(pass.layers[1])) / layers_per_stage;
+    }
+    return times;
+  }
+
+  BufferId base_of(BufferId id) const { return dag_.buffers[id].base; }
+
+  /// Between the first and the last kernel of a rank that touches it, a buffer is there whatever the times.
+  struct Life {
+    TaskId first = no_id, last = no_id;
+  };
+  std::vector<Life> lives(RankIndex rank) const {
+    std::vector<Life> lives(dag_.buffers.size());
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+      if (dag_.tasks[id].rank != rank || dag_.tasks[id].stream != Stream::compute) continue;
+      for (const Operand& operand : dag_.operands_of(id)) {
+        Life& life = lives[base_of(operand.buffer)];
+        if (life.first == no_id) life.first = id;
+        life.last = id;
+      }
+    }
+    return lives;
+  }
+
+  void add_memory(PassCost& cost) const {
+    std::array<Bytes, stages> kept{};
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      const std::vector<Life> all = lives(ranks_[stage]);
+      const Pass &forth = forward_[stage], &back = backward_[stage];
+      std::vector<std::pair<TaskId, Bytes>> changes;
+      for (BufferId id = 0; id < all.size(); ++id) {
+        if (all[id].first == no_id || is_persistent(dag_.buffers[id].kind)) continue;
+        const Bytes bytes = dag_.buffers[id].bytes();
+        if (all[id].first >= forth.first && all[id].first <= forth.last && all[id].last >= back.first) kept[stage] += bytes;
+        if (dag_.tasks[all[id].first].micro_batch != dag_.tasks[forth.first].micro_batch) continue;
+        changes.emplace_back(all[id].first, bytes);
+        changes.emplace_back(all[id].last + 1, -bytes);
+      }
+      std::ranges::sort(changes);
+      Bytes now = 0, most = 0;
+      for (const auto& [at, bytes] : changes) {
+        now += bytes;
+        if (at <= back.layers[1].back()) most = std::max(most, now);  // the chunk may have no other layer
+      }
+      cost.passing[stage] = std::max<Bytes>(0, most - kept[stage]);
+    }
+    cost.kept_by_layer = kept_of_a_layer();
+    for (std::size_t stage = 0; stage < stages; ++stage)
+      cost.kept_beside[stage] = std::max<Bytes>(0, kept[stage] - layers_per_stage * cost.kept_by_layer);
+  }
+
+  /// Of the middle stage's second layer: what its own kernels write first.
+  Bytes kept_of_a_layer() const {
+    const std::vector<Life> all = lives(ranks_[1]);
+    const std::vector<TaskId>& own = forward_[1].layers[1];
+    Bytes kept = 0;
+    for (BufferId id = 0; id < all.size(); ++id) {
+      if (all[id].first == no_id || is_persistent(dag_.buffers[id].kind)) continue;
+      if (std::ranges::binary_search(own, all[id].first) && all[id].last >= backward_[1].first) kept += dag_.buffers[id].bytes();
+    }
+    return kept;
+  }
+
+  void add_parameters(PassCost& cost) const {
+    std::array<std::int64_t, stages> elements{};
+    for (const Buffer& buffer : dag_.buffers) {
+      if (buffer.kind != BufferKind::parameter || buffer.base != static_cast<BufferId>(&buffer - dag_.buffers.data())) continue;
+      for (std::size_t stage = 0; stage < stages; ++stage)
+        if (buffer.rank == ranks_[stage]) elements[stage] += buffer.shape.elements();
+    }
+    const std::int64_t of_layer = elements[1] / layers_per_stage;
+    const MoeSpec& moe = scenario_.model.moe;
+    const ParallelismSpec& p = scenario_.parallelism;
+    if (moe.in_layer(0))
+      cost.layer_expert_parameters =
+          moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * scenario_.model.hidden * (moe.ffn / p.etp);
+    cost.layer_parameters = of_layer - cost.layer_expert_parameters;
+    for (const std::size_t stage : {0, 2}) cost.other_parameters[stage] = elements[stage] - elements[1];
+
+    Seconds updating = 0;
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id)
+      if (dag_.tasks[id].rank == ranks_[1] && dag_.tasks[id].op == OpKind::adam) updating += duration_[id];
+    constexpr double without_launches = 0.95;  // more kernels of fewer elements take no less
+    cost.optimizer_per_parameter = without_launches * updating / static_cast<double>(std::max<std::int64_t>(1, elements[1]));
+  }
+};
+
+}  // namespace
+
+LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
+  const RecomputeSpec& recompute = scenario.training.recompute;
+  return {.experts = scenario.model.moe.in_layer(layer),
+          .recomputed = recompute.whole(layer),
+          .mlp_recomputed = recompute.mlp_of(layer)};
+}
+
+PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const TrainingSpec& t = scenario.training;
+  const RecomputeSpec& r = t.recompute;
+  const std::int64_t own_recompute = (r.norm ? 1 : 0) + (r.activation ? 2 : 0) + (r.attention ? 4 : 0) + (r.mla_up ? 8 : 0);
+  return {{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(t.schedule) ? 1 : 0},
+          kind,
+          {p.world(), static_cast<std::int64_t>(p.dispatcher)}};
+}
+
+const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {
+  const Key key = key_of(scenario, kind);
+  const auto known = known_.find(key);
+  return known != known_.end() ? known->second : known_.emplace(key, Measured(scenario, kind).cost()).first->second;
+}
+
+void PassCosts::ask_for(const Scenario& scenario) {
+  std::optional<LayerKind> before;
+  for (std::int64_t layer = 0; layer < scenario.model.layers; ++layer) {
+    const LayerKind kind = kind_of(scenario, layer);
+    if (kind == before) continue;
+    before = kind;
+    const Key key = key_of(scenario, kind);
+    if (!known_.contains(key)) asked_for_.try_emplace(key, scenario);
+  }
+}
+
+void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress) {
+  static_assert(std::is_trivially_copyable_v<PassCost>);  // it comes back as bytes
+  constexpr std::size_t doubles_each = (sizeof(PassCost) + sizeof(double) - 1) / sizeof(double);
+  const std::vector<std::pair<Key, Scenario>> asked(asked_for_.begin(), asked_for_.end());
+  asked_for_.clear();
+  if (asked.empty()) return;
+  SharedDoubles found(asked.size() * doubles_each);
+  SharedCounter done;
+  const std::size_t children = std::clamp<std::size_t>(jobs, 1, asked.size());
+  const auto find_every = [&](std::size_t first) {
+    for (std::size_t i = first; i < asked.size(); i += children) {
+      const PassCost cost = Measured(asked[i].second, std::get<LayerKind>(asked[i].first)).cost();
+      std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
+      ++done.value();
+    }
+  };
+  std::deque<ChildProcess> running;
+  for (std::size_t child = 0; child < children; ++child) running.emplace_back([&, child] { find_every(child); });
+  for (ChildProcess& child : running) child.wait([&] { progress(done.value(), asked.size()); });
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    PassCost cost;
+    std::memcpy(static_cast<void*>(&cost), &found.values()[i * doubles_each], sizeof cost);
+    known_.emplace(asked[i].first, cost);
+  }
+}
+
+}  // namespace tandem

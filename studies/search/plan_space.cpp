@@ -1,0 +1,415 @@
+#include "studies/search/plan_space.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "scenarios/reading/document.h"
+#include "scenarios/mesh/mesh.h"
+#include "runtime/base/nearest.h"
+#include "scenarios/mesh/rank_placement.h"
+#include "scenarios/reading/sections.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::array all_schedules{"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"};
+constexpr std::array all_recomputes{"none", "selective", "full"};
+
+/// The field's value in the scenario, or its default.
+YamlNode own_value(const SearchSpec& spec, SearchAxis axis, const char* otherwise) {
+  const YamlNode* stated = find_path(spec.document, path_of(axis));
+  return stated == nullptr ? make_scalar(otherwise, {}) : *stated;
+}
+
+/// Adds the value unless it is there; returns where it stands.
+std::int32_t place_of_value(std::vector<YamlNode>& values, const YamlNode& value) {
+  const auto same = [text = to_yaml(value)](const YamlNode& other) { return to_yaml(other) == text; };
+  const auto found = std::ranges::find_if(values, same);
+  const auto place = static_cast<std::int32_t>(found - values.begin());
+  if (found == values.end()) values.push_back(value);
+  return place;
+}
+
+template <std::size_t count>
+std::vector<YamlNode> values_or(const SearchAxisSpec& axis, const std::array<const char*, count>& defaults) {
+  if (!axis.values.empty()) return axis.values;
+  std::vector<YamlNode> values;
+  for (const char* name : defaults) values.push_back(make_scalar(name, {}));
+  return values;
+}
+
+YamlNode section_with(const std::string& field, const YamlNode& value) {
+  YamlNode section = make_node(YamlNode::Kind::mapping, {});
+  section.entries.push_back({field, field, {}, value});
+  return section;
+}
+
+TrainingSpec training_with(const SearchSpec& spec, const std::string& field, const YamlNode& value) {
+  YamlNode section = section_with(field, value);
+  for (const char* needed : {"sequence", "global_batch"}) section.entries.push_back({needed, needed, {}, make_scalar("1", {})});
+  const YamlNode* every = find_path(spec.document, "training.recompute_every");
+  const bool whole = field == "recompute" && value.kind == YamlNode::Kind::scalar && value.text == "full";
+  if (every != nullptr && whole) section.entries.push_back({"recompute_every", "recompute_every", {}, *every});
+  return read_training(section);
+}
+
+std::vector<std::int32_t> counted(std::size_t size) {
+  std::vector<std::int32_t> indices(size);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+bool needs_chunks(ScheduleKind kind) { return kind == ScheduleKind::interleaved || kind == ScheduleKind::zero_bubble_v; }
+
+bool admits_chunks(ScheduleKind kind, std::int64_t vpp) {
+  if (kind == ScheduleKind::interleaved) return vpp >= 2;
+  if (kind == ScheduleKind::zero_bubble_v) return vpp == 2;
+  return vpp == 1;
+}
+
+}  // namespace
+
+std::optional<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t pp, std::int64_t vpp, const Scenario& scenario) {
+  const ParallelismSpec& own = scenario.parallelism;
+  const bool own_is_uneven = own.first_stage_layers > 0 || own.last_stage_layers > 0;
+  if (own_is_uneven && pp == own.pp && vpp == own.vpp) return std::pair{own.first_stage_layers, own.last_stage_layers};
+  const std::int64_t accounted = (own.account_for_embedding ? 1 : 0) + (own.account_for_loss ? 1 : 0);
+  const std::int64_t layers = scenario.model.layers;
+  if ((layers + accounted) % (pp * vpp) == 0 && layers + accounted > accounted)
+    return std::pair<std::int64_t, std::int64_t>{0, 0};
+  if (pp == 1) return std::nullopt;
+  const auto up_to_chunks = [&](std::int64_t value) { return (value + vpp - 1) / vpp * vpp; };
+  const std::int64_t of_others = up_to_chunks((layers + 2 + pp - 1) / pp);
+  const std::int64_t left = layers - (pp - 2) * of_others;
+  const std::int64_t first = up_to_chunks((left + 1) / 2), last = left - first;
+  if (left < 2 * vpp || last < vpp || last % vpp != 0) return std::nullopt;
+  return std::pair{first, last};
+}
+
+PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
+  choices_.schedule = values_or(spec.axis(SearchAxis::schedule), all_schedules);
+  choices_.recompute = values_or(spec.axis(SearchAxis::recompute), all_recomputes);
+  choices_.order = spec.axis(SearchAxis::order).values;
+  choices_.placement = spec.axis(SearchAxis::placement).values;
+  free_schedules_ = counted(choices_.schedule.size());
+  free_recomputes_ = counted(choices_.recompute.size());
+  const auto order = own_value(spec, SearchAxis::order, "");
+  YamlNode own_order = order;
+  if (order.kind != YamlNode::Kind::sequence) {  // the default
+    own_order = make_node(YamlNode::Kind::sequence, {});
+    for (const char* axis : {"tp", "cp", "ep", "dp", "pp"}) own_order.items.push_back(make_scalar(axis, {}));
+  }
+  const Scenario& scenario = spec.scenario;
+  const ParallelismSpec& p = scenario.parallelism;
+  own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, "1f1b"));
+  own_.recompute = place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, "none"));
+  own_.order = place_of_value(choices_.order, own_order);
+  own_.placement = place_of_value(choices_.placement, own_value(spec, SearchAxis::placement, "packed"));
+  if (!spec.axis(SearchAxis::recompute).is_stated()) free_recomputes_ = counted(choices_.recompute.size());
+  const auto free_of = [](const SearchAxisSpec& axis, std::int32_t own) {
+    return axis.values.empty() ? std::vector{own} : counted(axis.values.size());
+  };
+  free_orders_ = free_of(spec.axis(SearchAxis::order), own_.order);
+  free_placements_ = free_of(spec.axis(SearchAxis::placement), own_.placement);
+
+  for (const YamlNode& value : choices_.schedule) choices_.schedules.push_back(training_with(spec, "schedule", value).schedule);
+  for (const YamlNode& value : choices_.recompute)
+    choices_.recomputes.push_back(training_with(spec, "recompute", value).recompute);
+  for (const YamlNode& value : choices_.order) choices_.orders.push_back(read_parallelism(section_with("order", value)).order);
+  for (const YamlNode& value : choices_.placement)
+    choices_.placements.push_back(read_parallelism(section_with("placement", value)).placement);
+
+  own_.gpus = scenario.cluster.gpus;
+  own_.tp = p.tp;
+  own_.pp = p.pp;
+  own_.vpp = p.vpp;
+  own_.cp = p.cp;
+  own_.ep = p.ep;
+  own_.etp = p.etp;
+  own_.dp = p.dp;
+  own_.micro_batch = scenario.training.micro_batch;
+  own_.zero = p.zero;
+  own_.sp = p.sp ? 1 : 0;
+  own_.first_stage_layers = p.first_stage_layers;
+  own_.last_stage_layers = p.last_stage_layers;
+}
+
+std::vector<std::int64_t> PlanSpace::sizes(SearchAxis axis, std::int64_t most) const {
+  std::vector<std::int64_t> values;
+  for (const YamlNode& value : spec_.axis(axis).values) {
+    const std::int64_t size = std::stoll(value.text);
+    if (size <= most) values.push_back(size);
+  }
+  // Tiles of attention have 128 queries; a ring's hops cost their latency each, and a bound of its time as many tasks.
+  constexpr std::int64_t least_tokens = 128, longest_ring = 64;
+  if (axis == SearchAxis::cp)
+    most = std::min({most, longest_ring, std::max<std::int64_t>(1, spec_.scenario.training.sequence / least_tokens)});
+  if (spec_.axis(axis).values.empty())
+    for (std::int64_t size = 1; size <= most; size *= 2) values.push_back(size);
+  return values;
+}
+
+std::vector<std::int32_t> PlanSpace::zeros() const {
+  std::vector<std::int32_t> values;
+  for (const YamlNode& value : spec_.axis(SearchAxis::zero).values) values.push_back(std::stoi(value.text));
+  return values.empty() ? std::vector{0, 1, 2, 3} : values;
+}
+
+std::vector<std::int32_t> PlanSpace::sps(std::int64_t tp) const {
+  if (tp == 1) return {0};
+  std::vector<std::int32_t> values;
+  for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(value.text == "true" ? 1 : 0);
+  return values.empty() ? std::vector{0, 1} : values;
+}
+
+std::vector<std::int32_t> PlanSpace::schedules(std::int64_t pp, std::int64_t vpp) const {
+  std::vector<std::int32_t> found;
+  const auto kind = [&](std::int32_t index) { return choices_.schedules[static_cast<std::size_t>(index)]; };
+  for (const std::int32_t index : free_schedules_) {
+    if (!admits_chunks(kind(index), vpp)) continue;
+    if (pp == 1 && (needs_chunks(kind(index)) || kind(index) == ScheduleKind::dualpipe)) continue;
+    if (kind(index) == ScheduleKind::dualpipe && pp % 2 != 0) continue;
+    found.push_back(index);
+  }
+  if (pp > 1 || found.size() < 2) return found;
+  // Without a pipeline all are the same but for the memory that gpipe takes.
+  const auto plain = std::ranges::find(found, ScheduleKind::one_f_one_b, kind);
+  return {plain == found.end() ? found.front() : *plain};
+}
+
+bool PlanSpace::shards(std::int64_t tp, std::int64_t cp) const {
+  const ModelSpec& model = spec_.scenario.model;
+  const ParallelismSpec& p = spec_.scenario.parallelism;
+  const bool heads = model.heads % tp == 0 && (tp <= model.kv_heads ? model.kv_heads % tp == 0 : tp % model.kv_heads == 0);
+  if (!heads || model.ffn % tp != 0 || model.vocab % tp != 0) return false;
+  const std::int64_t sequence = spec_.scenario.training.sequence;
+  if (cp > 1 && p.cp_layout == CpLayout::zigzag && sequence % (2 * cp) != 0) return false;
+  if (cp > 1 && p.cp_method == CpMethod::ulysses) {
+    const std::int64_t kv_heads = model.kv_heads * std::max<std::int64_t>(1, tp / model.kv_heads) / tp;
+    if (model.heads / tp % cp != 0 || kv_heads % cp != 0) return false;
+  }
+  return sequence % cp == 0 && (model.moe.experts == 0 || sequence % (cp * tp) == 0);
+}
+
+bool PlanSpace::holds_experts(const Plan& plan) const {
+  const MoeSpec& moe = spec_.scenario.model.moe;
+  if (moe.experts == 0) return plan.ep == 1 && plan.etp == 1;
+  const std::int64_t shards = plan.etp * (spec_.scenario.parallelism.own_expert_axis ? 1 : plan.ep);
+  return moe.experts % plan.ep == 0 && moe.ffn % plan.etp == 0 && plan.tp * plan.cp * plan.dp % shards == 0;
+}
+
+bool PlanSpace::batches(const Plan& plan) const {
+  const std::int64_t replicas = plan.dp * (spec_.scenario.parallelism.own_expert_axis ? plan.ep : 1);
+  const std::int64_t unit = replicas * plan.micro_batch;
+  const std::int64_t batch = spec_.scenario.training.global_batch;
+  if (batch % unit != 0) return false;
+  const std::int64_t micro_batches = batch / unit;
+  switch (choices_.schedules[static_cast<std::size_t>(plan.schedule)]) {
+    case ScheduleKind::interleaved:
+      return micro_batches % plan.pp == 0;
+    case ScheduleKind::dualpipe:
+      return micro_batches % 2 == 0 && micro_batches >= 2 * plan.pp;
+    default:
+      return true;
+  }
+}
+
+bool PlanSpace::tp_is_in_node(const Plan& plan) const {
+  if (plan.tp == 1) return true;
+  const Scenario scenario = scenario_of(plan, choices_, spec_.scenario);
+  const Mesh mesh(scenario.parallelism);
+  const std::int64_t node = scenario.cluster.gpus_per_node;
+  if (scenario.parallelism.placement.is_packed()) return node % (mesh.stride(MeshAxis::tp) * plan.tp) == 0 || node >= plan.gpus;
+  const RankPlaces places(scenario);
+  for (std::uint32_t rank = 0; rank < mesh.size(); ++rank)
+    for (const std::uint32_t member : mesh.members(rank, {MeshAxis::tp}))
+      if (places.node(member) != places.node(rank)) return false;
+  return true;
+}
+
+/// The axes that say nothing of who has which GPU.
+bool PlanSpace::visit_mesh(Plan plan, const std::function<bool(const Plan&)>& visit) const {
+  const std::int64_t batch = spec_.scenario.training.global_batch;
+  const bool one_owner = plan.dp * plan.cp == 1 && spec_.scenario.model.moe.experts == 0;
+  std::vector<std::int32_t> zero_values = zeros();
+  if (one_owner) zero_values.resize(1);
+  for (const std::int64_t vpp : sizes(SearchAxis::vpp, std::max<std::int64_t>(1, (spec_.scenario.model.layers + 2) / plan.pp))) {
+    plan.vpp = vpp;
+    const auto split = split_layers(plan.pp, vpp, spec_.scenario);
+    if (!split) continue;
+    std::tie(plan.first_stage_layers, plan.last_stage_layers) = *split;
+    for (const std::int32_t schedule : schedules(plan.pp, vpp)) {
+      plan.schedule = schedule;
+      for (const std::int64_t micro_batch : sizes(SearchAxis::micro_batch, batch)) {
+        plan.micro_batch = micro_batch;
+        if (!batches(plan)) continue;
+        for (const std::int32_t zero : zero_values) {
+          plan.zero = zero;
+          for (const std::int32_t sp : sps(plan.tp)) {
+            plan.sp = sp;
+            if (sp != 0 && spec_.scenario.training.sequence % (plan.cp * plan.tp) != 0) continue;
+            for (const std::int32_t recompute : free_recomputes_) {
+              plan.recompute = recompute;
+              if (!visit(plan)) return false;
+            }
+          }
+        }
+      }
+    }
+  }
+  return true;
+}
+
+void PlanSpace::for_each(const std::function<bool(const Plan&)>& visit) const {
+  const Scenario& scenario = spec_.scenario;
+  const std::int64_t experts = scenario.model.moe.experts;
+  const bool own_axis = scenario.parallelism.own_expert_axis;
+  for (const std::int64_t gpus : spec_.gpus) {
+    const std::int64_t node = scenario.cluster.gpus_per_node;
+    if (gpus > node && gpus % node != 0) continue;
+    const std::vector<std::int64_t> free_dp = sizes(SearchAxis::dp, gpus);
+    for (const std::int64_t tp : sizes(SearchAxis::tp, gpus)) {
+      for (const std::int64_t cp : sizes(SearchAxis::cp, gpus / tp)) {
+        if (!shards(tp, cp)) continue;
+        for (const std::int64_t pp : sizes(SearchAxis::pp, std::min(gpus / tp / cp, scenario.model.layers + 2))) {
+          for (const std::int64_t ep : sizes(SearchAxis::ep, std::max<std::int64_t>(1, experts))) {
+            for (const std::int64_t etp : sizes(SearchAxis::etp, experts > 0 ? scenario.model.moe.ffn : 1)) {
+              const std::int64_t replica = tp * cp * pp * (own_axis ? ep : 1);
+              if (gpus % replica != 0) continue;
+              Plan plan;
+              plan.gpus = gpus;
+              plan.tp = tp;
+              plan.cp = cp;
+              plan.pp = pp;
+              plan.ep = ep;
+              plan.etp = etp;
+              plan.dp = gpus / replica;
+              const bool any_dp = spec_.axis(SearchAxis::dp).values.empty() && !spec_.axis(SearchAxis::dp).is_stated();
+              if (!any_dp && std::ranges::find(free_dp, plan.dp) == free_dp.end()) continue;
+              if (!holds_experts(plan)) continue;
+              for (const std::int32_t order : free_orders_) {
+                plan.order = order;
+                for (const std::int32_t placement : free_placements_) {
+                  plan.placement = placement;
+                  if (spec_.constraints.tp_in_node && !tp_is_in_node(plan)) continue;
+                  if (!visit_mesh(plan, visit)) return;
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+std::vector<Plan> PlanSpace::all() const {
+  std::vector<Plan> plans;
+  for_each([&](const Plan& plan) {
+    plans.push_back(plan);
+    return plans.size() <= most_plans;
+  });
+  if (plans.size() > most_plans)
+    throw InputError({.file = spec_.file}, "the search has more than " + grouped(most_plans) + " plans, expected fewer values");
+  std::ranges::sort(plans);
+  return plans;
+}
+
+bool PlanSpace::contains(const Plan& plan) const {
+  bool found = false;
+  for_each([&](const Plan& other) { return !(found = other == plan); });
+  return found;
+}
+
+Plan PlanSpace::parse(const std::string& text) const {
+  const Place place{.file = "--explain " + text};
+  // A list of values may hold commas of its own, so the text becomes a mapping of YAML.
+  std::string yaml;
+  for (const char c : text) yaml += c == '=' ? std::string(": ") : std::string(1, c);
+  const YamlNode fields = parse_yaml("{" + yaml + "}", place.file, Lines::none);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < search_axis_count; ++i) names.emplace_back(name_of(static_cast<SearchAxis>(i)));
+  Plan plan = own_;
+  bool dp_is_given = false;
+  for (const YamlNode::Entry& field : fields.entries) {
+    const auto known = std::ranges::find(names, field.key);
+    if (known == names.end() && field.key != "gpus")
+      throw InputError(place, excerpt(field.key) + " is no axis of a plan" + suggestion(field.key, names));
+    if (field.value.kind == YamlNode::Kind::null)
+      throw InputError(place, field.key + " has no value, expected axis=value, such as tp=4,pp=8");
+    const auto size = [&] {
+      return Reader(fields, "plan",
+                    {"gpus", "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero", "micro_batch", "schedule", "recompute", "sp",
+                     "order", "placement"})
+          .integer(field.key, {field.key == "zero" ? 0 : 1, field.key == "zero" ? 3 : max_gpus});
+    };
+    const auto choose = [&](const std::vector<YamlNode>& values) {
+      const auto same = [text = to_yaml(field.value)](const YamlNode& value) { return to_yaml(value) == text; };
+      const auto found = std::ranges::find_if(values, same);
+      std::vector<std::string> texts;
+      for (const YamlNode& value : values) texts.push_back(to_yaml(value));
+      if (found == values.end())
+        throw InputError(place, field.key + " is " + excerpt(to_yaml(field.value)) +
+                                    ", which the search does not look at; expected one of: " + joined(texts));
+      return static_cast<std::int32_t>(found - values.begin());
+    };
+    if (field.key == "gpus") {
+      plan.gpus = size();
+      continue;
+    }
+    switch (static_cast<SearchAxis>(known - names.begin())) {
+      case SearchAxis::tp:
+        plan.tp = size();
+        break;
+      case SearchAxis::pp:
+        plan.pp = size();
+        break;
+      case SearchAxis::vpp:
+        plan.vpp = size();
+        break;
+      case SearchAxis::cp:
+        plan.cp = size();
+        break;
+      case SearchAxis::ep:
+        plan.ep = size();
+        break;
+      case SearchAxis::etp:
+        plan.etp = size();
+        break;
+      case SearchAxis::dp:
+        plan.dp = size();
+        dp_is_given = true;
+        break;
+      case SearchAxis::micro_batch:
+        plan.micro_batch = size();
+        break;
+      case SearchAxis::zero:
+        plan.zero = static_cast<std::int32_t>(size());
+        break;
+      case SearchAxis::sp:
+        plan.sp = field.value.text == "true" ? 1 : 0;
+        break;
+      case SearchAxis::schedule:
+        plan.schedule = choose(choices_.schedule);
+        break;
+      case SearchAxis::recompute:
+        plan.recompute = choose(choices_.recompute);
+        break;
+      case SearchAxis::order:
+        plan.order = choose(choices_.order);
+        break;
+      case SearchAxis::placement:
+        plan.placement = choose(choices_.placement);
+        break;
+    }
+  }
+  if (plan.tp == 1) plan.sp = 0;
+  const std::int64_t replica = plan.tp * plan.pp * plan.cp * (spec_.scenario.parallelism.own_expert_axis ? plan.ep : 1);
+  if (!dp_is_given) plan.dp = std::max<std::int64_t>(1, plan.gpus / replica);
+  const auto split = split_layers(plan.pp, plan.vpp, spec_.scenario);
+  plan.first_stage_layers = split ? split->first : 0;
+  plan.last_stage_layers = split ? split->second : 0;
+  return plan;
+}
+
+}  // namespace tandem

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "studies/search/plan.h"
+
+namespace tandem {
+
+/// The plans that a search compares: those whose sizes divide as the scenario's validator demands, by arithmetic alone, so that
+/// no YAML is built for the many that do not. What the validator knows beyond (node limits, ...) it says of the few plans that
+/// are simulated. Plans that would be the same step under two names are there once: sp without tp, schedules without a pipeline,
+/// ZeRO without data parallelism.
+class PlanSpace {
+ public:
+  /// The spec must outlive it.
+  explicit PlanSpace(const SearchSpec& spec);
+
+  const PlanChoices& choices() const { return choices_; }
+
+  /// Every plan, until `visit` returns false.
+  void for_each(const std::function<bool(const Plan&)>& visit) const;
+  /// All of them, in their order. Throws InputError where they are more than `most_plans`.
+  std::vector<Plan> all() const;
+  /// What the scenario says without its search; whether or not it is among them.
+  const Plan& own() const { return own_; }
+  bool contains(const Plan& plan) const;
+
+  /// The plan of "tp=4,pp=8,...", with the scenario's own value of each axis that is left out; dp follows. Throws InputError.
+  Plan parse(const std::string& text) const;
+
+  static constexpr std::size_t most_plans = 2'000'000;
+
+ private:
+  const SearchSpec& spec_;
+  PlanChoices choices_;
+  std::vector<std::int32_t> free_schedules_, free_recomputes_, free_orders_, free_placements_;  ///< indices that may be chosen
+  Plan own_;
+
+  std::vector<std::int64_t> sizes(SearchAxis axis, std::int64_t most) const;
+  std::vector<std::int32_t> zeros() const;
+  std::vector<std::int32_t> sps(std::int64_t tp) const;
+  std::vector<std::int32_t> schedules(std::int64_t pp, std::int64_t vpp) const;
+  bool shards(std::int64_t tp, std::int64_t cp) const;
+  bool holds_experts(const Plan& plan) const;
+  bool batches(const Plan& plan) const;
+  bool tp_is_in_node(const Plan& plan) const;
+  bool visit_mesh(Plan plan, const std::function<bool(const Plan&)>& visit) const;
+};
+
+/// Layers of the first and the last stage, both 0 where all stages get the same. Where the layers do not divide: all stages but
+/// these two get (layers + 2) / pp rounded up, as if the embedding and the loss took a layer's place each, and they share what is
+/// left. None where that does not divide either.
+std::optional<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t pp, std::int64_t vpp, const Scenario& scenario);
+
+/// The two demands of the search that no plan meets together; or the one that none meets, with what it is up against. A sentence
+/// with a place, to be thrown as InputError. Only for a space that is empty.
+[[noreturn]] void refuse_contradiction(const SearchSpec& spec);
+
+}  // namespace tandem

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "studies/search/plan_runs.h"
+#include "studies/search/plan_space.h"
+#include "studies/search/rules_of_thumb.h"
+#include "studies/search/step_bound.h"
+
+namespace tandem {
+
+/// A plan that was simulated, and the time that its bound said it could not beat.
+struct RatedPlan {
+  Plan plan;
+  Seconds bound = 0;
+  PlannedStep step;
+  double score = 0;  ///< see `score`
+};
+
+/// The best plan that breaks a rule of thumb.
+struct BrokenRule {
+  std::string name;
+  std::size_t plans = 0;          ///< that break it and may fit
+  std::optional<RatedPlan> best;  ///< of those that were simulated and keep to the constraints
+  bool is_proven = true;          ///< none of the others can be better
+};
+
+/// What a search did.
+struct SearchCounts {
+  std::size_t plans = 0;
+  std::size_t without_memory = 0;  ///< ruled out by the memory that they take at least
+  std::size_t too_slow = 0;        ///< ruled out by the time that they take at least
+  std::size_t refined = 0;         ///< whose time was bounded through the schedule
+  std::size_t passes = 0;          ///< layers of which the cost was found
+  std::size_t simulated = 0, refused = 0, failed = 0;
+};
+
+struct SearchResult {
+  std::vector<RatedPlan> best;    ///< ten at most, best first, all within the constraints
+  bool best_is_proven = true;     ///< no plan of the space is better than the first
+  std::size_t proven = 0;         ///< so many of `best` are the best of the space
+  std::vector<RatedPlan> pareto;  ///< of what was simulated: faster than all that take no more memory; fastest first
+  std::vector<BrokenRule> rules;
+  std::optional<RatedPlan> own;      ///< the scenario's own plan, where it can be simulated
+  bool own_is_among = false;         ///< the plans of the space
+  std::optional<RatedPlan> nearest;  ///< where no plan keeps to the constraints: the one that lacks least
+  SearchCounts counts;
+  Seconds bounding = 0;  ///< how long the bounds took
+};
+
+/// How far a search has come, for who shows it.
+struct SearchProgress {
+  std::string doing;
+  std::size_t done = 0, of = 0;
+};
+
+/// Finds the best plans of a space.
+///
+/// Every plan's memory and time are bounded; of those that may fit, the ones with the lowest bounds are simulated, eight at a
+/// time, until the next bound is no better than the tenth best plan found: then the best ten are those of the whole space. After
+/// `most_for_ten` simulations the winner alone is proven. What is simulated depends on bounds and results alone, never on which
+/// simulation ends first, so that the result is the same for any number of processes.
+class Search {
+ public:
+  static constexpr std::size_t batch = 8, most_for_ten = 48, most_for_winner = 512, most_for_a_rule = 8, best_shown = 10;
+
+  /// All must outlive it.
+  Search(const SearchSpec& spec, const PlanSpace& space, PlanRuns& runs);
+
+  SearchResult run(const std::function<void(const SearchProgress&)>& progress);
+
+  /// What the plan takes at least, whether or not it is in the space.
+  Seconds time_bound(const Plan& plan);
+  MemoryBound memory_bound_of(const Plan& plan);
+  StageCostModel& costs() { return costs_; }
+
+ private:
+  struct Candidate {
+    Plan plan;
+    Seconds bound = 0;
+    double score = 0;
+    bool is_refined = false;
+  };
+  using Place = std::pair<double, std::size_t>;  ///< a candidate's bound of the score, and its place in the order of plans
+  const SearchSpec& spec_;
+  const PlanSpace& space_;
+  PlanRuns& runs_;
+  StageCostModel costs_;
+  Schedules schedules_;
+  std::vector<Candidate> candidates_;
+  std::set<Place> waiting_;
+  std::map<Plan, Seconds> bounds_;  ///< of what was simulated
+  std::vector<Plan> least_memory_;  ///< of those that cannot fit, the nearest
+  SearchCounts counts_;
+
+  void bound_all(const std::function<void(const SearchProgress&)>& progress);
+  double score_of(const Plan& plan, Seconds time) const;
+  std::vector<std::size_t> next(std::size_t most, double limit, const std::function<bool(const Plan&)>& is_wanted);
+  void simulate(const std::vector<std::size_t>& candidates, const std::function<void(const SearchProgress&)>& progress);
+  std::vector<RatedPlan> simulated() const;
+  std::vector<RatedPlan> ranked() const;
+  BrokenRule break_rule(const RuleOfThumb& rule, const std::function<void(const SearchProgress&)>& progress);
+  RatedPlan nearest(const std::function<void(const SearchProgress&)>& progress);
+};
+
+}  // namespace tandem

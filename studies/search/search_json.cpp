@@ -1,0 +1,116 @@
+#include "studies/search/search_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/reading/document.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// By path, as in the scenario.
+Json plan_json(const Plan& plan, const PlanChoices& choices, const SearchSpec& spec) {
+  Json json = Json::object();
+  for (const Assignment& assignment : assignments_of(plan, choices, spec)) {
+    if (assignment.value.kind == YamlNode::Kind::null) continue;
+    const Cell cell = cell_of(assignment.value);
+    if (const auto* whole = std::get_if<std::int64_t>(&cell))
+      json[assignment.path] = *whole;
+    else
+      json[assignment.path] = to_yaml(assignment.value);
+  }
+  return json;
+}
+
+std::string_view name_of(SearchObjective objective) {
+  switch (objective) {
+    case SearchObjective::step_time:
+      return "step-time";
+    case SearchObjective::tokens_per_s_per_gpu:
+      return "tokens-per-s-per-gpu";
+    case SearchObjective::cost_per_million_tokens:
+      return "cost-per-million-tokens";
+  }
+  return {};
+}
+
+Json rated_json(const RatedPlan& rated, const PlanChoices& choices, const SearchSpec& spec) {
+  const PlannedStep& step = rated.step;
+  Json exposed = Json::object();
+  for (std::size_t i = 0; i < communication_axes.size(); ++i)
+    exposed[std::string(tandem::name_of(communication_axes[i]))] = step.exposed[i];
+  Json json = {{"plan", to_text(rated.plan, choices)},
+               {"fields", plan_json(rated.plan, choices, spec)},
+               {"step_time_s", step.step_time},
+               {"bound_s", rated.bound},
+               {"tokens_per_s_per_gpu", static_cast<double>(step.tokens) / step.step_time / static_cast<double>(step.gpus)}};
+  if (spec.objective == SearchObjective::cost_per_million_tokens) json["cost_per_million_tokens"] = rated.score;
+  json["time_s"] = {{"compute", step.compute}, {"exposed", exposed}, {"bubble", step.bubble}, {"optimizer", step.optimizer}};
+  json["memory"] = {{"peak_bytes", step.peak}, {"limit_bytes", memory_limit(spec)}};
+  return json;
+}
+
+Json all_json(const std::vector<RatedPlan>& plans, const PlanChoices& choices, const SearchSpec& spec) {
+  Json json = Json::array();
+  for (const RatedPlan& rated : plans) json.push_back(rated_json(rated, choices, spec));
+  return json;
+}
+
+Json shortfall_json(const Shortfall& lacks) {
+  return {{"memory_bytes", lacks.memory}, {"bubble", lacks.bubble}, {"exposed", lacks.exposed}};
+}
+
+Json explanation_json(const Explanation& e, const PlanChoices& choices, const SearchSpec& spec) {
+  Json json = {{"plan", to_text(e.plan, choices)}, {"is_among", e.is_among}, {"refusal", nullptr}};
+  if (!e.refusal.empty()) {
+    json["refusal"] = e.refusal;
+    return json;
+  }
+  json["bounds"] = {{"step_time_s", e.time_bound}, {"peak_bytes", e.memory.peak}, {"fullest_stage", e.memory.stage}};
+  if (!e.failure.empty()) json["failure"] = e.failure;
+  if (e.rated) {
+    json["simulated"] = rated_json(*e.rated, choices, spec);
+    json["lacks"] = shortfall_json(e.lacks);
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const SearchResult& r, const Explanation* explanation, const SearchSpec& spec, const PlanChoices& choices,
+                    Seconds wall) {
+  Json json = {{"scenario", spec.name},
+               {"gpus", spec.gpus},
+               {"objective", name_of(spec.objective)},
+               {"best", all_json(r.best, choices, spec)},
+               {"best_is_proven", r.best_is_proven},
+               {"proven", r.proven},
+               {"pareto", all_json(r.pareto, choices, spec)}};
+  Json rules = Json::array();
+  for (const BrokenRule& rule : r.rules) {
+    Json best = nullptr;
+    if (rule.best) best = rated_json(*rule.best, choices, spec);
+    rules.push_back({{"rule", rule.name}, {"plans", rule.plans}, {"best", best}, {"is_proven", rule.is_proven}});
+  }
+  json["rules_of_thumb"] = rules;
+  json["own"] = nullptr;
+  if (r.own) {
+    json["own"] = rated_json(*r.own, choices, spec);
+    json["own"]["is_among"] = r.own_is_among;
+    json["own"]["lacks"] = shortfall_json(shortfall(spec, r.own->step));
+  }
+  if (r.nearest) {
+    json["nearest"] = rated_json(*r.nearest, choices, spec);
+    json["nearest"]["lacks"] = shortfall_json(shortfall(spec, r.nearest->step));
+  }
+  if (explanation != nullptr) json["explained"] = explanation_json(*explanation, choices, spec);
+  const SearchCounts& c = r.counts;
+  json["counts"] = {
+      {"plans", c.plans},        {"without_memory", c.without_memory}, {"too_slow", c.too_slow}, {"refined", c.refined},
+      {"layer_costs", c.passes}, {"simulated", c.simulated},           {"refused", c.refused},   {"failed", c.failed}};
+  json["run"] = {{"bounding_s", r.bounding}, {"wall_s", wall}};
+  return json.dump(1) + "\n";
+}
+
+}  // namespace tandem

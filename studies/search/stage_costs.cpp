@@ -1,0 +1,159 @@
+#include "studies/search/stage_costs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/lowering/stages.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t at(ChunkPlace place) { return static_cast<std::size_t>(place); }
+
+/// Of a plan's layers, each kind's cost.
+class KindCosts {
+ public:
+  KindCosts(PassCosts& passes, const Scenario& scenario) : passes_(passes), scenario_(scenario) {}
+  const PassCost& of(const LayerKind& kind) {
+    const PassCost*& known = known_[(kind.experts ? 1U : 0U) + (kind.recomputed ? 2U : 0U) + (kind.mlp_recomputed ? 4U : 0U)];
+    if (known == nullptr) known = &passes_.of(scenario_, kind);
+    return *known;
+  }
+
+ private:
+  PassCosts& passes_;
+  const Scenario& scenario_;
+  std::array<const PassCost*, 8> known_{};
+};
+
+/// `kinds`: of the layers in the order in which the pass comes to them. `begins`, `ends`: where in the model it does.
+PartPass pass_through(KindCosts& costs, const std::vector<LayerKind>& kinds, const LayerKind& of_ends, PassTimes PassCost::*which,
+                      ChunkPlace begins, ChunkPlace ends) {
+  PartPass pass;
+  const PassTimes& at_ends = costs.of(of_ends).*which;
+  if (begins != ChunkPlace::middle) pass.kernels += at_ends.other_kernels[at(begins)];
+  if (ends != ChunkPlace::middle) pass.kernels += at_ends.other_kernels[at(ends)];
+  if (kinds.empty()) {  // an end of the model alone
+    pass.from_stream = pass.from_input = pass.kernels;
+    return pass;
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const PassTimes& times = costs.of(kinds[i]).*which;
+    pass.kernels += times.layer_kernels;
+    if (i == 0) {
+      pass.from_stream = times.begin[at(begins)].from_stream;
+      pass.from_input = times.begin[at(begins)].from_input;
+    } else {
+      const Seconds more = kinds[i] == kinds[i - 1] ? times.next : times.layer_kernels;
+      pass.from_stream += more;
+      pass.from_input += more;
+    }
+  }
+  const Seconds end = (costs.of(kinds.back()).*which).end[at(ends)];
+  if (ends == ChunkPlace::middle) {
+    pass.to_send = end;
+  } else {
+    pass.from_stream += end;
+    pass.from_input += end;
+  }
+  return pass;
+}
+
+struct Owners {
+  std::int64_t dense = 1, expert = 1;
+};
+
+Owners owners_of(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  if (p.zero == 0) return {};
+  const std::int64_t all = p.data_replicas() * p.cp;
+  const std::int64_t shards = p.etp * (p.own_expert_axis ? 1 : p.ep);
+  return {.dense = p.hsdp > 0 ? p.hsdp : all, .expert = std::max<std::int64_t>(1, p.tp * p.cp * p.dp / shards)};
+}
+
+void add_states(PartCosts& part, const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const TrainingSpec& t = scenario.training;
+  const Owners owners = owners_of(scenario);
+  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype), states = 3 * size_of(DType::f32);
+  for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
+    const bool sliced = slices > 1;
+    part.states += weight * (p.zero >= 3 ? elements / slices : elements) +
+                   gradient * (p.zero >= 2 ? elements / slices : elements) + states * (elements / slices);
+    if (p.zero >= 2 && sliced) part.whole_gradients += gradient * elements;
+  }
+}
+
+void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& network, Seconds update_per_parameter) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const TrainingSpec& t = scenario.training;
+  const Owners owners = owners_of(scenario);
+  const OpKind reduction = p.zero >= 1 ? OpKind::reduce_scatter : OpKind::all_reduce;
+  const Bytes gradient = size_of(t.grad_dtype) / t.grad_compression;
+  for (const bool experts : {false, true}) {
+    const std::int64_t elements = experts ? part.expert_parameters : part.parameters;
+    part.reduce += network.data(scenario, reduction, elements * gradient, experts);
+    if (p.zero >= 1) part.gather += network.data(scenario, OpKind::all_gather, elements * size_of(t.storage()), experts);
+    part.update += update_per_parameter * static_cast<double>(elements / (experts ? owners.expert : owners.dense));
+  }
+}
+
+}  // namespace
+
+StageCosts StageCostModel::of(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  const TrainingSpec& t = scenario.training;
+  const std::vector<ChunkLayout> layouts = lay_out_chunks(scenario);
+  KindCosts costs(passes_, scenario);
+  StageCosts all;
+  std::map<std::tuple<std::vector<LayerKind>, bool, bool>, std::size_t> alike;
+  for (const ChunkLayout& layout : layouts) {
+    std::vector<LayerKind> kinds;
+    for (std::int64_t layer = layout.first_layer; layer < layout.first_layer + layout.layers; ++layer)
+      kinds.push_back(kind_of(scenario, layer));
+    const auto [same, is_new] = alike.emplace(std::tuple{kinds, layout.embedding, layout.loss}, all.parts.size());
+    if (!is_new) {
+      all.parts.push_back(PartCosts(all.parts[same->second]));
+      continue;
+    }
+    const LayerKind of_ends = kinds.empty() ? kind_of(scenario, std::min(layout.first_layer, scenario.model.layers - 1))
+                              : layout.loss ? kinds.back()
+                                            : kinds.front();
+    const ChunkPlace enters = layout.embedding ? ChunkPlace::first : ChunkPlace::middle;
+    const ChunkPlace leaves = layout.loss ? ChunkPlace::last : ChunkPlace::middle;
+    PartCosts& part = all.parts.emplace_back();
+    part.layers = layout.layers;
+    part.forward = pass_through(costs, kinds, of_ends, &PassCost::forward, enters, leaves);
+    const PassCost& at_ends = costs.of(of_ends);
+    Seconds update_per_parameter = at_ends.optimizer_per_parameter;
+    for (const LayerKind& kind : kinds) {
+      const PassCost& cost = costs.of(kind);
+      part.weights += cost.weight_kernels;
+      part.kept += cost.kept_by_layer;
+      part.parameters += cost.layer_parameters;
+      part.expert_parameters += cost.layer_expert_parameters;
+      update_per_parameter = std::min(update_per_parameter, cost.optimizer_per_parameter);
+    }
+    std::ranges::reverse(kinds);
+    part.backward = pass_through(costs, kinds, of_ends, &PassCost::backward, leaves, enters);
+    for (const ChunkPlace place : {enters, leaves}) {
+      if (place == ChunkPlace::middle) continue;
+      if (kinds.size() > 1) part.kept += at_ends.kept_beside[at(place)];  // of one layer, less: nothing goes on to another
+      part.parameters += at_ends.other_parameters[at(place)];
+    }
+    if (layout.embedding && layout.loss && scenario.model.embeds_at_the_end())  // one table, not two
+      part.parameters -= std::min(part.parameters, scenario.model.vocab / p.tp * scenario.model.hidden);
+    if (!kinds.empty()) part.passing = costs.of(kinds.front()).passing[at(leaves)];
+    add_states(part, scenario);
+    add_data_parallel(part, scenario, network_, update_per_parameter);
+  }
+  if (p.pp > 1) {
+    const std::int64_t shard = p.sp || p.scatter_gather ? p.tp : 1;
+    const Bytes sent = t.sequence / p.cp / shard * t.micro_batch * scenario.model.hidden * size_of(t.storage());
+    all.to_next = network_.between_stages(scenario, sent);
+  }
+  return all;
+}
+
+}  // namespace tandem

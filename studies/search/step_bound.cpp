@@ -1,0 +1,321 @@
+#include "studies/search/step_bound.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace tandem {
+namespace {
+
+std::int32_t micro_batches_of(const Scenario& scenario) {
+  return static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism));
+}
+
+bool splits_backward(ScheduleKind kind) {
+  return kind == ScheduleKind::zero_bubble_h1 || kind == ScheduleKind::zero_bubble_v || kind == ScheduleKind::dualpipe;
+}
+
+bool overlaps_data(const Scenario& scenario) { return scenario.training.overlap_dp; }
+
+/// Everything that goes over a stage's data-parallel stream, one after the other.
+Seconds data_stream(const Scenario& scenario, const StageCosts& costs, const Placement& placement, std::int32_t stage) {
+  const ParallelismSpec& p = scenario.parallelism;
+  Seconds busy = 0;
+  for (std::int32_t chunk = 0; chunk < placement.chunks(); ++chunk) {
+    const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(stage, chunk))];
+    double gathers = 1;
+    if (p.zero == 3 && p.gather_per_micro_batch && p.prefetch == 1) {
+      // Of each micro-batch twice, but for a unit at the turn and one between micro-batches: the first and the last of the chunk.
+      const auto layers = static_cast<double>(scenario.model.layers);
+      const double twice = p.reshard_after_forward ? 2 * std::max(0.0, 1 - 2 / (layers / static_cast<double>(p.pp * p.vpp))) : 1;
+      gathers = std::max(1.0, twice * micro_batches_of(scenario));
+    }
+    busy += gathers * part.gather + part.reduce;
+  }
+  return busy;
+}
+
+/// A path of passes through the stages' schedules.
+class Pipeline {
+ public:
+  Pipeline(const Scenario& scenario, const StageCosts& costs, const std::vector<std::vector<Action>>& actions)
+      : scenario_(scenario),
+        costs_(costs),
+        actions_(actions),
+        placement_(scenario),
+        micro_batches_(micro_batches_of(scenario)),
+        stages_(static_cast<std::int32_t>(scenario.parallelism.pp)),
+        sent_forward_(parts() * static_cast<std::size_t>(micro_batches_) * copies(), unknown),
+        sent_backward_(sent_forward_.size(), unknown),
+        stage_(static_cast<std::size_t>(stages_)) {
+    for (std::int32_t s = 0; s < stages_; ++s) {
+      Stage& stage = stage_[static_cast<std::size_t>(s)];
+      stage.forwards_to_come.assign(static_cast<std::size_t>(placement_.chunks()), true);
+      stage.backwards_left.assign(static_cast<std::size_t>(placement_.chunks()), 0);
+      for (const Action& action : actions_[static_cast<std::size_t>(s)])
+        if (adds_gradients(action.kind)) ++stage.backwards_left[static_cast<std::size_t>(action.chunk)];
+      for (std::int32_t c = 0; c < placement_.chunks(); ++c) {
+        const PartCosts& part = part_of(s, c);
+        stage.gathered.push_back((stage.gathered.empty() ? 0 : stage.gathered.back()) +
+                                 (overlaps_data(scenario_) ? part.gather : 0));
+      }
+    }
+  }
+
+  Seconds end() {
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (std::int32_t s = 0; s < stages_; ++s)
+        while (advance(s)) moves = true;
+    }
+    Seconds last = 0;
+    for (std::int32_t s = 0; s < stages_; ++s) {
+      const Stage& stage = stage_[static_cast<std::size_t>(s)];
+      if (stage.next != actions_[static_cast<std::size_t>(s)].size()) throw std::logic_error("a schedule waits for itself");
+      Seconds update = 0, gather = 0, reduce = 0;
+      for (std::int32_t c = 0; c < placement_.chunks(); ++c) {
+        update += part_of(s, c).update;
+        gather += part_of(s, c).gather;
+        reduce += part_of(s, c).reduce;
+      }
+      const Seconds reduced = overlaps_data(scenario_) ? stage.reduced : stage.free + reduce;
+      const Seconds stage_end = std::max(stage.free, reduced) + update + (overlaps_data(scenario_) ? 0 : gather);
+      last = std::max({last, stage_end, data_stream(scenario_, costs_, placement_, s)});
+    }
+    return last;
+  }
+
+ private:
+  static constexpr Seconds unknown = -1;
+  struct Stage {
+    std::size_t next = 0;
+    Seconds free = 0;     ///< when its compute is
+    Seconds reduced = 0;  ///< when its data-parallel stream has done what came so far
+    std::vector<bool> forwards_to_come;
+    std::vector<std::int32_t> backwards_left;
+    std::vector<Seconds> gathered;  ///< by chunk: its weights, and those gathered before
+  };
+  const Scenario& scenario_;
+  const StageCosts& costs_;
+  const std::vector<std::vector<Action>>& actions_;
+  const Placement placement_;
+  const std::int32_t micro_batches_, stages_;
+  std::vector<Seconds> sent_forward_, sent_backward_;  ///< when the pass's result leaves its stage
+  std::vector<Stage> stage_;
+
+  std::size_t parts() const { return static_cast<std::size_t>(placement_.parts()); }
+  std::size_t copies() const { return static_cast<std::size_t>(placement_.copies()); }
+  const PartCosts& part_of(std::int32_t stage, std::int32_t chunk) const {
+    return costs_.parts[static_cast<std::size_t>(placement_.part(stage, chunk))];
+  }
+  static bool adds_gradients(Action::Kind kind) {
+    return kind == Action::Kind::backward || kind == Action::Kind::backward_weight;
+  }
+
+  /// Copies of the model have parts of the same numbers, and micro-batches of their own.
+  std::size_t index(std::int32_t part, const Action& action) const {
+    return static_cast<std::size_t>(part) * static_cast<std::size_t>(micro_batches_) +
+           static_cast<std::size_t>(action.micro_batch);
+  }
+
+  Seconds transfer(std::int32_t from, std::int32_t to) const {
+    if (from == to || costs_.to_next.empty()) return 0;
+    const bool wraps = std::abs(from - to) != 1;
+    return costs_.to_next[static_cast<std::size_t>(wraps ? stages_ - 1 : std::min(from, to))];
+  }
+
+  /// The stage that holds `part` for this action's copy of the model.
+  std::int32_t stage_of(std::int32_t part, const Action& action) const {
+    const bool mirrored = placement_.copies() > 1 && action.chunk == 1;
+    return mirrored ? stages_ - 1 - part : placement_.stage(part);
+  }
+
+  struct Input {
+    bool is_there = true, is_received = false;
+    Seconds at = 0;
+  };
+  Input input(std::int32_t stage, const Action& action) const {
+    const std::int32_t part = placement_.part(stage, action.chunk);
+    const bool forward = action.kind == Action::Kind::forward;
+    const std::int32_t before = forward ? part - 1 : part + 1;
+    if (action.kind == Action::Kind::backward_weight || before < 0 || before == placement_.parts()) return {};
+    const Seconds sent = (forward ? sent_forward_ : sent_backward_)[index(before, action)];
+    if (sent == unknown) return {.is_there = false};
+    return {.is_received = true, .at = sent + transfer(stage_of(before, action), stage)};
+  }
+
+  Seconds end_of(std::int32_t stage, const Action& action, const Input& in, Seconds begin) const {
+    const PartCosts& part = part_of(stage, action.chunk);
+    if (action.kind == Action::Kind::backward_weight) return begin + part.weights;
+    const PartPass& pass = action.kind == Action::Kind::forward ? part.forward : part.backward;
+    return in.is_received ? std::max(begin + pass.from_stream, in.at + pass.from_input) : begin + pass.from_stream;
+  }
+
+  /// Of a backward that is whole although the schedule splits others: its costs are those of the split.
+  Seconds weights_besides(std::int32_t stage, const Action& action) const {
+    return action.kind == Action::Kind::backward ? part_of(stage, action.chunk).weights : 0;
+  }
+
+  void leave(std::int32_t stage, const Action& action, Seconds end) {
+    const PartCosts& part = part_of(stage, action.chunk);
+    const std::size_t place = index(placement_.part(stage, action.chunk), action);
+    if (action.kind == Action::Kind::forward)
+      sent_forward_[place] = end + part.forward.to_send;
+    else if (action.kind != Action::Kind::backward_weight)
+      sent_backward_[place] = end + part.backward.to_send;
+  }
+
+  /// The first forward of a chunk ends when the last of its weights are there. With ZeRO-3 those of a layer are gathered no more
+  /// than `prefetch` layers ahead, so that most of the chunk's are gathered after the pass began.
+  Seconds with_weights(std::int32_t s, Stage& stage, const Action& action, Seconds begin, Seconds end) {
+    if (action.kind != Action::Kind::forward || !stage.forwards_to_come[static_cast<std::size_t>(action.chunk)]) return end;
+    stage.forwards_to_come[static_cast<std::size_t>(action.chunk)] = false;
+    const ParallelismSpec& p = scenario_.parallelism;
+    const PartCosts& part = part_of(s, action.chunk);
+    Seconds gathered = stage.gathered[static_cast<std::size_t>(action.chunk)];
+    if (p.zero == 3 && part.layers > p.prefetch && overlaps_data(scenario_))
+      gathered = std::max(
+          gathered, begin + part.gather * static_cast<double>(part.layers - p.prefetch) / static_cast<double>(part.layers + 1));
+    return std::max(end, gathered);
+  }
+  /// Reductions of a chunk begin in its last backward.
+  void reduce(std::int32_t s, Stage& stage, const Action& action, Seconds begin) {
+    if (!adds_gradients(action.kind) || --stage.backwards_left[static_cast<std::size_t>(action.chunk)] > 0) return;
+    if (overlaps_data(scenario_)) stage.reduced = std::max(stage.reduced, begin) + part_of(s, action.chunk).reduce;
+  }
+
+  bool advance(std::int32_t s) {
+    Stage& stage = stage_[static_cast<std::size_t>(s)];
+    const std::vector<Action>& actions = actions_[static_cast<std::size_t>(s)];
+    if (stage.next == actions.size()) return false;
+    const Action& action = actions[stage.next];
+    const Input in = input(s, action);
+    if (!in.is_there) return false;
+    const Seconds begin = stage.free;
+    if (!action.beside_next) {
+      const Seconds end = with_weights(s, stage, action, begin, end_of(s, action, in, begin));
+      leave(s, action, end);
+      reduce(s, stage, action, begin);
+      stage.free = end + weights_besides(s, action);
+      ++stage.next;
+      return true;
+    }
+    // In turns with the next: each at least as long as it takes alone, both as long as their kernels.
+    const Action& other = actions[stage.next + 1];
+    const Input other_in = input(s, other);
+    if (!other_in.is_there) return false;
+    const auto kernels = [&](const Action& of) {
+      const PartCosts& part = part_of(s, of.chunk);
+      return of.kind == Action::Kind::forward           ? part.forward.kernels
+             : of.kind == Action::Kind::backward_weight ? part.weights
+                                                        : part.backward.kernels;
+    };
+    const auto alone = [&](const Action& of, const Input& its) {
+      // The other's kernels may stand between, never shorten it; its own begin may be hidden behind the other's.
+      const PartCosts& part = part_of(s, of.chunk);
+      if (of.kind == Action::Kind::backward_weight) return begin + part.weights;
+      const PartPass& pass = of.kind == Action::Kind::forward ? part.forward : part.backward;
+      return std::max(begin + pass.kernels, its.is_received ? its.at + std::min(pass.from_input, pass.kernels) : 0);
+    };
+    const Seconds first_end = with_weights(s, stage, action, begin, alone(action, in));
+    const Seconds second_end = with_weights(s, stage, other, begin, alone(other, other_in));
+    leave(s, action, first_end);
+    leave(s, other, second_end);
+    reduce(s, stage, action, begin);
+    reduce(s, stage, other, begin);
+    const Seconds weights = weights_besides(s, action) + weights_besides(s, other);
+    stage.free = std::max({begin + kernels(action) + kernels(other) + weights, first_end, second_end});
+    stage.next += 2;
+    return true;
+  }
+};
+
+}  // namespace
+
+const std::vector<std::vector<Action>>& Schedules::of(const Scenario& scenario, std::int32_t micro_batches) {
+  const Placement placement(scenario);
+  const auto [known, is_new] =
+      known_.try_emplace({scenario.training.schedule, scenario.parallelism.pp, placement.chunks(), micro_batches},
+                         std::vector<std::vector<Action>>{});
+  if (is_new)
+    for (std::int32_t stage = 0; stage < scenario.parallelism.pp; ++stage)
+      known->second.push_back(schedule(scenario.training.schedule, {.stage = stage,
+                                                                    .stages = static_cast<std::int32_t>(scenario.parallelism.pp),
+                                                                    .micro_batches = micro_batches,
+                                                                    .chunks = placement.chunks()}));
+  return known->second;
+}
+
+Seconds coarse_step_bound(const Scenario& scenario, const StageCosts& costs) {
+  const Placement placement(scenario);
+  const bool in_turns = scenario.training.schedule == ScheduleKind::dualpipe;
+  const double passes = static_cast<double>(micro_batches_of(scenario)) / placement.copies();
+  const bool ends_with_first_backward = !splits_backward(scenario.training.schedule);
+  const auto stages = static_cast<std::int32_t>(scenario.parallelism.pp);
+  Seconds most = 0, there = 0, back = 0;  // to the stage, and from it to the first
+  for (std::int32_t s = 0; s < stages; ++s) {
+    Seconds busy = 0, update = 0, reduce = 0, gather = 0;
+    for (std::int32_t c = 0; c < placement.chunks(); ++c) {
+      const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, c))];
+      busy += passes *
+              (in_turns ? part.forward.kernels + part.backward.kernels : part.forward.from_stream + part.backward.from_stream);
+      busy += passes * part.weights;
+      update += part.update;
+      gather += part.gather;
+      reduce += part.reduce;
+    }
+    const Seconds after = overlaps_data(scenario) ? update : update + gather + reduce;
+    most = std::max({most, there + busy + back + (s == 0 || !overlaps_data(scenario) ? after : 0),
+                     data_stream(scenario, costs, placement, s)});
+    if (in_turns || s + 1 == stages) continue;
+    const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, 0))];
+    there += (s == 0 ? part.forward.from_stream : part.forward.from_input) + part.forward.to_send +
+             costs.to_next[static_cast<std::size_t>(s)];
+    if (ends_with_first_backward)
+      back += part.backward.from_input + costs.parts[static_cast<std::size_t>(placement.part(s + 1, 0))].backward.to_send +
+              costs.to_next[static_cast<std::size_t>(s)];
+  }
+  return most;
+}
+
+Seconds step_bound(const Scenario& scenario, const StageCosts& costs, Schedules& schedules) {
+  return Pipeline(scenario, costs, schedules.of(scenario, micro_batches_of(scenario))).end();
+}
+
+MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Schedules& schedules) {
+  const Placement placement(scenario);
+  const auto stages = static_cast<std::int32_t>(scenario.parallelism.pp);
+  const std::int32_t all = micro_batches_of(scenario);
+  // As many micro-batches as fill the pipeline: those that come after them find no less in flight.
+  const bool fills = scenario.training.schedule == ScheduleKind::gpipe;
+  const std::int32_t micro_batches = fills ? all : std::min(all, 2 * stages);
+  const auto& actions = schedules.of(scenario, micro_batches);
+  MemoryBound bound;
+  for (std::int32_t s = 0; s < stages; ++s) {
+    Bytes states = 0, now = 0;
+    for (std::int32_t c = 0; c < placement.chunks(); ++c)
+      states += costs.parts[static_cast<std::size_t>(placement.part(s, c))].states;
+    std::vector<bool> has_gradients(static_cast<std::size_t>(placement.chunks()), false);
+    Bytes most = 0, gradients = 0;
+    // In DualPipe a forward and a backward go on in turns: at no moment of them must all be there that either needs alone.
+    const bool in_turns = scenario.training.schedule == ScheduleKind::dualpipe;
+    for (const Action& action : actions[static_cast<std::size_t>(s)]) {
+      const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, action.chunk))];
+      const bool backward = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_input;
+      if (action.kind == Action::Kind::forward) now += part.kept;
+      if (!in_turns) most = std::max(most, now + gradients + (backward ? part.passing : 0));
+      if (backward) {
+        now -= part.kept;
+        // Slices are what lives on; while micro-batches come back, so do whole gradients. ZeRO-3 has them unit by unit.
+        if (!has_gradients[static_cast<std::size_t>(action.chunk)] && scenario.parallelism.zero == 2)
+          gradients += part.whole_gradients;
+        has_gradients[static_cast<std::size_t>(action.chunk)] = true;
+      }
+      if (in_turns && !action.beside_next) most = std::max(most, now);
+    }
+    if (states + most > bound.peak) bound = {states + most, s};
+  }
+  return bound;
+}
+
+}  // namespace tandem

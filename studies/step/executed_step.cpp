@@ -1,0 +1,52 @@
+#include "studies/step/executed_step.h"
+
+#include <chrono>
+
+#include "cli/command.h"
+#include "studies/step/simulated_step.h"
+#include "scenarios/reading/load.h"
+
+namespace tandem {
+
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+                    bool hops) {
+  constexpr std::int32_t most_steps = 64;
+  refuse_too_many_ranks(scenario.parallelism.world(), file, backend);
+  if (steps.count > most_steps) {
+    throw InputError({file, 0, 0}, "sync_every " + std::to_string(steps.count) +
+                                       " makes too many steps to execute, which takes a whole period; expected at most " +
+                                       std::to_string(most_steps));
+  }
+  return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), steps);
+}
+
+Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops) {
+  const std::int64_t ranks = scenario.parallelism.world();
+  if (ranks > most_lowered_ranks) {
+    throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many to lower; expected at most " +
+                                       std::to_string(most_lowered_ranks) + ", or `tandem lower --folded` to look at");
+  }
+  return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), period_of(scenario));
+}
+
+ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend,
+                           const StepRange& steps, bool hops)
+    : precision_(scenario.training.precision),
+      backend_(backend.backend),
+      dag_(lower_all_ranks(scenario, file, backend, steps, hops)),
+      site_(make_site(backend, dag_, file)) {}
+
+void ExecutedStep::execute(ProgressBar* bar, const std::string& what) {
+  const auto began = std::chrono::steady_clock::now();
+  EndedTasks ended = 0;
+  const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag_.tasks.size()); };
+  const ProgressThread watch(bar, what, share);
+  timeline_ = site_->execute(ended);
+  wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+StepResult ExecutedStep::result() const {
+  return summarize(dag_, timeline_, precision_, {.backend = backend_, .folded = false, .wall = wall_, .peak_rss = peak_rss()});
+}
+
+}  // namespace tandem

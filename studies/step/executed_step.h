@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/execution/execution_site.h"
+#include "studies/step/step_result.h"
+#include "cli/terminal/progress.h"
+#include "runtime/dag/dag.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/spec/scenario.h"
+
+namespace tandem {
+
+/// To execute, all ranks. Throws InputError, placed at `file`, when the scenario is too large for the backend. `hops`: the DAG
+/// can also be simulated chunk by chunk.
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+                    bool hops = false);
+
+/// To execute elsewhere, all ranks. Throws InputError, placed at `file`, for more than a machine has room for.
+Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops = false);
+
+/// Steps of a scenario for real: all its ranks in this process.
+class ExecutedStep {
+ public:
+  /// Throws like `lower_all_ranks` and `make_site`.
+  ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend = {})
+      : ExecutedStep(scenario, file, backend, period_of(scenario)) {}
+  ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+               bool hops = false);
+  ExecutedStep(const ExecutedStep&) = delete;
+
+  std::size_t verify_collectives() const { return site_->verify_collectives(); }
+  /// `bar`, where there is one, shows how far it is.
+  void execute(ProgressBar* bar = nullptr, const std::string& what = "executing");
+
+  const Dag& dag() const { return dag_; }
+  const Timeline& timeline() const { return timeline_; }
+  ExecutionSite& site() const { return *site_; }
+  const HostMemory& memory() const { return site_->memory(); }
+  DType precision() const { return precision_; }
+  StepResult result() const;
+
+ private:
+  DType precision_;
+  std::string backend_;
+  Dag dag_;
+  std::unique_ptr<ExecutionSite> site_;
+  Timeline timeline_;
+  Seconds wall_ = 0;
+};
+
+}  // namespace tandem

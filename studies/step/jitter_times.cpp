@@ -1,0 +1,44 @@
+#include "studies/step/jitter_times.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "sim/jitter.h"
+
+namespace tandem {
+namespace {
+
+std::size_t simulations_at_a_time(Bytes each) {
+  const Bytes available = static_cast<Bytes>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const Bytes affordable = std::max<Bytes>(1, available / std::max<Bytes>(1, each));
+  return std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), static_cast<std::size_t>(affordable));
+}
+
+}  // namespace
+
+std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, ProgressBar* bar) {
+  const JitterSpec& jitter = scenario.jitter;
+  if (!jitter.enabled()) return std::nullopt;
+  const auto began = std::chrono::steady_clock::now();
+  const auto draws = static_cast<std::size_t>(jitter.draws);
+  const auto show = shown_in(bar, "drawing");
+  const auto ended = [&](std::size_t count) {
+    if (show) show(static_cast<double>(count) / static_cast<double>(draws));
+  };
+  const Variation variation{.kernel = jitter.kernel, .rank = jitter.rank, .communication = jitter.communication};
+  std::vector<Seconds> times =
+      drawn_makespans(dag, variation, jitter.seed, draws, simulations_at_a_time(step.run.peak_rss), ended);
+  for (Seconds& time : times) time /= dag.info.steps;
+  return JitterTimes{.draws = draws,
+                     .p50 = percentile(times, 0.5),
+                     .p90 = percentile(times, 0.9),
+                     .p99 = percentile(times, 0.99),
+                     .mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(draws),
+                     .wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
+}
+
+}  // namespace tandem

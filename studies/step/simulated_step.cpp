@@ -1,0 +1,116 @@
+#include "studies/step/simulated_step.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "scenarios/reading/load.h"
+#include "scenarios/lowering/lower.h"
+#include "sim/simulate.h"
+
+namespace tandem {
+namespace {
+
+SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,
+                           const StepRange& steps) {
+  ProgressBar* const bar = options.bar;
+  SimulatedStep step{
+      .dag = shown_while(bar, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
+  spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
+                step.dag.buffers.size());
+  SimulationRun run = simulate(step.dag, options.collectives, {}, shown_in(bar, "simulating"));
+  step.timeline = std::move(run.timeline);
+  spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
+  const RunFacts facts{
+      .backend = "simgrid", .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
+  step.result =
+      shown_while(bar, "summing up", [&] { return summarize(step.dag, step.timeline, scenario.training.precision, facts); });
+  return step;
+}
+
+}  // namespace
+
+StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::int64_t sync_every) {
+  const double of_sync = 1 / static_cast<double>(sync_every), of_local = 1 - of_sync;
+  const auto mean = [&](double StepResult::*of) { return of_local * local.*of + of_sync * sync.*of; };
+  StepResult period = sync;
+  period.sync_every = sync_every;
+  period.step_kinds = {.local = local.step_time, .sync = sync.step_time};
+  period.step_time = mean(&StepResult::step_time);
+  period.lower_bound = mean(&StepResult::lower_bound);
+  period.upper_bound = mean(&StepResult::upper_bound);
+  const auto mean_parts = [&](const TimeParts& in_local, const TimeParts& in_sync) {
+    TimeParts parts;
+    parts.add(in_local, of_local);
+    parts.add(in_sync, of_sync);
+    return parts;
+  };
+  period.parts = mean_parts(local.parts, sync.parts);
+  for (std::size_t stage = 0; stage < period.stage_times.size(); ++stage)
+    period.stage_times[stage].parts = mean_parts(local.stage_times[stage].parts, sync.stage_times[stage].parts);
+  period.kinds = weighted_sum(local.kinds, of_local, sync.kinds, of_sync);
+  // The same tokens in every step, so that what counts work per time goes as the inverse of the time.
+  const double pace = sync.step_time / period.step_time;
+  period.tokens_per_second_per_gpu *= pace;
+  period.model_flops_per_gpu *= pace;
+  period.mfu *= pace;
+  period.hfu = (of_local * local.hfu * local.step_time + of_sync * sync.hfu * sync.step_time) / period.step_time;
+  for (std::size_t stage = 0; stage < period.stages.size(); ++stage) {
+    if (local.stages[stage].peak() > sync.stages[stage].peak()) period.stages[stage] = local.stages[stage];
+  }
+  period.tasks += local.tasks;
+  period.run.peak_rss = std::max(local.run.peak_rss, sync.run.peak_rss);
+  return period;
+}
+
+namespace {
+
+SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options) {
+  spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
+                world.ranks.size(), world.communicators.size(), world.links.size());
+  SimulatedStep step = simulate_one(scenario, world, folded, options, {});
+  if (scenario.training.local_steps()) {
+    const StepResult local = simulate_one(scenario, world, folded, options, {.averages = false}).result;
+    step.result = mean_of_period(local, step.result, scenario.training.sync_every);
+  }
+  return step;
+}
+
+/// No flow does better than under ideal spreading, and none worse than with all that could be on its cables on them at once.
+MergedFold merged_fold(const Scenario& scenario, const SimulationOptions& options) {
+  Scenario even = scenario;
+  even.cluster.fabric.routing = Routing::adaptive;
+  constexpr double everything = 1e9;  // a bound may be coarse: of all that would be told apart the worst counts
+  const World crowded = make_world(scenario, true, {everything, CableMerge::Among::all});
+  return {.tolerance = options.fold_tolerance,
+          .lower = simulate_on(even, make_world(even, true), true, options).result.step_time,
+          .upper = simulate_on(scenario, crowded, true, options).result.step_time};
+}
+
+void refuse_too_many_classes(const Scenario& scenario, const World& world) {
+  const auto classes = static_cast<std::int64_t>(world.ranks.size());
+  if (classes <= most_lowered_ranks) return;
+  const bool hashed = scenario.cluster.fabric.routing == Routing::ecmp;
+  throw InputError({scenario.name, 0, 0},
+                   "no two of " + std::to_string(classes) + " classes of ranks behave alike, expected at most " +
+                       std::to_string(most_lowered_ranks) +
+                       (hashed ? "; a larger --fold-tolerance (such as 16) merges links whose loads differ by chance"
+                               : "; a more regular placement or fewer faults leave fewer"));
+}
+
+}  // namespace
+
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
+  const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
+  World world = shown_while(options.bar, folded ? "folding" : "laying out",
+                            [&] { return make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail); });
+  if (folded) refuse_too_many_classes(scenario, world);
+  SimulatedStep step = simulate_on(scenario, world, folded, options);
+  if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
+    step.result.merged_fold = merged_fold(scenario, options);
+  step.result.warnings = scenario.warnings;
+  step.class_of = std::move(world.class_of);
+  return step;
+}
+
+}  // namespace tandem

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "studies/step/step_result.h"
+#include "cli/terminal/progress.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
+#include "scenarios/spec/scenario.h"
+#include "sim/simulate.h"
+
+namespace tandem {
+
+/// A scenario's step, lowered, simulated and summed up. Under local SGD `sync_every` may be hundreds of steps, which are two
+/// kinds: one step of each is simulated, `result` is the mean over a period, and `dag` is the step that averages weights.
+struct SimulatedStep {
+  Dag dag;
+  Timeline timeline;
+  StepResult result;
+  std::vector<RankIndex> class_of = {};  ///< by world rank: the lowered rank that stands for it
+};
+
+/// Ranks, or classes of them, whose tasks a machine has room for.
+inline constexpr std::int64_t most_lowered_ranks = 4096;
+
+/// How closely to look.
+struct SimulationOptions {
+  double fold_tolerance = 0;  ///< see CableMerge; the result then tells what step times it can be off by
+  Collectives collectives = Collectives::fluid;
+  ProgressBar* bar = nullptr;  ///< to show how far it is
+};
+
+/// Collectives in steps take a scenario that is not folded.
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options = {});
+
+/// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
+/// means, memory is the fuller of both.
+StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::int64_t sync_every);
+
+}  // namespace tandem

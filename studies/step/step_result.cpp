@@ -1,0 +1,94 @@
+#include "studies/step/step_result.h"
+
+#include <algorithm>
+
+#include "sim/bounds.h"
+
+namespace tandem {
+namespace {
+
+Flops flops_on_all_ranks(const Dag& dag) {
+  Flops flops = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    const OpClass op_class = operation(task.op).op_class;
+    if (op_class == OpClass::memory || op_class == OpClass::communication) continue;
+    flops += cost_of(dag, id).flops * dag.ranks[task.rank].count;
+  }
+  return flops;
+}
+
+/// Of all models of GPUs that take part.
+std::string gpu_names(const Dag& dag) {
+  std::vector<std::string> names;
+  for (const Rank& rank : dag.ranks) {
+    const std::string& name = dag.devices[rank.device].name;
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  std::string all = names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) all += " + " + names[i];
+  return all;
+}
+
+/// Over all ranks.
+FlopsPerSecond mean_peak(const Dag& dag, DType precision) {
+  FlopsPerSecond sum = 0;
+  std::int64_t ranks = 0;
+  for (const Rank& rank : dag.ranks) {
+    sum += dag.devices[rank.device].peak[static_cast<std::size_t>(precision)] * static_cast<double>(rank.count);
+    ranks += rank.count;
+  }
+  return sum / static_cast<double>(ranks);
+}
+
+Bytes smallest_memory(const Dag& dag) {
+  Bytes smallest = dag.devices[dag.ranks.front().device].memory;
+  for (const Rank& rank : dag.ranks) smallest = std::min(smallest, dag.devices[rank.device].memory);
+  return smallest;
+}
+
+}  // namespace
+
+std::size_t StepResult::fullest_stage() const {
+  const auto fuller = [](const MemoryUse& a, const MemoryUse& b) { return a.peak() < b.peak(); };
+  return static_cast<std::size_t>(std::max_element(stages.begin(), stages.end(), fuller) - stages.begin());
+}
+
+StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts) {
+  StepResult result;
+  const StepInfo& info = dag.info;
+  const auto gpus = static_cast<double>(info.gpus);
+  result.scenario = info.scenario;
+  result.gpus = info.gpus;
+  result.gpu = gpu_names(dag);
+  result.tokens = info.tokens;
+  const double steps = info.steps;
+  result.sync_every = info.steps;
+  result.step_time = timeline.makespan() / steps;
+  const auto tokens = static_cast<double>(info.tokens);
+  result.tokens_per_second_per_gpu = tokens / result.step_time / gpus;
+  result.model_flops_per_gpu = info.model_flops_per_token * tokens / result.step_time / gpus;
+  const FlopsPerSecond peak = mean_peak(dag, precision);
+  result.mfu = result.model_flops_per_gpu / peak;
+  result.hfu = flops_on_all_ranks(dag) / steps / result.step_time / gpus / peak;
+  const std::vector<TimeParts> parts = time_parts(dag, timeline);
+  result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
+  for (const StageTime& sum : mean_by_stage(dag, parts)) {
+    result.stage_times.push_back({.ranks = sum.ranks, .parts = {}});
+    result.stage_times.back().parts.add(sum.parts, 1 / steps);
+  }
+  result.kinds = time_by_kind(dag, timeline);
+  result.stages = memory_by_stage(dag, memory_use(dag, timeline));
+  result.gpu_memory = smallest_memory(dag);
+  result.lower_bound = lower_bound(dag) / steps;
+  const KernelTimes alone(dag);
+  const bool simulated = !facts.collectives.empty();
+  result.upper_bound = upper_bound(dag, timeline, simulated ? &alone : nullptr) / steps;
+  result.rank_classes = dag.ranks.size();
+  result.link_classes = dag.links.size();
+  result.tasks = dag.tasks.size();
+  result.run = facts;
+  return result;
+}
+
+}  // namespace tandem

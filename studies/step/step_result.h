@@ -1,0 +1,92 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "studies/crosscheck/comparison.h"
+#include "cli/terminal/screen.h"
+#include "runtime/analysis/kinds.h"
+#include "runtime/analysis/memory.h"
+#include "runtime/analysis/time_parts.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
+
+namespace tandem {
+
+/// How a result came about.
+struct RunFacts {
+  std::string backend;           ///< simgrid, host
+  std::string collectives = {};  ///< how they were simulated: fluid, steps; empty where nothing was
+  bool folded = false;
+  Seconds wall = 0;
+  Bytes peak_rss = 0;
+};
+
+/// The two kinds of steps under local SGD.
+struct LocalStepTimes {
+  Seconds local = 0;  ///< of a step without exchange between data-parallel replicas
+  Seconds sync = 0;   ///< of one that ends with averaged weights
+};
+
+/// What a fold that merged unequal links (`--fold-tolerance`) can be off by.
+struct MergedFold {
+  double tolerance = 0;
+  Seconds lower = 0;  ///< the step time if nothing collided
+  Seconds upper = 0;  ///< if all that can collide did so all the time
+};
+
+/// Steps that were drawn with jitter.
+struct JitterTimes {
+  std::size_t draws = 0;
+  Seconds p50 = 0, p90 = 0, p99 = 0, mean = 0;
+  Seconds wall = 0;  ///< that drawing took
+};
+
+/// What a planner wants to know of one step, or of the mean over several; the JSON result holds the same.
+struct StepResult {
+  std::string scenario;
+  std::int64_t gpus = 0;
+  std::string gpu;
+  std::int64_t tokens = 0;
+  Seconds step_time = 0;
+  std::int64_t sync_every = 1;               ///< steps that the mean was taken over
+  std::optional<LocalStepTimes> step_kinds;  ///< simulated
+  std::optional<JitterTimes> jitter;         ///< all else is of the undisturbed step
+  std::optional<MergedFold> merged_fold;     ///< absent where the fold is exact
+  double tokens_per_second_per_gpu = 0;
+  FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
+  double mfu = 0;
+  double hfu = 0;  ///< what was computed, recompute included
+  TimeParts parts;
+  std::vector<StageTime> stage_times;
+  std::vector<KindTime> kinds;
+  std::vector<MemoryUse> stages;
+  Bytes gpu_memory = 0;               ///< of the GPU that has least
+  std::vector<std::string> warnings;  ///< of the scenario
+  Seconds lower_bound = 0;
+  Seconds upper_bound = 0;
+  std::size_t rank_classes = 0;
+  std::size_t link_classes = 0;
+  std::size_t tasks = 0;
+  RunFacts run;
+  std::optional<Comparison> comparison;  ///< of a cross-check
+
+  std::size_t fullest_stage() const;
+  Bytes peak_memory() const { return stages[fullest_stage()].peak(); }
+  bool is_simulated() const { return !run.collectives.empty(); }
+  bool fits() const { return peak_memory() <= gpu_memory; }
+};
+
+/// Of a DAG of several steps: their mean.
+StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts);
+
+/// The stable JSON form: SI units, one line per key.
+nlohmann::ordered_json to_json_object(const StepResult& result);
+std::string to_json(const StepResult& result);
+
+/// The form for a person.
+std::string to_text(const StepResult& result, const Screen& screen = {});
+
+}  // namespace tandem

@@ -1,0 +1,24 @@
+#include "studies/sweep/progress.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "cli/terminal/progress.h"
+
+namespace tandem {
+
+std::string progress_line(std::size_t done, std::size_t total, std::size_t running, std::size_t finished, Seconds elapsed) {
+  std::optional<Seconds> left;
+  if (finished > 0) left = elapsed / static_cast<double>(finished) * static_cast<double>(total - done);
+  return progress_text(fmt::format("{}/{} points, {} running", done, total, running),
+                       static_cast<double>(done) / static_cast<double>(total), left);
+}
+
+Progress::Progress(std::size_t total, std::size_t done_before) : total_(total), done_before_(done_before) {}
+
+void Progress::show(std::size_t done, std::size_t running) {
+  if (!line_.is_shown()) return;
+  const Seconds elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  line_.show(progress_line(done, total_, running, done - done_before_, elapsed));
+}
+
+}  // namespace tandem

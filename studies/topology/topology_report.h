@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal/screen.h"
+#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/spec/scenario.h"
+#include "topology/inventory.h"
+
+namespace tandem {
+
+/// What `tandem topology` says of a scenario.
+struct TopologyReport {
+  std::string scenario;
+  ClusterSpec cluster;
+  Inventory inventory;
+  std::vector<CommunicatorRow> communicators;
+  std::vector<std::string> warnings;  ///< of the scenario
+};
+
+TopologyReport report_topology(const Scenario& scenario);
+
+/// The stable JSON form: SI units, one line per key. What lies between two values is [least, most].
+std::string to_json(const TopologyReport& report);
+
+/// The same for a person.
+std::string to_text(const TopologyReport& report, const Screen& screen = {});
+
+}  // namespace tandem

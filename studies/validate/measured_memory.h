@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "studies/validate/runs_file.h"
+#include "runtime/base/units.h"
+
+namespace tandem {
+
+/// The fullest GPU's memory as it was measured.
+struct MeasuredMemory {
+  std::optional<Bytes> peak;
+  /// What the measurement holds beside the program's tensors: CUDA's context, where the driver was asked (nvidia-smi).
+  Bytes outside_tensors = 0;
+  bool out_of_memory = false;
+};
+
+/// `memory_gb`, in GiB where `memory_kind` says so or names nvidia-smi, whose MiB are binary; else in GB.
+MeasuredMemory measured_memory(const RunRow& row);
+
+}  // namespace tandem

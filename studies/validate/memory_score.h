@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "studies/validate/score.h"
+#include "studies/validate/validated_row.h"
+
+namespace tandem {
+
+/// A row whose peak was measured and predicted.
+struct MemoryRow {
+  std::string id;
+  Bytes measured = 0;
+  Bytes predicted = 0;  ///< with what the measurement holds beside tensors
+  double error() const { return static_cast<double>(predicted) / static_cast<double>(measured) - 1; }
+};
+
+/// Rows that ran, or ran out of memory, by what was predicted.
+struct FitsTable {
+  std::size_t ran_fits = 0;
+  std::size_t ran_exceeds = 0;  ///< predicted not to fit, though it did
+  std::size_t oom_fits = 0;     ///< predicted to fit, though it did not
+  std::size_t oom_exceeds = 0;
+};
+
+struct MemoryScore {
+  std::vector<MemoryRow> rows;
+  Score score;  ///< each source weighing the same; `coverage` says nothing here
+  FitsTable fits;
+};
+
+MemoryScore memory_score_of(std::span<const ValidatedRow> rows);
+
+}  // namespace tandem

@@ -1,0 +1,61 @@
+#include "studies/validate/prediction.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tandem {
+namespace {
+
+/// Takes away those for which `drop` holds, unless that leaves none.
+template <typename Drop>
+void drop_unless_all(std::vector<SimulatedRun>& runs, const Drop& drop) {
+  if (!std::ranges::all_of(runs, drop)) std::erase_if(runs, drop);
+}
+
+/// Of sorted runs.
+Seconds median_time(const std::vector<SimulatedRun>& runs) {
+  const std::size_t middle = runs.size() / 2;
+  return runs.size() % 2 == 1 ? runs[middle].step_time : (runs[middle - 1].step_time + runs[middle].step_time) / 2;
+}
+
+/// "zero 1|2, micro_batch 1|2|4"
+std::string assumption_text(const std::vector<SimulatedRun>& runs) {
+  std::string text;
+  for (std::size_t i = 0; i < runs.front().assumed.size(); ++i) {
+    std::vector<std::string> values;
+    for (const SimulatedRun& run : runs) values.push_back(run.assumed[i].second);
+    std::ranges::sort(values);
+    const auto repeated = std::ranges::unique(values);
+    values.erase(repeated.begin(), repeated.end());
+    text += (text.empty() ? "" : ", ") + fmt::format("{} {}", runs.front().assumed[i].first, fmt::join(values, "|"));
+  }
+  return text;
+}
+
+}  // namespace
+
+Prediction predict(std::vector<SimulatedRun> runs) {
+  Prediction prediction;
+  prediction.fits = std::ranges::any_of(runs, &SimulatedRun::fits);
+  drop_unless_all(runs, [](const SimulatedRun& run) { return !run.fits; });
+  drop_unless_all(runs, [](const SimulatedRun& run) { return run.to_fit; });
+  std::ranges::sort(runs, {}, &SimulatedRun::step_time);
+  prediction.step_time = median_time(runs);
+  prediction.interval = runs.front().interval;
+  for (const SimulatedRun& run : runs) {
+    prediction.interval.low = std::min(prediction.interval.low, run.interval.low);
+    prediction.interval.high = std::max(prediction.interval.high, run.interval.high);
+  }
+  prediction.typical = *std::ranges::min_element(
+      runs, {}, [&](const SimulatedRun& run) { return std::abs(run.step_time - prediction.step_time); });
+  const std::string assumed = assumption_text(runs);
+  if (!assumed.empty()) prediction.notes.push_back("assumed " + assumed);
+  if (!prediction.fits)
+    prediction.notes.push_back(
+        fmt::format("simulated with {:.1f} GB, more than a GPU has", static_cast<double>(prediction.typical.peak_memory) / 1e9));
+  return prediction;
+}
+
+}  // namespace tandem

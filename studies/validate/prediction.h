@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/step/step_interval.h"
+#include "studies/validate/plausible.h"
+#include "runtime/base/units.h"
+
+namespace tandem {
+
+/// What the simulation says of one of a run's plausible scenarios.
+struct SimulatedRun {
+  Assumptions assumed;
+  bool to_fit = false;  ///< see PlausibleRun
+  std::string yaml;
+  Seconds step_time = 0;
+  Interval interval;
+  Bytes peak_memory = 0;
+  bool fits = true;
+  std::string result;  ///< the whole JSON result of `tandem simulate`
+};
+
+/// What a run is predicted to take.
+struct Prediction {
+  Seconds step_time = 0;  ///< the median of the scenarios that count
+  Interval interval;
+  SimulatedRun typical;  ///< the one nearest to the median
+  bool fits = true;      ///< whether any scenario does
+  std::vector<std::string> notes;
+};
+
+/// Takes the scenarios that count. A run that was measured did fit, so where some fit only these do; where none fits all count,
+/// and a note says so. Nobody recomputes all that need not: where `recompute` was assumed, full counts only if nothing less fits.
+/// `runs`: at least one.
+Prediction predict(std::vector<SimulatedRun> runs);
+
+}  // namespace tandem

@@ -1,0 +1,78 @@
+#include "studies/validate/ratios.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tandem {
+namespace {
+
+using Columns = std::vector<std::string_view>;
+
+struct RatioAxis {
+  std::string_view name;
+  Columns varied;    ///< at least one of them differs
+  Columns followed;  ///< may differ
+};
+
+const std::vector<RatioAxis>& ratio_axes() {
+  static const std::vector<RatioAxis> axes = {{"scaling", {"n_gpus"}, {"dp", "global_batch"}},
+                                              {"schedule", {"vpp", "schedule"}, {}},
+                                              {"micro-batch", {"micro_batch"}, {}},
+                                              {"tp", {"tp"}, {"sp", "dp"}},
+                                              {"pp", {"pp"}, {"dp", "vpp", "schedule"}},
+                                              {"recompute", {"recompute"}, {"sp"}},
+                                              {"precision", {"precision"}, {"fp8_recipe"}}};
+  return axes;
+}
+
+bool holds(const Columns& columns, std::string_view name) { return std::ranges::find(columns, name) != columns.end(); }
+
+/// What two runs share when they differ along `axis` only.
+std::string key_of(const RunRow& row, const RatioAxis& axis) {
+  std::string key;
+  for (const std::string_view column : scenario_columns())
+    if (!holds(axis.varied, column) && !holds(axis.followed, column)) key += row.name(column) + '\n';
+  return key;
+}
+
+std::string place_on(const RunRow& row, const RatioAxis& axis) {
+  std::string place;
+  for (const std::string_view column : axis.varied) place += row.name(column) + '\n';
+  return place;
+}
+
+}  // namespace
+
+std::vector<Ratio> ratios_of(std::span<const RunRow> rows, std::span<const ValidatedRow> validated) {
+  std::vector<Ratio> ratios;
+  for (const RatioAxis& axis : ratio_axes()) {
+    std::map<std::string, std::size_t> last;  // by key
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!validated[i].error()) continue;
+      const auto [entry, is_first] = last.emplace(key_of(rows[i], axis), i);
+      const ValidatedRow &from = validated[entry->second], &to = validated[i];
+      if (!is_first && place_on(rows[i], axis) != place_on(rows[entry->second], axis))
+        ratios.push_back({.axis = std::string(axis.name),
+                          .source = to.source,
+                          .from = from.id,
+                          .to = to.id,
+                          .measured = *to.measured / *from.measured,
+                          .predicted = to.prediction->step_time / from.prediction->step_time});
+      entry->second = i;
+    }
+  }
+  return ratios;
+}
+
+std::vector<RatioScore> score_ratios(std::span<const Ratio> ratios) {
+  std::vector<RatioScore> scores;
+  for (const RatioAxis& axis : ratio_axes()) {
+    std::vector<ScoredError> errors;
+    for (const Ratio& ratio : ratios)
+      if (ratio.axis == axis.name) errors.push_back({ratio.source, ratio.error()});
+    if (!errors.empty()) scores.push_back({std::string(axis.name), score_of(errors)});
+  }
+  return scores;
+}
+
+}  // namespace tandem

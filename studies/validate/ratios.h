@@ -1,0 +1,39 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "studies/validate/runs_file.h"
+#include "studies/validate/score.h"
+#include "studies/validate/validated_row.h"
+
+namespace tandem {
+
+/// Two runs of one source that differ in one thing only: how much faster is the one than the other? What is common to both, such
+/// as kernels of the time, drops out, so that this is what a planner who compares mappings depends on.
+struct Ratio {
+  std::string axis;  ///< "scaling", "schedule", "micro-batch", "tp", "pp", "recompute", "precision"
+  std::string source;
+  std::string from, to;  ///< ids
+  double measured = 0;   ///< step time of `to` over that of `from`
+  double predicted = 0;
+  double error() const { return predicted / measured - 1; }
+};
+
+/// The runs that are alike but for one axis, in the table's order, each against the one before it. An axis is a column and those
+/// that follow when it changes:
+///   scaling      n_gpus; dp, global_batch    schedule   vpp or schedule     micro-batch  micro_batch
+///   tp           tp; sp, dp                  pp         pp; dp, vpp, schedule
+///   recompute    recompute; sp               precision  precision; fp8_recipe
+/// `validated`: of `rows`, in the same order.
+std::vector<Ratio> ratios_of(std::span<const RunRow> rows, std::span<const ValidatedRow> validated);
+
+/// Of the ratios of each axis, in their order; each source weighs the same.
+struct RatioScore {
+  std::string axis;
+  Score score;
+};
+std::vector<RatioScore> score_ratios(std::span<const Ratio> ratios);
+
+}  // namespace tandem

@@ -1,0 +1,306 @@
+#include "studies/validate/run_scenario.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "studies/validate/frameworks.h"
+#include "scenarios/reading/document.h"
+#include "runtime/base/nearest.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
+
+namespace tandem {
+namespace {
+
+/// Fields of a run that scenarios have no field for so far. They are left out, with a note where the value is another than the
+/// one that the simulation stands for anyway. To turn one on, take its line away.
+struct NotYetField {
+  std::string_view path;
+  std::string_view as_simulated;
+};
+
+constexpr NotYetField not_yet_fields[] = {
+    {"training.fp8_recipe", ""},
+    {"training.overlap.ep", "false"},
+};
+
+/// Columns whose text is the value of a field.
+struct Field {
+  std::string_view column;
+  std::string_view path;
+};
+
+constexpr Field sizes[] = {
+    {"n_gpus", "cluster.gpus"},
+    {"gpus_per_node", "cluster.gpus_per_node"},
+    {"nvlink_GBps", "cluster.nvlink_GBps"},
+    {"nics_per_node", "cluster.nics_per_node"},
+    {"nic_gbps", "cluster.nic_gbps"},
+    {"tp", "parallelism.tp"},
+    {"pp", "parallelism.pp"},
+    {"cp", "parallelism.cp"},
+    {"ep", "parallelism.ep"},
+    {"dp", "parallelism.dp"},
+    {"zero", "parallelism.zero"},
+    {"sequence", "training.sequence"},
+    {"micro_batch", "training.micro_batch"},
+    {"global_batch", "training.global_batch"},
+};
+
+constexpr Field names[] = {
+    {"precision", "training.precision"},
+    {"framework", "training.framework"},
+    {"fp8_recipe", "training.fp8_recipe"},
+};
+
+constexpr Field flags[] = {
+    {"sp", "parallelism.sp"},
+    {"overlap_dp", "training.overlap.dp"},
+    {"overlap_pp", "training.overlap.pp"},
+    {"overlap_ep", "training.overlap.ep"},
+};
+
+constexpr Field shape[] = {
+    {"layers", "model.layers"},     {"hidden", "model.hidden"}, {"heads", "model.heads"},
+    {"kv_heads", "model.kv_heads"}, {"ffn", "model.ffn"},       {"vocab", "model.vocab"},
+};
+
+constexpr std::string_view clusters[][2] = {
+    {"a100", "dgx-a100"}, {"h100", "dgx-h100"},     {"h800", "dgx-h800"}, {"h200", "dgx-h200"},
+    {"b200", "dgx-b200"}, {"gb200", "gb200-nvl72"}, {"host", "host"},
+};
+
+/// What a module of `recompute` is called where measurements are published, and here.
+constexpr std::string_view modules[][2] = {
+    {"norm", "norm"},
+    {"layernorm", "norm"},
+    {"act", "activation"},
+    {"activation", "activation"},
+    {"moe_act", "activation"},
+    {"attn", "attention"},
+    {"attention", "attention"},
+    {"core_attn", "attention"},
+    {"mlp", "mlp"},
+    {"mla_up", "mla-up"},
+    {"mla-up", "mla-up"},
+    {"mla_up_proj", "mla-up"},
+};
+
+/// 0 where no whole number stands there.
+std::int64_t size_at(const YamlNode& document, std::string_view path) {
+  const YamlNode* node = find_path(document, path);
+  std::int64_t size = 0;
+  if (node != nullptr) std::from_chars(node->text.data(), node->text.data() + node->text.size(), size);
+  return size;
+}
+
+/// Lays one run's cells over an empty scenario.
+class ScenarioBuilder {
+ public:
+  explicit ScenarioBuilder(const RunRow& row) : row_(row), document_(make_node(YamlNode::Kind::mapping, row.place())) {}
+
+  RunScenario build() {
+    put_cluster();
+    put_model();
+    for (const Field& field : sizes) put_text(field, row_.text(field.column));
+    for (const Field& field : names) put_text(field, row_.name(field.column));
+    for (const Field& field : flags) put_flag(field);
+    put_parallelism();
+    put_training();
+    fit_model_to_run();
+    result_.scenario = read_document(resolved(), row_.text("id"));
+    if (row_.name("attention") == "flash" &&
+        result_.scenario.cluster.gpu.efficiency.attention_kernel == AttentionKernel::unfused) {
+      put("training.attention", "attention", "flash-2");
+      result_.scenario = read_document(resolved(), row_.text("id"));
+    }
+    result_.yaml = to_yaml(document_);
+    return std::move(result_);
+  }
+
+ private:
+  void put(const std::string& path, std::string_view column, std::string value) {
+    put_node(path, column, make_scalar(std::move(value), row_.place(column)));
+  }
+
+  void put_node(const std::string& path, std::string_view column, YamlNode value) {
+    const auto* not_yet = std::ranges::find(not_yet_fields, path, &NotYetField::path);
+    if (not_yet == std::end(not_yet_fields))
+      apply_override(document_, path, std::move(value), row_.place(column));
+    else if (value.text != not_yet->as_simulated)
+      note(std::string(column) + " " + row_.text(column) + " is not simulated yet");
+  }
+
+  void put_text(const Field& field, const std::string& text) {
+    if (!text.empty()) put(std::string(field.path), field.column, text);
+  }
+
+  void put_flag(const Field& field) {
+    if (const auto flag = row_.flag(field.column)) put(std::string(field.path), field.column, *flag ? "true" : "false");
+  }
+
+  void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }
+
+  void put_cluster() {
+    const std::string gpu = row_.name("gpu");
+    if (gpu.empty()) throw InputError(row_.place("gpu"), "the GPU is blank, expected a preset such as h100-sxm-80gb");
+    const std::string family = gpu.substr(0, gpu.find('-'));
+    const auto* known = std::ranges::find(clusters, family, [](const auto& entry) { return entry[0]; });
+    if (known == std::end(clusters))
+      throw InputError(row_.place("gpu"),
+                       "there is no GPU preset " + excerpt(gpu) + suggestion(gpu, preset_names(PresetKind::gpu)));
+    put("cluster.preset", "gpu", std::string((*known)[1]));
+    put("cluster.gpu", "gpu", gpu);
+  }
+
+  void put_model() {
+    if (row_.has("preset")) {
+      put("model.preset", "preset", row_.name("preset"));
+      return;
+    }
+    put("model.name", "model", row_.has("model") ? row_.text("model") : row_.text("id"));
+    for (const Field& field : shape) put_text(field, row_.text(field.column));
+    const bool gated = is_gated();
+    put("model.gated", "gated", gated ? "true" : "false");
+    put("model.norm", "gated", gated ? "rms" : "layer");
+    put("model.rotary", "gated", gated ? "true" : "false");
+    put("model.tied_embeddings", "gated", gated ? "false" : "true");
+    if (!gated) put_text({"sequence", "model.max_positions"}, row_.text("sequence"));
+    if (row_.integer("experts").value_or(0) == 0) return;
+    for (const Field& field :
+         {Field{"experts", "model.moe.experts"}, Field{"top_k", "model.moe.top_k"}, Field{"moe_ffn", "model.moe.ffn"}})
+      put_text(field, row_.text(field.column));
+  }
+
+  bool is_gated() {
+    if (const auto gated = row_.flag("gated")) return *gated;
+    const std::int64_t hidden = row_.integer("hidden").value_or(0), ffn = row_.integer("ffn").value_or(0);
+    note(std::string("gated is blank, taken for ") + (ffn == 4 * hidden ? "0, as ffn is four times hidden" : "1"));
+    return ffn != 4 * hidden;
+  }
+
+  void put_parallelism() {
+    if (row_.integer("hsdp").value_or(0) > 1) put_text({"hsdp", "parallelism.hsdp"}, row_.text("hsdp"));
+    if (row_.has("etp"))
+      put("parallelism.etp", "etp", row_.text("etp"));
+    else if (row_.has("tp") && row_.integer("ep").value_or(1) > 1 && framework_of(row_).experts_split_like_tp)
+      put("parallelism.etp", "etp", row_.text("tp"));
+    if (row_.integer("ep").value_or(1) > 1) put_text({"dispatcher", "parallelism.dispatcher"}, row_.name("dispatcher"));
+    if (row_.integer("tp").value_or(1) == 1) return;
+    if (row_.flag("sp").value_or(true) || !row_.flag("overlap_tp").value_or(false))
+      put_flag({"overlap_tp", "training.overlap.tp"});
+    else
+      note("overlap_tp 1 is not simulated: without sequence parallelism there is nothing to split");
+  }
+
+  void put_training() {
+    if (row_.integer("pp").value_or(1) > 1) put_schedule();
+    if (!row_.flag("compiled").value_or(false) || framework_of(row_).compiles)
+      put_flag({"compiled", "training.compiled"});
+    else
+      note("compiled 1 is not simulated: nothing is known of " + row_.name("framework") + " under torch.compile");
+    put_recompute();
+    put_attention();
+  }
+
+  void put_schedule() {
+    put_text({"vpp", "parallelism.vpp"}, row_.text("vpp"));
+    if (row_.has("schedule"))
+      put("training.schedule", "schedule", row_.name("schedule"));
+    else if (row_.integer("vpp").value_or(1) > 1)
+      put("training.schedule", "vpp", "interleaved-1f1b");
+  }
+
+  void put_recompute() {
+    const std::string kind = row_.name("recompute");
+    if (kind.empty()) return;
+    if (kind == "selective") return put("training.recompute", "recompute", std::string(framework_of(row_).selective));
+    if (kind == "none" || kind == "full") return put("training.recompute", "recompute", kind);
+    YamlNode list = make_node(YamlNode::Kind::sequence, row_.place("recompute"));
+    for (std::size_t start = 0; start <= kind.size();) {
+      const std::size_t plus = std::min(kind.find('+', start), kind.size());
+      const std::string word = kind.substr(start, plus - start);
+      const auto* known = std::ranges::find(modules, word, [](const auto& entry) { return entry[0]; });
+      list.items.push_back(make_scalar(known == std::end(modules) ? word : std::string((*known)[1]), list.place));
+      start = plus + 1;
+    }
+    put_node("training.recompute", "recompute", std::move(list));
+  }
+
+  /// Which of the fused kernels is the framework's to say.
+  void put_attention() {
+    const std::string kind = row_.name("attention");
+    if (kind == "unfused") return put("training.attention", "attention", "unfused");
+    if (!kind.empty() && kind != "flash")
+      throw InputError(row_.place("attention"), "attention is " + excerpt(kind) + ", expected flash or unfused");
+  }
+
+  YamlNode resolved() const {
+    YamlNode complete = document_;
+    tidy_names(complete);
+    resolve_presets(complete, "");
+    return complete;
+  }
+
+  /// A part of a node is a small node; and what frameworks do by themselves when sizes do not divide.
+  void fit_model_to_run() {
+    const YamlNode complete = resolved();
+    const std::int64_t gpus = row_.integer("n_gpus").value_or(0);
+    if (gpus > 0 && gpus < size_at(complete, "cluster.gpus_per_node"))
+      put("cluster.gpus_per_node", "n_gpus", row_.text("n_gpus"));
+    pad_vocabulary(size_at(complete, "model.vocab"));
+    split_layers(size_at(complete, "model.layers"));
+    const std::int64_t positions = size_at(complete, "model.max_positions"), sequence = size_at(complete, "training.sequence");
+    if (positions > 0 && positions < sequence) {
+      put("model.max_positions", "sequence", std::to_string(sequence));
+      note("the model's " + std::to_string(positions) + " learned positions are made " + std::to_string(sequence));
+    }
+  }
+
+  void pad_vocabulary(std::int64_t vocab) {
+    const std::int64_t tp = row_.integer("tp").value_or(1);
+    if (vocab % tp == 0) return;
+    constexpr std::int64_t megatron_multiple = 128;
+    const std::int64_t unit = megatron_multiple * tp, padded = (vocab + unit - 1) / unit * unit;
+    put("model.vocab", "vocab", std::to_string(padded));
+    note("the vocabulary of " + std::to_string(vocab) + " is padded to " + std::to_string(padded));
+  }
+
+  void split_layers(std::int64_t layers) {
+    const std::int64_t pp = row_.integer("pp").value_or(1), vpp = row_.integer("vpp").value_or(1), chunks = pp * vpp;
+    if (layers == 0 || layers % chunks == 0) return;
+    const bool with_loss = (layers + 1) % chunks == 0, with_both = (layers + 2) % chunks == 0;
+    if (with_loss || with_both) {
+      put("parallelism.account_for_loss", "pp", "true");
+      if (!with_loss) put("parallelism.account_for_embedding", "pp", "true");
+      note(std::string(with_loss ? "the loss takes" : "embedding and loss take") + " a layer's place in the split of " +
+           std::to_string(layers) + " layers");
+      return;
+    }
+    const std::int64_t each = (layers + chunks - 1) / chunks * vpp, last = layers - (pp - 1) * each;
+    if (last <= 0 || last % vpp != 0) return;  // the scenario refuses it, with its reason
+    put("parallelism.last_stage_layers", "pp", std::to_string(last));
+    note("the last of " + std::to_string(pp) + " stages has " + std::to_string(last) + " of " + std::to_string(layers) +
+         " layers");
+  }
+
+  const RunRow& row_;
+  YamlNode document_;
+  RunScenario result_;
+};
+
+}  // namespace
+
+RunScenario scenario_of(const RunRow& row) { return ScenarioBuilder(row).build(); }
+
+std::int64_t layers_of(const RunRow& row) {
+  if (!row.has("preset")) return row.integer("layers").value_or(0);
+  YamlNode document = make_node(YamlNode::Kind::mapping, row.place());
+  apply_override(document, "model.preset", make_scalar(row.name("preset"), row.place("preset")), row.place("preset"));
+  resolve_presets(document, "");
+  return size_at(document, "model.layers");
+}
+
+}  // namespace tandem

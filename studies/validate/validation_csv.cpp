@@ -1,0 +1,63 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "studies/validate/validation_report.h"
+
+namespace tandem {
+namespace {
+
+/// With as many digits as it takes to read it back; blank where there is none.
+std::string cell(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+
+struct ScoredColumn {
+  const char* name;
+  std::string (*of)(const ValidatedRow& row);
+};
+
+std::optional<double> of_prediction(const ValidatedRow& row, double (*value)(const Prediction&)) {
+  return row.prediction ? std::optional(value(*row.prediction)) : std::nullopt;
+}
+
+constexpr ScoredColumn scored_columns[] = {
+    {"measured_step_time_s", [](const ValidatedRow& row) { return cell(row.measured); }},
+    {"predicted_step_time_s",
+     [](const ValidatedRow& row) { return cell(of_prediction(row, [](const Prediction& p) { return p.step_time; })); }},
+    {"low_s",
+     [](const ValidatedRow& row) { return cell(of_prediction(row, [](const Prediction& p) { return p.interval.low; })); }},
+    {"high_s",
+     [](const ValidatedRow& row) { return cell(of_prediction(row, [](const Prediction& p) { return p.interval.high; })); }},
+    {"error", [](const ValidatedRow& row) { return cell(row.error()); }},
+    {"predicted_tokens_per_s_per_gpu",
+     [](const ValidatedRow& row) {
+       return row.prediction ? cell(row.tokens_per_gpu / row.prediction->step_time) : std::string();
+     }},
+    {"predicted_memory_gb",
+     [](const ValidatedRow& row) {
+       return cell(of_prediction(row, [](const Prediction& p) { return static_cast<double>(p.typical.peak_memory) / 1e9; }));
+     }},
+    {"note", note_of},
+};
+
+}  // namespace
+
+std::string to_csv(const Validation& validation, const CsvTable& runs) {
+  const auto is_scored = [](const CsvCell& header) {
+    return std::ranges::find(scored_columns, header.text, [](const ScoredColumn& column) { return std::string(column.name); }) !=
+           std::end(scored_columns);
+  };
+  std::string out;
+  const auto put_line = [&](const std::vector<CsvCell>& cells, const ValidatedRow* row) {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (!is_scored(runs.header[i])) line += csv_field(cells[i].text) + ",";
+    for (const ScoredColumn& column : scored_columns) line += csv_field(row == nullptr ? column.name : column.of(*row)) + ",";
+    line.back() = '\n';
+    out += line;
+  };
+  put_line(runs.header, nullptr);
+  for (std::size_t i = 0; i < runs.rows.size(); ++i) put_line(runs.rows[i], &validation.rows[i]);
+  return out;
+}
+
+}  // namespace tandem
