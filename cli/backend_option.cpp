@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::Option* add_backend_option(CLI::App& command, std::string& backend) {
   return command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")
@@ -15,4 +15,4 @@ CLI::Option* BackendOptions::add_to(CLI::App& command) {
   return add_backend_option(command, backend);
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

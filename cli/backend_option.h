@@ -2,23 +2,22 @@
 
 #include <string>
 
+#include "runtime/execution/execution_site.h"
+
 namespace CLI {
 class App;
 class Option;
 }  // namespace CLI
 
-namespace tandem {
+namespace tandem::cli {
 
 /// `--backend host|cuda`, which is required.
 CLI::Option* add_backend_option(CLI::App& command, std::string& backend);
 
-/// Where a step is executed.
-struct BackendOptions {
-  std::string backend = "host";
-  bool graph = false;
-
+/// Where a step is executed, as options say it.
+struct BackendOptions : ExecutionChoice {
   /// `--backend` and `--graph`. Returns the first.
   CLI::Option* add_to(CLI::App& command);
 };
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,18 +5,19 @@
 #include <optional>
 #include <stdexcept>
 
+#include "cli/command.h"
+#include "cli/terminal/progress.h"
+#include "cli/text/calibrate_text.h"
+#include "runtime/host/collective_timer.h"
+#include "scenarios/reading/load.h"
 #include "studies/calibrate/bench.h"
 #include "studies/calibrate/launched_collectives.h"
 #include "studies/calibrate/measure.h"
 #include "studies/calibrate/profile_report.h"
 #include "studies/calibrate/shapes_file.h"
-#include "cli/command.h"
-#include "cli/terminal/progress.h"
-#include "runtime/host/collective_timer.h"
-#include "scenarios/reading/load.h"
 #include "traces/profile_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr double part_of_collectives = 0.1, part_of_planning = 0.1;
@@ -83,8 +84,10 @@ Calibration measure_kernels(const CalibrationBench& bench, const std::vector<Sce
                                     plan.kernels().begin() + static_cast<std::ptrdiff_t>(last));
   };
   const Seconds planning = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  ProgressBar bar;
+  const auto told = [&bar](const std::string& what, double share, Seconds left) { bar.show(what, share, left); };
   return measure(bench, {part(0, probes), part(probes, requested), part(requested, plan.kernels().size())},
-                 std::max(budget - planning, budget / 2));
+                 std::max(budget - planning, budget / 2), told);
 }
 
 }  // namespace
@@ -138,4 +141,4 @@ ExitCode CalibrateCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <iostream>
 
+#include "cli/command.h"
+#include "cli/terminal/progress.h"
+#include "cli/text/campaign_text.h"
 #include "studies/campaign/forecast.h"
 #include "studies/campaign/slow_node.h"
-#include "cli/command.h"
-#include "studies/step/simulated_step.h"
 #include "studies/runner/worker_pool.h"
+#include "studies/step/simulated_step.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* CampaignCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("campaign", "weeks of training: failures, checkpoints, goodput, days and GPU-hours");
@@ -32,7 +34,7 @@ ExitCode CampaignCommand::run() const {
   if (!options.json.empty() && options.json != "-") file = std::make_unique<OutputFile>(options.json);
 
   ProgressBar bar;
-  const SimulationOptions closely{.fold_tolerance = fold_tolerance, .bar = &bar};
+  const SimulationOptions closely{.fold_tolerance = fold_tolerance, .progress = &bar};
   CampaignSteps steps{.healthy = simulate_step(campaign.scenario, true, closely).result, .with_slow_node = {}};
   if (!steps.healthy.fits() && !allow_oom) {
     bar.take_away();
@@ -54,4 +56,4 @@ ExitCode CampaignCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -2,18 +2,17 @@
 
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <map>
 
+#include "scenarios/reading/load.h"
 #include "studies/report/page.h"
 #include "studies/report/step_report.h"
-#include "scenarios/reading/load.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 namespace {
 
@@ -122,11 +121,4 @@ std::string out_of_memory_sentence(const std::string& place, const StepResult& r
       gb(stage.optimizer), gb(stage.activations), gb(stage.buffers));
 }
 
-Bytes peak_rss() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  constexpr Bytes kibibyte = 1024;
-  return usage.ru_maxrss * kibibyte;
-}
-
-}  // namespace tandem
+}  // namespace tandem::cli

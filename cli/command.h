@@ -8,17 +8,19 @@
 
 #include "cli/backend_option.h"
 #include "cli/program.h"
-#include "studies/step/step_result.h"
-#include "studies/trace/trace_output.h"
+#include "cli/text/step_text.h"
+#include "runtime/base/peak_rss.h"
 #include "runtime/dag/dag.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/simulate.h"
+#include "studies/step/step_result.h"
+#include "studies/trace/trace_output.h"
 
 namespace CLI {
 class App;
 }
 
-namespace tandem {
+namespace tandem::cli {
 
 /// What the subcommands that read a scenario take alike.
 struct ScenarioOptions {
@@ -71,9 +73,6 @@ ExitCode reporting_failure(const Scenario& scenario, Outputs& outputs, const std
 
 /// Says that and by how much the fullest stage exceeds the GPU, and what takes the room.
 std::string out_of_memory_sentence(const std::string& place, const StepResult& result);
-
-/// Peak resident memory of this process.
-Bytes peak_rss();
 
 /// A subcommand: registers itself, and runs when it was chosen.
 struct Command {
@@ -240,4 +239,4 @@ struct DiffCommand : Command {
   ExitCode run() const override;
 };
 
-}  // namespace tandem
+}  // namespace tandem::cli

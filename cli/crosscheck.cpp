@@ -8,15 +8,17 @@
 #include <utility>
 
 #include "cli/command.h"
-#include "studies/crosscheck/comparison.h"
-#include "studies/step/executed_step.h"
-#include "studies/report/step_report.h"
 #include "cli/terminal/page.h"
+#include "cli/terminal/progress.h"
+#include "cli/text/crosscheck_text.h"
 #include "runtime/base/input_error.h"
 #include "sim/simulate.h"
+#include "studies/crosscheck/comparison.h"
+#include "studies/report/step_report.h"
+#include "studies/step/executed_step.h"
 #include "traces/timeline_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 /// What the simulation is held against, and the DAG of both.
@@ -145,4 +147,4 @@ ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) cons
   return result.comparison->same_order() ? ExitCode::done : ExitCode::failed;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

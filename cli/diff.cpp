@@ -8,13 +8,14 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/text/diff_text.h"
+#include "runtime/base/input_error.h"
 #include "studies/diff/difference.h"
 #include "studies/report/diff_report.h"
-#include "runtime/base/input_error.h"
 #include "traces/dag_file.h"
 #include "traces/timeline_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 ComparableResult result_of_timeline(const std::string& path, const Dag& dag) {
@@ -71,4 +72,4 @@ ExitCode DiffCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,12 +5,14 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "studies/step/executed_step.h"
-#include "studies/report/step_report.h"
-#include "studies/step/verification.h"
+#include "cli/terminal/progress.h"
+#include "cli/text/verification_text.h"
 #include "runtime/host/loss.h"
+#include "studies/report/step_report.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/verification.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* ExecuteCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("execute", "run one training step for real");
@@ -41,7 +43,11 @@ ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
   const Screen screen = screen_on(json_goes_out ? STDERR_FILENO : STDOUT_FILENO);
   out << to_text(result, screen) << loss_sentence(step.site().numbers()) << collectives
       << " kinds of collectives exact on crafted data\n";
-  return verify ? report_verification(step, scenario, out, screen, &bar) : ExitCode::done;
+  if (!verify) return ExitCode::done;
+  const Verification verification = studies::verify(step, scenario, &bar);
+  bar.take_away();
+  out << to_text(verification, screen);
+  return verification.same() ? ExitCode::done : ExitCode::failed;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -3,12 +3,12 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "scenarios/reading/document.h"
 #include "scenarios/interop/interop.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/load.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 /// The scenario with its presets filled in and its options applied, so that it stands alone.
@@ -50,4 +50,4 @@ ExitCode ExportCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

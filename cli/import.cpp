@@ -3,15 +3,15 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "scenarios/reading/document.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/interop/interop.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
-#include "runtime/base/text_file.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 /// Refuses what no scenario could be, at its place in the other program's file.
@@ -70,4 +70,4 @@ ExitCode ImportCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

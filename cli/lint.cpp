@@ -8,12 +8,13 @@
 #include <memory>
 
 #include "cli/command.h"
-#include "studies/runner/worker_pool.h"
-#include "cli/terminal/numbers.h"
 #include "cli/terminal/page.h"
+#include "cli/terminal/points_progress.h"
+#include "runtime/base/quantities.h"
+#include "studies/runner/worker_pool.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 std::string outcome_of_fix(const Finding& finding) {
@@ -60,7 +61,9 @@ ExitCode LintCommand::run() const {
   const std::size_t at_once = processes_at_once(jobs);
   std::unique_ptr<OutputFile> file;
   if (!options.json.empty() && options.json != "-") file = std::make_unique<OutputFile>(options.json);
-  const LintReport report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs});
+  PointsProgress line;
+  const auto told = [&line](const RunProgress& progress) { line.show(progress); };
+  const LintReport report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs, .told = told});
   if (file) {
     file->write(to_json(report));
     file->commit();
@@ -69,4 +72,4 @@ ExitCode LintCommand::run() const {
   return exit_code(report);
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -7,7 +7,7 @@
 #include "studies/step/executed_step.h"
 #include "traces/dag_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* LowerCommand::add_to(CLI::App& app) {
   const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
@@ -22,7 +22,7 @@ CLI::App* LowerCommand::add_to(CLI::App& app) {
 ExitCode LowerCommand::run() const {
   const Scenario read = load_with_warnings({.scenario = scenario, .overrides = overrides, .json = {}});
   OutputFile file(out);
-  const Dag dag = folded ? tandem::lower(read, make_world(read, true), period_of(read)) : lower_to_carry(read, scenario);
+  const Dag dag = folded ? scenarios::lower(read, make_world(read, true), period_of(read)) : lower_to_carry(read, scenario);
   const std::string bytes = to_bytes(dag);
   file.write(bytes);
   file.commit();
@@ -31,4 +31,4 @@ ExitCode LowerCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "studies/report/page.h"
 #include "cli/usage_error.h"
+#include "studies/report/page.h"
 
 namespace {
 
+using namespace tandem::cli;
 using tandem::ExitCode;
 
 ExitCode run(int argc, char** argv) {
@@ -16,26 +17,26 @@ ExitCode run(int argc, char** argv) {
   app.name("tandem");
   app.set_version_flag("--version", "tandem " TANDEM_VERSION);
   app.require_subcommand(1);
-  tandem::SimulateCommand simulate;
-  tandem::ExecuteCommand execute;
-  tandem::CrosscheckCommand crosscheck;
-  tandem::CalibrateCommand calibrate;
-  tandem::SweepCommand sweep;
-  tandem::CampaignCommand campaign;
-  tandem::TopologyCommand topology;
-  tandem::LowerCommand lower;
-  tandem::ValidateCommand validate;
-  tandem::PlaceCommand place;
-  tandem::DiffCommand diff;
-  tandem::SearchCommand search;
-  tandem::ReportCommand report;
-  tandem::LintCommand lint;
-  tandem::ExportCommand to_other_programs;
-  tandem::ImportCommand from_other_programs;
-  std::vector<std::pair<const CLI::App*, const tandem::Command*>> commands;
-  for (tandem::Command* command : std::initializer_list<tandem::Command*>{
-           &simulate, &execute, &crosscheck, &calibrate, &search, &place, &sweep, &campaign, &lint, &validate, &topology, &lower,
-           &to_other_programs, &from_other_programs, &diff, &report})
+  tandem::cli::SimulateCommand simulate;
+  tandem::cli::ExecuteCommand execute;
+  tandem::cli::CrosscheckCommand crosscheck;
+  tandem::cli::CalibrateCommand calibrate;
+  tandem::cli::SweepCommand sweep;
+  tandem::cli::CampaignCommand campaign;
+  tandem::cli::TopologyCommand topology;
+  tandem::cli::LowerCommand lower;
+  tandem::cli::ValidateCommand validate;
+  tandem::cli::PlaceCommand place;
+  tandem::cli::DiffCommand diff;
+  tandem::cli::SearchCommand search;
+  tandem::cli::ReportCommand report;
+  tandem::cli::LintCommand lint;
+  tandem::cli::ExportCommand to_other_programs;
+  tandem::cli::ImportCommand from_other_programs;
+  std::vector<std::pair<const CLI::App*, const Command*>> commands;
+  for (Command* command :
+       std::initializer_list<Command*>{&simulate, &execute, &crosscheck, &calibrate, &search, &place, &sweep, &campaign, &lint,
+                                       &validate, &topology, &lower, &to_other_programs, &from_other_programs, &diff, &report})
     commands.emplace_back(command->add_to(app), command);
   try {
     app.parse(argc, argv);
@@ -43,16 +44,16 @@ ExitCode run(int argc, char** argv) {
     app.exit(answer);
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
-    return tandem::complain("tandem", tandem::usage_sentence(app, error), ExitCode::wrong_input);
+    return complain("tandem", usage_sentence(app, error), ExitCode::wrong_input);
   }
   const auto chosen = std::ranges::find_if(commands, [](const auto& entry) { return entry.first->parsed(); });
-  return tandem::guarded("tandem", [&] { return chosen->second->run(); });
+  return guarded("tandem", [&] { return chosen->second->run(); });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  tandem::start("tandem");
-  tandem::remember_command(argc, argv);
-  return tandem::finished("tandem", run(argc, argv));
+  start("tandem");
+  tandem::studies::remember_command(argc, argv);
+  return finished("tandem", run(argc, argv));
 }

@@ -7,11 +7,13 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/terminal/points_progress.h"
+#include "cli/text/place_text.h"
 #include "studies/place/placement_report.h"
 #include "studies/runner/worker_pool.h"
 #include "topology/fabric.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* PlaceCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("place", "assign ranks to free nodes so that the heaviest communicators stay low");
@@ -38,10 +40,13 @@ ExitCode PlaceCommand::run() const {
   OutputFile file(out);
   const std::string database = study.empty() ? std::filesystem::path(out).replace_extension(".sqlite").string() : study;
   const std::size_t at_once = processes_at_once(jobs);
+  PointsProgress line;
   const PlacementReport report = [&] {
     try {
       const StepTraffic traffic = traffic_of_step(job.packed_scenario());
-      return report_placement(job, traffic, search_placement(job, traffic, {seed, moves}, database, at_once));
+      return report_placement(job, traffic,
+                              search_placement(job, traffic, {seed, moves}, database, at_once,
+                                               [&](const RunProgress& progress) { line.show(progress); }));
     } catch (const TopologyError& error) {
       throw InputError({options.scenario, 0, 0}, error.what());
     }
@@ -58,4 +63,4 @@ ExitCode PlaceCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -13,7 +13,7 @@
 
 #include "runtime/base/input_error.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 ExitCode complain(const std::string& program, std::string sentence, ExitCode code) {
   const auto breaks_the_line = [](unsigned char c) { return std::iscntrl(c) != 0; };
@@ -49,4 +49,4 @@ void start(const std::string& program) {
   spdlog::set_default_logger(std::move(log));
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -3,15 +3,9 @@
 #include <functional>
 #include <string>
 
-namespace tandem {
+#include "runtime/base/exit_code.h"
 
-/// The exit codes of every subcommand and program.
-enum class ExitCode : int {
-  done = 0,
-  failed = 1,
-  wrong_input = 2,
-  does_not_fit = 3
-};
+namespace tandem::cli {
 
 /// One sentence on standard error.
 ExitCode complain(const std::string& program, std::string sentence, ExitCode code);
@@ -26,4 +20,4 @@ int finished(const std::string& program, ExitCode code);
 /// who wants some, where large blocks would else go back to the system and come again page by page.
 void start(const std::string& program);
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "runtime/base/input_error.h"
 #include "studies/report/step_report.h"
 #include "studies/report/study_report.h"
-#include "runtime/base/input_error.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -51,4 +51,4 @@ ExitCode ReportCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

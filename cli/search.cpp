@@ -8,15 +8,15 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/terminal/progress.h"
+#include "cli/text/search_text.h"
 #include "studies/report/page.h"
 #include "studies/report/study_report.h"
-#include "studies/search/search_json.h"
-#include "cli/text/search_text.h"
-#include "studies/search/write_plan.h"
 #include "studies/runner/worker_pool.h"
-#include "cli/terminal/progress.h"
+#include "studies/search/search_json.h"
+#include "studies/search/write_plan.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* SearchCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("search", "find the best plans for a scenario: bounds first, then simulations");
@@ -94,4 +94,4 @@ ExitCode SearchCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

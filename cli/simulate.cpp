@@ -5,13 +5,14 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/terminal/progress.h"
+#include "scenarios/reading/load.h"
+#include "studies/report/step_report.h"
 #include "studies/step/jitter_times.h"
 #include "studies/step/relief.h"
-#include "studies/report/step_report.h"
 #include "studies/step/simulated_step.h"
-#include "scenarios/reading/load.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* SimulateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "replay one training step on a model of the cluster");
@@ -59,7 +60,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, std::c
   if (!result.fits() && !options.allow_oom) {
     const Screen screen = screen_on(STDERR_FILENO);
     std::cerr << to_text(result, screen);
-    const std::vector<Relief> reliefs = memory_relief(options, scenario, result.peak_memory(), &bar);
+    const std::vector<Relief> reliefs = memory_relief(options.scenario, options.overrides, scenario, result.peak_memory(), &bar);
     bar.take_away();
     std::cerr << to_text(reliefs, screen) << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
     return ExitCode::does_not_fit;
@@ -69,4 +70,4 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, std::c
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -8,14 +8,16 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/terminal/points_progress.h"
+#include "cli/text/sweep_text.h"
 #include "studies/report/page.h"
 #include "studies/report/study_report.h"
+#include "studies/runner/worker_pool.h"
 #include "studies/sweep/point.h"
 #include "studies/sweep/report.h"
 #include "studies/sweep/run_points.h"
-#include "studies/runner/worker_pool.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 struct Shard {
@@ -90,7 +92,9 @@ ExitCode SweepCommand::run() const {
   const std::string file = out.empty() ? std::filesystem::path(study).stem().string() + ".sqlite" : out;
   ResultsDatabase database(file);
   const std::size_t at_once = processes_at_once(jobs);
-  const SweptPoints swept = run_points(loaded, points, database, at_once);
+  PointsProgress line;
+  const SweptPoints swept =
+      run_points(loaded, points, database, at_once, [&line](const RunProgress& progress) { line.show(progress); });
 
   if (csv_file) {
     csv_file->write(to_csv(loaded.paths, swept.rows));
@@ -110,4 +114,4 @@ ExitCode SweepCommand::run() const {
   return ExitCode::failed;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

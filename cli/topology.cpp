@@ -5,9 +5,10 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/text/topology_text.h"
 #include "studies/topology/topology_report.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* TopologyCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("topology", "the cluster, its links, and where each communicator lies on them");
@@ -28,4 +29,4 @@ ExitCode TopologyCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,7 +5,7 @@
 
 #include "runtime/base/nearest.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
@@ -37,4 +37,4 @@ std::string usage_sentence(const CLI::App& app, const CLI::ParseError& error) {
   return "one argument too many: " + excerpt(first) + help;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

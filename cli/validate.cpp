@@ -6,12 +6,14 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/terminal/points_progress.h"
+#include "cli/text/validation_text.h"
 #include "studies/report/page.h"
 #include "studies/report/validation_page.h"
 #include "studies/runner/worker_pool.h"
 #include "studies/validate/validation_report.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 CLI::App* ValidateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("validate", "hold simulations against runs that were measured");
@@ -45,7 +47,9 @@ ExitCode ValidateCommand::run() const {
     page = std::make_unique<OutputFile>(report);
   }
   const std::size_t at_once = processes_at_once(jobs);
-  const Validation validation = validation_of(file.rows, validate_rows(file.rows, at_once));
+  PointsProgress line;
+  const Validation validation =
+      validation_of(file.rows, validate_rows(file.rows, at_once, [&line](const RunProgress& progress) { line.show(progress); }));
   if (json_file) {
     json_file->write(to_json(validation));
     json_file->commit();
@@ -64,4 +68,4 @@ ExitCode ValidateCommand::run() const {
   return ExitCode::done;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -21,7 +21,7 @@ class Run final : public Completions {
         left_(dag.tasks.size()) {
     timeline_.start.assign(dag.tasks.size(), 0);
     timeline_.end.assign(dag.tasks.size(), 0);
-    for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) ++waiting_for_[boost::target(*edge, dag.graph)];
+    for (const TaskId next : dag.graph.targets()) ++waiting_for_[next];
     for (GroupId g = 0; g < dag.groups.size(); ++g) missing_[g] = static_cast<std::uint32_t>(dag.members_of(g).size());
   }
 
@@ -55,8 +55,7 @@ class Run final : public Completions {
     count();
     if (ahead_) return;
     for (const TaskId id : dag_.unit_of(task)) {
-      for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge) {
-        const auto next = static_cast<TaskId>(boost::target(*edge, dag_.graph));
+      for (const TaskId next : dag_.graph.successors(id)) {
         if (--waiting_for_[next] == 0) release(next);
       }
     }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numbers>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 /// What a random number of members that are not simulated is for.
@@ -73,13 +73,13 @@ Arrivals::Arrivals(const Dag& dag, const JitterDraw& draw, const ArrivalPilots& 
 void Arrivals::ended(std::span<const TaskId> unit, Seconds date) {
   for (const TaskId id : unit) {
     Awaited awaited{date, date - pilots_.undisturbed.end[id], first_arrival_[id], history_[id]};
-    for (auto [edge, last] = boost::out_edges(id, dag_.graph); edge != last; ++edge, ++awaited.arrival) {
-      const auto next = static_cast<TaskId>(boost::target(*edge, dag_.graph));
+    for (const TaskId next : dag_.graph.successors(id)) {
       ready_[next] = date;
       history_[next] = history_[id];
       if (is_communication(dag_.tasks[next].op)) awaited_[next].push_back(awaited);
+      ++awaited.arrival;
     }
-    if (boost::out_degree(id, dag_.graph) == 0) {
+    if (dag_.graph.successors(id).empty()) {
       const Meeting meeting = met(id, awaited, whole_class, dag_.ranks[dag_.tasks[id].rank].count);
       end_of_step_ = std::max(end_of_step_, date + meeting.delay);
     }
@@ -279,4 +279,4 @@ Arrivals::Part Arrivals::largest_of(Part part, std::size_t groups) {
   return part;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

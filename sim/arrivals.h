@@ -12,7 +12,7 @@
 #include "sim/jitter.h"
 #include "sim/rank_spans.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// When, in a step with jitter, the members of a collective arrive of which a folded DAG simulates only one.
 ///
@@ -124,4 +124,4 @@ class Arrivals {
   Part largest_of(Part part, std::size_t groups);
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

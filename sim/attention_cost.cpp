@@ -11,7 +11,7 @@
 #include "runtime/ops/attention_sizes.h"
 #include "sim/gemm_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr std::int64_t tile_rows = 128, tile_columns = 64;
@@ -128,4 +128,4 @@ Seconds attention_time(const Device& device, const TimedKernel& kernel) {
   return fused_time(device, pass_of(device, backward), kernel);
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

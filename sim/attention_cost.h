@@ -3,7 +3,7 @@
 #include "runtime/dag/device.h"
 #include "runtime/dag/profile.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 // How long attention takes on a device whose profile states rates of attention (`states_attention`). q queries and t keys, b
 // sequences of H heads of dimensions d (queries, keys) and e (values), P pairs of a query and a key that it sees, S
@@ -38,4 +38,4 @@ bool states_attention(const Device& device, DType type);
 /// Of `attention` or `attention_backward` on a healthy device. Throws std::logic_error when it is not stated.
 Seconds attention_time(const Device& device, const TimedKernel& kernel);
 
-}  // namespace tandem
+}  // namespace tandem::sim

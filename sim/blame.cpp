@@ -7,7 +7,7 @@
 #include "runtime/analysis/time_parts.h"
 #include "sim/bottleneck.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 /// What tasks take, in seconds of all ranks of the world.
@@ -101,4 +101,4 @@ std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<con
   return all;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

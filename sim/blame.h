@@ -9,7 +9,7 @@
 #include "sim/simulate.h"
 #include "sim/speedup.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What a step would gain from one thing being faster.
 struct Blame {
@@ -40,4 +40,4 @@ std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, 
 std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups, std::size_t jobs,
                          Collectives collectives = Collectives::fluid);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::sim {
 
 std::string_view Bottlenecks::of(TaskId id) {
   const Task& task = dag_.tasks[id];
@@ -38,4 +38,4 @@ const Bottlenecks::Narrowest& Bottlenecks::narrowest(CommunicatorId communicator
   return found->second;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -9,7 +9,7 @@
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What most of a task's ideal time goes to. The DAG must outlive it.
 class Bottlenecks {
@@ -39,4 +39,4 @@ class Bottlenecks {
   const Narrowest& narrowest(CommunicatorId communicator, std::uint32_t path);
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

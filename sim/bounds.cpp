@@ -12,7 +12,7 @@
 #include "sim/host_issue.h"
 #include "sim/kernel_times.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 /// Replays durations with one task at a time on each rank, each issued by the CPU only when the one before has ended. Of what is
@@ -98,4 +98,4 @@ Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes*
   return execute(dag, replay).makespan();
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

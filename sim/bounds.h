@@ -4,7 +4,7 @@
 #include "runtime/dag/timeline.h"
 #include "sim/kernel_times.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// No step of this DAG can be faster: perfect overlap at the devices' peaks. The largest of
 ///   for each rank, its kernels one after the other at the roofline of full peaks, or as measured where that is faster;
@@ -20,4 +20,4 @@ Seconds lower_bound(const Dag& dag);
 /// communication ran beside it.
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr);
 
-}  // namespace tandem
+}  // namespace tandem::sim

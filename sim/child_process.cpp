@@ -20,7 +20,7 @@
 #include <system_error>
 #include <thread>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr int exit_with_sentence = 3;
@@ -136,4 +136,4 @@ void run_in_children(std::size_t count, std::size_t jobs, const std::function<vo
   while (!running.empty()) wait_for_first();
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -10,7 +10,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Doubles that a child forked later shares with its parent. Zero at first.
 class SharedDoubles {
@@ -74,4 +74,4 @@ inline Bytes run_in_child(const std::function<void()>& work, const std::function
   return ChildProcess(work).wait(meanwhile);
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

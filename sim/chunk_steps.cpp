@@ -8,7 +8,7 @@
 #include "runtime/base/divide_up.h"
 #include "sim/nccl_constants.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 /// Once round the ring or twice; 0: no ring.
@@ -122,4 +122,4 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
   return steps;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -6,7 +6,7 @@
 #include "runtime/dag/dag.h"
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// A collective as NCCL runs it: `messages` on every hop of its layout, one after the other, and what each waits for.
 ///
@@ -39,4 +39,4 @@ struct ChunkSteps {
 /// The result refers to `layout`.
 ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost);
 
-}  // namespace tandem
+}  // namespace tandem::sim

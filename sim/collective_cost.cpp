@@ -14,7 +14,7 @@
 #include "sim/ring_latency.h"
 #include "sim/scaled_up.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 // Without an architecture whose constants NCCL has: its latency model under the Simple protocol throughout (NVIDIA/nccl,
@@ -231,4 +231,4 @@ Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const
   return cost.latency + transfer;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

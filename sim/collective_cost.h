@@ -7,7 +7,7 @@
 #include "sim/nccl_constants.h"
 #include "sim/speedup.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What a collective takes, while it runs, of the device of each of its members: see nccl_channels.h.
 struct Occupation {
@@ -71,4 +71,4 @@ class CollectiveCosts {
 /// The time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way, rate limit).
 Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const std::vector<Link>& links);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::sim {
 
 double slowdown(const KernelTime& kernel, const Device& device, const Occupation& occupation) {
   if (!(kernel.total > 0)) return 1;
@@ -78,4 +78,4 @@ void Contention::redate(OnRank& rank, Seconds now) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

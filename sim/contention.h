@@ -8,7 +8,7 @@
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// How many times as long a kernel takes whose device has `occupation` taken from it: with S multiprocessors, of which c are
 /// taken, and achieved memory bandwidth B, of which b is taken,
@@ -68,4 +68,4 @@ class Contention {
   void redate(OnRank& rank, Seconds now);
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -14,7 +14,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 namespace s4u = simgrid::s4u;
@@ -210,4 +210,4 @@ Seconds FluidNetwork::clock() const { return s4u::Engine::get_clock(); }
 
 void FluidNetwork::run() { engine_->simgrid.run(); }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -9,7 +9,7 @@
 #include "runtime/dag/dag.h"
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 using FlowId = std::uint32_t;  ///< whatever its owner calls it by: a task, or a message
 
@@ -51,4 +51,4 @@ class FluidNetwork {
   std::unique_ptr<Engine> engine_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -8,7 +8,7 @@
 
 #include "runtime/ops/operands.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr std::int64_t splits[] = {1, 2, 4, 8, 16};
@@ -119,4 +119,4 @@ GemmCut best_cut(const Device& device, std::span<const GemmBatch> products, cons
   return Products(device, products, types, clock).best().cut;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "runtime/dag/device.h"
-#include "runtime/ops/matrix_product.h"
 #include "runtime/dag/profile.h"
+#include "runtime/ops/matrix_product.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Products [m,k] [k,n] that one kernel computes: `count` of equal size.
 struct GemmBatch {
@@ -72,4 +72,4 @@ Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, con
 GemmCut best_cut(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
                  Clock clock = Clock::sustained);
 
-}  // namespace tandem
+}  // namespace tandem::sim

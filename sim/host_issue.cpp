@@ -4,7 +4,7 @@
 
 #include "runtime/plan/issue_order.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 Seconds issue_time(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
@@ -60,4 +60,4 @@ const std::vector<TaskId>& HostIssue::ended(TaskId first, Seconds date) {
   return newly_dated_;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -4,7 +4,7 @@
 
 #include "runtime/dag/dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// How long the CPU takes to issue a task, with the framework's extra kernels.
 Seconds issue_time(const Dag& dag, TaskId id);
@@ -49,4 +49,4 @@ class HostIssue {
   void advance(Thread& thread);
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

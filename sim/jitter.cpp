@@ -7,7 +7,7 @@
 #include "sim/child_process.h"
 #include "sim/simgrid_backend.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 /// What a random number is for.
@@ -58,7 +58,7 @@ ArrivalPilots draw_pilots(const Dag& dag, const Variation& variation, std::uint6
 std::vector<std::size_t> first_arrivals(const Dag& dag) {
   std::vector<std::size_t> first{0};
   for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    first.push_back(first.back() + std::max<std::size_t>(1, boost::out_degree(id, dag.graph)));
+    first.push_back(first.back() + std::max<std::size_t>(1, dag.graph.successors(id).size()));
   return first;
 }
 
@@ -111,4 +111,4 @@ Seconds percentile(std::span<const Seconds> times, double p) {
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -9,7 +9,7 @@
 #include "sim/random_numbers.h"
 #include "sim/simulate.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// How much times vary from step to step: coefficients of variation (standard deviation over mean).
 ///
@@ -69,4 +69,4 @@ std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation,
 /// American Statistician 50(4), the default of R and NumPy). At least one time.
 Seconds percentile(std::span<const Seconds> times, double p);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -8,7 +8,7 @@
 #include "sim/attention_cost.h"
 #include "sim/gemm_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 double arithmetic_efficiency(const KernelEfficiency& efficiency, OpClass op_class, DType math) {
@@ -84,4 +84,4 @@ Seconds kernel_lower_bound(const Device& device, const OpCost& cost) {
   return time_on(device, peaks, cost);
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

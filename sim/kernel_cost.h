@@ -4,7 +4,7 @@
 #include "runtime/dag/profile.h"
 #include "runtime/dag/software.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What bounds a kernel of one kind: launch + max(flops / arithmetic, bytes / memory).
 struct Roofline {
@@ -33,4 +33,4 @@ Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKern
 /// At full peaks and without launch cost: no real kernel is faster.
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -5,7 +5,7 @@
 #include "runtime/ops/attention.h"
 #include "runtime/ops/operands.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 // By kind of attributes: what of them decides how long a kernel takes, all else as it is by default ...
@@ -100,4 +100,4 @@ std::vector<double> size_of(const TimedKernel& kernel) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -5,7 +5,7 @@
 
 #include "runtime/dag/profile.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What tells kernels apart that take different times. Left out is what only changes numbers: positions in the sequence as far as
 /// they do not change what a query sees, places in the vocabulary, coefficients, how leading dimensions of a matrix are split.
@@ -40,4 +40,4 @@ KernelFamily family_of(const TimedKernel& kernel);
 ///   others         bytes moved
 std::vector<double> size_of(const TimedKernel& kernel);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 /// Of the third of the kernels that do most work: the rate of it that `part` of them stay below.
@@ -97,4 +97,4 @@ Roofline FittedDevice::roofline_of_family(std::span<const MeasuredKernel> kernel
   return roofline;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

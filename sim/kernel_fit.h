@@ -7,7 +7,7 @@
 
 #include "sim/kernel_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// launch + bytes / memory through the kernels' medians, with the least squares of relative errors and neither negative.
 Roofline fitted_line(std::span<const MeasuredKernel> kernels);
@@ -39,4 +39,4 @@ class FittedDevice {
   std::map<std::pair<OpClass, DType>, FlopsPerSecond> rates_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

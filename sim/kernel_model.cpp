@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tandem {
+namespace tandem::sim {
 
 KernelModel::KernelModel(const Device& device) : fitted_(device, device.measured), speed_(device.speed) {
   std::map<KernelFamily, std::vector<MeasuredKernel>> by_family;
@@ -57,4 +57,4 @@ Seconds KernelModel::interpolated(const Family& family, const TimedKernel& kerne
   return std::clamp(family.roofline.time(cost_of(kernel)), lower, upper);
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

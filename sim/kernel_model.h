@@ -7,7 +7,7 @@
 #include "sim/kernel_family.h"
 #include "sim/kernel_fit.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// How long kernels take on a device, by what was measured on it (`Device::measured`), all over its speed:
 ///
@@ -52,4 +52,4 @@ class KernelModel {
   static Seconds interpolated(const Family& family, const TimedKernel& kernel);
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

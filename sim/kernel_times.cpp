@@ -5,7 +5,7 @@
 
 #include "sim/kernel_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 std::size_t KernelTimes::Hash::operator()(const Known& known) const {
   const Task& task = dag.tasks[known.task];
@@ -69,7 +69,7 @@ Roofline KernelTimes::roofline_of(TaskId id) const {
   const Task& task = dag_.tasks[id];
   const std::optional<KernelModel>& model = models_[dag_.ranks[task.rank].device];
   return model ? model->roofline(kernel_of(dag_, id))
-               : tandem::roofline_of(dag_.device_of(task), operation(task.op).op_class, cost_of(dag_, id).math);
+               : sim::roofline_of(dag_.device_of(task), operation(task.op).op_class, cost_of(dag_, id).math);
 }
 
 Seconds KernelTimes::lower_bound_of(TaskId id) const {
@@ -79,4 +79,4 @@ Seconds KernelTimes::lower_bound_of(TaskId id) const {
   return measured ? std::min(at_peaks, of(id)) : at_peaks;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -7,7 +7,7 @@
 #include "runtime/dag/dag.h"
 #include "sim/kernel_model.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What a kernel's time is made of, on its device: total = launch + max(computing, moving).
 struct KernelTime {
@@ -54,4 +54,4 @@ class KernelTimes {
   KernelTime computed(TaskId id) const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

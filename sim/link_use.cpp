@@ -10,7 +10,7 @@
 #include "sim/collective_cost.h"
 #include "sim/fluid_network.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 /// Bytes by bin of time.
@@ -145,4 +145,4 @@ LinkUse link_use(const Dag& dag, const Timeline& timeline, std::size_t count) {
   return use;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

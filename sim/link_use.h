@@ -7,7 +7,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Bytes that crossed links, and when.
 ///
@@ -47,4 +47,4 @@ struct LinkUse {
 /// then above 1; of an executed step, or one simulated in steps, it can be where the link carried more than the DAG says it can.
 LinkUse link_use(const Dag& dag, const Timeline& timeline, std::size_t bins);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -1,6 +1,6 @@
 #include "sim/measured_collectives.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 std::optional<Seconds> measured_time(std::span<const MeasuredCollective> measured, OpKind op, Bytes bytes, std::size_t members,
                                      std::size_t machines, const std::function<Seconds(Bytes)>& modelled) {
@@ -24,4 +24,4 @@ std::optional<Seconds> measured_time(std::span<const MeasuredCollective> measure
   return of_nearest > 0 ? nearest.timing.median / of_nearest * modelled(bytes) : nearest.timing.median;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -6,7 +6,7 @@
 
 #include "runtime/dag/profile.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// How long a collective takes by what was measured of its kind among as many members on as many machines, nothing where there is
 /// none such. A node of the simulated cluster is a machine: what was measured inside one says nothing of several, nor the other
@@ -17,4 +17,4 @@ namespace tandem {
 std::optional<Seconds> measured_time(std::span<const MeasuredCollective> measured, OpKind op, Bytes bytes, std::size_t members,
                                      std::size_t machines, const std::function<Seconds(Bytes)>& modelled);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 using Channels = std::int32_t;
@@ -60,4 +60,4 @@ Occupation nccl_occupation(OpKind kind, Bytes bytes, std::size_t members, const 
           .memory = time > 0 ? memory_bytes(kind, layout, cost, members) / time : 0};
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

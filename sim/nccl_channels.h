@@ -2,7 +2,7 @@
 
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Of rings and trees with bytes enough for all channels.
 std::int32_t most_channels(std::size_t members, const Layout& layout, const NcclConstants::Channels& channels);
@@ -25,4 +25,4 @@ std::int32_t most_channels(std::size_t members, const Layout& layout, const Nccl
 Occupation nccl_occupation(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost,
                            Seconds time, Architecture architecture);
 
-}  // namespace tandem
+}  // namespace tandem::sim

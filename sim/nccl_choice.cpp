@@ -9,7 +9,7 @@
 #include "sim/ring_latency.h"
 #include "sim/scaled_up.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr BytesPerSecond no_limit = std::numeric_limits<double>::infinity();
@@ -189,4 +189,4 @@ CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const 
   return Tuning(kind, bytes, members, layout, architecture).best();
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// NCCL's tuning (NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel): of the algorithms that the layout has and their
 /// protocols, the one whose predicted time latency + bytes / bandwidth is least. With n members in k nodes, steps = 2 (n-1) for
@@ -24,4 +24,4 @@ namespace tandem {
 /// large rings, its extra time for flushes, and that of the hosts' processors in hops between nodes.
 CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture);
 
-}  // namespace tandem
+}  // namespace tandem::sim

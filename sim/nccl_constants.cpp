@@ -7,7 +7,7 @@
 
 #include "runtime/base/embedded_file.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 std::span<const EmbeddedFile> nccl_files();  // written by the build
 
@@ -135,4 +135,4 @@ const NcclConstants& nccl_constants() {
   return constants;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

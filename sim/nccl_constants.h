@@ -2,10 +2,10 @@
 
 #include <array>
 
-#include "runtime/dag/device.h"
 #include "runtime/base/units.h"
+#include "runtime/dag/device.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// NCCL's ways of moving data. LL and LL128 send flags with the data instead of waiting for it to be visible: less latency, less
 /// bandwidth.
@@ -68,4 +68,4 @@ struct NcclConstants {
 
 const NcclConstants& nccl_constants();
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds never = std::numeric_limits<double>::infinity();
@@ -100,4 +100,4 @@ Seconds play_node_ring(const NodeRing& ring) {
   return arrivals.back() + (left_out == 0 ? 0 : left_out * (arrivals.back() - arrivals[played - 1 - ring.hops]));
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -4,7 +4,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// A ring over nodes that are all alike, seen in one of them. `hops` on end make one node's part of the ring: the first comes
 /// from the node before, the others pass from member to member. There are as many channels as members, each turned by one against
@@ -26,4 +26,4 @@ struct NodeRing {
 /// round's growth.
 Seconds play_node_ring(const NodeRing& ring);
 
-}  // namespace tandem
+}  // namespace tandem::sim

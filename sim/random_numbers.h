@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <numbers>
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Random numbers that are functions of what they are for: no state, so that neither the order in which they are asked for nor
 /// who asks changes any. The key's words go one after the other through the finalizer of SplitMix64 (Steele, Lea, Flood 2014,
@@ -37,4 +37,4 @@ class RandomKey {
   static double to_unit(std::uint64_t x) { return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53; }
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

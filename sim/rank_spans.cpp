@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace tandem {
+namespace tandem::sim {
 
 SpanId RankSpans::id_of(Distances distances) {
   const auto [found, is_new] = ids_.try_emplace(std::move(distances), static_cast<SpanId>(sets_.size()));
@@ -55,4 +55,4 @@ std::size_t RankSpans::in_common(SpanId span, CommunicatorId communicator) {
   return known->second;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -6,7 +6,7 @@
 
 #include "runtime/dag/dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 using SpanId = std::uint32_t;
 
@@ -40,4 +40,4 @@ class RankSpans {
   SpanId id_of(Distances distances);
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

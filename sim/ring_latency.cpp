@@ -4,7 +4,7 @@
 
 #include "sim/node_ring.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 std::uint32_t hops_between_nodes(std::uint32_t passes, std::uint32_t members, std::uint32_t nodes) {
   return nodes == 1 ? 0 : passes * nodes - passes / (members / nodes);
@@ -42,4 +42,4 @@ Seconds ring_latency(std::uint32_t passes, std::uint32_t members, const Layout& 
   return cost.start + std::max(round, in_place) - slowest;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -4,7 +4,7 @@
 
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What a ring takes beyond its transfer over the slowest hop: the flow's latency.
 ///
@@ -23,4 +23,4 @@ Seconds ring_latency(std::uint32_t passes, std::uint32_t members, const Layout& 
 /// Of `passes` (n - 1) hops of a ring on end, how many at most lie between nodes.
 std::uint32_t hops_between_nodes(std::uint32_t passes, std::uint32_t members, std::uint32_t nodes);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// ceil(bytes * numerator / denominator) without overflow: bytes reach 2^43 and numerators 2^18.
 constexpr Bytes scaled_up(Bytes bytes, std::int64_t numerator, std::int64_t denominator) {
@@ -10,4 +10,4 @@ constexpr Bytes scaled_up(Bytes bytes, std::int64_t numerator, std::int64_t deno
   return bytes / denominator * numerator + (rest + denominator - 1) / denominator;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -6,7 +6,7 @@
 
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds never = std::numeric_limits<Seconds>::infinity();
@@ -178,4 +178,4 @@ void SimGridBackend::wake_for_next() {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

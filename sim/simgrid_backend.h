@@ -17,7 +17,7 @@
 #include "sim/simulate.h"
 #include "sim/step_player.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Simulates: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of their
 /// messages. One per process (see `FluidNetwork`).
@@ -87,4 +87,4 @@ class SimGridBackend final : public Backend {
   void wake_for_next();
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

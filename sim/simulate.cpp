@@ -7,7 +7,7 @@
 #include "sim/child_process.h"
 #include "sim/simgrid_backend.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& speedup,
                        const std::function<void(double share)>& progress) {
@@ -42,4 +42,4 @@ std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups
   return {makespan.begin(), makespan.end()};
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -9,7 +9,7 @@
 #include "runtime/dag/timeline.h"
 #include "sim/speedup.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// How a collective is played: as one flow (see collective_cost.h), or chunk by chunk (see chunk_steps.h).
 enum class Collectives : std::uint8_t {
@@ -39,4 +39,4 @@ SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fl
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,
                                Collectives collectives = Collectives::fluid);
 
-}  // namespace tandem
+}  // namespace tandem::sim

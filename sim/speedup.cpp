@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-namespace tandem {
+namespace tandem::sim {
 
 double Speedup::of_kernel(const Task& task, const Rank& rank) const {
   return factor_if(task.op) * factor_if(PipelineStage{rank.pp});
@@ -24,4 +24,4 @@ std::string Speedup::name() const {
 
 Bytes at_pace(Bytes bytes, double times) { return times == 1 ? bytes : std::llround(static_cast<double>(bytes) / times); }
 
-}  // namespace tandem
+}  // namespace tandem::sim

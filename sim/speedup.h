@@ -5,7 +5,7 @@
 
 #include "runtime/dag/dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// The ranks of one pipeline stage, by their coordinate.
 struct PipelineStage {
@@ -48,4 +48,4 @@ struct Speedup {
 /// `bytes` at the pace of a thing that is `times` as fast, to the nearest byte; exact for 1.
 Bytes at_pace(Bytes bytes, double times);
 
-}  // namespace tandem
+}  // namespace tandem::sim

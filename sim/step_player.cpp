@@ -7,7 +7,7 @@
 
 #include "runtime/base/divide_up.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 StepPlayer::StepPlayer(const Dag& dag, const Speedup& speedup, std::function<void(TaskId, Seconds)> ended)
     : dag_(dag), speedup_(speedup), costs_(dag, speedup), ended_(std::move(ended)) {}
@@ -126,4 +126,4 @@ void StepPlayer::on_arrival(const Message& message, Seconds now, FluidNetwork& n
   ended_(running.task, now);
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -10,7 +10,7 @@
 #include "sim/chunk_steps.h"
 #include "sim/fluid_network.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Plays collectives message by message: each is a flow over its hop's links, started when what it waits for has happened.
 class StepPlayer {
@@ -75,4 +75,4 @@ class StepPlayer {
   FlowId new_flow(const Message& message);
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -1,9 +1,10 @@
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/push_relabel_max_flow.hpp>
 #include <cmath>
 
 #include "topology/fabric.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
@@ -29,7 +30,7 @@ void add(FlowGraph& graph, std::size_t from, std::size_t to, long capacity) {
 // whole MB/s: sums of fractions would not come out even.
 BytesPerSecond Fabric::bisection(BytesPerSecond port) const {
   constexpr double unit = 1e6;
-  const std::size_t switches = boost::num_vertices(graph_);
+  const std::size_t switches = switches_.size();
   FlowGraph graph(switches + 2);
   std::vector<double> sends(switches, 0), receives(switches, 0);
   const std::int64_t half = nics_ / nics_per_node_ / 2 * nics_per_node_;
@@ -47,4 +48,4 @@ BytesPerSecond Fabric::bisection(BytesPerSecond port) const {
   return static_cast<double>(boost::push_relabel_max_flow(graph, switches, switches + 1)) * unit;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

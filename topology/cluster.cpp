@@ -7,7 +7,7 @@
 #include "runtime/base/divide_up.h"
 #include "topology/mix.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 constexpr double micro = 1e-6;
@@ -301,4 +301,4 @@ std::uint32_t Cluster::on_rail_of(std::uint32_t gpu, std::uint32_t other) const 
   return there < spec_.gpus ? static_cast<std::uint32_t>(there) : gpu;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

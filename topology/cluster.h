@@ -9,7 +9,7 @@
 #include "topology/crossing_sum.h"
 #include "topology/fabric.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 inline constexpr std::uint32_t no_device = 0xFFFFFFFF;
 
@@ -96,4 +96,4 @@ class Cluster {
   int cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Amount& amount, CrossingSum& sum) const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -6,7 +6,7 @@
 
 #include "runtime/dag/device.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// How flows choose among parallel links between two tiers of switches.
 enum class Routing : std::uint8_t {
@@ -106,4 +106,4 @@ struct ClusterSpec {
   std::vector<LinkFault> link_faults;
 };
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-namespace tandem {
+namespace tandem::topology {
 
 Paths CrossingSum::paths(Algorithm algorithm, std::uint32_t channels) const {
   std::uint32_t parts = 1;
@@ -42,4 +42,4 @@ Paths CrossingSum::paths(Algorithm algorithm, std::uint32_t channels) const {
   return paths;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -5,7 +5,7 @@
 
 #include "runtime/dag/network.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// `times` messages of which a part of `1 / parts` each takes a way.
 struct Amount {
@@ -33,4 +33,4 @@ class CrossingSum {
   std::vector<Entry> entries_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::topology

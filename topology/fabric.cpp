@@ -1,13 +1,15 @@
 #include "topology/fabric.h"
 
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/connected_components.hpp>
 #include <boost/graph/topological_sort.hpp>
 #include <cmath>
 #include <map>
 
 #include "runtime/base/divide_up.h"
+#include "topology/fabric_graph.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 constexpr std::uint32_t none = 0xFFFFFFFF;
@@ -51,7 +53,8 @@ Fabric::Fabric(const ClusterSpec& cluster)
 
 std::uint32_t Fabric::add_switch(std::string name, int level) {
   up_.push_back(none);
-  return static_cast<std::uint32_t>(boost::add_vertex(Switch{std::move(name), level}, graph_));
+  switches_.push_back({std::move(name), level});
+  return static_cast<std::uint32_t>(switches_.size() - 1);
 }
 
 void Fabric::add_bundle(std::string name, Tier tier, std::uint32_t lower, std::uint32_t upper, std::int64_t cables,
@@ -140,15 +143,16 @@ void Fabric::build_custom(double efficiency) {
   }
   for (auto lower = tops_first.rbegin(); lower != tops_first.rend(); ++lower) {
     for (const auto edge : boost::make_iterator_range(boost::out_edges(*lower, up))) {
-      int& level = graph_[boost::target(edge, up)].level;
-      level = std::max(level, graph_[*lower].level + 1);
+      int& level = switches_[boost::target(edge, up)].level;
+      level = std::max(level, switches_[*lower].level + 1);
     }
   }
   for (const SwitchSpec& spec : spec_.switches) {
     const std::uint32_t lower = by_name.at(spec.name);
     for (const SwitchSpec::Uplink& uplink : spec.up)
-      add_bundle(spec.name + "-" + uplink.to, graph_[lower].level == 0 ? Tier::leaf : Tier::spine, lower, by_name.at(uplink.to),
-                 uplink.cables, static_cast<double>(uplink.cables) * uplink.gbps * bytes_per_gbit * efficiency);
+      add_bundle(spec.name + "-" + uplink.to, switches_[lower].level == 0 ? Tier::leaf : Tier::spine, lower,
+                 by_name.at(uplink.to), uplink.cables,
+                 static_cast<double>(uplink.cables) * uplink.gbps * bytes_per_gbit * efficiency);
   }
 }
 
@@ -175,24 +179,25 @@ void Fabric::break_links(std::span<const LinkFault> faults) {
   }
 }
 
-/// The graph has an edge for each bundle that still carries something.
 void Fabric::connect() {
+  auto graph = std::make_shared<Graph>(switches_.size());
   for (const Bundle& bundle : bundles_) {
     if (!(capacity(bundle.id) > 0)) continue;
-    boost::add_edge(bundle.lower, bundle.upper, bundle, graph_);
+    boost::add_edge(bundle.lower, bundle.upper, bundle.id, *graph);
     std::uint32_t& up = up_[bundle.lower];
     is_tree_ = is_tree_ && up == none && spec_.kind != FabricSpec::Kind::dragonfly_plus;
     up = bundle.id;
   }
+  graph_ = std::move(graph);
 }
 
 void Fabric::check_connected() const {
-  std::vector<std::uint32_t> part(boost::num_vertices(graph_));
-  boost::connected_components(graph_, part.data());
+  std::vector<std::uint32_t> part(switches_.size());
+  boost::connected_components(*graph_, part.data());
   for (std::int64_t nic = 1; nic < nics_; ++nic) {
     if (part[leaf_of(nic)] == part[leaf_of(0)]) continue;
-    throw TopologyError("the fabric is disconnected: no way leads from " + graph_[leaf_of(0)].name + " to " +
-                        graph_[leaf_of(nic)].name + ", where NIC " + std::to_string(nic % nics_per_node_) + " of node " +
+    throw TopologyError("the fabric is disconnected: no way leads from " + switches_[leaf_of(0)].name + " to " +
+                        switches_[leaf_of(nic)].name + ", where NIC " + std::to_string(nic % nics_per_node_) + " of node " +
                         std::to_string(nic / nics_per_node_) + " hangs");
   }
 }
@@ -230,4 +235,4 @@ BytesPerSecond Fabric::capacity(std::uint32_t bundle) const {
   return cables * bundles_[bundle].capacity;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

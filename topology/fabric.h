@@ -1,8 +1,8 @@
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@
 #include "runtime/dag/network.h"
 #include "topology/cluster_spec.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// A cluster that cannot be: switches in a circle, hosts that cannot reach each other. The sentence says which and what helps.
 struct TopologyError : std::runtime_error {
@@ -39,7 +39,6 @@ class Fabric {
     std::uint32_t cables = 1;
     BytesPerSecond capacity = 0;  ///< of one cable, per direction
   };
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Switch, Bundle>;
 
   struct Step {
     std::uint32_t bundle = 0;
@@ -50,7 +49,7 @@ class Fabric {
   /// Throws TopologyError.
   explicit Fabric(const ClusterSpec& cluster);
 
-  const Graph& graph() const { return graph_; }
+  const std::vector<Switch>& switches() const { return switches_; }
   const std::vector<Bundle>& bundles() const { return bundles_; }
   std::uint32_t leaf_of(std::int64_t nic) const;
   /// Each switch has at most one bundle up: there is one route between any two.
@@ -62,7 +61,7 @@ class Fabric {
   template <typename Visit>
   void walk_tree(std::uint32_t from, std::uint32_t to, const Visit& step) const {
     while (from != to) {
-      std::uint32_t& lower = graph_[from].level <= graph_[to].level ? from : to;
+      std::uint32_t& lower = switches_[from].level <= switches_[to].level ? from : to;
       const std::uint32_t bundle = up_[lower];
       step(Step{bundle, &lower == &from});
       lower = bundles_[bundle].upper;
@@ -84,9 +83,12 @@ class Fabric {
   BytesPerSecond bisection(BytesPerSecond port) const;
 
  private:
+  struct Graph;
+
   FabricSpec spec_;
   std::int64_t nics_per_node_ = 0, nics_ = 0;
-  Graph graph_;
+  std::vector<Switch> switches_;
+  std::shared_ptr<const Graph> graph_;  ///< an edge for each bundle that still carries something
   std::vector<Bundle> bundles_;
   std::vector<std::uint32_t> custom_leaf_;                                     ///< by NIC, of a custom fabric
   std::vector<std::uint32_t> up_;                                              ///< by switch: its bundle up
@@ -111,4 +113,4 @@ class Fabric {
                      std::uint64_t hash) const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::topology

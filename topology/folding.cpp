@@ -4,7 +4,7 @@
 
 #include "topology/mix.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 /// Dense ids for 64-bit colours by open addressing; a handful of classes stays in the cache.
@@ -125,4 +125,4 @@ Partition unfolded(const FoldInput& input) {
   return {each(input.rank_colours.size()), each(input.communicator_colours.size()), each(input.link_colours.size())};
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

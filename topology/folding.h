@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace tandem {
+namespace tandem::topology {
 
 /// What folding sees of a step on a cluster: ranks, the communicators they take part in, and the links those cross.
 ///
@@ -60,4 +60,4 @@ Partition fold(const FoldInput& input);
 /// Everything in a class of its own: the unfolded step.
 Partition unfolded(const FoldInput& input);
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::topology {
 
 void HopList::add(Hop hop, const CrossingSum& sum) {
   const auto place = [&](std::uint32_t gpu) {
@@ -16,4 +16,4 @@ void HopList::add(Hop hop, const CrossingSum& sum) {
   hops_.push_back(std::move(hop));
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

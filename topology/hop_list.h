@@ -5,7 +5,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// Keeps the hops of one algorithm where they are asked for.
 class HopList {
@@ -33,4 +33,4 @@ class HopList {
   void add(Hop hop, const CrossingSum& sum);
 };
 
-}  // namespace tandem
+}  // namespace tandem::topology

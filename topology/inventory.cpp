@@ -1,9 +1,8 @@
 #include "topology/inventory.h"
 
 #include <algorithm>
-#include <boost/range/iterator_range.hpp>
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 constexpr double bytes_per_gbit = 1e9 / 8;
@@ -23,13 +22,13 @@ std::vector<TierInventory> node_tiers(const Cluster& cluster, BytesPerSecond wir
 }
 
 bool leads_up(const Fabric& fabric, const Fabric::Bundle& bundle) {
-  return fabric.graph()[bundle.upper].level > fabric.graph()[bundle.lower].level;
+  return fabric.switches()[bundle.upper].level > fabric.switches()[bundle.lower].level;
 }
 
 /// By switch: what may come to it from NICs and lower switches.
 std::vector<BytesPerSecond> from_below(const Cluster& cluster) {
   const Fabric& fabric = cluster.fabric();
-  std::vector<BytesPerSecond> below(boost::num_vertices(fabric.graph()), 0);
+  std::vector<BytesPerSecond> below(fabric.switches().size(), 0);
   for (std::int64_t nic = 0; nic < cluster.nodes() * cluster.spec().nics_per_node; ++nic)
     below[fabric.leaf_of(nic)] += cluster.nic_capacity();
   for (const Fabric::Bundle& bundle : fabric.bundles()) {
@@ -58,13 +57,13 @@ TierInventory fabric_tier(const Fabric& fabric, Tier which, const std::vector<By
 
 void count_switches(const ClusterSpec& spec, const Fabric& fabric, Inventory& inventory) {
   const bool written_down = spec.fabric.kind == FabricSpec::Kind::custom;
-  std::vector<std::int64_t> ways(boost::num_vertices(fabric.graph()), 1);
+  std::vector<std::int64_t> ways(fabric.switches().size(), 1);
   for (const Fabric::Bundle& bundle : fabric.bundles()) {
     if (leads_up(fabric, bundle) && !written_down) ways[bundle.upper] = std::max<std::int64_t>(ways[bundle.upper], bundle.cables);
   }
-  for (const auto vertex : boost::make_iterator_range(boost::vertices(fabric.graph()))) {
-    const int level = fabric.graph()[vertex].level;
-    (level == 0 ? inventory.leaves : level == 1 ? inventory.spines : inventory.cores) += ways[vertex];
+  for (std::size_t number = 0; number < ways.size(); ++number) {
+    const int level = fabric.switches()[number].level;
+    (level == 0 ? inventory.leaves : level == 1 ? inventory.spines : inventory.cores) += ways[number];
     if (level == 1 && !written_down) ++inventory.pods;
   }
   if (inventory.pods == 1) inventory.cores = 0;
@@ -92,4 +91,4 @@ Inventory take_inventory(const Cluster& cluster) {
   return inventory;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -4,7 +4,7 @@
 
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// The links of one tier, counted in one direction.
 struct TierInventory {
@@ -30,4 +30,4 @@ struct Inventory {
 
 Inventory take_inventory(const Cluster& cluster);
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -5,7 +5,7 @@
 #include "topology/layouts.h"
 #include "topology/tree.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 using Node = std::vector<std::uint32_t>;
@@ -203,4 +203,4 @@ Layout lay_group(const Cluster& cluster, std::span<const std::uint32_t> members,
   return Group(cluster, members, detail).lay(algorithms);
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

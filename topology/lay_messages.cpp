@@ -5,7 +5,7 @@
 #include "topology/hop_list.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 /// One message between any two GPUs. With `over_rails`, first to the GPU on the receiver's rail.
@@ -91,4 +91,4 @@ Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> membe
   return layout;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -6,7 +6,7 @@
 #include "topology/crossing_sum.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 /// How often links are crossed when each carries so many channels' bytes.
@@ -66,4 +66,4 @@ Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t>
   return layout;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

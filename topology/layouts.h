@@ -6,7 +6,7 @@
 
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// Which algorithms a group of ranks can choose from, beside the ring.
 struct GroupAlgorithms {
@@ -70,4 +70,4 @@ Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t>
 Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, std::uint32_t choices, std::uint32_t nodes,
                     Detail detail = Detail::sums);
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tandem {
+namespace tandem::topology {
 
 /// Splitmix64's finaliser: equal inputs give equal outputs on every machine, and one changed bit changes half of the others.
 constexpr std::uint64_t mix(std::uint64_t x) {
@@ -12,4 +12,4 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

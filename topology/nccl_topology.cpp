@@ -7,7 +7,7 @@
 #include <pugixml.hpp>
 #include <set>
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 constexpr double bits_per_byte = 8;
@@ -185,4 +185,4 @@ class Importer {
 
 Node read_nccl_topology(const std::string& text) { return Importer(text).read(); }
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -5,7 +5,7 @@
 
 #include "topology/node.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// What is wrong in an XML file, and where; lines and columns count from 1.
 struct XmlError : std::runtime_error {
@@ -25,4 +25,4 @@ struct XmlError : std::runtime_error {
 /// one. GPUs and NICs are numbered by `dev`. Throws XmlError.
 Node read_nccl_topology(const std::string& text);
 
-}  // namespace tandem
+}  // namespace tandem::topology

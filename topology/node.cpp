@@ -12,7 +12,7 @@
 
 #include "topology/fabric.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 using Edge = boost::graph_traits<Node::Graph>::edge_descriptor;
@@ -181,4 +181,4 @@ NodeNetwork network_of(const Node& node) {
   return network;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -7,7 +7,7 @@
 
 #include "topology/cluster_spec.h"
 
-namespace tandem {
+namespace tandem::topology {
 
 /// The inside of a node, as a graph.
 struct Node {
@@ -59,4 +59,4 @@ struct NodeNetwork {
 /// Throws TopologyError where NICs differ in speed, or cannot be shared out evenly.
 NodeNetwork network_of(const Node& node);
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -2,10 +2,10 @@
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/visitors.hpp>
 
-#include "topology/fabric.h"
+#include "topology/fabric_graph.h"
 #include "topology/mix.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 constexpr std::uint32_t none = 0xFFFFFFFF;
@@ -29,27 +29,28 @@ Fabric::Route Fabric::tree_route(std::uint32_t from, std::uint32_t to) const {
 
 std::vector<Fabric::Route> Fabric::search(std::uint32_t from, std::uint32_t to) const {
   constexpr std::size_t most_routes = 64;
-  std::vector<std::uint32_t> distance(boost::num_vertices(graph_), none);
+  std::vector<std::uint32_t> distance(switches_.size(), none);
   distance[to] = 0;
   boost::breadth_first_search(
-      graph_, to, boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
-  if (distance[from] == none) throw TopologyError("no way leads from " + graph_[from].name + " to " + graph_[to].name);
+      *graph_, to, boost::visitor(boost::make_bfs_visitor(boost::record_distances(distance.data(), boost::on_tree_edge()))));
+  if (distance[from] == none) throw TopologyError("no way leads from " + switches_[from].name + " to " + switches_[to].name);
 
   std::vector<Route> found;
   Route route;
   const auto walk = [&](const auto& self, std::uint32_t at) -> void {
     if (at == to) {
       if (found.size() == most_routes)
-        throw TopologyError("more than " + std::to_string(most_routes) + " shortest ways lead from " + graph_[from].name +
-                            " to " + graph_[to].name +
+        throw TopologyError("more than " + std::to_string(most_routes) + " shortest ways lead from " + switches_[from].name +
+                            " to " + switches_[to].name +
                             "; expected switches that serve the same leaves as one, with several cables");
       found.push_back(route);
       return;
     }
-    for (const auto edge : boost::make_iterator_range(boost::out_edges(at, graph_))) {
-      const auto next = static_cast<std::uint32_t>(boost::target(edge, graph_));
+    for (const auto edge : boost::make_iterator_range(boost::out_edges(at, *graph_))) {
+      const auto next = static_cast<std::uint32_t>(boost::target(edge, *graph_));
       if (distance[next] + 1 != distance[at]) continue;
-      route.push_back({graph_[edge].id, graph_[edge].lower == at});
+      const std::uint32_t bundle = (*graph_)[edge];
+      route.push_back({bundle, bundles_[bundle].lower == at});
       self(self, next);
       route.pop_back();
     }
@@ -92,4 +93,4 @@ std::vector<std::uint32_t> Fabric::cables_on(const Route& route, std::uint64_t h
   return cables;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

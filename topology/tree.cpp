@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 /// In-order: leaves are the odd nodes, a node's height its trailing zeros, the root node 0.
@@ -31,4 +31,4 @@ std::vector<std::uint32_t> binary_tree(std::uint32_t nodes, bool second) {
   return parents;
 }
 
-}  // namespace tandem
+}  // namespace tandem::topology

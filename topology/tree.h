@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tandem {
+namespace tandem::topology {
 
 inline constexpr std::uint32_t no_parent = 0xFFFFFFFF;
 
@@ -12,4 +12,4 @@ inline constexpr std::uint32_t no_parent = 0xFFFFFFFF;
 /// By node: its parent. `second`: the other tree, a mirror image of the first for even sizes, shifted by one for odd ones.
 std::vector<std::uint32_t> binary_tree(std::uint32_t nodes, bool second);
 
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr double giga = 1e9;
@@ -83,4 +83,4 @@ void Annotator::add_communication(TaskId id) {
   annotations_.push_back({AnnotationKey::communicator_size, static_cast<std::int64_t>(communicator.members.size())});
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

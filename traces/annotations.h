@@ -10,7 +10,7 @@
 
 #include "traces/trace.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// What a span says about its task beyond its name. Rates are over the task's duration; that of a collective is nccl-tests'
 /// "algorithm bandwidth" (the full vector over the time). `bound` is what `TraceSource::bound` says.
@@ -57,4 +57,4 @@ class Annotator {
   void add_communication(TaskId id);
 };
 
-}  // namespace tandem
+}  // namespace tandem::traces

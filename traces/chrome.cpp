@@ -1,6 +1,6 @@
 #include "traces/chrome_events.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 void write_chrome(const std::vector<TraceSource>& sources, OutputFile& out) {
   const std::vector<SourceSpans> spans = spans_of(sources);
@@ -17,4 +17,4 @@ void write_chrome(const std::vector<TraceSource>& sources, OutputFile& out) {
   out.write(chrome_tail);
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -7,7 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr int significant_digits = 6;  // of FLOPs and rates
@@ -232,4 +232,4 @@ void ChromeEvents::write_counters(std::optional<RankIndex> rank, std::int32_t pi
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

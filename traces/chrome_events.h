@@ -10,7 +10,7 @@
 #include "traces/output_file.h"
 #include "traces/spans.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// The array of events of a Chrome JSON trace, written one by one out of one string.
 class EventStream {
@@ -61,4 +61,4 @@ class ChromeEvents {
   void append_name(std::string& event, const Task& task) const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -3,7 +3,7 @@
 #include "runtime/dag/check_dag.h"
 #include "traces/own_file.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr Format dag_format{.name = "tandem-dag", .version = 6, .written_by = "tandem lower --out"};
@@ -28,16 +28,16 @@ static_assert(names_every_attribute(std::make_index_sequence<std::variant_size_v
 Edges edges_of(const Dag& dag) {
   Edges edges;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    edges.successors.push_back(static_cast<std::uint32_t>(boost::out_degree(id, dag.graph)));
-    for (auto [edge, last] = boost::out_edges(id, dag.graph); edge != last; ++edge)
-      edges.to.push_back(static_cast<TaskId>(boost::target(*edge, dag.graph)));
+    const std::span<const TaskId> successors = dag.graph.successors(id);
+    edges.successors.push_back(static_cast<std::uint32_t>(successors.size()));
+    edges.to.insert(edges.to.end(), successors.begin(), successors.end());
   }
   return edges;
 }
 
-Dag::Graph graph_of(const Edges& edges, std::size_t tasks) {
+TaskGraph graph_of(const Edges& edges, std::size_t tasks) {
   if (edges.successors.size() != tasks) throw CorruptTable("not every task has its successors");
-  std::vector<std::pair<TaskId, TaskId>> pairs;
+  std::vector<TaskGraph::Edge> pairs;
   for (TaskId id = 0; id < tasks; ++id) {
     for (std::uint32_t left = edges.successors[id]; left > 0; --left) {
       if (pairs.size() == edges.to.size()) throw CorruptTable("an edge is missing");
@@ -46,7 +46,7 @@ Dag::Graph graph_of(const Edges& edges, std::size_t tasks) {
     }
   }
   if (pairs.size() != edges.to.size()) throw CorruptTable("an edge is left over");
-  return {boost::edges_are_sorted, pairs.begin(), pairs.end(), static_cast<std::uint32_t>(tasks)};
+  return {tasks, pairs};
 }
 
 }  // namespace
@@ -74,4 +74,4 @@ Dag read_dag(const std::string& path) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -5,7 +5,7 @@
 #include "runtime/dag/dag.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// The whole DAG as bytes, some 40 a task (dag.proto, fields.h); equal DAGs give equal bytes.
 std::string to_bytes(const Dag& dag);
@@ -14,4 +14,4 @@ std::string to_bytes(const Dag& dag);
 /// InputError, exit code 2, for any other file.
 Dag read_dag(const std::string& path);
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -10,7 +10,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 // The fields of everything that our files hold, each named once: writing, reading and comparing follow from it. A change here
 // changes the format: count the version of `tandem-dag`, `tandem-timeline` or `tandem-profile` up.
@@ -253,4 +253,4 @@ constexpr bool names_every_field() {
   (std::make_index_sequence<named>());
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -11,7 +11,7 @@
 
 #include "traces/tables.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<OpAttributes>> attribute_kinds{
@@ -145,4 +145,4 @@ TimedKernel kernel_of_text(const std::string& text) {
   return kernel;
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

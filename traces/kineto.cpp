@@ -8,7 +8,7 @@
 
 #include "traces/chrome_events.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,4 +67,4 @@ std::vector<std::string> TraceFolder::write(const std::vector<TraceSource>& sour
   return others;
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -5,7 +5,7 @@
 
 #include "traces/trace.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// A trace as PyTorch's profiler leaves it and Holistic Trace Analysis reads it: in a folder a file per rank, "rank16.json", each
 /// of which names its rank under "distributedInfo". A file holds Chrome's events, every slice of category "kernel" with its
@@ -30,4 +30,4 @@ class TraceFolder {
   bool made_ = false;
 };
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
@@ -139,4 +139,4 @@ void OutputFile::fail(int error) const {
   throw std::runtime_error("cannot write '" + path_ + "': " + std::generic_category().message(error));
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem {
+namespace tandem::traces {
 
 /// A file that appears whole or not at all: written to an unnamed file in the same folder, then linked into place by `commit`.
 /// Destroyed without `commit`, or killed before it, it leaves no trace and the old file as it was. (Where the file system has no
@@ -38,4 +38,4 @@ class OutputFile {
   [[noreturn]] void fail(int error) const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::traces

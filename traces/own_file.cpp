@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 std::string read_whole(const std::string& path) {
@@ -80,4 +80,4 @@ Unsealed unseal(const Format& format, const std::string& path) {
   return unsealed;
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -8,7 +8,7 @@
 #include "traces/output_file.h"
 #include "traces/tables.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// What one of our formats is called.
 struct Format {
@@ -40,4 +40,4 @@ Unsealed unseal(const Format& format, const std::string& path);
 /// The error for a file whose bytes are as they were written, but whose content makes no sense.
 InputError corrupt(const Format& format, const std::string& path, const std::string& what);
 
-}  // namespace tandem
+}  // namespace tandem::traces

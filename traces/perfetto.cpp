@@ -7,7 +7,7 @@
 #include "traces/perfetto.pb.h"
 #include "traces/spans.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr std::uint32_t sequence_id = 1;
@@ -214,4 +214,4 @@ void write_perfetto(const std::vector<TraceSource>& sources, OutputFile& out) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

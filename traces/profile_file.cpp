@@ -5,7 +5,7 @@
 
 #include "traces/own_file.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr Format profile_format{.name = "tandem-profile", .version = 2, .written_by = "tandem calibrate --out", .oldest = 1};
@@ -73,4 +73,4 @@ Profile read_profile_file(const std::string& path) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

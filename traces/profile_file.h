@@ -5,7 +5,7 @@
 #include "runtime/dag/profile.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// A profile as bytes (dag.proto, fields.h); equal profiles give equal bytes.
 std::string to_bytes(const Profile& profile);
@@ -16,4 +16,4 @@ bool is_profile_file(const std::string& path);
 /// What `to_bytes` wrote to the file, checked (`first_flaw`). Throws InputError, exit code 2, for any other file.
 Profile read_profile_file(const std::string& path);
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr std::size_t most_written = 64;
@@ -44,4 +44,4 @@ std::vector<TracedRank> representative_ranks(const Dag& dag, const Timeline& tim
   return chosen;
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -9,7 +9,7 @@
 
 #include "traces/representative_ranks.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr double ns_per_second = 1e9;
@@ -184,4 +184,4 @@ std::vector<SourceSpans> spans_of(const std::vector<TraceSource>& sources) {
   return all;
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -7,7 +7,7 @@
 
 #include "traces/trace.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// A span's place in the flow that joins the members of a collective or transfer.
 enum class FlowRole : std::uint8_t {
@@ -88,4 +88,4 @@ std::string rank_list(std::span<const std::uint32_t> ranks);
 /// One entry per source, with processes and flows numbered through. Throws std::logic_error if a timeline is not its DAG's.
 std::vector<SourceSpans> spans_of(const std::vector<TraceSource>& sources);
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -13,7 +13,7 @@
 #include "traces/dag.pb.h"
 #include "traces/fields.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 // Records as rows of a table and back. A record takes the columns of its fields, one after the other; an array those of its
 // elements; a list or variant one column, with its items in a table of their own.
@@ -228,4 +228,4 @@ void read_table(const file::Table& table, T& record) {
   reader.expect_end();
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

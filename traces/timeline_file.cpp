@@ -5,7 +5,7 @@
 
 #include "traces/own_file.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr Format timeline_format{.name = "tandem-timeline", .version = 2, .written_by = "tandem-run --out"};
@@ -59,4 +59,4 @@ MeasuredTimeline read_timeline(const std::string& path, const Dag& dag) {
   return {std::move(timeline), std::move(origin.executed_on)};
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -5,7 +5,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// A timeline by itself, exactly, for whoever has its DAG: the seconds at which each task began and ended.
 struct MeasuredTimeline {
@@ -22,4 +22,4 @@ bool is_timeline(const std::string& path);
 /// tasks are expected to cost may differ.
 MeasuredTimeline read_timeline(const std::string& path, const Dag& dag);
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -1,9 +1,9 @@
 #include "traces/trace.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 void write_trace(const std::vector<TraceSource>& sources, OutputFile& out) {
   (out.path().ends_with(".json") ? write_chrome : write_perfetto)(sources, out);
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

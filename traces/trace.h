@@ -10,7 +10,7 @@
 #include "runtime/dag/timeline.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// A lowered rank that a trace shows as a process.
 struct TracedRank {
@@ -47,4 +47,4 @@ void write_chrome(const std::vector<TraceSource>& sources, OutputFile& out);
 /// By the ending of the file's name: .json is Chrome's, anything else Perfetto's.
 void write_trace(const std::vector<TraceSource>& sources, OutputFile& out);
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -7,8 +7,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/execution/execution_site.h"
+#include "cli/backend_option.h"
 #include "cli/program.h"
+#include "runtime/execution/execution_site.h"
 #include "runtime/execution/launched_step.h"
 #include "runtime/host/limits.h"
 #include "runtime/host/loss.h"
@@ -16,61 +17,60 @@
 #include "traces/timeline_file.h"
 #include "traces/trace.h"
 
+namespace tandem::cli {
 namespace {
-
-using tandem::ExitCode;
 
 constexpr const char* program = "tandem-run";
 
 struct Options {
   std::string dag, out, trace;
-  tandem::BackendOptions backend;
+  BackendOptions backend;
 };
 
-std::unique_ptr<tandem::OutputFile> opened(const std::string& path) {
-  return path.empty() ? nullptr : std::make_unique<tandem::OutputFile>(path);
+std::unique_ptr<OutputFile> opened(const std::string& path) {
+  return path.empty() ? nullptr : std::make_unique<OutputFile>(path);
 }
 
 /// All ranks in this process.
-tandem::MeasuredStep execute_alone(const Options& options, const tandem::Dag& dag) {
+MeasuredStep execute_alone(const Options& options, const Dag& dag) {
   const auto ranks = static_cast<std::int64_t>(dag.ranks.size());
-  tandem::refuse_too_many_ranks(ranks, options.dag, options.backend);
-  const std::unique_ptr<tandem::ExecutionSite> site = tandem::make_site(options.backend, dag, options.dag);
-  tandem::EndedTasks ended = 0;
-  tandem::MeasuredStep step;
+  refuse_too_many_ranks(ranks, options.dag, options.backend);
+  const std::unique_ptr<ExecutionSite> site = make_site(options.backend, dag, options.dag);
+  EndedTasks ended = 0;
+  MeasuredStep step;
   step.description = site->description();
   step.collectives = site->verify_collectives();
   step.timeline = site->execute(ended);
-  step.loss = tandem::mean_loss(site->numbers());
+  step.loss = mean_loss(site->numbers());
   return step;
 }
 
 ExitCode execute(const Options& options) {
-  const tandem::Launch launch = tandem::launch_from(tandem::process_environment());
+  const Launch launch = launch_from(process_environment());
   if (launch.size > 1 && options.backend.backend == "host")
     throw std::runtime_error("the host backend runs all ranks in one process, and " + std::to_string(launch.size) +
                              " were launched; expected one, or --backend cuda");
-  const tandem::Dag dag = tandem::read_dag(options.dag);
-  tandem::refuse_missing_ranks(dag, options.dag);
+  const Dag dag = read_dag(options.dag);
+  refuse_missing_ranks(dag, options.dag);
   const bool writes = launch.rank == 0;
   const auto out = opened(writes ? options.out : "");
   const auto trace = opened(writes ? options.trace : "");
 
-  const std::optional<tandem::MeasuredStep> step =
+  const std::optional<MeasuredStep> step =
       launch.size == 1 ? execute_alone(options, dag)
-                       : tandem::execute_with_others(launch, dag, tandem::digest_of_file(options.dag), options.backend.graph);
+                       : execute_with_others(launch, dag, digest_of_file(options.dag), options.backend.graph);
   if (!step) return ExitCode::done;
   if (out) {
-    out->write(tandem::to_bytes(dag, {step->timeline, step->description}));
+    out->write(to_bytes(dag, {step->timeline, step->description}));
     out->commit();
   }
   if (trace) {
-    tandem::write_trace({{"measured", &dag, &step->timeline}}, *trace);
+    write_trace({{"measured", &dag, &step->timeline}}, *trace);
     trace->commit();
   }
   std::cout << fmt::format("{}: {} tasks on {} ranks in {:.6f} s ({})\n", dag.info.scenario, dag.tasks.size(), dag.ranks.size(),
                            step->timeline.makespan(), step->description)
-            << tandem::loss_sentence(step->loss) << step->collectives << " kinds of collectives exact on crafted data\n";
+            << loss_sentence(step->loss) << step->collectives << " kinds of collectives exact on crafted data\n";
   return ExitCode::done;
 }
 
@@ -91,14 +91,15 @@ ExitCode run(int argc, char** argv) {
     app.exit(answer);
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
-    return tandem::complain(program, std::string(error.what()) + "; see tandem-run --help", ExitCode::wrong_input);
+    return complain(program, std::string(error.what()) + "; see tandem-run --help", ExitCode::wrong_input);
   }
-  return tandem::guarded(program, [&] { return execute(options); });
+  return guarded(program, [&] { return execute(options); });
 }
 
 }  // namespace
+}  // namespace tandem::cli
 
 int main(int argc, char** argv) {
-  tandem::start(program);
-  return tandem::finished(program, run(argc, argv));
+  tandem::cli::start(tandem::cli::program);
+  return tandem::cli::finished(tandem::cli::program, tandem::cli::run(argc, argv));
 }

@@ -7,7 +7,7 @@
 
 #include "cli/terminal/screen.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr const char* clear_line = "\r\x1b[K";
@@ -29,4 +29,4 @@ void TerminalLine::show(const std::string& text) {
   if (terminal_) std::cerr << clear_line << shortened(text, width()) << std::flush;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-namespace tandem {
+namespace tandem::cli {
 
 /// A line on standard error that is rewritten as work goes on, where that is a terminal, and taken away at the end.
 class TerminalLine {
@@ -27,4 +27,4 @@ class TerminalLine {
   bool visible_ = false;
 };
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -1,6 +1,6 @@
 #include "cli/terminal/page.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 Page& Page::line(const std::string& text, Style style, std::size_t indent) {
   constexpr std::size_t hanging = 2;
@@ -23,4 +23,4 @@ Page& Page::table(const Table& table) {
   return *this;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

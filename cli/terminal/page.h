@@ -4,7 +4,7 @@
 
 #include "cli/terminal/table.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 /// A text for one screen, put together from lines and tables.
 class Page {
@@ -25,4 +25,4 @@ class Page {
   std::string text_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
-#include "cli/terminal/numbers.h"
+#include "runtime/base/quantities.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr std::chrono::milliseconds between_updates(200);
@@ -17,6 +20,32 @@ constexpr std::chrono::milliseconds between_updates(200);
 Seconds since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
+
+/// Shows part of the work while it lives.
+class ProgressThread final : public Progress::Watch {
+ public:
+  ProgressThread(ProgressBar& bar, Progress::Share share)
+      : thread_([this, &bar, share = std::move(share)] {
+          std::unique_lock lock(mutex_);
+          while (!ends_.wait_for(lock, between_updates, [this] { return ended_; })) bar.show(share());
+        }) {}
+  ~ProgressThread() override {
+    {
+      const std::scoped_lock lock(mutex_);
+      ended_ = true;
+    }
+    ends_.notify_one();
+    thread_.join();
+  }
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool ended_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -58,29 +87,10 @@ void ProgressBar::show(const std::string& what, double share, std::optional<Seco
   if (is_due()) line_.show(progress_text(what, share, left, line_.width()));
 }
 
-std::function<void(double share)> shown_in(ProgressBar* bar, const std::string& what) {
-  if (bar == nullptr || !bar->is_shown()) return {};
-  bar->begin(what);
-  return [bar](double share) { bar->show(share); };
+std::unique_ptr<Progress::Watch> ProgressBar::watch(std::string part, Share share) {
+  if (!shown_) return nullptr;
+  begin(std::move(part));
+  return std::make_unique<ProgressThread>(*this, std::move(share));
 }
 
-ProgressThread::ProgressThread(ProgressBar* bar, std::string what, Share share) {
-  if (bar == nullptr || !bar->is_shown()) return;
-  bar->begin(std::move(what));
-  thread_ = std::thread([this, bar, share = std::move(share)] {
-    std::unique_lock lock(mutex_);
-    while (!ends_.wait_for(lock, between_updates, [this] { return ended_; })) bar->show(share());
-  });
-}
-
-ProgressThread::~ProgressThread() {
-  if (!thread_.joinable()) return;
-  {
-    const std::scoped_lock lock(mutex_);
-    ended_ = true;
-  }
-  ends_.notify_one();
-  thread_.join();
-}
-
-}  // namespace tandem
+}  // namespace tandem::cli

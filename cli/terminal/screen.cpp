@@ -8,7 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 std::string_view variable(const char* name) {
@@ -85,4 +85,4 @@ std::string shortened(const std::string& text, std::size_t width) {
   return text.substr(0, end) + std::string(rest.substr(0, width));
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

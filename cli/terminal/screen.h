@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem {
+namespace tandem::cli {
 
 /// What a text is written for. A pipe or a file has room for everything and no colours, whatever the environment says, so that
 /// what a program reads there is always the same.
@@ -44,4 +44,4 @@ std::size_t columns_of(std::string_view text);
 /// What fits into `width` columns, the rest as "...".
 std::string shortened(const std::string& text, std::size_t width);
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -7,7 +7,7 @@
 
 #include "cli/terminal/page.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr std::size_t indent = 2, gap = 2;
@@ -187,4 +187,4 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   return lines;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -6,7 +6,7 @@
 
 #include "cli/terminal/screen.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 /// One column. A table is as wide as what it holds. Where the screen is narrower, first the bars get shorter and the notes run
 /// over several lines, then columns are left out, which a line below the table says, then names are shortened.
@@ -63,4 +63,4 @@ class Table {
 /// `text` in lines of at most `width` columns, broken at spaces, where it has any.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
-}  // namespace tandem
+}  // namespace tandem::cli

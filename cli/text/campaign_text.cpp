@@ -1,13 +1,14 @@
+#include "cli/text/campaign_text.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
 
-#include "studies/campaign/forecast.h"
-#include "cli/terminal/numbers.h"
 #include "cli/terminal/page.h"
 #include "runtime/base/nearest.h"
+#include "runtime/base/quantities.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
@@ -129,4 +130,4 @@ std::string to_text(const CampaignForecast& f, const Screen& screen) {
   return page.text();
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -1,12 +1,13 @@
+#include "cli/text/crosscheck_text.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
 
-#include "studies/crosscheck/comparison.h"
-#include "cli/terminal/numbers.h"
 #include "cli/terminal/page.h"
+#include "runtime/base/quantities.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
@@ -108,4 +109,4 @@ std::string to_text(const Comparison& comparison, const Screen& screen) {
   return page.text();
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

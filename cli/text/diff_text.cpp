@@ -1,13 +1,14 @@
+#include "cli/text/diff_text.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "studies/diff/difference.h"
-#include "cli/terminal/numbers.h"
 #include "cli/terminal/page.h"
+#include "runtime/base/quantities.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
@@ -226,4 +227,4 @@ std::string to_text(const ResultDifference& d, const Screen& screen) {
   return page.text();
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "cli/terminal/numbers.h"
 #include "cli/terminal/page.h"
 #include "runtime/base/nearest.h"
+#include "runtime/base/quantities.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
@@ -217,4 +217,4 @@ std::string nothing_fits_sentence(const SearchResult& result, const SearchSpec& 
                      to_text(nearest.plan, choices), what);
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

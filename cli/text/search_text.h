@@ -2,11 +2,11 @@
 
 #include <string>
 
+#include "cli/terminal/screen.h"
 #include "studies/search/explain.h"
 #include "studies/search/search.h"
-#include "cli/terminal/screen.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 /// The form for a person. `wall`: of the whole command.
 std::string to_text(const SearchResult& result, const SearchSpec& spec, const PlanChoices& choices, Seconds wall,
@@ -19,4 +19,4 @@ std::string to_text(const Explanation& explanation, const SearchResult& result, 
 /// "no plan fits; the nearest, tp=8 ..., lacks 1234567 bytes (0.00 GB) on each GPU of its fullest stage".
 std::string nothing_fits_sentence(const SearchResult& result, const SearchSpec& spec, const PlanChoices& choices);
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -1,11 +1,12 @@
+#include "cli/text/step_text.h"
+
 #include <spdlog/fmt/fmt.h>
 
-#include "studies/step/step_result.h"
-#include "studies/step/step_interval.h"
-#include "cli/terminal/numbers.h"
 #include "cli/terminal/page.h"
+#include "runtime/base/quantities.h"
+#include "studies/step/step_interval.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
@@ -108,4 +109,12 @@ std::string to_text(const StepResult& r, const Screen& screen) {
   return page.text();
 }
 
-}  // namespace tandem
+std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen) {
+  if (reliefs.empty()) return "";
+  Table table({{"GB"}, {"step time"}, {"", Column::Kind::note}});
+  for (const Relief& relief : reliefs) table.add({{gigabytes(relief.peak)}, {duration(relief.step_time)}, {relief.change}});
+  Page page(screen);
+  return page.heading("What would relieve it, each alone").table(table).text();
+}
+
+}  // namespace tandem::cli

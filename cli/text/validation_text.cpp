@@ -1,13 +1,14 @@
+#include "cli/text/validation_text.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "cli/terminal/numbers.h"
 #include "cli/terminal/page.h"
-#include "studies/validate/validation_report.h"
+#include "runtime/base/quantities.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 /// Where all rows are alike in something, there is nothing more to say of it.
@@ -117,4 +118,4 @@ std::string to_text(const Validation& validation, const Screen& screen) {
   return page.text();
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

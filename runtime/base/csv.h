@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/base/input_error.h"
+#include "runtime/base/namespaces.h"
 
 namespace tandem {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/base/namespaces.h"
 #include "runtime/base/units.h"
 
 namespace tandem {

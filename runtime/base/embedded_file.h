@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "runtime/base/namespaces.h"
+
 namespace tandem {
 
 /// A data file that the build put into the binary (cmake/EmbedData.cmake), so that it needs no installed folder.

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/base/namespaces.h"
+
 namespace tandem {
 
 /// Where an input is wrong. Line and column count from 1; 0 means the file as a whole.

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/namespaces.h"
+
 namespace tandem {
 
 // What an error message offers instead, and how it prints what it found.

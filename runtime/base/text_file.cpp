@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "scenarios/reading/load.h"
+#include "runtime/base/input_error.h"
 #include "runtime/base/nearest.h"
 
 namespace tandem {

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "runtime/base/namespaces.h"
+
 namespace tandem {
 
 /// The text of a file, checked by `check_text`. Throws InputError that says why it cannot be read, and when there is no such

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "runtime/base/namespaces.h"
+
 namespace tandem {
 
 // SI units throughout. A quantity in another unit says so in its name (`_GBps`, `_MB`).

@@ -116,9 +116,8 @@ std::string first_flaw(const Dag& dag) {
   if (!std::ranges::all_of(dag.groups, [&](const Group& g) { return g.communicator < dag.communicators.size(); }))
     return "a collective without communicator";
   if (!groups_sound(dag)) return "a collective whose tasks are others'";
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) {
-    if (boost::target(*edge, dag.graph) >= dag.tasks.size()) return "an edge that leads to no task";
-  }
+  if (!std::ranges::all_of(dag.graph.targets(), [&](TaskId id) { return id < dag.tasks.size(); }))
+    return "an edge that leads to no task";
   return "";
 }
 

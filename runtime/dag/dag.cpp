@@ -70,4 +70,11 @@ OpCost cost_of(const Dag& dag, TaskId id) {
   return op.cost({types.data(), count}, dag.attributes[task.attributes]);
 }
 
+TaskGraph::TaskGraph(std::size_t tasks, std::span<const Edge> edges) : begin_(tasks + 1, 0), targets_(edges.size()) {
+  for (const auto& [from, to] : edges) ++begin_[from + 1];
+  for (std::size_t id = 0; id < tasks; ++id) begin_[id + 1] += begin_[id];
+  std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
+  for (const auto& [from, to] : edges) targets_[next[from]++] = to;
+}
+
 }  // namespace tandem

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "runtime/dag/device.h"
 #include "runtime/base/dtype.h"
+#include "runtime/dag/device.h"
 #include "runtime/dag/network.h"
-#include "runtime/ops/operation.h"
 #include "runtime/dag/software.h"
+#include "runtime/ops/operation.h"
 
 namespace tandem {
 
@@ -178,12 +178,27 @@ struct StepInfo {
   std::int32_t stages = 1;
 };
 
+/// Which tasks wait for which, as compressed sparse rows. An edge u -> v: v starts after u ended. Holds buffer dependencies and
+/// stream order alike.
+class TaskGraph {
+ public:
+  using Edge = std::pair<TaskId, TaskId>;
+
+  TaskGraph() = default;
+  /// The successors of a task keep the order in which `edges` has them.
+  TaskGraph(std::size_t tasks, std::span<const Edge> edges);
+
+  std::span<const TaskId> successors(TaskId id) const { return {targets_.data() + begin_[id], targets_.data() + begin_[id + 1]}; }
+  /// The successors of all tasks, those of task 0 first: one for each edge.
+  std::span<const TaskId> targets() const { return targets_; }
+
+ private:
+  std::vector<std::uint32_t> begin_;  ///< tasks + 1 offsets into `targets_`
+  std::vector<TaskId> targets_;
+};
+
 /// One training step as tasks, or several in a row. Immutable once built; see `DagBuilder`.
 struct Dag {
-  /// Vertices are task ids. An edge u -> v: v starts after u ended. Holds buffer dependencies and stream order alike.
-  using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, boost::no_property, boost::no_property,
-                                                   std::uint32_t, std::uint32_t>;
-
   StepInfo info;
   Software software;
   std::vector<Device> devices;
@@ -200,7 +215,7 @@ struct Dag {
   std::vector<Group> groups;
   std::vector<std::uint32_t> group_begin;  ///< groups.size() + 1 offsets into `group_tasks`
   std::vector<TaskId> group_tasks;
-  Graph graph;
+  TaskGraph graph;
 
   std::span<const Operand> operands_of(TaskId id) const {
     const std::uint32_t end = id + 1 < tasks.size() ? tasks[id + 1].first_operand : static_cast<std::uint32_t>(operands.size());

@@ -210,7 +210,7 @@ void DagBuilder::group_tasks_by_collective() {
 Dag DagBuilder::finish() {
   group_tasks_by_collective();
   accesses_ = {};
-  dag_.graph = Dag::Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(), dag_.tasks.size());
+  dag_.graph = TaskGraph(dag_.tasks.size(), edges_);
   edges_ = {};
   return std::move(dag_);
 }

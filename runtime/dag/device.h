@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/units.h"
 #include "runtime/dag/kernel_efficiency.h"
 #include "runtime/dag/profile.h"
-#include "runtime/base/units.h"
 
 namespace tandem {
 

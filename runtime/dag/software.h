@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/ops/operation.h"
 #include "runtime/base/units.h"
+#include "runtime/ops/operation.h"
 
 namespace tandem {
 

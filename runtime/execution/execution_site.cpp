@@ -1,10 +1,10 @@
 #include "runtime/execution/execution_site.h"
 
+#include "runtime/base/input_error.h"
 #include "runtime/contents/initial_values.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/limits.h"
-#include "runtime/base/input_error.h"
 #include "runtime/plan/arena.h"
 
 namespace tandem {
@@ -66,15 +66,15 @@ class GpuSite final : public ExecutionSite {
 
 }  // namespace
 
-void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const BackendOptions& options) {
-  if (options.backend == "host") return refuse_too_many_ranks(ranks, file);
+void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const ExecutionChoice& choice) {
+  if (choice.backend == "host") return refuse_too_many_ranks(ranks, file);
   if (ranks <= std::int64_t{most_virtual_ranks}) return;
   throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many for one GPU; expected at most " +
                                      std::to_string(most_virtual_ranks) + ", or a GPU for each (tandem lower, then tandem-run)");
 }
 
-std::unique_ptr<ExecutionSite> make_site(const BackendOptions& options, const Dag& dag, const std::string& file) {
-  if (options.backend == "cuda") return std::make_unique<GpuSite>(dag, options.graph);
+std::unique_ptr<ExecutionSite> make_site(const ExecutionChoice& choice, const Dag& dag, const std::string& file) {
+  if (choice.backend == "cuda") return std::make_unique<GpuSite>(dag, choice.graph);
   refuse_too_many_bytes(dag, file);
   return std::make_unique<HostSite>(dag);
 }

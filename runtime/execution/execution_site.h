@@ -4,12 +4,17 @@
 #include <optional>
 #include <string>
 
-#include "cli/backend_option.h"
+#include "runtime/dag/timeline.h"
 #include "runtime/executor.h"
 #include "runtime/host/memory.h"
-#include "runtime/dag/timeline.h"
 
 namespace tandem {
+
+/// Where a step is executed.
+struct ExecutionChoice {
+  std::string backend = "host";  ///< or "cuda"
+  bool graph = false;            ///< on GPUs, as one CUDA graph
+};
 
 /// A backend with a DAG in its memory: initial contents before the step, its results after it.
 class ExecutionSite {
@@ -29,11 +34,11 @@ class ExecutionSite {
 };
 
 /// Before it is lowered, as it may be too large for that. Throws InputError, placed at `file`.
-void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const BackendOptions& options);
+void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const ExecutionChoice& choice);
 
 /// All ranks of a DAG in this process. `dag` must stay where it is.
 /// Throws InputError, placed at `file`, where the DAG is too large for the backend; std::runtime_error where there is no such
 /// backend.
-std::unique_ptr<ExecutionSite> make_site(const BackendOptions& options, const Dag& dag, const std::string& file);
+std::unique_ptr<ExecutionSite> make_site(const ExecutionChoice& choice, const Dag& dag, const std::string& file);
 
 }  // namespace tandem

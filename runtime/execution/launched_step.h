@@ -3,9 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "cli/backend_option.h"
-#include "runtime/launch/launcher.h"
 #include "runtime/dag/timeline.h"
+#include "runtime/launch/launcher.h"
 
 namespace tandem {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/units.h"
 #include "runtime/launch/launcher.h"
 #include "runtime/launch/progress_watch.h"
-#include "runtime/base/units.h"
 
 namespace tandem {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
-#include "runtime/ops/attributes.h"
 #include "runtime/base/units.h"
+#include "runtime/ops/attributes.h"
 
 namespace tandem {
 

@@ -13,7 +13,7 @@ std::vector<TaskId> issue_order(const Dag& dag) {
   for (TaskId id = 0; id < dag.tasks.size(); ++id) place[id] = of_rank[dag.tasks[id].rank]++;
 
   std::vector<std::uint32_t> waiting_for(dag.tasks.size(), 0), missing(dag.groups.size(), 0);
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) ++waiting_for[boost::target(*edge, dag.graph)];
+  for (const TaskId next : dag.graph.targets()) ++waiting_for[next];
   for (GroupId g = 0; g < dag.groups.size(); ++g) missing[g] = static_cast<std::uint32_t>(dag.members_of(g).size());
 
   using Ready = std::pair<std::uint32_t, TaskId>;  // the latest place of a member, and the first task
@@ -36,8 +36,7 @@ std::vector<TaskId> issue_order(const Dag& dag) {
     order.push_back(first);
     for (const TaskId id : dag.unit_of(first)) {
       ++issued;
-      for (auto [edge, last] = boost::out_edges(id, dag.graph); edge != last; ++edge) {
-        const auto next = static_cast<TaskId>(boost::target(*edge, dag.graph));
+      for (const TaskId next : dag.graph.successors(id)) {
         if (--waiting_for[next] == 0) release(next);
       }
     }

@@ -5,7 +5,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 namespace {
 
@@ -119,4 +119,4 @@ void validate_faults(const Scenario& scenario, const YamlNode& document) {
                " there are two; expected one of the two fields");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,12 +2,12 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/mesh/data_blocks.h"
 #include "runtime/base/nearest.h"
-#include "scenarios/mesh/rank_placement.h"
 #include "scenarios/checks/checks.h"
+#include "scenarios/mesh/data_blocks.h"
+#include "scenarios/mesh/rank_placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 void check_hsdp(const Scenario& scenario, const YamlNode& document) {
@@ -107,4 +107,4 @@ void validate_data_parallel(const Scenario& scenario, const YamlNode& document) 
   check_local_steps(scenario, document);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

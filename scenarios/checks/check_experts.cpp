@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <string>
 
-#include "scenarios/mesh/expert_mesh.h"
 #include "runtime/base/nearest.h"
-#include "scenarios/mesh/token_routing.h"
 #include "scenarios/checks/checks.h"
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/token_routing.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 std::string text(const char* name, std::int64_t value) { return std::string(name) + " " + std::to_string(value); }
@@ -114,4 +114,4 @@ void validate_experts(const Scenario& scenario, const YamlNode& document) {
   check_node_limit(scenario, document);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

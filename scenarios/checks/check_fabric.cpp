@@ -2,11 +2,11 @@
 #include <string>
 
 #include "runtime/base/divide_up.h"
-#include "scenarios/reading/sections.h"
 #include "scenarios/checks/checks.h"
+#include "scenarios/reading/sections.h"
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Why the cluster cannot be, if it cannot.
@@ -65,4 +65,4 @@ void validate_fabric(const Scenario& scenario, const YamlNode& document) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

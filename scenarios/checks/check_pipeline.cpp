@@ -3,7 +3,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Which account_for_* options would make `layers` divide over `chunks`, given that `accounted` of them are on.
@@ -133,4 +133,4 @@ void validate_pipeline(const Scenario& scenario, const YamlNode& document) {
   check_dualpipe_batch(scenario, document);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 void check_heads(const ModelSpec& model, const YamlNode& document) {
@@ -94,4 +94,4 @@ void validate_sharding(const Scenario& scenario, const YamlNode& document) {
   check_ulysses(scenario, document, model.kv_heads * scenario.kv_replicas() / tp, "kv_heads");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

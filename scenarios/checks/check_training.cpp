@@ -2,7 +2,7 @@
 
 #include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 void validate_training(const Scenario& scenario, const YamlNode& document) {
   const ModelSpec& model = scenario.model;
@@ -25,4 +25,4 @@ void validate_training(const Scenario& scenario, const YamlNode& document) {
     check_arithmetic(scenario.cluster.other_gpus[i].gpu, "cluster.other_gpus." + std::to_string(i) + ".gpu");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

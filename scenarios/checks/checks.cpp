@@ -1,6 +1,6 @@
 #include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// How likely the field at `path` is what the user has just changed.
@@ -24,4 +24,4 @@ void refuse(const YamlNode& document, std::initializer_list<std::string_view> pa
   throw InputError(culprit(document, paths), sentence);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Checks of the fields against each other. `document` is what `scenario` was read from, and gives every error its place.
 // All throw InputError.
@@ -54,4 +54,4 @@ std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode&
 /// equals the first.
 Place culprit(const YamlNode& document, std::initializer_list<std::string_view> paths);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "scenarios/checks/checks.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
-#include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 class Warnings {
@@ -114,4 +114,4 @@ std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode&
   return sentences;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

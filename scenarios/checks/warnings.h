@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "runtime/base/input_error.h"
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Something that is possible but unwise.
 struct Warning {
@@ -20,4 +20,4 @@ struct Warning {
 /// `find_warnings` (validate.h) are these with their places.
 std::vector<Warning> unwise_in(const Scenario& scenario, const YamlNode& document);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

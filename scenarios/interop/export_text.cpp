@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 void ExportText::add(const std::string& text) {
   if (!heading_.empty()) line("\n# " + std::exchange(heading_, ""));
@@ -15,4 +15,4 @@ Exported ExportText::take() {
   return {std::move(text_), std::move(lost_)};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 
 #include "scenarios/interop/interop.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Lines of a text for another program, in the order in which they are added. `#` begins a comment in all of them.
 class ExportText {
@@ -27,4 +27,4 @@ class ExportText {
   std::vector<Lost> lost_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/interop/program_arguments.h"
-#include "runtime/base/nearest.h"
 #include "scenarios/reading/yaml_mapping.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Defaults are those of megatron/training/arguments.py.
@@ -332,4 +332,4 @@ Imported from_megatron_arguments(const std::string& text, const std::string& fil
   return MegatronReader(text, file, gpus).all();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

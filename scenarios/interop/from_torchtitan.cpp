@@ -4,12 +4,12 @@
 #include <cctype>
 #include <set>
 
+#include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/torchtitan_models.h"
-#include "runtime/base/nearest.h"
 #include "scenarios/reading/yaml_mapping.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Values of a TOML file by path, each with its place. What was asked for is known.
@@ -295,4 +295,4 @@ Imported from_torchtitan_toml(const std::string& text, const std::string& file, 
   return TorchTitanReader(text, file, gpus).all();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

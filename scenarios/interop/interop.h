@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // A scenario as other programs want it, and back.
 
@@ -51,4 +51,4 @@ Imported from_megatron_arguments(const std::string& text, const std::string& fil
 /// From a TorchTitan configuration. The model is known by its name and flavor.
 Imported from_torchtitan_toml(const std::string& text, const std::string& file, std::int64_t gpus);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

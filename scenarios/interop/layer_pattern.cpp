@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr std::size_t longest = 10'000;
@@ -122,4 +122,4 @@ std::optional<MoeLayers> moe_layers_of(const std::vector<std::int64_t>& pattern)
   return found;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -8,7 +8,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Megatron's --moe-layer-freq of a model with experts: a number N where they are in every N-th layer from the first on, else a
 /// list expression such as "[0]*3+[1]*58", 1 for a layer with experts.
@@ -23,4 +23,4 @@ struct MoeLayers {
 };
 std::optional<MoeLayers> moe_layers_of(const std::vector<std::int64_t>& pattern);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "scenarios/reading/document.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/reading/document.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 class Writer {
@@ -244,4 +244,4 @@ class Writer {
 
 Exported megatron_arguments(const Scenario& scenario) { return Writer(scenario).all(); }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/interop/export_text.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Names and defaults: NVIDIA, "NCCL environment variables".
 Exported nccl_environment(const Scenario& scenario) {
@@ -42,4 +42,4 @@ Exported nccl_environment(const Scenario& scenario) {
   return out.take();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

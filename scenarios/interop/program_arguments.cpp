@@ -6,7 +6,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/yaml_mapping.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 ProgramArguments::ProgramArguments(const std::string& text, const std::string& file) : file_(file) {
   Argument* current = nullptr;
@@ -90,4 +90,4 @@ std::vector<std::string> ProgramArguments::unknown() const {
   return names;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

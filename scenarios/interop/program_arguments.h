@@ -9,7 +9,7 @@
 #include "scenarios/interop/shell_words.h"
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// A program's `--name value..` arguments, of which the last with a name counts. What was asked for by name is known; the others
 /// are told at the end. All throw InputError.
@@ -46,4 +46,4 @@ class ProgramArguments {
   Argument* find(std::string_view name);
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/reading/yaml_mapping.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 YamlNode mapping() { return make_node(YamlNode::Kind::mapping, {}); }
@@ -172,4 +172,4 @@ YamlNode scenario_sections(const Scenario& scenario) {
   return document;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,7 +1,7 @@
-#include "scenarios/reading/document.h"
 #include "scenarios/interop/interop.h"
+#include "scenarios/reading/document.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::string scenario_yaml(const YamlNode& document) {
   std::string out;
@@ -24,4 +24,4 @@ std::string scenario_yaml(const YamlNode& document) {
   return out;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -127,4 +127,4 @@ class Words {
 
 std::vector<ShellWord> shell_words(const std::string& text, const std::string& file) { return Words(text, file).all(); }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 
 #include "runtime/base/input_error.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 struct ShellWord {
   std::string text;
@@ -17,4 +17,4 @@ struct ShellWord {
 /// to other variables stays as written.
 std::vector<ShellWord> shell_words(const std::string& text, const std::string& file);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

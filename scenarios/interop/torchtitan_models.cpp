@@ -1,12 +1,12 @@
 #include "scenarios/interop/torchtitan_models.h"
 
-#include "scenarios/reading/document.h"
 #include "scenarios/interop/scenario_sections.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/reading/yaml_mapping.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// All that makes a model, but its name.
@@ -39,4 +39,4 @@ ModelSpec preset_model(std::string_view preset) {
   return read_model(*document.find("model"));
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,7 +7,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// A model that TorchTitan 0.2 has, and the preset that is the same (torchtitan/models/*/__init__.py).
 struct TorchTitanModel {
@@ -24,4 +24,4 @@ std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model);
 /// The shape of a model preset. Throws InputError where there is none.
 ModelSpec preset_model(std::string_view preset);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/torchtitan_models.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 class Writer {
@@ -206,4 +206,4 @@ class Writer {
 
 Exported torchtitan_toml(const Scenario& scenario) { return Writer(scenario).all(); }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 #include "scenarios/lowering/passed_keys.h"
 #include "scenarios/lowering/ulysses_attention.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 Heads make_heads(Context& context, const Shape& q, const Shape& k, const Shape& v) {
   Heads heads{.q = context.activation(q), .kv = context.activation(Shape(k.elements() + v.elements()))};
@@ -28,4 +28,4 @@ Attended attend(Context& context, const Heads& heads) {
           }};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Queries, keys and values by heads, [positions, b, heads, width] each, or their gradients.
 struct Heads {
@@ -25,4 +25,4 @@ struct Attended {
 /// Causal attention of this rank's queries to all keys of the sequence, of which it holds those at its own positions.
 Attended attend(Context& context, const Heads& heads);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

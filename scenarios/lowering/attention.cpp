@@ -4,7 +4,7 @@
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/recompute.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 SplitHeadsAttributes split_attributes(const Context& context) {
@@ -87,4 +87,4 @@ BufferId attention(Context& context, Tape& tape, const AttentionParameters& weig
   return row_parallel(context, tape, weights.output, rows, "attention output");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

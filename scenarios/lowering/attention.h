@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 struct AttentionParameters {
   std::vector<ParameterId> qkv;  ///< one weight; where tensor-parallel ranks share key-value heads, q apart from k and v
@@ -18,4 +18,4 @@ AttentionParameters declare_attention(const Context& context, ChunkParameters& p
 
 BufferId attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include "scenarios/lowering/positions.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 AttentionAttributes attributes_of(const Context& context, const Heads& heads, const Block& block) {
@@ -41,4 +41,4 @@ Attended whole_attention(Context& context, const Heads& heads) {
           [=](Context& c, const Heads& h, BufferId dout) { return attend_block_backward(c, h, block, output, dout); }};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/attend.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Which queries attend to which keys.
 struct Block {
@@ -23,4 +23,4 @@ void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput&
 /// Every key of the sequence is here.
 Attended whole_attention(Context& context, const Heads& heads);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

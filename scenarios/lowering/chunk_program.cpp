@@ -2,7 +2,7 @@
 
 #include <memory>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 ChunkProgram::ChunkProgram(Context& context, const ChunkLayout& layout)
     : context_(context), number_(static_cast<std::int16_t>(context.chunks.size())), layout_(layout) {
@@ -111,4 +111,4 @@ ChunkProgram::Pieces ChunkProgram::backward_weight(std::int32_t micro_batch) {
   }};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -15,7 +15,7 @@
 #include "scenarios/lowering/sharded_weights.h"
 #include "scenarios/lowering/stages.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// One model chunk of a rank: what it holds of the model, and the passes of micro-batches through it. A pass comes in pieces
 /// (what comes in, each layer, what goes out), so that two passes can be lowered in turns.
@@ -59,4 +59,4 @@ class ChunkProgram {
   void lower_piece(std::size_t piece, Phase phase, std::int32_t micro_batch, const std::function<void()>& lower);
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,10 +1,10 @@
 #include "scenarios/lowering/context.h"
 
-#include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/lowering/positions.h"
+#include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/token_routing.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex rank) {
@@ -127,4 +127,4 @@ void Context::weight_gradient(ParameterId parameter, std::function<void(Context&
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

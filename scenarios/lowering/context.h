@@ -12,10 +12,10 @@
 #include "scenarios/lowering/parameters.h"
 #include "scenarios/lowering/put_off_weights.h"
 #include "scenarios/lowering/tape.h"
-#include "scenarios/spec/scenario.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Sizes of what one rank holds. Activations are sequence-major: [sequence, batch, width].
 struct LocalSizes {
@@ -118,4 +118,4 @@ class Context {
   TaskLabels labels(std::string_view name, Stream stream) const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include "scenarios/spec/placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// In the order of the model's parts, which is the same on both stages.
@@ -43,4 +43,4 @@ void add_up_copies(Context& context) {
   add_up_tied(context);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

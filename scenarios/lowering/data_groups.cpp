@@ -1,6 +1,6 @@
 #include "scenarios/lowering/data_groups.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 bool in_blocks(const Context& context, ParameterKind kind) {
@@ -63,4 +63,4 @@ TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, Buffe
   return first;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Which ranks share weights, and how gradients and slices travel between them. There are three arrangements:
 //
@@ -27,4 +27,4 @@ TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, Bu
 /// Every owner's slice into `whole`. Returns the first task.
 TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

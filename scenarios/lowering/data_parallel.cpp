@@ -5,7 +5,7 @@
 
 #include "scenarios/lowering/data_groups.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 GradientReduction::GradientReduction(Context& context, const std::vector<int>& passes)
     : context_(context),
@@ -89,4 +89,4 @@ void gather_parameters(Context& context) {
   context.chunk = -1;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Gradient buckets on their way: counts what each bucket still lacks of all its chunk's backward passes, whole or split, and
 /// reduces it over the data-parallel group as soon as it is whole. Without overlap all are reduced at the end, or with ZeRO-3 at
@@ -47,4 +47,4 @@ bool keeps_slices_of_weights(const Context& context);
 /// training.
 void gather_parameters(Context& context);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/inputs.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 BufferId look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, std::string_view name) {
@@ -74,4 +74,4 @@ BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weig
   return x;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 struct EmbeddingParameters {
   ParameterId tokens = 0;
@@ -22,4 +22,4 @@ BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weig
 /// The tokens `ahead` positions later, without positions, from a table that this stage has.
 BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std::int32_t ahead);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,6 +1,6 @@
 #include "scenarios/lowering/exchange.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr std::int64_t elements_of_scale = 128;
@@ -40,4 +40,4 @@ void arrive_in_fp8(Context& context, BufferId rows) {
   context.fp8_operands[rows] = arrived;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

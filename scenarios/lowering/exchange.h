@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // The exchange of rows between the ranks that hold a layer's experts.
 //
@@ -28,4 +28,4 @@ OpAttributes at_exchange(const Context& context);
 /// The fp8 operand that `rows`, which were dispatched, have come as.
 void arrive_in_fp8(Context& context, BufferId rows);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

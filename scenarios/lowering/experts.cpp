@@ -7,7 +7,7 @@
 #include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/recompute.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Rows of each expert of this rank, from all sources.
@@ -124,4 +124,4 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, Buf
   return to_sources(context, blocks, out, "combine");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

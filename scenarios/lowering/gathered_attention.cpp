@@ -3,7 +3,7 @@
 #include "scenarios/lowering/attention_block.h"
 #include "scenarios/lowering/positions.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 SequenceAttributes sequence_attributes(const Context& context) {
@@ -45,4 +45,4 @@ AttendedAcross gathered_attention(Context& context, const Attending& mine, const
   return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return backward(c, m, making, output, dout); }};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,11 +2,11 @@
 
 #include "scenarios/lowering/passed_keys.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Llama 3's context parallelism (section 3.3.2 of its paper): every rank gathers all keys and values, which grouped queries keep
 /// small, or what they are made of, and attends to them with one kernel. They are gathered again for the backward, not kept;
 /// their gradients are reduce-scattered.
 AttendedAcross gathered_attention(Context& context, const Attending& mine, const KeyMaking& making);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,6 +1,6 @@
 #include "scenarios/lowering/gemm_operand.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 namespace {
 
@@ -40,4 +40,4 @@ GemmOperand gemm_operand_part(Context& context, BufferId whole, std::int64_t off
   return place;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

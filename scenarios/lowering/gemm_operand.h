@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What a linear layer multiplies in. Everything outside of the layers' linear GEMMs stays in bf16 when training in fp8.
 enum class GemmMath {
@@ -21,4 +21,4 @@ bool is_cast(const Context& context, GemmMath math);
 /// to its place, once. `gemm_operand` gives the whole when all parts have come.
 GemmOperand gemm_operand_part(Context& context, BufferId whole, std::int64_t offset, BufferId part);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

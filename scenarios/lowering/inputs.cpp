@@ -1,6 +1,6 @@
 #include "scenarios/lowering/inputs.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 BufferId input(Context& context, InputShard::Content content, std::int32_t ahead) {
   const LocalSizes& n = context.sizes;
@@ -20,4 +20,4 @@ BufferId input(Context& context, InputShard::Content content, std::int32_t ahead
   return ids;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

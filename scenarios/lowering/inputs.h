@@ -2,11 +2,11 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Token ids, target ids or positions [sequence, batch] of the micro-batch being lowered. The global batch is dealt out to the
 /// data-parallel ranks in equal runs of sequences, each rank's run to its micro-batches in order.
 /// `ahead` shifts tokens and targets: those of so many positions later.
 BufferId input(Context& context, InputShard::Content content, std::int32_t ahead = 0);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 #include "scenarios/lowering/norm.h"
 #include "scenarios/lowering/recompute.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// x + branch(x). Backward, the gradient goes through the branch and past it.
@@ -71,4 +71,4 @@ BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, Buf
   return context.recompute().whole(context.layer) ? checkpoint(context, tape, whole, x) : whole(context, tape, x);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

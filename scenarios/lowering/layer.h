@@ -9,7 +9,7 @@
 #include "scenarios/lowering/mla.h"
 #include "scenarios/lowering/mlp.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 struct LayerParameters {
   ParameterId attention_norm = 0;
@@ -24,4 +24,4 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
 /// A pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)); recomputed in whole when the scenario says so.
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include "scenarios/lowering/tp_overlap.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 std::int64_t outputs_of(const Context& context, ParameterId weight) {
@@ -142,4 +142,4 @@ BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, Buf
   return y;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

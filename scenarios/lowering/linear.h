@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/gemm_operand.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Megatron's pair of linear layers, without bias. The weight is [outputs, inputs]; y = x W^T.
 //
@@ -41,4 +41,4 @@ ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPie
 /// A replicated weight, applied to the rank's own rows; under sp its gradient lacks the other rows.
 BufferId replicated_linear(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,6 +1,6 @@
 #include "scenarios/lowering/local_steps.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 void average_weights(Context& context) {
   if (context.communicator(Slot::replicas) == no_id) return;
@@ -20,4 +20,4 @@ void average_weights(Context& context) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

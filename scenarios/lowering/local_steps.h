@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Local SGD (Stich 2019; Lin et al. 2020, "Don't use large mini-batches, use local SGD", section 2), with Adam: each
 // data-parallel replica takes `training.sync_every` steps on its own sequences, and then all go on from the mean of their
@@ -13,4 +13,4 @@ namespace tandem {
 /// casts that to the weights. The moments stay each replica's own.
 void average_weights(Context& context);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/norm.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 void all_reduce(Context& context, BufferId x, Reduction reduction, std::string_view name) {
@@ -61,4 +61,4 @@ void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId 
   cross_entropy(context, tape, column_parallel(context, tape, weights.head, normed, "LM head", GemmMath::not_fp8), term);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

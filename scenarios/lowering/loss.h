@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// One of the terms that add up to the loss.
 struct LossTerm {
@@ -23,4 +23,4 @@ LossParameters declare_loss(const Context& context, ChunkParameters& parameters,
 /// Ends a micro-batch: nothing comes out but the loss, and the backward starts here.
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term = {});
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

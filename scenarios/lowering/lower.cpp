@@ -5,7 +5,7 @@
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/stage_program.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 namespace {
 
@@ -68,4 +68,4 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   return builder.finish();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

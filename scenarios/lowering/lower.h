@@ -1,10 +1,10 @@
 #pragma once
 
 #include "runtime/dag/dag.h"
-#include "scenarios/spec/scenario.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Which steps of the optimizer to lower, one after the other.
 struct StepRange {
@@ -28,4 +28,4 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps =
 /// With latent attention the projections are those of mla.h, and 2 d is the width of a query and a value together.
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include "scenarios/lowering/own_tokens.h"
 #include "scenarios/lowering/router.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 BufferId sum(Context& context, BufferId a, BufferId b, std::string_view name) {
@@ -65,4 +65,4 @@ BufferId mixture(Context& context, Tape& tape, const MixtureParameters& weights,
   return sum(context, from_routed, from_shared, "experts");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/mlp.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 struct MixtureParameters {
   ParameterId router = 0;
@@ -19,4 +19,4 @@ MixtureParameters declare_mixture(const Context& context, ChunkParameters& param
 /// gates; beside them the shared experts as one MLP for every token.
 BufferId mixture(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

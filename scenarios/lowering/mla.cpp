@@ -4,7 +4,7 @@
 #include "scenarios/lowering/mla_attention.h"
 #include "scenarios/lowering/norm.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 struct Compressed {
@@ -84,4 +84,4 @@ BufferId mla(Context& context, Tape& tape, const MlaParameters& weights, BufferI
   return row_parallel(context, tape, weights.output, rows, "attention output");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

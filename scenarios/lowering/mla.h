@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 struct MlaParameters {
   ParameterId query_down = 0, query_norm = 0;  ///< only where queries are compressed
@@ -23,4 +23,4 @@ MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, c
 
 BufferId mla(Context& context, Tape& tape, const MlaParameters& weights, BufferId x);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

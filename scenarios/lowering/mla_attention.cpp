@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/linear.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 MlaHeadsAttributes heads_attributes(const Context& context, const Positions& positions) {
@@ -152,4 +152,4 @@ MlaAttended attend_latents(Context& context, const MlaParameters& weights, const
   return passes_keys(context) ? attend_passed(context, weights, latents) : attend_own(context, weights, latents);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

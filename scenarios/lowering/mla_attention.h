@@ -3,7 +3,7 @@
 #include "scenarios/lowering/mla.h"
 #include "scenarios/lowering/passed_keys.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What projections down leave of a token: all that the heads of any rank need to know of it. Or the gradients.
 struct Latents {
@@ -25,4 +25,4 @@ struct MlaAttended {
 /// come back are those of its heads alone, and are summed over tp once they are home.
 MlaAttended attend_latents(Context& context, const MlaParameters& weights, const Latents& latents);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

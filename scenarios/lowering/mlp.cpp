@@ -3,7 +3,7 @@
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/recompute.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) {
   const ActivationAttributes attributes{context.scenario.model.gated ? Activation::swiglu : Activation::gelu};
@@ -41,4 +41,4 @@ BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferI
   return down(context, tape, middle(context, tape, inner));
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 struct MlpParameters {
   ParameterId up = 0;  ///< gate and up projection in one, where the MLP is gated
@@ -17,4 +17,4 @@ BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width);
 
 BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferId x);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/norm.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Of the further tokens' loss; what DeepSeek-V3 trains with for its first 10T tokens (arXiv 2412.19437, section 4.2).
@@ -109,4 +109,4 @@ void losses(Context& context, Tape& tape, const LossParameters& next, const MtpP
   });
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,7 +7,7 @@
 #include "scenarios/lowering/layer.h"
 #include "scenarios/lowering/loss.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What predicts one more token.
 struct MtpDepth {
@@ -37,4 +37,4 @@ MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, c
 /// Ends a micro-batch like `loss`, with all terms of the loss.
 void losses(Context& context, Tape& tape, const LossParameters& next, const MtpParameters& further, BufferId x);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,6 +1,6 @@
 #include "scenarios/lowering/norm.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor, std::int64_t h) {
   ParameterSpec spec;
@@ -34,4 +34,4 @@ void norm(Context& context, Tape& tape, ParameterId weight, BufferId x, BufferId
   });
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

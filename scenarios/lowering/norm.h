@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// RMSNorm or LayerNorm, replicated over tp; under sp each rank normalises its shard of the sequence.
 ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor, std::int64_t width);
@@ -13,4 +13,4 @@ BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std:
 /// The same into `y`.
 void norm(Context& context, Tape& tape, ParameterId weight, BufferId x, BufferId y, std::string_view name);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 #include "scenarios/lowering/data_groups.h"
 #include "scenarios/spec/placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 template <typename Visit>
@@ -68,4 +68,4 @@ void update_parameters(Context& context) {
   });
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Sets the current chunk's gradients to zero, before its first backward.
 void clear_gradients(Context& context);
@@ -11,4 +11,4 @@ void clear_gradients(Context& context);
 /// takes the global gradient norm, and lets Adam update the slices this rank owns, with gradients clipped by that norm.
 void update_parameters(Context& context);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

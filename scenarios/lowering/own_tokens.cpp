@@ -1,6 +1,6 @@
 #include "scenarios/lowering/own_tokens.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 bool have_own(const Context& context) { return context.sizes.tp == 1 || context.sizes.sequence_parallel; }
@@ -21,4 +21,4 @@ BufferId all_tokens(Context& context, BufferId own, std::string_view name) {
   return whole;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Each token is routed by one rank. With sp every tensor-parallel rank holds tokens of its own; without, all of them hold the
 // same tokens, and each takes its run of the sequence, as DeepSpeed-TED drops duplicate tokens (Singh et al. 2023).
@@ -13,4 +13,4 @@ BufferId own_tokens(Context& context, BufferId whole);
 /// All parts gathered over tp; `own` itself with sp.
 BufferId all_tokens(Context& context, BufferId own, std::string_view name);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 Place place_in(const World& world, RankIndex rank, Slot slot) {
   const CommunicatorId id = world.communicator(rank, slot);
@@ -31,4 +31,4 @@ Ownership expert_ownership(const Scenario& scenario, const World& world, RankInd
   return {.owners = place.of, .slice = place.at};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

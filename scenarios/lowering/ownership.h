@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What this rank owns of each bucket.
 struct Ownership {
@@ -26,4 +26,4 @@ struct Place {
 };
 Place place_in(const World& world, RankIndex rank, Slot slot);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 #include "runtime/base/divide_up.h"
 #include "scenarios/lowering/shards.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::int64_t ParameterSpec::rows() const {
   std::int64_t sum = 0;
@@ -117,4 +117,4 @@ void ChunkParameters::bind(DagBuilder& builder, std::size_t bucket, BufferId who
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -8,7 +8,7 @@
 #include "scenarios/lowering/ownership.h"
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 using ParameterId = std::uint32_t;
 
@@ -105,4 +105,4 @@ class ChunkParameters {
   void place(DagBuilder& builder, const std::vector<ParameterId>& ids, Bucket bucket, const ResidentPart& resident);
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 #include "scenarios/lowering/gathered_attention.h"
 #include "scenarios/lowering/ring_attention.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 PassedKeys passed_in(Context& context, BufferId both, const Shape& first, const Shape& second) {
   return {context.builder.view(both, 0, first), context.builder.view(both, first.elements(), second), both};
@@ -46,4 +46,4 @@ AttendedAcross attend_across(Context& context, const Attending& mine, const KeyM
                                                                   : gathered_attention(context, mine, making);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

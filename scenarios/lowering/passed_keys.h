@@ -4,7 +4,7 @@
 
 #include "scenarios/lowering/attend.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What a context-parallel rank passes on to the others of its keys and values, or the gradients of that: two tensors
 /// [positions, b, ...], one after the other in one buffer, so that one message carries both.
@@ -52,4 +52,4 @@ int key_makings(const Context& context);
 /// By ring or all-gather.
 AttendedAcross attend_across(Context& context, const Attending& mine, const KeyMaking& making);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,6 +1,6 @@
 #include "scenarios/lowering/pipeline.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 struct Channel {
@@ -72,4 +72,4 @@ void PipelineLink::end_action(bool exchanges) {
   sent_.clear();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -8,7 +8,7 @@
 #include "scenarios/lowering/context.h"
 #include "scenarios/spec/placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Moves activations and their gradients between stages, on streams of their own.
 ///
@@ -50,4 +50,4 @@ class PipelineLink {
   std::int32_t part() const { return placement_.part(context_.world.ranks[context_.rank].pp, context_.chunk); }
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

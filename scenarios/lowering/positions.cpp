@@ -1,6 +1,6 @@
 #include "scenarios/lowering/positions.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 Positions positions_of(const Scenario& scenario, std::int64_t cp_rank) {
   const ParallelismSpec& p = scenario.parallelism;
@@ -16,4 +16,4 @@ Positions whole_sequence(const Scenario& scenario) {
   return {.start = {0, 0}, .length = {static_cast<std::int32_t>(scenario.training.sequence), 0}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 #include "runtime/ops/attributes.h"
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// The positions of a sequence that a context-parallel rank holds.
 ///
@@ -15,4 +15,4 @@ Positions positions_of(const Scenario& scenario, std::int64_t cp_rank);
 /// All of them.
 Positions whole_sequence(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 void PutOffWeights::lower(Context& context) const {
   for (const auto& [layer, step] : steps_) {
@@ -12,4 +12,4 @@ void PutOffWeights::lower(Context& context) const {
   context.layer = -1;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 class Context;
 
@@ -25,4 +25,4 @@ class PutOffWeights {
   std::vector<std::pair<std::int16_t, Step>> steps_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 BufferId lower_again(Context& context, Tape& tape, const Module& module, BufferId x) {
@@ -40,4 +40,4 @@ BufferId recompute_output(Context& context, Tape& tape, const Module& producer, 
   return z;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Lowers `module` keeping nothing but its input: its backward lowers the forward once more, labelled recompute, and goes back
 /// through that.
@@ -12,4 +12,4 @@ BufferId checkpoint(Context& context, Tape& tape, const Module& module, BufferId
 /// computed again from `x`. The consumer's own work is not repeated; its backward asks for its input by `Context::kept`.
 BufferId recompute_output(Context& context, Tape& tape, const Module& producer, const Module& consumer, BufferId x);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

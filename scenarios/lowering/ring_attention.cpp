@@ -4,7 +4,7 @@
 #include "scenarios/lowering/attention_block.h"
 #include "scenarios/lowering/positions.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// After `hop` hops a rank holds what the rank so many places before it sent out.
@@ -85,4 +85,4 @@ int visible_blocks(const Context& context) {
   return count;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/passed_keys.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Ring attention (Liu et al. 2023): what ranks pass on of their keys and values goes round, each rank attends to the block at
 /// hand while the next one is under way, and merges the outputs by their log-sum-exp. A block that causality hides is passed on
@@ -15,4 +15,4 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
 /// How many of the cp blocks this rank's queries see a part of.
 int visible_blocks(const Context& context);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/own_tokens.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 ParameterId declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer) {
   const std::int64_t experts = context.scenario.model.moe.experts;
@@ -39,4 +39,4 @@ BufferId route_backward(Context& context, ParameterId weight, const Routed& rout
   return dx;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

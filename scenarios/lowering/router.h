@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Where the choices of a micro-batch's tokens go, and with which weight.
 struct Routed {
@@ -21,4 +21,4 @@ Routed route(Context& context, ParameterId weight, BufferId own);
 /// tokens, each computes the whole gradient of the weight, as it does of the norms', from the gathered gradients of the logits.
 BufferId route_backward(Context& context, ParameterId weight, const Routed& routed, BufferId x, BufferId gate_gradients);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

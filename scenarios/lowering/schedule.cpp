@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape) {
   switch (kind) {
@@ -22,4 +22,4 @@ std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape) {
   throw std::logic_error("unknown schedule");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// One step of a pipeline stage's compute: the forward or the backward of one model chunk for one micro-batch. A backward is
 /// whole, or split into the gradient of the chunk's input, which the previous stage waits for, and those of its weights, which
@@ -61,4 +61,4 @@ std::vector<Action> dualpipe(const PipelineShape& shape);
 
 std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/schedule.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::vector<Action> one_f_one_b(const PipelineShape& shape) {
   const std::int32_t warm_up = std::min(shape.stages - 1 - shape.stage, shape.micro_batches);
@@ -15,4 +15,4 @@ std::vector<Action> one_f_one_b(const PipelineShape& shape) {
   return actions;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

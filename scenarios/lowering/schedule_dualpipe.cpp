@@ -4,7 +4,7 @@
 
 #include "scenarios/lowering/schedule.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Speaks of a stage's near and far chunk: the near one's micro-batches enter at the nearer end of the pipeline.
@@ -97,4 +97,4 @@ std::vector<Action> dualpipe(const PipelineShape& shape) {
   return write.take();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,6 +1,6 @@
 #include "scenarios/lowering/schedule.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::vector<Action> gpipe(const PipelineShape& shape) {
   std::vector<Action> actions;
@@ -9,4 +9,4 @@ std::vector<Action> gpipe(const PipelineShape& shape) {
   return actions;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/schedule.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// The k-th unit of a stage's forwards; backwards take the same order with the chunks reversed.
@@ -30,4 +30,4 @@ std::vector<Action> interleaved_one_f_one_b(const PipelineShape& shape) {
   return actions;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/schedule.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::vector<Action> zero_bubble_h1(const PipelineShape& shape) {
   const std::int32_t all = shape.micro_batches;
@@ -19,4 +19,4 @@ std::vector<Action> zero_bubble_h1(const PipelineShape& shape) {
   return actions;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 
 #include "scenarios/lowering/schedule.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Appends each chunk's actions of one kind in the order of the micro-batches; those beyond the last are left out.
@@ -67,4 +67,4 @@ std::vector<Action> zero_bubble_v(const PipelineShape& shape) {
   return write.take();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 
 #include "scenarios/lowering/data_groups.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Calls `visit(index, bucket)` for the buckets of a unit.
@@ -103,4 +103,4 @@ void ShardedWeights::clear_gradients(std::size_t chunk, std::size_t unit) {
   context_.phase = before;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,7 +7,7 @@
 
 #include "scenarios/lowering/context.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// A part of a model chunk that computes with the weights of a few units: the embedding, a layer, the head.
 struct Section {
@@ -62,4 +62,4 @@ class ShardedWeights {
   void clear_gradients(std::size_t chunk, std::size_t unit);
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

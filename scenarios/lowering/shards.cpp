@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 void add_shards(DagBuilder& builder, const ResidentPart& resident, const ParameterPiece& piece, std::int64_t offset) {
   const std::int64_t width = piece.columns;
@@ -20,4 +20,4 @@ void add_shards(DagBuilder& builder, const ResidentPart& resident, const Paramet
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,7 +7,7 @@
 #include "scenarios/lowering/local_steps.h"
 #include "scenarios/lowering/optimizer.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// The items of both lists, in turns.
@@ -123,4 +123,4 @@ ChunkProgram::Pieces StageProgram::pieces_of(const Action& action) {
   throw std::logic_error("unknown action");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -11,7 +11,7 @@
 #include "scenarios/lowering/sharded_weights.h"
 #include "scenarios/spec/placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// One rank's steps: declares what its chunks hold, then follows its stage's schedule.
 class StageProgram {
@@ -34,4 +34,4 @@ class StageProgram {
   ChunkProgram::Pieces pieces_of(const Action& action);
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

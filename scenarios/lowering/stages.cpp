@@ -4,7 +4,7 @@
 
 #include "scenarios/spec/placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Layers of each part of the model, where the embedding and the loss count as a layer if the scenario says so.
@@ -47,4 +47,4 @@ std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario) {
   return chunks;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What one model chunk holds: layers [first_layer, first_layer + layers), and the ends of the model.
 struct ChunkLayout {
@@ -19,4 +19,4 @@ struct ChunkLayout {
 /// scenario counts them; but those of the first and of the last stage share what the scenario gives that stage.
 std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 
 #include "runtime/dag/dag.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 class Context;
 
@@ -32,4 +32,4 @@ class Tape {
 /// The forward of a module: lowers it for input `x`, leaves its backward on the tape, returns its output.
 using Module = std::function<BufferId(Context&, Tape&, BufferId x)>;
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr std::int64_t most_chunks = 4;
@@ -82,4 +82,4 @@ BufferId multiply_and_scatter(Context& context, ParameterId weight, BufferId x, 
   return y;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

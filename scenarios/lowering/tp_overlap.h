@@ -4,7 +4,7 @@
 
 #include "scenarios/lowering/gemm_operand.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Communication of sequence parallelism beside the GEMMs that wait for it (training.overlap.tp), as Transformer Engine's
 // userbuffers do it, which Megatron-Core's --tp-comm-overlap turns on. Which product takes which way is their default
@@ -39,4 +39,4 @@ GatheredGradient input_gradient_in_ring(Context& context, ParameterId weight, Bu
 /// chunks are joined by a copy of y's shard, where userbuffers scatter to rows of y's full width.
 BufferId multiply_and_scatter(Context& context, ParameterId weight, BufferId x, std::string_view name);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/attention_block.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 GroupsAttributes by_rank(const Context& context) { return {static_cast<std::int32_t>(context.sizes.cp)}; }
@@ -46,4 +46,4 @@ Attended ulysses_attention(Context& context, const Heads& heads) {
           }};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,7 +7,7 @@
 
 #include "topology/mix.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// The fold's links, with what the shares need to know of each.
@@ -73,4 +73,4 @@ void merge_cables(const std::vector<std::vector<BytesPerSecond>>& shares, double
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include "scenarios/mesh/communicators.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// By instance of `hashed` (surveyed on the cluster as it is), and by path: what `CableMerge` calls the share of its worst cable,
 /// in bytes/s for all of its channels together; infinite where it crosses no cable.
@@ -13,4 +13,4 @@ std::vector<std::vector<BytesPerSecond>> cable_shares(const CommunicatorSurvey& 
 /// than the tolerance different colours.
 void merge_cables(const std::vector<std::vector<BytesPerSecond>>& shares, double tolerance, CommunicatorSurvey& even);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

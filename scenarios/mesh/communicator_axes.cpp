@@ -1,6 +1,6 @@
 #include "scenarios/mesh/communicator_axes.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::vector<MeshAxis> data_axes(const Scenario& scenario) {
   if (scenario.training.local_steps()) return {MeshAxis::cp, MeshAxis::ep};
@@ -36,4 +36,4 @@ GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

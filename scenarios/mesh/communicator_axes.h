@@ -10,7 +10,7 @@
 #include "scenarios/mesh/world.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // Which ranks make up a communicator of each kind, and what NCCL can choose from there.
 
@@ -34,4 +34,4 @@ std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mes
 /// NCCL has a choice where something is all-reduced. With ZeRO, gradients are reduce-scattered and weights gathered.
 GroupAlgorithms algorithms(const Scenario& scenario, Slot slot);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

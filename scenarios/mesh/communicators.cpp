@@ -7,13 +7,13 @@
 #include "scenarios/mesh/communicator_axes.h"
 #include "scenarios/mesh/data_blocks.h"
 #include "scenarios/mesh/expert_mesh.h"
-#include "scenarios/spec/placement.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/spec/placement.h"
 #include "topology/layouts.h"
 #include "topology/mix.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
@@ -304,4 +304,4 @@ CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& me
   return Surveyor(scenario, mesh, cluster, symmetry, detail).survey();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

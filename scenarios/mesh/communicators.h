@@ -3,14 +3,14 @@
 #include <vector>
 
 #include "scenarios/mesh/mesh.h"
-#include "scenarios/spec/scenario.h"
 #include "scenarios/mesh/symmetry.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/scenario.h"
 #include "topology/cluster.h"
 #include "topology/folding.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// One communicator for each orbit of communicators that the step uses; the fold's input has it under the same number.
 struct CommunicatorInstance {
@@ -35,4 +35,4 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
                                         const Symmetry& symmetry, Detail detail = Detail::sums);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

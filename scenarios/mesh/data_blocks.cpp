@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::int64_t data_members_on_node(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
   const auto node_of = [&](std::uint32_t r) { return r / scenario.cluster.gpus_per_node; };
@@ -17,4 +17,4 @@ std::int64_t data_block(const Scenario& scenario, const Mesh& mesh) {
   return block == members ? 0 : block;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

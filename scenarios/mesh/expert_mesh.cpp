@@ -2,7 +2,7 @@
 
 #include "scenarios/mesh/rank_placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 ExpertMesh::ExpertMesh(const ParallelismSpec& p, const Mesh& mesh)
     : mesh_(mesh),
@@ -97,4 +97,4 @@ bool nodes_hold_equal_runs(const Scenario& scenario) {
   return true;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// A rank's place in the expert part of its pipeline stage.
 struct ExpertPlace {
@@ -51,4 +51,4 @@ std::int64_t expert_nodes(const Scenario& scenario);
 /// holds all of them.
 bool nodes_hold_equal_runs(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 struct Family {
@@ -65,4 +65,4 @@ const char* family_of(Slot slot) { return describe(slot).name; }
 
 Axis axis_of(Slot slot) { return describe(slot).axis; }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

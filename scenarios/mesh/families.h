@@ -3,7 +3,7 @@
 #include "runtime/dag/dag.h"
 #include "scenarios/mesh/world.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What the communicators of a slot are called: "tp", "expert dp", "pp forward".
 const char* family_of(Slot slot);
@@ -11,4 +11,4 @@ const char* family_of(Slot slot);
 /// The parallel axis that their time is counted on.
 Axis axis_of(Slot slot);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

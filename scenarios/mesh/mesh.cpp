@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 Mesh::Mesh(const ParallelismSpec& parallelism) : order_(parallelism.order) {
   const auto index = [](MeshAxis axis) { return static_cast<std::size_t>(axis); };
@@ -44,4 +44,4 @@ std::vector<std::uint32_t> Mesh::members(std::uint32_t rank, const std::vector<M
   return members;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 inline constexpr std::size_t mesh_axis_count = 5;
 
@@ -39,4 +39,4 @@ class Mesh {
   std::int64_t size_ = 1;
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

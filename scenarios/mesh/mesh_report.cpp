@@ -10,7 +10,7 @@
 #include "scenarios/mesh/rank_placement.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using LinkCounts = std::array<std::uint32_t, tier_count>;
@@ -127,4 +127,4 @@ std::vector<CommunicatorRow> report_mesh(const Scenario& scenario, bool folded) 
   return Reporter(scenario, mesh, cluster, symmetry).rows();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -10,7 +10,7 @@
 #include "scenarios/spec/scenario.h"
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// How far up a communicator's traffic goes.
 enum class Reach : std::uint8_t {
@@ -59,4 +59,4 @@ struct CommunicatorRow {
 /// Throws TopologyError.
 std::vector<CommunicatorRow> report_mesh(const Scenario& scenario, bool folded = true);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

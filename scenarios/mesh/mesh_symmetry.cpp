@@ -5,7 +5,7 @@
 #include "scenarios/mesh/communicator_axes.h"
 #include "scenarios/mesh/data_blocks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// The axes of each kind of communicator of several ranks that crosses links.
@@ -60,4 +60,4 @@ Symmetry symmetry_of(const Scenario& scenario, const Mesh& mesh, const Cluster& 
            .successors = other_rings(scenario, mesh)}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include "runtime/base/divide_up.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 std::vector<std::uint32_t> gpus_of_ranks(const Scenario& scenario) {
   const RankPlacement& placement = scenario.parallelism.placement;
@@ -33,4 +33,4 @@ bool keeps_nodes_together(const Scenario& scenario) {
 RankPlaces::RankPlaces(const Scenario& scenario)
     : gpus_(gpus_of_ranks(scenario)), gpus_per_node_(scenario.cluster.gpus_per_node) {}
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// By rank: its GPU. Empty where every rank is on the GPU of its own number.
 std::vector<std::uint32_t> gpus_of_ranks(const Scenario& scenario);
@@ -26,4 +26,4 @@ class RankPlaces {
   std::int64_t gpus_per_node_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include <boost/math/distributions/normal.hpp>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 double slowest_of(std::size_t gpus, double spread) {
   if (gpus < 2 || spread == 0) return 1;
@@ -10,4 +10,4 @@ double slowest_of(std::size_t gpus, double spread) {
   return 1 - spread * boost::math::quantile(boost::math::normal(), (n - 0.375) / (n + 0.25));
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Healthy GPUs of one model differ in speed: chips need different power for one clock, and all have the same limit. A
 /// synchronous step goes at the pace of the slowest. Its speed, over the mean one, among `gpus` whose speeds are normally
@@ -10,4 +10,4 @@ namespace tandem {
 /// for which Blom's approximation stands, the quantile at (n - 0.375) / (n + 0.25).
 double slowest_of(std::size_t gpus, double spread);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr std::uint32_t unset = 0xFFFFFFFF;
@@ -158,4 +158,4 @@ LinkId Symmetry::representative_link(LinkId link) const { return 2 * device_orbi
 
 std::uint32_t Symmetry::link_orbit_size(LinkId representative) const { return device_orbit_size_[representative / 2]; }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 #include "scenarios/mesh/mesh.h"
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Translations of the mesh along its axes that leave the cluster as it is: shifting every rank by some places along an axis
 /// takes GPUs of one node to GPUs of one node, and likewise for NICs, leaves and pods, and slow GPUs to equally slow ones. What
@@ -54,4 +54,4 @@ class Symmetry {
   void count_device_orbits();
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 
 #include "scenarios/mesh/expert_mesh.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 std::vector<double> shares_of(const MoeSpec& moe) {
@@ -149,4 +149,4 @@ std::vector<std::uint32_t> alike_parts(const Scenario& scenario) {
   return alike;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,7 +7,7 @@
 #include "scenarios/spec/scenario.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Tokens that one rank routes together: its part of a micro-batch.
 std::int64_t tokens_of_group(const Scenario& scenario);
@@ -38,4 +38,4 @@ RoutingAttributes routing_of(const Scenario& scenario);
 /// By expert-parallel rank: the first one whose experts have the same slots. Ranks that differ in it run different programs.
 std::vector<std::uint32_t> alike_parts(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

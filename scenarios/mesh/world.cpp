@@ -11,13 +11,13 @@
 #include "scenarios/mesh/communicators.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/families.h"
-#include "scenarios/reading/load.h"
 #include "scenarios/mesh/mesh_symmetry.h"
 #include "scenarios/mesh/rank_placement.h"
-#include "scenarios/mesh/token_routing.h"
 #include "scenarios/mesh/slowest_gpu.h"
+#include "scenarios/mesh/token_routing.h"
+#include "scenarios/reading/load.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// By GPU of the cluster: 0 for its own model, n + 1 for the n-th of the others.
@@ -229,4 +229,4 @@ World make_world(const Scenario& scenario, bool folded, const CableMerge& merge,
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

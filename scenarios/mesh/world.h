@@ -9,7 +9,7 @@
 #include "scenarios/spec/scenario.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
 enum class Slot : std::uint8_t {
@@ -76,4 +76,4 @@ struct CableMerge {
 /// single message, too, which only a world that is not folded can.
 World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

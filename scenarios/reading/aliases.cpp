@@ -6,7 +6,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/reader.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 struct Alias {
@@ -113,4 +113,4 @@ std::vector<std::string> aliases_of(std::string_view section) {
   return names;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

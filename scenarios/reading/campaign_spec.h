@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// `faults.mtbf`: hours between two failures of one of its kind, on average; 0: it never fails.
 struct MtbfSpec {
@@ -71,4 +71,4 @@ Campaign load_campaign(const std::string& path, const std::vector<std::string>& 
 /// The same from text; `name` stands for the file in messages.
 Campaign parse_campaign(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,10 +1,10 @@
 #include <string>
 
 #include "runtime/base/nearest.h"
-#include "scenarios/reading/sections.h"
 #include "scenarios/checks/checks.h"
+#include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 [[noreturn]] void refuse_mesh(const YamlNode& document, const std::string& sentence) {
@@ -53,4 +53,4 @@ void complete_world(Scenario& scenario, const YamlNode& document) {
                               " ranks for " + std::to_string(gpus) + " GPUs, expected dp " + std::to_string(gpus / replica));
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

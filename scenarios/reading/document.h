@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // The steps of `parse_scenario`, for who lays changes over a scenario between them (overlay.h, presets.h):
 // tidy_names, apply_override.., resolve_presets, read_document.
@@ -36,4 +36,4 @@ std::vector<std::string> refusals_of(const YamlNode& document, const std::string
 /// give the same text.
 std::string to_yaml(const YamlNode& document);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

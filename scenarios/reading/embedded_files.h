@@ -4,9 +4,9 @@
 
 #include "runtime/base/embedded_file.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// The presets and the profiles of GPUs.
 std::span<const EmbeddedFile> embedded_files();
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/reader.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 bool is_compiled(const YamlNode& training) {
@@ -46,4 +46,4 @@ void apply_framework(YamlNode& scenario) {
   fill_in(scenario, defaults);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

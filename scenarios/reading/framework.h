@@ -2,7 +2,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // What a framework's preset says of the scenario itself. Its fields: those that `read_software` reads, and
 //   defaults   fields of the scenario, as this framework sets them unless told otherwise
@@ -13,4 +13,4 @@ namespace tandem {
 /// The framework's preset must be filled in. Throws InputError where a framework is compiled that does not say what that is.
 void apply_framework(YamlNode& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

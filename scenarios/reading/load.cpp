@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/base/text_file.h"
+#include "scenarios/checks/checks.h"
 #include "scenarios/reading/aliases.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
@@ -10,10 +12,8 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/search_spec.h"
 #include "scenarios/reading/sections.h"
-#include "runtime/base/text_file.h"
-#include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 void read_framework(const YamlNode& training, Scenario& scenario) {
@@ -149,4 +149,4 @@ Scenario load_scenario(const std::string& path, const std::vector<std::string>& 
   return parse_scenario(read_text_file(path), path, overrides);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
-#include "scenarios/reading/overlay.h"
 #include "runtime/base/text_file.h"
+#include "scenarios/reading/overlay.h"
 #include "topology/fabric.h"
 #include "topology/nccl_topology.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr const char* field = "nccl_topology";
@@ -101,4 +101,4 @@ PcieSpec read_imported_pcie(const Reader& cluster, std::int64_t gpus_per_node, s
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include "scenarios/reading/reader.h"
 #include "topology/cluster_spec.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Where a cluster's `nccl_topology` names a file of NCCL's (see topology/nccl_topology.h; its path counts from `folder`), gives
 /// the cluster what the file says and the cluster does not: gpus_per_node, nvlink_GBps, nics_per_node, nic_gbps; and puts the
@@ -16,4 +16,4 @@ void import_nccl_topology(YamlNode& cluster, const std::string& folder);
 /// Those ways: {nic_of_gpu: [..], ports: [{name, GBps, gpus: [..]}, ..]}.
 PcieSpec read_imported_pcie(const Reader& cluster, std::int64_t gpus_per_node, std::int64_t nics_per_node);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

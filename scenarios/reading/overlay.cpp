@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/reading/aliases.h"
 #include "runtime/base/nearest.h"
+#include "scenarios/reading/aliases.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// The keys of "a.b.c", or none where `path` is not of that form.
@@ -122,4 +122,4 @@ void expand_preset_names(YamlNode& scenario) {
   for_each_other_gpu(*cluster, name_to_mapping);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Lays `patch` over `base`: mappings are merged field by field and keep their place, anything else is replaced.
 void overlay(YamlNode& base, const YamlNode& patch);
@@ -27,4 +27,4 @@ void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>&
 /// `cluster.other_gpus`.
 void expand_preset_names(YamlNode& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,10 +4,10 @@
 #include <sstream>
 #include <utility>
 
-#include "scenarios/reading/reader.h"
 #include "runtime/base/text_file.h"
+#include "scenarios/reading/reader.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 void read_placement_file(YamlNode& scenario, const std::string& folder) {
   YamlNode* parallelism = scenario.find("parallelism");
@@ -29,4 +29,4 @@ void read_placement_file(YamlNode& scenario, const std::string& folder) {
   *placement = std::move(list);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

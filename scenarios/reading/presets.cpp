@@ -5,18 +5,18 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/nearest.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/reading/aliases.h"
 #include "scenarios/reading/embedded_files.h"
 #include "scenarios/reading/framework.h"
 #include "scenarios/reading/nccl_topology.h"
-#include "runtime/base/nearest.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/placement_file.h"
 #include "scenarios/reading/profile.h"
 #include "scenarios/reading/reader.h"
-#include "runtime/base/text_file.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 struct KindNames {
@@ -148,4 +148,4 @@ void resolve_campaign_preset(YamlNode& scenario, const std::string& folder) {
   resolve(&campaign, PresetKind::campaign, folder);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 enum class PresetKind : std::uint8_t {
   model,
@@ -28,4 +28,4 @@ void resolve_presets(YamlNode& scenario, const std::string& folder);
 /// The same for the section `campaign`, which must be there; without `preset` it takes llama3-2024.
 void resolve_campaign_preset(YamlNode& scenario, const std::string& folder);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -10,14 +10,14 @@
 #include <fstream>
 #include <iterator>
 
-#include "scenarios/reading/embedded_files.h"
 #include "runtime/base/nearest.h"
+#include "runtime/base/text_file.h"
+#include "scenarios/reading/embedded_files.h"
 #include "scenarios/reading/profile_yaml.h"
 #include "scenarios/reading/reader.h"
-#include "runtime/base/text_file.h"
 #include "traces/profile_file.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr const char* field = "profile";
@@ -98,4 +98,4 @@ void resolve_profile(YamlNode* owner, const std::string& folder) {
   *named = std::move(resolved);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 #include "runtime/dag/profile.h"
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// The profiles that come with Tandem, sim/profiles/measured/<name>.yaml, sorted.
 std::vector<std::string> profile_names();
@@ -23,4 +23,4 @@ void move_profile_to_gpu(YamlNode& cluster);
 /// there is no such file.
 void resolve_profile(YamlNode* owner, const std::string& folder);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

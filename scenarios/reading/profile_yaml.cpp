@@ -8,7 +8,7 @@
 #include "scenarios/reading/reader.h"
 #include "traces/kernel_text.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// What stands before and after the last " = " of a row.
@@ -76,4 +76,4 @@ Profile profile_of_yaml(const std::string& text, const std::string& file) {
   return profile;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

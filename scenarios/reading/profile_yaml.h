@@ -4,7 +4,7 @@
 
 #include "runtime/dag/profile.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Reads a profile in the form that `tandem calibrate` writes beside the protobuf, for people and for version control. Its
 /// `kernels` are lines "KERNEL = MEDIAN LOWEST HIGHEST SAMPLES" with times in us (KERNEL: traces/kernel_text.h), its
@@ -12,4 +12,4 @@ namespace tandem {
 /// Throws InputError.
 Profile profile_of_yaml(const std::string& text, const std::string& file);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

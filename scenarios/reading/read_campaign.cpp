@@ -1,15 +1,15 @@
 #include <filesystem>
 
+#include "runtime/base/text_file.h"
+#include "scenarios/checks/checks.h"
 #include "scenarios/reading/campaign_spec.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
-#include "runtime/base/text_file.h"
-#include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr double most_hours = 1e9;
@@ -143,4 +143,4 @@ Campaign load_campaign(const std::string& path, const std::vector<std::string>& 
   return parse_campaign(read_text_file(path), path, overrides);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

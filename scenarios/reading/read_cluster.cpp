@@ -2,7 +2,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 std::vector<IndexRange> index_ranges(const std::vector<Range<std::int64_t>>& ranges) {
@@ -70,4 +70,4 @@ ClusterSpec read_cluster(const YamlNode& node) {
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

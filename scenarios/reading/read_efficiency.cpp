@@ -4,7 +4,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr DType arithmetic_types[] = {DType::f32, DType::bf16, DType::f16, DType::f8};
@@ -117,4 +117,4 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
   efficiency.launch = reader.number("launch_us", microseconds) * us;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// A switch and where it stands, so that what is found wrong later has a place.
@@ -167,4 +167,4 @@ FabricSpec read_fabric(const YamlNode& node) {
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

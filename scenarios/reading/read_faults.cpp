@@ -7,7 +7,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 Reader faults_of(const YamlNode& node) {
@@ -115,4 +115,4 @@ std::vector<LinkFault> read_link_faults(const YamlNode& node) {
   return links;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

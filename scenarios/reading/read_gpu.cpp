@@ -5,7 +5,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr DType arithmetic_types[] = {DType::f32, DType::bf16, DType::f16, DType::f8};
@@ -46,4 +46,4 @@ Device read_gpu(const YamlNode& node, const std::string& path) {
   return device;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

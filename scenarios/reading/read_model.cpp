@@ -4,7 +4,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 MlaSpec read_mla(const Reader& model, const ModelSpec& spec) {
@@ -64,4 +64,4 @@ ModelSpec read_model(const YamlNode& node) {
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,7 +1,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// `uniform`, a list of shares, or {zipf: exponent}.
@@ -40,4 +40,4 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 std::vector<MeshAxis> read_order(const Reader& parallelism) {
@@ -128,4 +128,4 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/reading/document.h"
 #include "runtime/base/nearest.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/search_spec.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 struct AxisFacts {
@@ -146,4 +146,4 @@ SearchSpec load_search(const std::string& path, const std::vector<std::string>& 
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr Range<double> microseconds{0, 1e6};
@@ -86,4 +86,4 @@ void choose_attention(const YamlNode& node, Device& device) {
   if (const auto kernel = usual_attention(framework_reader(node), device)) device.efficiency.attention_kernel = *kernel;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

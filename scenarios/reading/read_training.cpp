@@ -3,7 +3,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 void read_overlap(const YamlNode& node, TrainingSpec& spec) {
@@ -90,4 +90,4 @@ TrainingSpec read_training(const YamlNode& node) {
   return spec;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

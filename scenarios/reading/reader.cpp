@@ -6,10 +6,10 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "scenarios/reading/aliases.h"
 #include "runtime/base/nearest.h"
+#include "scenarios/reading/aliases.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 std::string shown(double value) {
@@ -191,4 +191,4 @@ void Reader::refuse_choice(const YamlNode& node, std::string_view key, const std
   throw InputError(node.place, full_name(key) + " cannot be " + excerpt(node.text) + suggestion(node.text, known));
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

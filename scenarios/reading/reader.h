@@ -9,7 +9,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Inclusive.
 template <typename T>
@@ -90,4 +90,4 @@ std::vector<const YamlNode*> one_or_several(const YamlNode& node);
 /// What stands there, in words: a value between backquotes, "a list", "a mapping" or "nothing".
 std::string describe(const YamlNode& node);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

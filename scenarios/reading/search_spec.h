@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// What a search is free to choose.
 enum class SearchAxis : std::uint8_t {
@@ -93,4 +93,4 @@ SearchSpec read_search(const YamlNode& block);
 /// The scenario and its search, all axes free where it has no such block. Throws InputError.
 SearchSpec load_search(const std::string& path, const std::vector<std::string>& overrides);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

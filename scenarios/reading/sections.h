@@ -4,10 +4,10 @@
 
 #include "scenarios/reading/campaign_spec.h"
 #include "scenarios/reading/reader.h"
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // One reader per section of the scenario, each in a file of its own (read_model.cpp, ...). They check every field by itself;
 // validate.h checks the fields against each other. All throw InputError.
@@ -32,4 +32,4 @@ MtbfSpec read_mtbf(const YamlNode& faults);
 JitterSpec read_jitter(const YamlNode& faults, const Device& gpu);  ///< `gpu`: whose profile may say how much kernels vary
 std::vector<LinkFault> read_link_faults(const YamlNode& faults);    ///< dead ones first, each kind in the order of the document
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

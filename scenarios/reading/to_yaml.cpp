@@ -5,7 +5,7 @@
 
 #include "scenarios/reading/document.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 /// Whether a scalar written without quotes, between brackets, is read as this text and nothing else.
@@ -66,4 +66,4 @@ std::string to_yaml(const YamlNode& document) {
   throw std::logic_error("unknown kind of YAML node");
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 void put(YamlNode& mapping, std::string_view key, YamlNode value) {
   mapping.erase(key);
@@ -37,4 +37,4 @@ YamlNode& section_of(YamlNode& mapping, std::string_view key, const Place& place
   return *mapping.find(key);
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 // A mapping of a scenario, written field by field. `place` is where the value comes from, for errors about it.
 
@@ -20,4 +20,4 @@ void put(YamlNode& mapping, std::string_view key, bool value, const Place& place
 /// The mapping at `key`, which is made where there is none.
 YamlNode& section_of(YamlNode& mapping, std::string_view key, const Place& place = {});
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

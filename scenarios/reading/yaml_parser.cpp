@@ -11,7 +11,7 @@
 #include "runtime/base/text_file.h"
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 constexpr std::size_t max_depth = 32;
@@ -161,4 +161,4 @@ YamlNode parse_yaml(const std::string& text, const std::string& file, Lines line
   return builder.take_root();
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

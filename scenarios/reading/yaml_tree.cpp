@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 const YamlNode* YamlNode::find(std::string_view key) const {
   const auto entry = std::ranges::find(entries, key, &Entry::key);
@@ -69,4 +69,4 @@ const Place& place_of(const YamlNode& root, std::string_view path) {
   return follow(root, path, complete).place;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/reading/load.h"
+#include "runtime/base/input_error.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// A YAML document as plain values, each with the place it was written at, whichever file that was. Aliases are expanded.
 struct YamlNode {
@@ -58,4 +58,4 @@ const YamlNode* find_path(const YamlNode& root, std::string_view path);
 /// The place of the value at "a.b.c", or of the innermost mapping on the way that exists.
 const Place& place_of(const YamlNode& root, std::string_view path);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

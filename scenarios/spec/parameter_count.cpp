@@ -1,6 +1,6 @@
 #include "scenarios/spec/parameter_count.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 class Parameters {
@@ -43,4 +43,4 @@ class Parameters {
 
 std::int64_t parameter_count(const ModelSpec& model) { return Parameters(model).all(); }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

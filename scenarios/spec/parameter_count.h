@@ -4,11 +4,11 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// All trainable numbers of the unsharded model: embeddings, attention, MLPs or experts with their routers, norms (with their
 /// biases, if LayerNorm), LM head unless tied, and what predicts further tokens. What Tandem leaves out (biases of linear layers)
 /// is left out.
 std::int64_t parameter_count(const ModelSpec& model);
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

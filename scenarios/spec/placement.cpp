@@ -1,6 +1,6 @@
 #include "scenarios/spec/placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 Placement::Placement(const Scenario& scenario)
     : stages_(static_cast<std::int32_t>(scenario.parallelism.pp)), chunks_(static_cast<std::int32_t>(scenario.parallelism.vpp)) {
@@ -19,4 +19,4 @@ std::int32_t Placement::stage(std::int32_t part) const {
   return kind_ == Kind::v && part >= stages_ ? parts_ - 1 - part : part % stages_;
 }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -4,7 +4,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Which part of the model each chunk of each pipeline stage holds, and which way micro-batches go through it. Part 0 has the
 /// embedding, the last the loss.
@@ -44,4 +44,4 @@ class Placement {
   std::int32_t stages_, chunks_, parts_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

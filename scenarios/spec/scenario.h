@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "runtime/dag/device.h"
-#include "runtime/ops/attributes.h"
 #include "runtime/dag/software.h"
+#include "runtime/ops/attributes.h"
 #include "topology/cluster_spec.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1).
 struct MlaSpec {
@@ -235,4 +235,4 @@ struct Scenario {
   bool overlaps_tp() const { return training.overlap_tp && parallelism.tp > 1; }
 };
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

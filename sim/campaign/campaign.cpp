@@ -10,7 +10,7 @@
 
 #include "sim/campaign/counter_random.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds never = CampaignModel::never;
@@ -196,4 +196,4 @@ CampaignRun play_campaign(const CampaignModel& model, std::uint64_t seed, std::u
   return Player(model, seed, index).run();
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

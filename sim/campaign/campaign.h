@@ -7,7 +7,7 @@
 #include "sim/campaign/checkpoint_times.h"
 #include "sim/campaign/failure_rates.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Weeks of training, in seconds. Work is counted in seconds of training at full speed.
 struct CampaignModel {
@@ -70,4 +70,4 @@ struct CampaignRun {
 /// Throws std::runtime_error for a campaign that gets nowhere.
 CampaignRun play_campaign(const CampaignModel& model, std::uint64_t seed, std::uint64_t index);
 
-}  // namespace tandem
+}  // namespace tandem::sim

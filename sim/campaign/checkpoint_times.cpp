@@ -1,6 +1,6 @@
 #include "sim/campaign/checkpoint_times.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 CheckpointTimes checkpoint_times(bool asynchronous, Bytes bytes, Bytes fullest_gpu, const CheckpointStorage& storage) {
   const Seconds written = static_cast<double>(bytes) / storage.write;
@@ -9,4 +9,4 @@ CheckpointTimes checkpoint_times(bool asynchronous, Bytes bytes, Bytes fullest_g
   return {.stall = static_cast<double>(fullest_gpu) / storage.copy, .write = written, .load = load};
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// How long a checkpoint stops the training, and how long after that it is lost by a failure nevertheless.
 struct CheckpointTimes {
@@ -24,4 +24,4 @@ struct CheckpointStorage {
 ///   asynchronous   fullest / copy      bytes / write   bytes / read
 CheckpointTimes checkpoint_times(bool asynchronous, Bytes bytes, Bytes fullest_gpu, const CheckpointStorage& storage);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numbers>
 
-namespace tandem {
+namespace tandem::sim {
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
   constexpr std::array<std::uint64_t, 2> factors{0xD2511F53, 0xCD9E8D57};
@@ -38,4 +38,4 @@ double CounterRandom::normal() {
   return radius * std::cos(2 * std::numbers::pi * uniform());
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

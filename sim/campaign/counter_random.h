@@ -5,7 +5,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Philox4x32-10, a random number generator without a state (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
 /// 2011, section 3.3): four random words of a counter and a key.
@@ -29,4 +29,4 @@ class CounterRandom {
   std::uint64_t drawn_ = 0;
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace tandem {
+namespace tandem::sim {
 
 double expected_goodput(const CampaignModel& model, double speed) {
   const double f = model.failures.sum(), p = model.planned_rate, r = f + p;
@@ -53,4 +53,4 @@ double expected_ettr(const CampaignModel& model) {
   return (1 - model.failures.sum() * (overhead + model.interval / 2)) / (1 + model.checkpoint.stall / model.interval);
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

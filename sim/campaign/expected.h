@@ -2,7 +2,7 @@
 
 #include "sim/campaign/campaign.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// The goodput of a long campaign, that is kept work at full speed over time, as `play_campaign` has it on average where a node
 /// is always to be had and either none or always some are slow (then `speed` is theirs). With the failure rate f and that of
@@ -28,4 +28,4 @@ Seconds best_interval(CampaignModel model, Seconds shortest);
 ///   (1 - f (u0 + interval / 2)) / (1 + stall / interval)        u0: detection and restart
 double expected_ettr(const CampaignModel& model);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-namespace tandem {
+namespace tandem::sim {
 
 double ByComponent::sum() const { return std::accumulate(values.begin(), values.end(), 0.0); }
 
@@ -14,4 +14,4 @@ ByComponent failure_rates(const ByComponent& mtbf_hours, const ByComponent& coun
   return rates;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace tandem {
+namespace tandem::sim {
 
 /// What fails. All but failures of the software take a node out of the job.
 enum class Component : std::uint8_t {
@@ -34,4 +34,4 @@ struct ByComponent {
 /// Where `mtbf_hours` is 0 that component never fails.
 ByComponent failure_rates(const ByComponent& mtbf_hours, const ByComponent& counts);
 
-}  // namespace tandem
+}  // namespace tandem::sim

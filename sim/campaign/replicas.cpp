@@ -8,7 +8,7 @@
 #include <numeric>
 #include <thread>
 
-namespace tandem {
+namespace tandem::sim {
 
 Spread spread_of(std::vector<double> values) {
   std::ranges::sort(values);
@@ -59,4 +59,4 @@ CampaignTimes mean_times(const std::vector<CampaignRun>& runs) {
   return mean;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

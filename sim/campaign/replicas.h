@@ -6,7 +6,7 @@
 
 #include "sim/campaign/campaign.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Where one campaign in ten would lie outside, and the middle.
 struct Spread {
@@ -24,4 +24,4 @@ std::vector<CampaignRun> play_campaigns(const CampaignModel& model, std::uint64_
 /// The mean of each part.
 CampaignTimes mean_times(const std::vector<CampaignRun>& runs);
 
-}  // namespace tandem
+}  // namespace tandem::sim

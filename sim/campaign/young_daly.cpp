@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tandem {
+namespace tandem::sim {
 
 Seconds young_interval(Seconds stall, Seconds mtbf) { return std::sqrt(2 * stall * mtbf); }
 
@@ -12,4 +12,4 @@ Seconds daly_interval(Seconds stall, Seconds mtbf) {
   return young_interval(stall, mtbf) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - stall;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

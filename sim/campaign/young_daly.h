@@ -2,7 +2,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 // How long to train between two checkpoints, each of which stops the training for `stall`, when failures come after `mtbf` on
 // average.
@@ -18,4 +18,4 @@ Seconds young_interval(Seconds stall, Seconds mtbf);
 ///   mtbf                                                                                  elsewhere
 Seconds daly_interval(Seconds stall, Seconds mtbf);
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include "runtime/host/kernel_timer.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 CalibrationBench open_host_bench() {
   constexpr Bytes memory = 1'000'000'000;
@@ -33,4 +33,4 @@ CalibrationBench open_gpu_bench(std::unique_ptr<Gpu> gpu) {
   return bench;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

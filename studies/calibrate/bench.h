@@ -6,7 +6,7 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/kernel_timer.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What a backend is calibrated with, and how much it can be asked.
 struct CalibrationBench {
@@ -23,4 +23,4 @@ CalibrationBench open_host_bench();
 /// A GPU, as `open_gpu` gives it.
 CalibrationBench open_gpu_bench(std::unique_ptr<Gpu> gpu);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/reading/presets.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 Dag lower_one_of_each_class(const Scenario& scenario) { return lower(scenario, make_world(scenario, true)); }
@@ -175,4 +175,4 @@ void add_presets(const std::vector<DType>& precisions, std::int64_t sequence, Se
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "scenarios/spec/scenario.h"
 #include "sim/kernel_family.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Kernels to measure, no two of which would take the same time for the same reason (`KernelKey`).
 class KernelPlan {
@@ -50,4 +50,4 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan);
 /// micro-batches of one `sequence`; stops after `patience`.
 void add_presets(const std::vector<DType>& precisions, std::int64_t sequence, Seconds patience, KernelPlan& plan);
 
-}  // namespace tandem
+}  // namespace tandem::studies

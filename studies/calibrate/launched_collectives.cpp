@@ -17,7 +17,7 @@
 #include "runtime/launch/message.h"
 #include "runtime/launch/rank_times.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -123,4 +123,4 @@ std::optional<LaunchedCollectives> measure_with_others(const Launch& launch, con
   return result;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

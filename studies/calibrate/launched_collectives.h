@@ -10,7 +10,7 @@
 #include "runtime/cuda/gpu.h"
 #include "runtime/launch/launcher.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What the processes of a launch, one per GPU, measured together.
 struct LaunchedCollectives {
@@ -36,4 +36,4 @@ std::optional<LaunchedCollectives> measure_with_others(const Launch& launch, con
 /// What GPUs of one model and how they lie on machines, in words.
 std::string text_of(const std::string& gpu, const MachineRanks& machines);
 
-}  // namespace tandem
+}  // namespace tandem::studies

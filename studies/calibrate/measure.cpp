@@ -8,18 +8,17 @@
 #include <random>
 #include <stdexcept>
 
-#include "cli/terminal/progress.h"
 #include "sim/kernel_fit.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 class Measurement {
  public:
-  Measurement(const CalibrationBench& bench, Seconds budget, std::size_t kernels)
-      : bench_(bench), budget_(budget), kernels_(kernels) {
+  Measurement(const CalibrationBench& bench, Seconds budget, std::size_t kernels, const OnMeasuring& told)
+      : bench_(bench), budget_(budget), kernels_(kernels), told_(told) {
     result_.profile.origin = bench.origin;
   }
 
@@ -64,13 +63,15 @@ class Measurement {
   static constexpr double part_of_probes = 0.1, part_of_requested = 0.5;
   Seconds share_ = 0;  ///< of one kernel
   Clock::time_point begin_ = Clock::now();
-  ProgressBar bar_;
+  const OnMeasuring& told_;
   std::optional<FittedDevice> fit_;
   Calibration result_;
 
   Seconds left() const { return budget_ - std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
-  void show(const std::string& what) { bar_.show(what, 1 - left() / budget_, left()); }
+  void show(const std::string& what) {
+    if (told_) told_(what, 1 - left() / budget_, left());
+  }
 
   /// False when there was no time.
   bool time(const TimedKernel& kernel) {
@@ -99,8 +100,8 @@ class Measurement {
 
 }  // namespace
 
-Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget) {
-  Measurement measurement(bench, budget, plan.probes.size() + plan.requested.size() + plan.swept.size());
+Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget, const OnMeasuring& told) {
+  Measurement measurement(bench, budget, plan.probes.size() + plan.requested.size() + plan.swept.size(), told);
   measurement.probe(plan.probes);
   measurement.take_requested(plan.requested);
   measurement.sweep(plan.swept);
@@ -117,4 +118,4 @@ void add_collectives(const std::vector<MeasuredCollective>& collectives, Calibra
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "studies/calibrate/bench.h"
 #include "studies/calibrate/kernel_plan.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What to measure, in this order. The last are too many for most budgets: they are taken in a random order (of fixed seed), so
 /// that those that are reached cover them evenly.
@@ -26,12 +27,15 @@ struct Calibration {
   std::string first_failure;
 };
 
+/// Told now and then: what is measured, how much of the budget is spent, and what is left of it.
+using OnMeasuring = std::function<void(const std::string& what, double share, Seconds left)>;
+
 /// Measures kernels within about `budget` seconds from now. Requested ones get half of what the probes leave, the sweep what is
 /// left then; within these each kernel an equal share, and as many samples as fit into that. Kernels of the sweep that would take
-/// more than a hundredth of the budget, by what the probes took, are left out. Shows progress on a terminal.
-Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget);
+/// more than a hundredth of the budget, by what the probes took, are left out.
+Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget, const OnMeasuring& told = {});
 
 /// Adds collectives that were measured. Those without samples are counted as unreached.
 void add_collectives(const std::vector<MeasuredCollective>& collectives, Calibration& calibration);
 
-}  // namespace tandem
+}  // namespace tandem::studies

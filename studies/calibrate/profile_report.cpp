@@ -9,7 +9,7 @@
 #include "sim/kernel_fit.h"
 #include "traces/kernel_text.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::string quoted(const std::string& text) {
@@ -49,10 +49,23 @@ std::map<std::string_view, const MeasuredKernel*> largest_by_operation(const Pro
   return largest;
 }
 
-/// One line for each figure.
-struct Fit {
-  std::string name, value, note;
+struct Spread {
+  std::size_t kernels = 0;
+  std::vector<double> spreads;  ///< (highest - lowest) / median
 };
+
+std::map<std::string_view, Spread> spread_by_operation(const Profile& profile) {
+  std::map<std::string_view, Spread> by_operation;
+  for (const auto& [kernel, timing] : profile.kernels) {
+    Spread& spread = by_operation[operation(kernel.op).name];
+    ++spread.kernels;
+    spread.spreads.push_back((timing.highest - timing.lowest) / timing.median);
+  }
+  for (auto& [name, spread] : by_operation) std::ranges::sort(spread.spreads);
+  return by_operation;
+}
+
+}  // namespace
 
 std::vector<Fit> fits_of(const Profile& profile) {
   const FittedDevice fitted(Device{}, profile.kernels);
@@ -76,24 +89,6 @@ std::vector<Fit> fits_of(const Profile& profile) {
   if (copy > 0) fits.push_back({"copy_GBps", fmt::format("{:.4g}", copy / 1e9), "the fastest copy, bytes read and written"});
   return fits;
 }
-
-struct Spread {
-  std::size_t kernels = 0;
-  std::vector<double> spreads;  ///< (highest - lowest) / median
-};
-
-std::map<std::string_view, Spread> spread_by_operation(const Profile& profile) {
-  std::map<std::string_view, Spread> by_operation;
-  for (const auto& [kernel, timing] : profile.kernels) {
-    Spread& spread = by_operation[operation(kernel.op).name];
-    ++spread.kernels;
-    spread.spreads.push_back((timing.highest - timing.lowest) / timing.median);
-  }
-  for (auto& [name, spread] : by_operation) std::ranges::sort(spread.spreads);
-  return by_operation;
-}
-
-}  // namespace
 
 std::string to_yaml(const Profile& profile) {
   const ProfileOrigin& o = profile.origin;
@@ -126,26 +121,4 @@ std::string to_yaml(const Profile& profile) {
   return out;
 }
 
-std::string to_text(const Calibration& calibration) {
-  const Profile& profile = calibration.profile;
-  std::string out = fmt::format("{} ({}): {} kernels", profile.origin.device, profile.origin.backend, profile.kernels.size());
-  if (!profile.collectives.empty()) out += fmt::format(" and {} collectives", profile.collectives.size());
-  out += " measured\n";
-  for (const Fit& fit : fits_of(profile)) out += fmt::format("  {:<34}{:>12}   {}\n", fit.name, fit.value, fit.note);
-  if (profile.collectives.empty() && calibration.collectives_unreached == 0)
-    out +=
-        "  no collectives: this was one GPU alone; torchrun, srun or mpirun with a process for each of several measures them\n";
-  if (calibration.too_long > 0)
-    out +=
-        fmt::format("  left out: {} kernels of the sweep that take more than a hundredth of the budget\n", calibration.too_long);
-  if (calibration.unreached > 0)
-    out += fmt::format("  left out: {} kernels, {} of them asked for, when the budget was spent; --budget gives more\n",
-                       calibration.unreached, calibration.requested_unreached);
-  if (calibration.collectives_unreached > 0)
-    out += fmt::format("  left out: {} collectives, when the budget was spent\n", calibration.collectives_unreached);
-  if (calibration.failed > 0)
-    out += fmt::format("  failed: {} kernels, the first with {}\n", calibration.failed, calibration.first_failure);
-  return out;
-}
-
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "runtime/base/text_file.h"
 #include "traces/kernel_text.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr const char* expected =
@@ -97,4 +97,4 @@ std::vector<TimedKernel> read_shapes_file(const std::string& path) {
   return kernels;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

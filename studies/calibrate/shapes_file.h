@@ -5,7 +5,7 @@
 
 #include "runtime/dag/profile.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What a file lists, one kernel on a line, blank lines and what follows a # left out:
 ///   gemm TYPE M N K                                        forward, input gradient and weight gradient
@@ -14,4 +14,4 @@ namespace tandem {
 /// Throws InputError with the line.
 std::vector<TimedKernel> read_shapes_file(const std::string& path);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cli/terminal/numbers.h"
-#include "scenarios/spec/parameter_count.h"
+#include "runtime/base/quantities.h"
 #include "scenarios/checks/checks.h"
+#include "scenarios/spec/parameter_count.h"
 #include "sim/campaign/expected.h"
 #include "sim/campaign/young_daly.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr Seconds hour = 3600, day = 24 * hour;
@@ -136,13 +136,13 @@ void summarize(const std::vector<CampaignRun>& runs, CampaignForecast& f) {
 
 class IntervalForecasts {
  public:
-  IntervalForecasts(CampaignForecast& f, std::size_t jobs, ProgressBar* bar) : f_(f), jobs_(jobs), bar_(bar) {}
+  IntervalForecasts(CampaignForecast& f, std::size_t jobs, Progress* progress) : f_(f), jobs_(jobs), progress_(progress) {}
 
   std::vector<CampaignRun> play(std::int64_t steps, const std::string& name) const {
     CampaignModel model = f_.model;
     model.interval = static_cast<double>(steps) * f_.step_time;
     return play_campaigns(model, f_.seed, static_cast<std::size_t>(f_.replicas), jobs_,
-                          shown_in(bar_, "campaigns, interval " + name));
+                          shown_in(progress_, "campaigns, interval " + name));
   }
 
   void add(const std::string& name, std::int64_t steps, const std::vector<CampaignRun>& runs) {
@@ -169,7 +169,7 @@ class IntervalForecasts {
  private:
   CampaignForecast& f_;
   std::size_t jobs_;
-  ProgressBar* bar_;
+  Progress* progress_;
 };
 
 CampaignForecast facts_of(const Campaign& campaign, const CampaignSteps& steps) {
@@ -199,14 +199,14 @@ CampaignForecast facts_of(const Campaign& campaign, const CampaignSteps& steps) 
 
 }  // namespace
 
-CampaignForecast forecast(const Campaign& campaign, const CampaignSteps& steps, std::size_t jobs, ProgressBar* bar) {
+CampaignForecast forecast(const Campaign& campaign, const CampaignSteps& steps, std::size_t jobs, Progress* progress) {
   CampaignForecast f = facts_of(campaign, steps);
   f.model = model_of(campaign, steps, f);
   const std::int64_t used = used_steps(campaign, f.model, f.step_time);
   f.model.interval = static_cast<double>(used) * f.step_time;
   refuse_hopeless(campaign, f.model);
 
-  IntervalForecasts intervals(f, jobs, bar);
+  IntervalForecasts intervals(f, jobs, progress);
   const std::vector<CampaignRun> runs = intervals.play(used, "used");
   summarize(runs, f);
   intervals.add("used", used, runs);
@@ -220,4 +220,4 @@ CampaignForecast forecast(const Campaign& campaign, const CampaignSteps& steps, 
   return f;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "studies/step/step_result.h"
-#include "studies/step/step_interval.h"
-#include "cli/terminal/progress.h"
+#include "runtime/base/progress.h"
 #include "scenarios/reading/campaign_spec.h"
 #include "sim/campaign/replicas.h"
+#include "studies/step/step_interval.h"
+#include "studies/step/step_result.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Steps of the campaign, each simulated once.
 struct CampaignSteps {
@@ -59,12 +59,9 @@ struct CampaignForecast {
 
 /// Plays the campaign's replicas, `jobs` at a time, and those with other intervals. Throws InputError where the settings leave no
 /// time to train, or begin a checkpoint before the last is written.
-CampaignForecast forecast(const Campaign& campaign, const CampaignSteps& steps, std::size_t jobs, ProgressBar* bar = nullptr);
-
-/// The form for a person.
-std::string to_text(const CampaignForecast& forecast, const Screen& screen = {});
+CampaignForecast forecast(const Campaign& campaign, const CampaignSteps& steps, std::size_t jobs, Progress* progress = nullptr);
 
 /// The stable JSON form: SI units, one line per key.
 std::string to_json(const CampaignForecast& forecast);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,7 +2,7 @@
 
 #include "studies/campaign/forecast.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -85,4 +85,4 @@ std::string to_json(const CampaignForecast& f) {
   return json.dump(1) + "\n";
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double factor) {
   const auto busiest =
@@ -27,4 +27,4 @@ Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double
   return slow;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::vector<KindComparison> compare_kinds(const Dag& dag, const Timeline& simulated, const Timeline& measured) {
@@ -120,4 +120,4 @@ Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& me
   return comparison;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,12 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/screen.h"
 #include "runtime/analysis/overlap.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// One quantity, as simulated and as measured.
 struct SimulatedAndMeasured {
@@ -70,7 +69,4 @@ struct Comparison {
 /// `peaks`: by rank of the DAG what the backend's memory held at most; empty where it cannot tell.
 Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& measured, const std::vector<Bytes>& peaks = {});
 
-/// For a person.
-std::string to_text(const Comparison& comparison, const Screen& screen = {});
-
-}  // namespace tandem
+}  // namespace tandem::studies

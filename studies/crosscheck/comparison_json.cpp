@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -47,4 +47,4 @@ Json to_json_object(const Comparison& comparison) {
           {"ranks", orders}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,9 +4,9 @@
 
 #include "studies/crosscheck/comparison.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The object `crosscheck` of the JSON result, in SI units; its keys are listed in cli/README.md.
 nlohmann::ordered_json to_json_object(const Comparison& comparison);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// By name: what `a` has in its order, then what `b` alone has.
@@ -102,4 +102,4 @@ Json to_json_object(const ResultDifference& difference) {
           {"memory", memory}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "studies/diff/result_file.h"
-#include "cli/terminal/screen.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Seconds of the same thing in two results; absent where a result has no such thing.
 struct Difference {
@@ -48,7 +47,4 @@ ResultDifference difference_of(ComparableResult a, ComparableResult b);
 /// The fields of `DiffReport` (viz/src/report.ts) but those of every report.
 nlohmann::ordered_json to_json_object(const ResultDifference& difference);
 
-/// The same for a person: the step time, what explains its change, and what lies below that.
-std::string to_text(const ResultDifference& difference, const Screen& screen = {});
-
-}  // namespace tandem
+}  // namespace tandem::studies

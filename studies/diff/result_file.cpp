@@ -11,7 +11,7 @@
 #include "runtime/base/nearest.h"
 #include "runtime/base/text_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -168,4 +168,4 @@ ComparableResult parse_result(const std::string& text, const std::string& file) 
 
 ComparableResult read_result(const std::string& path) { return parse_result(read_text_file(path, a_result), path); }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -7,7 +7,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 struct NamedTime {
   std::string name;
@@ -35,4 +35,4 @@ ComparableResult parse_result(const std::string& text, const std::string& file);
 /// The same of the file at `path`, which may also be one that cannot be read.
 ComparableResult read_result(const std::string& path);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace tandem {
+namespace tandem::studies {
 
 const char* name_of(Severity severity) {
   constexpr const char* names[] = {"error", "warning", "advice"};
@@ -49,4 +49,4 @@ std::string to_json(const LintReport& report) {
   return all.dump(1) + "\n";
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

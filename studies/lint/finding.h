@@ -8,7 +8,7 @@
 #include "runtime/base/input_error.h"
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 enum class Severity : std::uint8_t {
   error,    ///< it will not run: refused, does not fit, waits for ever
@@ -60,4 +60,4 @@ struct LintReport {
 
 std::string to_json(const LintReport& report);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -7,17 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "studies/lint/rules.h"
-#include "studies/runner/outcome.h"
-#include "studies/sweep/progress.h"
-#include "studies/runner/worker_pool.h"
+#include "runtime/base/text_file.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
-#include "runtime/base/text_file.h"
 #include "scenarios/reading/yaml_mapping.h"
+#include "studies/lint/rules.h"
+#include "studies/runner/outcome.h"
+#include "studies/runner/worker_pool.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// The scenario as far as it can be changed further: names tidied, options applied, presets not yet looked up.
@@ -79,15 +78,14 @@ class Steps {
   void want(const std::string& yaml) { steps_.try_emplace(yaml); }
   const std::optional<LintedStep>& step(const std::string& yaml) const { return steps_.at(yaml); }
 
-  void simulate(std::size_t jobs) {
+  void simulate(std::size_t jobs, const OnRunProgress& told) {
     std::vector<std::pair<const std::string, std::optional<LintedStep>>*> waiting;
     for (auto& entry : steps_)
       if (!entry.second) waiting.push_back(&entry);
     WorkerPool pool(jobs);
-    Progress progress(waiting.size(), 0);
     for (std::size_t next = 0; next < waiting.size() || pool.running() > 0;) {
       for (; next < waiting.size() && !pool.full(); ++next) pool.start(next, waiting[next]->first);
-      progress.show(next - pool.running(), pool.running());
+      if (told) told({.total = waiting.size(), .done_before = 0, .done = next - pool.running(), .running = pool.running()});
       constexpr Seconds between_updates = 1;
       for (const FinishedWorker& worker : pool.wait(between_updates)) waiting[worker.point]->second = step_of(worker);
     }
@@ -156,7 +154,7 @@ class Linter {
     const std::string as_it_is = to_yaml(document_);
     steps_.want(as_it_is);
     const std::vector<std::optional<std::string>> fixes = want_fixes(report_.findings);
-    steps_.simulate(options_.jobs);
+    steps_.simulate(options_.jobs, options_.told);
     report_.step = steps_.step(as_it_is);
     judge(report_.findings, fixes);
   }
@@ -166,7 +164,7 @@ class Linter {
     memory_left(context, *report_.step);
     std::vector<Finding> found = context.take();
     const std::vector<std::optional<std::string>> fixes = want_fixes(found);
-    steps_.simulate(options_.jobs);
+    steps_.simulate(options_.jobs, options_.told);
     judge(found, fixes);
     report_.findings.insert(report_.findings.end(), found.begin(), found.end());
   }
@@ -199,4 +197,4 @@ LintReport lint(const std::string& path, const std::vector<std::string>& overrid
   return Linter(path, overrides, options).run();
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

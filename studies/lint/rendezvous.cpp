@@ -8,7 +8,7 @@
 
 #include "scenarios/reading/load.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// How far each rank is, and which transfers of its current batch are done.
@@ -122,4 +122,4 @@ Scenario pipeline_in_small(const Scenario& scenario) {
       "pipeline", {});
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

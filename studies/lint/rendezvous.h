@@ -7,7 +7,7 @@
 #include "runtime/dag/dag.h"
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What ranks do one after the other where every send waits until its receive is posted: NCCL's sends and receives on one
 /// communicator and stream, as torch.distributed has them without groups of their own. Those of one `Batch` are posted together
@@ -35,4 +35,4 @@ std::vector<std::string> circle_of(const RankTransfers& ranks);
 /// per chunk and one rank per stage. Its order of transfers is the scenario's.
 Scenario pipeline_in_small(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 #include "scenarios/checks/checks.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 Finding& LintContext::find(Severity severity, std::string rule, std::initializer_list<std::string_view> paths,
                            std::string sentence) {
@@ -19,4 +19,4 @@ std::span<const LintRule> lint_rules() {
   return rules;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

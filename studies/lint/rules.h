@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "studies/lint/finding.h"
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
+#include "studies/lint/finding.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What a rule looks at, and where it tells what it finds.
 class LintContext {
@@ -54,4 +54,4 @@ void idle_options(LintContext& context);
 /// Of a step that was simulated: does not fit, or hardly does.
 void memory_left(LintContext& context, const LintedStep& step);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,12 +6,12 @@
 #include <optional>
 #include <set>
 
-#include "studies/lint/rules.h"
+#include "scenarios/checks/warnings.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
-#include "scenarios/checks/warnings.h"
+#include "studies/lint/rules.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// An axis of that size cut to the `places` that a node has for it; data parallelism takes what it leaves.
@@ -106,4 +106,4 @@ void crossed_rails(LintContext& context) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,11 +1,11 @@
 #include <spdlog/fmt/fmt.h>
 
-#include "studies/lint/rendezvous.h"
-#include "studies/lint/rules.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "studies/lint/rendezvous.h"
+#include "studies/lint/rules.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// With fewer micro-batches than stages some stages never work at the same time: the bubble is at least (pp - 1) / m of the work
 /// (Narayanan et al. 2021, arXiv 2104.04473, section 2.2.1).
@@ -58,4 +58,4 @@ void circular_transfers(LintContext& context) {
           "tandem execute");
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

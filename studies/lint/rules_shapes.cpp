@@ -1,9 +1,9 @@
 #include <spdlog/fmt/fmt.h>
 
-#include "studies/lint/rules.h"
 #include "runtime/base/divide_up.h"
+#include "studies/lint/rules.h"
 
-namespace tandem {
+namespace tandem::studies {
 /// Megatron-LM pads to a multiple of --make-vocab-size-divisible-by 128 * tp, so that every rank's part of the table makes whole
 /// tiles.
 void vocabulary_padding(LintContext& context) {
@@ -60,4 +60,4 @@ void thin_shards(LintContext& context) {
   found.only_if_faster = true;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

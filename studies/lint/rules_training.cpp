@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "studies/lint/rules.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/token_routing.h"
+#include "studies/lint/rules.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Tokens of a step: GPT-3 175B 3.2 million (Brown et al. 2020, arXiv 2005.14165, table 2.1), of its small models 0.5 million;
 /// Llama 3 405B up to 16 million (arXiv 2407.21783, section 3.4.1); DeepSeek-V3 15,360 * 4,096 = 63 million (arXiv 2412.19437,
@@ -92,4 +92,4 @@ void memory_left(LintContext& context, const LintedStep& step) {
     found.fix = {fmt::format("training.micro_batch={}", t.micro_batch / 2)};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

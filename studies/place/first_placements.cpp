@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Blocks = std::vector<std::uint32_t>;
@@ -181,4 +181,4 @@ NodeOfBlock in_order(NodeOfBlock nodes, const std::vector<std::uint32_t>& free, 
   return nodes;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

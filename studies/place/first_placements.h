@@ -6,7 +6,7 @@
 #include "studies/place/placed_job.h"
 #include "studies/place/step_traffic.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 // Where a search begins. `free`: the nodes to choose from, at least as many as blocks.
 
@@ -25,4 +25,4 @@ NodeOfBlock bisected(const std::vector<std::uint32_t>& free, std::size_t blocks,
 /// The same placement with the nodes of each leaf in order, the lowest free ones of it first, where nobody can tell them apart.
 NodeOfBlock in_order(NodeOfBlock nodes, const std::vector<std::uint32_t>& free, const NodeSites& sites);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -11,7 +11,7 @@
 #include "runtime/base/nearest.h"
 #include "runtime/base/text_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::int64_t most_nodes = 1'048'576;
@@ -113,4 +113,4 @@ std::vector<std::uint32_t> read_free_nodes(const std::string& list_or_file, std:
   return std::move(found).take({list_or_file, 0, 0});
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

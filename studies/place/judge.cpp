@@ -6,11 +6,10 @@
 #include <stdexcept>
 
 #include "studies/runner/outcome.h"
-#include "studies/sweep/point.h"
-#include "studies/sweep/progress.h"
 #include "studies/runner/worker_pool.h"
+#include "studies/sweep/point.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 struct Candidate {
@@ -25,17 +24,18 @@ std::vector<std::size_t> without_result(const std::vector<Candidate>& candidates
   return missing;
 }
 
-void simulate(const PlacedJob& job, const std::vector<Candidate>& candidates, ResultsDatabase& database, std::size_t jobs) {
+void simulate(const PlacedJob& job, const std::vector<Candidate>& candidates, ResultsDatabase& database, std::size_t jobs,
+              const OnRunProgress& told) {
   const std::vector<std::size_t> missing = without_result(candidates, database);
   if (missing.empty()) return;
   const std::string& name = job.packed_scenario().name;
   std::size_t started = 0, ended = 0;
   WorkerPool pool(jobs);
-  Progress progress(candidates.size(), candidates.size() - missing.size());
   try {
     while (ended < missing.size()) {
       for (; started < missing.size() && !pool.full(); ++started) pool.start(missing[started], candidates[missing[started]].text);
-      progress.show(candidates.size() - missing.size() + ended, pool.running());
+      const std::size_t kept = candidates.size() - missing.size();
+      if (told) told({.total = candidates.size(), .done_before = kept, .done = kept + ended, .running = pool.running()});
       constexpr Seconds between_updates = 1;
       for (const FinishedWorker& worker : pool.wait(between_updates)) {
         const Outcome outcome = outcome_of(worker, name);
@@ -61,14 +61,14 @@ void simulate(const PlacedJob& job, const std::vector<Candidate>& candidates, Re
 }  // namespace
 
 std::vector<PlacementJudgement> judge_placements(const PlacedJob& job, const std::vector<NodeOfBlock>& placements,
-                                                 ResultsDatabase& database, std::size_t jobs) {
+                                                 ResultsDatabase& database, std::size_t jobs, const OnRunProgress& told) {
   std::vector<Candidate> candidates;
   for (const NodeOfBlock& placement : placements) {
     std::string text = job.text(placement);
     std::string hash = hash_of_scenario(text);
     candidates.push_back({std::move(text), std::move(hash)});
   }
-  simulate(job, candidates, database, jobs);
+  simulate(job, candidates, database, jobs, told);
   std::vector<PlacementJudgement> judgements;
   for (const Candidate& candidate : candidates) {
     const std::optional<PointRow> row = database.row(candidate.hash);
@@ -81,4 +81,4 @@ std::vector<PlacementJudgement> judge_placements(const PlacedJob& job, const std
   return judgements;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,8 +5,9 @@
 
 #include "studies/place/placed_job.h"
 #include "studies/runner/results_database.h"
+#include "studies/runner/run_progress.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What a simulation said of a placement.
 struct PlacementJudgement {
@@ -18,6 +19,6 @@ struct PlacementJudgement {
 /// Simulates the job on each of the placements of which `database` has no result, `jobs` at once, and stores each as soon as it
 /// ends. Throws std::runtime_error where the database fails or a signal ends it; all that had ended are stored.
 std::vector<PlacementJudgement> judge_placements(const PlacedJob& job, const std::vector<NodeOfBlock>& placements,
-                                                 ResultsDatabase& database, std::size_t jobs);
+                                                 ResultsDatabase& database, std::size_t jobs, const OnRunProgress& told = {});
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "scenarios/mesh/communicators.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 bool is_between_nodes(Tier tier) { return tier == Tier::nic || tier == Tier::leaf || tier == Tier::spine; }
@@ -113,4 +113,4 @@ std::array<TierLoad, 3> LinkLoad::by_tier() const {
   return tiers;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -10,7 +10,7 @@
 #include "studies/place/step_traffic.h"
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// How long links between nodes are busy in a step, each by itself: bytes / capacity.
 struct LinkTimes {
@@ -76,4 +76,4 @@ class LinkLoad {
   std::vector<Share> lay(std::uint32_t communicator) const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

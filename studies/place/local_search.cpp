@@ -7,7 +7,7 @@
 
 #include "studies/place/first_placements.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::uint32_t nobody = 0xFFFFFFFF;
@@ -190,4 +190,4 @@ FoundPlacement search_from(LinkLoad load, const NodeSites& sites, const std::vec
   return Search(std::move(load), sites, free, budget).run();
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

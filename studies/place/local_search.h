@@ -6,7 +6,7 @@
 #include "studies/place/link_load.h"
 #include "studies/place/node_sites.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 struct PlacementBudget {
   std::uint64_t seed = 1;
@@ -31,4 +31,4 @@ bool is_less(const LinkTimes& a, const LinkTimes& b);
 FoundPlacement search_from(LinkLoad load, const NodeSites& sites, const std::vector<std::uint32_t>& free,
                            const PlacementBudget& budget);
 
-}  // namespace tandem
+}  // namespace tandem::studies

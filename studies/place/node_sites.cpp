@@ -2,7 +2,7 @@
 
 #include <map>
 
-namespace tandem {
+namespace tandem::studies {
 
 NodeSites::NodeSites(const Cluster& cluster) : alike(cluster.is_regular()) {
   const std::int64_t nics = cluster.spec().nics_per_node;
@@ -22,4 +22,4 @@ NodeSites::NodeSites(const Cluster& cluster) : alike(cluster.is_regular()) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

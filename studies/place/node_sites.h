@@ -5,7 +5,7 @@
 
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Where nodes hang in the fabric, by node. Nodes of one leaf have all their NICs on the same leaf switches, those of one pod
 /// have leaves below the same spines.
@@ -19,4 +19,4 @@ struct NodeSites {
   bool same(std::uint32_t a, std::uint32_t b) const { return a == b || (alike && leaf[a] == leaf[b]); }
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

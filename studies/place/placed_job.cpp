@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <numeric>
 
-#include "studies/place/free_nodes.h"
 #include "runtime/base/divide_up.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/reading/yaml_mapping.h"
+#include "studies/place/free_nodes.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Of the mesh with dp, at most one more than any cluster has.
@@ -100,4 +100,4 @@ Scenario PlacedJob::scenario(const NodeOfBlock& nodes) const { return read_docum
 
 std::string PlacedJob::text(const NodeOfBlock& nodes) const { return to_yaml(placed(nodes)); }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// By block of ranks, the node that it is on. A block is what fills a node: block b has the ranks from b * gpus_per_node on, in
 /// their order on the node's GPUs; the last may leave GPUs free.
@@ -46,4 +46,4 @@ class PlacedJob {
   void find_free(const std::string& nodes, const std::vector<std::uint32_t>& listed);
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

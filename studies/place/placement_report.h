@@ -6,11 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "studies/place/placement_search.h"
-#include "cli/terminal/screen.h"
 #include "scenarios/mesh/mesh_report.h"
+#include "studies/place/placement_search.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What `tandem place` says.
 struct PlacementReport {
@@ -35,10 +34,7 @@ PlacementReport report_placement(const PlacedJob& job, const StepTraffic& traffi
 /// The stable JSON form, in SI units.
 std::string to_json(const PlacementReport& report);
 
-/// The same for a person.
-std::string to_text(const PlacementReport& report, const Screen& screen = {});
-
 /// What `parallelism.placement: {file: ..}` reads (scenarios/reading/placement_file.h), which is a list in YAML as well.
 std::string placement_file_text(const PlacedJob& job, const PlacementSearch& search);
 
-}  // namespace tandem
+}  // namespace tandem::studies

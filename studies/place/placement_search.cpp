@@ -8,7 +8,7 @@
 #include "studies/place/placement_store.h"
 #include "studies/sweep/point.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Distinct ones: of equal placements the first.
@@ -51,14 +51,14 @@ std::vector<NodeOfBlock> search_from_all(const PlacedJob& job, const std::vector
 }
 
 /// Packed and the best few by load.
-void simulate_best(const PlacedJob& job, std::vector<PlacementCandidate>& candidates, ResultsDatabase& database,
-                   std::size_t jobs) {
+void simulate_best(const PlacedJob& job, std::vector<PlacementCandidate>& candidates, ResultsDatabase& database, std::size_t jobs,
+                   const OnRunProgress& told) {
   constexpr std::size_t most = 4;  // with packed
   std::stable_sort(candidates.begin() + 1, candidates.end(),
                    [](const PlacementCandidate& a, const PlacementCandidate& b) { return a.load < b.load; });
   std::vector<NodeOfBlock> placements;
   for (std::size_t i = 0; i < std::min(most, candidates.size()); ++i) placements.push_back(candidates[i].nodes);
-  const std::vector<PlacementJudgement> judgements = judge_placements(job, placements, database, jobs);
+  const std::vector<PlacementJudgement> judgements = judge_placements(job, placements, database, jobs, told);
   for (std::size_t i = 0; i < judgements.size(); ++i) {
     candidates[i].simulated = true;
     candidates[i].judgement = judgements[i];
@@ -68,7 +68,7 @@ void simulate_best(const PlacedJob& job, std::vector<PlacementCandidate>& candid
 }  // namespace
 
 PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffic, const PlacementBudget& budget,
-                                 const std::string& study, std::size_t jobs) {
+                                 const std::string& study, std::size_t jobs, const OnRunProgress& told) {
   ResultsDatabase database(study);
   PlacementStore store(study);
   LinkLoad load(job.packed_scenario(), traffic, job.packed());
@@ -88,7 +88,7 @@ PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffi
   const std::vector<NodeOfBlock> found = search_from_all(job, starts, load, sites, budget, store, jobs);
   for (std::size_t i = 0; i < starts.size(); ++i) add(candidates, start(("searched from " + starts[i].name).c_str(), found[i]));
 
-  simulate_best(job, candidates, database, jobs);
+  simulate_best(job, candidates, database, jobs, told);
   const PlacementJudgement& packed = search.packed().judgement;
   if (packed.status != PointStatus::done && packed.status != PointStatus::oom)
     throw std::runtime_error("the packed placement cannot be simulated: " + packed.message);
@@ -100,4 +100,4 @@ PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffi
   return search;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -7,7 +7,7 @@
 #include "studies/place/link_load.h"
 #include "studies/place/local_search.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// One way of placing the job.
 struct PlacementCandidate {
@@ -33,6 +33,6 @@ struct PlacementSearch {
 ///
 /// Throws std::runtime_error where packed could not be simulated, and for the file's reasons; InputError for the scenario's.
 PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffic, const PlacementBudget& budget,
-                                 const std::string& study, std::size_t jobs);
+                                 const std::string& study, std::size_t jobs, const OnRunProgress& told = {});
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 struct Finalize {
@@ -66,4 +66,4 @@ void PlacementStore::fail() const {
   throw std::runtime_error("cannot keep searches in '" + path_ + "': " + sqlite3_errmsg(database_.get()));
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 
 struct sqlite3;
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What searches found, in the SQLite file of the simulations that judge them, so that a search that was killed need not begin
 /// anew: `searches(key PRIMARY KEY, nodes)`. A row is on the disk when `store` returns. Throws std::runtime_error with the path
@@ -30,4 +30,4 @@ class PlacementStore {
   [[noreturn]] void fail() const;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,11 +4,11 @@
 #include <map>
 #include <tuple>
 
-#include "scenarios/mesh/communicators.h"
 #include "scenarios/lowering/lower.h"
+#include "scenarios/mesh/communicators.h"
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// The same ranks with nothing to tell their nodes apart, so that they fold well: what a step sends does not depend on it.
@@ -59,4 +59,4 @@ StepTraffic traffic_of_step(const Scenario& scenario) {
   return traffic;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What the communicators of a step carry from node to node: the same wherever the nodes are, as long as the ranks of a node stay
 /// together.
@@ -23,4 +23,4 @@ struct StepTraffic {
 /// `scenario` has its ranks. Under local SGD it is the step that averages weights. Throws TopologyError.
 StepTraffic traffic_of_step(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::studies

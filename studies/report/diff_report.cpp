@@ -4,7 +4,7 @@
 
 #include "studies/report/page.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 std::string diff_page(const ResultDifference& difference) {
   nlohmann::ordered_json report = report_head("diff", difference.a.name + " and " + difference.b.name);
@@ -12,4 +12,4 @@ std::string diff_page(const ResultDifference& difference) {
   return report_page(report);
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

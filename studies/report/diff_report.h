@@ -4,9 +4,9 @@
 
 #include "studies/diff/difference.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The page of what changed from one result to another.
 std::string diff_page(const ResultDifference& difference);
 
-}  // namespace tandem
+}  // namespace tandem::studies

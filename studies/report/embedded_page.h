@@ -4,9 +4,9 @@
 
 #include "runtime/base/embedded_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What `npm run build` makes in viz/; none where the build found no npm.
 std::span<const EmbeddedFile> embedded_page();
 
-}  // namespace tandem
+}  // namespace tandem::studies

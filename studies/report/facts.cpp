@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -117,4 +117,4 @@ Json facts_of(const Scenario& scenario) {
                       group("training", facts_of_training(scenario)), group("cluster", facts_of_cluster(scenario))});
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,9 +4,9 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The scenario as a person would tell it: groups (model, parallelism, training, cluster) of names and values.
 nlohmann::ordered_json facts_of(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::studies

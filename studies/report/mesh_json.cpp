@@ -10,7 +10,7 @@
 #include "scenarios/mesh/mesh_report.h"
 #include "scenarios/mesh/rank_placement.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -92,4 +92,4 @@ Json mesh_json(const Scenario& scenario) {
           {"gpus_drawn", drawn}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

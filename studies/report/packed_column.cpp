@@ -7,7 +7,7 @@
 #include <boost/archive/iterators/transform_width.hpp>
 #include <stdexcept>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
@@ -36,4 +36,4 @@ std::string packed(const std::vector<std::int16_t>& numbers) {
   return packed_bytes(numbers.data(), numbers.size() * sizeof numbers[0]);
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "studies/report/embedded_page.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::string& command() {
@@ -57,4 +57,4 @@ std::string report_page(const nlohmann::ordered_json& report) {
   return std::string(page.substr(0, data)) + inside_script(report.dump()) + std::string(page.substr(end));
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The HTML report: one file that needs nothing else, with `report` (viz/src/report.ts says what it is) for its page to draw.
 /// Throws std::runtime_error where this program was built without the page (no Node.js at the time).
@@ -18,4 +18,4 @@ nlohmann::ordered_json report_head(const std::string& kind, const std::string& t
 /// The command line, for pages to say what made them.
 void remember_command(int argc, const char* const* argv);
 
-}  // namespace tandem
+}  // namespace tandem::studies

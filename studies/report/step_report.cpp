@@ -7,18 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include "studies/report/facts.h"
-#include "studies/report/mesh_json.h"
-#include "studies/report/page.h"
-#include "studies/report/task_pairs.h"
-#include "studies/report/timeline_json.h"
 #include "runtime/analysis/critical_path.h"
 #include "runtime/analysis/memory_over_time.h"
 #include "sim/blame.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
+#include "studies/report/facts.h"
+#include "studies/report/mesh_json.h"
+#include "studies/report/page.h"
+#include "studies/report/task_pairs.h"
+#include "studies/report/timeline_json.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -203,4 +203,4 @@ std::string failure_page(const Scenario& scenario, const std::string& sentence) 
   return report_page(report);
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,12 +3,12 @@
 #include <string>
 #include <string_view>
 
-#include "studies/step/step_result.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "scenarios/spec/scenario.h"
+#include "studies/step/step_result.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The page of one step. A simulated one is simulated again for what would make it faster; an executed one is not.
 std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result);
@@ -23,4 +23,4 @@ std::string result_page(std::string_view json);
 /// A step that came to nothing.
 std::string failure_page(const Scenario& scenario, const std::string& sentence);
 
-}  // namespace tandem
+}  // namespace tandem::studies

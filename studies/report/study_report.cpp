@@ -5,7 +5,7 @@
 
 #include "studies/report/page.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -55,4 +55,4 @@ std::string study_page(const std::string& name, const std::vector<PointRow>& row
   return report_page(report);
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,9 +5,9 @@
 
 #include "studies/runner/results_database.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The page of a study: its points, those that are done or do not fit with their results.
 std::string study_page(const std::string& name, const std::vector<PointRow>& rows);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "runtime/analysis/kinds.h"
 #include "runtime/base/divide_up.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 nlohmann::ordered_json task_pairs(const Dag& dag, const Timeline& simulated, const Timeline& measured) {
   constexpr std::int64_t most = 20'000;
@@ -30,4 +30,4 @@ nlohmann::ordered_json task_pairs(const Dag& dag, const Timeline& simulated, con
   return {{"kind", kind}, {"simulated_s", simulated_s}, {"measured_s", measured_s}, {"kinds", kinds}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,9 +5,9 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What every task took, simulated and measured, with its kind; of more than 20,000 tasks every n-th of each kind.
 nlohmann::ordered_json task_pairs(const Dag& dag, const Timeline& simulated, const Timeline& measured);
 
-}  // namespace tandem
+}  // namespace tandem::studies

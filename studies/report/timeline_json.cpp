@@ -11,7 +11,7 @@
 #include "studies/report/packed_column.h"
 #include "traces/annotations.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -176,4 +176,4 @@ Json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<R
           {"rows", rows},   {"types", types.take()}, {"columns", columns.json()}};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

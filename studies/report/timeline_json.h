@@ -8,7 +8,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What limits a task: see TaskType in viz/src/report.ts.
 using BoundOf = std::function<std::string(TaskId)>;
@@ -20,4 +20,4 @@ std::vector<RankIndex> drawn_ranks(const Dag& dag, const Timeline& timeline);
 nlohmann::ordered_json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                      const BoundOf& bound_of);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 #include "studies/report/page.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 std::string validation_page(const std::string& title, const Validation& validation) {
   nlohmann::ordered_json report = report_head("validation", title);
@@ -14,4 +14,4 @@ std::string validation_page(const std::string& title, const Validation& validati
   return report_page(report);
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,10 +4,10 @@
 
 #include "studies/validate/validation_report.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The HTML report of measured runs beside their predictions; `title` is the table's name. Throws std::runtime_error where this
 /// program was built without the page.
 std::string validation_page(const std::string& title, const Validation& validation);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -9,7 +9,7 @@
 
 #include "scenarios/reading/document.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -69,4 +69,4 @@ std::string to_text(const Cell& cell) {
   return "";
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

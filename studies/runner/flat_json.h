@@ -8,7 +8,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A value of a table's cell: nothing, a number, or text. Truth values are 1 and 0.
 using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;
@@ -29,4 +29,4 @@ Cell cell_of(const YamlNode& value);
 /// Numbers with as many digits as it takes to read them back.
 std::string to_text(const Cell& cell);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
+#include "runtime/base/exit_code.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// The last line on standard error is the sentence that says why.
@@ -47,4 +47,4 @@ Outcome outcome_of(const FinishedWorker& worker, const std::string& name) {
   return {result[fits].get<bool>() ? PointStatus::done : PointStatus::oom, "", worker.out};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 #include "studies/runner/results_database.h"
 #include "studies/runner/worker_pool.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What the end of a point's process means.
 struct Outcome {
@@ -17,4 +17,4 @@ struct Outcome {
 /// `name` stands for the scenario in the message.
 Outcome outcome_of(const FinishedWorker& worker, const std::string& name);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr int patience_ms = 300'000;  // other shards hold the file for milliseconds, but may be many
@@ -274,4 +274,4 @@ void ResultsDatabase::place(const std::vector<PointRow>& rows) {
   transaction.commit();
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

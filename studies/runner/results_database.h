@@ -7,12 +7,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "studies/runner/flat_json.h"
 #include "runtime/base/units.h"
+#include "studies/runner/flat_json.h"
 
 struct sqlite3;
 
-namespace tandem {
+namespace tandem::studies {
 
 /// How a point ended.
 enum class PointStatus : std::uint8_t {
@@ -89,4 +89,4 @@ class ResultsDatabase {
   std::unique_ptr<sqlite3, Close> database_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr int cannot_start = 127;  // as in a shell
@@ -149,4 +149,4 @@ std::vector<FinishedWorker> WorkerPool::collect() {
   return finished;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -9,7 +9,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What --jobs says; 0, its default, means as many as this machine has hardware threads.
 std::size_t processes_at_once(int jobs);
@@ -69,4 +69,4 @@ class WorkerPool {
   struct sigaction child_action_before_ {};
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

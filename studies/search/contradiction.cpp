@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "studies/search/plan_space.h"
-#include "scenarios/reading/document.h"
 #include "runtime/base/nearest.h"
+#include "scenarios/reading/document.h"
+#include "studies/search/plan_space.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::int64_t largest_tried = 131'072;  ///< GPUs, where their number does not matter
@@ -91,4 +91,4 @@ void refuse_contradiction(const SearchSpec& spec) {
   throw InputError(place, joined(names) + " contradict each other: no plan meets all; expected one of them changed");
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 #include "scenarios/reading/document.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& space, Search& search, PlanRuns& runs) {
   Explanation explanation{.plan = plan, .refusal = {}, .memory = {}, .rated = {}, .lacks = {}, .failure = {}};
@@ -29,4 +29,4 @@ Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& s
   return explanation;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

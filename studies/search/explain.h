@@ -5,7 +5,7 @@
 
 #include "studies/search/search.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What rules a plan out, or by how much it loses.
 struct Explanation {
@@ -21,4 +21,4 @@ struct Explanation {
 
 Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& space, Search& search, PlanRuns& runs);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 #include "scenarios/mesh/rank_placement.h"
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 ClusterSpec healthy(ClusterSpec spec) {
@@ -85,4 +85,4 @@ std::vector<Seconds> MeshNetwork::between_stages(const Scenario& scenario, Bytes
   return times;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -9,7 +9,7 @@
 #include "scenarios/spec/scenario.h"
 #include "topology/cluster.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Idle times on the whole, healthy cluster of what crosses it between stages and replicas, for the rank at the origin of the
 /// mesh and those in line with it.
@@ -40,4 +40,4 @@ class MeshNetwork {
   const Laid& laid(const Scenario& scenario);
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

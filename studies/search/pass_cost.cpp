@@ -19,7 +19,7 @@
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::int64_t stages = 3, layers_per_stage = 2;
@@ -185,10 +185,7 @@ class Measured {
       for (const TaskId member : dag_.unit_of(first)) {
         reached.start[member] = start;
         reached.end[member] = end;
-        for (auto [edge, last] = boost::out_edges(member, dag_.graph); edge != last; ++edge) {
-          Seconds& next = reached.start[boost::target(*edge, dag_.graph)];
-          next = std::max(next, end);
-        }
+        for (const TaskId next : dag_.graph.successors(member)) reached.start[next] = std::max(reached.start[next], end);
       }
     }
     return reached;
@@ -363,4 +360,4 @@ void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

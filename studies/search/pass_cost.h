@@ -9,7 +9,7 @@
 #include "runtime/base/units.h"
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Whether a pass is through the model's first chunk (the embedding), its last (the loss), or one between.
 enum class ChunkPlace : std::uint8_t {
@@ -87,4 +87,4 @@ class PassCosts {
   static Key key_of(const Scenario& scenario, const LayerKind& kind);
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

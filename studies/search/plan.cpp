@@ -3,7 +3,7 @@
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 YamlNode scalar(std::int64_t value) { return make_scalar(std::to_string(value), {}); }
@@ -123,4 +123,4 @@ Scenario scenario_of(const Plan& plan, const PlanChoices& choices, const Scenari
   return scenario;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "studies/sweep/study.h"
 #include "scenarios/reading/search_spec.h"
+#include "studies/sweep/study.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// One way to run the scenario: what a search chooses. What has no number is an index into the values of its axis
 /// (`PlanSpace::choices`). Plans are ordered by their fields from the first to the last, which decides between equally good ones.
@@ -46,4 +46,4 @@ YamlNode document_of(const Plan& plan, const PlanChoices& choices, const SearchS
 /// The scenario with the plan in it, not validated: for what is computed of it without a simulation.
 Scenario scenario_of(const Plan& plan, const PlanChoices& choices, const Scenario& base);
 
-}  // namespace tandem
+}  // namespace tandem::studies

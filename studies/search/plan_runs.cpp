@@ -4,11 +4,11 @@
 
 #include <stdexcept>
 
+#include "scenarios/reading/document.h"
 #include "studies/runner/outcome.h"
 #include "studies/sweep/point.h"
-#include "scenarios/reading/document.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 PlanRuns::PlanRuns(const SearchSpec& spec, const PlanChoices& choices, ResultsDatabase& database, std::size_t jobs)
     : spec_(spec), choices_(choices), database_(database), jobs_(jobs) {}
@@ -97,4 +97,4 @@ std::vector<PointRow> PlanRuns::rows() const {
   return rows;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "studies/search/planned_step.h"
 #include "studies/runner/worker_pool.h"
+#include "studies/search/planned_step.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Simulates plans in processes, several at once, each once: what the database has of a plan's scenario is taken from there, and
 /// what is simulated is there as soon as it ended.
@@ -46,4 +46,4 @@ class PlanRuns {
   void store(PointRow row, const Plan& plan);
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

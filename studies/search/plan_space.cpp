@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include "scenarios/reading/document.h"
-#include "scenarios/mesh/mesh.h"
 #include "runtime/base/nearest.h"
+#include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::array all_schedules{"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"};
@@ -412,4 +412,4 @@ Plan PlanSpace::parse(const std::string& text) const {
   return plan;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 
 #include "studies/search/plan.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The plans that a search compares: those whose sizes divide as the scenario's validator demands, by arithmetic alone, so that
 /// no YAML is built for the many that do not. What the validator knows beyond (node limits, ...) it says of the few plans that
@@ -60,4 +60,4 @@ std::optional<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t p
 /// with a place, to be thrown as InputError. Only for a space that is empty.
 [[noreturn]] void refuse_contradiction(const SearchSpec& spec);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-namespace tandem {
+namespace tandem::studies {
 
 Seconds PlannedStep::exposed_in_all() const { return std::accumulate(exposed.begin(), exposed.end(), 0.0); }
 
@@ -57,4 +57,4 @@ Shortfall shortfall(const SearchSpec& spec, const PlannedStep& step) {
   return lacks;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,11 +3,11 @@
 #include <array>
 #include <string>
 
-#include "studies/search/plan.h"
-#include "studies/runner/results_database.h"
 #include "runtime/dag/dag.h"
+#include "studies/runner/results_database.h"
+#include "studies/search/plan.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 inline constexpr std::array communication_axes{Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp};
 
@@ -43,4 +43,4 @@ Shortfall shortfall(const SearchSpec& spec, const PlannedStep& step);
 /// What of a GPU's memory a plan may take.
 Bytes memory_limit(const SearchSpec& spec);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,7 +2,7 @@
 
 #include "scenarios/mesh/mesh.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Whether groups of ranks along these axes cross from node to node, as ranks lie one after the other.
@@ -50,4 +50,4 @@ std::vector<RuleOfThumb> rules_of_thumb(const SearchSpec& spec, const PlanChoice
   return rules;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "studies/search/plan.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What planners go by. A search says of each how good the best plan is that breaks it.
 struct RuleOfThumb {
@@ -17,4 +17,4 @@ struct RuleOfThumb {
 /// Those that a plan of this search could break. `least_pp`: the shortest pipeline of any plan whose memory may fit.
 std::vector<RuleOfThumb> rules_of_thumb(const SearchSpec& spec, const PlanChoices& choices, std::int64_t least_pp);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <limits>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Sums of the same times in another order.
@@ -218,4 +218,4 @@ SearchResult Search::run(const std::function<void(const SearchProgress&)>& progr
   return result;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -11,7 +11,7 @@
 #include "studies/search/rules_of_thumb.h"
 #include "studies/search/step_bound.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A plan that was simulated, and the time that its bound said it could not beat.
 struct RatedPlan {
@@ -107,4 +107,4 @@ class Search {
   RatedPlan nearest(const std::function<void(const SearchProgress&)>& progress);
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 #include "scenarios/reading/document.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -39,7 +39,7 @@ Json rated_json(const RatedPlan& rated, const PlanChoices& choices, const Search
   const PlannedStep& step = rated.step;
   Json exposed = Json::object();
   for (std::size_t i = 0; i < communication_axes.size(); ++i)
-    exposed[std::string(tandem::name_of(communication_axes[i]))] = step.exposed[i];
+    exposed[std::string(name_of(communication_axes[i]))] = step.exposed[i];
   Json json = {{"plan", to_text(rated.plan, choices)},
                {"fields", plan_json(rated.plan, choices, spec)},
                {"step_time_s", step.step_time},
@@ -113,4 +113,4 @@ std::string to_json(const SearchResult& r, const Explanation* explanation, const
   return json.dump(1) + "\n";
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

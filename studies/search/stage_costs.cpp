@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/lowering/stages.h"
+#include "scenarios/mesh/expert_mesh.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::size_t at(ChunkPlace place) { return static_cast<std::size_t>(place); }
@@ -156,4 +156,4 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
   return all;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

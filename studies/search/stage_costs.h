@@ -4,12 +4,12 @@
 #include <tuple>
 #include <vector>
 
-#include "studies/search/mesh_network.h"
-#include "studies/search/pass_cost.h"
 #include "scenarios/lowering/schedule.h"
 #include "scenarios/spec/placement.h"
+#include "studies/search/mesh_network.h"
+#include "studies/search/pass_cost.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A micro-batch's pass through one part of the model. See PassTimes.
 struct PartPass {
@@ -52,4 +52,4 @@ class StageCostModel {
   MeshNetwork network_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::int32_t micro_batches_of(const Scenario& scenario) {
@@ -318,4 +318,4 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
   return bound;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "studies/search/stage_costs.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The orders in which stages compute, each made once.
 class Schedules {
@@ -38,4 +38,4 @@ struct MemoryBound {
 };
 MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Schedules& schedules);
 
-}  // namespace tandem
+}  // namespace tandem::studies

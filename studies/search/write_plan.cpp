@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
-#include "scenarios/reading/document.h"
 #include "scenarios/interop/interop.h"
+#include "scenarios/reading/document.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 void write(const std::filesystem::path& path, const std::string& text) {
@@ -29,4 +29,4 @@ void write_plan(const Plan& plan, const PlanChoices& choices, const SearchSpec& 
   write(place / "nccl.env", heading + nccl_environment(scenario).text);
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,13 +2,13 @@
 
 #include <chrono>
 
-#include "cli/command.h"
-#include "studies/step/simulated_step.h"
+#include "runtime/base/peak_rss.h"
 #include "scenarios/reading/load.h"
+#include "studies/step/simulated_step.h"
 
-namespace tandem {
+namespace tandem::studies {
 
-Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend, const StepRange& steps,
                     bool hops) {
   constexpr std::int32_t most_steps = 64;
   refuse_too_many_ranks(scenario.parallelism.world(), file, backend);
@@ -29,18 +29,18 @@ Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops)
   return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), period_of(scenario));
 }
 
-ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend,
+ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend,
                            const StepRange& steps, bool hops)
     : precision_(scenario.training.precision),
       backend_(backend.backend),
       dag_(lower_all_ranks(scenario, file, backend, steps, hops)),
       site_(make_site(backend, dag_, file)) {}
 
-void ExecutedStep::execute(ProgressBar* bar, const std::string& what) {
+void ExecutedStep::execute(Progress* progress, const std::string& what) {
   const auto began = std::chrono::steady_clock::now();
   EndedTasks ended = 0;
   const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag_.tasks.size()); };
-  const ProgressThread watch(bar, what, share);
+  const auto watch = watched(progress, what, share);
   timeline_ = site_->execute(ended);
   wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
@@ -49,4 +49,4 @@ StepResult ExecutedStep::result() const {
   return summarize(dag_, timeline_, precision_, {.backend = backend_, .folded = false, .wall = wall_, .peak_rss = peak_rss()});
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,18 +3,18 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/execution/execution_site.h"
-#include "studies/step/step_result.h"
-#include "cli/terminal/progress.h"
+#include "runtime/base/progress.h"
 #include "runtime/dag/dag.h"
+#include "runtime/execution/execution_site.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/spec/scenario.h"
+#include "studies/step/step_result.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// To execute, all ranks. Throws InputError, placed at `file`, when the scenario is too large for the backend. `hops`: the DAG
 /// can also be simulated chunk by chunk.
-Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend, const StepRange& steps,
                     bool hops = false);
 
 /// To execute elsewhere, all ranks. Throws InputError, placed at `file`, for more than a machine has room for.
@@ -24,15 +24,15 @@ Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops 
 class ExecutedStep {
  public:
   /// Throws like `lower_all_ranks` and `make_site`.
-  ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend = {})
+  ExecutedStep(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend = {})
       : ExecutedStep(scenario, file, backend, period_of(scenario)) {}
-  ExecutedStep(const Scenario& scenario, const std::string& file, const BackendOptions& backend, const StepRange& steps,
+  ExecutedStep(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend, const StepRange& steps,
                bool hops = false);
   ExecutedStep(const ExecutedStep&) = delete;
 
   std::size_t verify_collectives() const { return site_->verify_collectives(); }
-  /// `bar`, where there is one, shows how far it is.
-  void execute(ProgressBar* bar = nullptr, const std::string& what = "executing");
+  /// `progress`, where there is one, is told how far it is.
+  void execute(Progress* progress = nullptr, const std::string& what = "executing");
 
   const Dag& dag() const { return dag_; }
   const Timeline& timeline() const { return timeline_; }
@@ -50,4 +50,4 @@ class ExecutedStep {
   Seconds wall_ = 0;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -9,7 +9,7 @@
 
 #include "sim/jitter.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::size_t simulations_at_a_time(Bytes each) {
@@ -20,12 +20,12 @@ std::size_t simulations_at_a_time(Bytes each) {
 
 }  // namespace
 
-std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, ProgressBar* bar) {
+std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, Progress* progress) {
   const JitterSpec& jitter = scenario.jitter;
   if (!jitter.enabled()) return std::nullopt;
   const auto began = std::chrono::steady_clock::now();
   const auto draws = static_cast<std::size_t>(jitter.draws);
-  const auto show = shown_in(bar, "drawing");
+  const auto show = shown_in(progress, "drawing");
   const auto ended = [&](std::size_t count) {
     if (show) show(static_cast<double>(count) / static_cast<double>(draws));
   };
@@ -41,4 +41,4 @@ std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag,
                      .wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,12 +2,10 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "studies/step/simulated_step.h"
-#include "cli/terminal/numbers.h"
-#include "cli/terminal/page.h"
 #include "scenarios/reading/load.h"
+#include "studies/step/simulated_step.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Change = std::vector<std::string>;
@@ -24,11 +22,10 @@ std::vector<Change> candidates(const Scenario& scenario) {
   return changes;
 }
 
-Relief try_out(const StepOptions& options, const Change& change, ProgressBar* bar) {
-  std::vector<std::string> overrides = options.overrides;
+Relief try_out(const std::string& file, std::vector<std::string> overrides, const Change& change, Progress* progress) {
   overrides.insert(overrides.end(), change.begin(), change.end());
-  const Scenario scenario = load_scenario(options.scenario, overrides);
-  const StepResult result = simulate_step(scenario, true, {.bar = bar}).result;
+  const Scenario scenario = load_scenario(file, overrides);
+  const StepResult result = simulate_step(scenario, true, {.progress = progress}).result;
   Relief relief{.change = {}, .peak = result.peak_memory(), .step_time = result.step_time};
   for (const std::string& option : change) relief.change += (relief.change.empty() ? "--set " : " --set ") + option;
   return relief;
@@ -36,11 +33,12 @@ Relief try_out(const StepOptions& options, const Change& change, ProgressBar* ba
 
 }  // namespace
 
-std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak, ProgressBar* bar) {
+std::vector<Relief> memory_relief(const std::string& file, const std::vector<std::string>& overrides, const Scenario& scenario,
+                                  Bytes peak, Progress* progress) {
   std::vector<Relief> reliefs;
   for (const Change& change : candidates(scenario)) {
     try {
-      const Relief relief = try_out(options, change, bar);
+      const Relief relief = try_out(file, overrides, change, progress);
       if (relief.peak < peak) reliefs.push_back(relief);
     } catch (const InputError&) {
       // The scenario does not admit this change, for a reason that is not the reader's concern here.
@@ -49,12 +47,4 @@ std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& sc
   return reliefs;
 }
 
-std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen) {
-  if (reliefs.empty()) return "";
-  Table table({{"GB"}, {"step time"}, {"", Column::Kind::note}});
-  for (const Relief& relief : reliefs) table.add({{gigabytes(relief.peak)}, {duration(relief.step_time)}, {relief.change}});
-  Page page(screen);
-  return page.heading("What would relieve it, each alone").table(table).text();
-}
-
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,11 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/terminal/progress.h"
+#include "runtime/base/progress.h"
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// One change of the scenario that takes memory off the fullest stage.
 struct Relief {
@@ -18,10 +17,8 @@ struct Relief {
 
 /// Tries what a planner would, in this order: selective recompute, twice the context parallelism at half the data parallelism,
 /// sequence parallelism, half the micro-batch. Changes that do not bring
-/// `peak` down, or that the scenario does not admit, are left out. `bar`, where there is one, shows how far it is.
-std::vector<Relief> memory_relief(const StepOptions& options, const Scenario& scenario, Bytes peak, ProgressBar* bar = nullptr);
+/// `peak` down, or that the scenario does not admit, are left out. `progress`, where there is one, is told how far it is.
+std::vector<Relief> memory_relief(const std::string& file, const std::vector<std::string>& overrides, const Scenario& scenario,
+                                  Bytes peak, Progress* progress = nullptr);
 
-/// A table under a heading; nothing where nothing would relieve it.
-std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen = {});
-
-}  // namespace tandem
+}  // namespace tandem::studies

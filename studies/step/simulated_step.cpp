@@ -4,27 +4,27 @@
 
 #include <algorithm>
 
-#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
+#include "scenarios/reading/load.h"
 #include "sim/simulate.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,
                            const StepRange& steps) {
-  ProgressBar* const bar = options.bar;
+  Progress* const progress = options.progress;
   SimulatedStep step{
-      .dag = shown_while(bar, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
+      .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
-  SimulationRun run = simulate(step.dag, options.collectives, {}, shown_in(bar, "simulating"));
+  SimulationRun run = simulate(step.dag, options.collectives, {}, shown_in(progress, "simulating"));
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   const RunFacts facts{
       .backend = "simgrid", .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
   step.result =
-      shown_while(bar, "summing up", [&] { return summarize(step.dag, step.timeline, scenario.training.precision, facts); });
+      shown_while(progress, "summing up", [&] { return summarize(step.dag, step.timeline, scenario.training.precision, facts); });
   return step;
 }
 
@@ -102,7 +102,7 @@ void refuse_too_many_classes(const Scenario& scenario, const World& world) {
 
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
-  World world = shown_while(options.bar, folded ? "folding" : "laying out",
+  World world = shown_while(options.progress, folded ? "folding" : "laying out",
                             [&] { return make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail); });
   if (folded) refuse_too_many_classes(scenario, world);
   SimulatedStep step = simulate_on(scenario, world, folded, options);
@@ -113,4 +113,4 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
   return step;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "studies/step/step_result.h"
-#include "cli/terminal/progress.h"
+#include "runtime/base/progress.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/simulate.h"
+#include "studies/step/step_result.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A scenario's step, lowered, simulated and summed up. Under local SGD `sync_every` may be hundreds of steps, which are two
 /// kinds: one step of each is simulated, `result` is the mean over a period, and `dag` is the step that averages weights.
@@ -25,7 +25,7 @@ inline constexpr std::int64_t most_lowered_ranks = 4096;
 struct SimulationOptions {
   double fold_tolerance = 0;  ///< see CableMerge; the result then tells what step times it can be off by
   Collectives collectives = Collectives::fluid;
-  ProgressBar* bar = nullptr;  ///< to show how far it is
+  Progress* progress = nullptr;  ///< is told how far it is
 };
 
 /// Collectives in steps take a scenario that is not folded.
@@ -35,4 +35,4 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
 /// means, memory is the fuller of both.
 StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::int64_t sync_every);
 
-}  // namespace tandem
+}  // namespace tandem::studies

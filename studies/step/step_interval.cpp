@@ -6,7 +6,7 @@
 
 #include "runtime/ops/operation.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr double error_of_gemm = 0.05, error_of_attention = 0.04, error_of_memory = 0.10, error_of_communication = 0.20;
@@ -59,4 +59,4 @@ Interval step_interval(const StepResult& result) {
   return {result.step_time / width, result.step_time * width};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

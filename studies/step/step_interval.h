@@ -2,7 +2,7 @@
 
 #include "studies/step/step_result.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Between which times a step would be measured to take, in nine cases of ten.
 struct Interval {
@@ -28,4 +28,4 @@ struct Interval {
 /// It knows nothing of a scenario that is not the run's: give unknown fields several values, as `tandem validate` does.
 Interval step_interval(const StepResult& result);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 #include "sim/bounds.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 Flops flops_on_all_ranks(const Dag& dag) {
@@ -91,4 +91,4 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   return result;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

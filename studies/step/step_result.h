@@ -5,15 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "studies/crosscheck/comparison.h"
-#include "cli/terminal/screen.h"
 #include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
 #include "runtime/analysis/time_parts.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
+#include "studies/crosscheck/comparison.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// How a result came about.
 struct RunFacts {
@@ -86,7 +85,4 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
 nlohmann::ordered_json to_json_object(const StepResult& result);
 std::string to_json(const StepResult& result);
 
-/// The form for a person.
-std::string to_text(const StepResult& result, const Screen& screen = {});
-
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
 #include "studies/crosscheck/comparison_json.h"
-#include "studies/step/step_result.h"
 #include "studies/step/step_interval.h"
+#include "studies/step/step_result.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -113,4 +113,4 @@ Json to_json_object(const StepResult& r) {
 
 std::string to_json(const StepResult& result) { return to_json_object(result).dump(1) + "\n"; }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,16 +1,12 @@
 #include "studies/step/verification.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <deque>
-#include <ostream>
 #include <vector>
 
-#include "cli/terminal/page.h"
 #include "scenarios/mesh/expert_mesh.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 Scenario unsharded(const Scenario& scenario) {
   Scenario reference = scenario;
@@ -40,7 +36,7 @@ Scenario unsharded(const Scenario& scenario) {
   return reference;
 }
 
-StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, ProgressBar* bar) {
+StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
   const Scenario reference = unsharded(scenario);
   const std::int64_t replicas = scenario.training.global_batch / reference.training.global_batch;
   std::deque<ExecutedStep> runs;
@@ -49,7 +45,7 @@ StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& 
     StepRange steps = period_of(scenario);
     steps.first_sequence = replica * reference.training.global_batch;
     steps.stride = scenario.training.global_batch;
-    runs.emplace_back(reference, scenario.name, BackendOptions{}, steps).execute(bar, "executing the unsharded model");
+    runs.emplace_back(reference, scenario.name, ExecutionChoice{}, steps).execute(progress, "executing the unsharded model");
     memories.push_back(&runs.back().memory());
   }
   return compare(step.memory(), memories);
@@ -75,30 +71,9 @@ VerificationTolerance verification_tolerance(DType precision) {
   }
 }
 
-ExitCode report_verification(const ExecutedStep& step, const Scenario& scenario, std::ostream& out, const Screen& screen,
-                             ProgressBar* bar) {
-  const VerificationTolerance tolerance =
-      verification_tolerance(step.result().run.backend == "cuda" ? step.precision() : DType::f32);
-  const StepDifference difference = compare_with_unsharded(step, scenario, bar);
-  if (bar != nullptr) bar->take_away();
-  const auto text_of = [](double value) { return TextCell{fmt::format("{:.2e}", value)}; };
-  Table table({{"tensor", Column::Kind::name}, {"gradient"}, {"weight"}});
-  for (const TensorDifference& tensor : difference.tensors)
-    table.add({{tensor.tensor}, text_of(tensor.gradient), text_of(tensor.weight)});
-  const bool same = tolerance.allows(difference);
-  const std::string allowed = tolerance.gradients == tolerance.rest
-                                  ? fmt::format("allowed {:.0e}", tolerance.rest)
-                                  : fmt::format("allowed {:.0e}, of gradients {:.0e}", tolerance.rest, tolerance.gradients);
-  out << Page(screen)
-             .heading(fmt::format("Against the unsharded model (loss {:.6f}), largest relative differences",
-                                  difference.reference_loss))
-             .line(fmt::format("loss {:.2e}", difference.loss), Style::plain, 2)
-             .table(table)
-             .line(fmt::format("{}: largest {:.2e}, {}", same ? "the same step" : "NOT the same step", difference.largest(),
-                               allowed),
-                   same ? Style::green : Style::red)
-             .text();
-  return same ? ExitCode::done : ExitCode::failed;
+Verification verify(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
+  const DType precision = step.result().run.backend == "cuda" ? step.precision() : DType::f32;
+  return {.tolerance = verification_tolerance(precision), .difference = compare_with_unsharded(step, scenario, progress)};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

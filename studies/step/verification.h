@@ -1,12 +1,9 @@
 #pragma once
 
-#include <iosfwd>
-
-#include "cli/command.h"
-#include "studies/step/executed_step.h"
 #include "runtime/host/compare.h"
+#include "studies/step/executed_step.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The scenario on one rank: same model, same global batch, nothing sharded. Under local SGD: what one data-parallel replica does
 /// between two exchanges, with its share of the batch.
@@ -14,7 +11,7 @@ Scenario unsharded(const Scenario& scenario);
 
 /// Executes the unsharded step on the same data and compares. Under local SGD: the unsharded model's steps on each replica's
 /// sequences, one replica after the other; the mean of their weights is what the replicas must have agreed on.
-StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, ProgressBar* bar = nullptr);
+StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, Progress* progress = nullptr);
 
 /// How far a step may be from the unsharded one, relative to each tensor's largest element.
 struct VerificationTolerance {
@@ -28,8 +25,12 @@ struct VerificationTolerance {
 /// in bf16 (3.5e-2) and 11 in fp16. A lost or doubled summand is at 100 and more.
 VerificationTolerance verification_tolerance(DType precision);
 
-/// Prints the largest relative difference of the loss, of every gradient and of every updated weight. Fails above the tolerance.
-ExitCode report_verification(const ExecutedStep& step, const Scenario& scenario, std::ostream& out, const Screen& screen,
-                             ProgressBar* bar = nullptr);
+/// A step held against the unsharded one.
+struct Verification {
+  VerificationTolerance tolerance;
+  StepDifference difference;
+  bool same() const { return tolerance.allows(difference); }
+};
+Verification verify(const ExecutedStep& step, const Scenario& scenario, Progress* progress = nullptr);
 
-}  // namespace tandem
+}  // namespace tandem::studies

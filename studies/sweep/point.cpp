@@ -10,7 +10,7 @@
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// The innermost place of a point in the study's file.
@@ -81,4 +81,4 @@ std::vector<std::string> refusals(const Study& study, const std::vector<PointId>
   return sentences;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 
 #include "studies/sweep/study.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// One point of a study, ready to be simulated.
 struct Point {
@@ -36,4 +36,4 @@ std::vector<PointId> validated_points(const Study& study);
 /// One sentence for each different refusal, with the points it concerns. Empty where all points can be simulated.
 std::vector<std::string> refusals(const Study& study, const std::vector<PointId>& points);
 
-}  // namespace tandem
+}  // namespace tandem::studies

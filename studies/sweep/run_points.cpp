@@ -7,10 +7,9 @@
 #include <stdexcept>
 
 #include "studies/runner/outcome.h"
-#include "studies/sweep/progress.h"
 #include "studies/runner/worker_pool.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 PointRow row_of(const Study& study, const PointId& id) {
@@ -26,14 +25,15 @@ PointRow row_of(const Study& study, const PointId& id) {
 
 class Sweep {
  public:
-  Sweep(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs)
-      : study_(study), points_(points), database_(database), pool_(jobs), kept_(keep()), progress_(points.size(), kept_) {}
+  Sweep(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs,
+        const OnRunProgress& told)
+      : study_(study), points_(points), database_(database), pool_(jobs), kept_(keep()), told_(told) {}
 
   void run() {
     while (!waiting_.empty() || pool_.running() > 0) {
       while (!waiting_.empty() && !pool_.full()) start_next();
       constexpr Seconds between_updates = 1;
-      progress_.show(done(), pool_.running());
+      if (told_) told_({.total = points_.size(), .done_before = kept_, .done = done(), .running = pool_.running()});
       for (const FinishedWorker& worker : pool_.wait(between_updates)) store(worker);
     }
   }
@@ -100,15 +100,16 @@ class Sweep {
   std::deque<std::size_t> waiting_;  ///< indices into `points_`
   WorkerPool pool_;
   std::size_t kept_;
-  Progress progress_;
+  const OnRunProgress& told_;
 };
 
 }  // namespace
 
-SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs) {
+SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs,
+                       const OnRunProgress& told) {
   SweptPoints swept;
   {
-    Sweep sweep(study, points, database, jobs);
+    Sweep sweep(study, points, database, jobs, told);
     try {
       sweep.run();
     } catch (const Interrupted& interrupted) {
@@ -126,4 +127,4 @@ SweptPoints run_points(const Study& study, const std::vector<PointId>& points, R
   return swept;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,10 +2,11 @@
 
 #include <vector>
 
-#include "studies/sweep/point.h"
 #include "studies/runner/results_database.h"
+#include "studies/runner/run_progress.h"
+#include "studies/sweep/point.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The rows of the points that were asked for, in the study's order, and how many of them were there before.
 struct SweptPoints {
@@ -13,9 +14,10 @@ struct SweptPoints {
   std::size_t kept = 0;
 };
 
-/// Simulates those of `points` that the database has no result of, `jobs` at once, and stores each as soon as it ends. Shows its
-/// progress. Throws std::runtime_error where the database fails or a signal ends it, after the running ones were killed; all that
-/// had ended are stored.
-SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs);
+/// Simulates those of `points` that the database has no result of, `jobs` at once, and stores each as soon as it ends. Throws
+/// std::runtime_error where the database fails or a signal ends it, after the running ones were killed; all that had ended are
+/// stored.
+SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs,
+                       const OnRunProgress& told = {});
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/reading/document.h"
 #include "runtime/base/nearest.h"
+#include "runtime/base/text_file.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/reader.h"
-#include "runtime/base/text_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::size_t most_points = 100'000;
@@ -158,4 +158,4 @@ std::string to_text(const Assignments& assignments) {
   return text;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

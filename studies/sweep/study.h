@@ -6,7 +6,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// One field of the scenario and what a point of the study puts there, with the places of both in the study's file.
 struct Assignment {
@@ -52,4 +52,4 @@ Study load_study(const std::string& path);
 /// "parallelism.dp=8 training.recompute=full"
 std::string to_text(const Assignments& assignments);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,7 +2,7 @@
 
 #include "studies/topology/topology_report.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -70,4 +70,4 @@ std::string to_json(const TopologyReport& report) {
   return json.dump(1) + "\n";
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,12 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/screen.h"
 #include "scenarios/mesh/mesh_report.h"
 #include "scenarios/spec/scenario.h"
 #include "topology/inventory.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What `tandem topology` says of a scenario.
 struct TopologyReport {
@@ -24,7 +23,4 @@ TopologyReport report_topology(const Scenario& scenario);
 /// The stable JSON form: SI units, one line per key. What lies between two values is [least, most].
 std::string to_json(const TopologyReport& report);
 
-/// The same for a person.
-std::string to_text(const TopologyReport& report, const Screen& screen = {});
-
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,14 +2,14 @@
 
 #include <iostream>
 
-#include "studies/trace/trace_ranks.h"
 #include "runtime/analysis/memory_over_time.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
+#include "studies/trace/trace_ranks.h"
 #include "traces/representative_ranks.h"
 #include "traces/trace.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::size_t most_memory_points = 10'000;  // of a rank
@@ -76,4 +76,4 @@ void TraceOutput::write(const std::vector<TracedStep>& steps) {
     std::cerr << "tandem: warning: " << other << " was there before and is of another trace\n";
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

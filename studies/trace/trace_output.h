@@ -12,7 +12,7 @@
 #include "traces/kineto.h"
 #include "traces/output_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A step that a trace shows. All it points to must outlive the writing.
 struct TracedStep {
@@ -39,4 +39,4 @@ class TraceOutput {
   std::unique_ptr<TraceFolder> folder_;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

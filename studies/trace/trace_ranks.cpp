@@ -9,7 +9,7 @@
 #include "runtime/base/input_error.h"
 #include "runtime/base/nearest.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 [[noreturn]] void refuse(const std::string& sentence) { throw InputError({"--trace-ranks", 0, 0}, sentence); }
@@ -55,4 +55,4 @@ std::vector<TracedRank> traced_ranks(const Dag& dag, std::span<const RankIndex> 
   return traced;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "runtime/dag/dag.h"
 #include "traces/trace.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A list of ranks of the world and ranges of them, such as "0,5,16-31", as --trace-ranks takes it: ascending, each once. Throws
 /// InputError where it is no such list, or names a rank that a world of `world` ranks has not.
@@ -19,4 +19,4 @@ std::vector<std::uint32_t> parse_ranks(std::string_view list, std::int64_t world
 std::vector<TracedRank> traced_ranks(const Dag& dag, std::span<const RankIndex> class_of,
                                      std::span<const std::uint32_t> world_ranks);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 
 #include "studies/validate/score.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr double outlier = 0.02;  // what the same configuration differs by between releases of one source
@@ -77,4 +77,4 @@ std::vector<CrossValidation> cross_validate(std::span<const ValidatedRow> valida
   return results;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "studies/validate/validated_row.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// How much of the accuracy is owed to having seen the rows: the speed of each GPU model is fitted once more, to all sources, and
 /// for each source to the others alone, which then predict it. Medians of |error|, each source weighing the same.
@@ -23,4 +23,4 @@ struct CrossValidation {
 /// None for rows of a single source.
 std::vector<CrossValidation> cross_validate(std::span<const ValidatedRow> rows);
 
-}  // namespace tandem
+}  // namespace tandem::studies

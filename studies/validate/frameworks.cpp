@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 // Sources of the defaults:
@@ -77,4 +77,4 @@ const FrameworkDefaults& framework_of(const RunRow& row) {
   return found == std::end(frameworks) ? *std::prev(std::end(frameworks)) : *found;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 
 #include "studies/validate/runs_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What a framework does when a run does not say: values of columns, the likeliest first.
 struct FrameworkDefaults {
@@ -25,4 +25,4 @@ struct FrameworkDefaults {
 /// Those of the run's framework, or of a generic one.
 const FrameworkDefaults& framework_of(const RunRow& row);
 
-}  // namespace tandem
+}  // namespace tandem::studies

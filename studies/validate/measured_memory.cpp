@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tandem {
+namespace tandem::studies {
 
 MeasuredMemory measured_memory(const RunRow& row) {
   MeasuredMemory memory;
@@ -18,4 +18,4 @@ MeasuredMemory measured_memory(const RunRow& row) {
   return memory;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

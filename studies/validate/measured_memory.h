@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "studies/validate/runs_file.h"
 #include "runtime/base/units.h"
+#include "studies/validate/runs_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The fullest GPU's memory as it was measured.
 struct MeasuredMemory {
@@ -18,4 +18,4 @@ struct MeasuredMemory {
 /// `memory_gb`, in GiB where `memory_kind` says so or names nvidia-smi, whose MiB are binary; else in GB.
 MeasuredMemory measured_memory(const RunRow& row);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "studies/validate/measured_step.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
@@ -66,4 +66,4 @@ MeasuredStep measured_step(const RunRow& row, const Scenario& scenario) {
   return {counted.flops / (gpus * rate), std::move(note)};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,10 +3,10 @@
 #include <optional>
 #include <string>
 
-#include "studies/validate/runs_file.h"
 #include "scenarios/spec/scenario.h"
+#include "studies/validate/runs_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// FLOPs of a step that a formula counts, over all GPUs.
 struct CountedFlops {
@@ -36,4 +36,4 @@ struct MeasuredStep {
 /// `mfu_pct` of the GPU's dense peak at the run's precision.
 MeasuredStep measured_step(const RunRow& row, const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "studies/validate/memory_score.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 MemoryScore memory_score_of(std::span<const ValidatedRow> rows) {
   MemoryScore memory;
@@ -21,4 +21,4 @@ MemoryScore memory_score_of(std::span<const ValidatedRow> rows) {
   return memory;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

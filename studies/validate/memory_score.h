@@ -7,7 +7,7 @@
 #include "studies/validate/score.h"
 #include "studies/validate/validated_row.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A row whose peak was measured and predicted.
 struct MemoryRow {
@@ -33,4 +33,4 @@ struct MemoryScore {
 
 MemoryScore memory_score_of(std::span<const ValidatedRow> rows);
 
-}  // namespace tandem
+}  // namespace tandem::studies

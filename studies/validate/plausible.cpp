@@ -7,7 +7,7 @@
 
 #include "studies/validate/frameworks.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 struct Unknown {
@@ -99,4 +99,4 @@ std::vector<PlausibleRun> plausible_runs(const RunRow& row) {
   return runs;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "studies/validate/run_scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Values that were filled in for what a run does not say, by column.
 using Assumptions = std::vector<std::pair<std::string, std::string>>;
@@ -35,4 +35,4 @@ inline constexpr std::size_t most_plausible_runs = 12;
 /// Throws InputError where none makes a scenario, with the reason of the first.
 std::vector<PlausibleRun> plausible_runs(const RunRow& row);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Takes away those for which `drop` holds, unless that leaves none.
@@ -58,4 +58,4 @@ Prediction predict(std::vector<SimulatedRun> runs) {
   return prediction;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

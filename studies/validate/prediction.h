@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/units.h"
 #include "studies/step/step_interval.h"
 #include "studies/validate/plausible.h"
-#include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What the simulation says of one of a run's plausible scenarios.
 struct SimulatedRun {
@@ -35,4 +35,4 @@ struct Prediction {
 /// `runs`: at least one.
 Prediction predict(std::vector<SimulatedRun> runs);
 
-}  // namespace tandem
+}  // namespace tandem::studies

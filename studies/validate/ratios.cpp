@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Columns = std::vector<std::string_view>;
@@ -75,4 +75,4 @@ std::vector<RatioScore> score_ratios(std::span<const Ratio> ratios) {
   return scores;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "studies/validate/score.h"
 #include "studies/validate/validated_row.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Two runs of one source that differ in one thing only: how much faster is the one than the other? What is common to both, such
 /// as kernels of the time, drops out, so that this is what a planner who compares mappings depends on.
@@ -36,4 +36,4 @@ struct RatioScore {
 };
 std::vector<RatioScore> score_ratios(std::span<const Ratio> ratios);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "studies/validate/frameworks.h"
-#include "scenarios/reading/document.h"
 #include "runtime/base/nearest.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
+#include "studies/validate/frameworks.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Fields of a run that scenarios have no field for so far. They are left out, with a note where the value is another than the
@@ -303,4 +303,4 @@ std::int64_t layers_of(const RunRow& row) {
   return size_at(document, "model.layers");
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "studies/validate/runs_file.h"
 #include "scenarios/spec/scenario.h"
+#include "studies/validate/runs_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A run as a scenario.
 struct RunScenario {
@@ -32,4 +32,4 @@ RunScenario scenario_of(const RunRow& row);
 /// Layers of the run's model; 0 where the row does not say.
 std::int64_t layers_of(const RunRow& row);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,10 +8,10 @@
 #include <cmath>
 
 #include "runtime/base/nearest.h"
-#include "scenarios/reading/sections.h"
 #include "runtime/base/text_file.h"
+#include "scenarios/reading/sections.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 enum class CellKind : std::uint8_t {
@@ -270,4 +270,4 @@ RunsFile load_runs(const std::string& path) {
   return file;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -9,7 +9,7 @@
 
 #include "runtime/base/csv.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// One measured run: its cells by column. Blank is unknown, and so is "not given". Numbers are finite and in the range of their
 /// column (see runs_file.cpp), flags are 0 or 1; whether the values make a scenario is not known yet.
@@ -56,4 +56,4 @@ RunsFile load_runs(const std::string& path);
 /// The columns that say what a run was, its labels apart: two rows that have them in common are the same run.
 std::vector<std::string_view> scenario_columns();
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-namespace tandem {
+namespace tandem::studies {
 
 double weighted_quantile(std::vector<WeightedValue> values, double quantile) {
   std::ranges::sort(values, {}, &WeightedValue::value);
@@ -43,4 +43,4 @@ Score score_of(std::span<const ScoredError> errors) {
   return score;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

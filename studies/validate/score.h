@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What scoring needs of a row whose step time was measured and predicted.
 struct ScoredError {
@@ -33,4 +33,4 @@ struct WeightedValue {
 /// them; equal weights give the usual median. `values`: at least one.
 double weighted_quantile(std::vector<WeightedValue> values, double quantile);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::string kind_of(const ValidatedRow& row) { return row.moe ? "moe" : "dense"; }
@@ -49,4 +49,4 @@ std::vector<Stratum> strata_of(std::span<const ValidatedRow> rows) {
   return strata;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -7,7 +7,7 @@
 #include "studies/validate/score.h"
 #include "studies/validate/validated_row.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// The score of the rows that are alike in something.
 struct Stratum {
@@ -21,4 +21,4 @@ struct Stratum {
 /// are marked.
 std::vector<Stratum> strata_of(std::span<const ValidatedRow> rows);
 
-}  // namespace tandem
+}  // namespace tandem::studies

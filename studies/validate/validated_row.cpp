@@ -5,11 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "studies/runner/outcome.h"
-#include "studies/sweep/progress.h"
 #include "studies/runner/worker_pool.h"
 #include "studies/validate/measured_step.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Scenarios and what became of them, each simulated once.
@@ -22,15 +21,14 @@ class Simulations {
   bool has(const std::string& yaml) const { return outcomes_.contains(yaml); }
 
   /// Simulates those that were wanted since the last time.
-  void run() {
+  void run(const OnRunProgress& told) {
     std::vector<std::pair<const std::string, std::optional<Outcome>>*> waiting;
     for (auto& entry : outcomes_)
       if (!entry.second) waiting.push_back(&entry);
     WorkerPool pool(jobs_);
-    Progress progress(waiting.size(), 0);
     for (std::size_t next = 0; next < waiting.size() || pool.running() > 0;) {
       for (; next < waiting.size() && !pool.full(); ++next) pool.start(next, waiting[next]->first);
-      progress.show(next - pool.running(), pool.running());
+      if (told) told({.total = waiting.size(), .done_before = 0, .done = next - pool.running(), .running = pool.running()});
       constexpr Seconds between_updates = 1;
       for (const FinishedWorker& worker : pool.wait(between_updates))
         waiting[worker.point]->second = outcome_of(worker, "the run");
@@ -123,17 +121,17 @@ std::optional<double> ValidatedRow::error() const {
   return prediction->step_time / *measured - 1;
 }
 
-std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs) {
+std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told) {
   std::vector<WaitingRow> waiting;
   for (const RunRow& row : rows) waiting.push_back(prepare(row));
   Simulations simulations(jobs);
   for (const bool to_fit : {false, true}) {
     for (const WaitingRow& row : waiting) want(row, to_fit, simulations);
-    simulations.run();
+    simulations.run(told);
   }
   std::vector<ValidatedRow> validated;
   for (WaitingRow& row : waiting) validated.push_back(complete(std::move(row), simulations));
   return validated;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

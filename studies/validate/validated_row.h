@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "studies/runner/run_progress.h"
 #include "studies/validate/measured_memory.h"
 #include "studies/validate/prediction.h"
 #include "studies/validate/runs_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A measured run beside its prediction.
 struct ValidatedRow {
@@ -28,8 +29,8 @@ struct ValidatedRow {
 };
 
 /// Simulates the plausible scenarios of all runs, `jobs` at once, each in a process of its own; those that are the same scenario
-/// only once. Shows its progress. One row that cannot be simulated leaves the others alone. Throws std::runtime_error where a
+/// only once. One row that cannot be simulated leaves the others alone. Throws std::runtime_error where a
 /// signal ends it.
-std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs);
+std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told = {});
 
-}  // namespace tandem
+}  // namespace tandem::studies

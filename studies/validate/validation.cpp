@@ -2,7 +2,7 @@
 
 #include "studies/validate/validation_report.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 Validation validation_of(std::span<const RunRow> rows, std::vector<ValidatedRow> validated) {
   Validation validation{.rows = std::move(validated), .strata = {}, .memory = {}, .ratios = {}, .cross_validation = {}};
@@ -17,4 +17,4 @@ std::string note_of(const ValidatedRow& row) {
   return row.prediction ? fmt::format("{}", fmt::join(row.notes, "; ")) : "not simulated: " + row.reason;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

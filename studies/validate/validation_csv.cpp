@@ -4,7 +4,7 @@
 
 #include "studies/validate/validation_report.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// With as many digits as it takes to read it back; blank where there is none.
@@ -60,4 +60,4 @@ std::string to_csv(const Validation& validation, const CsvTable& runs) {
   return out;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

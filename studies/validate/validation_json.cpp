@@ -2,7 +2,7 @@
 
 #include "studies/validate/validation_report.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -106,4 +106,4 @@ Json to_json_object(const Validation& validation) {
 
 std::string to_json(const Validation& validation) { return to_json_object(validation).dump(1) + "\n"; }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/screen.h"
 #include "studies/validate/cross_validation.h"
 #include "studies/validate/memory_score.h"
 #include "studies/validate/ratios.h"
 #include "studies/validate/strata.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Measured runs beside their predictions, and how far these are off.
 struct Validation {
@@ -29,10 +28,8 @@ std::string note_of(const ValidatedRow& row);
 
 nlohmann::ordered_json to_json_object(const Validation& validation);
 std::string to_json(const Validation& validation);
-std::string to_text(const Validation& validation, const Screen& screen = {});
-
 /// The table of the same runs with columns for what was predicted beside its own; a column that has the name of one of those is
 /// replaced.
 std::string to_csv(const Validation& validation, const CsvTable& runs);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -7,14 +7,14 @@
 #include <map>
 #include <tuple>
 
-#include "studies/calibrate/launched_collectives.h"
 #include "scenarios/reading/profile.h"
+#include "studies/calibrate/launched_collectives.h"
 #include "tests/cli/run_command.h"
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(LaunchedGpus, AreCountedByMachine) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

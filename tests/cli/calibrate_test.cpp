@@ -11,7 +11,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST(ProfileRefuses, WrongInput) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

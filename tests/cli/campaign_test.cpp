@@ -10,7 +10,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -162,4 +162,4 @@ TEST(Campaign, TheSameCommandAfterAKillGivesTheSameBytes) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -13,7 +13,7 @@
 #include "tests/runtime/random_dag.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 Timeline random_timeline(const Dag& dag, std::uint32_t seed) {
@@ -124,4 +124,4 @@ TEST(Comparison, WhatTookNoTimeHasNoError) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

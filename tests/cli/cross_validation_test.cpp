@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 ValidatedRow row(const std::string& source, const std::string& gpu, double ratio) {
@@ -46,4 +46,4 @@ TEST(CrossValidation, GpusHaveSpeedsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -65,4 +65,4 @@ TEST(Csv, RefusesWhatIsNoTable) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "studies/diff/difference.h"
 #include "runtime/base/input_error.h"
+#include "studies/diff/difference.h"
 #include "tests/cli/run_command.h"
 #include "tests/cli/terminal.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -367,4 +367,4 @@ TEST_F(DiffCommandTest, ComparesTimelinesOfOneDag) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

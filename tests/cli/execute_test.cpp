@@ -9,7 +9,7 @@
 #include "traces/perfetto.pb.h"
 #include "traces/timeline_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 const std::string tiny = scenario_file("tiny-host");
@@ -111,4 +111,4 @@ TEST(Crosscheck, TakesNoTimelineOfAnotherStep) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -6,7 +6,7 @@
 
 #include "tests/cli/run_command.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(ImportExport, RefusesWithAPlace) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

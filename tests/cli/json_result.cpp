@@ -4,7 +4,7 @@
 
 #include <regex>
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 const char* const keys[] = {
@@ -131,4 +131,4 @@ std::string without_run_costs(const std::string& json_text) {
   return std::regex_replace(json_text, std::regex("\"(wall_s|peak_rss_bytes)\": [-+.e0-9]+"), "");
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

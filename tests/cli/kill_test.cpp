@@ -11,7 +11,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/perfetto.pb.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr int kills = 10;
@@ -90,4 +90,4 @@ TEST(Kill, LeavesOldFilesUntilTheNewAreWhole) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

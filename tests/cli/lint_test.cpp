@@ -10,15 +10,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "studies/lint/rendezvous.h"
 #include "runtime/plan/issue_order.h"
-#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/reading/load.h"
+#include "studies/lint/rendezvous.h"
 #include "tests/cli/run_command.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::Contains;
@@ -369,4 +369,4 @@ TEST(Lint, ShippedScenariosHaveNoErrors) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

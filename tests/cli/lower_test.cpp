@@ -10,7 +10,7 @@
 #include "traces/perfetto.pb.h"
 #include "traces/timeline_file.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(Run, NeedsNeitherSimGridNorScenarios) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -7,7 +7,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr const char* sixteen_ranks = R"(name: sixteen
@@ -107,4 +107,4 @@ TEST(CollectivesInSteps, AreRefusedOnLargeClusters) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

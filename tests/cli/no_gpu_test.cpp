@@ -9,7 +9,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::AnyOf;
@@ -78,4 +78,4 @@ TEST(NoGpu, TheHostBackendRunsInOneProcess) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -12,7 +12,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr int failed = 1;
@@ -158,4 +158,4 @@ TEST(ClosedStandardOutput, LeavesTheFilesWhole) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -2,10 +2,10 @@
 
 #include <fstream>
 
-namespace tandem {
+namespace tandem::cli {
 
 PlaceFolder::PlaceFolder(const std::string& text) { write("placed.yaml", text); }
 
 void PlaceFolder::write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
 
-}  // namespace tandem
+}  // namespace tandem::cli

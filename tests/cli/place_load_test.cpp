@@ -7,13 +7,13 @@
 #include <numeric>
 #include <random>
 
-#include "studies/place/link_load.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/link_use.h"
 #include "sim/simulate.h"
+#include "studies/place/link_load.h"
 #include "tests/cli/place_job.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr double bytes = 12e9;
@@ -126,4 +126,4 @@ TEST(LinkLoad, MovedIsAsPlacedAnewAndTakenBackAsBefore) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -9,7 +9,7 @@
 #include "studies/place/local_search.h"
 #include "tests/cli/place_job.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 void expect_placement(const NodeOfBlock& nodes, const PlacedJob& job) {
@@ -127,4 +127,4 @@ TEST(NodeSites, FollowLeavesAndPods) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -14,7 +14,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/cli/study.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST(Place, TakesTheNodesOfAListedPlacementForTheFreeOnes) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,7 +5,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 class Repeatable : public testing::TestWithParam<std::string> {};
@@ -31,4 +31,4 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, Repeatable, testing::Values("tiny-host", "ll
                          [](const auto& test) { return std::string(test.param == "tiny-host" ? "Tiny" : "Llama70b"); });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

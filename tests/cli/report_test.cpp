@@ -12,7 +12,7 @@
 #include "tests/cli/runs_table.h"
 #include "tests/cli/study.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using nlohmann::json;
@@ -247,4 +247,4 @@ TEST(Report, IsRefusedWithoutThePage) {
 #endif
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,7 +5,7 @@
 #include "studies/step/step_result.h"
 #include "tests/cli/terminal.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 /// A step of 1 s: half of it compute. Stages 1 to 6 are equal, and fullest.
@@ -225,4 +225,4 @@ Order of tasks, rank by rank
 // clang-format on
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

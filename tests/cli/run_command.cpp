@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr Seconds time_limit = 120;
@@ -110,4 +110,4 @@ void expect_refusal(const CommandResult& result, int exit_code, const std::vecto
   for (const std::string& word : words) EXPECT_THAT(result.err, testing::HasSubstr(word));
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -7,7 +7,7 @@
 
 #include "runtime/base/units.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 /// Where a command's standard output goes.
 enum class StandardOutput {
@@ -43,4 +43,4 @@ std::string scenario_file(const std::string& name);
 /// Expects that a command ended with `exit_code`, printed nothing, and said why in one line that holds all `words`.
 void expect_refusal(const CommandResult& result, int exit_code, const std::vector<std::string>& words);
 
-}  // namespace tandem
+}  // namespace tandem::cli

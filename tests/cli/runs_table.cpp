@@ -3,7 +3,7 @@
 #include <fstream>
 #include <set>
 
-namespace tandem {
+namespace tandem::cli {
 
 RunCells tiny_run(const RunCells& changes) {
   RunCells cells = {{"id", "a"},
@@ -56,4 +56,4 @@ CommandResult RunsTable::validate(const std::vector<std::string>& more) const {
   return run_tandem(arguments);
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

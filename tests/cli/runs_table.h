@@ -8,7 +8,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 /// Cells of a run by column.
 using RunCells = std::map<std::string, std::string>;
@@ -35,4 +35,4 @@ class RunsTable {
 /// The text of such a table, columns in alphabetical order.
 std::string table_text(const std::vector<RunCells>& runs);
 
-}  // namespace tandem
+}  // namespace tandem::cli

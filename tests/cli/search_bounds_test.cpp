@@ -4,14 +4,14 @@
 #include <iostream>
 #include <random>
 
+#include "scenarios/reading/document.h"
 #include "studies/search/plan_space.h"
 #include "studies/search/planned_step.h"
 #include "studies/search/step_bound.h"
 #include "studies/step/simulated_step.h"
-#include "scenarios/reading/document.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 struct Searched {
@@ -153,4 +153,4 @@ search: {axes: {tp: [1, 2], pp: [1, 2, 4], cp: [1, 2], vpp: [1], zero: [0], micr
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

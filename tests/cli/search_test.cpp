@@ -7,14 +7,14 @@
 #include <optional>
 #include <random>
 
+#include "scenarios/reading/document.h"
 #include "studies/search/plan_space.h"
 #include "studies/search/planned_step.h"
 #include "studies/step/simulated_step.h"
-#include "scenarios/reading/document.h"
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::AllOf;
@@ -215,4 +215,4 @@ TEST(Search, ByPriceTakesTheCheapestNumberOfGpus) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

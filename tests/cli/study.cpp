@@ -12,7 +12,7 @@
 
 #include "tests/cli/json_result.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 /// From the number of a process to that of its parent: the fourth word of /proc/N/stat, after the name in brackets.
@@ -126,4 +126,4 @@ std::vector<pid_t> children_of(pid_t parent) {
   throw std::runtime_error("process " + std::to_string(parent) + " started no other");
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -9,7 +9,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 /// A folder with a study, and the database that its sweeps fill.
 class StudyFolder {
@@ -49,4 +49,4 @@ std::string tiny_study(const std::string& lines);
 /// Processes whose parent is `parent`. Waits for the first.
 std::vector<pid_t> children_of(pid_t parent);
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -5,7 +5,7 @@
 #include "studies/sweep/report.h"
 #include "tests/cli/study.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr int done = 0;
@@ -84,4 +84,4 @@ TEST(SweepCsv, QuotesWhatWouldBreakIt) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "studies/sweep/point.h"
-#include "studies/sweep/progress.h"
 #include "studies/runner/results_database.h"
+#include "studies/sweep/point.h"
+#include "cli/terminal/points_progress.h"
 #include "tests/cli/json_result.h"
 #include "tests/cli/study.h"
 #include "tests/cli/terminal.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -268,4 +268,4 @@ TEST(Sweep, ShippedStudiesRun) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

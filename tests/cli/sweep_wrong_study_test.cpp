@@ -7,7 +7,7 @@
 
 #include "tests/cli/study.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr int wrong_input = 2;
@@ -117,4 +117,4 @@ TEST(WrongStudy, WrongOptionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

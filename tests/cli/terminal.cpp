@@ -14,7 +14,7 @@
 
 #include "cli/terminal/screen.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 Shown run_on_terminal(const std::vector<std::string>& arguments, int columns,
                       const std::vector<std::pair<std::string, std::string>>& environment) {
@@ -64,4 +64,4 @@ std::size_t widest_line(const std::string& text) {
   return widest;
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace tandem {
+namespace tandem::cli {
 
 /// What a command showed on a terminal, where both of its outputs go.
 struct Shown {
@@ -23,4 +23,4 @@ std::string as_plain_text(const std::string& shown);
 /// Of the longest line, in characters.
 std::size_t widest_line(const std::string& text);
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -1,16 +1,15 @@
 // Tables, lines and colours for a screen.
-#include "cli/terminal/table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "cli/terminal/numbers.h"
+#include "runtime/base/quantities.h"
 #include "cli/terminal/page.h"
+#include "cli/terminal/table.h"
 #include "tests/cli/terminal.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
@@ -165,4 +164,4 @@ TEST(Numbers, HaveTheUnitThatFits) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

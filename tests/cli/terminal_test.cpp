@@ -10,7 +10,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(ProgressText, SaysWhatIsLeft) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -6,7 +6,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr int does_not_fit = 3;
@@ -46,4 +46,4 @@ TEST(TooLarge, GoesOnWhenAllowed) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

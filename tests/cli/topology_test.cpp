@@ -9,7 +9,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -87,4 +87,4 @@ TEST(Topology, RefusesWrongInput) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

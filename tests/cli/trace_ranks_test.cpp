@@ -12,7 +12,7 @@
 #include "tests/traces/read_trace.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST(TraceFolders, WarnOfRanksOfAnotherTrace) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

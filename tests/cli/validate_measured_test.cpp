@@ -7,7 +7,7 @@
 #include "studies/validate/run_scenario.h"
 #include "tests/cli/runs_table.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(MeasuredMemory, KnowsItsUnit) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -8,7 +8,7 @@
 #include "studies/validate/strata.h"
 #include "tests/cli/runs_table.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 TEST(WeightedQuantile, OfEqualWeightsIsTheUsualMedian) {
@@ -142,4 +142,4 @@ TEST(Ratios, PairRunsThatDifferInOneThing) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

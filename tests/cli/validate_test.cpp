@@ -11,7 +11,7 @@
 #include "studies/validate/plausible.h"
 #include "tests/cli/runs_table.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 using Json = nlohmann::json;
@@ -273,4 +273,4 @@ TEST(RunScenario, AFewGpusAreOneSmallNode) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -4,7 +4,7 @@
 
 #include "tests/cli/runs_table.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr int done = 0;
@@ -86,4 +86,4 @@ TEST(ValidateTable, ColumnsOfOnesOwnAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -6,7 +6,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::cli {
 namespace {
 
 constexpr int failed = 1;
@@ -138,4 +138,4 @@ const WrongCommand usage[] = {
 INSTANTIATE_TEST_SUITE_P(Usage, WrongCommands, testing::ValuesIn(usage), [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -2,7 +2,7 @@
 
 #include <random>
 
-namespace tandem {
+namespace tandem::studies {
 
 std::vector<float> random_numbers(const Shape& shape, unsigned seed, float width) {
   std::mt19937 generator(seed);
@@ -39,4 +39,4 @@ OperationCase skewed(OperationCase c) {
   return c;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "tests/cuda/operation_cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 // The cases by file of operations, and what they are made of.
 
@@ -57,4 +57,4 @@ std::string join_name(const std::string& first, const Parts&... parts) {
   return name;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 std::vector<OperationCase> activation_cases() {
   std::vector<OperationCase> cases;
@@ -32,4 +32,4 @@ std::vector<OperationCase> activation_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 // those before they see, hide and skip all. They round the probabilities and the scores' gradients to the operands' type, once
 // before each product: an error of 2^-8 of each term in bf16.
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 struct Mask {
@@ -118,4 +118,4 @@ std::vector<OperationCase> cases_of(MakeCase make_case) {
 std::vector<OperationCase> attention_cases() { return cases_of(forward_case); }
 std::vector<OperationCase> attention_backward_cases() { return cases_of(backward_case); }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 std::vector<OperationCase> cast_cases() {
   std::vector<OperationCase> cases;
@@ -53,4 +53,4 @@ std::vector<OperationCase> adam_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 void append_columns(std::vector<OperationCase>& cases, DType type) {
@@ -67,4 +67,4 @@ std::vector<OperationCase> copy_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

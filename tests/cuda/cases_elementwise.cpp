@@ -1,6 +1,6 @@
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Fewer than a vector, some blocks and a rest.
@@ -49,4 +49,4 @@ std::vector<OperationCase> elementwise_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr int dropped = -3;  // by expert 2
@@ -110,4 +110,4 @@ std::vector<OperationCase> expert_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

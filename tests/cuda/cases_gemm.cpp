@@ -6,7 +6,7 @@
 // products is at most that of one rounding of each operand, 2^-8 in all, of the sum of their magnitudes, which for random numbers
 // is some sqrt(k) times the largest result.
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 struct GemmTypes {
@@ -84,4 +84,4 @@ std::vector<OperationCase> grouped_gemm_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

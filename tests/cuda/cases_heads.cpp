@@ -1,6 +1,6 @@
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Two runs of positions, as under zigzag context parallelism; the second where fp32 angles would be wrong by a thousandth.
@@ -67,4 +67,4 @@ std::vector<OperationCase> heads_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// Targets within this rank's part of the vocabulary, before it and behind it.
@@ -98,4 +98,4 @@ std::vector<OperationCase> attention_merge_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

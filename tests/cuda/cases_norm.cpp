@@ -1,6 +1,6 @@
 #include "tests/cuda/cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::string_view name_of_kind(NormKind kind) { return kind == NormKind::rms ? "rms" : "layer"; }
@@ -36,4 +36,4 @@ std::vector<OperationCase> norm_cases() {
   return cases;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

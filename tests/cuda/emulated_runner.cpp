@@ -9,7 +9,7 @@
 
 #include "runtime/cuda/module/kernel.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::size_t alignment = 256;
@@ -68,4 +68,4 @@ void EmulatedRunner::run(OpKind kind, const OpAttributes& attributes, std::span<
   if (!scratch.guards_hold()) throw std::runtime_error("wrote beside its scratch");
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,7 +2,7 @@
 
 #include "tests/cuda/kernel_runner.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Runs kernels' sources on the CPU. Operands lie between guards, and scratch starts as NaN.
 class EmulatedRunner : public KernelRunner {
@@ -10,4 +10,4 @@ class EmulatedRunner : public KernelRunner {
   void run(OpKind kind, const OpAttributes& attributes, std::span<PlacedOperand> operands) override;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/module/number_types.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 template <typename Element>
@@ -77,4 +77,4 @@ Rounding rounding_of(DType type, float scale) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 
 #include "runtime/base/dtype.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Numbers as their bytes in a floating-point type, rounded to nearest; fp8 (e4m3) holds number / scale.
 std::vector<std::byte> encode(const std::vector<float>& numbers, DType type, float scale);
@@ -17,4 +17,4 @@ struct Rounding {
 };
 Rounding rounding_of(DType type, float scale);
 
-}  // namespace tandem
+}  // namespace tandem::studies

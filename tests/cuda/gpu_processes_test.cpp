@@ -7,21 +7,21 @@
 
 #include <set>
 
-#include "studies/step/verification.h"
 #include "runtime/analysis/distinct_collectives.h"
 #include "runtime/contents/initial_values.h"
+#include "runtime/cuda/emulation/process_exchange.h"
+#include "runtime/cuda/emulation/streams.h"
 #include "runtime/cuda/module/gpu_step.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
 #include "runtime/launch/control_plane.h"
-#include "runtime/cuda/emulation/process_exchange.h"
-#include "runtime/cuda/emulation/streams.h"
+#include "studies/step/verification.h"
 #include "tests/cuda/step_support.h"
 #include "tests/runtime/all_collectives.h"
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 using testing::AllOf;
@@ -192,4 +192,4 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenWorld{emulation::ProcessExchange::Fault::swapped, {experts, DType::bf16}, "all_to_all '.*' on communicator 'ep"}));
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

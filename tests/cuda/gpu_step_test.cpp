@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "studies/step/verification.h"
 #include "runtime/contents/initial_values.h"
+#include "runtime/cuda/emulation/streams.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/memory.h"
-#include "runtime/cuda/emulation/streams.h"
+#include "studies/step/verification.h"
 #include "tests/cuda/step_support.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 class VirtualRanks : public testing::TestWithParam<TinyStep> {};
@@ -54,4 +54,4 @@ TEST(VirtualRanks, AreNoMoreThanSixteen) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

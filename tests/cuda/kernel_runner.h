@@ -7,7 +7,7 @@
 
 #include "runtime/ops/operation.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// An operand as its bytes, in the DAG's type.
 struct PlacedOperand {
@@ -28,4 +28,4 @@ class KernelRunner {
   virtual void run(OpKind kind, const OpAttributes& attributes, std::span<PlacedOperand> operands) = 0;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

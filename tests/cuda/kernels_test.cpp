@@ -4,12 +4,12 @@
 #include <set>
 #include <string>
 
+#include "runtime/cuda/emulation/grid.h"
 #include "runtime/cuda/module/kernel.h"
 #include "tests/cuda/emulated_runner.h"
-#include "runtime/cuda/emulation/grid.h"
 #include "tests/cuda/operation_cases.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// By operation: a process per case would take longer than the cases.
@@ -59,4 +59,4 @@ TEST_P(Kernel, DoesNotDependOnTheOrderOfBlocksAndThreads) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -12,7 +12,7 @@
 #include "tests/cuda/cases.h"
 #include "tests/cuda/encoding.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr float largest_f8 = 448;
@@ -155,4 +155,4 @@ std::vector<OpKind> operations_with_cases() {
   return {kinds.begin(), kinds.end()};
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

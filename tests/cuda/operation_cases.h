@@ -7,7 +7,7 @@
 #include "runtime/dag/dag.h"
 #include "tests/cuda/kernel_runner.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// What an operand holds before the operation. Numbers of a type with fewer digits are rounded to it first, for both kernels.
 struct CaseOperand {
@@ -41,4 +41,4 @@ void expect_equals_host(const OperationCase& c, KernelRunner& runner);
 /// All operands as the kernel leaves them.
 std::vector<PlacedOperand> run_case(const OperationCase& c, KernelRunner& runner);
 
-}  // namespace tandem
+}  // namespace tandem::studies

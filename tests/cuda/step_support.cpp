@@ -11,7 +11,7 @@
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 void PrintTo(const TinyStep& step, std::ostream* out) { *out << step.overrides << " " << name_of(step.precision); }
 
@@ -56,4 +56,4 @@ void expect_in_order(const Dag& dag, const Timeline& timeline, RankIndex rank) {
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

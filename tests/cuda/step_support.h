@@ -4,10 +4,10 @@
 #include <string>
 
 #include "runtime/cuda/gpu.h"
-#include "runtime/host/memory.h"
 #include "runtime/dag/timeline.h"
+#include "runtime/host/memory.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A tiny step, by what sets it apart.
 struct TinyStep {
@@ -24,4 +24,4 @@ double difference(const Dag& dag, GpuStep& gpu, const HostMemory& host, RankInde
 /// That every task of the rank ended after it began, and began after what it depends on there had ended.
 void expect_in_order(const Dag& dag, const Timeline& timeline, RankIndex rank);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,13 +4,13 @@
 
 #include <numeric>
 
-#include "studies/step/executed_step.h"
-#include "studies/step/simulated_step.h"
 #include "runtime/analysis/critical_path.h"
 #include "runtime/analysis/memory_over_time.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/simulated_step.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 Seconds sum_of(const std::vector<PathKind>& kinds, const std::string& end) {
@@ -104,4 +104,4 @@ TEST(Analysis, ThePathThroughAPipelineHasItsClosedForm) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

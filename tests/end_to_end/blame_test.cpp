@@ -10,7 +10,7 @@
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr double factor = 1.1;
@@ -93,4 +93,4 @@ TEST(BlameOfAStep, OfStepsInARowIsThatOfOne) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -6,12 +6,12 @@
 #include <sstream>
 #include <vector>
 
-#include "studies/step/executed_step.h"
-#include "studies/step/verification.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/simulate.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/verification.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::vector<std::vector<TaskId>> tasks_by_rank(const Dag& dag) {
@@ -62,4 +62,4 @@ std::size_t expect_equal_when_folded(const Scenario& scenario) {
   return testing::Test::HasFailure() ? 0 : folded.ranks.size();
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <string>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Executes the scenario's step and the unsharded step on the same data; the largest relative difference of the loss, of every
 /// gradient and of every updated weight.
@@ -20,4 +20,4 @@ std::string difference_when_folded(const Scenario& scenario, const World& folded
 /// the step. Returns the number of classes of ranks, 0 after a failure.
 std::size_t expect_equal_when_folded(const Scenario& scenario);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "studies/step/executed_step.h"
-#include "studies/step/verification.h"
 #include "runtime/host/compare.h"
 #include "scenarios/mesh/token_routing.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/verification.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::vector<std::string> with_experts(const std::string& overrides) {
@@ -180,4 +180,4 @@ INSTANTIATE_TEST_SUITE_P(
                     "training.global_batch=16"));
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

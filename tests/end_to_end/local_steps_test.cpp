@@ -2,15 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "scenarios/lowering/lower.h"
 #include "studies/step/executed_step.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/verification.h"
-#include "scenarios/lowering/lower.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 const std::string experts = "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 ";
@@ -153,4 +153,4 @@ TEST(LocalSteps, SaveNothingWhereCommunicationIsFree) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

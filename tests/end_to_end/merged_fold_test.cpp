@@ -4,11 +4,11 @@
 
 #include <set>
 
-#include "studies/step/simulated_step.h"
 #include "scenarios/mesh/cable_shares.h"
+#include "studies/step/simulated_step.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 /// 32 or 64 ranks on nodes of four, leaves of two nodes, with few and slow cables: collisions cost a good part of the step.
@@ -98,4 +98,4 @@ TEST(CableShares, AreWhatTheWorstCableLeaves) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

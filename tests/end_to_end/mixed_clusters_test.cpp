@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "studies/step/simulated_step.h"
-#include "scenarios/reading/load.h"
 #include "scenarios/mesh/slowest_gpu.h"
+#include "scenarios/reading/load.h"
+#include "studies/step/simulated_step.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 TEST(MixedGpus, RanksRunOnTheGpusOfTheirNodes) {
@@ -104,4 +104,4 @@ TEST(FaultyLinks, MakeTheStepSlower) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

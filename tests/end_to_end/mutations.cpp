@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "studies/step/verification.h"
 #include "runtime/executor.h"
 #include "runtime/host/compare.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "studies/step/verification.h"
 #include "tests/end_to_end/serial_backend.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
 
@@ -74,4 +74,4 @@ Dag with_swapped_members(Dag dag, GroupId a, GroupId b) {
   return dag;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

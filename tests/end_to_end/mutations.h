@@ -9,7 +9,7 @@
 #include "runtime/host/memory.h"
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 inline constexpr std::uint64_t data_seed = 1;
 inline constexpr double allowed = 1e-4;  ///< difference from the unsharded step: what is broken must exceed it
@@ -39,4 +39,4 @@ Dag with_shifted_shards(Dag dag, const std::string& tensor);
 /// The last members of two collectives take each other's places.
 Dag with_swapped_members(Dag dag, GroupId a, GroupId b);
 
-}  // namespace tandem
+}  // namespace tandem::studies

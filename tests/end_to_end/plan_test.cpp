@@ -15,7 +15,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 Bytes bytes_of(const Buffer& buffer) { return buffer.bytes(); }
@@ -193,4 +193,4 @@ TEST(Arena, WastesLittle) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,18 +5,18 @@
 #include <numeric>
 #include <random>
 
-#include "studies/calibrate/kernel_plan.h"
-#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
+#include "scenarios/reading/load.h"
 #include "sim/bounds.h"
 #include "sim/kernel_times.h"
 #include "sim/simulate.h"
+#include "studies/calibrate/kernel_plan.h"
 #include "tests/end_to_end/tiny.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/dag_file.h"
 #include "traces/profile_file.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
@@ -223,4 +223,4 @@ TEST_F(WithCollectives, SayNothingOfLinksWithFaults) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

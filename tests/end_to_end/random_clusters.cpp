@@ -9,7 +9,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 class Draw {
@@ -233,4 +233,4 @@ std::vector<RandomCluster> random_clusters(std::size_t count, std::uint32_t firs
   return valid;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

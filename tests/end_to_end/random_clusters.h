@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/spec/scenario.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A mesh of up to 64 ranks on a cluster with whatever can make its ranks and links unequal, drawn from a seed: the same on every
 /// machine. The whole model is a few kernels, so that transfers overlap with each other.
@@ -26,4 +26,4 @@ struct RandomCluster {
 /// two are not. Most are: else fewer come back.
 std::vector<RandomCluster> random_clusters(std::size_t count, std::uint32_t first, std::uint32_t stride);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -9,7 +9,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 class Draw {
@@ -220,4 +220,4 @@ ValidSteps valid_steps(std::size_t count) {
   return valid;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A combination of features, drawn from a seed: the same on every machine.
 struct RandomStep {
@@ -29,4 +29,4 @@ struct ValidSteps {
 };
 ValidSteps valid_steps(std::size_t count);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "runtime/host/collectives.h"
 #include "runtime/host/memory.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Executes a DAG on one thread, taking what is ready in a seeded random order, so that a missing dependency shows for some seed.
 /// Groups named in `dropped` are not carried out.
@@ -55,4 +55,4 @@ class SerialBackend final : public Backend {
   }
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

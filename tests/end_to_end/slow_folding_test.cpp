@@ -6,7 +6,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 std::vector<std::string> with(const std::string& mesh, const std::vector<std::string>& more) {
@@ -40,4 +40,4 @@ TEST(SlowFolding, HashedRoutesAmong1024) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -15,7 +15,7 @@
 #include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 struct Mesh {
@@ -61,4 +61,4 @@ TEST(StepByStep, NeedsEveryRank) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

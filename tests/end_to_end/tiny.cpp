@@ -4,7 +4,7 @@
 
 #include "scenarios/reading/load.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 const std::string model_and_training = R"(
@@ -47,4 +47,4 @@ std::vector<std::string> words(const std::string& text) {
   return list;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

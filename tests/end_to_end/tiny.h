@@ -5,7 +5,7 @@
 
 #include "scenarios/spec/scenario.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// A dense model small enough to execute in milliseconds, on one host node; `overrides` as for --set.
 Scenario tiny_model(std::vector<std::string> overrides);
@@ -19,4 +19,4 @@ Scenario pure_pipeline(int stages, int micro_batches, const std::string& schedul
 /// "parallelism.tp=2 training.sequence=8" as separate overrides.
 std::vector<std::string> words(const std::string& text);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -14,7 +14,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 Scenario overlapped(const std::string& overrides) {
@@ -252,4 +252,4 @@ TEST(TpOverlapTimes, AsLongAsProductsAreLongerALayerWaitsForTwoChunks) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 std::map<std::string, Volume> volumes_of(const Dag& dag, RankIndex rank) {
   std::map<std::string, Volume> volumes;
@@ -14,4 +14,4 @@ std::map<std::string, Volume> volumes_of(const Dag& dag, RankIndex rank) {
   return volumes;
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -5,7 +5,7 @@
 
 #include "runtime/dag/dag.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// How often something is communicated, and the bytes of it (`Group::bytes`: the whole vector of a collective, a send's payload).
 struct Volume {
@@ -17,4 +17,4 @@ struct Volume {
 /// What one lowered rank communicates in a step, by "operation axis phase": "all_reduce tp forward".
 std::map<std::string, Volume> volumes_of(const Dag& dag, RankIndex rank);
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -8,7 +8,7 @@
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr Bytes fp32 = 4;
@@ -106,4 +106,4 @@ TEST(Volumes, WhatIsSentIsReceived) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies

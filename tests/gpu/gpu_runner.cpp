@@ -5,7 +5,7 @@
 
 #include "runtime/cuda/module/streams.h"
 
-namespace tandem {
+namespace tandem::studies {
 namespace {
 
 constexpr std::size_t guard = 256;
@@ -79,4 +79,4 @@ void GpuRunner::run(OpKind kind, const OpAttributes& attributes, std::span<Place
   }
 }
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 #include "tests/cuda/kernel_runner.h"
 
-namespace tandem {
+namespace tandem::studies {
 
 /// Why there is no GPU to test on; empty: there is one.
 std::string no_gpu_reason();
@@ -15,4 +15,4 @@ class GpuRunner : public KernelRunner {
   void run(OpKind kind, const OpAttributes& attributes, std::span<PlacedOperand> operands) override;
 };
 
-}  // namespace tandem
+}  // namespace tandem::studies

@@ -7,8 +7,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "runtime/dag/check_dag.h"
 #include "runtime/cuda/nccl_call.h"
+#include "runtime/dag/check_dag.h"
 #include "runtime/plan/arena.h"
 #include "runtime/plan/issue_order.h"
 

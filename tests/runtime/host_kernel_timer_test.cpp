@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "studies/calibrate/kernel_plan.h"
 #include "runtime/host/collective_timer.h"
 #include "runtime/host/kernel_timer.h"
 #include "runtime/ops/operands.h"
 #include "runtime/timed_operands.h"
+#include "studies/calibrate/kernel_plan.h"
 
 namespace tandem {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "scenarios/reading/load.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::HasSubstr;
@@ -86,4 +86,4 @@ TEST(ExpertAliases, OnlyWhereTheMeaningIsTheSame) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

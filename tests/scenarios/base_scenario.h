@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem {
+namespace tandem::scenarios {
 
 /// A small valid scenario, one section per line, for tests that break one line of it.
 inline std::vector<std::string> base_lines() {
@@ -23,4 +23,4 @@ inline std::string joined_lines(const std::vector<std::string>& lines) {
 
 inline std::string base_text() { return joined_lines(base_lines()); }
 
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,12 +7,12 @@
 #include <map>
 
 #include "scenarios/lowering/lower.h"
-#include "scenarios/spec/parameter_count.h"
-#include "scenarios/reading/presets.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/reading/presets.h"
+#include "scenarios/spec/parameter_count.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::AllOf;
@@ -133,4 +133,4 @@ TEST(ParameterCount, IsWhatIsLowered) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

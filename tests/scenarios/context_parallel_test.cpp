@@ -1,11 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/reading/load.h"
 #include "scenarios/lowering/positions.h"
+#include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -84,4 +84,4 @@ TEST(ContextParallelPositions, ZigzagPairsAnEarlyChunkWithALateOne) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

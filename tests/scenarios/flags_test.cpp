@@ -1,6 +1,4 @@
 // A scenario in another program's words, and back: the same in all that the program expresses.
-#include "scenarios/interop/interop.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,18 +7,19 @@
 #include <set>
 
 #include "runtime/base/input_error.h"
-#include "scenarios/reading/document.h"
+#include "runtime/base/text_file.h"
+#include "scenarios/interop/interop.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/interop/scenario_sections.h"
 #include "scenarios/interop/shell_words.h"
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
-#include "runtime/base/text_file.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::ElementsAre;
@@ -411,4 +410,4 @@ TEST(Flags, NcclVariablesOnlyWhereTheyMatter) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -7,11 +7,11 @@
 #include <map>
 #include <tuple>
 
-#include "scenarios/reading/load.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -189,4 +189,4 @@ INSTANTIATE_TEST_SUITE_P(
                     Overrides{"cluster.nics_per_node=2"}, Overrides{"cluster.nics_per_node=16"}));
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

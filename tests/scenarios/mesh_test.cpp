@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(Mesh, MembersPartitionTheWorldInEveryOrder) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -11,7 +11,7 @@
 #include "scenarios/reading/presets.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::AllOf;
@@ -103,4 +103,4 @@ TEST(NcclTopologyField, WrongFilesAreRefusedAtTheirPlace) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

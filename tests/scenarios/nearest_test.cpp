@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(Excerpt, CutsBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -12,7 +12,7 @@
 #include "sim/gemm_cost.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::IsSupersetOf;
@@ -197,4 +197,4 @@ TEST(Presets, AConflictPointsAtTheScenarioBeforeThePreset) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -10,7 +10,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/profile_file.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 Profile one_kernel(Seconds time) {
@@ -92,4 +92,4 @@ TEST_F(ScenarioProfile, TheCompleteScenarioChangesWithTheContents) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

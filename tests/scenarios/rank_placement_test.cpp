@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "scenarios/reading/load.h"
 #include "scenarios/lowering/lower.h"
+#include "scenarios/reading/load.h"
 #include "sim/simulate.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST(PlacementFile, MayBeAYamlListWithComments) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

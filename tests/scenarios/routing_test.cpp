@@ -1,7 +1,5 @@
 // Slots of experts, the expert mesh, and what is refused.
 
-#include "scenarios/mesh/token_routing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,9 +8,10 @@
 #include <sstream>
 
 #include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/token_routing.h"
 #include "scenarios/reading/load.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::HasSubstr;
@@ -211,4 +210,4 @@ TEST(ExpertMesh, PlacesAreDistinct) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -10,7 +10,7 @@
 
 #include "scenarios/spec/placement.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 struct Pipeline {
@@ -256,4 +256,4 @@ TEST(Schedules, FinishWithTheBubbleOfTheirPapers) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 TEST(SlowestGpu, OneOrEqualOnesAreNotSlower) {
@@ -33,4 +33,4 @@ TEST(SlowestGpu, IsTheMeanOfManyDraws) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -3,11 +3,11 @@
 
 #include <filesystem>
 
+#include "runtime/base/text_file.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/presets.h"
-#include "runtime/base/text_file.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 void expect_same_values(const YamlNode& a, const YamlNode& b) {
@@ -65,4 +65,4 @@ TEST(ToYaml, TheOrderOfFieldsDoesNotMatter) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

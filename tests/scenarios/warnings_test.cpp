@@ -1,11 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/reading/load.h"
 #include "scenarios/checks/checks.h"
+#include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::AllOf;
@@ -71,4 +71,4 @@ TEST(Warnings, ContextParallelismBeyondTheNode) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

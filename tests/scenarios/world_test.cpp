@@ -10,7 +10,7 @@
 #include "sim/collective_cost.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem {
+namespace tandem::scenarios {
 namespace {
 
 using testing::ElementsAre;
@@ -214,4 +214,4 @@ TEST(World, ContextExchangesPairwise) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scenarios

@@ -8,7 +8,7 @@
 #include "tests/runtime/random_dag.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -115,4 +115,4 @@ TEST(BlameCandidates, AreFewerForLargerDags) {
 TEST(BlameCandidates, OfNothingAreNone) { EXPECT_TRUE(candidates_of(SmallDag().finish()).empty()); }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -5,7 +5,7 @@
 #include "tests/sim/measured_kernels.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 Device one_of_each() {
@@ -90,4 +90,4 @@ TEST(Bottlenecks, AProtocolSlowerThanTheLinkMakesTheTransferLonger) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -6,7 +6,7 @@
 #include "tests/runtime/random_dag.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -75,4 +75,4 @@ TEST(Bounds, UpperLetsNothingOverlapOnARank) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

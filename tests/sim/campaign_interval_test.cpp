@@ -6,7 +6,7 @@
 #include "sim/campaign/expected.h"
 #include "sim/campaign/young_daly.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds minute = 60, hour = 3600;
@@ -69,4 +69,4 @@ TEST(CampaignInterval, KeepsToItsBounds) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

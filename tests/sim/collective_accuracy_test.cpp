@@ -16,7 +16,7 @@
 #include "tests/sim/accuracy.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 struct Row {
@@ -103,4 +103,4 @@ TEST(CollectiveAccuracy, IsGoodEnoughToPlanWith) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -11,7 +11,7 @@
 #include "sim/simulate.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 inline constexpr Bytes KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
 inline constexpr double three_percent = 0.03;
@@ -103,4 +103,4 @@ inline void PrintTo(const Setting& s, std::ostream* out) {
   *out << s.gpus << " GPUs, " << s.per_node << " per node, " << (s.rails ? "rails" : "no rails") << ", 1:" << s.oversubscribed;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -11,7 +11,7 @@
 #include "tests/runtime/random_dag.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds us = 1e-6;
@@ -225,4 +225,4 @@ TEST(Contention, EqualDagsGiveEqualTimelines) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

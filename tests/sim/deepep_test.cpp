@@ -4,14 +4,14 @@
 
 #include <numeric>
 
-#include "scenarios/reading/load.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/collective_cost.h"
 #include "tests/scenarios/base_scenario.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Bytes tokens = 4096, hidden = 7168, choices = 8;
@@ -72,4 +72,4 @@ TEST(DeepEpCost, IsHeldToAShareOfEachLink) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -10,7 +10,7 @@
 #include "sim/simulate.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds us = 1e-6;
@@ -306,4 +306,4 @@ TEST(FluidNetwork, RandomFlowsShareAsTheDefinitionSays) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

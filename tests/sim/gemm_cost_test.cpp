@@ -10,7 +10,7 @@
 #include "tests/sim/measured_kernels.h"
 #include "tests/sim/tiled_device.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 Seconds time_of(const Device& device, GemmSize size, std::int64_t count = 1, const GemmTypes& types = {},
@@ -156,4 +156,4 @@ TEST(GemmTime, NeverFallsAsAProductGrowsNorBelowItsBound) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -8,7 +8,7 @@
 #include "sim/simulate.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -99,4 +99,4 @@ TEST(HostIssue, StepsLieBetweenTheirBounds) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -9,7 +9,7 @@
 #include "runtime/base/order_statistics.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 struct Moments {
@@ -120,4 +120,4 @@ TEST(Jitter, PercentilesLieBetweenNeighbours) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -18,7 +18,7 @@
 #include "tests/sim/accuracy.h"
 #include "tests/sim/measured_kernels.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 using Row = MeasuredRow;
@@ -138,4 +138,4 @@ TEST(KernelAccuracy, ProductsAreSlowerInStepsThanInShortRuns) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -9,7 +9,7 @@
 #include "tests/sim/small_dag.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr double rounding = 1e-9;
@@ -150,4 +150,4 @@ TEST(LinkUse, WithoutCommunication) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

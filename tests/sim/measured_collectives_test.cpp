@@ -8,7 +8,7 @@
 #include "sim/simulate.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 MeasuredCollective measured(OpKind op, std::int32_t members, Bytes bytes, Seconds median, std::int32_t machines = 1) {
@@ -108,4 +108,4 @@ TEST(MeasuredCollectiveCost, SharesLinksWithOthers) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

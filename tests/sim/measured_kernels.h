@@ -6,7 +6,7 @@
 #include "runtime/dag/device.h"
 #include "runtime/kernel_timer.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 inline TimedKernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::bf16) {
   return {OpKind::gemm, {{Shape(m, k), type}, {Shape(n, k), type}, {Shape(m, n), type}}, GemmAttributes{.transpose_b = true}};
@@ -46,4 +46,4 @@ inline Device measured_device(const std::vector<TimedKernel>& kernels, KernelTim
   return device;
 }
 
-}  // namespace tandem
+}  // namespace tandem::sim

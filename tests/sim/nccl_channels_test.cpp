@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr double GBps = 1e9;
@@ -68,4 +68,4 @@ TEST(NcclOccupation, MovesWhatIsSentAndReceivedThroughMemory) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds us = 1e-6;
@@ -170,4 +170,4 @@ TEST(NcclChoice, LargerVectorsTakeLonger) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr double rounding = 1e-12;
@@ -52,4 +52,4 @@ TEST(NodeRing, LongRingsGoOnAsTheyBegan) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

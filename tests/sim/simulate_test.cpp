@@ -10,7 +10,7 @@
 #include "sim/simgrid_backend.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -173,4 +173,4 @@ TEST(Simulate, PassesOnWhatWentWrongInTheChild) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

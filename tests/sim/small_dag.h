@@ -7,7 +7,7 @@
 #include "runtime/dag/dag_builder.h"
 #include "sim/collective_cost.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Hand-made DAGs on a device that writes one element a nanosecond and knows no launch cost.
 class SmallDag {
@@ -94,4 +94,4 @@ class SmallDag {
   }
 };
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -9,7 +9,7 @@
 #include "tests/runtime/random_dag.h"
 #include "tests/sim/small_dag.h"
 
-namespace tandem {
+namespace tandem::sim {
 namespace {
 
 constexpr Seconds ns = 1e-9, ms = 1e-3;
@@ -144,4 +144,4 @@ TEST(Speedup, HasAName) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sim

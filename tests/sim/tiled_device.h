@@ -2,7 +2,7 @@
 
 #include "runtime/dag/device.h"
 
-namespace tandem {
+namespace tandem::sim {
 
 /// Round numbers: 100 multiprocessors of 10 TFLOP/s each, half of it inside a tile; moving anything costs next to nothing.
 inline Device tiled_device() {
@@ -20,4 +20,4 @@ inline Device tiled_device() {
 
 inline GemmEfficiency& gemm_of(Device& device) { return device.efficiency.gemm[static_cast<std::size_t>(DType::bf16)]; }
 
-}  // namespace tandem
+}  // namespace tandem::sim

@@ -8,7 +8,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 using testing::ElementsAre;
@@ -258,4 +258,4 @@ TEST(Exchange, DispatchCrossesToANodeOnce) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 using testing::ElementsAre;
@@ -253,4 +253,4 @@ TEST(Folding, OfRandomInputsIsTheCoarsest) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::topology

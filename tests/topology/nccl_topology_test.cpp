@@ -12,7 +12,7 @@
 #include "topology/cluster.h"
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 using testing::AllOf;
@@ -262,4 +262,4 @@ TEST(NcclTopology, NicsThatCannotBeSharedOutAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::topology

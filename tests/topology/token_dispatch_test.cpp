@@ -10,7 +10,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem {
+namespace tandem::topology {
 namespace {
 
 struct Case {
@@ -107,4 +107,4 @@ TEST(TokenDispatch, OverUnequalNodesRowsTravelByThemselves) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::topology

@@ -10,7 +10,7 @@
 #include "traces/kineto.h"
 #include "traces/spans.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 using nlohmann::json;
@@ -114,4 +114,4 @@ TEST_F(TwoRanks, OfARankThatIsNotShownAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::traces

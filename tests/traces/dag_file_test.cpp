@@ -11,18 +11,18 @@
 #include <random>
 #include <sstream>
 
-#include "runtime/dag/check_dag.h"
 #include "runtime/base/input_error.h"
-#include "scenarios/reading/load.h"
+#include "runtime/dag/check_dag.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/reading/load.h"
 #include "sim/simulate.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/dag.pb.h"
 #include "traces/tables.h"
 #include "traces/timeline_file.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 using testing::HasSubstr;
@@ -295,4 +295,4 @@ TEST(TimelineFile, IsOfOneDagAlone) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -16,7 +16,7 @@
 #include "tests/traces/sample.h"
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 using nlohmann::json;
@@ -134,4 +134,4 @@ TEST(Kineto, SourcesHaveFoldersOfTheirOwnAndOtherTracesAreTold) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::traces

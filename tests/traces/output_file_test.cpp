@@ -24,7 +24,7 @@
 
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 using testing::AllOf;
@@ -218,4 +218,4 @@ TEST(OutputFile, ReportsAFolderItMayNotWriteTo) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -8,16 +8,16 @@
 #include <fstream>
 #include <random>
 
-#include "studies/calibrate/kernel_plan.h"
-#include "studies/calibrate/profile_report.h"
 #include "runtime/base/input_error.h"
 #include "scenarios/reading/profile.h"
 #include "scenarios/reading/profile_yaml.h"
+#include "studies/calibrate/kernel_plan.h"
+#include "studies/calibrate/profile_report.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/dag.pb.h"
 #include "traces/kernel_text.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 using testing::HasSubstr;
@@ -264,4 +264,4 @@ TEST(ProfileYaml, SaysWhereItIsWrong) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -8,7 +8,7 @@
 
 #include "tests/traces/temporary_folder.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 std::string written_trace(const std::vector<TraceSource>& sources, const std::string& ending) {
   const TemporaryFolder folder;
@@ -70,4 +70,4 @@ std::vector<SliceRead> slices_of(const nlohmann::json& chrome) {
   return slices;
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -9,7 +9,7 @@
 #include "traces/perfetto.pb.h"
 #include "traces/trace.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 /// A slice as a viewer would show it, whatever the format.
 struct SliceRead {
@@ -28,4 +28,4 @@ perfetto::Trace parse_perfetto(const std::string& bytes);
 std::vector<SliceRead> slices_of(const perfetto::Trace& trace);
 std::vector<SliceRead> slices_of(const nlohmann::json& chrome);
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -5,7 +5,7 @@
 
 #include "tests/traces/sample.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(RepresentativeRanks, OfManyHaveTheSlowestWithThem) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::traces

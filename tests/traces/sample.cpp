@@ -1,13 +1,12 @@
 #include "tests/traces/sample.h"
 
 #include <array>
-#include <boost/range/iterator_range.hpp>
 #include <string>
 #include <utility>
 
 #include "runtime/dag/dag_builder.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 constexpr std::int64_t rows = 16, width = 32;
@@ -18,7 +17,7 @@ Timeline schedule(const Dag& dag) {
   Timeline timeline{std::vector<Seconds>(count, 0), std::vector<Seconds>(count, 0)};
   std::vector<std::uint32_t> waits(count, 0);
   for (TaskId u = 0; u < count; ++u) {
-    for (const TaskId v : boost::make_iterator_range(boost::adjacent_vertices(u, dag.graph))) ++waits[v];
+    for (const TaskId v : dag.graph.successors(u)) ++waits[v];
   }
   std::vector<std::size_t> members_waiting;
   for (GroupId g = 0; g < dag.groups.size(); ++g) members_waiting.push_back(dag.members_of(g).size());
@@ -165,4 +164,4 @@ Sample kernels_at(const std::vector<std::pair<Seconds, Seconds>>& times) {
   return sample;
 }
 
-}  // namespace tandem
+}  // namespace tandem::traces

@@ -3,7 +3,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
-namespace tandem {
+namespace tandem::traces {
 
 struct Sample {
   Dag dag;
@@ -18,4 +18,4 @@ Sample pipeline_sample(int stages, int replicas, int micro_batches);
 /// One GEMM [2,4] x [4,8] per entry on one rank's compute stream, at the given times.
 Sample kernels_at(const std::vector<std::pair<Seconds, Seconds>>& times);
 
-}  // namespace tandem
+}  // namespace tandem::traces

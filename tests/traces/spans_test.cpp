@@ -8,7 +8,7 @@
 
 #include "tests/traces/sample.h"
 
-namespace tandem {
+namespace tandem::traces {
 namespace {
 
 using testing::ElementsAre;
@@ -112,4 +112,4 @@ TEST(Spans, ATimelineOfAnotherDagIsRefused) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::traces

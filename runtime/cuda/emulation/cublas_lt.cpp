@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-#include "runtime/cuda/module/device.h"
 #include "runtime/cuda/emulation/streams.h"
+#include "runtime/cuda/module/device.h"
 
 // cuBLASLt's part of the GEMMs: the sums of BLAS's definition on column-major matrices, in fp32.
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/module/number_types.h"
-#include "runtime/cuda/nccl_call.h"
 #include "runtime/cuda/emulation/process_exchange.h"
 #include "runtime/cuda/emulation/streams.h"
+#include "runtime/cuda/module/number_types.h"
+#include "runtime/cuda/nccl_call.h"
 #include "tests/runtime/nccl_functions.h"
 
 // The collectives of a DAG between forked processes, on emulated streams.

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/cuda/module/event_timer.h"
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/streams.h"
-#include "runtime/base/divide_up.h"
 #include "runtime/timed_operands.h"
 
 namespace tandem {

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "runtime/analysis/distinct_collectives.h"
+#include "runtime/base/divide_up.h"
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/nccl_world.h"
 #include "runtime/cuda/module/read_back.h"
 #include "runtime/cuda/module/streams.h"
 #include "runtime/cuda/module/verify_collective.h"
 #include "runtime/cuda/module/virtual_collective.h"
-#include "runtime/base/divide_up.h"
 #include "runtime/host/verify_collectives.h"
 #include "runtime/plan/arena.h"
 #include "runtime/plan/issue_order.h"

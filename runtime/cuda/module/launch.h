@@ -8,8 +8,8 @@
 #include <string>
 #include <type_traits>
 
-#include "runtime/cuda/module/kernel.h"
 #include "runtime/base/divide_up.h"
+#include "runtime/cuda/module/kernel.h"
 
 #ifdef TANDEM_EMULATED
 #include "runtime/cuda/emulation/grid.h"

@@ -6,25 +6,22 @@
 
 #include "cli/terminal/line.h"
 #include "runtime/base/units.h"
+#include "studies/runner/run_progress.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 /// "12/40 points, 2 running  [######--------------]  30 %, about 3 min left". The estimate goes on at the rate of the `finished`
 /// points that took `elapsed`; there is none before the first.
 std::string progress_line(std::size_t done, std::size_t total, std::size_t running, std::size_t finished, Seconds elapsed);
 
 /// Rewrites that line on standard error, where that is a terminal, and takes it away at the end.
-class Progress {
+class PointsProgress {
  public:
-  Progress(std::size_t total, std::size_t done_before);
-
-  void show(std::size_t done, std::size_t running);
+  void show(const RunProgress& progress);
 
  private:
   TerminalLine line_;
-  std::size_t total_;
-  std::size_t done_before_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace tandem
+}  // namespace tandem::cli

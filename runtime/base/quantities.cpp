@@ -1,4 +1,4 @@
-#include "cli/terminal/numbers.h"
+#include "runtime/base/quantities.h"
 
 #include <spdlog/fmt/fmt.h>
 

@@ -1,10 +1,10 @@
-#include "studies/sweep/progress.h"
+#include "cli/terminal/points_progress.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/terminal/progress.h"
 
-namespace tandem {
+namespace tandem::cli {
 
 std::string progress_line(std::size_t done, std::size_t total, std::size_t running, std::size_t finished, Seconds elapsed) {
   std::optional<Seconds> left;
@@ -13,12 +13,10 @@ std::string progress_line(std::size_t done, std::size_t total, std::size_t runni
                        static_cast<double>(done) / static_cast<double>(total), left);
 }
 
-Progress::Progress(std::size_t total, std::size_t done_before) : total_(total), done_before_(done_before) {}
-
-void Progress::show(std::size_t done, std::size_t running) {
+void PointsProgress::show(const RunProgress& p) {
   if (!line_.is_shown()) return;
   const Seconds elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
-  line_.show(progress_line(done, total_, running, done - done_before_, elapsed));
+  line_.show(progress_line(p.done, p.total, p.running, p.done - p.done_before, elapsed));
 }
 
-}  // namespace tandem
+}  // namespace tandem::cli

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal/screen.h"
+#include "studies/step/relief.h"
+#include "studies/step/step_result.h"
+
+namespace tandem::cli {
+
+/// What a planner wants to know of one step.
+std::string to_text(const StepResult& result, const Screen& screen = {});
+
+/// A table under a heading; nothing where nothing would relieve it.
+std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen = {});
+
+}  // namespace tandem::cli

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal/screen.h"
+#include "studies/validate/validation_report.h"
+
+namespace tandem::cli {
+
+std::string to_text(const Validation& validation, const Screen& screen = {});
+
+}  // namespace tandem::cli

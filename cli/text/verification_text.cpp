@@ -1,0 +1,28 @@
+#include "cli/text/verification_text.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "cli/terminal/page.h"
+
+namespace tandem::cli {
+
+std::string to_text(const Verification& verification, const Screen& screen) {
+  const auto& [tolerance, difference] = verification;
+  const auto text_of = [](double value) { return TextCell{fmt::format("{:.2e}", value)}; };
+  Table table({{"tensor", Column::Kind::name}, {"gradient"}, {"weight"}});
+  for (const TensorDifference& tensor : difference.tensors)
+    table.add({{tensor.tensor}, text_of(tensor.gradient), text_of(tensor.weight)});
+  const bool same = verification.same();
+  const std::string allowed = tolerance.gradients == tolerance.rest
+                                  ? fmt::format("allowed {:.0e}", tolerance.rest)
+                                  : fmt::format("allowed {:.0e}, of gradients {:.0e}", tolerance.rest, tolerance.gradients);
+  return Page(screen)
+      .heading(fmt::format("Against the unsharded model (loss {:.6f}), largest relative differences", difference.reference_loss))
+      .line(fmt::format("loss {:.2e}", difference.loss), Style::plain, 2)
+      .table(table)
+      .line(fmt::format("{}: largest {:.2e}, {}", same ? "the same step" : "NOT the same step", difference.largest(), allowed),
+            same ? Style::green : Style::red)
+      .text();
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/terminal/screen.h"
+#include "studies/step/verification.h"
+
+namespace tandem::cli {
+
+/// The largest relative difference of the loss, of every gradient and of every updated weight.
+std::string to_text(const Verification& verification, const Screen& screen = {});
+
+}  // namespace tandem::cli
