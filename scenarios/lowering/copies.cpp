@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "scenarios/lowering/copies.h"
 #include "scenarios/lowering/data_groups.h"
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
 namespace {

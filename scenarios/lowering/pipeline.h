@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scenarios/lowering/context.h"
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
 

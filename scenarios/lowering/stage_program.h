@@ -7,9 +7,9 @@
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/lowering/pipeline.h"
-#include "scenarios/lowering/schedule.h"
+#include "scenarios/schedules/schedule.h"
 #include "scenarios/lowering/sharded_weights.h"
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
 

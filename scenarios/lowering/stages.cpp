@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
 namespace {

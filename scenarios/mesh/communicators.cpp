@@ -9,7 +9,7 @@
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 #include "topology/layouts.h"
 #include "topology/mix.h"
 

@@ -4,8 +4,8 @@
 #include <tuple>
 #include <vector>
 
-#include "scenarios/lowering/schedule.h"
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/schedule.h"
+#include "scenarios/schedules/chunk_placement.h"
 #include "studies/search/mesh_network.h"
 #include "studies/search/pass_cost.h"
 

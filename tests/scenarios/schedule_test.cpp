@@ -1,4 +1,4 @@
-#include "scenarios/lowering/schedule.h"
+#include "scenarios/schedules/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <optional>
 #include <ostream>
 
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/spec/placement.h"
+#include "scenarios/schedules/chunk_placement.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <deque>
 
-#include "scenarios/lowering/schedule.h"
+#include "scenarios/schedules/schedule.h"
 
 namespace tandem::scenarios {
 namespace {

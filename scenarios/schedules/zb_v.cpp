@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "scenarios/lowering/schedule.h"
+#include "scenarios/schedules/schedule.h"
 
 namespace tandem::scenarios {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/lowering/schedule.h"
+#include "scenarios/schedules/schedule.h"
 
 #include <stdexcept>
 

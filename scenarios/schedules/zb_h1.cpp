@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "scenarios/lowering/schedule.h"
+#include "scenarios/schedules/schedule.h"
 
 namespace tandem::scenarios {
 
