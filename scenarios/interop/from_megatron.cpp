@@ -6,6 +6,7 @@
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/interop/program_arguments.h"
 #include "scenarios/reading/yaml_mapping.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -219,7 +220,8 @@ class MegatronReader {
       vpp_ = std::max<std::int64_t>(1, accounted / pp_ / positive(name.c_str(), 1));
     }
     put(node, "vpp", vpp_, arguments_.place(name));
-    put(section("training"), "schedule", vpp_ > 1 ? "interleaved-1f1b" : "1f1b", arguments_.place(name));
+    put(section("training"), "schedule", name_of(vpp_ > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b),
+        arguments_.place(name));
     put(section_of(section("training"), "overlap"), "pp", !arguments_.has("no-overlap-p2p-communication"), {.file = file_});
   }
 

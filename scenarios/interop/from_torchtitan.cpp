@@ -8,6 +8,7 @@
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/torchtitan_models.h"
 #include "scenarios/reading/yaml_mapping.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -204,20 +205,16 @@ class TorchTitanReader {
   }
 
   void pipeline() {
-    struct Known {
-      std::string_view theirs, ours;
-      std::int64_t stages_of_rank;  ///< where layers per stage are not stated
-    };
-    constexpr Known schedules[] = {
-        {"gpipe", "gpipe", 1}, {"1f1b", "1f1b", 1}, {"interleaved1f1b", "interleaved-1f1b", 2}, {"zbvzerobubble", "zb-v", 2}};
     const std::string path = "parallelism.pipeline_parallel_schedule";
     const std::string name = toml_.text(path, "1F1B");
-    const auto* const found = std::ranges::find(schedules, lower(name), &Known::theirs);
-    if (found == std::end(schedules))
-      throw InputError(toml_.place(path), "the schedule " + excerpt(name) +
-                                              " is not lowered, expected GPipe, 1F1B, Interleaved1F1B or ZBVZeroBubble");
-    put(section("training"), "schedule", found->ours, toml_.place(path));
-    stages(found->stages_of_rank);
+    const ScheduleTraits* found = nullptr;
+    for (const ScheduleTraits& traits : schedule_table())
+      if (!traits.torchtitan.empty() && lower(std::string(traits.torchtitan)) == lower(name)) found = &traits;
+    if (found == nullptr)
+      throw InputError(toml_.place(path),
+                       "the schedule " + excerpt(name) + " is not lowered, expected one of: " + joined(torchtitan_schedules()));
+    put(section("training"), "schedule", found->name, toml_.place(path));
+    stages(found->least_chunks);  // unless layers per stage are stated
   }
 
   void stages(std::int64_t of_rank) {

@@ -6,6 +6,7 @@
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/reading/document.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -153,9 +154,10 @@ class Writer {
   void pipeline() {
     out_.heading("pipeline");
     add("pipeline-model-parallel-size", p_.pp);
-    const bool known = t_.schedule == ScheduleKind::one_f_one_b || t_.schedule == ScheduleKind::interleaved;
+    const ScheduleTraits& schedule = traits_of(t_.schedule);
+    const bool known = !schedule.megatron.empty();
     if (!known) out_.lose("training.schedule", "Megatron-Core has 1F1B and, with virtual stages, interleaved 1F1B");
-    if (t_.schedule == ScheduleKind::interleaved) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
+    if (known && schedule.least_chunks > 1) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
     if (!known && p_.vpp > 1) out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
     flag("no-overlap-p2p-communication", !t_.overlap_pp);
     flag("account-for-embedding-in-pipeline-split", p_.account_for_embedding);

@@ -1,6 +1,7 @@
 #include "scenarios/interop/scenario_sections.h"
 
 #include "scenarios/reading/yaml_mapping.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -144,8 +145,7 @@ YamlNode training_section(const TrainingSpec& training) {
   put(node, "global_batch", training.global_batch);
   put(node, "precision", name_of(training.precision));
   put(node, "grad_dtype", name_of(training.grad_dtype));
-  constexpr const char* schedules[] = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"};
-  put(node, "schedule", schedules[static_cast<std::size_t>(training.schedule)]);
+  put(node, "schedule", name_of(training.schedule));
   put(node, "recompute", recompute_node(training.recompute));
   if (training.recompute.every > 0) put(node, "recompute_every", training.recompute.every);
   YamlNode& overlap = section_of(node, "overlap");

@@ -5,6 +5,7 @@
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/reading/yaml_mapping.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -30,6 +31,13 @@ std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model) {
   for (const TorchTitanModel& known : torchtitan_models())
     if (shape_of(preset_model(known.preset)) == shape_of(model)) return known;
   return {};
+}
+
+std::vector<std::string> torchtitan_schedules() {
+  std::vector<std::string> names;
+  for (const ScheduleTraits& traits : schedule_table())
+    if (!traits.torchtitan.empty()) names.emplace_back(traits.torchtitan);
+  return names;
 }
 
 ModelSpec preset_model(std::string_view preset) {

@@ -21,6 +21,9 @@ const std::vector<TorchTitanModel>& torchtitan_models();
 /// The one with just this shape.
 std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model);
 
+/// What it calls the pipeline schedules that Tandem lowers.
+std::vector<std::string> torchtitan_schedules();
+
 /// The shape of a model preset. Throws InputError where there is none.
 ModelSpec preset_model(std::string_view preset);
 

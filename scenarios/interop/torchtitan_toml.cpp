@@ -1,7 +1,9 @@
 #include <spdlog/fmt/fmt.h>
 
+#include "runtime/base/nearest.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/torchtitan_models.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -39,7 +41,7 @@ class Writer {
 
   void section(const char* name) { out_.line(fmt::format("\n[{}]", name)); }
   void add(const char* key, std::int64_t value) { out_.line(fmt::format("{} = {}", key, value)); }
-  void add(const char* key, const char* value) { out_.line(fmt::format("{} = \"{}\"", key, value)); }
+  void add(const char* key, std::string_view value) { out_.line(fmt::format("{} = \"{}\"", key, value)); }
 
   static std::string escaped(const std::string& text) {
     std::string out;
@@ -141,10 +143,9 @@ class Writer {
       return;
     }
     add("pipeline_parallel_microbatch_size", t_.micro_batch);
-    const char* const names[] = {"GPipe", "1F1B", "Interleaved1F1B", nullptr, "ZBVZeroBubble", nullptr};
-    const char* const name = names[static_cast<std::size_t>(t_.schedule)];
-    add("pipeline_parallel_schedule", name == nullptr ? "1F1B" : name);
-    if (name == nullptr) out_.lose("training.schedule", "it has GPipe, 1F1B, Interleaved1F1B, ZBVZeroBubble and DualPipeV");
+    const std::string_view name = traits_of(t_.schedule).torchtitan;
+    add("pipeline_parallel_schedule", name.empty() ? traits_of(ScheduleKind::one_f_one_b).torchtitan : name);
+    if (name.empty()) out_.lose("training.schedule", "it has " + joined(torchtitan_schedules()) + " and DualPipeV");
     stages();
   }
 

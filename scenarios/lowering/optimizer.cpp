@@ -34,7 +34,7 @@ void add_up_shared_gradients(Context& context) {
 }
 
 BufferId squared_norm(Context& context) {
-  const int copies = Placement(context.scenario).copies();
+  const int copies = ChunkPlacement(context.scenario).copies();
   const BufferId sum = context.activation(Shape(1), DType::f32);
   context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "gradient norm", {}, {sum});
   for_each_bucket(context, [&](const Bucket& bucket) {

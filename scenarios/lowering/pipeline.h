@@ -26,7 +26,7 @@ class PipelineLink {
     backward
   };
 
-  PipelineLink(Context& context, const Placement& placement) : context_(context), placement_(placement) {}
+  PipelineLink(Context& context, const ChunkPlacement& placement) : context_(context), placement_(placement) {}
 
   /// The input of the current chunk for the current micro-batch: an activation from the part of the model before, or its gradient
   /// from the one after. Received, or where that part is the same stage's, handed over.
@@ -37,7 +37,7 @@ class PipelineLink {
 
  private:
   Context& context_;
-  const Placement& placement_;
+  const ChunkPlacement& placement_;
   TaskId last_action_end_ = no_id;
   TaskId action_before_end_ = no_id;                               ///< of the action before the last
   TaskId exchange_ = no_id;                                        ///< compute before the last exchange

@@ -7,9 +7,9 @@
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/lowering/pipeline.h"
-#include "scenarios/schedules/schedule.h"
 #include "scenarios/lowering/sharded_weights.h"
 #include "scenarios/schedules/chunk_placement.h"
+#include "scenarios/schedules/schedule.h"
 
 namespace tandem::scenarios {
 
@@ -21,7 +21,7 @@ class StageProgram {
 
  private:
   Context& context_;
-  const Placement placement_;
+  const ChunkPlacement placement_;
   PipelineLink link_;
   std::vector<ChunkProgram> chunks_;
   std::vector<bool> cleared_;                      ///< by chunk: its gradients were set to zero

@@ -8,7 +8,7 @@ namespace tandem::scenarios {
 namespace {
 
 /// Layers of each part of the model, where the embedding and the loss count as a layer if the scenario says so.
-std::vector<std::int64_t> places_by_part(const Scenario& scenario, const Placement& placement) {
+std::vector<std::int64_t> places_by_part(const Scenario& scenario, const ChunkPlacement& placement) {
   const ParallelismSpec& p = scenario.parallelism;
   std::int64_t others = scenario.model.layers + (p.account_for_embedding ? 1 : 0) + (p.account_for_loss ? 1 : 0);
   std::int64_t other_stages = p.pp;
@@ -35,7 +35,7 @@ std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   std::vector<ChunkLayout> chunks;
   std::int64_t next_layer = 0;
-  for (const std::int64_t places : places_by_part(scenario, Placement(scenario))) {
+  for (const std::int64_t places : places_by_part(scenario, ChunkPlacement(scenario))) {
     ChunkLayout& chunk = chunks.emplace_back();
     chunk.embedding = chunks.size() == 1;
     chunk.first_layer = next_layer;

@@ -15,8 +15,8 @@ struct ChunkLayout {
   bool loss = false;
 };
 
-/// By part of the model (see placement.h). Parts are equal, where the embedding and the loss take a layer's place each if the
-/// scenario counts them; but those of the first and of the last stage share what the scenario gives that stage.
+/// By part of the model (see chunk_placement.h). Parts are equal, where the embedding and the loss take a layer's place each if
+/// the scenario counts them; but those of the first and of the last stage share what the scenario gives that stage.
 std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario);
 
 }  // namespace tandem::scenarios

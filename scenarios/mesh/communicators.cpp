@@ -85,7 +85,7 @@ class Surveyor {
       groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp});
     }
     if (scenario_.parallelism.pp > 1) {
-      const Placement placement(scenario_);
+      const ChunkPlacement placement(scenario_);
       if (scenario_.model.embeds_at_the_end() && !placement.ends_meet()) tie_first_and_last_stage();
       pairs(placement.wraps());
       if (placement.descends()) descending_pairs();

@@ -32,7 +32,7 @@ enum class Slot : std::uint8_t {
   receive_forward,  ///< the pair from the previous stage
   send_backward,
   receive_backward,
-  // the same for model chunks whose forwards go from higher stages to lower ones (see placement.h)
+  // the same for model chunks whose forwards go from higher stages to lower ones (see chunk_placement.h)
   send_forward_descending,
   receive_forward_descending,
   send_backward_descending,

@@ -2,6 +2,7 @@
 
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -69,14 +70,9 @@ TrainingSpec read_training(const YamlNode& node) {
       "precision", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"fp8", DType::f8}}, DType::bf16);
   spec.grad_dtype =
       training.choice<DType>("grad_dtype", {{"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}}, DType::f32);
-  spec.schedule = training.choice<ScheduleKind>("schedule",
-                                                {{"gpipe", ScheduleKind::gpipe},
-                                                 {"1f1b", ScheduleKind::one_f_one_b},
-                                                 {"interleaved-1f1b", ScheduleKind::interleaved},
-                                                 {"zb-h1", ScheduleKind::zero_bubble_h1},
-                                                 {"zb-v", ScheduleKind::zero_bubble_v},
-                                                 {"dualpipe", ScheduleKind::dualpipe}},
-                                                ScheduleKind::one_f_one_b);
+  std::vector<Choice<ScheduleKind>> schedules;
+  for (const ScheduleTraits& traits : schedule_table()) schedules.push_back({traits.name, traits.kind});
+  spec.schedule = training.choice<ScheduleKind>("schedule", schedules, ScheduleKind::one_f_one_b);
   spec.recompute = read_recompute(training);
   read_overlap(training.child("overlap"), spec);
   if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");

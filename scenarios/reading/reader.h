@@ -46,10 +46,10 @@ class Reader {
   std::vector<Range<std::int64_t>> ranges(std::string_view key, Range<std::int64_t> range) const;
 
   template <typename T>
-  T choice(std::string_view key, std::initializer_list<Choice<T>> choices, std::optional<T> fallback = {}) const;
+  T choice(std::string_view key, const std::vector<Choice<T>>& choices, std::optional<T> fallback = {}) const;
   /// The same for a value that is not a field of its own, such as an item of a list.
   template <typename T>
-  T choice_of(const YamlNode& node, std::string_view key, std::initializer_list<Choice<T>> choices) const;
+  T choice_of(const YamlNode& node, std::string_view key, const std::vector<Choice<T>>& choices) const;
 
   [[noreturn]] void fail(std::string_view key, const std::string& sentence) const;
   std::string full_name(std::string_view key) const;
@@ -66,7 +66,7 @@ class Reader {
 };
 
 template <typename T>
-T Reader::choice_of(const YamlNode& node, std::string_view key, std::initializer_list<Choice<T>> choices) const {
+T Reader::choice_of(const YamlNode& node, std::string_view key, const std::vector<Choice<T>>& choices) const {
   std::vector<std::string> known, supported;
   for (const Choice<T>& choice : choices) {
     if (node.kind == YamlNode::Kind::scalar && node.text == choice.name && choice.value) return *choice.value;
@@ -77,7 +77,7 @@ T Reader::choice_of(const YamlNode& node, std::string_view key, std::initializer
 }
 
 template <typename T>
-T Reader::choice(std::string_view key, std::initializer_list<Choice<T>> choices, std::optional<T> fallback) const {
+T Reader::choice(std::string_view key, const std::vector<Choice<T>>& choices, std::optional<T> fallback) const {
   if (!has(key) && fallback) return *fallback;
   std::vector<std::string> names;
   for (const Choice<T>& choice : choices) names.emplace_back(choice.name);

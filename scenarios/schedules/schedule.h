@@ -59,6 +59,4 @@ std::vector<Action> zero_bubble_v(const PipelineShape& shape);
 /// is that of github.com/deepseek-ai/DualPipe). Needs an even number of stages, and of micro-batches, at least two per stage.
 std::vector<Action> dualpipe(const PipelineShape& shape);
 
-std::vector<Action> schedule(ScheduleKind kind, const PipelineShape& shape);
-
 }  // namespace tandem::scenarios

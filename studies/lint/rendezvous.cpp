@@ -7,6 +7,7 @@
 #include <set>
 
 #include "scenarios/reading/load.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::studies {
 namespace {
@@ -111,14 +112,13 @@ std::vector<std::string> circle_of(const RankTransfers& ranks) {
 Scenario pipeline_in_small(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
-  constexpr const char* schedules[] = {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"};
   const std::int64_t micro_batches = std::min(t.micro_batches(p), 2 * p.pp);
   return parse_scenario(
       fmt::format("model: {{layers: {}, hidden: 8, heads: 1, ffn: 8, vocab: 16}}\n"
                   "cluster: {{preset: host, gpus: {}}}\n"
                   "parallelism: {{pp: {}, vpp: {}, dp: 1, zero: 0}}\n"
                   "training: {{sequence: 8, global_batch: {}, precision: fp32, schedule: {}, overlap: {{pp: {}}}}}\n",
-                  p.pp * p.vpp, p.pp, p.pp, p.vpp, micro_batches, schedules[static_cast<std::size_t>(t.schedule)], t.overlap_pp),
+                  p.pp * p.vpp, p.pp, p.pp, p.vpp, micro_batches, name_of(t.schedule), t.overlap_pp),
       "pipeline", {});
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/schedules/schedule_table.h"
+
 namespace tandem::studies {
 namespace {
 
@@ -17,24 +19,6 @@ Json group(const std::string& name, const Facts& facts) {
   Json list = Json::array();
   for (const auto& [key, value] : facts) list.push_back(Json::array({key, value}));
   return {{"name", name}, {"facts", list}};
-}
-
-const char* name_of(ScheduleKind schedule) {
-  switch (schedule) {
-    case ScheduleKind::gpipe:
-      return "gpipe";
-    case ScheduleKind::one_f_one_b:
-      return "1f1b";
-    case ScheduleKind::interleaved:
-      return "interleaved-1f1b";
-    case ScheduleKind::zero_bubble_h1:
-      return "zb-h1";
-    case ScheduleKind::zero_bubble_v:
-      return "zb-v";
-    case ScheduleKind::dualpipe:
-      return "dualpipe";
-  }
-  return "";
 }
 
 std::string describe(const RecomputeSpec& recompute) {
@@ -89,7 +73,7 @@ Facts facts_of_training(const Scenario& s) {
               {"global batch", fmt::format("{} sequences", t.global_batch)},
               {"micro-batch", fmt::format("{}, {} per step", t.micro_batch, t.micro_batches(s.parallelism))},
               {"precision", std::string(name_of(t.precision))},
-              {"schedule", name_of(t.schedule)},
+              {"schedule", std::string(name_of(t.schedule))},
               {"recompute", describe(t.recompute)}};
   if (t.local_steps())
     facts.emplace_back("weights averaged every", fmt::format("{} steps; drawn is a simulated step that averages", t.sync_every));

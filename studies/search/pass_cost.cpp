@@ -15,6 +15,7 @@
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/schedules/schedule_table.h"
 #include "sim/child_process.h"
 #include "sim/collective_cost.h"
 #include "sim/kernel_times.h"
@@ -25,10 +26,7 @@ namespace {
 constexpr std::int64_t stages = 3, layers_per_stage = 2;
 constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
 
-bool splits_backward(ScheduleKind schedule) {
-  return schedule == ScheduleKind::zero_bubble_h1 || schedule == ScheduleKind::zero_bubble_v ||
-         schedule == ScheduleKind::dualpipe;
-}
+bool splits_backward(const Scenario& scenario) { return traits_of(scenario.training.schedule).splits_backward; }
 
 /// Data-parallel ranks so that experts find their ranks and the ranks fill whole nodes.
 std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
@@ -66,7 +64,7 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   // What is cast to fp8 is weights, too, once in a step: the second micro-batch shows what every one takes.
   const std::int64_t micro_batches = t.precision == DType::f8 ? 2 : 1;
   t.global_batch = p.data_replicas() * t.micro_batch * micro_batches;
-  t.schedule = splits_backward(t.schedule) ? ScheduleKind::zero_bubble_h1 : ScheduleKind::one_f_one_b;
+  t.schedule = splits_backward(scenario) ? ScheduleKind::zero_bubble_h1 : ScheduleKind::one_f_one_b;
   t.recompute.every = kind.recomputed ? 1 : 0;
   t.recompute.mlp = kind.mlp_recomputed;
   t.recompute.mlp_every = 1;
@@ -88,7 +86,7 @@ struct Pass {
 class Measured {
  public:
   Measured(const Scenario& original, const LayerKind& kind)
-      : scenario_(small(original, kind)), split_(splits_backward(original.training.schedule)) {
+      : scenario_(small(original, kind)), split_(splits_backward(original)) {
     const World world = make_world(scenario_, true);
     dag_ = lower(scenario_, world);
     for (Device& device : dag_.devices)
@@ -312,7 +310,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
   const TrainingSpec& t = scenario.training;
   const RecomputeSpec& r = t.recompute;
   const std::int64_t own_recompute = (r.norm ? 1 : 0) + (r.activation ? 2 : 0) + (r.attention ? 4 : 0) + (r.mla_up ? 8 : 0);
-  return {{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(t.schedule) ? 1 : 0},
+  return {{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(scenario) ? 1 : 0},
           kind,
           {p.world(), static_cast<std::int64_t>(p.dispatcher)}};
 }

@@ -8,17 +8,23 @@
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::studies {
 namespace {
 
-constexpr std::array all_schedules{"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"};
-constexpr std::array all_recomputes{"none", "selective", "full"};
+std::vector<std::string_view> all_schedules() {
+  std::vector<std::string_view> names;
+  for (const ScheduleTraits& traits : schedule_table()) names.push_back(traits.name);
+  return names;
+}
+
+const std::vector<std::string_view> all_recomputes{"none", "selective", "full"};
 
 /// The field's value in the scenario, or its default.
-YamlNode own_value(const SearchSpec& spec, SearchAxis axis, const char* otherwise) {
+YamlNode own_value(const SearchSpec& spec, SearchAxis axis, std::string_view otherwise) {
   const YamlNode* stated = find_path(spec.document, path_of(axis));
-  return stated == nullptr ? make_scalar(otherwise, {}) : *stated;
+  return stated == nullptr ? make_scalar(std::string(otherwise), {}) : *stated;
 }
 
 /// Adds the value unless it is there; returns where it stands.
@@ -30,11 +36,10 @@ std::int32_t place_of_value(std::vector<YamlNode>& values, const YamlNode& value
   return place;
 }
 
-template <std::size_t count>
-std::vector<YamlNode> values_or(const SearchAxisSpec& axis, const std::array<const char*, count>& defaults) {
+std::vector<YamlNode> values_or(const SearchAxisSpec& axis, const std::vector<std::string_view>& defaults) {
   if (!axis.values.empty()) return axis.values;
   std::vector<YamlNode> values;
-  for (const char* name : defaults) values.push_back(make_scalar(name, {}));
+  for (const std::string_view name : defaults) values.push_back(make_scalar(std::string(name), {}));
   return values;
 }
 
@@ -59,14 +64,6 @@ std::vector<std::int32_t> counted(std::size_t size) {
   return indices;
 }
 
-bool needs_chunks(ScheduleKind kind) { return kind == ScheduleKind::interleaved || kind == ScheduleKind::zero_bubble_v; }
-
-bool admits_chunks(ScheduleKind kind, std::int64_t vpp) {
-  if (kind == ScheduleKind::interleaved) return vpp >= 2;
-  if (kind == ScheduleKind::zero_bubble_v) return vpp == 2;
-  return vpp == 1;
-}
-
 }  // namespace
 
 std::optional<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t pp, std::int64_t vpp, const Scenario& scenario) {
@@ -87,7 +84,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t p
 }
 
 PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
-  choices_.schedule = values_or(spec.axis(SearchAxis::schedule), all_schedules);
+  choices_.schedule = values_or(spec.axis(SearchAxis::schedule), all_schedules());
   choices_.recompute = values_or(spec.axis(SearchAxis::recompute), all_recomputes);
   choices_.order = spec.axis(SearchAxis::order).values;
   choices_.placement = spec.axis(SearchAxis::placement).values;
@@ -101,7 +98,7 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   }
   const Scenario& scenario = spec.scenario;
   const ParallelismSpec& p = scenario.parallelism;
-  own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, "1f1b"));
+  own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, name_of(ScheduleKind::one_f_one_b)));
   own_.recompute = place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, "none"));
   own_.order = place_of_value(choices_.order, own_order);
   own_.placement = place_of_value(choices_.placement, own_value(spec, SearchAxis::placement, "packed"));
@@ -166,13 +163,11 @@ std::vector<std::int32_t> PlanSpace::schedules(std::int64_t pp, std::int64_t vpp
   std::vector<std::int32_t> found;
   const auto kind = [&](std::int32_t index) { return choices_.schedules[static_cast<std::size_t>(index)]; };
   for (const std::int32_t index : free_schedules_) {
-    if (!admits_chunks(kind(index), vpp)) continue;
-    if (pp == 1 && (needs_chunks(kind(index)) || kind(index) == ScheduleKind::dualpipe)) continue;
-    if (kind(index) == ScheduleKind::dualpipe && pp % 2 != 0) continue;
-    found.push_back(index);
+    const ScheduleTraits& traits = traits_of(kind(index));
+    if (traits.admits_stages(pp) && traits.admits_chunks(vpp)) found.push_back(index);
   }
   if (pp > 1 || found.size() < 2) return found;
-  // Without a pipeline all are the same but for the memory that gpipe takes.
+  // Without a pipeline all are the same but for the memory of those that hold the whole batch.
   const auto plain = std::ranges::find(found, ScheduleKind::one_f_one_b, kind);
   return {plain == found.end() ? found.front() : *plain};
 }
@@ -203,15 +198,8 @@ bool PlanSpace::batches(const Plan& plan) const {
   const std::int64_t unit = replicas * plan.micro_batch;
   const std::int64_t batch = spec_.scenario.training.global_batch;
   if (batch % unit != 0) return false;
-  const std::int64_t micro_batches = batch / unit;
-  switch (choices_.schedules[static_cast<std::size_t>(plan.schedule)]) {
-    case ScheduleKind::interleaved:
-      return micro_batches % plan.pp == 0;
-    case ScheduleKind::dualpipe:
-      return micro_batches % 2 == 0 && micro_batches >= 2 * plan.pp;
-    default:
-      return true;
-  }
+  const ScheduleKind schedule = choices_.schedules[static_cast<std::size_t>(plan.schedule)];
+  return traits_of(schedule).admits_micro_batches(batch / unit, plan.pp);
 }
 
 bool PlanSpace::tp_is_in_node(const Plan& plan) const {

@@ -4,8 +4,8 @@
 #include <tuple>
 #include <vector>
 
-#include "scenarios/schedules/schedule.h"
 #include "scenarios/schedules/chunk_placement.h"
+#include "scenarios/schedules/schedule_table.h"
 #include "studies/search/mesh_network.h"
 #include "studies/search/pass_cost.h"
 
@@ -19,7 +19,7 @@ struct PartPass {
   Seconds kernels = 0;      ///< alone
 };
 
-/// One part of the model (see Placement): its passes, what it keeps, its weights.
+/// One part of the model (see ChunkPlacement): its passes, what it keeps, its weights.
 struct PartCosts {
   PartPass forward, backward;
   Seconds weights = 0;                                 ///< of the backward's second half, where the schedule splits it

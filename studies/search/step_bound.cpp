@@ -11,14 +11,10 @@ std::int32_t micro_batches_of(const Scenario& scenario) {
   return static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism));
 }
 
-bool splits_backward(ScheduleKind kind) {
-  return kind == ScheduleKind::zero_bubble_h1 || kind == ScheduleKind::zero_bubble_v || kind == ScheduleKind::dualpipe;
-}
-
 bool overlaps_data(const Scenario& scenario) { return scenario.training.overlap_dp; }
 
 /// Everything that goes over a stage's data-parallel stream, one after the other.
-Seconds data_stream(const Scenario& scenario, const StageCosts& costs, const Placement& placement, std::int32_t stage) {
+Seconds data_stream(const Scenario& scenario, const StageCosts& costs, const ChunkPlacement& placement, std::int32_t stage) {
   const ParallelismSpec& p = scenario.parallelism;
   Seconds busy = 0;
   for (std::int32_t chunk = 0; chunk < placement.chunks(); ++chunk) {
@@ -98,7 +94,7 @@ class Pipeline {
   const Scenario& scenario_;
   const StageCosts& costs_;
   const std::vector<std::vector<Action>>& actions_;
-  const Placement placement_;
+  const ChunkPlacement placement_;
   const std::int32_t micro_batches_, stages_;
   std::vector<Seconds> sent_forward_, sent_backward_;  ///< when the pass's result leaves its stage
   std::vector<Stage> stage_;
@@ -233,7 +229,7 @@ class Pipeline {
 }  // namespace
 
 const std::vector<std::vector<Action>>& Schedules::of(const Scenario& scenario, std::int32_t micro_batches) {
-  const Placement placement(scenario);
+  const ChunkPlacement placement(scenario);
   const auto [known, is_new] =
       known_.try_emplace({scenario.training.schedule, scenario.parallelism.pp, placement.chunks(), micro_batches},
                          std::vector<std::vector<Action>>{});
@@ -247,10 +243,10 @@ const std::vector<std::vector<Action>>& Schedules::of(const Scenario& scenario, 
 }
 
 Seconds coarse_step_bound(const Scenario& scenario, const StageCosts& costs) {
-  const Placement placement(scenario);
-  const bool in_turns = scenario.training.schedule == ScheduleKind::dualpipe;
+  const ChunkPlacement placement(scenario);
+  const bool in_turns = traits_of(scenario.training.schedule).pairs_passes;
   const double passes = static_cast<double>(micro_batches_of(scenario)) / placement.copies();
-  const bool ends_with_first_backward = !splits_backward(scenario.training.schedule);
+  const bool ends_with_first_backward = !traits_of(scenario.training.schedule).splits_backward;
   const auto stages = static_cast<std::int32_t>(scenario.parallelism.pp);
   Seconds most = 0, there = 0, back = 0;  // to the stage, and from it to the first
   for (std::int32_t s = 0; s < stages; ++s) {
@@ -283,11 +279,11 @@ Seconds step_bound(const Scenario& scenario, const StageCosts& costs, Schedules&
 }
 
 MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Schedules& schedules) {
-  const Placement placement(scenario);
+  const ChunkPlacement placement(scenario);
   const auto stages = static_cast<std::int32_t>(scenario.parallelism.pp);
   const std::int32_t all = micro_batches_of(scenario);
   // As many micro-batches as fill the pipeline: those that come after them find no less in flight.
-  const bool fills = scenario.training.schedule == ScheduleKind::gpipe;
+  const bool fills = traits_of(scenario.training.schedule).holds_whole_batch;
   const std::int32_t micro_batches = fills ? all : std::min(all, 2 * stages);
   const auto& actions = schedules.of(scenario, micro_batches);
   MemoryBound bound;
@@ -297,8 +293,8 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
       states += costs.parts[static_cast<std::size_t>(placement.part(s, c))].states;
     std::vector<bool> has_gradients(static_cast<std::size_t>(placement.chunks()), false);
     Bytes most = 0, gradients = 0;
-    // In DualPipe a forward and a backward go on in turns: at no moment of them must all be there that either needs alone.
-    const bool in_turns = scenario.training.schedule == ScheduleKind::dualpipe;
+    // A forward and a backward that go on in turns: at no moment of them must all be there that either needs alone.
+    const bool in_turns = traits_of(scenario.training.schedule).pairs_passes;
     for (const Action& action : actions[static_cast<std::size_t>(s)]) {
       const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, action.chunk))];
       const bool backward = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_input;

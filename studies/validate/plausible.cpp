@@ -5,6 +5,7 @@
 #include <optional>
 #include <sstream>
 
+#include "scenarios/schedules/schedule_table.h"
 #include "studies/validate/frameworks.h"
 
 namespace tandem::studies {
@@ -35,8 +36,9 @@ std::vector<std::string> chunk_counts(const RunRow& row) {
   const std::string schedule = row.name("schedule");
   const FrameworkDefaults& defaults = framework_of(row);
   const bool told_by_overlap = defaults.interleaves && row.flag("overlap_pp").value_or(false);
-  const bool interleaved = schedule.empty() ? defaults.always_interleaves || told_by_overlap : schedule == "interleaved-1f1b";
-  if (schedule == "zb-v") return {"2"};
+  const ScheduleTraits* stated = schedule_named(schedule);
+  if (stated != nullptr && stated->least_chunks == stated->most_chunks) return {std::to_string(stated->least_chunks)};
+  const bool interleaved = schedule.empty() ? defaults.always_interleaves || told_by_overlap : stated != nullptr;
   if (!interleaved && (!schedule.empty() || !defaults.interleaves)) return {"1"};
   const std::int64_t pp = *row.integer("pp");
   const std::int64_t of_stage = (layers_of(row) + pp - 1) / pp;

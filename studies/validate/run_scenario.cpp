@@ -9,6 +9,7 @@
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
+#include "scenarios/schedules/schedule_table.h"
 #include "studies/validate/frameworks.h"
 
 namespace tandem::studies {
@@ -210,7 +211,7 @@ class ScenarioBuilder {
     if (row_.has("schedule"))
       put("training.schedule", "schedule", row_.name("schedule"));
     else if (row_.integer("vpp").value_or(1) > 1)
-      put("training.schedule", "vpp", "interleaved-1f1b");
+      put("training.schedule", "vpp", std::string(name_of(ScheduleKind::interleaved)));
   }
 
   void put_recompute() {

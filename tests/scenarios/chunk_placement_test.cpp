@@ -21,9 +21,9 @@ const std::vector<Scenario> pipelines{pipeline(ScheduleKind::one_f_one_b, 4, 1),
                                       pipeline(ScheduleKind::zero_bubble_v, 4, 2), pipeline(ScheduleKind::zero_bubble_v, 3, 2),
                                       pipeline(ScheduleKind::dualpipe, 6, 1)};
 
-TEST(Placement, HoldsEachPartAsOftenAsThereAreCopies) {
+TEST(ChunkPlacement, HoldsEachPartAsOftenAsThereAreCopies) {
   for (const Scenario& scenario : pipelines) {
-    const Placement placement(scenario);
+    const ChunkPlacement placement(scenario);
     std::vector<std::int32_t> holders(static_cast<std::size_t>(placement.parts()), 0);
     for (std::int32_t stage = 0; stage < scenario.parallelism.pp; ++stage) {
       for (std::int32_t chunk = 0; chunk < placement.chunks(); ++chunk) {
@@ -37,8 +37,8 @@ TEST(Placement, HoldsEachPartAsOftenAsThereAreCopies) {
   }
 }
 
-TEST(Placement, TurnsTheVAtTheLastStage) {
-  const Placement v(pipeline(ScheduleKind::zero_bubble_v, 4, 2));
+TEST(ChunkPlacement, TurnsTheVAtTheLastStage) {
+  const ChunkPlacement v(pipeline(ScheduleKind::zero_bubble_v, 4, 2));
   const std::vector<std::int32_t> stages{0, 1, 2, 3, 3, 2, 1, 0};
   for (std::int32_t part = 0; part < v.parts(); ++part) {
     EXPECT_EQ(v.stage(part), stages[static_cast<std::size_t>(part)]);

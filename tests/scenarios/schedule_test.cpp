@@ -1,5 +1,3 @@
-#include "scenarios/schedules/schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <ostream>
 
 #include "scenarios/schedules/chunk_placement.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -19,16 +18,15 @@ struct Pipeline {
 };
 
 void PrintTo(const Pipeline& p, std::ostream* out) {
-  constexpr const char* names[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe"};
-  *out << names[static_cast<int>(p.kind)] << " p " << p.stages << " m " << p.micro_batches << " v " << p.chunks;
+  *out << name_of(p.kind) << " p " << p.stages << " m " << p.micro_batches << " v " << p.chunks;
 }
 
-Placement placement_of(const Pipeline& p) {
+ChunkPlacement placement_of(const Pipeline& p) {
   Scenario scenario;
   scenario.training.schedule = p.kind;
   scenario.parallelism.pp = p.stages;
   scenario.parallelism.vpp = p.kind == ScheduleKind::dualpipe ? 1 : p.chunks;
-  return Placement(scenario);
+  return ChunkPlacement(scenario);
 }
 
 /// Passes through a stage: dualpipe sends each micro-batch through one of its chunks, the others through all.
@@ -170,7 +168,7 @@ struct Times {
 };
 
 Played play(const Pipeline& p, const Times& times) {
-  const Placement placement = placement_of(p);
+  const ChunkPlacement placement = placement_of(p);
   using Done = std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t>;  // (micro-batch, part of the model) -> end
   Done forward, backward;
   std::vector<std::vector<Action>> actions;
