@@ -57,7 +57,7 @@ struct AttentionEfficiency {
   bool operator==(const AttentionEfficiency&) const = default;
 };
 
-/// What a kernel reaches of the device's peaks. Data: `sim/profiles/<gpu>.yaml`, each number with its source.
+/// What a kernel reaches of the device's peaks. Data: `efficiency` in `scenarios/presets/gpus/`, each number with its source.
 struct KernelEfficiency {
   std::array<GemmEfficiency, dtype_count> gemm{};
   AttentionKernel attention_kernel = AttentionKernel::flash_2;  ///< the one that is used

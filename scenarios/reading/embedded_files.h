@@ -6,7 +6,7 @@
 
 namespace tandem::scenarios {
 
-/// The presets and the profiles of GPUs.
+/// The files of scenarios/presets.
 std::span<const EmbeddedFile> embedded_files();
 
 }  // namespace tandem::scenarios

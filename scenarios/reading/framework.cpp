@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "runtime/base/nearest.h"
 #include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
 #include "scenarios/reading/reader.h"
 
 namespace tandem::scenarios {
@@ -16,6 +18,15 @@ bool is_compiled(const YamlNode& training) {
   return compiled->text == "true";
 }
 
+/// That a preset says it of.
+std::vector<std::string> frameworks_that_compile() {
+  std::vector<std::string> names = preset_names(PresetKind::framework);
+  std::erase_if(names, [](const std::string& name) {
+    return preset_fields(PresetKind::framework, make_scalar(name, {}), "").find("compiled") == nullptr;
+  });
+  return names;
+}
+
 }  // namespace
 
 void apply_framework(YamlNode& scenario) {
@@ -24,9 +35,9 @@ void apply_framework(YamlNode& scenario) {
   const bool compiled = is_compiled(training);
   if (framework == nullptr || framework->kind != YamlNode::Kind::mapping) {
     if (compiled)
-      throw InputError(
-          training.find("compiled")->place,
-          "training.compiled needs a framework that torch.compile is known of, such as training.framework: torchtitan");
+      throw InputError(training.find("compiled")->place,
+                       "training.compiled needs a framework that torch.compile is known of, such as training.framework: " +
+                           joined(frameworks_that_compile()));
     return;
   }
   const YamlNode* when_compiled = framework->find("compiled");

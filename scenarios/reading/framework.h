@@ -8,6 +8,7 @@ namespace tandem::scenarios {
 //   defaults   fields of the scenario, as this framework sets them unless told otherwise
 //   compiled   fields that replace the others where `training.compiled` is true (torch.compile)
 //   fp16       the same where `training.precision` is fp16
+//   runs       what it does where a measured run does not say (run_defaults.h): no field of a scenario
 
 /// Lays the framework's `compiled` over its other fields where the scenario asks for it, and adds its `defaults` to the scenario.
 /// The framework's preset must be filled in. Throws InputError where a framework is compiled that does not say what that is.

@@ -15,9 +15,13 @@
 #include "scenarios/reading/placement_file.h"
 #include "scenarios/reading/profile.h"
 #include "scenarios/reading/reader.h"
+#include "scenarios/reading/run_defaults.h"
 
 namespace tandem::scenarios {
 namespace {
+
+constexpr int most_links = 8;  // of `as`, far more than any preset needs
+constexpr const char* usual_campaign = "llama3-2024";
 
 struct KindNames {
   std::string_view singular;
@@ -50,48 +54,77 @@ YamlNode tidied(YamlNode fields, PresetKind kind) {
   return std::move(scenario.entries.front().value);
 }
 
-/// <folder><name>.yaml; its field `as` names the file of the folder that has what is not stated there.
-std::optional<YamlNode> embedded_fields(const std::string& folder, const std::string& name) {
-  const EmbeddedFile* file = find_embedded(folder + name + ".yaml");
-  if (file == nullptr) return {};
-  YamlNode fields = parse_yaml(std::string(file->text), std::string(file->path));
-  if (const YamlNode* as = fields.find("as")) {
-    const std::optional<YamlNode> other = embedded_fields(folder, as->text);
-    if (!other) throw InputError(as->place, "there is no " + excerpt(as->text) + " beside this file");
-    fields.erase("as");
-    fill_in(fields, *other);
-  }
-  return fields;
+bool is_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
 }
 
-YamlNode embedded_preset(PresetKind kind, const YamlNode& name) {
-  const KindNames names = names_of(kind);
-  std::optional<YamlNode> fields = embedded_fields(std::string(names.folder), name.text);
-  if (!fields)
-    throw InputError(name.place, "there is no " + std::string(names.singular) + " preset " + excerpt(name.text) +
-                                     suggestion(name.text, preset_names(kind)));
-  if (kind != PresetKind::gpu) return std::move(*fields);
-  if (auto efficiency = embedded_fields("sim/profiles/", name.text))
-    fields->entries.push_back({"efficiency", "efficiency", fields->place, std::move(*efficiency)});
-  return std::move(*fields);
-}
-
-YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::string& folder) {
+YamlNode parsed_file(PresetKind kind, const YamlNode& name, const std::string& path) {
   if (name.text.ends_with(".json"))
     throw InputError(name.place, "a Hugging Face config.json is not read yet; supported: a preset, a YAML file or a mapping");
-  const std::string path = (std::filesystem::path(folder) / name.text).string();
   YamlNode fields = parse_yaml(read_text_file(path), path);
   if (fields.kind != YamlNode::Kind::mapping)
     throw InputError(fields.place,
                      "the file is " + describe(fields) + ", expected the fields of a " + std::string(names_of(kind).singular));
+  return fields;
+}
+
+/// A pod in a file counts from the file that names it.
+void resolve_pod(YamlNode& gpu, const std::string& folder) {
+  if (read_pod(gpu) == nullptr) return;
+  std::string& pod = gpu.find("pod")->text;
+  if (is_file(pod)) pod = std::filesystem::absolute(std::filesystem::path(folder) / pod).lexically_normal().string();
+}
+
+/// Takes `as` out and fills in what it names, through at most `links` more of them.
+void fill_in_as(YamlNode& fields, PresetKind kind, const std::string& folder, int links);
+
+std::optional<YamlNode> shipped_preset(PresetKind kind, const std::string& name, int links) {
+  const EmbeddedFile* file = find_embedded(std::string(names_of(kind).folder) + name + ".yaml");
+  if (file == nullptr) return {};
+  YamlNode fields = tidied(parse_yaml(std::string(file->text), std::string(file->path)), kind);
+  fill_in_as(fields, kind, "", links);
+  return fields;
+}
+
+YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::string& folder, int links) {
+  const std::string path = (std::filesystem::path(folder) / name.text).string();
   const std::string beside = std::filesystem::path(path).parent_path().string();
+  YamlNode fields = parsed_file(kind, name, path);
   if (kind == PresetKind::cluster) import_nccl_topology(fields, beside);
+  if (kind == PresetKind::gpu) resolve_pod(fields, beside);
+  fields = tidied(std::move(fields), kind);
+  fill_in_as(fields, kind, beside, links);
   resolve_profile(&fields, beside);
   return fields;
 }
 
-bool is_file(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+std::optional<YamlNode> find_preset(PresetKind kind, const YamlNode& name, const std::string& folder, int links) {
+  return is_file(name.text) ? preset_from_file(kind, name, folder, links) : shipped_preset(kind, name.text, links);
+}
+
+YamlNode preset_fields(PresetKind kind, const YamlNode& name, const std::string& folder, int links) {
+  if (std::optional<YamlNode> fields = find_preset(kind, name, folder, links)) return std::move(*fields);
+  throw InputError(name.place, "there is no " + std::string(names_of(kind).singular) + " preset " + excerpt(name.text) +
+                                   suggestion(name.text, preset_names(kind)));
+}
+
+void fill_in_as(YamlNode& fields, PresetKind kind, const std::string& folder, int links) {
+  const YamlNode* as = fields.find("as");
+  if (as == nullptr) return;
+  const YamlNode name = *as;
+  const std::string singular(names_of(kind).singular);
+  if (name.kind != YamlNode::Kind::scalar || name.text.empty())
+    throw InputError(name.place, "as is " + describe(name) + ", expected the name of a " + singular + " preset");
+  if (links == 0)
+    throw InputError(name.place, "`as` leads from file to file without end, expected a " + singular + " preset without it");
+  fields.erase("as");
+  fill_in(fields, preset_fields(kind, name, folder, links - 1));
+}
+
+/// Presets state more than scenarios ask for (run_defaults.h), which is checked all the same.
+void drop_run_defaults(YamlNode& fields, PresetKind kind) {
+  if (kind == PresetKind::gpu && read_pod(fields) != nullptr) fields.erase("pod");
+  if (kind == PresetKind::framework && read_framework_runs(fields)) fields.erase("runs");
 }
 
 void resolve(YamlNode* section, PresetKind kind, const std::string& folder) {
@@ -103,13 +136,22 @@ void resolve(YamlNode* section, PresetKind kind, const std::string& folder) {
     throw InputError(name.place, "preset is " + describe(name) + ", expected the name of a " +
                                      std::string(names_of(kind).singular) + " preset");
   section->erase("preset");
-  const bool from_file = is_file(name.text);
-  const std::string shown = from_file ? std::filesystem::path(name.text).stem().string() : name.text;
-  fill_in(*section, tidied(from_file ? preset_from_file(kind, name, folder) : embedded_preset(kind, name), kind));
+  YamlNode fields = preset_fields(kind, name, folder);
+  drop_run_defaults(fields, kind);
+  fill_in(*section, fields);
+  const std::string shown = is_file(name.text) ? std::filesystem::path(name.text).stem().string() : name.text;
   if (section->find("name") == nullptr) section->entries.push_back({"name", "name", name.place, make_scalar(shown, name.place)});
 }
 
 }  // namespace
+
+std::optional<YamlNode> find_preset(PresetKind kind, const YamlNode& name, const std::string& folder) {
+  return find_preset(kind, name, folder, most_links);
+}
+
+YamlNode preset_fields(PresetKind kind, const YamlNode& name, const std::string& folder) {
+  return preset_fields(kind, name, folder, most_links);
+}
 
 std::vector<std::string> preset_names(PresetKind kind) {
   const std::string_view folder = names_of(kind).folder;
@@ -144,7 +186,7 @@ void resolve_presets(YamlNode& scenario, const std::string& folder) {
 void resolve_campaign_preset(YamlNode& scenario, const std::string& folder) {
   YamlNode& campaign = *scenario.find("campaign");
   if (campaign.find("preset") == nullptr)
-    campaign.entries.push_back({"preset", "preset", campaign.place, make_scalar("llama3-2024", campaign.place)});
+    campaign.entries.push_back({"preset", "preset", campaign.place, make_scalar(usual_campaign, campaign.place)});
   resolve(&campaign, PresetKind::campaign, folder);
 }
 

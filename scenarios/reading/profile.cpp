@@ -21,7 +21,7 @@ namespace tandem::scenarios {
 namespace {
 
 constexpr const char* field = "profile";
-constexpr std::string_view embedded_folder = "sim/profiles/measured/";
+constexpr std::string_view embedded_folder = "scenarios/presets/profiles/";
 using Kind = YamlNode::Kind;
 
 const EmbeddedFile* embedded_profile(const std::string& name) {

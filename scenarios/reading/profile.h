@@ -8,7 +8,7 @@
 
 namespace tandem::scenarios {
 
-/// The profiles that come with Tandem, sim/profiles/measured/<name>.yaml, sorted.
+/// The profiles that come with Tandem, scenarios/presets/profiles/<name>.yaml, sorted.
 std::vector<std::string> profile_names();
 
 /// A profile as `tandem calibrate` wrote it, as protobuf or, where the name ends in .yaml, as YAML; or one that comes with

@@ -1,4 +1,6 @@
+#include "runtime/base/nearest.h"
 #include "scenarios/reading/nccl_topology.h"
+#include "scenarios/reading/presets.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
@@ -9,6 +11,10 @@ std::vector<IndexRange> index_ranges(const std::vector<Range<std::int64_t>>& ran
   std::vector<IndexRange> indices;
   for (const auto& range : ranges) indices.push_back({range.min, range.max});
   return indices;
+}
+
+std::string expected_gpu() {
+  return "expected its fields, a file, or one of the presets: " + joined(preset_names(PresetKind::gpu));
 }
 
 PcieSpec read_pcie(const YamlNode& node) {
@@ -32,7 +38,7 @@ std::vector<OtherGpus> read_other_gpus(const YamlNode& node) {
   std::vector<OtherGpus> others;
   for (const YamlNode* item : one_or_several(node)) {
     const Reader reader(*item, "cluster.other_gpus", {"nodes", "gpu"});
-    if (!reader.has("gpu")) reader.fail("gpu", "cluster.other_gpus.gpu is missing, expected a GPU preset such as a100-80gb");
+    if (!reader.has("gpu")) reader.fail("gpu", "cluster.other_gpus.gpu is missing, " + expected_gpu());
     others.push_back({.nodes = index_ranges(reader.ranges("nodes", {0, max_gpus - 1})),
                       .gpu = read_gpu(reader.child("gpu"), "cluster.other_gpus.gpu")});
   }
@@ -50,7 +56,7 @@ ClusterSpec read_cluster(const YamlNode& node) {
   ClusterSpec spec;
   spec.name = cluster.text("name", "inline");
   spec.gpus = cluster.integer("gpus", {1, max_gpus}, 0);
-  if (!cluster.has("gpu")) cluster.fail("gpu", "cluster.gpu is missing, expected a GPU preset such as h100-sxm-80gb");
+  if (!cluster.has("gpu")) cluster.fail("gpu", "cluster.gpu is missing, " + expected_gpu());
   spec.gpu = read_gpu(cluster.child("gpu"), "cluster.gpu");
   spec.other_gpus = read_other_gpus(cluster.child("other_gpus"));
   spec.gpus_per_node = cluster.integer("gpus_per_node", {1, 65'536});

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <sstream>
 
 #include "scenarios/schedules/schedule_table.h"
-#include "studies/validate/frameworks.h"
 
 namespace tandem::studies {
 namespace {
@@ -16,11 +14,12 @@ struct Unknown {
   std::vector<std::string> values;
 };
 
-std::vector<std::string> words(std::string_view text) {
-  std::istringstream stream{std::string(text)};
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
+/// As a column has them: flags are 0 or 1.
+template <typename T>
+std::vector<std::string> cells(const std::vector<T>& values) {
+  std::vector<std::string> cells;
+  for (const auto value : values) cells.push_back(std::to_string(static_cast<std::int64_t>(value)));
+  return cells;
 }
 
 /// `count` of the items, evenly spaced, the first and the last among them.
@@ -34,7 +33,7 @@ std::vector<T> evenly_spaced(std::vector<T> items, std::size_t count) {
 
 std::vector<std::string> chunk_counts(const RunRow& row) {
   const std::string schedule = row.name("schedule");
-  const FrameworkDefaults& defaults = framework_of(row);
+  const FrameworkRuns defaults = runs_of_framework(row);
   const bool told_by_overlap = defaults.interleaves && row.flag("overlap_pp").value_or(false);
   const ScheduleTraits* stated = schedule_named(schedule);
   if (stated != nullptr && stated->least_chunks == stated->most_chunks) return {std::to_string(stated->least_chunks)};
@@ -50,17 +49,17 @@ std::vector<std::string> chunk_counts(const RunRow& row) {
 }
 
 std::vector<Unknown> unknowns_of(const RunRow& row, bool to_fit) {
-  const FrameworkDefaults& defaults = framework_of(row);
+  const FrameworkRuns defaults = runs_of_framework(row);
   const auto above_one = [&](const char* column) { return row.integer(column).value_or(1) > 1; };
   std::vector<Unknown> unknowns;
   const auto add = [&](const char* column, std::vector<std::string> values) {
     if (!row.has(column)) unknowns.push_back({column, std::move(values)});
   };
-  add("zero", words(defaults.zero));
-  if (above_one("tp")) add("sp", words(defaults.sp));
+  add("zero", cells(defaults.zero));
+  if (above_one("tp")) add("sp", cells(defaults.sp));
   if (above_one("pp") && !row.has("vpp")) add("vpp", chunk_counts(row));
   add("micro_batch", {"1", "2", "4", "8"});
-  add("recompute", words(to_fit ? defaults.recompute_to_fit : defaults.recompute));
+  add("recompute", to_fit ? defaults.recompute_to_fit : defaults.recompute);
   return unknowns;
 }
 

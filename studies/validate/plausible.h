@@ -24,9 +24,8 @@ inline constexpr std::size_t most_plausible_runs = 12;
 
 /// The scenarios that a run may have been. One, if it says all. Blank columns take these values, in all combinations that make a
 /// scenario:
-/// - `zero`, `sp` (where tp > 1) and `recompute`: those of the framework (frameworks.h). Those that recompute more (`to_fit`)
-/// come
-///   after the others.
+/// - `zero`, `sp` (where tp > 1) and `recompute`: those of the framework (scenarios/reading/run_defaults.h). Those that recompute
+///   more (`to_fit`) come after the others.
 /// - `vpp` (where pp > 1): 1, and where the framework interleaves and the schedule is not another one, the divisors of a stage's
 ///   layers, at most four of them; not 1 under interleaved-1f1b, nor where overlap_pp is 1: Megatron-LM overlaps the exchange
 ///   between stages under that schedule only (--overlap-p2p-communication). Whether micro-batches are a multiple of pp, the

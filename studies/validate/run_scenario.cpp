@@ -10,7 +10,6 @@
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/schedules/schedule_table.h"
-#include "studies/validate/frameworks.h"
 
 namespace tandem::studies {
 namespace {
@@ -66,11 +65,6 @@ constexpr Field flags[] = {
 constexpr Field shape[] = {
     {"layers", "model.layers"},     {"hidden", "model.hidden"}, {"heads", "model.heads"},
     {"kv_heads", "model.kv_heads"}, {"ffn", "model.ffn"},       {"vocab", "model.vocab"},
-};
-
-constexpr std::string_view clusters[][2] = {
-    {"a100", "dgx-a100"}, {"h100", "dgx-h100"},     {"h800", "dgx-h800"}, {"h200", "dgx-h200"},
-    {"b200", "dgx-b200"}, {"gb200", "gb200-nvl72"}, {"host", "host"},
 };
 
 /// What a module of `recompute` is called where measurements are published, and here.
@@ -146,13 +140,10 @@ class ScenarioBuilder {
 
   void put_cluster() {
     const std::string gpu = row_.name("gpu");
-    if (gpu.empty()) throw InputError(row_.place("gpu"), "the GPU is blank, expected a preset such as h100-sxm-80gb");
-    const std::string family = gpu.substr(0, gpu.find('-'));
-    const auto* known = std::ranges::find(clusters, family, [](const auto& entry) { return entry[0]; });
-    if (known == std::end(clusters))
+    if (gpu.empty())
       throw InputError(row_.place("gpu"),
-                       "there is no GPU preset " + excerpt(gpu) + suggestion(gpu, preset_names(PresetKind::gpu)));
-    put("cluster.preset", "gpu", std::string((*known)[1]));
+                       "the GPU is blank, expected one of the presets: " + joined(preset_names(PresetKind::gpu)));
+    put_node("cluster.preset", "gpu", pod_of_gpu(make_scalar(gpu, row_.place("gpu")), ""));
     put("cluster.gpu", "gpu", gpu);
   }
 
@@ -186,7 +177,7 @@ class ScenarioBuilder {
     if (row_.integer("hsdp").value_or(0) > 1) put_text({"hsdp", "parallelism.hsdp"}, row_.text("hsdp"));
     if (row_.has("etp"))
       put("parallelism.etp", "etp", row_.text("etp"));
-    else if (row_.has("tp") && row_.integer("ep").value_or(1) > 1 && framework_of(row_).experts_split_like_tp)
+    else if (row_.has("tp") && row_.integer("ep").value_or(1) > 1 && runs_of_framework(row_).experts_split_like_tp)
       put("parallelism.etp", "etp", row_.text("tp"));
     if (row_.integer("ep").value_or(1) > 1) put_text({"dispatcher", "parallelism.dispatcher"}, row_.name("dispatcher"));
     if (row_.integer("tp").value_or(1) == 1) return;
@@ -198,7 +189,7 @@ class ScenarioBuilder {
 
   void put_training() {
     if (row_.integer("pp").value_or(1) > 1) put_schedule();
-    if (!row_.flag("compiled").value_or(false) || framework_of(row_).compiles)
+    if (!row_.flag("compiled").value_or(false) || runs_of_framework(row_).compiles)
       put_flag({"compiled", "training.compiled"});
     else
       note("compiled 1 is not simulated: nothing is known of " + row_.name("framework") + " under torch.compile");
@@ -217,7 +208,7 @@ class ScenarioBuilder {
   void put_recompute() {
     const std::string kind = row_.name("recompute");
     if (kind.empty()) return;
-    if (kind == "selective") return put("training.recompute", "recompute", std::string(framework_of(row_).selective));
+    if (kind == "selective") return put("training.recompute", "recompute", runs_of_framework(row_).selective);
     if (kind == "none" || kind == "full") return put("training.recompute", "recompute", kind);
     YamlNode list = make_node(YamlNode::Kind::sequence, row_.place("recompute"));
     for (std::size_t start = 0; start <= kind.size();) {
@@ -293,6 +284,10 @@ class ScenarioBuilder {
 };
 
 }  // namespace
+
+FrameworkRuns runs_of_framework(const RunRow& row) {
+  return framework_runs(make_scalar(row.name("framework"), row.place("framework")), "");
+}
 
 RunScenario scenario_of(const RunRow& row) { return ScenarioBuilder(row).build(); }
 

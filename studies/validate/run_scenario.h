@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/reading/run_defaults.h"
 #include "scenarios/spec/scenario.h"
 #include "studies/validate/runs_file.h"
 
@@ -19,15 +20,18 @@ struct RunScenario {
 /// of its errors are cells of the table. Throws InputError where the cells make none.
 ///
 /// What the columns leave open follows from what they say:
-/// - The cluster is the pod that is sold with the GPU (dgx-a100, dgx-h100, ...): its latencies, efficiencies and switches.
+/// - The cluster is the pod that is sold with the GPU, as the GPU's preset names it: its latencies, efficiencies and switches.
 /// - A model without a preset is a GPT (layer norm, learned positions, tied embeddings) where its MLP is not gated, a Llama (RMS
 ///   norm, rotary positions) where it is. A blank `gated` is 0 where ffn is four times hidden.
 /// - A vocabulary that tp does not divide is padded to a multiple of 128 tp, Megatron-LM's --make-vocab-size-divisible-by.
 /// - Layers that pp does not divide: the loss, or embedding and loss, take a layer's place where that makes them fit, else the
 ///   last stage has fewer.
-/// - A blank schedule is 1f1b, or interleaved-1f1b where vpp is above 1. A blank etp is tp under Megatron-Core and NeMo, as
-///   --expert-tensor-parallel-size is there, else 1.
+/// - A blank schedule is 1f1b, or interleaved-1f1b where vpp is above 1. A blank etp is tp where the framework splits experts
+///   like that, else 1.
 RunScenario scenario_of(const RunRow& row);
+
+/// What the run's framework does where the run does not say; a generic one's where that is unknown.
+scenarios::FrameworkRuns runs_of_framework(const RunRow& row);
 
 /// Layers of the run's model; 0 where the row does not say.
 std::int64_t layers_of(const RunRow& row);
