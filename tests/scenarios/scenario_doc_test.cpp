@@ -1,0 +1,208 @@
+// docs/scenario.md against the readers: each field that a reader knows has a row, each row is a field that a reader knows, and
+// the range in a row is the one that the reader states when it refuses a value.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/input_error.h"
+#include "runtime/base/text_file.h"
+#include "scenarios/reading/aliases.h"
+#include "scenarios/reading/campaign_spec.h"
+#include "scenarios/reading/load.h"
+
+namespace tandem::scenarios {
+namespace {
+
+constexpr std::string_view unknown = "zzzzzzzzzzzz";  // near no field, so that an error lists all of them
+
+constexpr const char* scenario_text = R"(
+name: base
+model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2}}
+cluster: {preset: dgx-h100, gpus: 32}
+parallelism: {tp: 4, sp: true, pp: 2, dp: 4}
+training: {sequence: 1024, micro_batch: 1, global_batch: 16, framework: torchtitan}
+faults: {}
+campaign: {tokens: 1e9}
+)";
+
+/// What must hold for the reader to come as far as the field.
+struct Precondition {
+  std::string_view prefix;
+  std::vector<std::string> overrides;
+};
+const std::vector<Precondition>& preconditions() {
+  static const std::vector<Precondition> all{
+      {"parallelism.reshard_after_forward", {"parallelism.zero=3"}},
+      {"parallelism.gather_per_micro_batch", {"parallelism.zero=3"}},
+      {"parallelism.prefetch", {"parallelism.zero=3"}},
+      {"training.recompute_every", {"training.recompute=full"}},
+      {"faults.slow_gpu.factor", {"faults.slow_gpu.rank=0"}},
+      {"faults.dead_link.cable", {"faults.dead_link.leaf=0"}},
+      {"faults.slow_link.cable", {"faults.slow_link.leaf=0"}},
+      {"faults.slow_link.factor", {"faults.slow_link.leaf=0"}},
+      {"cluster.pcie.ports.gpus", {"cluster.pcie.ports.GBps=1"}},
+      {"cluster.fabric.switches", {"cluster.fabric.kind=custom"}},
+      {"cluster.fabric.switches.up", {"cluster.fabric.switches.name=leaf"}},
+      {"cluster.fabric.switches.up.cables", {"cluster.fabric.switches.up.to=spine"}},
+      {"cluster.fabric.switches.up.gbps", {"cluster.fabric.switches.up.to=spine"}},
+      {"campaign.days", {"campaign.tokens=~"}},
+  };
+  return all;
+}
+
+/// The sentence that refuses the scenario with this field set; empty where nobody does.
+std::string refusal(const std::string& path, std::string_view value) {
+  std::vector<std::string> overrides;
+  for (const Precondition& precondition : preconditions())
+    if (path.starts_with(precondition.prefix))
+      overrides.insert(overrides.end(), precondition.overrides.begin(), precondition.overrides.end());
+  overrides.push_back(path + "=" + std::string(value));
+  try {
+    if (path.starts_with("campaign"))
+      parse_campaign(scenario_text, "s.yaml", overrides);
+    else
+      parse_scenario(scenario_text, "s.yaml", overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::vector<std::string> split(std::string_view text, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t to = std::min(text.find(separator, from), text.size());
+    parts.emplace_back(text.substr(from, to - from));
+    from = to + separator.size();
+  }
+  return parts;
+}
+
+/// The fields of a mapping, from the sentence that refuses one it does not have; none where the path is no mapping.
+std::vector<std::string> fields_of(const std::string& path) {
+  const std::string sentence = refusal(path + "." + std::string(unknown), "1");
+  const std::string known = "has no field `" + std::string(unknown) + "`; expected one of: ";
+  const std::size_t at = sentence.find(known);
+  return at == std::string::npos ? std::vector<std::string>{} : split(std::string_view(sentence).substr(at + known.size()), ", ");
+}
+
+/// Every field that the readers know, by asking them mapping by mapping.
+std::set<std::string> known_fields() {
+  std::set<std::string> known;
+  // An operation is named by its user, so no reader lists it.
+  std::vector<std::string> mappings{"training.framework.forward.gemm"};
+  for (const std::string section : {"model", "cluster", "parallelism", "training", "faults", "search", "campaign"}) {
+    known.insert(section);
+    mappings.push_back(section);
+  }
+  while (!mappings.empty()) {
+    const std::string mapping = mappings.back();
+    mappings.pop_back();
+    for (const std::string& field : fields_of(mapping))
+      if (known.insert(mapping + "." + field).second) mappings.push_back(mapping + "." + field);
+  }
+  return known;
+}
+
+struct Row {
+  std::string field, value;
+};
+
+std::string trimmed(std::string text) {
+  const auto not_space = [](char c) { return c != ' ' && c != '`'; };
+  text.erase(text.begin(), std::ranges::find_if(text, not_space));
+  text.erase(std::find_if(text.rbegin(), text.rend(), not_space).base(), text.end());
+  return text;
+}
+
+std::string document() { return read_text_file(TANDEM_SOURCE_DIR "/docs/scenario.md"); }
+
+/// Rows of the tables whose head has so many columns.
+std::vector<Row> rows_of_width(std::size_t columns) {
+  std::vector<Row> rows;
+  for (const std::string& line : split(document(), "\n")) {
+    if (!line.starts_with("| `")) continue;
+    const std::vector<std::string> cells = split(line, "|");
+    if (cells.size() == columns + 2) rows.push_back({trimmed(cells[1]), trimmed(cells[2])});
+  }
+  return rows;
+}
+std::vector<Row> field_rows() { return rows_of_width(4); }
+
+/// The path with capital letters, which stand for any name, replaced by one.
+std::string example_of(std::string field) {
+  const std::pair<std::string_view, std::string_view> names[] = {
+      {"TYPE", "bf16"}, {"KERNEL", "flash-2"}, {"PASS", "forward"}, {"ARCHITECTURE", "hopper"}, {"OPERATION", "gemm"}};
+  for (const auto& [variable, name] : names)
+    if (const std::size_t at = field.find(variable); at != std::string::npos) field.replace(at, variable.size(), name);
+  return field;
+}
+
+bool is_variable(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+/// Whether the row is of this field, or of one inside it.
+bool describes(const Row& row, const std::string& field) {
+  const std::vector<std::string> of_row = split(row.field, "."), names = split(field, ".");
+  if (of_row.size() < names.size()) return false;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (of_row[i] != names[i] && !is_variable(of_row[i])) return false;
+  return true;
+}
+
+TEST(ScenarioDocument, HasARowForEachFieldThatAReaderKnows) {
+  const std::vector<Row> rows = field_rows();
+  const std::set<std::string> known = known_fields();
+  EXPECT_GT(known.size(), 200U);  // fewer would mean that the readers no longer say what they know
+  for (const std::string& field : known)
+    EXPECT_TRUE(std::ranges::any_of(rows, [&](const Row& row) { return describes(row, field); }))
+        << "docs/scenario.md has no row for " << field;
+}
+
+TEST(ScenarioDocument, HasNoRowThatNoReaderKnows) {
+  std::set<std::string> seen;
+  for (const Row& row : field_rows()) {
+    EXPECT_TRUE(seen.insert(row.field).second) << row.field << " has two rows";
+    const std::string sentence = refusal(example_of(row.field), unknown);
+    EXPECT_EQ(sentence.find("has no field"), std::string::npos) << sentence;
+    EXPECT_EQ(sentence.find("not a mapping"), std::string::npos) << sentence;
+  }
+}
+
+/// How readers state a range.
+std::optional<std::string> stated_range(const std::string& sentence) {
+  const std::size_t at = sentence.rfind("expected ");
+  if (at == std::string::npos) return {};
+  const std::string range = sentence.substr(at + std::string_view("expected ").size());
+  for (const std::string_view form : {"a whole number from ", "a number from ", "true or false", "one of: "})
+    if (range.starts_with(form)) return range;
+  return {};
+}
+
+TEST(ScenarioDocument, StatesTheRangesOfTheReaders) {
+  std::size_t compared = 0;
+  for (const Row& row : field_rows()) {
+    if (!stated_range("expected " + row.value)) continue;
+    const std::string sentence = refusal(example_of(row.field), unknown);
+    EXPECT_EQ(stated_range(sentence), row.value) << row.field << ": " << sentence;
+    ++compared;
+  }
+  EXPECT_GT(compared, 150U);
+}
+
+TEST(ScenarioDocument, ListsTheNamesOfOtherPrograms) {
+  std::set<std::string> documented, understood;
+  for (const Row& row : rows_of_width(2)) documented.insert(row.field);
+  for (const std::string section : {"model", "cluster", "parallelism", "training"})
+    for (const std::string& alias : aliases_of(section)) understood.insert(section + "." + alias);
+  EXPECT_EQ(documented, understood);
+}
+
+}  // namespace
+}  // namespace tandem::scenarios
