@@ -18,7 +18,7 @@ namespace tandem::cli {
 CLI::App* ValidateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("validate", "hold simulations against runs that were measured");
   const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
-  command->add_option("rows", rows, "a table with commas, a run in each row; cli/README.md lists the columns")
+  command->add_option("rows", rows, "a table with commas, a run in each row; docs/commands/validate.md lists the columns")
       ->required()
       ->check(not_empty);
   command->add_option("--json", json, "write rows and scores as JSON (- for standard output)")->check(not_empty);

@@ -6,7 +6,7 @@
 
 namespace tandem::studies {
 
-/// The object `crosscheck` of the JSON result, in SI units; its keys are listed in cli/README.md.
+/// The object `crosscheck` of the JSON result, in SI units; docs/json.md lists its keys.
 nlohmann::ordered_json to_json_object(const Comparison& comparison);
 
 }  // namespace tandem::studies

@@ -84,8 +84,9 @@ TEST(Documents, HaveNoLinkThatLeadsNowhere) {
       const std::size_t hash = std::min(target.find('#'), target.size());
       const fs::path to = hash == 0 ? file : file.parent_path() / target.substr(0, hash);
       EXPECT_TRUE(fs::exists(to)) << fs::relative(file, root) << " links to " << target;
-      if (hash < target.size() && to.extension() == ".md")
+      if (hash < target.size() && to.extension() == ".md") {
         EXPECT_TRUE(anchors_in(to).contains(target.substr(hash + 1))) << fs::relative(file, root) << " links to " << target;
+      }
       ++links;
     }
   }

@@ -59,12 +59,6 @@ TEST(Documents, HaveAPageForEachCommandWithItsOptions) {
   expect_same_options("tandem-run", run_dag({"--help"}).out);
 }
 
-TEST(Documents, ListEachCommandInTheReadme) {
-  const std::string readme = read_text_file(TANDEM_SOURCE_DIR "/README.md");
-  for (const std::string& command : subcommands())
-    EXPECT_NE(readme.find("(docs/commands/" + command + ".md)"), std::string::npos) << command;
-}
-
 struct Key {
   std::string name, unit;
 };

@@ -198,7 +198,8 @@ TEST(ScenarioDocument, StatesTheRangesOfTheReaders) {
 
 TEST(ScenarioDocument, ListsTheNamesOfOtherPrograms) {
   std::set<std::string> documented, understood;
-  for (const Row& row : rows_of_width(2)) documented.insert(row.field);
+  for (const Row& row : rows_of_width(2))
+    if (row.field.find('.') != std::string::npos) documented.insert(row.field);  // not the table of folders
   for (const std::string section : {"model", "cluster", "parallelism", "training"})
     for (const std::string& alias : aliases_of(section)) understood.insert(section + "." + alias);
   EXPECT_EQ(documented, understood);

@@ -12,7 +12,7 @@ export interface Head {
   command: string; // that made the page
 }
 
-// ---- the JSON result (see the README) ----------------------------------------------------------------------------------------
+// ---- the JSON result (see docs/json.md) ---------------------------------------------------------------------------------------
 
 export interface Result {
   scenario: string;
