@@ -54,10 +54,6 @@ YamlNode tidied(YamlNode fields, PresetKind kind) {
   return std::move(scenario.entries.front().value);
 }
 
-bool is_file(const std::string& name) {
-  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
-}
-
 YamlNode parsed_file(PresetKind kind, const YamlNode& name, const std::string& path) {
   if (name.text.ends_with(".json"))
     throw InputError(name.place, "a Hugging Face config.json is not read yet; supported: a preset, a YAML file or a mapping");
@@ -72,7 +68,7 @@ YamlNode parsed_file(PresetKind kind, const YamlNode& name, const std::string& p
 void resolve_pod(YamlNode& gpu, const std::string& folder) {
   if (read_pod(gpu) == nullptr) return;
   std::string& pod = gpu.find("pod")->text;
-  if (is_file(pod)) pod = std::filesystem::absolute(std::filesystem::path(folder) / pod).lexically_normal().string();
+  if (is_preset_file(pod)) pod = std::filesystem::absolute(std::filesystem::path(folder) / pod).lexically_normal().string();
 }
 
 /// Takes `as` out and fills in what it names, through at most `links` more of them.
@@ -99,7 +95,7 @@ YamlNode preset_from_file(PresetKind kind, const YamlNode& name, const std::stri
 }
 
 std::optional<YamlNode> find_preset(PresetKind kind, const YamlNode& name, const std::string& folder, int links) {
-  return is_file(name.text) ? preset_from_file(kind, name, folder, links) : shipped_preset(kind, name.text, links);
+  return is_preset_file(name.text) ? preset_from_file(kind, name, folder, links) : shipped_preset(kind, name.text, links);
 }
 
 YamlNode preset_fields(PresetKind kind, const YamlNode& name, const std::string& folder, int links) {
@@ -139,11 +135,15 @@ void resolve(YamlNode* section, PresetKind kind, const std::string& folder) {
   YamlNode fields = preset_fields(kind, name, folder);
   drop_run_defaults(fields, kind);
   fill_in(*section, fields);
-  const std::string shown = is_file(name.text) ? std::filesystem::path(name.text).stem().string() : name.text;
+  const std::string shown = is_preset_file(name.text) ? std::filesystem::path(name.text).stem().string() : name.text;
   if (section->find("name") == nullptr) section->entries.push_back({"name", "name", name.place, make_scalar(shown, name.place)});
 }
 
 }  // namespace
+
+bool is_preset_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+}
 
 std::optional<YamlNode> find_preset(PresetKind kind, const YamlNode& name, const std::string& folder) {
   return find_preset(kind, name, folder, most_links);

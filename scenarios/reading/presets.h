@@ -23,6 +23,9 @@ std::vector<std::string> preset_names(PresetKind kind);
 // beside the scenario, whose name has a slash or ends in .yaml. The field `as` names another preset of its kind, which has what
 // the file does not state.
 
+/// Whether a preset's name is that of a file.
+bool is_preset_file(const std::string& name);
+
 /// The fields of a preset, those of its `as` filled in, names tidied up. Paths count from `folder`. Throws InputError where there
 /// is no such preset, at the place of the name.
 YamlNode preset_fields(PresetKind kind, const YamlNode& name, const std::string& folder);

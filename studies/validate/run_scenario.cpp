@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -51,7 +52,6 @@ constexpr Field sizes[] = {
 
 constexpr Field names[] = {
     {"precision", "training.precision"},
-    {"framework", "training.framework"},
     {"fp8_recipe", "training.fp8_recipe"},
 };
 
@@ -89,6 +89,16 @@ std::int64_t size_at(const YamlNode& document, std::string_view path) {
   std::int64_t size = 0;
   if (node != nullptr) std::from_chars(node->text.data(), node->text.data() + node->text.size(), size);
   return size;
+}
+
+/// The preset that a cell names. A file counts from the table's folder and is named by its absolute path, so that the scenario
+/// can be simulated from anywhere.
+YamlNode preset_at(const RunRow& row, std::string_view column) {
+  const Place& place = row.place(column);
+  const std::string& text = row.text(column);
+  if (!is_preset_file(text)) return make_scalar(row.name(column), place);
+  const std::filesystem::path folder = std::filesystem::path(place.file).parent_path();
+  return make_scalar(std::filesystem::absolute(folder / text).lexically_normal().string(), place);
 }
 
 /// Lays one run's cells over an empty scenario.
@@ -139,17 +149,17 @@ class ScenarioBuilder {
   void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }
 
   void put_cluster() {
-    const std::string gpu = row_.name("gpu");
-    if (gpu.empty())
+    if (!row_.has("gpu"))
       throw InputError(row_.place("gpu"),
                        "the GPU is blank, expected one of the presets: " + joined(preset_names(PresetKind::gpu)));
-    put_node("cluster.preset", "gpu", pod_of_gpu(make_scalar(gpu, row_.place("gpu")), ""));
-    put("cluster.gpu", "gpu", gpu);
+    const YamlNode gpu = preset_at(row_, "gpu");
+    put_node("cluster.preset", "gpu", pod_of_gpu(gpu, ""));
+    put_node("cluster.gpu", "gpu", gpu);
   }
 
   void put_model() {
     if (row_.has("preset")) {
-      put("model.preset", "preset", row_.name("preset"));
+      put_node("model.preset", "preset", preset_at(row_, "preset"));
       return;
     }
     put("model.name", "model", row_.has("model") ? row_.text("model") : row_.text("id"));
@@ -188,6 +198,7 @@ class ScenarioBuilder {
   }
 
   void put_training() {
+    if (row_.has("framework")) put_node("training.framework", "framework", preset_at(row_, "framework"));
     if (row_.integer("pp").value_or(1) > 1) put_schedule();
     if (!row_.flag("compiled").value_or(false) || runs_of_framework(row_).compiles)
       put_flag({"compiled", "training.compiled"});
@@ -285,16 +296,14 @@ class ScenarioBuilder {
 
 }  // namespace
 
-FrameworkRuns runs_of_framework(const RunRow& row) {
-  return framework_runs(make_scalar(row.name("framework"), row.place("framework")), "");
-}
+FrameworkRuns runs_of_framework(const RunRow& row) { return framework_runs(preset_at(row, "framework"), ""); }
 
 RunScenario scenario_of(const RunRow& row) { return ScenarioBuilder(row).build(); }
 
 std::int64_t layers_of(const RunRow& row) {
   if (!row.has("preset")) return row.integer("layers").value_or(0);
   YamlNode document = make_node(YamlNode::Kind::mapping, row.place());
-  apply_override(document, "model.preset", make_scalar(row.name("preset"), row.place("preset")), row.place("preset"));
+  apply_override(document, "model.preset", preset_at(row, "preset"), row.place("preset"));
   resolve_presets(document, "");
   return size_at(document, "model.layers");
 }

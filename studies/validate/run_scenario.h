@@ -21,6 +21,7 @@ struct RunScenario {
 ///
 /// What the columns leave open follows from what they say:
 /// - The cluster is the pod that is sold with the GPU, as the GPU's preset names it: its latencies, efficiencies and switches.
+///   GPU, framework and model may be files as in a scenario, counted from the table's folder.
 /// - A model without a preset is a GPT (layer norm, learned positions, tied embeddings) where its MLP is not gated, a Llama (RMS
 ///   norm, rotary positions) where it is. A blank `gated` is 0 where ffn is four times hidden.
 /// - A vocabulary that tp does not divide is padded to a multiple of 128 tp, Megatron-LM's --make-vocab-size-divisible-by.
