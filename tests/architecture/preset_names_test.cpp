@@ -1,0 +1,99 @@
+// Which GPUs, clusters and frameworks there are is data: no source names one, so that a new one is a file.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = TANDEM_SOURCE_DIR;
+
+/// Where a name may stand, and why.
+struct Exception {
+  const char* name;
+  const char* path;  ///< a file, or a folder with all below it
+};
+constexpr Exception exceptions[] = {
+    {"generic", "runtime/dag/software.h"},  // no framework in particular
+    {"torchtitan", "cli"},                  // the program whose configuration is imported and exported
+    {"dgx-h100", "cli"},                    // import's default, where a configuration does not say
+    {"dgx-h100", "studies/calibrate"},      // any would do: kernels are listed, not timed
+};
+
+/// But for `host`, a word that much else goes by.
+std::set<std::string> preset_names() {
+  std::set<std::string> names;
+  for (const char* folder : {"gpus", "clusters", "frameworks"})
+    for (const auto& entry : fs::directory_iterator(root / "scenarios/presets" / folder)) names.insert(entry.path().stem());
+  names.erase("host");
+  return names;
+}
+
+bool is_excepted(const std::string& name, const std::string& path) {
+  if (path.starts_with("scenarios/interop/")) return true;  // which knows other programs by name
+  for (const Exception& exception : exceptions) {
+    const std::string where = exception.path;
+    if (name == exception.name && (path == where || path.starts_with(where + "/"))) return true;
+  }
+  return false;
+}
+
+/// The lines of a source without comments; what follows `//` inside a text is lost, too.
+std::vector<std::string> code_lines(const fs::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line.substr(0, line.find("//")));
+  return lines;
+}
+
+/// What stands between the quotes of a line, names of included files apart.
+std::string quoted(const std::string& line) {
+  std::string texts;
+  bool inside = false;
+  if (line.starts_with("#include")) return texts;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) inside = !inside;
+    texts += inside ? line[i] : '"';
+  }
+  return texts;
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  const auto goes_on = [&](std::size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '-' || text[at] == '.');
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    if ((at == 0 || !goes_on(at - 1)) && !goes_on(at + word.size())) return true;
+  return false;
+}
+
+TEST(PresetNames, StandInNoSource) {
+  const std::set<std::string> names = preset_names();
+  ASSERT_TRUE(names.contains("h100-sxm-80gb"));
+  std::size_t files = 0;
+  for (const char* folder : {"runtime", "topology", "traces", "scenarios", "sim", "studies", "cli"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".cpp" && extension != ".h" && extension != ".cu") continue;
+      ++files;
+      const std::string path = entry.path().lexically_relative(root);
+      int number = 0;
+      for (const std::string& line : code_lines(entry.path())) {
+        ++number;
+        const std::string texts = quoted(line);
+        for (const std::string& name : names)
+          EXPECT_TRUE(!has_word(texts, name) || is_excepted(name, path)) << path << ":" << number << " names the preset " << name;
+      }
+    }
+  }
+  EXPECT_GT(files, 500U);
+}
+
+}  // namespace
