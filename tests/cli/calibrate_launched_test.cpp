@@ -12,9 +12,9 @@
 #include "tests/cli/run_command.h"
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::calibrate_launched_test {
 namespace {
 
 using testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(LaunchedGpus, AreCountedByMachine) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::calibrate_launched_test

@@ -9,9 +9,9 @@
 #include "sim/kernel_family.h"
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::calibrate_test {
 namespace {
 
 using testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST(ProfileRefuses, WrongInput) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::calibrate_test

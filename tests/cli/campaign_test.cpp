@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::campaign_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -162,4 +162,4 @@ TEST(Campaign, TheSameCommandAfterAKillGivesTheSameBytes) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::campaign_test

@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "cli/text/diff_text.h"
 #include "runtime/base/input_error.h"
 #include "studies/diff/difference.h"
 #include "tests/cli/run_command.h"
 #include "tests/cli/terminal.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::diff_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -367,4 +368,4 @@ TEST_F(DiffCommandTest, ComparesTimelinesOfOneDag) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::diff_test

@@ -4,12 +4,12 @@
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 #include "traces/dag_file.h"
 #include "traces/perfetto.pb.h"
 #include "traces/timeline_file.h"
 
-namespace tandem::cli {
+namespace tandem::cli::execute_test {
 namespace {
 
 const std::string tiny = scenario_file("tiny-host");
@@ -111,4 +111,4 @@ TEST(Crosscheck, TakesNoTimelineOfAnotherStep) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::execute_test

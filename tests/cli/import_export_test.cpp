@@ -6,7 +6,7 @@
 
 #include "tests/cli/run_command.h"
 
-namespace tandem::cli {
+namespace tandem::cli::import_export_test {
 namespace {
 
 using testing::HasSubstr;
@@ -52,4 +52,4 @@ TEST(ImportExport, RefusesWithAPlace) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::import_export_test

@@ -8,10 +8,10 @@
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 #include "traces/perfetto.pb.h"
 
-namespace tandem::cli {
+namespace tandem::cli::kill_test {
 namespace {
 
 constexpr int kills = 10;
@@ -90,4 +90,4 @@ TEST(Kill, LeavesOldFilesUntilTheNewAreWhole) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::kill_test

@@ -18,7 +18,7 @@
 #include "tests/cli/run_command.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::cli {
+namespace tandem::cli::lint_test {
 namespace {
 
 using testing::Contains;
@@ -369,4 +369,4 @@ TEST(Lint, ShippedScenariosHaveNoErrors) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::lint_test

@@ -5,12 +5,13 @@
 #include <fstream>
 
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/edges.h"
+#include "tests/runtime/temporary_folder.h"
 #include "traces/dag_file.h"
 #include "traces/perfetto.pb.h"
 #include "traces/timeline_file.h"
 
-namespace tandem::cli {
+namespace tandem::cli::lower_test {
 namespace {
 
 using testing::HasSubstr;
@@ -58,8 +59,7 @@ TEST(Lower, TheMeasuredTimesAreThoseOfTheDag) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Dag dag = read_dag(folder / "step.dag");
   const Timeline timeline = read_timeline(folder / "t", dag).timeline;
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge)
-    EXPECT_GE(timeline.start[boost::target(*edge, dag.graph)], timeline.end[boost::source(*edge, dag.graph)]);
+  for (const auto& [before, after] : edges_of(dag)) EXPECT_GE(timeline.start[after], timeline.end[before]);
   EXPECT_GT(timeline.makespan(), 0);
   perfetto::Trace trace;
   ASSERT_TRUE(trace.ParseFromString(read_all(folder / "t.pftrace")));
@@ -106,4 +106,4 @@ TEST(Run, NeedsNeitherSimGridNorScenarios) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::lower_test

@@ -5,9 +5,9 @@
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::no_fold_test {
 namespace {
 
 constexpr const char* sixteen_ranks = R"(name: sixteen
@@ -107,4 +107,4 @@ TEST(CollectivesInSteps, AreRefusedOnLargeClusters) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::no_fold_test

@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::no_gpu_test {
 namespace {
 
 using testing::AnyOf;
@@ -78,4 +78,4 @@ TEST(NoGpu, TheHostBackendRunsInOneProcess) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::no_gpu_test

@@ -10,9 +10,9 @@
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::output_failures_test {
 namespace {
 
 constexpr int failed = 1;
@@ -158,4 +158,4 @@ TEST(ClosedStandardOutput, LeavesTheFilesWhole) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::output_failures_test

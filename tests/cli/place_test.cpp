@@ -10,11 +10,11 @@
 #include <sstream>
 
 #include "tests/cli/json_result.h"
-#include "tests/cli/place_job.h"
 #include "tests/cli/run_command.h"
 #include "tests/cli/study.h"
+#include "tests/studies/place_job.h"
 
-namespace tandem::cli {
+namespace tandem::cli::place_test {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST(Place, TakesTheNodesOfAListedPlacementForTheFreeOnes) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::place_test

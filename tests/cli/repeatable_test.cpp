@@ -3,9 +3,9 @@
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::repeatable_test {
 namespace {
 
 class Repeatable : public testing::TestWithParam<std::string> {};
@@ -31,4 +31,4 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, Repeatable, testing::Values("tiny-host", "ll
                          [](const auto& test) { return std::string(test.param == "tiny-host" ? "Tiny" : "Llama70b"); });
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::repeatable_test

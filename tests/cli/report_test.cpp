@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/json_result.h"
-#include "tests/cli/runs_table.h"
+#include "tests/cli/run_validate.h"
 #include "tests/cli/study.h"
 
-namespace tandem::cli {
+namespace tandem::cli::report_test {
 namespace {
 
 using nlohmann::json;
@@ -183,7 +183,7 @@ TEST(Report, OfAStudyHoldsEveryPoint) {
 
 TEST(Report, OfMeasuredRunsHoldsEveryRun) {
   const RunsTable table({tiny_run(), tiny_run({{"id", "b"}, {"tp", "3"}})});
-  const CommandResult run = table.validate({"--report", table / "r.html", "--json", table / "r.json"});
+  const CommandResult run = run_validate(table, {"--report", table / "r.html", "--json", table / "r.json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const json report = report_in(table / "r.html"), result = json::parse(read_all(table / "r.json"));
   EXPECT_EQ(report["kind"], "validation");
@@ -247,4 +247,4 @@ TEST(Report, IsRefusedWithoutThePage) {
 #endif
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::report_test

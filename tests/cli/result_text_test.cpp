@@ -2,10 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "studies/step/step_result.h"
+#include "cli/text/crosscheck_text.h"
+#include "cli/text/step_text.h"
 #include "tests/cli/terminal.h"
 
-namespace tandem::cli {
+namespace tandem::cli::result_text_test {
 namespace {
 
 /// A step of 1 s: half of it compute. Stages 1 to 6 are equal, and fullest.
@@ -224,5 +225,14 @@ Order of tasks, rank by rank
 }
 // clang-format on
 
+TEST(ComparisonText, OfTasksThatTookNoTimeShowsNoError) {
+  Comparison c;
+  c.step = {1e-9, 0};
+  c.kinds = {{"fill", 1, {1e-9, 0}, 0}};
+  const std::string text = to_text(c);
+  EXPECT_THAT(text, testing::HasSubstr("No communication"));
+  EXPECT_THAT(text, testing::Not(testing::AnyOf(testing::HasSubstr("inf"), testing::HasSubstr("nan"))));
+}
+
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::result_text_test

@@ -8,7 +8,7 @@
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
 
-namespace tandem::cli {
+namespace tandem::cli::scenarios_test {
 namespace {
 
 constexpr int does_not_fit = 3;
@@ -86,4 +86,4 @@ TEST(Scenarios, AnOverrideChangesTheResult) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::scenarios_test

@@ -12,9 +12,9 @@
 #include "studies/search/planned_step.h"
 #include "studies/step/simulated_step.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::search_test {
 namespace {
 
 using testing::AllOf;
@@ -215,4 +215,4 @@ TEST(Search, ByPriceTakesTheCheapestNumberOfGpus) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::search_test

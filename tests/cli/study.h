@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
 namespace tandem::cli {
 

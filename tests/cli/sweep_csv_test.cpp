@@ -5,7 +5,7 @@
 #include "studies/sweep/report.h"
 #include "tests/cli/study.h"
 
-namespace tandem::cli {
+namespace tandem::cli::sweep_csv_test {
 namespace {
 
 constexpr int done = 0;
@@ -84,4 +84,4 @@ TEST(SweepCsv, QuotesWhatWouldBreakIt) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::sweep_csv_test

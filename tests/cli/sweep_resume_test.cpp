@@ -10,7 +10,7 @@
 #include "tests/cli/json_result.h"
 #include "tests/cli/study.h"
 
-namespace tandem::cli {
+namespace tandem::cli::sweep_resume_test {
 namespace {
 
 using testing::HasSubstr;
@@ -142,4 +142,4 @@ INSTANTIATE_TEST_SUITE_P(All, SweepSignals, testing::Values(SIGINT, SIGTERM, SIG
                          [](const auto& test) { return std::string(::sigabbrev_np(test.param)); });
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::sweep_resume_test

@@ -8,7 +8,7 @@
 #include "tests/cli/json_result.h"
 #include "tests/cli/study.h"
 
-namespace tandem::cli {
+namespace tandem::cli::sweep_shards_test {
 namespace {
 
 using testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(SweepShards, RunUnderGnuParallel) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::sweep_shards_test

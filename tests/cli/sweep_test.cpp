@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/terminal/points_progress.h"
 #include "studies/runner/results_database.h"
 #include "studies/sweep/point.h"
-#include "cli/terminal/points_progress.h"
 #include "tests/cli/json_result.h"
 #include "tests/cli/study.h"
 #include "tests/cli/terminal.h"
 
-namespace tandem::cli {
+namespace tandem::cli::sweep_test {
 namespace {
 
 using testing::ElementsAre;
@@ -268,4 +268,4 @@ TEST(Sweep, ShippedStudiesRun) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::sweep_test

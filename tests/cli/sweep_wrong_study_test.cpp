@@ -7,7 +7,7 @@
 
 #include "tests/cli/study.h"
 
-namespace tandem::cli {
+namespace tandem::cli::sweep_wrong_study_test {
 namespace {
 
 constexpr int wrong_input = 2;
@@ -117,4 +117,4 @@ TEST(WrongStudy, WrongOptionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::sweep_wrong_study_test

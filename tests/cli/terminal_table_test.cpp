@@ -4,12 +4,12 @@
 
 #include <random>
 
-#include "runtime/base/quantities.h"
 #include "cli/terminal/page.h"
 #include "cli/terminal/table.h"
+#include "runtime/base/quantities.h"
 #include "tests/cli/terminal.h"
 
-namespace tandem::cli {
+namespace tandem::cli::terminal_table_test {
 namespace {
 
 using Kind = Column::Kind;
@@ -164,4 +164,4 @@ TEST(Numbers, HaveTheUnitThatFits) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::terminal_table_test

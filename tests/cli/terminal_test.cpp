@@ -8,9 +8,9 @@
 
 #include "cli/terminal/progress.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::terminal_test {
 namespace {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(ProgressText, SaysWhatIsLeft) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::terminal_test

@@ -4,9 +4,9 @@
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::too_large_test {
 namespace {
 
 constexpr int does_not_fit = 3;
@@ -46,4 +46,4 @@ TEST(TooLarge, GoesOnWhenAllowed) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::too_large_test

@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::topology_test {
 namespace {
 
 using testing::ElementsAre;
@@ -87,4 +87,4 @@ TEST(Topology, RefusesWrongInput) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::topology_test

@@ -9,10 +9,10 @@
 
 #include "runtime/base/input_error.h"
 #include "tests/cli/run_command.h"
+#include "tests/runtime/temporary_folder.h"
 #include "tests/traces/read_trace.h"
-#include "tests/traces/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::trace_ranks_test {
 namespace {
 
 using testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST(TraceFolders, WarnOfRanksOfAnotherTrace) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::trace_ranks_test

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "studies/validate/plausible.h"
-#include "tests/cli/runs_table.h"
+#include "tests/cli/run_validate.h"
 
-namespace tandem::cli {
+namespace tandem::cli::validate_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -24,7 +24,7 @@ constexpr int wrong_input = 2;
 Json validated(const RunsTable& table, const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments = {"--json", "-"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const CommandResult run = table.validate(arguments);
+  const CommandResult run = run_validate(table, arguments);
   EXPECT_EQ(run.exit_code, done) << run.err;
   return Json::parse(run.out);
 }
@@ -95,7 +95,7 @@ TEST(Validate, SimulatesThePlausibleValuesOfABlank) {
 TEST(Validate, ARowThatIsNoScenarioIsCountedAndTheOthersGoOn) {
   const RunsTable table({tiny_run({{"id", "a"}, {"tp", "3"}}), tiny_run({{"id", "b"}}), tiny_run({{"id", "c"}, {"gpu", "h100"}}),
                          tiny_run({{"id", "d"}, {"global_batch", ""}})});
-  const CommandResult run = table.validate({"--json", table / "out.json"});
+  const CommandResult run = run_validate(table, {"--json", table / "out.json"});
   EXPECT_EQ(run.exit_code, done) << run.err;
   EXPECT_THAT(run.out, HasSubstr("1 of 4 runs simulated"));
   const Json result = Json::parse(read_all(table / "out.json"));
@@ -129,12 +129,12 @@ TEST(Validate, CoreRowsAreScoredApartOrAlone) {
   const Json alone = validated(table, {"--core"});
   ASSERT_EQ(alone["rows"].size(), 1U);
   EXPECT_EQ(alone["rows"][0]["id"], "a");
-  expect_refusal(RunsTable({tiny_run()}).validate({"--core"}), wrong_input, {"no row has core 1"});
+  expect_refusal(run_validate(RunsTable({tiny_run()}), {"--core"}), wrong_input, {"no row has core 1"});
 }
 
 TEST(Validate, TheScoredTableHoldsTheOldOne) {
   const RunsTable table({tiny_run({{"notes", "a, \"b\""}}), tiny_run({{"id", "b"}, {"tp", "3"}})});
-  const CommandResult run = table.validate({"--csv", "-"});
+  const CommandResult run = run_validate(table, {"--csv", "-"});
   ASSERT_EQ(run.exit_code, done) << run.err;
   const CsvTable before = parse_csv(read_all(table.file()), "before"), after = parse_csv(run.out, "after");
   ASSERT_EQ(after.rows.size(), 2U);
@@ -148,7 +148,7 @@ TEST(Validate, TheScoredTableHoldsTheOldOne) {
   EXPECT_EQ(after.rows[1][static_cast<std::size_t>(error)].text, "");
   // It is a table of runs itself, and scoring it again changes nothing.
   const std::string reasons_apart = run.out.substr(0, run.out.rfind("not simulated"));  // they name the file
-  EXPECT_EQ(RunsTable(run.out).validate({"--csv", "-"}).out.substr(0, reasons_apart.size()), reasons_apart);
+  EXPECT_EQ(run_validate(RunsTable(run.out), {"--csv", "-"}).out.substr(0, reasons_apart.size()), reasons_apart);
 }
 
 // ---- what a row's blanks may be ----------------------------------------------------------------------------------------------
@@ -273,4 +273,4 @@ TEST(RunScenario, AFewGpusAreOneSmallNode) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::validate_test

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/cli/runs_table.h"
+#include "tests/cli/run_validate.h"
 
-namespace tandem::cli {
+namespace tandem::cli::validate_wrong_table_test {
 namespace {
 
 constexpr int done = 0;
@@ -27,7 +27,7 @@ TEST_P(WrongTables, AreRefused) {
   const RunsTable table(GetParam().text);
   std::vector<std::string> words = GetParam().words;
   words.front() = "tandem: " + table.file() + words.front();
-  expect_refusal(table.validate(), wrong_input, words);
+  expect_refusal(run_validate(table), wrong_input, words);
 }
 
 std::string many_columns() {
@@ -79,11 +79,11 @@ TEST(ValidateTable, MissingFileSuggestsItsNeighbour) {
 
 TEST(ValidateTable, ColumnsOfOnesOwnAreLeftAlone) {
   const RunsTable table({tiny_run({{"cluster_owner", "us"}, {"notes", "x"}})});
-  const CommandResult result = table.validate();
+  const CommandResult result = run_validate(table);
   EXPECT_EQ(result.exit_code, done) << result.err;
   EXPECT_THAT(result.err, testing::HasSubstr("the column cluster_owner means nothing here"));
   EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("notes")));
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::validate_wrong_table_test

@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::wrong_input_test {
 namespace {
 
 constexpr int failed = 1;
@@ -138,4 +138,4 @@ const WrongCommand usage[] = {
 INSTANTIATE_TEST_SUITE_P(Usage, WrongCommands, testing::ValuesIn(usage), [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::wrong_input_test

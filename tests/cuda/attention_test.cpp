@@ -4,7 +4,7 @@
 
 #include "runtime/ops/attention_device.h"
 
-namespace tandem::studies {
+namespace tandem::studies::attention_test {
 namespace {
 
 // The smallest and the largest positions tell of all pairs, as the mask compares positions.
@@ -40,4 +40,4 @@ TEST(AttentionMask, TellsOfBlocksWhatItTellsOfTheirPairs) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::attention_test

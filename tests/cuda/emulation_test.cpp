@@ -9,7 +9,7 @@
 #include "runtime/cuda/module/device.h"
 #include "runtime/cuda/module/launch.h"
 
-namespace tandem::studies {
+namespace tandem::studies::emulation_test {
 namespace {
 
 using emulation::ScopedOrder;
@@ -203,4 +203,4 @@ TEST(Conversion, RoundsToNearest) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::emulation_test

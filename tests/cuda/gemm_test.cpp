@@ -6,7 +6,7 @@
 #include "runtime/cuda/module/cublas_lt.h"
 #include "runtime/cuda/multiplied_types.h"
 
-namespace tandem::studies {
+namespace tandem::studies::gemm_test {
 namespace {
 
 constexpr auto f32 = DType::f32, bf16 = DType::bf16, f16 = DType::f16, f8 = DType::f8;
@@ -77,4 +77,4 @@ TEST(Gemm, IsPreparedWithoutItsOperands) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::gemm_test

@@ -21,7 +21,7 @@
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::gpu_processes_test {
 namespace {
 
 using testing::AllOf;
@@ -192,4 +192,4 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenWorld{emulation::ProcessExchange::Fault::swapped, {experts, DType::bf16}, "all_to_all '.*' on communicator 'ep"}));
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::gpu_processes_test

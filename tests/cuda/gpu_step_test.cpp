@@ -12,7 +12,7 @@
 #include "studies/step/verification.h"
 #include "tests/cuda/step_support.h"
 
-namespace tandem::studies {
+namespace tandem::studies::gpu_step_test {
 namespace {
 
 class VirtualRanks : public testing::TestWithParam<TinyStep> {};
@@ -54,4 +54,4 @@ TEST(VirtualRanks, AreNoMoreThanSixteen) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::gpu_step_test

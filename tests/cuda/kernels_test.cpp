@@ -9,7 +9,7 @@
 #include "tests/cuda/emulated_runner.h"
 #include "tests/cuda/operation_cases.h"
 
-namespace tandem::studies {
+namespace tandem::studies::kernels_test {
 namespace {
 
 /// By operation: a process per case would take longer than the cases.
@@ -59,4 +59,4 @@ TEST_P(Kernel, DoesNotDependOnTheOrderOfBlocksAndThreads) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::kernels_test

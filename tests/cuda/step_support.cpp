@@ -10,6 +10,7 @@
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
+#include "tests/runtime/edges.h"
 
 namespace tandem::studies {
 
@@ -48,8 +49,7 @@ void expect_in_order(const Dag& dag, const Timeline& timeline, RankIndex rank) {
       ASSERT_LE(timeline.start[id], timeline.end[id]);
     }
   }
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) {
-    const std::size_t before = boost::source(*edge, dag.graph), after = boost::target(*edge, dag.graph);
+  for (const auto& [before, after] : edges_of(dag)) {
     if (dag.tasks[before].rank == rank && dag.tasks[after].rank == rank) {
       ASSERT_LE(timeline.end[before], timeline.start[after]);
     }

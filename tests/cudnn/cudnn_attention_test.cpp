@@ -10,7 +10,7 @@
 
 #include "runtime/cuda/module/cudnn_attention_graph.h"
 
-namespace tandem {
+namespace tandem::cudnn_attention_test {
 namespace {
 
 /// The library of the machine, with the driver that does nothing.
@@ -148,4 +148,4 @@ TEST(CudnnLibraryFile, CanBeSwitchedOff) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cudnn_attention_test

@@ -10,7 +10,7 @@
 #include "studies/step/simulated_step.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::analysis_test {
 namespace {
 
 Seconds sum_of(const std::vector<PathKind>& kinds, const std::string& end) {
@@ -104,4 +104,4 @@ TEST(Analysis, ThePathThroughAPipelineHasItsClosedForm) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::analysis_test

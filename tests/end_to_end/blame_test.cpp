@@ -10,7 +10,7 @@
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::blame_test {
 namespace {
 
 constexpr double factor = 1.1;
@@ -93,4 +93,4 @@ TEST(BlameOfAStep, OfStepsInARowIsThatOfOne) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::blame_test

@@ -7,7 +7,7 @@
 #include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::bubble_test {
 namespace {
 
 double bubble_fraction(int stages, int micro_batches, int chunks, const std::string& schedule) {
@@ -37,4 +37,4 @@ TEST(Bubble, Interleaved) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::bubble_test

@@ -9,7 +9,7 @@
 #include "tests/end_to_end/mutations.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::context_parallel_mutation_test {
 namespace {
 
 Scenario scenario_of(const std::string& method) {
@@ -75,4 +75,4 @@ TEST_P(ContextParallelMutation, TokensOfOtherPositionsShow) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::context_parallel_mutation_test

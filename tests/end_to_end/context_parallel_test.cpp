@@ -10,7 +10,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::context_parallel_test {
 namespace {
 
 class ContextParallel : public testing::TestWithParam<const char*> {};
@@ -191,4 +191,4 @@ TEST(ContextParallelBalance, HiddenBlocksAreNotComputed) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::context_parallel_test

@@ -11,7 +11,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::data_parallel_test {
 namespace {
 
 class DataParallel : public testing::TestWithParam<const char*> {};
@@ -286,4 +286,4 @@ TEST(GradientReduction, BeginsDuringTheBackwardOnlyWhereItOverlaps) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::data_parallel_test

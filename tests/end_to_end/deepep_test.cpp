@@ -10,7 +10,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::deepep_test {
 namespace {
 
 Scenario with_experts(const std::string& overrides) {
@@ -87,4 +87,4 @@ TEST(DeepEpStep, IsFasterThanNcclOverNodes) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::deepep_test

@@ -5,7 +5,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::equivalence_test {
 namespace {
 
 class Equivalence : public testing::TestWithParam<const char*> {};
@@ -39,4 +39,4 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.zero=2"));
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::equivalence_test

@@ -11,7 +11,7 @@
 #include "tests/end_to_end/serial_backend.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::experts_mutation_test {
 namespace {
 
 /// 2 tp x 4 dp ranks as 2 etp x 2 ep x 2 replicas; `options` begin with the stage of ZeRO.
@@ -149,4 +149,4 @@ TEST_P(ExpertMutation, AnotherRoutingShows) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::experts_mutation_test

@@ -9,7 +9,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::experts_test {
 namespace {
 
 std::vector<std::string> with_experts(const std::string& overrides) {
@@ -180,4 +180,4 @@ INSTANTIATE_TEST_SUITE_P(
                     "training.global_batch=16"));
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::experts_test

@@ -11,7 +11,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::experts_volume_test {
 namespace {
 
 std::vector<std::string> with_experts(const std::string& overrides) {
@@ -124,4 +124,4 @@ TEST(ExpertMemory, StatesAreShardedAmongReplicas) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::experts_volume_test

@@ -9,7 +9,7 @@
 #include "tests/end_to_end/random_clusters.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::folding_test {
 namespace {
 
 TEST(Folding, OneClassPerPipelineStage) {
@@ -102,4 +102,4 @@ TEST(FoldingMutations, RanksMustNotTakeEachOthersClasses) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::folding_test

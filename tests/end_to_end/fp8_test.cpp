@@ -10,7 +10,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::fp8_test {
 namespace {
 
 Scenario tiny_fp8(const std::string& overrides) { return tiny_cluster(words("training.precision=fp8 " + overrides)); }
@@ -161,4 +161,4 @@ TEST(Fp8Experts, CastsTakeMemory) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::fp8_test

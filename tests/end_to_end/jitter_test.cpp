@@ -12,7 +12,7 @@
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::jitter_test {
 namespace {
 
 struct Drawn {
@@ -91,4 +91,4 @@ const Case cases[] = {
 INSTANTIATE_TEST_SUITE_P(Meshes, JitterOfFolded, testing::ValuesIn(cases), [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::jitter_test

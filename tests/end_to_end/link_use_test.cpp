@@ -14,7 +14,7 @@
 #include "tests/end_to_end/random_clusters.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::link_use_test {
 namespace {
 
 struct Step {
@@ -95,4 +95,4 @@ TEST(LinkUseWhenFolded, MutationsShow) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::link_use_test

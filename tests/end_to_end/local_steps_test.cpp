@@ -10,7 +10,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::local_steps_test {
 namespace {
 
 const std::string experts = "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 ";
@@ -153,4 +153,4 @@ TEST(LocalSteps, SaveNothingWhereCommunicationIsFree) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::local_steps_test

@@ -8,7 +8,7 @@
 #include "studies/step/simulated_step.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::merged_fold_test {
 namespace {
 
 /// 32 or 64 ranks on nodes of four, leaves of two nodes, with few and slow cables: collisions cost a good part of the step.
@@ -98,4 +98,4 @@ TEST(CableShares, AreWhatTheWorstCableLeaves) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::merged_fold_test

@@ -10,7 +10,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::mixed_clusters_test {
 namespace {
 
 TEST(MixedGpus, RanksRunOnTheGpusOfTheirNodes) {
@@ -104,4 +104,4 @@ TEST(FaultyLinks, MakeTheStepSlower) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::mixed_clusters_test

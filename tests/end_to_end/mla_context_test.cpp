@@ -13,7 +13,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::mla_context_test {
 namespace {
 
 const std::string latent =
@@ -172,4 +172,4 @@ TEST(MlaContextCosts, ABlockIsProjectedUpWhereItIsAttendedTo) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::mla_context_test

@@ -10,7 +10,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::mla_test {
 namespace {
 
 const std::string latent =
@@ -106,4 +106,4 @@ TEST(MlaStep, FoldsLikeAnyOther) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::mla_test

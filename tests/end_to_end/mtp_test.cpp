@@ -7,7 +7,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::mtp_test {
 namespace {
 
 class MultiToken : public testing::TestWithParam<const char*> {};
@@ -62,4 +62,4 @@ TEST(MultiTokenStep, LooksFurtherAhead) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::mtp_test

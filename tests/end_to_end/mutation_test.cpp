@@ -9,7 +9,7 @@
 #include "tests/end_to_end/serial_backend.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::mutation_test {
 namespace {
 
 /// A step that uses everything: tensor, sequence, pipeline and data parallelism, tied embeddings, several buckets.
@@ -83,4 +83,4 @@ TEST_F(Mutation, ShiftedVocabularyShows) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::mutation_test

@@ -12,6 +12,7 @@
 #include "scenarios/mesh/world.h"
 #include "studies/step/verification.h"
 #include "tests/end_to_end/serial_backend.h"
+#include "tests/runtime/edges.h"
 
 namespace tandem::studies {
 
@@ -30,11 +31,9 @@ double UnshardedStep::difference(const Dag& dag, unsigned seed, std::set<GroupId
 }
 
 Dag without_edges(Dag dag, std::string_view from, std::string_view to) {
-  std::vector<std::pair<TaskId, TaskId>> edges;
+  std::vector<TaskGraph::Edge> edges;
   std::size_t dropped = 0;
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) {
-    const auto source = static_cast<TaskId>(boost::source(*edge, dag.graph));
-    const auto target = static_cast<TaskId>(boost::target(*edge, dag.graph));
+  for (const auto& [source, target] : edges_of(dag)) {
     const bool drop = dag.name_of_task(source) == from && dag.name_of_task(target) == to &&
                       dag.tasks[source].stream != dag.tasks[target].stream;
     if (drop) {
@@ -44,7 +43,7 @@ Dag without_edges(Dag dag, std::string_view from, std::string_view to) {
     }
   }
   EXPECT_GT(dropped, 0U) << from << " -> " << to;
-  dag.graph = Dag::Graph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(), dag.tasks.size());
+  dag.graph = TaskGraph(dag.tasks.size(), edges);
   return dag;
 }
 

@@ -10,7 +10,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/runtime/nccl_reference.h"
 
-namespace tandem::studies {
+namespace tandem::studies::nccl_calls_test {
 namespace {
 
 constexpr std::size_t steps = 24;
@@ -45,4 +45,4 @@ TEST(NcclCalls, OfRandomStepsDoAsTheHost) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::nccl_calls_test

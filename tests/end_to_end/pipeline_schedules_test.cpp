@@ -9,7 +9,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::pipeline_schedules_test {
 namespace {
 
 const std::string zb_h1 = "training.schedule=zb-h1 ";
@@ -185,4 +185,4 @@ TEST(PipelineBubbles, ZeroBubbleVAndDualPipeIdleLessThan1F1B) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::pipeline_schedules_test

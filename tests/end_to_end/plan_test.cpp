@@ -13,9 +13,10 @@
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
+#include "tests/runtime/edges.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem::studies {
+namespace tandem::studies::plan_test {
 namespace {
 
 Bytes bytes_of(const Buffer& buffer) { return buffer.bytes(); }
@@ -50,8 +51,7 @@ struct Played {
 };
 
 void expect_dependencies_kept(const Dag& dag, const Played& played) {
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge)
-    ASSERT_LE(played.end[boost::source(*edge, dag.graph)], played.start[boost::target(*edge, dag.graph)]);
+  for (const auto& [before, after] : edges_of(dag)) ASSERT_LE(played.end[before], played.start[after]);
 }
 
 /// The first two buffers that share bytes while both are in use, between their first touch and their last; empty: there are none.
@@ -99,8 +99,7 @@ TEST(IssueOrder, HoldsEveryUnitOnceAfterWhatItDependsOn) {
       }
     }
     EXPECT_EQ(issued, dag.tasks.size());
-    for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge)
-      EXPECT_LT(place[boost::source(*edge, dag.graph)], place[boost::target(*edge, dag.graph)]);
+    for (const auto& [before, after] : edges_of(dag)) EXPECT_LT(place[before], place[after]);
     EXPECT_EQ(issue_order(random_dag(seed)), order);
   }
 }
@@ -193,4 +192,4 @@ TEST(Arena, WastesLittle) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::plan_test

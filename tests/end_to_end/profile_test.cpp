@@ -12,11 +12,11 @@
 #include "sim/simulate.h"
 #include "studies/calibrate/kernel_plan.h"
 #include "tests/end_to_end/tiny.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 #include "traces/dag_file.h"
 #include "traces/profile_file.h"
 
-namespace tandem::studies {
+namespace tandem::studies::profile_test {
 namespace {
 
 Dag lowered(const Scenario& scenario) { return lower(scenario, make_world(scenario, false)); }
@@ -223,4 +223,4 @@ TEST_F(WithCollectives, SayNothingOfLinksWithFaults) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::profile_test

@@ -10,7 +10,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::random_steps_test {
 namespace {
 
 constexpr std::size_t parts = 12, least_steps = 8 * parts;
@@ -53,4 +53,4 @@ TEST_P(RandomStepsPart, FoldToTheSameTimes) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomStepsPart, testing::Range<std::size_t>(0, parts));
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::random_steps_test

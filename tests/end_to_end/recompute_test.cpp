@@ -10,7 +10,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::recompute_test {
 namespace {
 
 class Recomputed : public testing::TestWithParam<const char*> {};
@@ -93,4 +93,4 @@ TEST(RecomputeMemory, SavesExactlyTheOutputsNotKept) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::recompute_test

@@ -9,7 +9,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::shared_kv_heads_test {
 namespace {
 
 const std::string two_ranks = "model.kv_heads=2 parallelism.tp=4 ";   // share each of two heads
@@ -170,4 +170,4 @@ TEST(SharedKvHeadsCosts, ARankKeepsTheKeyAndTheValueOfOneHead) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::shared_kv_heads_test

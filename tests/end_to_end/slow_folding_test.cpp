@@ -6,7 +6,7 @@
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::slow_folding_test {
 namespace {
 
 std::vector<std::string> with(const std::string& mesh, const std::vector<std::string>& more) {
@@ -40,4 +40,4 @@ TEST(SlowFolding, HashedRoutesAmong1024) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::slow_folding_test

@@ -15,7 +15,7 @@
 #include "sim/simulate.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::steps_test {
 namespace {
 
 struct Mesh {
@@ -61,4 +61,4 @@ TEST(StepByStep, NeedsEveryRank) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::steps_test

@@ -14,7 +14,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/end_to_end/volumes.h"
 
-namespace tandem::studies {
+namespace tandem::studies::tp_overlap_test {
 namespace {
 
 Scenario overlapped(const std::string& overrides) {
@@ -252,4 +252,4 @@ TEST(TpOverlapTimes, AsLongAsProductsAreLongerALayerWaitsForTwoChunks) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::tp_overlap_test

@@ -8,7 +8,7 @@
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/tiny.h"
 
-namespace tandem::studies {
+namespace tandem::studies::volumes_test {
 namespace {
 
 constexpr Bytes fp32 = 4;
@@ -106,4 +106,4 @@ TEST(Volumes, WhatIsSentIsReceived) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::volumes_test

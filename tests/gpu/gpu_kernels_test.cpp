@@ -8,7 +8,7 @@
 #include "tests/cuda/operation_cases.h"
 #include "tests/gpu/gpu_runner.h"
 
-namespace tandem::studies {
+namespace tandem::studies::gpu_kernels_test {
 namespace {
 
 class GpuKernel : public testing::TestWithParam<OpKind> {
@@ -41,4 +41,4 @@ TEST_P(GpuKernel, IsTheSameInEveryRun) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::gpu_kernels_test

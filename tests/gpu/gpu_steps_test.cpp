@@ -7,7 +7,7 @@
 #include "tests/end_to_end/tiny.h"
 #include "tests/gpu/gpu_runner.h"
 
-namespace tandem::studies {
+namespace tandem::studies::gpu_steps_test {
 namespace {
 
 struct GpuMesh {
@@ -51,4 +51,4 @@ TEST_P(GpuStepOf, IsTheUnshardedModels) {
 }
 
 }  // namespace
-}  // namespace tandem::studies
+}  // namespace tandem::studies::gpu_steps_test

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace tandem {
+namespace tandem::nccl_library_test {
 namespace {
 
 using testing::AllOf;
@@ -56,4 +56,4 @@ TEST_F(NcclLibraryTest, OpensTheRealOne) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::nccl_library_test

@@ -20,7 +20,7 @@
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
 
-namespace tandem {
+namespace tandem::nccl_world_test {
 namespace {
 
 using testing::AllOf;
@@ -314,4 +314,4 @@ TEST(NcclWorldSizes, MustAgree) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::nccl_world_test

@@ -12,7 +12,7 @@
 #include "runtime/plan/arena.h"
 #include "runtime/plan/issue_order.h"
 
-namespace tandem {
+namespace tandem::collective_ladder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -193,4 +193,4 @@ TEST(LadderSamples, OfATransferAreTheReceivers) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::collective_ladder_test

@@ -18,7 +18,7 @@
 #include "tests/runtime/loopback_socket.h"
 #include "tests/runtime/processes.h"
 
-namespace tandem {
+namespace tandem::control_plane_test {
 namespace {
 
 using testing::AllOf;
@@ -481,4 +481,4 @@ TEST_F(ControlPlaneTest, ServesManyMembersInOneThread) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::control_plane_test

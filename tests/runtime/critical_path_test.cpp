@@ -7,7 +7,7 @@
 #include "tests/runtime/fake_backend.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem {
+namespace tandem::critical_path_test {
 
 void PrintTo(const PathSegment& segment, std::ostream* out) {
   *out << "task " << static_cast<std::int64_t>(segment.task) << " [" << segment.start << ", " << segment.end << "]";
@@ -154,4 +154,4 @@ TEST(CriticalPath, TilesMeasuredTimelinesWithGapsAndJitter) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::critical_path_test

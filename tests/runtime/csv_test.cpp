@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tandem::cli {
+namespace tandem::csv_test {
 namespace {
 
 using testing::ElementsAre;
@@ -65,4 +65,4 @@ TEST(Csv, RefusesWhatIsNoTable) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::csv_test

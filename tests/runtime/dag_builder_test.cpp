@@ -8,7 +8,7 @@
 #include "runtime/analysis/predecessors.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem {
+namespace tandem::dag_builder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -372,4 +372,4 @@ TEST(DagBuilder, CollectivesWithARootCountTheWholeOnEveryMember) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::dag_builder_test

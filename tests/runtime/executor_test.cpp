@@ -9,7 +9,7 @@
 #include "tests/runtime/fake_backend.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem {
+namespace tandem::executor_test {
 namespace {
 
 using testing::ElementsAre;
@@ -154,4 +154,4 @@ TEST(Executor, AnEmptyDagTakesNoTime) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::executor_test

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace tandem {
+namespace tandem::fused_attention_test {
 namespace {
 
 struct Sizes {
@@ -90,4 +90,4 @@ TEST(FusedAttention, SeesWhatThePositionsSay) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::fused_attention_test

@@ -8,8 +8,9 @@
 #include "runtime/dag/dag_builder.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
+#include "tests/runtime/edges.h"
 
-namespace tandem {
+namespace tandem::host_backend_test {
 namespace {
 
 constexpr auto activation = BufferKind::activation;
@@ -27,8 +28,8 @@ void add(DagBuilder& builder, BufferId addend, BufferId sum) {
 }
 
 void expect_in_order(const Dag& dag, const Timeline& timeline) {
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge) {
-    EXPECT_LE(timeline.end[boost::source(*edge, dag.graph)], timeline.start[boost::target(*edge, dag.graph)]);
+  for (const auto& [before, after] : edges_of(dag)) {
+    EXPECT_LE(timeline.end[before], timeline.start[after]);
   }
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     EXPECT_LE(0, timeline.start[id]);
@@ -196,4 +197,4 @@ TEST(HostBackend, ManySmallTasksOnManyStreamsDoNotRace) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::host_backend_test

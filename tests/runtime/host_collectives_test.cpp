@@ -10,7 +10,7 @@
 #include "runtime/dag/dag_builder.h"
 #include "runtime/host/collectives.h"
 
-namespace tandem {
+namespace tandem::host_collectives_test {
 namespace {
 
 using Vectors = std::vector<std::vector<float>>;
@@ -253,4 +253,4 @@ TEST(HostCollective, MembersStandInTheOrderOfTheCommunicator) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::host_collectives_test

@@ -9,7 +9,7 @@
 #include "runtime/dag/dag_builder.h"
 #include "runtime/host/compare.h"
 
-namespace tandem {
+namespace tandem::host_compare_test {
 namespace {
 
 constexpr std::int64_t rows = 4, columns = 6;
@@ -191,4 +191,4 @@ TEST(CompareCoverage, ThrowsWhenAShardLeavesItsTensor) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::host_compare_test

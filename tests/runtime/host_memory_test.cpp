@@ -8,7 +8,7 @@
 #include "runtime/dag/dag_builder.h"
 #include "runtime/host/memory.h"
 
-namespace tandem {
+namespace tandem::host_memory_test {
 namespace {
 
 constexpr std::uint64_t seed = 7;
@@ -192,4 +192,4 @@ TEST(HostMemory, WhatIsGatheredForTheNextStepArrivesWhole) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::host_memory_test

@@ -9,7 +9,7 @@
 #include "runtime/host/verify_collectives.h"
 #include "tests/runtime/all_collectives.h"
 
-namespace tandem {
+namespace tandem::host_verify_collectives_test {
 namespace {
 
 void run(const Collective& collective) {
@@ -93,4 +93,4 @@ TEST(VerifyCollectives, FindsATransferWhoseEndsAreSwapped) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::host_verify_collectives_test

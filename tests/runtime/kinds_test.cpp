@@ -9,7 +9,7 @@
 #include "tests/runtime/fake_backend.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem {
+namespace tandem::kinds_test {
 namespace {
 
 using testing::ElementsAre;
@@ -85,4 +85,4 @@ TEST(WeightedSum, KeepsWhatOnlyOneHas) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::kinds_test

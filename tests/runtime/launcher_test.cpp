@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem {
+namespace tandem::launcher_test {
 namespace {
 
 using testing::HasSubstr;
@@ -166,4 +166,4 @@ TEST(ProcessEnvironment, HoldsWhatIsSet) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::launcher_test

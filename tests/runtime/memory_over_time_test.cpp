@@ -7,7 +7,7 @@
 
 #include "runtime/dag/dag_builder.h"
 
-namespace tandem {
+namespace tandem::memory_over_time_test {
 namespace {
 
 using testing::ElementsAre;
@@ -193,4 +193,4 @@ TEST(MemoryOverTime, ThinnedKeepsThePeakAndTheEndOfEveryBin) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::memory_over_time_test

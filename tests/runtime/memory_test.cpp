@@ -4,7 +4,7 @@
 
 #include "runtime/dag/dag_builder.h"
 
-namespace tandem {
+namespace tandem::memory_test {
 namespace {
 
 /// Buffers of one fp8 element a byte, and kernels at given times that touch them.
@@ -142,4 +142,4 @@ TEST(MemoryUse, OfAStageIsThatOfItsFullestRank) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::memory_test

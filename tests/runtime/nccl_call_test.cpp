@@ -8,7 +8,7 @@
 #include "runtime/dag/dag_builder.h"
 #include "tests/runtime/nccl_reference.h"
 
-namespace tandem {
+namespace tandem::nccl_call_test {
 namespace {
 
 /// One collective of `members` ranks, which stand in the communicator in another order than in the world.
@@ -180,4 +180,4 @@ TEST(NcclCall, RefusesOperandsThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::nccl_call_test

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace tandem {
+namespace tandem::nccl_number_test {
 namespace {
 
 double decoded(NcclType type, std::uint32_t bits) {
@@ -55,4 +55,4 @@ TEST(NcclNumber, RoundsByAtMostTheRoundingOfItsType) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::nccl_number_test

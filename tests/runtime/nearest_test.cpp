@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tandem::scenarios {
+namespace tandem::nearest_test {
 namespace {
 
 using testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(Excerpt, CutsBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::nearest_test

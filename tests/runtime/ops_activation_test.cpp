@@ -4,7 +4,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_activation_test {
 namespace {
 
 constexpr std::int64_t s = 3, b = 2, f = 5;
@@ -65,4 +65,4 @@ TEST(Gelu, ApproximatesXTimesTheNormalDistribution) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_activation_test

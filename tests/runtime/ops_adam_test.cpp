@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_adam_test {
 namespace {
 
 struct AdamTest : testing::Test {
@@ -75,4 +75,4 @@ TEST_F(AdamTest, MovesThirtyBytesPerWeightInMixedPrecision) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_adam_test

@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_attention_merge_test {
 namespace {
 
 constexpr std::int64_t s = 6, b = 2, heads = 4, kv_heads = 2, d = 4;
@@ -85,4 +85,4 @@ TEST(AttentionMerge, ReadsBothSidesAndWritesOne) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_attention_merge_test

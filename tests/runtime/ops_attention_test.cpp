@@ -6,7 +6,7 @@
 #include "runtime/ops/attention.h"
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_attention_test {
 namespace {
 
 constexpr std::int64_t b = 2, d = 4;
@@ -206,4 +206,4 @@ TEST(CausalPairs, EqualTheCountOfRandomRuns) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_attention_test

@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_cast_test {
 namespace {
 
 const Shape shape(3, 2, 5);
@@ -26,4 +26,4 @@ TEST(Cast, KeepsTheShape) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_cast_test

@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_columns_test {
 namespace {
 
 struct Columns : testing::Test {
@@ -36,4 +36,4 @@ TEST_F(Columns, RefusePartsThatAreNotTheWhole) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_columns_test

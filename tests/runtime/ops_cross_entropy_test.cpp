@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_cross_entropy_test {
 namespace {
 
 constexpr std::int64_t s = 3, b = 2, tokens = s * b, vocabulary = 12, shards = 4;
@@ -125,4 +125,4 @@ TEST_F(CrossEntropy, MovesTheLogitsOnceAndOneOfThemForATarget) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_cross_entropy_test

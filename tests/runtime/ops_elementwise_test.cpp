@@ -4,7 +4,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_elementwise_test {
 namespace {
 
 TEST(Add, AddsInPlaceToo) {
@@ -57,4 +57,4 @@ TEST(Elementwise, MovesEachOperandOnceAndUpdatesTwice) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_elementwise_test

@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_embedding_test {
 namespace {
 
 constexpr std::int64_t s = 5, b = 2, h = 3, vocabulary = 12, shards = 4, local = vocabulary / shards;
@@ -63,4 +63,4 @@ TEST_F(EmbeddingTest, TouchesOneRowPerTokenAndAtMostTheTable) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_embedding_test

@@ -7,7 +7,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_experts_test {
 namespace {
 
 struct Chosen {
@@ -252,4 +252,4 @@ TEST(GroupedGemm, Cost) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_experts_test

@@ -4,7 +4,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_gemm_test {
 namespace {
 
 constexpr std::int64_t m = 12, n = 5, k = 7;
@@ -78,4 +78,4 @@ TEST(Gemm, RejectsShapesThatDoNotMultiply) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_gemm_test

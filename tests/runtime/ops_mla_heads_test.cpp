@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_mla_heads_test {
 namespace {
 
 constexpr std::int64_t s = 4, b = 2, heads = 3, nope = 5, rope = 4, value = 2;
@@ -73,4 +73,4 @@ TEST_F(MlaHeads, MoveEachElementInAndOut) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_mla_heads_test

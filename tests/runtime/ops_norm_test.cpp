@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_norm_test {
 namespace {
 
 constexpr std::int64_t s = 3, b = 2, h = 11;
@@ -62,4 +62,4 @@ TEST_P(Norm, MovesEachOperandOnceAndTheWeightGradientTwice) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_norm_test

@@ -4,7 +4,7 @@
 
 #include "runtime/ops/operation.h"
 
-namespace tandem {
+namespace tandem::ops_registry_test {
 namespace {
 
 TEST(Registry, KernelsHaveACostAndAHostKernelAndCommunicationHasNeither) {
@@ -37,4 +37,4 @@ TEST(Attributes, AreComparable) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_registry_test

@@ -4,7 +4,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_sequence_exchange_test {
 namespace {
 
 Tensor counted(Shape shape) {
@@ -57,4 +57,4 @@ TEST(SequenceExchange, MovesEachElementInAndOut) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_sequence_exchange_test

@@ -2,7 +2,7 @@
 
 #include "tests/runtime/ops_support.h"
 
-namespace tandem {
+namespace tandem::ops_split_heads_test {
 namespace {
 
 constexpr std::int64_t s = 4, b = 2, d = 6;
@@ -110,4 +110,4 @@ TEST(SplitHeads, MovesEachElementInAndOut) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::ops_split_heads_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace tandem {
+namespace tandem::order_statistics_test {
 namespace {
 
 // n = 2 and 3 in closed form; larger ones from Teichroew 1956 and Harter 1961 (Biometrika 48).
@@ -38,4 +38,4 @@ TEST(OrderStatistics, QuantilesAreInverse) {
 TEST(OrderStatistics, DeviationFromARange) { EXPECT_NEAR(deviation_of_range(2.326, 5), 1, 1e-4); }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::order_statistics_test

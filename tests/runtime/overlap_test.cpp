@@ -5,9 +5,9 @@
 #include <random>
 
 #include "tests/runtime/random_dag.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem {
+namespace tandem::overlap_test {
 namespace {
 
 TEST(StreamOverlap, IsWhatBothDoAtOnce) {
@@ -75,4 +75,4 @@ TEST(StreamOverlap, EqualsCountingInstants) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::overlap_test

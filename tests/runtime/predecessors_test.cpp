@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/runtime/edges.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem {
+namespace tandem::predecessors_test {
 namespace {
 
 using testing::ElementsAre;
@@ -37,11 +38,7 @@ TEST(Predecessors, AreTheEdgesTurnedRound) {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     const Dag dag = random_dag(seed);
     std::vector<std::vector<TaskId>> expected(dag.tasks.size());
-    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-      for (auto [edge, last] = boost::out_edges(id, dag.graph); edge != last; ++edge) {
-        expected[boost::target(*edge, dag.graph)].push_back(id);
-      }
-    }
+    for (const auto& [before, after] : edges_of(dag)) expected[after].push_back(before);
     const Predecessors predecessors(dag);
     for (TaskId id = 0; id < dag.tasks.size(); ++id) {
       EXPECT_THAT(predecessors.of(id), UnorderedElementsAreArray(expected[id])) << "task " << id << ", seed " << seed;
@@ -52,4 +49,4 @@ TEST(Predecessors, AreTheEdgesTurnedRound) {
 TEST(Predecessors, OfAnEmptyDag) { EXPECT_NO_THROW(Predecessors(DagBuilder().finish())); }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::predecessors_test

@@ -12,7 +12,7 @@
 #include "runtime/cuda/nccl_number.h"
 #include "tests/runtime/nccl_functions.h"
 
-namespace tandem {
+namespace tandem::predictable_contents_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -233,4 +233,4 @@ TEST(PredictableContents, AreTheSameInPieces) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::predictable_contents_test

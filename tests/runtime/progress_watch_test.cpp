@@ -8,7 +8,7 @@
 #include "runtime/launch/message.h"
 #include "runtime/launch/ranks_text.h"
 
-namespace tandem {
+namespace tandem::progress_watch_test {
 namespace {
 
 using Reason = ProgressWatch::Reason;
@@ -99,4 +99,4 @@ TEST(Payload, ComesBackAndDoesNotOverrun) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::progress_watch_test

@@ -7,7 +7,7 @@
 
 #include "runtime/dag/dag_builder.h"
 
-namespace tandem {
+namespace tandem::rank_times_test {
 namespace {
 
 /// Three ranks, of which the last has no tasks; their tasks take turns.
@@ -50,4 +50,4 @@ TEST(RankTimes, OfAnotherRankAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::rank_times_test

@@ -2,12 +2,12 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/dag/dag_builder.h"
-#include "sim/collective_cost.h"
 
-namespace tandem::sim {
+namespace tandem {
 
 /// Hand-made DAGs on a device that writes one element a nanosecond and knows no launch cost.
 class SmallDag {
@@ -70,18 +70,6 @@ class SmallDag {
     return builder_.collective(OpKind::send, pair, labels, bytes_of(sender, bytes), no_id);
   }
 
-  /// A flow on Hopper that does not exceed `rate`: an NVLS all-reduce, which reaches 0.85 of what its path is said to.
-  struct Limited {
-    TaskId task;
-    CollectiveCost cost;
-  };
-  Limited limited_flow(Bytes bytes, std::vector<Crossing> crossings, BytesPerSecond rate) {
-    const Paths path{.algorithm = Algorithm::nvls, .crossings = std::move(crossings), .bandwidth = rate / 0.85};
-    const Layout layout{.intra_latency = 3.4e-6, .paths = {path}};
-    return {all_reduce(rank(), communicator(2, layout), bytes),
-            collective_cost(OpKind::all_reduce, bytes, 2, layout, Architecture::hopper)};
-  }
-
   void depend(TaskId before, TaskId after) { builder_.depend(before, after); }
 
   Dag finish() { return builder_.finish(); }
@@ -94,4 +82,4 @@ class SmallDag {
   }
 };
 
-}  // namespace tandem::sim
+}  // namespace tandem

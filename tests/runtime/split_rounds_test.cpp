@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-namespace tandem {
+namespace tandem::split_rounds_test {
 namespace {
 
 /// What ncclCommSplit makes of the ranks' colours and keys: a communicator per colour, its ranks in the order of the keys.
@@ -102,4 +102,4 @@ TEST(SplitRounds, HoldForRandomCommunicators) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::split_rounds_test

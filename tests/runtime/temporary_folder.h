@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace tandem::traces {
+namespace tandem {
 
 /// An empty folder that goes with the test.
 class TemporaryFolder {
@@ -38,4 +38,4 @@ inline std::string read_all(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace tandem::traces
+}  // namespace tandem

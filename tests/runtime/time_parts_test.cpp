@@ -6,7 +6,7 @@
 #include "tests/runtime/fake_backend.h"
 #include "tests/runtime/random_dag.h"
 
-namespace tandem {
+namespace tandem::time_parts_test {
 namespace {
 
 /// A hand-made timeline: each task is told when it ran. A rank's kernels and communications all touch one buffer, so each waits
@@ -210,4 +210,4 @@ TEST(TimeParts, SumToTheStepOnRandomDags) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::time_parts_test

@@ -5,7 +5,7 @@
 
 #include "scenarios/reading/load.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::aliases_test {
 namespace {
 
 using testing::HasSubstr;
@@ -86,4 +86,4 @@ TEST(ExpertAliases, OnlyWhereTheMeaningIsTheSame) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::aliases_test

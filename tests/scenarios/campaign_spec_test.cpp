@@ -12,7 +12,7 @@
 #include "scenarios/spec/parameter_count.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::campaign_spec_test {
 namespace {
 
 using testing::AllOf;
@@ -133,4 +133,4 @@ TEST(ParameterCount, IsWhatIsLowered) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::campaign_spec_test

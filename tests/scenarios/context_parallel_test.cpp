@@ -5,7 +5,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::context_parallel_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -84,4 +84,4 @@ TEST(ContextParallelPositions, ZigzagPairsAnEarlyChunkWithALateOne) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::context_parallel_test

@@ -7,7 +7,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::errors_test {
 namespace {
 
 /// One line of the base scenario, replaced. An @ stands where the error must point; it is taken out before parsing.
@@ -274,4 +274,4 @@ TEST(ScenarioErrors, LocalStepsNeedWholeReplicas) {
 TEST(ScenarioErrors, TheBaseItselfIsValid) { EXPECT_EQ(parse_scenario(base_text(), "s.yaml", {}).parallelism.dp, 4); }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::errors_test

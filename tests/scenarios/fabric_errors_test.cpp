@@ -12,7 +12,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::fabric_errors_test {
 namespace {
 
 /// The base scenario with this cluster, faults or parallelism, on as many lines as it likes. An @ stands where the error must
@@ -227,4 +227,4 @@ TEST(HierarchicalAllReduce, NeedsNeighbouringRanksOnANode) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::fabric_errors_test

@@ -5,7 +5,7 @@
 #include "scenarios/reading/presets.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::framework_test {
 namespace {
 
 using testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(Framework, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::framework_test

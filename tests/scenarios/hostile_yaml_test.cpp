@@ -9,7 +9,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::hostile_yaml_test {
 namespace {
 
 using testing::HasSubstr;
@@ -144,4 +144,4 @@ TEST(HostileYaml, RandomDamage) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::hostile_yaml_test

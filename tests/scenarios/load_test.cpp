@@ -7,7 +7,7 @@
 
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::load_test {
 namespace {
 
 Scenario from_line(std::size_t index, const std::string& line) {
@@ -117,4 +117,4 @@ TEST(Load, Llama405BOn16KGpus) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::load_test

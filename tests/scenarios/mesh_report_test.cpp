@@ -11,7 +11,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::mesh_report_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -189,4 +189,4 @@ INSTANTIATE_TEST_SUITE_P(
                     Overrides{"cluster.nics_per_node=2"}, Overrides{"cluster.nics_per_node=16"}));
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::mesh_report_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::mesh_test {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(Mesh, MembersPartitionTheWorldInEveryOrder) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::mesh_test

@@ -9,9 +9,9 @@
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/reading/presets.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::nccl_topology_test {
 namespace {
 
 using testing::AllOf;
@@ -103,4 +103,4 @@ TEST(NcclTopologyField, WrongFilesAreRefusedAtTheirPlace) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::nccl_topology_test

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::parameters_test {
 namespace {
 
 using enum ParameterKind;
@@ -198,4 +198,4 @@ TEST(ParametersOfZero2, KeepOnlyTheirSliceOfTheGradient) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::parameters_test

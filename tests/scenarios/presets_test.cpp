@@ -8,11 +8,9 @@
 
 #include "scenarios/reading/load.h"
 #include "scenarios/reading/sections.h"
-#include "sim/attention_cost.h"
-#include "sim/gemm_cost.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::presets_test {
 namespace {
 
 using testing::IsSupersetOf;
@@ -70,20 +68,6 @@ TEST(Presets, AllGpusAndClustersParse) {
                                       "llama3-24k-roce", "hgx-h100-no-rails", "juwels-booster", "single-node", "host"}));
   for (const std::string& name : clusters)
     EXPECT_EQ(with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster.name, name);
-}
-
-TEST(Presets, GpusStateHowProductsAndAttentionAreTiled) {
-  for (const std::string& name : preset_names(PresetKind::gpu)) {
-    Device gpu = with({"cluster.gpu=" + name}).cluster.gpu;
-    const bool is_gpu = name != "host-cpu";
-    for (const DType type : {DType::bf16, DType::f16, DType::f8})
-      EXPECT_EQ(is_tiled(gpu, type), is_gpu && gpu.peak[static_cast<std::size_t>(type)] > 0) << name;
-    EXPECT_EQ(states_attention(gpu, DType::bf16), is_gpu) << name;
-    if (!is_gpu) continue;
-    gpu = with({"cluster.gpu=" + name, "cluster.gpu.efficiency.attention.kernel=unfused"}).cluster.gpu;
-    EXPECT_EQ(gpu.efficiency.attention_kernel, AttentionKernel::unfused);
-    EXPECT_TRUE(states_attention(gpu, DType::bf16)) << name;
-  }
 }
 
 TEST(Presets, AProfileTakesFromAnotherWhatItDoesNotState) {
@@ -197,4 +181,4 @@ TEST(Presets, AConflictPointsAtTheScenarioBeforeThePreset) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::presets_test

@@ -6,11 +6,12 @@
 #include <fstream>
 
 #include "scenarios/reading/document.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/reading/presets.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 #include "traces/profile_file.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::profile_test {
 namespace {
 
 Profile one_kernel(Seconds time) {
@@ -92,4 +93,4 @@ TEST_F(ScenarioProfile, TheCompleteScenarioChangesWithTheContents) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::profile_test

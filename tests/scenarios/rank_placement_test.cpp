@@ -9,10 +9,9 @@
 
 #include "scenarios/lowering/lower.h"
 #include "scenarios/reading/load.h"
-#include "sim/simulate.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::rank_placement_test {
 namespace {
 
 using testing::HasSubstr;
@@ -37,8 +36,6 @@ std::string refusal(const std::vector<std::string>& overrides) {
   return "accepted";
 }
 
-Seconds step_time(const Scenario& scenario) { return simulate(lower(scenario, make_world(scenario, true))).timeline.makespan(); }
-
 TEST(PartOfACluster, HoldsAsManyRanksAsDpSays) {
   const Scenario scenario = base({"cluster.gpus=80", placed_on({1, 4, 5, 9})});
   EXPECT_EQ(scenario.parallelism.world(), 32);
@@ -47,19 +44,6 @@ TEST(PartOfACluster, HoldsAsManyRanksAsDpSays) {
   EXPECT_EQ(places.node(0), 1);
   EXPECT_EQ(places.gpu(31), 79U);
   EXPECT_EQ(lower(scenario, make_world(scenario, true)).info.gpus, 32);
-}
-
-// 32 nodes share a leaf on this cluster: wherever below one leaf the ranks lie, and whatever else hangs there, nothing changes.
-TEST(PartOfACluster, TakesAsLongAsAClusterOfItsOwnBelowOneLeaf) {
-  const Seconds alone = step_time(base({}));
-  EXPECT_DOUBLE_EQ(step_time(base({"cluster.gpus=256", placed_on({0, 1, 2, 3})})), alone);
-  EXPECT_DOUBLE_EQ(step_time(base({"cluster.gpus=256", placed_on({30, 2, 17, 9})})), alone);
-}
-
-TEST(PartOfACluster, FoldedIsAsWhole) {
-  const Scenario scenario = base({"cluster.gpus=128", "cluster.fabric.leaf_ports=2", "cluster.fabric.pod_leaves=16",
-                                  "cluster.fabric.oversubscription=[1,4,2]", placed_on({1, 4, 5, 13})});
-  EXPECT_NEAR(step_time(scenario), simulate(lower(scenario, make_world(scenario, false))).timeline.makespan(), 1e-9);
 }
 
 TEST(PartOfACluster, NeedsAListAndNoMoreRanksThanGpus) {
@@ -101,4 +85,4 @@ TEST(PlacementFile, MayBeAYamlListWithComments) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::rank_placement_test

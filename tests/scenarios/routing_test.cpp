@@ -11,7 +11,7 @@
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/reading/load.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::routing_test {
 namespace {
 
 using testing::HasSubstr;
@@ -210,4 +210,4 @@ TEST(ExpertMesh, PlacesAreDistinct) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::routing_test

@@ -9,7 +9,7 @@
 #include "scenarios/schedules/chunk_placement.h"
 #include "scenarios/schedules/schedule_table.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::schedule_test {
 namespace {
 
 struct Pipeline {
@@ -254,4 +254,4 @@ TEST(Schedules, FinishWithTheBubbleOfTheirPapers) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::schedule_test

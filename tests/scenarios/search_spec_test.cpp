@@ -6,7 +6,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::search_spec_test {
 namespace {
 
 using testing::AllOf;
@@ -63,4 +63,4 @@ TEST(SearchSpec, IsValidatedWithTheScenario) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::search_spec_test

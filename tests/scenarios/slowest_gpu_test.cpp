@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::slowest_gpu_test {
 namespace {
 
 TEST(SlowestGpu, OneOrEqualOnesAreNotSlower) {
@@ -33,4 +33,4 @@ TEST(SlowestGpu, IsTheMeanOfManyDraws) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::slowest_gpu_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::stages_test {
 namespace {
 
 struct Split {
@@ -57,4 +57,4 @@ TEST_P(Splits, EmbedFirstAndEndInTheLoss) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::stages_test

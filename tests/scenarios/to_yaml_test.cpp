@@ -7,7 +7,7 @@
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/presets.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::to_yaml_test {
 namespace {
 
 void expect_same_values(const YamlNode& a, const YamlNode& b) {
@@ -65,4 +65,4 @@ TEST(ToYaml, TheOrderOfFieldsDoesNotMatter) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::to_yaml_test

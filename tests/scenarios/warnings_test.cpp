@@ -5,7 +5,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::warnings_test {
 namespace {
 
 using testing::AllOf;
@@ -71,4 +71,4 @@ TEST(Warnings, ContextParallelismBeyondTheNode) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::warnings_test

@@ -11,7 +11,7 @@
 #include "tests/sim/measured_kernels.h"
 #include "tests/sim/tiled_device.h"
 
-namespace tandem::sim {
+namespace tandem::sim::attention_cost_test {
 namespace {
 
 /// 500, 500 and 250 TFLOP/s at head dimensions 64, 128 and 256.
@@ -136,4 +136,4 @@ TEST(AttentionTime, NeverFallsAsItGrowsNorBelowItsBound) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::attention_cost_test

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "tests/runtime/random_dag.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem::sim {
+namespace tandem::sim::blame_test {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -115,4 +115,4 @@ TEST(BlameCandidates, AreFewerForLargerDags) {
 TEST(BlameCandidates, OfNothingAreNone) { EXPECT_TRUE(candidates_of(SmallDag().finish()).empty()); }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::blame_test

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/runtime/small_dag.h"
+#include "tests/sim/limited_flow.h"
 #include "tests/sim/measured_kernels.h"
-#include "tests/sim/small_dag.h"
 
-namespace tandem::sim {
+namespace tandem::sim::bottleneck_test {
 namespace {
 
 Device one_of_each() {
@@ -82,12 +83,12 @@ TEST(Bottlenecks, OfCommunicationAreLatencyOrTheNarrowestLink) {
 TEST(Bottlenecks, AProtocolSlowerThanTheLinkMakesTheTransferLonger) {
   SmallDag small(Architecture::hopper);
   const LinkId link = small.link(1e12);
-  const auto slow = small.limited_flow(10'000'000, {{link, 1}}, 1e9);
-  const auto fast = small.limited_flow(10'000'000, {{link, 1}}, 1e12);
+  const auto slow = limited_flow(small, 10'000'000, {{link, 1}}, 1e9);
+  const auto fast = limited_flow(small, 10'000'000, {{link, 1}}, 1e12);
   const Dag dag = small.finish();
   EXPECT_EQ(bound_of(dag, slow.task), "nvlink");   // 10 ms
   EXPECT_EQ(bound_of(dag, fast.task), "latency");  // 10 us, after that of NVLS
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::bottleneck_test

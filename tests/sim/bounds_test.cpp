@@ -4,9 +4,10 @@
 
 #include "sim/simulate.h"
 #include "tests/runtime/random_dag.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
+#include "tests/sim/limited_flow.h"
 
-namespace tandem::sim {
+namespace tandem::sim::bounds_test {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -56,7 +57,7 @@ TEST(Bounds, LowerKnowsNoEfficiencyNorLatency) {
 
 TEST(Bounds, LowerKnowsTheRateOfAProtocol) {
   SmallDag small(Architecture::hopper);
-  small.limited_flow(500, {{small.link(1e9), 1}}, 0.1e9);
+  limited_flow(small, 500, {{small.link(1e9), 1}}, 0.1e9);
   EXPECT_NEAR(lower_bound(small.finish()), 5000 * ns, 1e-9 * ns);
 }
 
@@ -75,4 +76,4 @@ TEST(Bounds, UpperLetsNothingOverlapOnARank) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::bounds_test

@@ -6,7 +6,7 @@
 #include "sim/campaign/expected.h"
 #include "sim/campaign/young_daly.h"
 
-namespace tandem::sim {
+namespace tandem::sim::campaign_interval_test {
 namespace {
 
 constexpr Seconds minute = 60, hour = 3600;
@@ -69,4 +69,4 @@ TEST(CampaignInterval, KeepsToItsBounds) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::campaign_interval_test

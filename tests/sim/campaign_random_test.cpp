@@ -5,7 +5,7 @@
 
 #include "sim/campaign/counter_random.h"
 
-namespace tandem::sim {
+namespace tandem::sim::campaign_random_test {
 namespace {
 
 using Words = std::array<std::uint32_t, 4>;
@@ -46,4 +46,4 @@ TEST(CampaignRandom, DrawsHaveTheirMomentsAndStreamsNothingInCommon) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::campaign_random_test

@@ -9,7 +9,7 @@
 #include "sim/campaign/expected.h"
 #include "sim/campaign/replicas.h"
 
-namespace tandem::sim {
+namespace tandem::sim::campaign_test {
 namespace {
 
 constexpr Seconds minute = 60, hour = 3600, day = 24 * hour;
@@ -288,4 +288,4 @@ TEST(Campaign, CheckpointsTakeTheirBytesOverTheirBandwidths) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::campaign_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::sim {
+namespace tandem::sim::child_process_test {
 namespace {
 
 using testing::HasSubstr;
@@ -122,4 +122,4 @@ TEST(RunInChild, LeavesTheParentsExitHandlersAlone) {
 TEST(SharedDoubles, MayBeEmpty) { EXPECT_TRUE(SharedDoubles(0).values().empty()); }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::child_process_test

@@ -8,7 +8,7 @@
 
 #include "tests/sim/collective_in_steps.h"
 
-namespace tandem::sim {
+namespace tandem::sim::chunk_steps_test {
 namespace {
 
 class Conservation : public testing::TestWithParam<Setting> {
@@ -123,4 +123,4 @@ TEST(Tuned, ChunksFollowTheProtocol) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::chunk_steps_test

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace tandem::sim {
+namespace tandem::sim::collective_cost_test {
 namespace {
 
 // NCCL's formulas (src/graph/tuning.cc) with its hop latencies of the Simple protocol: 3.4 us over NVLink, 14 us over the
@@ -102,4 +102,4 @@ TEST(UncontendedTime, TheTightestLinkDecides) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::collective_cost_test

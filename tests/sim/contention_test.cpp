@@ -9,9 +9,9 @@
 #include "sim/bounds.h"
 #include "sim/simulate.h"
 #include "tests/runtime/random_dag.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem::sim {
+namespace tandem::sim::contention_test {
 namespace {
 
 constexpr Seconds us = 1e-6;
@@ -225,4 +225,4 @@ TEST(Contention, EqualDagsGiveEqualTimelines) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::contention_test

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "sim/simulate.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
+#include "tests/sim/limited_flow.h"
 
-namespace tandem::sim {
+namespace tandem::sim::fluid_network_test {
 namespace {
 
 constexpr Seconds us = 1e-6;
@@ -106,7 +107,7 @@ TEST(FluidNetwork, ALimitedFlowLeavesTheRestToOthers) {
   // Both begin together. A keeps to a quarter of the link and B takes three; when B has ended, A goes on as before.
   SmallDag small(Architecture::hopper);
   const LinkId link = small.link(1e9);
-  const auto a = small.limited_flow(1'000'000, {{link, 1}}, 0.25e9);
+  const auto a = limited_flow(small, 1'000'000, {{link, 1}}, 0.25e9);
   const TaskId b = small.flow(1'500'000, {{link, 1}}, a.cost.latency);
   const Timeline timeline = simulate(small.finish()).timeline;
   ASSERT_DOUBLE_EQ(a.cost.rate_limit, 0.25e9);
@@ -117,7 +118,7 @@ TEST(FluidNetwork, ALimitedFlowLeavesTheRestToOthers) {
 TEST(FluidNetwork, ALimitAboveTheFairShareIsNone) {
   SmallDag small(Architecture::hopper);
   const LinkId link = small.link(1e9);
-  const auto a = small.limited_flow(1'000'000, {{link, 1}}, 0.75e9);
+  const auto a = limited_flow(small, 1'000'000, {{link, 1}}, 0.75e9);
   const TaskId b = small.flow(1'000'000, {{link, 1}}, a.cost.latency);
   const Timeline timeline = simulate(small.finish()).timeline;
   expect_relative(timeline.end[a.task], a.cost.latency + 2e-3);
@@ -130,9 +131,9 @@ TEST(FluidNetwork, LimitedFlowsThatBeginTogetherSeeAllTheirLinks) {
   const LinkId wide = small.link(128e9);
   const LinkId narrow = small.link(1e9);
   const LinkId other = small.link(1e9);
-  std::vector<SmallDag::Limited> limited;
+  std::vector<LimitedFlow> limited;
   for (const LinkId own : {narrow, narrow, other, other})
-    limited.push_back(small.limited_flow(600'000, {{wide, 1}, {own, 1}}, 0.3e9));
+    limited.push_back(limited_flow(small, 600'000, {{wide, 1}, {own, 1}}, 0.3e9));
   const Seconds latency = limited.front().cost.latency;
   const TaskId third = small.flow(800'000, {{wide, 1}, {narrow, 1}}, latency);
   const Timeline timeline = simulate(small.finish()).timeline;
@@ -290,7 +291,7 @@ TEST(FluidNetwork, RandomFlowsShareAsTheDefinitionSays) {
       if (flow.crossings.empty()) flow.crossings.push_back({0, 1});
       if (limits && random() % 2 == 0) {
         flow.limit = up_to(1'000) * 1e6;
-        const auto limited = small.limited_flow(static_cast<Bytes>(flow.bytes), flow.crossings, flow.limit);
+        const auto limited = limited_flow(small, static_cast<Bytes>(flow.bytes), flow.crossings, flow.limit);
         flow.begin = limited.cost.latency;
         flow.limit = limited.cost.rate_limit;
         tasks.push_back(limited.task);
@@ -306,4 +307,4 @@ TEST(FluidNetwork, RandomFlowsShareAsTheDefinitionSays) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::fluid_network_test

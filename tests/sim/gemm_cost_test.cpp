@@ -10,7 +10,7 @@
 #include "tests/sim/measured_kernels.h"
 #include "tests/sim/tiled_device.h"
 
-namespace tandem::sim {
+namespace tandem::sim::gemm_cost_test {
 namespace {
 
 Seconds time_of(const Device& device, GemmSize size, std::int64_t count = 1, const GemmTypes& types = {},
@@ -156,4 +156,4 @@ TEST(GemmTime, NeverFallsAsAProductGrowsNorBelowItsBound) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::gemm_cost_test

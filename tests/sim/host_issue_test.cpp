@@ -6,9 +6,9 @@
 
 #include "sim/bounds.h"
 #include "sim/simulate.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem::sim {
+namespace tandem::sim::host_issue_test {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -99,4 +99,4 @@ TEST(HostIssue, StepsLieBetweenTheirBounds) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::host_issue_test

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "runtime/base/order_statistics.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem::sim {
+namespace tandem::sim::jitter_test {
 namespace {
 
 struct Moments {
@@ -120,4 +120,4 @@ TEST(Jitter, PercentilesLieBetweenNeighbours) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::jitter_test

@@ -7,7 +7,7 @@
 #include "tests/sim/measured_kernels.h"
 #include "tests/sim/tiled_device.h"
 
-namespace tandem::sim {
+namespace tandem::sim::kernel_cost_test {
 namespace {
 
 std::size_t index_of(DType type) { return static_cast<std::size_t>(type); }
@@ -83,4 +83,4 @@ TEST(KernelLowerBound, IsTheRooflineAtFullPeaks) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::kernel_cost_test

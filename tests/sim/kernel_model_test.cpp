@@ -9,7 +9,7 @@
 #include "sim/kernel_cost.h"
 #include "tests/sim/measured_kernels.h"
 
-namespace tandem::sim {
+namespace tandem::sim::kernel_model_test {
 namespace {
 
 /// 3 us, of matrix products 4 us, then 500 TFLOP/s or 2 TB/s.
@@ -160,4 +160,4 @@ TEST(KernelFit, OneSizeHasNoLaunchOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::kernel_model_test

@@ -6,10 +6,10 @@
 
 #include "sim/simulate.h"
 #include "tests/runtime/random_dag.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 #include "topology/layouts.h"
 
-namespace tandem::sim {
+namespace tandem::sim::link_use_test {
 namespace {
 
 constexpr double rounding = 1e-9;
@@ -150,4 +150,4 @@ TEST(LinkUse, WithoutCommunication) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::link_use_test

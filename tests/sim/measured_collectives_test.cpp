@@ -6,9 +6,9 @@
 
 #include "sim/collective_cost.h"
 #include "sim/simulate.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem::sim {
+namespace tandem::sim::measured_collectives_test {
 namespace {
 
 MeasuredCollective measured(OpKind op, std::int32_t members, Bytes bytes, Seconds median, std::int32_t machines = 1) {
@@ -108,4 +108,4 @@ TEST(MeasuredCollectiveCost, SharesLinksWithOthers) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::measured_collectives_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::sim {
+namespace tandem::sim::nccl_channels_test {
 namespace {
 
 constexpr double GBps = 1e9;
@@ -68,4 +68,4 @@ TEST(NcclOccupation, MovesWhatIsSentAndReceivedThroughMemory) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::nccl_channels_test

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tandem::sim {
+namespace tandem::sim::nccl_choice_test {
 namespace {
 
 constexpr Seconds us = 1e-6;
@@ -170,4 +170,4 @@ TEST(NcclChoice, LargerVectorsTakeLonger) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::nccl_choice_test

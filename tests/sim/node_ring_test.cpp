@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::sim {
+namespace tandem::sim::node_ring_test {
 namespace {
 
 constexpr double rounding = 1e-12;
@@ -52,4 +52,4 @@ TEST(NodeRing, LongRingsGoOnAsTheyBegan) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::node_ring_test

@@ -8,9 +8,9 @@
 
 #include "sim/child_process.h"
 #include "sim/simgrid_backend.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem::sim {
+namespace tandem::sim::simulate_test {
 namespace {
 
 constexpr Seconds ns = 1e-9;
@@ -173,4 +173,4 @@ TEST(Simulate, PassesOnWhatWentWrongInTheChild) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::simulate_test

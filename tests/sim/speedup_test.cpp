@@ -5,11 +5,13 @@
 #include <array>
 #include <vector>
 
+#include "sim/collective_cost.h"
 #include "sim/simulate.h"
 #include "tests/runtime/random_dag.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
+#include "tests/sim/limited_flow.h"
 
-namespace tandem::sim {
+namespace tandem::sim::speedup_test {
 namespace {
 
 constexpr Seconds ns = 1e-9, ms = 1e-3;
@@ -113,7 +115,7 @@ TEST(Speedup, OfATierIsHeldUpByTheNextNarrowestLink) {
 TEST(Speedup, OfATierWidensAProtocolsShareOfItAndNotNcclsOwnLimits) {
   // NVLS is held to a share of what the switches' links carry, LL of two ranks to so many bytes per second whatever these do.
   SmallDag small(Architecture::hopper);
-  const auto nvls = small.limited_flow(1'000'000'000, {{small.link(1e9), 1}}, 0.5e9);
+  const auto nvls = limited_flow(small, 1'000'000'000, {{small.link(1e9), 1}}, 0.5e9);
   ASSERT_TRUE(nvls.cost.limit_is_share);
   const Dag dag = small.finish();
   const Seconds moving = static_cast<double>(nvls.cost.bytes_per_channel) / 0.5e9;
@@ -144,4 +146,4 @@ TEST(Speedup, HasAName) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::speedup_test

@@ -10,7 +10,7 @@
 
 #include "tests/sim/collective_in_steps.h"
 
-namespace tandem::sim {
+namespace tandem::sim::steps_test {
 namespace {
 
 class Steps : public testing::TestWithParam<Setting> {
@@ -161,4 +161,4 @@ TEST(Determinism, EqualDagsGiveEqualTimelines) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::sim::steps_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem::sim {
+namespace tandem::studies {
 
 using MeasuredRow = std::map<std::string, std::string>;
 
@@ -68,4 +68,4 @@ inline std::string file_in_accuracy(const std::string& name) {
   return text.str();
 }
 
-}  // namespace tandem::sim
+}  // namespace tandem::studies

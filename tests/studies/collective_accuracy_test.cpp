@@ -13,10 +13,10 @@
 #include "scenarios/spec/scenario.h"
 #include "sim/collective_cost.h"
 #include "tests/scenarios/base_scenario.h"
-#include "tests/sim/accuracy.h"
+#include "tests/studies/accuracy.h"
 #include "topology/layouts.h"
 
-namespace tandem::sim {
+namespace tandem::studies::collective_accuracy_test {
 namespace {
 
 struct Row {
@@ -103,4 +103,4 @@ TEST(CollectiveAccuracy, IsGoodEnoughToPlanWith) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::studies::collective_accuracy_test

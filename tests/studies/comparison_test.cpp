@@ -1,7 +1,6 @@
 // Simulated against measured: the parts add up to the whole, whatever the timelines.
 #include "studies/crosscheck/comparison.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,9 +10,9 @@
 
 #include "studies/crosscheck/comparison_json.h"
 #include "tests/runtime/random_dag.h"
-#include "tests/sim/small_dag.h"
+#include "tests/runtime/small_dag.h"
 
-namespace tandem::cli {
+namespace tandem::studies::comparison_test {
 namespace {
 
 Timeline random_timeline(const Dag& dag, std::uint32_t seed) {
@@ -103,7 +102,8 @@ TEST(Comparison, FindsAnotherOrder) {
   const Dag dag = small.finish();
   const Comparison comparison = compare(dag, {{0, 1}, {1, 2}}, {{1, 0}, {2, 1}});
   EXPECT_FALSE(comparison.same_order());
-  EXPECT_THAT(to_text(comparison), testing::HasSubstr("DIFFERENT order"));
+  ASSERT_EQ(comparison.orders.size(), 1U);
+  EXPECT_FALSE(comparison.orders.front().same);
 }
 
 TEST(Comparison, WhatTookNoTimeHasNoError) {
@@ -114,9 +114,6 @@ TEST(Comparison, WhatTookNoTimeHasNoError) {
   EXPECT_EQ(comparison.kinds.at(0).time.error(), std::nullopt);
   EXPECT_EQ(comparison.kinds.at(0).share, 0);
   EXPECT_TRUE(comparison.streams.empty());
-  const std::string text = to_text(comparison);
-  EXPECT_THAT(text, testing::HasSubstr("No communication"));
-  EXPECT_THAT(text, testing::Not(testing::AnyOf(testing::HasSubstr("inf"), testing::HasSubstr("nan"))));
   const nlohmann::ordered_json json = to_json_object(comparison);
   EXPECT_TRUE(json["kinds"][0]["error"].is_null());
   EXPECT_TRUE(json["step"]["error"].is_null());
@@ -124,4 +121,4 @@ TEST(Comparison, WhatTookNoTimeHasNoError) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::comparison_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tandem::cli {
+namespace tandem::studies::cross_validation_test {
 namespace {
 
 ValidatedRow row(const std::string& source, const std::string& gpu, double ratio) {
@@ -46,4 +46,4 @@ TEST(CrossValidation, GpusHaveSpeedsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::cross_validation_test

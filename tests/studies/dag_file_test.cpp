@@ -17,12 +17,13 @@
 #include "scenarios/mesh/world.h"
 #include "scenarios/reading/load.h"
 #include "sim/simulate.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/edges.h"
+#include "tests/runtime/temporary_folder.h"
 #include "traces/dag.pb.h"
 #include "traces/tables.h"
 #include "traces/timeline_file.h"
 
-namespace tandem::traces {
+namespace tandem::studies::dag_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -56,13 +57,6 @@ bool same(const T& a, const T& b) {
   } else {
     return a == b;
   }
-}
-
-std::vector<std::pair<TaskId, TaskId>> edges_of(const Dag& dag) {
-  std::vector<std::pair<TaskId, TaskId>> edges;
-  for (auto [edge, last] = boost::edges(dag.graph); edge != last; ++edge)
-    edges.emplace_back(boost::source(*edge, dag.graph), boost::target(*edge, dag.graph));
-  return edges;
 }
 
 /// Task by task, so that a difference says where.
@@ -295,4 +289,4 @@ TEST(TimelineFile, IsOfOneDagAlone) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::studies::dag_file_test

@@ -12,7 +12,7 @@
 #include "runtime/timed_operands.h"
 #include "studies/calibrate/kernel_plan.h"
 
-namespace tandem {
+namespace tandem::studies::host_kernel_timer_test {
 namespace {
 
 /// Of each operation, the smallest kernel that `tandem calibrate` would measure.
@@ -121,4 +121,4 @@ TEST(Timing, IsOfTheSortedSamples) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::studies::host_kernel_timer_test

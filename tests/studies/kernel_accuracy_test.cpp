@@ -15,10 +15,10 @@
 #include "sim/gemm_cost.h"
 #include "sim/kernel_cost.h"
 #include "tests/scenarios/base_scenario.h"
-#include "tests/sim/accuracy.h"
 #include "tests/sim/measured_kernels.h"
+#include "tests/studies/accuracy.h"
 
-namespace tandem::sim {
+namespace tandem::studies::kernel_accuracy_test {
 namespace {
 
 using Row = MeasuredRow;
@@ -138,4 +138,4 @@ TEST(KernelAccuracy, ProductsAreSlowerInStepsThanInShortRuns) {
 }
 
 }  // namespace
-}  // namespace tandem::sim
+}  // namespace tandem::studies::kernel_accuracy_test

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 /// Sixteen nodes of two GPUs: two nodes below a leaf (1:2), two leaves below a pod, four pods (1:7). The job takes eight nodes,
 /// in which pipeline stages alternate, so that packed every data-parallel ring goes from leaf to leaf and from pod to pod.
@@ -42,4 +42,4 @@ class PlaceFolder {
   TemporaryFolder folder_;
 };
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

@@ -11,9 +11,9 @@
 #include "sim/link_use.h"
 #include "sim/simulate.h"
 #include "studies/place/link_load.h"
-#include "tests/cli/place_job.h"
+#include "tests/studies/place_job.h"
 
-namespace tandem::cli {
+namespace tandem::studies::place_load_test {
 namespace {
 
 constexpr double bytes = 12e9;
@@ -126,4 +126,4 @@ TEST(LinkLoad, MovedIsAsPlacedAnewAndTakenBackAsBefore) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::place_load_test

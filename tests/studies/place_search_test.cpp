@@ -7,9 +7,9 @@
 
 #include "studies/place/first_placements.h"
 #include "studies/place/local_search.h"
-#include "tests/cli/place_job.h"
+#include "tests/studies/place_job.h"
 
-namespace tandem::cli {
+namespace tandem::studies::place_search_test {
 namespace {
 
 void expect_placement(const NodeOfBlock& nodes, const PlacedJob& job) {
@@ -127,4 +127,4 @@ TEST(NodeSites, FollowLeavesAndPods) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::place_search_test

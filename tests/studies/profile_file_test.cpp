@@ -13,11 +13,11 @@
 #include "scenarios/reading/profile_yaml.h"
 #include "studies/calibrate/kernel_plan.h"
 #include "studies/calibrate/profile_report.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 #include "traces/dag.pb.h"
 #include "traces/kernel_text.h"
 
-namespace tandem::traces {
+namespace tandem::studies::profile_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -264,4 +264,4 @@ TEST(ProfileYaml, SaysWhereItIsWrong) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::studies::profile_file_test

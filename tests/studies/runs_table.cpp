@@ -1,9 +1,9 @@
-#include "tests/cli/runs_table.h"
+#include "tests/studies/runs_table.h"
 
 #include <fstream>
 #include <set>
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 RunCells tiny_run(const RunCells& changes) {
   RunCells cells = {{"id", "a"},
@@ -50,10 +50,4 @@ RunsTable::RunsTable(const std::vector<RunCells>& runs) : RunsTable(table_text(r
 
 RunsTable::RunsTable(const std::string& text) { std::ofstream(file(), std::ios::binary) << text; }
 
-CommandResult RunsTable::validate(const std::vector<std::string>& more) const {
-  std::vector<std::string> arguments = {"validate", file(), "--jobs", "2"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_tandem(arguments);
-}
-
-}  // namespace tandem::cli
+}  // namespace tandem::studies

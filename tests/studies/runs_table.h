@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "runtime/base/csv.h"
-#include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::studies {
 
 /// Cells of a run by column.
 using RunCells = std::map<std::string, std::string>;
@@ -26,8 +25,6 @@ class RunsTable {
   std::string file() const { return folder_ / "runs.csv"; }
   std::string operator/(const std::string& name) const { return folder_ / name; }
 
-  CommandResult validate(const std::vector<std::string>& more = {}) const;
-
  private:
   TemporaryFolder folder_;
 };
@@ -35,4 +32,4 @@ class RunsTable {
 /// The text of such a table, columns in alphabetical order.
 std::string table_text(const std::vector<RunCells>& runs);
 
-}  // namespace tandem::cli
+}  // namespace tandem::studies

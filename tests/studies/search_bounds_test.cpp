@@ -9,9 +9,9 @@
 #include "studies/search/planned_step.h"
 #include "studies/search/step_bound.h"
 #include "studies/step/simulated_step.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::studies::search_bounds_test {
 namespace {
 
 struct Searched {
@@ -153,4 +153,4 @@ search: {axes: {tp: [1, 2], pp: [1, 2, 4], cp: [1, 2], vpp: [1], zero: [0], micr
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::search_bounds_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tandem::cli {
+namespace tandem::studies::step_interval_test {
 namespace {
 
 StepResult of_products(Seconds time) {
@@ -42,4 +42,4 @@ TEST(StepInterval, ExposedCommunicationAndExpertsWidenIt) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::step_interval_test

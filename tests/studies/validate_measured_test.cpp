@@ -5,9 +5,9 @@
 #include "studies/validate/measured_memory.h"
 #include "studies/validate/measured_step.h"
 #include "studies/validate/run_scenario.h"
-#include "tests/cli/runs_table.h"
+#include "tests/studies/runs_table.h"
 
-namespace tandem::cli {
+namespace tandem::studies::validate_measured_test {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(MeasuredMemory, KnowsItsUnit) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::validate_measured_test

@@ -6,9 +6,9 @@
 #include "studies/validate/memory_score.h"
 #include "studies/validate/ratios.h"
 #include "studies/validate/strata.h"
-#include "tests/cli/runs_table.h"
+#include "tests/studies/runs_table.h"
 
-namespace tandem::cli {
+namespace tandem::studies::validate_score_test {
 namespace {
 
 TEST(WeightedQuantile, OfEqualWeightsIsTheUsualMedian) {
@@ -142,4 +142,4 @@ TEST(Ratios, PairRunsThatDifferInOneThing) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::studies::validate_score_test

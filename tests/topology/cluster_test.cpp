@@ -8,7 +8,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem::topology {
+namespace tandem::topology::cluster_test {
 namespace {
 
 using testing::ElementsAre;
@@ -258,4 +258,4 @@ TEST(Exchange, DispatchCrossesToANodeOnce) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::cluster_test

@@ -7,7 +7,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem::topology {
+namespace tandem::topology::dispatch_test {
 namespace {
 
 /// All subsets of `size` of the numbers below `of`.
@@ -99,4 +99,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Dispatch,
                                          Case{3, 4, 4, 6, 2, 1}, Case{8, 2, 2, 4, 2, 2}, Case{4, 4, 4, 4, 2, 4, false}));
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::dispatch_test

@@ -9,7 +9,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem::topology {
+namespace tandem::topology::fabric_test {
 namespace {
 
 using testing::ElementsAre;
@@ -193,4 +193,4 @@ TEST(Bisection, FollowsTheOversubscription) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::fabric_test

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-namespace tandem::topology {
+namespace tandem::topology::folding_test {
 namespace {
 
 using testing::ElementsAre;
@@ -253,4 +253,4 @@ TEST(Folding, OfRandomInputsIsTheCoarsest) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::folding_test

@@ -10,7 +10,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem::topology {
+namespace tandem::topology::hops_test {
 namespace {
 
 std::vector<std::uint32_t> every(std::uint32_t gpus, std::uint32_t step = 1) {
@@ -155,4 +155,4 @@ TEST(Hops, OfATreeReachTheRootAndComeBack) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::hops_test

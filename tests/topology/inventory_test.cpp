@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tandem::topology {
+namespace tandem::topology::inventory_test {
 namespace {
 
 /// Nodes of 2 GPUs and NICs of 50 GB/s; 4 NICs below a leaf, 2 leaves below a pod; 1:2 above the leaf, 1:4 above the pod.
@@ -122,4 +122,4 @@ TEST(Inventory, ADeadCableIsMissed) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::inventory_test

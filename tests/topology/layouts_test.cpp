@@ -10,7 +10,7 @@
 
 #include "topology/tree.h"
 
-namespace tandem::topology {
+namespace tandem::topology::layouts_test {
 namespace {
 
 ClusterSpec rails(std::int64_t gpus) {
@@ -167,4 +167,4 @@ TEST(Bandwidth, OfAGroupWithASlowNicIsTheNics) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::layouts_test

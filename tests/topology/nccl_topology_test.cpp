@@ -12,7 +12,7 @@
 #include "topology/cluster.h"
 #include "topology/layouts.h"
 
-namespace tandem::topology {
+namespace tandem::topology::nccl_topology_test {
 namespace {
 
 using testing::AllOf;
@@ -262,4 +262,4 @@ TEST(NcclTopology, NicsThatCannotBeSharedOutAreRefused) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::nccl_topology_test

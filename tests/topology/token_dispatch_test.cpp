@@ -10,7 +10,7 @@
 
 #include "topology/layouts.h"
 
-namespace tandem::topology {
+namespace tandem::topology::token_dispatch_test {
 namespace {
 
 struct Case {
@@ -107,4 +107,4 @@ TEST(TokenDispatch, OverUnequalNodesRowsTravelByThemselves) {
 }
 
 }  // namespace
-}  // namespace tandem::topology
+}  // namespace tandem::topology::token_dispatch_test

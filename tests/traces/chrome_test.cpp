@@ -7,7 +7,7 @@
 #include "tests/traces/read_trace.h"
 #include "tests/traces/sample.h"
 
-namespace tandem::traces {
+namespace tandem::traces::chrome_test {
 namespace {
 
 using nlohmann::json;
@@ -117,4 +117,4 @@ TEST(Chrome, NamesAreEscaped) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::chrome_test

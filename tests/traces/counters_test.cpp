@@ -4,13 +4,13 @@
 
 #include <map>
 
+#include "tests/runtime/temporary_folder.h"
 #include "tests/traces/read_trace.h"
 #include "tests/traces/sample.h"
-#include "tests/traces/temporary_folder.h"
 #include "traces/kineto.h"
 #include "traces/spans.h"
 
-namespace tandem::traces {
+namespace tandem::traces::counters_test {
 namespace {
 
 using nlohmann::json;
@@ -114,4 +114,4 @@ TEST_F(TwoRanks, OfARankThatIsNotShownAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::counters_test

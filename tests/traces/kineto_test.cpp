@@ -12,11 +12,11 @@
 #include <map>
 #include <set>
 
+#include "tests/runtime/temporary_folder.h"
 #include "tests/traces/read_trace.h"
 #include "tests/traces/sample.h"
-#include "tests/traces/temporary_folder.h"
 
-namespace tandem::traces {
+namespace tandem::traces::kineto_test {
 namespace {
 
 using nlohmann::json;
@@ -134,4 +134,4 @@ TEST(Kineto, SourcesHaveFoldersOfTheirOwnAndOtherTracesAreTold) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::kineto_test

@@ -22,9 +22,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::traces {
+namespace tandem::traces::output_file_test {
 namespace {
 
 using testing::AllOf;
@@ -218,4 +218,4 @@ TEST(OutputFile, ReportsAFolderItMayNotWriteTo) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::output_file_test

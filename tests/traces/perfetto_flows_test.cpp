@@ -11,7 +11,7 @@
 #include "tests/traces/read_trace.h"
 #include "tests/traces/sample.h"
 
-namespace tandem::traces {
+namespace tandem::traces::perfetto_flows_test {
 namespace {
 
 /// Of one flow: which tracks it leads over, and how many arrows that takes.
@@ -83,4 +83,4 @@ TEST(PerfettoFlows, AreArrowsOverAllMembersOfAMeasuredTimeline) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::perfetto_flows_test

@@ -7,7 +7,7 @@
 #include "tests/traces/read_trace.h"
 #include "tests/traces/sample.h"
 
-namespace tandem::traces {
+namespace tandem::traces::perfetto_test {
 namespace {
 
 struct NamedAnnotations {
@@ -195,4 +195,4 @@ TEST(Perfetto, TwoSourcesShareNothing) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::perfetto_test

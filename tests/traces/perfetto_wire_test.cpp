@@ -13,7 +13,7 @@
 #include "tests/traces/read_trace.h"
 #include "tests/traces/sample.h"
 
-namespace tandem::traces {
+namespace tandem::traces::perfetto_wire_test {
 namespace {
 
 enum class Wire : std::uint8_t {
@@ -171,4 +171,4 @@ TEST_F(PerfettoWire, BeginsAndEndsBalanceOnEveryTrack) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::perfetto_wire_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
 namespace tandem::traces {
 

@@ -5,7 +5,7 @@
 
 #include "tests/traces/sample.h"
 
-namespace tandem::traces {
+namespace tandem::traces::representative_ranks_test {
 namespace {
 
 using testing::ElementsAre;
@@ -52,4 +52,4 @@ TEST(RepresentativeRanks, OfManyHaveTheSlowestWithThem) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::representative_ranks_test

@@ -40,7 +40,7 @@ Timeline schedule(const Dag& dag) {
     for (const TaskId member : unit) {
       timeline.start[member] = start;
       timeline.end[member] = end;
-      for (const TaskId next : boost::make_iterator_range(boost::adjacent_vertices(member, dag.graph))) {
+      for (const TaskId next : dag.graph.successors(member)) {
         timeline.start[next] = std::max(timeline.start[next], end);
         if (--waits[next] == 0) ready.push_back(next);
       }

@@ -8,7 +8,7 @@
 
 #include "tests/traces/sample.h"
 
-namespace tandem::traces {
+namespace tandem::traces::spans_test {
 namespace {
 
 using testing::ElementsAre;
@@ -112,4 +112,4 @@ TEST(Spans, ATimelineOfAnotherDagIsRefused) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::spans_test
