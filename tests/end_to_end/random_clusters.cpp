@@ -12,9 +12,9 @@
 namespace tandem::studies {
 namespace {
 
-class Draw {
+class ClusterDraw {
  public:
-  explicit Draw(std::uint32_t seed) : random_(seed) { drawn_.seed = seed; }
+  explicit ClusterDraw(std::uint32_t seed) : random_(seed) { drawn_.seed = seed; }
 
   RandomCluster draw() {
     mesh();
@@ -220,7 +220,7 @@ std::string RandomCluster::text() const {
 std::vector<RandomCluster> random_clusters(std::size_t count, std::uint32_t first, std::uint32_t stride) {
   std::vector<RandomCluster> valid;
   for (std::size_t tries = 0; tries < 3 * count && valid.size() < count; ++tries) {
-    RandomCluster drawn = Draw(first + static_cast<std::uint32_t>(tries) * stride).draw();
+    RandomCluster drawn = ClusterDraw(first + static_cast<std::uint32_t>(tries) * stride).draw();
     try {
       drawn.scenario = tiny_cluster(drawn.overrides);
       drawn.folded = make_world(drawn.scenario, true);

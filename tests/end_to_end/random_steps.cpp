@@ -12,9 +12,9 @@
 namespace tandem::studies {
 namespace {
 
-class Draw {
+class StepDraw {
  public:
-  explicit Draw(std::uint32_t seed) : random_(seed) { step_.seed = seed; }
+  explicit StepDraw(std::uint32_t seed) : random_(seed) { step_.seed = seed; }
 
   RandomStep draw() {
     mesh();
@@ -190,7 +190,7 @@ std::string RandomStep::text() const {
                          [](const std::string& all, const std::string& one) { return all + " " + one; });
 }
 
-RandomStep random_step(std::uint32_t seed) { return Draw(seed).draw(); }
+RandomStep random_step(std::uint32_t seed) { return StepDraw(seed).draw(); }
 
 ValidSteps valid_steps(std::size_t count) {
   ValidSteps valid;
