@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+namespace tandem::architecture::documents_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,3 +104,4 @@ TEST(Documents, HaveAReadmeInEachFolderOfTheTopLevel) {
 }
 
 }  // namespace
+}  // namespace tandem::architecture::documents_test

@@ -12,9 +12,9 @@
 
 #include "runtime/base/text_file.h"
 #include "tests/cli/run_command.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::cli {
+namespace tandem::cli::documents_test {
 namespace {
 
 using nlohmann::json;
@@ -195,4 +195,4 @@ TEST_F(DocumentedKeys, AreThoseOfAValidation) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::documents_test

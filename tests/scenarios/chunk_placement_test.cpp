@@ -6,7 +6,7 @@
 
 #include "scenarios/lowering/stages.h"
 
-namespace tandem::scenarios::placement_test {
+namespace tandem::scenarios::chunk_placement_test {
 namespace {
 
 Scenario pipeline(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp) {
@@ -70,4 +70,4 @@ TEST(UnevenStages, HaveTheGivenLayersAndShareTheRest) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios::placement_test
+}  // namespace tandem::scenarios::chunk_placement_test

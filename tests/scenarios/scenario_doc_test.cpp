@@ -15,7 +15,7 @@
 #include "scenarios/reading/campaign_spec.h"
 #include "scenarios/reading/load.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::scenario_doc_test {
 namespace {
 
 constexpr std::string_view unknown = "zzzzzzzzzzzz";  // near no field, so that an error lists all of them
@@ -206,4 +206,4 @@ TEST(ScenarioDocument, ListsTheNamesOfOtherPrograms) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::scenario_doc_test

@@ -6,7 +6,7 @@
 
 #include "scenarios/schedules/chunk_placement.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::schedule_table_test {
 namespace {
 
 std::vector<Action> all_actions(const ScheduleTraits& traits, std::int32_t stages, std::int32_t micro_batches) {
@@ -70,4 +70,4 @@ TEST(ScheduleTable, CountsMicroBatchesInTheUnitOfTheSchedule) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::schedule_table_test
