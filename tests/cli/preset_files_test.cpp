@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "tests/cli/json_result.h"
-#include "tests/cli/runs_table.h"
+#include "tests/studies/runs_table.h"
 
-namespace tandem::cli {
+namespace tandem::cli::preset_files_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -88,4 +88,4 @@ TEST(PresetFiles, RunsNameThem) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::preset_files_test

@@ -11,10 +11,10 @@
 #include "scenarios/reading/load.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/run_defaults.h"
+#include "tests/runtime/temporary_folder.h"
 #include "tests/scenarios/base_scenario.h"
-#include "tests/traces/temporary_folder.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::preset_files_test {
 namespace {
 
 using testing::AllOf;
@@ -174,4 +174,4 @@ TEST_F(PresetFiles, AsThatLeadsNowhereIsRefused) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::preset_files_test
