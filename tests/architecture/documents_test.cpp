@@ -96,11 +96,15 @@ TEST(Documents, HaveNoLinkThatLeadsNowhere) {
 
 TEST(Documents, HaveAReadmeThatIsAFrontPage) { EXPECT_LE(fs::file_size(root / "README.md"), 8'192U); }
 
-/// One that says what lives there, its way in and its way out.
-TEST(Documents, HaveAReadmeInEachFolderOfTheTopLevel) {
+/// What lives in the folder, its way in and its way out; the rest is for docs/.
+TEST(Documents, HaveAShortReadmeInEachFolder) {
   for (const char* folder :
        {"bench", "cli", "cmake", "runtime", "scenarios", "sim", "studies", "tests", "topology", "traces", "viz"})
     EXPECT_TRUE(fs::exists(root / folder / "README.md")) << folder;
+  for (const fs::path& file : markdown_files()) {
+    if (file.filename() != "README.md" || file.parent_path() == root) continue;
+    EXPECT_LE(fs::file_size(file), 3'072U) << fs::relative(file, root) << " is to say it in ten lines, and docs/ the rest";
+  }
 }
 
 }  // namespace
