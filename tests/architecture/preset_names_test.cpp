@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+namespace tandem::architecture::preset_names_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -97,3 +98,4 @@ TEST(PresetNames, StandInNoSource) {
 }
 
 }  // namespace
+}  // namespace tandem::architecture::preset_names_test

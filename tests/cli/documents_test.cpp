@@ -18,7 +18,6 @@ namespace tandem::cli::documents_test {
 namespace {
 
 using nlohmann::json;
-using traces::TemporaryFolder;
 
 const std::string documents = TANDEM_SOURCE_DIR "/docs/";
 

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "tests/cli/json_result.h"
-#include "tests/studies/runs_table.h"
+#include "tests/cli/run_validate.h"
 
 namespace tandem::cli::preset_files_test {
 namespace {
@@ -79,7 +79,7 @@ TEST(PresetFiles, AGpuAClusterAndAFrameworkAreAFileEach) {
 TEST(PresetFiles, RunsNameThem) {
   const RunsTable table({tiny_run({{"gpu", "./chip.yaml"}, {"framework", "./house.yaml"}, {"zero", ""}, {"recompute", ""}})});
   drop_files_into(table);
-  const CommandResult run = table.validate({"--json", table / "out.json"});
+  const CommandResult run = run_validate(table, {"--json", table / "out.json"});
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
   const Json row = Json::parse(read_all(table / "out.json"))["rows"][0];
   EXPECT_EQ(row["assumed"], Json({{"zero", "2"}, {"recompute", "full"}})) << row["note"];
