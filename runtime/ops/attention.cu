@@ -3,7 +3,7 @@
 #include "runtime/cuda/module/library_attention.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_device.h"
-#include "runtime/ops/attention_exact.h"
+#include "runtime/ops/attention_exact_device.h"
 
 // FlashAttention-2 (Dao 2023, algorithm 1) on mma.sync: a block of threads keeps a block of queries, and goes over the blocks of
 // keys that these see. The scores stay in registers: the result of q k^T is, rounded, the left operand of p v. While one of k and

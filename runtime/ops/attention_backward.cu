@@ -3,7 +3,7 @@
 #include "runtime/cuda/module/library_attention.h"
 #include "runtime/cuda/module/scratch.h"
 #include "runtime/ops/attention.h"
-#include "runtime/ops/attention_exact.h"
+#include "runtime/ops/attention_exact_device.h"
 
 // FlashAttention-2 (Dao 2023, algorithm 2) without its atomic additions to dq, whose order would be another in every run: one
 // kernel keeps a block of keys and goes over the queries for dk and dv, another keeps a block of queries and goes over the keys

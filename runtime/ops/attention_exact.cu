@@ -1,5 +1,5 @@
 #include "runtime/cuda/module/launch.h"
-#include "runtime/ops/attention_exact.h"
+#include "runtime/ops/attention_exact_device.h"
 
 namespace tandem {
 namespace {

@@ -1,7 +1,7 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
 #include "runtime/cuda/module/operands.h"
-#include "runtime/ops/norm_row.h"
+#include "runtime/ops/norm_row_device.h"
 
 // A row stays in a block's registers, so that x crosses the memory once: the bytes of the cost. Rows too wide for that, or not
 // aligned to vectors, are read anew for each step: two to three times.

@@ -3,7 +3,7 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
 #include "runtime/cuda/module/operands.h"
-#include "runtime/ops/norm_row.h"
+#include "runtime/ops/norm_row_device.h"
 
 // Rows of x and dy stay in a block's registers, so that they cross the memory once: the bytes of the cost. The weight's gradient
 // is summed by each block over its rows, then over the blocks, which moves some MB of partial sums beside, mostly within the L2

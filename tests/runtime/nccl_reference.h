@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "runtime/cuda/emulation/nccl_functions.h"
 #include "runtime/host/collectives.h"
-#include "tests/runtime/nccl_functions.h"
 
 namespace tandem {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/emulation/nccl_functions.h"
 #include "runtime/cuda/nccl_number.h"
-#include "tests/runtime/nccl_functions.h"
 
 namespace tandem::predictable_contents_test {
 namespace {

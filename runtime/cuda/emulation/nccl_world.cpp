@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/emulation/nccl_functions.h"
 #include "runtime/cuda/emulation/process_exchange.h"
 #include "runtime/cuda/emulation/streams.h"
 #include "runtime/cuda/module/number_types.h"
 #include "runtime/cuda/nccl_call.h"
-#include "tests/runtime/nccl_functions.h"
 
 // The collectives of a DAG between forked processes, on emulated streams.
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runtime/base/divide_up.h"
-#include "tests/runtime/nccl_functions.h"
+#include "runtime/cuda/emulation/nccl_functions.h"
 
 namespace tandem::emulation {
 namespace {
