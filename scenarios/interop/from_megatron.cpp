@@ -48,7 +48,7 @@ class MegatronReader {
                      "--" + name + " " + arguments_.text(name) + " is not something a scenario expresses; expected " + expected);
   }
 
-  void set(YamlNode& to, const char* key, const char* name) { put(to, key, arguments_.has(name), arguments_.place(name)); }
+  void set(YamlNode& to, std::string_view key, const char* name) { put(to, key, arguments_.has(name), arguments_.place(name)); }
 
   void sizes() {
     const std::string line = "a command line of pretrain_gpt.py";
@@ -145,7 +145,7 @@ class MegatronReader {
     arguments_.has("moe-router-num-groups");
     if (arguments_.has("moe-router-group-topk")) arguments_.copy_integer(moe, "node_limit", "moe-router-group-topk", 0);
     YamlNode& parallelism = section("parallelism");
-    arguments_.copy_integer(parallelism, "ep", "expert-model-parallel-size", 1);
+    arguments_.copy_integer(parallelism, name_of(Axis::ep), "expert-model-parallel-size", 1);
     arguments_.copy_integer(parallelism, "etp", "expert-tensor-parallel-size", tp_);
     const std::string dispatcher = arguments_.text("moe-token-dispatcher-type", "allgather");
     const bool deepep = dispatcher == "flex" && arguments_.has("moe-enable-deepep");
@@ -181,10 +181,10 @@ class MegatronReader {
 
   void mesh() {
     YamlNode& node = section("parallelism");
-    put(node, "tp", tp_, arguments_.place("tensor-model-parallel-size"));
+    put(node, name_of(Axis::tp), tp_, arguments_.place("tensor-model-parallel-size"));
     set(node, "sp", "sequence-parallel");
-    put(node, "cp", cp_, arguments_.place("context-parallel-size"));
-    set(section_of(section("training"), "overlap", {.file = file_}), "tp", "tp-comm-overlap");
+    put(node, name_of(Axis::cp), cp_, arguments_.place("context-parallel-size"));
+    set(section_of(section("training"), "overlap", {.file = file_}), name_of(Axis::tp), "tp-comm-overlap");
     const std::string type = arguments_.text("cp-comm-type", "p2p");
     const Place place = arguments_.place("cp-comm-type");
     if (type == "p2p") {
@@ -198,13 +198,14 @@ class MegatronReader {
     }
     if (!arguments_.has("use-tp-pp-dp-mapping")) return;
     YamlNode order = make_node(YamlNode::Kind::sequence, arguments_.place("use-tp-pp-dp-mapping"));
-    for (const char* axis : {"tp", "cp", "ep", "pp", "dp"}) order.items.push_back(make_scalar(axis, order.place));
+    for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp})
+      order.items.push_back(make_scalar(std::string(name_of(axis)), order.place));
     put(node, "order", std::move(order));
   }
 
   void pipeline() {
     YamlNode& node = section("parallelism");
-    put(node, "pp", pp_, arguments_.place("pipeline-model-parallel-size"));
+    put(node, name_of(Axis::pp), pp_, arguments_.place("pipeline-model-parallel-size"));
     set(node, "account_for_embedding", "account-for-embedding-in-pipeline-split");
     set(node, "account_for_loss", "account-for-loss-in-pipeline-split");
     if (arguments_.has("decoder-first-pipeline-num-layers"))
@@ -222,7 +223,8 @@ class MegatronReader {
     put(node, "vpp", vpp_, arguments_.place(name));
     put(section("training"), "schedule", name_of(vpp_ > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b),
         arguments_.place(name));
-    put(section_of(section("training"), "overlap"), "pp", !arguments_.has("no-overlap-p2p-communication"), {.file = file_});
+    put(section_of(section("training"), "overlap"), name_of(Axis::pp), !arguments_.has("no-overlap-p2p-communication"),
+        {.file = file_});
   }
 
   void data_parallel() {
@@ -245,7 +247,7 @@ class MegatronReader {
     put(node, "zero", zero, place);
     shard_group(node);
     YamlNode& training = section("training");
-    set(section_of(training, "overlap"), "dp", "overlap-grad-reduce");
+    set(section_of(training, "overlap"), name_of(Axis::dp), "overlap-grad-reduce");
     arguments_.has("overlap-param-gather");
     if (arguments_.has("ddp-bucket-size"))
       put(training, "bucket_MB",

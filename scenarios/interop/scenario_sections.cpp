@@ -76,12 +76,9 @@ YamlNode list_of(const std::vector<std::string>& texts) {
   return list;
 }
 
-YamlNode order_list(const std::vector<MeshAxis>& order) {
+YamlNode order_list(const std::vector<Axis>& order) {
   std::vector<std::string> names;
-  for (const MeshAxis axis : order) {
-    constexpr const char* axis_names[] = {"tp", "cp", "ep", "dp", "pp"};
-    names.emplace_back(axis_names[static_cast<std::size_t>(axis)]);
-  }
+  for (const Axis axis : order) names.emplace_back(name_of(axis));
   return list_of(names);
 }
 
@@ -95,19 +92,19 @@ YamlNode placement_node(const RankPlacement& placement) {
 
 YamlNode parallelism_section(const ParallelismSpec& p) {
   YamlNode node = mapping();
-  put(node, "tp", p.tp);
+  put(node, name_of(Axis::tp), p.tp);
   put(node, "sp", p.sp);
-  put(node, "pp", p.pp);
+  put(node, name_of(Axis::pp), p.pp);
   put(node, "vpp", p.vpp);
-  put(node, "cp", p.cp);
+  put(node, name_of(Axis::cp), p.cp);
   constexpr const char* methods[] = {"ring", "all-gather", "ulysses"};
   put(node, "cp_method", methods[static_cast<std::size_t>(p.cp_method)]);
   put(node, "cp_layout", p.cp_layout == CpLayout::zigzag ? "zigzag" : "contiguous");
-  put(node, "ep", p.ep);
+  put(node, name_of(Axis::ep), p.ep);
   put(node, "etp", p.etp);
   put(node, "expert_axis", p.own_expert_axis ? "own" : "folded");
   put(node, "dispatcher", p.dispatcher == Dispatcher::deepep ? "deepep" : "nccl");
-  put(node, "dp", p.dp);
+  put(node, name_of(Axis::dp), p.dp);
   put(node, "zero", static_cast<std::int64_t>(p.zero));
   if (p.zero == 3) {
     put(node, "reshard_after_forward", p.reshard_after_forward);
@@ -149,9 +146,9 @@ YamlNode training_section(const TrainingSpec& training) {
   put(node, "recompute", recompute_node(training.recompute));
   if (training.recompute.every > 0) put(node, "recompute_every", training.recompute.every);
   YamlNode& overlap = section_of(node, "overlap");
-  put(overlap, "dp", training.overlap_dp);
-  put(overlap, "tp", training.overlap_tp);
-  put(overlap, "pp", training.overlap_pp);
+  put(overlap, name_of(Axis::dp), training.overlap_dp);
+  put(overlap, name_of(Axis::tp), training.overlap_tp);
+  put(overlap, name_of(Axis::pp), training.overlap_pp);
   const auto bucket = static_cast<double>(training.bucket_parameters) * static_cast<double>(size_of(training.grad_dtype));
   put(node, "bucket_MB", bucket / 1e6);
   put(node, "hierarchical_all_reduce", training.hierarchical_all_reduce);

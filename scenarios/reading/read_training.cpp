@@ -8,10 +8,10 @@ namespace tandem::scenarios {
 namespace {
 
 void read_overlap(const YamlNode& node, TrainingSpec& spec) {
-  const Reader overlap(node, "training.overlap", {"dp", "tp", "pp"});
-  spec.overlap_dp = overlap.boolean("dp", true);
-  spec.overlap_tp = overlap.boolean("tp", false);
-  spec.overlap_pp = overlap.boolean("pp", true);
+  const Reader overlap(node, "training.overlap", {name_of(Axis::dp), name_of(Axis::tp), name_of(Axis::pp)});
+  spec.overlap_dp = overlap.boolean(name_of(Axis::dp), true);
+  spec.overlap_tp = overlap.boolean(name_of(Axis::tp), false);
+  spec.overlap_pp = overlap.boolean(name_of(Axis::pp), true);
 }
 
 using Module = bool RecomputeSpec::*;

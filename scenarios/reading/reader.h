@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +29,7 @@ struct Choice {
 /// all others and names the nearest.
 class Reader {
  public:
-  Reader(const YamlNode& node, std::string path, std::initializer_list<std::string_view> keys);
+  Reader(const YamlNode& node, std::string path, const std::vector<std::string_view>& keys);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   /// The field as it stands, or an empty mapping.

@@ -11,7 +11,7 @@ namespace {
 
 ClusterSpec healthy(ClusterSpec spec) {
   spec.link_faults.clear();
-  spec.fabric.routing = Routing::adaptive;
+  spec.fabric.routing = FlowRouting::adaptive;
   return spec;
 }
 
@@ -55,14 +55,14 @@ const MeshNetwork::Laid& MeshNetwork::laid(const Scenario& scenario) {
   laid.data_members = data.size();
   if (data.size() > 1) laid.data = lay_group(cluster, data, algorithms(scenario, Slot::data));
   if (scenario.model.moe.experts > 0) {
-    const std::vector<std::uint32_t> replicas = gpus_of(ExpertMesh(p, mesh).members(0, ExpertMesh::Axis::replica));
+    const std::vector<std::uint32_t> replicas = gpus_of(ExpertMesh(p, mesh).members(0, ExpertAxis::replica));
     laid.expert_members = replicas.size();
     if (replicas.size() > 1) laid.expert_data = lay_group(cluster, replicas, algorithms(scenario, Slot::expert_data));
   }
   for (std::int32_t stage = 0; p.pp > 1 && stage < p.pp; ++stage) {
     Coordinates from, to;
-    from[MeshAxis::pp] = stage;
-    to[MeshAxis::pp] = static_cast<std::int32_t>((stage + 1) % p.pp);
+    from[Axis::pp] = stage;
+    to[Axis::pp] = static_cast<std::int32_t>((stage + 1) % p.pp);
     laid.pairs.push_back(lay_pair(cluster, places.gpu(mesh.rank(from)), places.gpu(mesh.rank(to))));
   }
   return laid_.emplace(key, std::move(laid)).first->second;

@@ -31,8 +31,8 @@ class MeshNetwork {
     std::unique_ptr<Cluster> cluster;
     std::vector<Link> links;
   };
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                         std::vector<MeshAxis>, RankPlacement::Kind>;
+  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::vector<Axis>,
+                         RankPlacement::Kind>;
   std::map<std::int64_t, OnCluster> clusters_;  ///< by GPUs
   std::map<Key, Laid> laid_;
 

@@ -51,10 +51,10 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   p.account_for_embedding = p.account_for_loss = false;
   p.first_stage_layers = p.last_stage_layers = 0;
   p.dp = least_dp(p, s.cluster.gpus_per_node);
-  s.cluster.gpus = p.world();
+  s.cluster.gpus = p.world_size();
   s.cluster.other_gpus.clear();
   s.cluster.link_faults.clear();
-  s.cluster.fabric.routing = Routing::adaptive;
+  s.cluster.fabric.routing = FlowRouting::adaptive;
   if (s.cluster.fabric.kind == FabricSpec::Kind::custom) s.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};
   s.slow_gpus.clear();
   s.model.layers = stages * layers_per_stage;
@@ -90,12 +90,12 @@ class Measured {
     const World world = make_world(scenario_, true);
     dag_ = lower(scenario_, world);
     for (Device& device : dag_.devices)
-      device.speed = slowest_of(static_cast<std::size_t>(original.parallelism.world()), device.efficiency.spread);
+      device.speed = slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread);
     order_ = issue_order(dag_);
     const Mesh mesh(scenario_.parallelism);
     for (std::int32_t stage = 0; stage < stages; ++stage) {
       Coordinates place;
-      place[MeshAxis::pp] = stage;
+      place[Axis::pp] = stage;
       ranks_[static_cast<std::size_t>(stage)] = world.class_of[mesh.rank(place)];
     }
     find_durations();
@@ -312,7 +312,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
   const std::int64_t own_recompute = (r.norm ? 1 : 0) + (r.activation ? 2 : 0) + (r.attention ? 4 : 0) + (r.mla_up ? 8 : 0);
   return {{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(scenario) ? 1 : 0},
           kind,
-          {p.world(), static_cast<std::int64_t>(p.dispatcher)}};
+          {p.world_size(), static_cast<std::int64_t>(p.dispatcher)}};
 }
 
 const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {

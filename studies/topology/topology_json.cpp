@@ -57,7 +57,7 @@ std::string to_json(const TopologyReport& report) {
                       {{"kind", fabric_kinds[static_cast<std::size_t>(spec.fabric.kind)]},
                        {"tiers", spec.fabric.tiers},
                        {"rail_optimized", spec.fabric.rail_optimized},
-                       {"routing", spec.fabric.routing == Routing::ecmp ? "ecmp" : "adaptive"},
+                       {"routing", spec.fabric.routing == FlowRouting::ecmp ? "ecmp" : "adaptive"},
                        {"leaves", inventory.leaves},
                        {"pods", inventory.pods},
                        {"spines", inventory.spines},
