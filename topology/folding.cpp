@@ -71,7 +71,7 @@ Classes classes_of(const std::vector<std::uint64_t>& colours, std::size_t expect
 /// One round: every element's new colour is its class together with the sum over what it meets of (their class, the role).
 void refine(const FoldInput& input, const Partition& now, std::uint64_t seed, std::vector<std::uint64_t>& ranks,
             std::vector<std::uint64_t>& communicators, std::vector<std::uint64_t>& links) {
-  const auto own = [](const Classes& classes, std::vector<std::uint64_t>& colours) {
+  const auto own = [seed](const Classes& classes, std::vector<std::uint64_t>& colours) {
     for (std::size_t i = 0; i < colours.size(); ++i) colours[i] = mix(seed ^ classes.of[i]);
   };
   own(now.ranks, ranks);
