@@ -111,7 +111,7 @@ ExitCode CrosscheckCommand::run() const {
     throw InputError({options.scenario, 0, 0},
                      "is held against nothing; expected --backend host or cuda, or --measured F as well");
   const Scenario scenario = load_with_warnings(options);
-  Outputs outputs(options, scenario.parallelism.world());
+  Outputs outputs(options, scenario.parallelism.world_size());
   return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs); });
 }
 

@@ -24,7 +24,7 @@ CLI::App* ExecuteCommand::add_to(CLI::App& app) {
 
 ExitCode ExecuteCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  Outputs outputs(options, scenario.parallelism.world());
+  Outputs outputs(options, scenario.parallelism.world_size());
   return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs); });
 }
 

@@ -49,7 +49,7 @@ ExitCode ImportCommand::run() const {
   put(section, "preset", cluster, option);
   if (gpus > 0) put(section, "gpus", gpus, {.file = "--gpus"});
   const YamlNode* parallelism = document.find("parallelism");
-  if (gpus == 0 && parallelism->find("dp") == nullptr)
+  if (gpus == 0 && parallelism->find(name_of(Axis::dp)) == nullptr)
     throw InputError({.file = file}, "the arguments do not tell on how many GPUs they run, expected --gpus");
   if (document.find("name") == nullptr) put(document, "name", name, {.file = file});
   for (const std::string& change : overrides) apply_override(document, change);

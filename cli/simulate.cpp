@@ -30,20 +30,20 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
 ExitCode SimulateCommand::run() const {
   const auto began = std::chrono::steady_clock::now();
   const Scenario scenario = load_with_warnings(options);
-  if (no_fold && scenario.parallelism.world() > most_lowered_ranks) {
-    throw InputError({"--no-fold", 0, 0}, "every one of " + std::to_string(scenario.parallelism.world()) +
+  if (no_fold && scenario.parallelism.world_size() > most_lowered_ranks) {
+    throw InputError({"--no-fold", 0, 0}, "every one of " + std::to_string(scenario.parallelism.world_size()) +
                                               " ranks would be lowered; expected at most " + std::to_string(most_lowered_ranks));
   }
   constexpr std::int64_t most_in_steps = 256;
   const bool in_steps = collectives == Collectives::steps;
-  if (in_steps && scenario.parallelism.world() > most_in_steps) {
-    throw InputError({"--collectives steps", 0, 0}, "every message between " + std::to_string(scenario.parallelism.world()) +
+  if (in_steps && scenario.parallelism.world_size() > most_in_steps) {
+    throw InputError({"--collectives steps", 0, 0}, "every message between " + std::to_string(scenario.parallelism.world_size()) +
                                                         " ranks would be simulated; expected at most " +
                                                         std::to_string(most_in_steps) + " ranks, or --collectives fluid");
   }
   if (in_steps && scenario.jitter.enabled())
     throw InputError({"--collectives steps", 0, 0}, "faults.jitter varies collectives as wholes; expected --collectives fluid");
-  Outputs outputs(options, scenario.parallelism.world());
+  Outputs outputs(options, scenario.parallelism.world_size());
   return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs, began); });
 }
 

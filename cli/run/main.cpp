@@ -32,12 +32,12 @@ std::unique_ptr<OutputFile> opened(const std::string& path) {
 }
 
 /// All ranks in this process.
-MeasuredStep execute_alone(const Options& options, const Dag& dag) {
+LaunchedStep execute_alone(const Options& options, const Dag& dag) {
   const auto ranks = static_cast<std::int64_t>(dag.ranks.size());
   refuse_too_many_ranks(ranks, options.dag, options.backend);
   const std::unique_ptr<ExecutionSite> site = make_site(options.backend, dag, options.dag);
   EndedTasks ended = 0;
-  MeasuredStep step;
+  LaunchedStep step;
   step.description = site->description();
   step.collectives = site->verify_collectives();
   step.timeline = site->execute(ended);
@@ -56,7 +56,7 @@ ExitCode execute(const Options& options) {
   const auto out = opened(writes ? options.out : "");
   const auto trace = opened(writes ? options.trace : "");
 
-  const std::optional<MeasuredStep> step =
+  const std::optional<LaunchedStep> step =
       launch.size == 1 ? execute_alone(options, dag)
                        : execute_with_others(launch, dag, digest_of_file(options.dag), options.backend.graph);
   if (!step) return ExitCode::done;

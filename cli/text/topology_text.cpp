@@ -34,8 +34,8 @@ std::string fabric_line(const FabricSpec& fabric) {
       break;
   }
   if (fabric.kind != FabricSpec::Kind::custom) text += fabric.rail_optimized ? ", rail-optimised" : ", without rails";
-  return text + (fabric.routing == Routing::ecmp ? fmt::format(", ECMP with {} flows per connection", fabric.flows)
-                                                 : ", adaptive routing (ideal)");
+  return text + (fabric.routing == FlowRouting::ecmp ? fmt::format(", ECMP with {} flows per connection", fabric.flows)
+                                                     : ", adaptive routing (ideal)");
 }
 
 Table counts(const TopologyReport& report) {

@@ -88,7 +88,7 @@ void validate_placement(const Scenario& scenario, const YamlNode& document) {
   const RankPlacement& placement = scenario.parallelism.placement;
   if (placement.kind != RankPlacement::Kind::listed) return;
   const std::string path = "parallelism.placement";
-  const std::int64_t gpus = scenario.cluster.gpus, ranks = scenario.parallelism.world();
+  const std::int64_t gpus = scenario.cluster.gpus, ranks = scenario.parallelism.world_size();
   if (std::ssize(placement.gpus) != ranks)
     refuse(document, {path, "cluster.gpus", "parallelism.dp"},
            path + " lists " + std::to_string(placement.gpus.size()) + " GPUs for " + std::to_string(ranks) + " ranks, expected " +
@@ -109,9 +109,9 @@ void validate_faults(const Scenario& scenario, const YamlNode& document) {
   for (std::size_t i = 0; i < scenario.slow_gpus.size(); ++i) {
     const std::int64_t rank = scenario.slow_gpus[i].rank;
     const std::string item = "faults.slow_gpu." + std::to_string(i) + ".rank";
-    if (rank >= scenario.parallelism.world())
+    if (rank >= scenario.parallelism.world_size())
       refuse(document, {"faults.slow_gpu.rank", item},
-             "rank " + std::to_string(rank) + " does not exist, " + up_to(scenario.parallelism.world()));
+             "rank " + std::to_string(rank) + " does not exist, " + up_to(scenario.parallelism.world_size()));
   }
   if (scenario.jitter.enabled() && scenario.training.local_steps())
     refuse(document, {"faults.jitter", "training.sync_every"},

@@ -42,7 +42,7 @@ void check_hierarchy(const Scenario& scenario, const YamlNode& document) {
   if (on_node < 2) refuse_here("with one member of the data-parallel group on a node, expected several");
   if (on_node == members) refuse_here("with the whole data-parallel group on one node, expected several nodes");
   for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
-    const std::vector<std::uint32_t> group = mesh.members(rank, {MeshAxis::cp, MeshAxis::dp});
+    const std::vector<std::uint32_t> group = mesh.members(rank, {Axis::cp, Axis::dp});
     if (group.front() != rank) continue;
     std::map<std::int64_t, std::int64_t> by_node;
     for (const std::uint32_t member : group) ++by_node[member / scenario.cluster.gpus_per_node];
@@ -65,10 +65,10 @@ void check_compression(const Scenario& scenario, const YamlNode& document) {
 /// Consecutive ranks, in the order of the axes in which experts are laid out, that lie in one data-parallel replica.
 std::int64_t run_of_replica(const ParallelismSpec& p) {
   std::int64_t run = 1;
-  for (const MeshAxis axis : p.order) {
-    if (axis == MeshAxis::dp) break;
-    if (axis == MeshAxis::tp) run *= p.tp;
-    if (axis == MeshAxis::cp) run *= p.cp;
+  for (const Axis axis : p.order) {
+    if (axis == Axis::dp) break;
+    if (axis == Axis::tp) run *= p.tp;
+    if (axis == Axis::cp) run *= p.cp;
   }
   return run;
 }

@@ -36,16 +36,16 @@ class Warnings {
   }
 
   /// Whether some group of ranks along these axes has members on several nodes.
-  bool beyond_the_node(const std::vector<MeshAxis>& axes) const {
+  bool beyond_the_node(const std::vector<Axis>& axes) const {
     if (!p_.placement.is_packed()) return placed_beyond_the_node(axes);
     const std::int64_t node = scenario_.cluster.gpus_per_node;
     std::int64_t block = 1;  // of consecutive ranks, into which the mesh divides the world's; groups lie inside
-    for (const MeshAxis axis : axes)
+    for (const Axis axis : axes)
       if (mesh_.extent(axis) > 1) block = std::max(block, mesh_.stride(axis) * mesh_.extent(axis));
     return scenario_.cluster.gpus > node && node % block != 0;
   }
 
-  bool placed_beyond_the_node(const std::vector<MeshAxis>& axes) const {
+  bool placed_beyond_the_node(const std::vector<Axis>& axes) const {
     const RankPlaces places(scenario_);
     for (std::uint32_t rank = 0; rank < mesh_.size(); ++rank) {
       const std::vector<std::uint32_t> group = mesh_.members(rank, axes);
@@ -67,12 +67,12 @@ class Warnings {
 
   void communicators_beyond_the_node() {
     const std::int64_t node = scenario_.cluster.gpus_per_node;
-    if (p_.tp > 1 && beyond_the_node({MeshAxis::tp})) {
+    if (p_.tp > 1 && beyond_the_node({Axis::tp})) {
       warn(
           "tp-beyond-node", {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
           fmt::format("tp {} reaches beyond the node of {} GPUs: its collectives, which every layer waits for, cross the NICs {}",
                       p_.tp, node, slower_links()));
-    } else if (p_.cp > 1 && beyond_the_node({MeshAxis::tp, MeshAxis::cp})) {
+    } else if (p_.cp > 1 && beyond_the_node({Axis::tp, Axis::cp})) {
       warn("cp-beyond-node", {"parallelism.cp", "parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
            fmt::format("cp {} * tp {} reaches beyond the node of {} GPUs: keys and values cross the NICs {}, which hides behind "
                        "attention only when sequences are long",

@@ -125,7 +125,7 @@ class Writer {
   }
 
   void mesh() {
-    using enum MeshAxis;
+    using enum Axis;
     out_.heading("parallelism");
     add("tensor-model-parallel-size", p_.tp);
     flag("sequence-parallel", p_.sp);
@@ -143,7 +143,7 @@ class Writer {
       out_.lose("parallelism.expert_axis", why);
       out_.lose("parallelism.dp", why);
     }
-    if (p_.order == std::vector<MeshAxis>{tp, cp, ep, pp, dp}) {
+    if (p_.order == std::vector<Axis>{tp, cp, ep, pp, dp}) {
       flag("use-tp-pp-dp-mapping");
     } else if (p_.order != ParallelismSpec{}.order) {
       out_.lose("parallelism.order", "ranks are numbered tp-cp-ep-dp-pp or, with --use-tp-pp-dp-mapping, tp-cp-ep-pp-dp");

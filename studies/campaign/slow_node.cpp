@@ -11,7 +11,7 @@ Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double
   const auto busiest =
       std::ranges::max_element(step.stage_times, {}, [](const StageTime& stage) { return stage.parts.compute(); });
   Coordinates place;
-  place[MeshAxis::pp] = static_cast<std::int32_t>(busiest - step.stage_times.begin());
+  place[Axis::pp] = static_cast<std::int32_t>(busiest - step.stage_times.begin());
   const Mesh mesh(scenario.parallelism);
   const RankPlaces places(scenario);
   const std::int64_t node = places.node(mesh.rank(place));

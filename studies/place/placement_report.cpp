@@ -26,7 +26,7 @@ std::vector<PlacementReport::Family> families(const Scenario& packed, const Scen
   std::vector<PlacementReport::Family> families;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].layout.nodes < 2 || before[i].layout.paths.front().crossings.empty()) continue;
-    const std::string name = family_of(before[i].slot);
+    const std::string name(family_of(before[i].slot));
     auto family = std::ranges::find(families, name, &PlacementReport::Family::name);
     if (family == families.end()) family = families.insert(family, {.name = name, .packed = {}, .found = {}});
     const Reach from = reach_of(cluster, before[i].layout), to = reach_of(cluster, after[i].layout);

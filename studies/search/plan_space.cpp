@@ -9,6 +9,7 @@
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::studies {
 namespace {
@@ -94,14 +95,15 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   YamlNode own_order = order;
   if (order.kind != YamlNode::Kind::sequence) {  // the default
     own_order = make_node(YamlNode::Kind::sequence, {});
-    for (const char* axis : {"tp", "cp", "ep", "dp", "pp"}) own_order.items.push_back(make_scalar(axis, {}));
+    for (const Axis axis : mesh_axes) own_order.items.push_back(make_scalar(std::string(name_of(axis)), {}));
   }
   const Scenario& scenario = spec.scenario;
   const ParallelismSpec& p = scenario.parallelism;
   own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, name_of(ScheduleKind::one_f_one_b)));
   own_.recompute = place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, "none"));
   own_.order = place_of_value(choices_.order, own_order);
-  own_.placement = place_of_value(choices_.placement, own_value(spec, SearchAxis::placement, "packed"));
+  own_.placement = place_of_value(choices_.placement,
+                                  own_value(spec, SearchAxis::placement, name_in(placement_names, RankPlacement::Kind::packed)));
   if (!spec.axis(SearchAxis::recompute).is_stated()) free_recomputes_ = counted(choices_.recompute.size());
   const auto free_of = [](const SearchAxisSpec& axis, std::int32_t own) {
     return axis.values.empty() ? std::vector{own} : counted(axis.values.size());
@@ -207,10 +209,10 @@ bool PlanSpace::tp_is_in_node(const Plan& plan) const {
   const Scenario scenario = scenario_of(plan, choices_, spec_.scenario);
   const Mesh mesh(scenario.parallelism);
   const std::int64_t node = scenario.cluster.gpus_per_node;
-  if (scenario.parallelism.placement.is_packed()) return node % (mesh.stride(MeshAxis::tp) * plan.tp) == 0 || node >= plan.gpus;
+  if (scenario.parallelism.placement.is_packed()) return node % (mesh.stride(Axis::tp) * plan.tp) == 0 || node >= plan.gpus;
   const RankPlaces places(scenario);
   for (std::uint32_t rank = 0; rank < mesh.size(); ++rank)
-    for (const std::uint32_t member : mesh.members(rank, {MeshAxis::tp}))
+    for (const std::uint32_t member : mesh.members(rank, {Axis::tp}))
       if (places.node(member) != places.node(rank)) return false;
   return true;
 }
@@ -317,6 +319,8 @@ Plan PlanSpace::parse(const std::string& text) const {
   const YamlNode fields = parse_yaml("{" + yaml + "}", place.file, Lines::none);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < search_axis_count; ++i) names.emplace_back(name_of(static_cast<SearchAxis>(i)));
+  std::vector<std::string_view> keys(names.begin(), names.end());
+  keys.emplace_back("gpus");
   Plan plan = own_;
   bool dp_is_given = false;
   for (const YamlNode::Entry& field : fields.entries) {
@@ -326,10 +330,7 @@ Plan PlanSpace::parse(const std::string& text) const {
     if (field.value.kind == YamlNode::Kind::null)
       throw InputError(place, field.key + " has no value, expected axis=value, such as tp=4,pp=8");
     const auto size = [&] {
-      return Reader(fields, "plan",
-                    {"gpus", "tp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero", "micro_batch", "schedule", "recompute", "sp",
-                     "order", "placement"})
-          .integer(field.key, {field.key == "zero" ? 0 : 1, field.key == "zero" ? 3 : max_gpus});
+      return Reader(fields, "plan", keys).integer(field.key, {field.key == "zero" ? 0 : 1, field.key == "zero" ? 3 : max_gpus});
     };
     const auto choose = [&](const std::vector<YamlNode>& values) {
       const auto same = [text = to_yaml(field.value)](const YamlNode& value) { return to_yaml(value) == text; };

@@ -63,7 +63,7 @@ WaitingRow prepare(const RunRow& run) {
     row.moe = first.scenario.model.moe.experts > 0;
     row.tokens_per_gpu = static_cast<double>(first.scenario.training.sequence) *
                          static_cast<double>(first.scenario.training.global_batch) /
-                         static_cast<double>(first.scenario.parallelism.world());
+                         static_cast<double>(first.scenario.parallelism.world_size());
     const MeasuredStep measured = measured_step(run, first.scenario);
     row.measured = measured.time;
     row.notes = first.notes;

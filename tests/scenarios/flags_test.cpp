@@ -77,7 +77,7 @@ std::string remaining(const Scenario& scenario, const std::vector<Lost>& lost) {
 void expect_round_trip(const Written& original, Exporter write, Importer read) {
   const Exported exported = write(original.scenario);
   SCOPED_TRACE(exported.text);
-  const std::int64_t gpus = original.scenario.parallelism.world();  // a placement may leave some of the cluster's to others
+  const std::int64_t gpus = original.scenario.parallelism.world_size();  // a placement may leave some of the cluster's to others
   Imported imported = read(exported.text, "exported", gpus);
   const bool without_model = imported.document.find("model") == nullptr;
   if (without_model) {
