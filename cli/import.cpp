@@ -12,7 +12,7 @@ namespace {
 struct ImportCommand final : Command {
   std::string file;
   std::string from;
-  ImportOptions options{.cluster = "dgx-h100"};
+  ImportOptions options{.cluster = "dgx-h100", .gpus = 0, .overrides = {}};
   std::string out;  ///< a path, empty for standard output
 
   CLI::App* add_to(CLI::App& app) override;

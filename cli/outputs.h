@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/options.h"
+#include "runtime/base/exit_code.h"
 #include "studies/trace/trace_output.h"
 #include "traces/output_file.h"
 
