@@ -10,7 +10,7 @@
 
 #include "tests/cli/run_command.h"
 
-namespace tandem::cli {
+namespace tandem::cli::completion_test {
 namespace {
 
 using testing::Contains;
@@ -161,4 +161,4 @@ TEST(Completion, IsHiddenFromHelp) {
 }
 
 }  // namespace
-}  // namespace tandem::cli
+}  // namespace tandem::cli::completion_test

@@ -8,9 +8,9 @@
 #include "scenarios/interop/formats.h"
 #include "scenarios/interop/import_scenario.h"
 #include "scenarios/reading/load.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::interop_formats_test {
 namespace {
 
 const std::string file = TANDEM_SOURCE_DIR "/scenarios/llama3-8b-64.yaml";
@@ -29,7 +29,7 @@ TEST(InteropFormats, ExportersWriteFilesOfDifferentNames) {
 }
 
 TEST(InteropFormats, WhatIsExportedIsImportedAsTheSameSizes) {
-  const tandem::traces::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const Scenario original = load_scenario(file, {});
   for (const Importer& importer : importers()) {
     const Exporter* const exporter = find_exporter(importer.name);
@@ -52,4 +52,4 @@ TEST(InteropFormats, OverridesGoBeforeTheExport) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::interop_formats_test

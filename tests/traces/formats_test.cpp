@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/runtime/temporary_folder.h"
 #include "tests/traces/read_trace.h"
 #include "tests/traces/sample.h"
-#include "tests/traces/temporary_folder.h"
 
-namespace tandem::traces {
+namespace tandem::traces::formats_test {
 namespace {
 
 std::string_view format_of(std::string_view path) {
@@ -50,4 +50,4 @@ TEST(TraceFormats, OpenedAndNotWrittenLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace tandem::traces
+}  // namespace tandem::traces::formats_test
