@@ -15,7 +15,6 @@ std::unique_ptr<OutputFile> open_file(const std::string& path) {
 
 std::unique_ptr<OutputFile> open_page(const std::string& path) {
   if (path.empty()) return nullptr;
-  require_report_page();
   return std::make_unique<OutputFile>(path);
 }
 
