@@ -10,7 +10,7 @@
 #include "cli/text/step_text.h"
 #include "studies/campaign/forecast.h"
 #include "studies/campaign/slow_node.h"
-#include "studies/runner/worker_pool.h"
+#include "studies/runner/step_runner.h"
 #include "studies/step/simulated_step.h"
 
 namespace tandem::cli {

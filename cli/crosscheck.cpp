@@ -13,6 +13,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/text/crosscheck_text.h"
 #include "runtime/base/input_error.h"
+#include "studies/crosscheck/comparison_json.h"
 #include "studies/report/step_report.h"
 
 namespace tandem::cli {
@@ -61,8 +62,11 @@ ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) cons
 
   const Dag& dag = check.dag();
   const StepResult& result = check.result();
-  outputs.write(to_json(result), {{"simulated", &dag, &check.simulated(), true}, {"measured", &dag, &check.measured()}});
-  outputs.write_report([&] { return crosscheck_page(scenario, dag, check.simulated(), check.measured(), result, command_line); });
+  outputs.write(to_json(result, check.comparison()),
+                {{"simulated", &dag, &check.simulated(), true}, {"measured", &dag, &check.measured()}});
+  outputs.write_report([&] {
+    return crosscheck_page(scenario, dag, check.simulated(), check.measured(), result, check.comparison(), command_line);
+  });
   const bool json_goes_out = options.json == "-";
   std::ostream& out = json_goes_out ? std::cerr : std::cout;
   const Screen screen = screen_on(json_goes_out ? STDERR_FILENO : STDOUT_FILENO);

@@ -9,7 +9,7 @@
 #include "cli/outputs.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/lint_text.h"
-#include "studies/runner/worker_pool.h"
+#include "studies/runner/step_runner.h"
 
 namespace tandem::cli {
 namespace {

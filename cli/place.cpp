@@ -10,7 +10,7 @@
 #include "cli/outputs.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/place_text.h"
-#include "studies/runner/worker_pool.h"
+#include "studies/runner/step_runner.h"
 
 namespace tandem::cli {
 namespace {
@@ -53,7 +53,7 @@ ExitCode PlaceCommand::run() const {
   PointsProgress line;
   const PlacementReport report =
       place(job, options.scenario, {seed, moves}, database, at_once, [&](const RunProgress& progress) { line.show(progress); });
-  if (report.search.packed().judgement.status == PointStatus::oom)
+  if (!report.search.packed().step()->fits())
     std::cerr << "tandem: warning: " << options.scenario << ": the step does not fit in memory, wherever its ranks are\n";
   write_file(&file, placement_file_text(job, report.search));
   if (json) write_file(json.get(), to_json(report));

@@ -13,7 +13,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/text/search_text.h"
 #include "studies/report/study_report.h"
-#include "studies/runner/worker_pool.h"
+#include "studies/runner/step_runner.h"
 #include "studies/search/search_json.h"
 #include "studies/search/search_study.h"
 #include "studies/search/write_plan.h"

@@ -8,9 +8,7 @@
 #include "cli/outputs.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/step_text.h"
-#include "runtime/base/peak_rss.h"
 #include "studies/report/step_report.h"
-#include "studies/step/jitter_times.h"
 #include "studies/step/relief.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/simulation_limits.h"
@@ -54,11 +52,8 @@ ExitCode SimulateCommand::run() const {
 ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, Clock::time_point began) const {
   const bool in_steps = collectives == Collectives::steps;
   ProgressBar bar;
-  SimulatedStep step = simulate_step(scenario, !no_fold && !in_steps, {fold_tolerance, collectives, &bar});
-  StepResult& result = step.result;
-  result.jitter = draw_jitter(scenario, step.dag, result, &bar);
-  result.run.wall = std::chrono::duration<double>(Clock::now() - began).count();
-  result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
+  const SimulatedStep step = simulate_in_full(scenario, !no_fold && !in_steps, {fold_tolerance, collectives, &bar}, began);
+  const StepResult& result = step.result;
   bar.take_away();
   outputs.write_report([&] { return step_page(scenario, step.dag, step.timeline, result, command_line); });
   if (!result.fits() && !options.allow_oom) {

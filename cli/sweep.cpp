@@ -11,7 +11,7 @@
 #include "cli/terminal/points_progress.h"
 #include "cli/text/sweep_text.h"
 #include "studies/report/study_report.h"
-#include "studies/runner/worker_pool.h"
+#include "studies/runner/step_runner.h"
 #include "studies/sweep/point.h"
 #include "studies/sweep/report.h"
 #include "studies/sweep/run_points.h"

@@ -9,7 +9,7 @@
 #include "cli/terminal/points_progress.h"
 #include "cli/text/validation_text.h"
 #include "studies/report/validation_page.h"
-#include "studies/runner/worker_pool.h"
+#include "studies/runner/step_runner.h"
 #include "studies/validate/validation_report.h"
 
 namespace tandem::cli {

@@ -91,7 +91,7 @@ Crosscheck::Crosscheck(const Scenario& scenario, const std::string& file, const 
   result_ = step_->result();
   result_.warnings = scenario.warnings;
   result_.run.collectives = name_of(options.collectives);
-  result_.comparison = compare(dag(), simulated_, measured(), step_->peaks());
+  comparison_ = compare(dag(), simulated_, measured(), step_->peaks());
 }
 
 Crosscheck::~Crosscheck() = default;

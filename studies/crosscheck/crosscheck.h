@@ -9,6 +9,7 @@
 #include "runtime/execution/execution_site.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/simulate.h"
+#include "studies/crosscheck/comparison.h"
 #include "studies/step/step_result.h"
 
 namespace tandem::studies {
@@ -31,9 +32,9 @@ class Crosscheck {
   const Dag& dag() const;
   const Timeline& simulated() const { return simulated_; }
   const Timeline& measured() const;
-  /// The executed step's result, with the comparison.
+  /// The executed step's.
   const StepResult& result() const { return result_; }
-  const Comparison& comparison() const { return *result_.comparison; }
+  const Comparison& comparison() const { return comparison_; }
   std::string executed_on() const;
   /// How many kinds of collectives were exact on crafted data; absent where the step was not executed here.
   std::optional<std::size_t> verified_collectives() const;
@@ -46,6 +47,7 @@ class Crosscheck {
   std::unique_ptr<MeasuredSide> step_;
   Timeline simulated_;
   StepResult result_;
+  Comparison comparison_;
 };
 
 }  // namespace tandem::studies

@@ -11,11 +11,11 @@
 namespace tandem::studies {
 namespace {
 
-ComparableResult result_of_timeline(const std::string& path, const Dag& dag) {
+NamedResult result_of_timeline(const std::string& path, const Dag& dag) {
   const Timeline timeline = read_timeline(path, dag).timeline;
   if (timeline.makespan() <= 0) throw InputError({path, 0, 0}, "takes no time, expected the timeline of a step");
-  ComparableResult result = parse_result(to_json(summarize(dag, timeline, DType::bf16, {.backend = ""})), path);
-  result.mfu.reset();  // no file tells which precision it is of
+  NamedResult result{path, summarize(dag, timeline, DType::bf16, {.backend = ""})};
+  result.step.mfu = 0;  // no file tells which precision it is of
   return result;
 }
 
@@ -30,9 +30,9 @@ ResultDifference difference_of_files(const std::string& a, const std::string& b,
   std::optional<Dag> lowered;
   if (has_timeline) lowered = read_dag(dag);
   const auto load = [&](const std::string& path) {
-    return is_timeline(path) ? result_of_timeline(path, *lowered) : read_result(path);
+    return is_timeline(path) ? result_of_timeline(path, *lowered) : NamedResult{path, read_step_result(path)};
   };
-  ComparableResult first = load(a);  // whose fault is told first
+  NamedResult first = load(a);  // whose fault is told first
   ResultDifference difference = difference_of(std::move(first), load(b));
   if (!has_timeline && !dag.empty())
     throw InputError({"--dag " + dag, 0, 0}, "is for timelines, expected one of those to compare");

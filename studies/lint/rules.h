@@ -50,6 +50,6 @@ void uneven_experts(LintContext& context);
 void idle_options(LintContext& context);
 
 /// Of a step that was simulated: does not fit, or hardly does.
-void memory_left(LintContext& context, const LintedStep& step);
+void memory_left(LintContext& context, const StepResult& step);
 
 }  // namespace tandem::studies

@@ -100,4 +100,6 @@ Scenario PlacedJob::scenario(const NodeOfBlock& nodes) const { return read_docum
 
 std::string PlacedJob::text(const NodeOfBlock& nodes) const { return to_yaml(placed(nodes)); }
 
+StepJob PlacedJob::step_job(const NodeOfBlock& nodes) const { return job_of(placed(nodes), name_); }
+
 }  // namespace tandem::studies

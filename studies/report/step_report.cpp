@@ -12,6 +12,7 @@
 #include "sim/blame.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
+#include "studies/crosscheck/comparison_json.h"
 #include "studies/report/facts.h"
 #include "studies/report/mesh_json.h"
 #include "studies/report/page.h"
@@ -183,12 +184,12 @@ std::string result_page(std::string_view json, const std::string& command) {
 }
 
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
-                            const StepResult& result, const std::string& command) {
+                            const StepResult& result, const Comparison& comparison, const std::string& command) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, measured);
   Bottlenecks bottlenecks(dag);
   const BoundOf bound_of = [&](TaskId id) { return std::string(bottlenecks.of(id)); };
   Json report = report_head("crosscheck", scenario.name, command);
-  report["result"] = to_json_object(result);
+  report["result"] = to_json_object(result, comparison);
   report["facts"] = facts_of(scenario);
   report["tasks"] = task_pairs(dag, simulated, measured);
   report["simulated"] = timeline_json(dag, simulated, drawn, bound_of);

@@ -6,6 +6,7 @@
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "scenarios/spec/scenario.h"
+#include "studies/crosscheck/comparison.h"
 #include "studies/step/step_result.h"
 
 namespace tandem::studies {
@@ -16,9 +17,9 @@ namespace tandem::studies {
 std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                       const std::string& command);
 
-/// The same DAG simulated and executed; `result` is the executed step's, with its comparison.
+/// The same DAG simulated and executed; `result` is the executed step's.
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
-                            const StepResult& result, const std::string& command);
+                            const StepResult& result, const Comparison& comparison, const std::string& command);
 
 /// Of a JSON result by itself, of a step or a cross-check, which has no timeline: the rest. `json` holds all keys of a result.
 std::string result_page(std::string_view json, const std::string& command);

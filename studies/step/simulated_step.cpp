@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "runtime/base/peak_rss.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/reading/load.h"
 #include "sim/simulate.h"
+#include "studies/step/jitter_times.h"
 
 namespace tandem::studies {
 namespace {
@@ -110,6 +112,16 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
     step.result.merged_fold = merged_fold(scenario, options);
   step.result.warnings = scenario.warnings;
   step.class_of = std::move(world.class_of);
+  return step;
+}
+
+SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options,
+                               std::chrono::steady_clock::time_point began) {
+  SimulatedStep step = simulate_step(scenario, folded, options);
+  StepResult& result = step.result;
+  result.jitter = draw_jitter(scenario, step.dag, result, options.progress);
+  result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
   return step;
 }
 
