@@ -111,23 +111,22 @@ StepProcess::End StepProcess::end() {
   End end;
   end.outcome.started = started_;
   end.outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
-  StepFailure failure;
   if (!ended_well(child.status)) {
-    failure.sentence = child.sentence.empty() ? death_of(child.status) : child.sentence;
-  } else {
-    std::string text = output_.read();
-    const Json json = Json::parse(text, nullptr, false);
-    if (!json.is_object()) {
-      failure.sentence = "its process printed no result";
-    } else if (json.contains("failure")) {
-      failure = failure_from(json);
-    } else {
-      end.outcome.step = step_result_from_json(json, "the simulation's result");
-      end.json = std::move(text);
-      return end;
-    }
+    end.outcome.step = StepFailure{.sentence = child.sentence.empty() ? death_of(child.status) : child.sentence};
+    return end;
   }
-  end.outcome.step = std::move(failure);
+  std::string text = output_.read();
+  const Json json = Json::parse(text, nullptr, false);
+  try {
+    if (json.is_object() && json.contains("failure")) {
+      end.outcome.step = failure_from(json);
+    } else {
+      end.outcome.step = step_result_from_json(json, "its process");
+      end.json = std::move(text);
+    }
+  } catch (const InputError& error) {  // a child that ended well but early, or a result that cannot be
+    end.outcome.step = StepFailure{.sentence = error.what()};
+  }
   return end;
 }
 
