@@ -96,12 +96,19 @@ ChildProcess::~ChildProcess() {
   }
 }
 
-Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
-  int status = 0;
+bool ChildProcess::has_ended() const {
+  siginfo_t ended{};
+  if (waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOHANG | WNOWAIT) < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot wait for the simulation process");
+  return ended.si_pid != 0;
+}
+
+ChildProcess::End ChildProcess::join(const std::function<void()>& meanwhile) {
+  End end;
   rusage usage{};
   constexpr std::chrono::milliseconds between_looks(10);
   pid_t ended = 0;
-  while ((ended = wait4(child_, &status, meanwhile ? WNOHANG : 0, &usage)) != child_) {
+  while ((ended = wait4(child_, &end.status, meanwhile ? WNOHANG : 0, &usage)) != child_) {
     if (ended == 0) {
       meanwhile();
       std::this_thread::sleep_for(between_looks);
@@ -110,13 +117,20 @@ Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
     }
   }
   child_ = 0;
-  if (WIFSIGNALED(status)) throw std::runtime_error(signal_sentence(WTERMSIG(status)));
-  if (WEXITSTATUS(status) == exit_with_sentence) throw std::runtime_error(sentence_->read());
-  if (WEXITSTATUS(status) != 0) {
-    throw std::runtime_error("the simulation process ended with exit code " + std::to_string(WEXITSTATUS(status)));
-  }
   constexpr Bytes kibibyte = 1024;  // ru_maxrss counts them, see getrusage(2)
-  return usage.ru_maxrss * kibibyte;
+  end.peak_rss = usage.ru_maxrss * kibibyte;
+  if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == exit_with_sentence) end.sentence = sentence_->read();
+  return end;
+}
+
+Bytes ChildProcess::wait(const std::function<void()>& meanwhile) {
+  const End end = join(meanwhile);
+  if (WIFSIGNALED(end.status)) throw std::runtime_error(signal_sentence(WTERMSIG(end.status)));
+  if (WEXITSTATUS(end.status) == exit_with_sentence) throw std::runtime_error(end.sentence);
+  if (WEXITSTATUS(end.status) != 0) {
+    throw std::runtime_error("the simulation process ended with exit code " + std::to_string(WEXITSTATUS(end.status)));
+  }
+  return end.peak_rss;
 }
 
 void run_in_children(std::size_t count, std::size_t jobs, const std::function<void(std::size_t)>& work,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "runtime/base/units.h"
 
@@ -52,9 +53,18 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Until it has ended; to be called once. Returns the child's peak resident memory. `meanwhile` is called in the parent a
-  /// hundred times a second.
-  /// Throws std::runtime_error with the sentence of the exception that `work` threw, or with the way the child died.
+  /// How the child ended, which the caller judges.
+  struct End {
+    int status = 0;        ///< as waitpid(2) gives it
+    std::string sentence;  ///< of the exception that `work` threw; empty where it threw none
+    Bytes peak_rss = 0;
+  };
+  /// Tells whether `join` and `wait` would return at once.
+  bool has_ended() const;
+  /// Waits until the child has ended; to be called once. `meanwhile` is called in the parent a hundred times a second.
+  End join(const std::function<void()>& meanwhile = {});
+  /// Does the same and returns the child's peak resident memory. Throws std::runtime_error with the sentence of the exception
+  /// that `work` threw, or with the way the child died.
   Bytes wait(const std::function<void()>& meanwhile = {});
 
  private:

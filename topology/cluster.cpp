@@ -5,16 +5,11 @@
 #include <set>
 
 #include "runtime/base/divide_up.h"
+#include "runtime/base/si.h"
 #include "topology/mix.h"
 
 namespace tandem::topology {
-namespace {
-
-constexpr double micro = 1e-6;
-constexpr double giga = 1e9;
-constexpr double bits_per_byte = 8;
-
-}  // namespace
+namespace {}  // namespace
 
 Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(divide_up(spec.gpus, spec.gpus_per_node)) {
   nvlink_ = spec.nvlink_GBps * giga * spec.nvlink_efficiency;
@@ -59,7 +54,7 @@ void Cluster::number_devices() {
   device_count_ = first_bundle_;
   for (const Fabric::Bundle& bundle : fabric_.bundles()) {
     cable_device_.push_back(device_count_);
-    device_count_ += spec_.fabric.routing == Routing::ecmp ? bundle.cables : 1;
+    device_count_ += spec_.fabric.routing == FlowRouting::ecmp ? bundle.cables : 1;
   }
 }
 
@@ -94,7 +89,7 @@ Link Cluster::unnamed_link(LinkId id) const {
   if (device < first_bundle_) return of(Tier::nic, capacity_below_switches(device));
   const std::uint32_t bundle = bundle_of(device);
   const Fabric::Bundle& spec = fabric_.bundles()[bundle];
-  if (spec_.fabric.routing == Routing::adaptive) return of(spec.tier, fabric_.capacity(bundle));
+  if (spec_.fabric.routing == FlowRouting::adaptive) return of(spec.tier, fabric_.capacity(bundle));
   return of(spec.tier, spec.capacity * fabric_.share_left(bundle, device - cable_device_[bundle]));
 }
 
@@ -110,7 +105,7 @@ Link Cluster::link(LinkId id) const {
   if (device >= first_bundle_) {
     const std::uint32_t bundle = bundle_of(device);
     link.name = fabric_.bundles()[bundle].name;
-    if (spec_.fabric.routing == Routing::ecmp) link.name += " cable " + std::to_string(device - cable_device_[bundle]);
+    if (spec_.fabric.routing == FlowRouting::ecmp) link.name += " cable " + std::to_string(device - cable_device_[bundle]);
   }
   link.name += id % 2 == 0 ? " out" : " in";
   return link;
@@ -190,7 +185,7 @@ bool Cluster::is_regular() const {
   for (std::int64_t gpu = 0; gpu < spec_.gpus_per_node; ++gpu) {
     if (several_ports(gpu) || nics_of_gpu_[static_cast<std::size_t>(gpu)].size() > 1) return false;
   }
-  return spec_.link_faults.empty() && spec_.fabric.routing == Routing::adaptive &&
+  return spec_.link_faults.empty() && spec_.fabric.routing == FlowRouting::adaptive &&
          spec_.fabric.kind != FabricSpec::Kind::custom && fabric_.is_tree();
 }
 
@@ -265,7 +260,7 @@ int Cluster::cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Am
     return step.up ? out_of(device) : into(device);
   };
   std::size_t steps = 0;
-  if (fabric_.is_tree() && spec_.fabric.routing == Routing::adaptive) {
+  if (fabric_.is_tree() && spec_.fabric.routing == FlowRouting::adaptive) {
     fabric_.walk_tree(from_leaf, to_leaf, [&](const Fabric::Step& step) {
       sum.add(link(step, 0), amount);
       ++steps;
@@ -273,7 +268,7 @@ int Cluster::cross_switches(std::int64_t from_nic, std::int64_t to_nic, const Am
     return static_cast<int>(steps) + 1;
   }
   const std::vector<Fabric::Route> routes = fabric_.routes(from_leaf, to_leaf);
-  if (spec_.fabric.routing == Routing::adaptive) {
+  if (spec_.fabric.routing == FlowRouting::adaptive) {
     for (const Fabric::Route& route : routes) {
       for (const Fabric::Step& step : route) sum.add(link(step, 0), amount.split(static_cast<std::uint32_t>(routes.size())));
       steps = std::max(steps, route.size());

@@ -9,7 +9,7 @@
 namespace tandem::topology {
 
 /// How flows choose among parallel links between two tiers of switches.
-enum class Routing : std::uint8_t {
+enum class FlowRouting : std::uint8_t {
   adaptive,  ///< ideal spreading: every flow in equal fractions over all shortest paths
   ecmp       ///< each flow on one of them, by a hash: collisions and all
 };
@@ -47,7 +47,7 @@ struct FabricSpec {
   std::int64_t leaf_ports = 32;                   ///< NICs below one leaf
   std::int64_t pod_leaves = 32;                   ///< leaves below one pod's spines (rail-optimised: per pod, all rails together)
   std::vector<double> oversubscription{1, 1, 1};  ///< per tier: NIC to leaf, leaf to spine, spine to core
-  Routing routing = Routing::adaptive;
+  FlowRouting routing = FlowRouting::adaptive;
   std::uint64_t ecmp_seed = 1;
   std::int64_t flows = 1;  ///< queue pairs per connection of two NICs, each of which is hashed by itself
   std::vector<SwitchSpec> switches = {};

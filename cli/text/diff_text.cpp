@@ -35,32 +35,36 @@ std::string relative_change(const std::optional<T>& a, const std::optional<T>& b
   return *a == 0 ? "new" : percent_change(static_cast<double>(*b) / static_cast<double>(*a) - 1);
 }
 
-std::string legend_of(const ComparableResult& result) {
-  std::string text = result.scenario;
-  if (result.gpus) text += fmt::format(", {} GPUs", *result.gpus);
-  if (result.backend == "simgrid") return text + ", simulated";
-  return result.backend.empty() ? text : text + ", executed (" + result.backend + ")";
+std::string legend_of(const StepResult& step) {
+  std::string text = step.scenario;
+  const std::string& backend = step.run.backend;
+  if (step.gpus > 0) text += fmt::format(", {} GPUs", step.gpus);
+  if (backend == "simgrid") return text + ", simulated";
+  return backend.empty() ? text : text + ", executed (" + backend + ")";
 }
 
 Table legend(const ResultDifference& d) {
   Table table({{"", Kind::name}, {"", Kind::name}, {"", Kind::note}});
-  table.add({{"a"}, {d.a.name}, {legend_of(d.a), Style::faint}});
-  table.add({{"b"}, {d.b.name}, {legend_of(d.b), Style::faint}});
+  table.add({{"a"}, {d.a.name}, {legend_of(d.a.step), Style::faint}});
+  table.add({{"b"}, {d.b.name}, {legend_of(d.b.step), Style::faint}});
   return table;
 }
 
 /// Figures that follow from the step time and say more where the two steps did not do the same.
 Table figures(const ResultDifference& d) {
   Table table({{"", Kind::name}, {"a"}, {"b"}, {"change"}});
-  const auto add = [&](const std::string& name, const auto& a, const auto& b, const auto& text_of) {
-    if (a && b && *a != *b) table.add({{name}, {text_of(*a)}, {text_of(*b)}, {relative_change(a, b)}});
+  const auto add = [&](const std::string& name, auto a, auto b, const auto& text_of) {
+    const bool both_known = a > 0 && b > 0;
+    if (both_known && a != b)
+      table.add({{name}, {text_of(a)}, {text_of(b)}, {relative_change(std::optional(a), std::optional(b))}});
   };
   const auto count = [](std::int64_t value) { return std::to_string(value); };
-  add("GPUs", d.a.gpus, d.b.gpus, count);
-  add("tokens a step", d.a.tokens, d.b.tokens, count);
-  add("tokens/s/GPU", d.a.tokens_per_second_per_gpu, d.b.tokens_per_second_per_gpu,
+  const StepResult &a = d.a.step, &b = d.b.step;
+  add("GPUs", a.gpus, b.gpus, count);
+  add("tokens a step", a.tokens, b.tokens, count);
+  add("tokens/s/GPU", a.tokens_per_second_per_gpu, b.tokens_per_second_per_gpu,
       [](double value) { return fmt::format("{:.1f}", value); });
-  add("MFU", d.a.mfu, d.b.mfu, percent);
+  add("MFU", a.mfu, b.mfu, percent);
   return table;
 }
 
@@ -150,7 +154,8 @@ void add_stages(Page& page, const ResultDifference& d) {
   }
   constexpr Seconds least_shown = 0.5e-5;  // 0.01 ms, rounded
   std::erase_if(parts, [](const Part& part) { return part.largest < least_shown; });
-  const bool stages_come_or_go = d.a.stages && d.b.stages && d.a.stages->size() != d.b.stages->size();
+  const std::size_t stages_in_a = d.a.step.stage_times.size(), stages_in_b = d.b.step.stage_times.size();
+  const bool stages_come_or_go = stages_in_a > 0 && stages_in_b > 0 && stages_in_a != stages_in_b;
   if (parts.empty() && !stages_come_or_go) return;
 
   std::vector<Column> columns = {{"stage"}};
@@ -162,7 +167,7 @@ void add_stages(Page& page, const ResultDifference& d) {
   Table table(std::move(columns));
   for (const StageDifference& stage : d.stages) {
     std::vector<TextCell> cells;
-    const bool in_a = stage.stage < d.a.stages->size(), in_b = stage.stage < d.b.stages->size();
+    const bool in_a = stage.stage < stages_in_a, in_b = stage.stage < stages_in_b;
     for (const Part& part : parts) {
       const auto found = std::ranges::find(stage.parts, part.name, &Difference::name);
       const bool both = found != stage.parts.end() && found->a && found->b;
@@ -176,7 +181,7 @@ void add_stages(Page& page, const ResultDifference& d) {
 }
 
 void add_memory(Page& page, const ResultDifference& d) {
-  if (d.a.memory == d.b.memory) return;
+  if (std::ranges::all_of(d.memory, &MemoryDifference::is_none)) return;
   Table table({{"stage"}, {"a"}, {"b"}, {"change"}, {""}});
   const auto gb = [](const std::optional<Bytes>& bytes) { return TextCell{bytes ? gigabytes(*bytes) : absent}; };
   for (const MemoryDifference& stage : d.memory) {
@@ -198,8 +203,8 @@ void add_missing(Page& page, const ResultDifference& d) {
     const char* lacking = in_a ? "b has" : in_b ? "a has" : "they have";
     text += fmt::format("{}{}, as {} no `{}`", text.empty() ? "" : "; ", what, lacking, key);
   };
-  add("by kind of task", "kinds", d.a.kinds.has_value(), d.b.kinds.has_value());
-  add("by stage", "stages_s", d.a.stages.has_value(), d.b.stages.has_value());
+  add("by kind of task", "kinds", !d.a.step.kinds.empty(), !d.b.step.kinds.empty());
+  add("by stage", "stages_s", !d.a.step.stage_times.empty(), !d.b.step.stage_times.empty());
   if (!text.empty()) page.empty_line().line("Not compared: " + text + ", which results of this version hold", Style::yellow);
 }
 
@@ -208,13 +213,16 @@ void add_missing(Page& page, const ResultDifference& d) {
 std::string to_text(const ResultDifference& d, const Screen& screen) {
   Page page(screen);
   if (d.is_none()) {
-    page.line(fmt::format("step time {}: no difference", duration(d.a.step_time)), Style::strong).empty_line().table(legend(d));
+    page.line(fmt::format("step time {}: no difference", duration(d.a.step.step_time)), Style::strong)
+        .empty_line()
+        .table(legend(d));
     add_missing(page, d);
     return page.text();
   }
-  const double change = d.b.step_time / d.a.step_time - 1;
-  page.line(fmt::format("step time {} -> {} ({})", duration(d.a.step_time), duration(d.b.step_time), percent_change(change)),
-            Style::strong);
+  const double change = d.b.step.step_time / d.a.step.step_time - 1;
+  page.line(
+      fmt::format("step time {} -> {} ({})", duration(d.a.step.step_time), duration(d.b.step.step_time), percent_change(change)),
+      Style::strong);
   const std::string why = explanation(d);
   if (!why.empty()) page.line(why, Style::plain, 2);
   page.empty_line().table(legend(d));

@@ -4,13 +4,12 @@
 
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"
+#include "runtime/base/si.h"
 
 namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
-
-constexpr double giga = 1e9;
 
 std::string reaches(const std::map<Reach, std::int64_t>& counts) {
   std::string text;
@@ -22,12 +21,12 @@ Table candidate_table(const PlacementSearch& search) {
   Table table({{"placement", Kind::name}, {"slowest link"}, {"spread", Kind::number, 1}, {"step time"}, {"", Kind::note}});
   for (const PlacementCandidate& candidate : search.candidates) {
     const bool is_best = &candidate == &search.found();
-    const bool has_time = candidate.simulated && candidate.judgement.step_time > 0;
+    const StepResult* step = candidate.step();
     table.add({{candidate.name},
                {duration(candidate.load.slowest)},
                {duration(candidate.load.spread)},
-               {has_time ? duration(candidate.judgement.step_time) : "-", is_best ? Style::strong : Style::plain},
-               {is_best ? "taken" : candidate.judgement.message, Style::faint}});
+               {step != nullptr ? duration(step->step_time) : "-", is_best ? Style::strong : Style::plain},
+               {is_best ? "taken" : candidate.message(), Style::faint}});
   }
   return table;
 }
@@ -64,7 +63,7 @@ Table family_table(const PlacementReport& report) {
 
 std::string to_text(const PlacementReport& report, const Screen& screen) {
   const PlacementSearch& search = report.search;
-  const Seconds before = search.packed().judgement.step_time, after = search.found().judgement.step_time;
+  const Seconds before = search.packed_time(), after = search.found_time();
   Page page(screen);
   page.line(fmt::format("{}: {} ranks on {} of {} free nodes, of {} in the cluster", report.scenario, report.ranks, report.blocks,
                         report.free, report.nodes),

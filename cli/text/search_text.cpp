@@ -33,15 +33,10 @@ std::string share(Seconds part, const RatedPlan& rated) { return percent(part / 
 
 std::vector<Axis> exposed_axes(const std::vector<RatedPlan>& plans) {
   std::vector<Axis> axes;
-  for (std::size_t i = 0; i < communication_axes.size(); ++i)
-    if (std::ranges::any_of(plans, [&](const RatedPlan& rated) { return rated.step.exposed[i] > 0; }))
-      axes.push_back(communication_axes[i]);
+  for (const Axis axis : communication_axes)
+    if (std::ranges::any_of(plans, [&](const RatedPlan& rated) { return rated.step.parts.exposed_on(axis) > 0; }))
+      axes.push_back(axis);
   return axes;
-}
-
-Seconds exposed_on(const PlannedStep& step, Axis axis) {
-  const auto place = std::ranges::find(communication_axes, axis) - communication_axes.begin();
-  return step.exposed[static_cast<std::size_t>(place)];
 }
 
 Table table_of(const std::vector<RatedPlan>& plans, const SearchSpec& spec, const PlanChoices& choices) {
@@ -64,10 +59,10 @@ Table table_of(const std::vector<RatedPlan>& plans, const SearchSpec& spec, cons
     if (many_sizes) cells.push_back({std::to_string(rated.plan.gpus)});
     cells.push_back({duration(rated.step.step_time), i == 0 ? Style::strong : Style::plain});
     if (!by_time) cells.push_back({score_text(spec, rated)});
-    cells.push_back({share(rated.step.compute, rated)});
-    for (const Axis axis : axes) cells.push_back({share(exposed_on(rated.step, axis), rated)});
-    cells.push_back({share(rated.step.bubble, rated)});
-    cells.push_back({gigabytes(rated.step.peak)});
+    cells.push_back({share(rated.step.parts.compute(), rated)});
+    for (const Axis axis : axes) cells.push_back({share(rated.step.parts.exposed_on(axis), rated)});
+    cells.push_back({share(rated.step.parts.bubble, rated)});
+    cells.push_back({gigabytes(rated.step.peak_memory())});
     cells.push_back({to_text(rated.plan, choices)});
     table.add(std::move(cells));
   }
@@ -81,28 +76,29 @@ Table comparison(const RatedPlan& plan, const RatedPlan& winner, const std::stri
     if (a > 0 || b > 0) table.add({{what}, {duration(a)}, {duration(b)}, {change_of(a - b)}});
   };
   add("step time", plan.step.step_time, winner.step.step_time);
-  add("compute", plan.step.compute, winner.step.compute);
-  for (std::size_t i = 0; i < communication_axes.size(); ++i)
-    add("exposed " + std::string(name_of(communication_axes[i])), plan.step.exposed[i], winner.step.exposed[i]);
-  add("bubble", plan.step.bubble, winner.step.bubble);
-  add("optimizer", plan.step.optimizer, winner.step.optimizer);
+  const TimeParts &parts = plan.step.parts, &best = winner.step.parts;
+  add("compute", parts.compute(), best.compute());
+  for (const Axis axis : communication_axes)
+    add("exposed " + std::string(name_of(axis)), parts.exposed_on(axis), best.exposed_on(axis));
+  add("bubble", parts.bubble, best.bubble);
+  add("optimizer", parts.optimizer(), best.optimizer());
   return table;
 }
 
 std::string behind(const RatedPlan& plan, const RatedPlan& winner) { return percent_change(plan.score / winner.score - 1); }
 
-void tell_constraints(Page& page, const Shortfall& lacks, const PlannedStep& step, const SearchSpec& spec) {
+void tell_constraints(Page& page, const Shortfall& lacks, const StepResult& step, const SearchSpec& spec) {
   if (lacks.memory > 0)
-    page.line(fmt::format("memory: it takes {} of the {} that a plan may, and lacks {}", bytes_text(step.peak),
+    page.line(fmt::format("memory: it takes {} of the {} that a plan may, and lacks {}", bytes_text(step.peak_memory()),
                           bytes_text(memory_limit(spec)), bytes_text(lacks.memory)),
               Style::red, 2);
   if (lacks.bubble > 0)
-    page.line(fmt::format("bubble: {} of the step, allowed are {}", percent(step.bubble / step.step_time),
+    page.line(fmt::format("bubble: {} of the step, allowed are {}", percent(step.parts.bubble / step.step_time),
                           percent(*spec.constraints.bubble)),
               Style::red, 2);
   if (lacks.exposed > 0)
-    page.line(fmt::format("exposed communication: {} of the step, allowed are {}",
-                          percent(step.exposed_in_all() / step.step_time), percent(*spec.constraints.exposed)),
+    page.line(fmt::format("exposed communication: {} of the step, allowed are {}", percent(exposed_in_all(step) / step.step_time),
+                          percent(*spec.constraints.exposed)),
               Style::red, 2);
 }
 
@@ -190,7 +186,7 @@ std::string to_text(const Explanation& e, const SearchResult& result, const Sear
   if (!e.lacks.none()) page.line("a constraint rules it out", Style::plain, 2);
   tell_constraints(page, e.lacks, rated.step, spec);
   page.line(fmt::format("at least {} and {} of memory by the bounds; simulated {} and {}", duration(e.time_bound),
-                        bytes_text(e.memory.peak), duration(rated.step.step_time), bytes_text(rated.step.peak)),
+                        bytes_text(e.memory.peak), duration(rated.step.step_time), bytes_text(rated.step.peak_memory())),
             Style::faint, 2);
   if (result.best.empty()) return page.text();
   const RatedPlan& winner = result.best.front();

@@ -6,14 +6,12 @@
 
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"
+#include "runtime/base/si.h"
 
 namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
-
-constexpr double giga = 1e9;
-constexpr double micro = 1e-6;
 
 /// Four digits are more than anybody compares.
 std::string number(double value) { return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value); }
@@ -34,8 +32,8 @@ std::string fabric_line(const FabricSpec& fabric) {
       break;
   }
   if (fabric.kind != FabricSpec::Kind::custom) text += fabric.rail_optimized ? ", rail-optimised" : ", without rails";
-  return text + (fabric.routing == Routing::ecmp ? fmt::format(", ECMP with {} flows per connection", fabric.flows)
-                                                 : ", adaptive routing (ideal)");
+  return text + (fabric.routing == FlowRouting::ecmp ? fmt::format(", ECMP with {} flows per connection", fabric.flows)
+                                                     : ", adaptive routing (ideal)");
 }
 
 Table counts(const TopologyReport& report) {

@@ -18,19 +18,14 @@ std::string_view name_of(Phase phase) {
   return pick(names, phase);
 }
 
-std::string_view name_of(Axis axis) {
-  static constexpr std::array<std::string_view, 6> names{"none", "tp", "cp", "ep", "dp", "pp"};
-  return pick(names, axis);
-}
-
 std::string_view name_of(Stream stream) {
   static constexpr std::array<std::string_view, stream_count> names{"compute",
-                                                                    "tp",
+                                                                    name_of(Axis::tp),
                                                                     "tp receive",
-                                                                    "cp",
+                                                                    name_of(Axis::cp),
                                                                     "cp receive",
-                                                                    "ep",
-                                                                    "dp",
+                                                                    name_of(Axis::ep),
+                                                                    name_of(Axis::dp),
                                                                     "pp send forward",
                                                                     "pp receive forward",
                                                                     "pp send backward",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/dag/axis.h"
 #include "runtime/dag/device.h"
 #include "runtime/dag/network.h"
 #include "runtime/dag/software.h"
@@ -32,15 +33,6 @@ constexpr Pass pass_of(Phase phase) {
   constexpr Pass passes[] = {Pass::forward, Pass::backward, Pass::weights, Pass::forward, Pass::optimizer};
   return passes[static_cast<std::size_t>(phase)];
 }
-enum class Axis : std::uint8_t {
-  none,
-  tp,
-  cp,
-  ep,
-  dp,
-  pp
-};
-
 /// A rank's streams. Tasks of one stream run one after the other in the order they were lowered.
 enum class Stream : std::uint8_t {
   compute,
@@ -63,7 +55,6 @@ enum class Stream : std::uint8_t {
 inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::pp_receive_backward_descending) + 1;
 
 std::string_view name_of(Phase phase);
-std::string_view name_of(Axis axis);
 std::string_view name_of(Stream stream);
 
 /// What a buffer's bytes count as in the memory report.

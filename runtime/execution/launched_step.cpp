@@ -45,8 +45,8 @@ std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& time
   return std::string(reinterpret_cast<const char*>(&loss_share), sizeof loss_share) + own_times(dag, rank, timeline);
 }
 
-MeasuredStep merged(const Dag& dag, const std::vector<std::string>& measurements) {
-  MeasuredStep step;
+LaunchedStep merged(const Dag& dag, const std::vector<std::string>& measurements) {
+  LaunchedStep step;
   std::vector<std::string> times;
   for (const std::string& measurement : measurements) {
     double loss_share = 0;
@@ -70,13 +70,13 @@ MeasuredStep merged(const Dag& dag, const std::vector<std::string>& measurements
   return step;
 }
 
-std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph) {
+std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph) {
   if (launch.size != dag.ranks.size())
     throw std::runtime_error(std::to_string(launch.size) + " processes were launched, expected " +
                              std::to_string(dag.ranks.size()) + ", one for each rank of the step");
   const auto name = [&](std::uint32_t task) { return std::string(dag.name_of_task(task)); };
   ControlPlane control(launch, {.task_name = name});
-  std::optional<MeasuredStep> result;
+  std::optional<LaunchedStep> result;
   control.run([&] {
     control.agree("DAG file", digest);
     const std::unique_ptr<Gpu> gpu = open_gpu(static_cast<int>(launch.local_rank));

@@ -9,7 +9,7 @@
 namespace tandem {
 
 /// What the processes of a launch measured together.
-struct MeasuredStep {
+struct LaunchedStep {
   Timeline timeline;
   double loss = 0;
   std::size_t collectives = 0;  ///< that were exact on crafted contents
@@ -23,11 +23,11 @@ std::string digest_of_file(const std::string& path);
 /// elsewhere. `digest` of the DAG's file, which must be the same for all. A member of a collective is taken to start and end with
 /// the last one. Before the step all distinct collectives are verified. The processes' clocks begin at a barrier, and differ by
 /// what it takes to leave one. Throws std::runtime_error with the sentence that all processes end with.
-std::optional<MeasuredStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph);
+std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph);
 
 /// Of one process: its tasks' times and its share of the loss, as it is sent to rank 0.
 std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share);
 /// `measurements` by rank. Throws std::runtime_error where one is not of its rank.
-MeasuredStep merged(const Dag& dag, const std::vector<std::string>& measurements);
+LaunchedStep merged(const Dag& dag, const std::vector<std::string>& measurements);
 
 }  // namespace tandem

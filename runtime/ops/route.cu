@@ -46,7 +46,7 @@ TANDEM_DEVICE Candidate next_best(const float* values, int first, int last, Cand
 constexpr int most_nodes = 64;
 
 /// The nodes, as bits, among whose experts a token chooses. `scores` is the warp's alone.
-TANDEM_DEVICE std::uint64_t best_nodes(const float* logits, const Routing& routing, float* scores) {
+TANDEM_DEVICE std::uint64_t best_nodes(const float* logits, const TokenRouting& routing, float* scores) {
   const int size = routing.experts_of_node(), counted = smaller(size, larger(1, routing.top_k / routing.node_limit));
   const auto every = [](int) { return true; };
   for (int node = 0; node < routing.nodes; ++node) {
@@ -69,7 +69,7 @@ TANDEM_DEVICE std::uint64_t best_nodes(const float* logits, const Routing& routi
 }
 
 /// A warp per token: choices [T,k] in order of falling logits.
-__global__ void choose_by_logits_kernel(const float* logits, int* choices, Routing routing) {
+__global__ void choose_by_logits_kernel(const float* logits, int* choices, TokenRouting routing) {
   TANDEM_SHARED(float, scores, warps_of_route* most_nodes);
   const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp;
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + warp;
@@ -90,7 +90,7 @@ __global__ void choose_by_logits_kernel(const float* logits, int* choices, Routi
 struct ForceChoices {
   static constexpr int vector = 1;
   int* choices;
-  Routing routing;
+  TokenRouting routing;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t token) const {
@@ -121,7 +121,7 @@ struct ForceChoices {
 struct GroupTokens {
   static constexpr int vector = 1;
   int* by_group;
-  Routing routing;
+  TokenRouting routing;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t token) const {
@@ -130,7 +130,7 @@ struct GroupTokens {
 };
 
 /// Block (e, g) gives expert e's slots to the tokens of group g that chose it, in their order.
-__global__ void deal_slots_kernel(const int* choices, const int* by_group, std::int32_t* slots, Routing routing) {
+__global__ void deal_slots_kernel(const int* choices, const int* by_group, std::int32_t* slots, TokenRouting routing) {
   TANDEM_SHARED(int, of_warps, warps_of_route);
   const int expert = static_cast<int>(blockIdx.x), group = static_cast<int>(blockIdx.y);
   const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp, lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
@@ -159,7 +159,7 @@ __global__ void deal_slots_kernel(const int* choices, const int* by_group, std::
 }
 
 /// A warp per token: the softmax over the chosen experts, or for one choice over all.
-__global__ void gates_kernel(const float* logits, const int* choices, float* gates, Routing routing) {
+__global__ void gates_kernel(const float* logits, const int* choices, float* gates, TokenRouting routing) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
   if (token >= routing.tokens) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
@@ -185,7 +185,7 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
   expect_types(of_one_type(logits, gates) && logits.dtype == DType::f32 && slots.dtype == DType::i32, "route computes in fp32");
   if (attributes.nodes > most_nodes) throw std::logic_error("kernels route to at most 64 nodes");
   const std::int64_t tokens = rows_of(logits.shape);
-  const Routing routing(attributes, tokens);
+  const TokenRouting routing(attributes, tokens);
   auto* const choices = static_cast<int*>(queue.scratch);
   int* const by_group = choices + tokens * attributes.top_k;
   const auto* const of_logits = logits.as<const float>();

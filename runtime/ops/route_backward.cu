@@ -26,7 +26,7 @@ struct CountChoices {
   static constexpr int vector = 1;
   const std::int32_t* slots;
   int* counts;
-  Routing routing;
+  TokenRouting routing;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t choice) const {
@@ -38,7 +38,7 @@ struct CountChoices {
 /// With p the softmax over all experts and q the gates, the softmax over the chosen ones, and d the gradients by p and q:
 /// dlogits = p (dp - p . dp), for the chosen + q (dq - q . dq). A single gate is its expert's p.
 __global__ void route_backward_kernel(const float* logits, const std::int32_t* slots, const float* dgates, const int* counts,
-                                      float* dlogits, Routing routing, float slope_of_choice) {
+                                      float* dlogits, TokenRouting routing, float slope_of_choice) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
   if (token >= routing.tokens) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp, experts = routing.experts, k = routing.top_k;
@@ -88,7 +88,7 @@ void route_backward_device(Queue& queue, std::span<const DeviceTensor> operands,
   expect_types(of_one_type(logits, dgates, dlogits) && logits.dtype == DType::f32 && slots.dtype == DType::i32,
                "route computes in fp32");
   const std::int64_t tokens = rows_of(logits.shape);
-  const Routing routing(attributes, tokens);
+  const TokenRouting routing(attributes, tokens);
   auto* const counts = static_cast<int*>(queue.scratch);
   const auto* const of_slots = slots.as<const std::int32_t>();
   const std::int64_t choices_of_group = tokens / routing.groups * routing.top_k;

@@ -9,7 +9,7 @@
 namespace tandem {
 
 /// Route's attributes as kernels read them: RoutingAttributes without its vector.
-struct Routing {
+struct TokenRouting {
   static constexpr int most_experts = 1024;
 
   int experts, top_k, groups, zigzag, parts, block, nodes, node_limit;
@@ -17,7 +17,7 @@ struct Routing {
   int slots_before[most_experts + 1];  ///< of all experts with lower numbers
 
   /// Throws std::logic_error when there are more experts than a kernel can be passed.
-  Routing(const RoutingAttributes& attributes, std::int64_t token_count)
+  TokenRouting(const RoutingAttributes& attributes, std::int64_t token_count)
       : experts(static_cast<int>(attributes.slots.size())),
         top_k(attributes.top_k),
         groups(attributes.groups),

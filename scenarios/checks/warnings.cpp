@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "scenarios/checks/checks.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 
@@ -14,8 +13,7 @@ namespace {
 
 class Warnings {
  public:
-  Warnings(const Scenario& scenario, const YamlNode& document)
-      : scenario_(scenario), p_(scenario.parallelism), document_(document), mesh_(scenario.parallelism) {}
+  explicit Warnings(const Scenario& scenario) : scenario_(scenario), p_(scenario.parallelism), mesh_(scenario.parallelism) {}
 
   std::vector<Warning> all() {
     communicators_beyond_the_node();
@@ -27,25 +25,24 @@ class Warnings {
  private:
   const Scenario& scenario_;
   const ParallelismSpec& p_;
-  const YamlNode& document_;
   const Mesh mesh_;
   std::vector<Warning> found_;
 
-  void warn(std::string rule, std::initializer_list<std::string_view> paths, std::string sentence) {
-    found_.push_back({.rule = std::move(rule), .place = culprit(document_, paths), .sentence = std::move(sentence)});
+  void warn(std::string rule, std::vector<std::string> fields, std::string sentence) {
+    found_.push_back({.rule = std::move(rule), .fields = std::move(fields), .sentence = std::move(sentence)});
   }
 
   /// Whether some group of ranks along these axes has members on several nodes.
-  bool beyond_the_node(const std::vector<MeshAxis>& axes) const {
+  bool beyond_the_node(const std::vector<Axis>& axes) const {
     if (!p_.placement.is_packed()) return placed_beyond_the_node(axes);
     const std::int64_t node = scenario_.cluster.gpus_per_node;
     std::int64_t block = 1;  // of consecutive ranks, into which the mesh divides the world's; groups lie inside
-    for (const MeshAxis axis : axes)
+    for (const Axis axis : axes)
       if (mesh_.extent(axis) > 1) block = std::max(block, mesh_.stride(axis) * mesh_.extent(axis));
     return scenario_.cluster.gpus > node && node % block != 0;
   }
 
-  bool placed_beyond_the_node(const std::vector<MeshAxis>& axes) const {
+  bool placed_beyond_the_node(const std::vector<Axis>& axes) const {
     const RankPlaces places(scenario_);
     for (std::uint32_t rank = 0; rank < mesh_.size(); ++rank) {
       const std::vector<std::uint32_t> group = mesh_.members(rank, axes);
@@ -67,12 +64,12 @@ class Warnings {
 
   void communicators_beyond_the_node() {
     const std::int64_t node = scenario_.cluster.gpus_per_node;
-    if (p_.tp > 1 && beyond_the_node({MeshAxis::tp})) {
+    if (p_.tp > 1 && beyond_the_node({Axis::tp})) {
       warn(
           "tp-beyond-node", {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
           fmt::format("tp {} reaches beyond the node of {} GPUs: its collectives, which every layer waits for, cross the NICs {}",
                       p_.tp, node, slower_links()));
-    } else if (p_.cp > 1 && beyond_the_node({MeshAxis::tp, MeshAxis::cp})) {
+    } else if (p_.cp > 1 && beyond_the_node({Axis::tp, Axis::cp})) {
       warn("cp-beyond-node", {"parallelism.cp", "parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
            fmt::format("cp {} * tp {} reaches beyond the node of {} GPUs: keys and values cross the NICs {}, which hides behind "
                        "attention only when sequences are long",
@@ -105,13 +102,6 @@ class Warnings {
 
 }  // namespace
 
-std::vector<Warning> unwise_in(const Scenario& scenario, const YamlNode& document) { return Warnings(scenario, document).all(); }
-
-std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode& document) {
-  std::vector<std::string> sentences;
-  for (const Warning& warning : unwise_in(scenario, document))
-    sentences.push_back(warning.place.text() + ": " + warning.sentence);
-  return sentences;
-}
+std::vector<Warning> unwise_in(const Scenario& scenario) { return Warnings(scenario).all(); }
 
 }  // namespace tandem::scenarios

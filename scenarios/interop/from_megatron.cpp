@@ -7,6 +7,7 @@
 #include "scenarios/interop/program_arguments.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -48,7 +49,7 @@ class MegatronReader {
                      "--" + name + " " + arguments_.text(name) + " is not something a scenario expresses; expected " + expected);
   }
 
-  void set(YamlNode& to, const char* key, const char* name) { put(to, key, arguments_.has(name), arguments_.place(name)); }
+  void set(YamlNode& to, std::string_view key, const char* name) { put(to, key, arguments_.has(name), arguments_.place(name)); }
 
   void sizes() {
     const std::string line = "a command line of pretrain_gpt.py";
@@ -87,7 +88,8 @@ class MegatronReader {
     const std::int64_t usual_ffn = gated ? hidden_ * 4 * 2 / 3 / 64 * 64 : 4 * hidden_;
     arguments_.copy_integer(node, "ffn", "ffn-hidden-size", usual_ffn);
     put(node, "gated", gated, arguments_.place("swiglu"));
-    put(node, "norm", arguments_.text("normalization", "LayerNorm") == "RMSNorm" ? "rms" : "layer",
+    put(node, "norm",
+        name_in(norm_names, arguments_.text("normalization", "LayerNorm") == "RMSNorm" ? NormKind::rms : NormKind::layer),
         arguments_.place("normalization"));
     put(node, "vocab", vocabulary(), arguments_.place(arguments_.has("padded-vocab-size") ? "padded-vocab-size" : "vocab-size"));
     put(node, "tied_embeddings", !arguments_.has("untie-embeddings-and-output-weights"), {.file = file_});
@@ -125,9 +127,11 @@ class MegatronReader {
       if (arguments_.has("group-query-attention")) arguments_.copy_integer(node, "kv_heads", "num-query-groups", 1);
     }
     const std::string backend = arguments_.text("attention-backend", "auto");
-    if (backend == "unfused") put(section("training"), "attention", "unfused", arguments_.place("attention-backend"));
+    if (backend == "unfused")
+      put(section("training"), "attention", name_of(AttentionKernel::unfused), arguments_.place("attention-backend"));
     if (backend == "fused") put(section("training"), "attention", "cudnn", arguments_.place("attention-backend"));
-    if (backend == "flash") put(section("training"), "attention", "flash-2", arguments_.place("attention-backend"));
+    if (backend == "flash")
+      put(section("training"), "attention", name_of(AttentionKernel::flash_2), arguments_.place("attention-backend"));
   }
 
   void experts() {
@@ -145,7 +149,7 @@ class MegatronReader {
     arguments_.has("moe-router-num-groups");
     if (arguments_.has("moe-router-group-topk")) arguments_.copy_integer(moe, "node_limit", "moe-router-group-topk", 0);
     YamlNode& parallelism = section("parallelism");
-    arguments_.copy_integer(parallelism, "ep", "expert-model-parallel-size", 1);
+    arguments_.copy_integer(parallelism, name_of(Axis::ep), "expert-model-parallel-size", 1);
     arguments_.copy_integer(parallelism, "etp", "expert-tensor-parallel-size", tp_);
     const std::string dispatcher = arguments_.text("moe-token-dispatcher-type", "allgather");
     const bool deepep = dispatcher == "flex" && arguments_.has("moe-enable-deepep");
@@ -153,7 +157,8 @@ class MegatronReader {
       throw InputError(arguments_.place("moe-token-dispatcher-type"),
                        "--moe-token-dispatcher-type is allgather, which no scenario expresses; expected alltoall, or flex with "
                        "--moe-enable-deepep");
-    put(parallelism, "dispatcher", deepep ? "deepep" : "nccl", arguments_.place("moe-token-dispatcher-type"));
+    put(parallelism, "dispatcher", name_in(dispatcher_names, deepep ? Dispatcher::deepep : Dispatcher::nccl),
+        arguments_.place("moe-token-dispatcher-type"));
   }
 
   void layers_with_experts(YamlNode& moe) {
@@ -181,30 +186,31 @@ class MegatronReader {
 
   void mesh() {
     YamlNode& node = section("parallelism");
-    put(node, "tp", tp_, arguments_.place("tensor-model-parallel-size"));
+    put(node, name_of(Axis::tp), tp_, arguments_.place("tensor-model-parallel-size"));
     set(node, "sp", "sequence-parallel");
-    put(node, "cp", cp_, arguments_.place("context-parallel-size"));
-    set(section_of(section("training"), "overlap", {.file = file_}), "tp", "tp-comm-overlap");
+    put(node, name_of(Axis::cp), cp_, arguments_.place("context-parallel-size"));
+    set(section_of(section("training"), "overlap", {.file = file_}), name_of(Axis::tp), "tp-comm-overlap");
     const std::string type = arguments_.text("cp-comm-type", "p2p");
     const Place place = arguments_.place("cp-comm-type");
     if (type == "p2p") {
-      put(node, "cp_method", "ring", place);
+      put(node, "cp_method", name_in(cp_method_names, CpMethod::ring), place);
     } else if (type == "a2a") {
-      put(node, "cp_method", "ulysses", place);
+      put(node, "cp_method", name_in(cp_method_names, CpMethod::ulysses), place);
     } else if (type == "all_gather" || type == "allgather") {
-      put(node, "cp_method", "all-gather", place);
+      put(node, "cp_method", name_in(cp_method_names, CpMethod::all_gather), place);
     } else {
       fail("cp-comm-type", "p2p, all_gather or a2a");
     }
     if (!arguments_.has("use-tp-pp-dp-mapping")) return;
     YamlNode order = make_node(YamlNode::Kind::sequence, arguments_.place("use-tp-pp-dp-mapping"));
-    for (const char* axis : {"tp", "cp", "ep", "pp", "dp"}) order.items.push_back(make_scalar(axis, order.place));
+    for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp})
+      order.items.push_back(make_scalar(std::string(name_of(axis)), order.place));
     put(node, "order", std::move(order));
   }
 
   void pipeline() {
     YamlNode& node = section("parallelism");
-    put(node, "pp", pp_, arguments_.place("pipeline-model-parallel-size"));
+    put(node, name_of(Axis::pp), pp_, arguments_.place("pipeline-model-parallel-size"));
     set(node, "account_for_embedding", "account-for-embedding-in-pipeline-split");
     set(node, "account_for_loss", "account-for-loss-in-pipeline-split");
     if (arguments_.has("decoder-first-pipeline-num-layers"))
@@ -222,7 +228,8 @@ class MegatronReader {
     put(node, "vpp", vpp_, arguments_.place(name));
     put(section("training"), "schedule", name_of(vpp_ > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b),
         arguments_.place(name));
-    put(section_of(section("training"), "overlap"), "pp", !arguments_.has("no-overlap-p2p-communication"), {.file = file_});
+    put(section_of(section("training"), "overlap"), name_of(Axis::pp), !arguments_.has("no-overlap-p2p-communication"),
+        {.file = file_});
   }
 
   void data_parallel() {
@@ -245,7 +252,7 @@ class MegatronReader {
     put(node, "zero", zero, place);
     shard_group(node);
     YamlNode& training = section("training");
-    set(section_of(training, "overlap"), "dp", "overlap-grad-reduce");
+    set(section_of(training, "overlap"), name_of(Axis::dp), "overlap-grad-reduce");
     arguments_.has("overlap-param-gather");
     if (arguments_.has("ddp-bucket-size"))
       put(training, "bucket_MB",

@@ -9,6 +9,7 @@
 #include "scenarios/interop/torchtitan_models.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -153,20 +154,24 @@ class TorchTitanReader {
     tp_ = degree("tensor_parallel_degree");
     pp_ = degree("pipeline_parallel_degree");
     cp_ = degree("context_parallel_degree");
-    put(node, "tp", tp_, toml_.place("parallelism.tensor_parallel_degree"));
+    put(node, name_of(Axis::tp), tp_, toml_.place("parallelism.tensor_parallel_degree"));
     put(node, "sp", tp_ > 1, toml_.place("parallelism.tensor_parallel_degree"));
-    put(node, "pp", pp_, toml_.place("parallelism.pipeline_parallel_degree"));
-    put(node, "cp", cp_, toml_.place("parallelism.context_parallel_degree"));
+    put(node, name_of(Axis::pp), pp_, toml_.place("parallelism.pipeline_parallel_degree"));
+    put(node, name_of(Axis::cp), cp_, toml_.place("parallelism.context_parallel_degree"));
     const std::string rotation = "parallelism.context_parallel_rotate_method";
     if (cp_ > 1)
-      put(node, "cp_method", toml_.text(rotation, "allgather") == "alltoall" ? "ring" : "all-gather", toml_.place(rotation));
-    put(overlap(), "tp", toml_.boolean("parallelism.enable_async_tensor_parallel", false),
+      put(node, "cp_method",
+          name_in(cp_method_names, toml_.text(rotation, "allgather") == "alltoall" ? CpMethod::ring : CpMethod::all_gather),
+          toml_.place(rotation));
+    put(overlap(), name_of(Axis::tp), toml_.boolean("parallelism.enable_async_tensor_parallel", false),
         toml_.place("parallelism.enable_async_tensor_parallel"));
     if (toml_.has("parallelism.expert_parallel_degree") && degree("expert_parallel_degree") > 1) {
-      put(node, "ep", degree("expert_parallel_degree"), toml_.place("parallelism.expert_parallel_degree"));
+      put(node, name_of(Axis::ep), degree("expert_parallel_degree"), toml_.place("parallelism.expert_parallel_degree"));
       put(node, "etp", degree("expert_tensor_parallel_degree"), toml_.place("parallelism.expert_tensor_parallel_degree"));
       const std::string backend = "parallelism.expert_parallel_comm_backend";
-      put(node, "dispatcher", toml_.text(backend, "standard") == "deepep" ? "deepep" : "nccl", toml_.place(backend));
+      put(node, "dispatcher",
+          name_in(dispatcher_names, toml_.text(backend, "standard") == "deepep" ? Dispatcher::deepep : Dispatcher::nccl),
+          toml_.place(backend));
     } else if (toml_.has("parallelism.expert_tensor_parallel_degree") && degree("expert_tensor_parallel_degree") > 1) {
       put(node, "etp", degree("expert_tensor_parallel_degree"), toml_.place("parallelism.expert_tensor_parallel_degree"));
     }
@@ -185,7 +190,7 @@ class TorchTitanReader {
       throw InputError(toml_.place(shard_path),
                        "data_parallel_shard_degree is " + std::to_string(shards) + ", expected -1, or 1 or more");
     replicas_ = copies * shards;
-    put(node, "dp", replicas_, toml_.place(shard_path));
+    put(node, name_of(Axis::dp), replicas_, toml_.place(shard_path));
     const bool sharded = shards * cp_ > 1;
     const std::string path = "parallelism.fsdp_reshard_after_forward";
     toml_.has(path);
@@ -266,7 +271,7 @@ class TorchTitanReader {
         toml_.place(fp8 ? "model.converters" : "training.mixed_precision_param"));
     for (const char* follows : {"training.mixed_precision_reduce", "quantize.linear.float8.filter_fqns"}) toml_.has(follows);
     put(node, "grad_dtype", "fp32", {.file = file_});
-    put(overlap(), "dp", true, {.file = file_});
+    put(overlap(), name_of(Axis::dp), true, {.file = file_});
     put(node, "framework", "torchtitan", {.file = file_});
     toml_.has("compile.components");
     if (toml_.boolean("compile.enable", toml_.boolean("training.compile", false)))

@@ -2,18 +2,18 @@
 
 #include <cmath>
 
+#include "scenarios/checks/checks.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"
-#include "scenarios/reading/document.h"
 #include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
 
-class Writer {
+class ArgumentsWriter {
  public:
-  explicit Writer(const Scenario& scenario)
+  explicit ArgumentsWriter(const Scenario& scenario)
       : scenario_(scenario), model_(scenario.model), p_(scenario.parallelism), t_(scenario.training) {}
 
   Exported all() {
@@ -125,7 +125,7 @@ class Writer {
   }
 
   void mesh() {
-    using enum MeshAxis;
+    using enum Axis;
     out_.heading("parallelism");
     add("tensor-model-parallel-size", p_.tp);
     flag("sequence-parallel", p_.sp);
@@ -143,7 +143,7 @@ class Writer {
       out_.lose("parallelism.expert_axis", why);
       out_.lose("parallelism.dp", why);
     }
-    if (p_.order == std::vector<MeshAxis>{tp, cp, ep, pp, dp}) {
+    if (p_.order == std::vector<Axis>{tp, cp, ep, pp, dp}) {
       flag("use-tp-pp-dp-mapping");
     } else if (p_.order != ParallelismSpec{}.order) {
       out_.lose("parallelism.order", "ranks are numbered tp-cp-ep-dp-pp or, with --use-tp-pp-dp-mapping, tp-cp-ep-pp-dp");
@@ -244,6 +244,6 @@ class Writer {
 
 }  // namespace
 
-Exported megatron_arguments(const Scenario& scenario) { return Writer(scenario).all(); }
+Exported megatron_arguments(const Scenario& scenario) { return ArgumentsWriter(scenario).all(); }
 
 }  // namespace tandem::scenarios

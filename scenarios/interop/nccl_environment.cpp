@@ -30,14 +30,14 @@ Exported nccl_environment(const Scenario& scenario) {
       set("NCCL_CROSS_NIC=1", "all NICs of a node hang on one leaf, so that a ring may enter and leave it by different ones");
     }
   }
-  if (fabric.routing == Routing::ecmp && fabric.flows > 1)
+  if (fabric.routing == FlowRouting::ecmp && fabric.flows > 1)
     set(fmt::format("NCCL_IB_QPS_PER_CONNECTION={}", fabric.flows),
         fmt::format("cluster.fabric.flows: {} queue pairs per connection give the switches' hashes as many flows to spread",
                     fabric.flows));
-  if (fabric.routing == Routing::adaptive)
+  if (fabric.routing == FlowRouting::adaptive)
     set("NCCL_IB_ADAPTIVE_ROUTING=1",
         "cluster.fabric.routing is adaptive, which NCCL makes use of by itself on InfiniBand only, not on RoCE");
-  if (fabric.routing == Routing::ecmp)
+  if (fabric.routing == FlowRouting::ecmp)
     set("NCCL_IB_ADAPTIVE_ROUTING=0", "cluster.fabric.routing is ecmp: each flow keeps to its path");
   return out.take();
 }

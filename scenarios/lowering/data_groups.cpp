@@ -15,7 +15,7 @@ bool hierarchical(const Context& context, ParameterKind kind) {
 
 /// What the reduce-scatter in the node leaves to this rank.
 BufferId node_part(Context& context, BufferId whole) {
-  const Place place = place_in(context.world, context.rank, Slot::data_block);
+  const PlaceInGroup place = place_in(context.world, context.rank, Slot::data_block);
   const std::int64_t elements = context.shape_of(whole).elements() / place.of;
   return context.builder.view(whole, place.at * elements, Shape(elements));
 }

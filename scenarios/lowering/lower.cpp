@@ -50,7 +50,7 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   DagBuilder builder;
   Dag& dag = builder.dag();
   dag.info = {.scenario = scenario.name,
-              .gpus = scenario.parallelism.world(),
+              .gpus = scenario.parallelism.world_size(),
               .tokens = scenario.training.global_batch * scenario.training.sequence,
               .model_flops_per_token = model_flops_per_token(scenario.model, scenario.training.sequence),
               .steps = steps.count,

@@ -4,7 +4,7 @@
 
 namespace tandem::scenarios {
 
-Place place_in(const World& world, RankIndex rank, Slot slot) {
+PlaceInGroup place_in(const World& world, RankIndex rank, Slot slot) {
   const CommunicatorId id = world.communicator(rank, slot);
   if (id == no_id) return {};
   const std::vector<std::uint32_t>& members = world.communicators[id].members;
@@ -14,9 +14,9 @@ Place place_in(const World& world, RankIndex rank, Slot slot) {
 }
 
 Ownership ownership(const Scenario& scenario, const World& world, RankIndex rank) {
-  const Place whole = place_in(world, rank, Slot::data);
-  const Place in_block = place_in(world, rank, Slot::data_block);
-  const Place across = place_in(world, rank, Slot::data_across);
+  const PlaceInGroup whole = place_in(world, rank, Slot::data);
+  const PlaceInGroup in_block = place_in(world, rank, Slot::data_block);
+  const PlaceInGroup across = place_in(world, rank, Slot::data_across);
   // With experts the norm is summed over all ranks.
   const std::int64_t same = scenario.model.moe.experts > 0 ? whole.of * in_block.of * across.of : 1;
   if (scenario.parallelism.zero == 0) return {.replicas = same, .granularity = in_block.of};
@@ -26,7 +26,7 @@ Ownership ownership(const Scenario& scenario, const World& world, RankIndex rank
 }
 
 Ownership expert_ownership(const Scenario& scenario, const World& world, RankIndex rank) {
-  const Place place = place_in(world, rank, Slot::expert_data);
+  const PlaceInGroup place = place_in(world, rank, Slot::expert_data);
   if (scenario.parallelism.zero == 0) return {.replicas = place.of};
   return {.owners = place.of, .slice = place.at};
 }

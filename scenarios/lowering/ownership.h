@@ -21,9 +21,9 @@ Ownership ownership(const Scenario& scenario, const World& world, RankIndex rank
 Ownership expert_ownership(const Scenario& scenario, const World& world, RankIndex rank);
 
 /// The size of the rank's communicator in `slot`, and the rank's place in it.
-struct Place {
+struct PlaceInGroup {
   std::int64_t of = 1, at = 0;
 };
-Place place_in(const World& world, RankIndex rank, Slot slot);
+PlaceInGroup place_in(const World& world, RankIndex rank, Slot slot);
 
 }  // namespace tandem::scenarios

@@ -2,20 +2,20 @@
 
 namespace tandem::scenarios {
 
-std::vector<MeshAxis> data_axes(const Scenario& scenario) {
-  if (scenario.training.local_steps()) return {MeshAxis::cp, MeshAxis::ep};
-  return {MeshAxis::cp, MeshAxis::ep, MeshAxis::dp};
+std::vector<Axis> data_axes(const Scenario& scenario) {
+  if (scenario.training.local_steps()) return {Axis::cp, Axis::ep};
+  return {Axis::cp, Axis::ep, Axis::dp};
 }
 
-std::vector<MeshAxis> norm_axes(const Scenario& scenario) {
-  if (scenario.training.local_steps()) return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::pp};
-  return {MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};
+std::vector<Axis> norm_axes(const Scenario& scenario) {
+  if (scenario.training.local_steps()) return {Axis::tp, Axis::cp, Axis::ep, Axis::pp};
+  return {Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::pp};
 }
 
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
   const std::vector<std::uint32_t> all = mesh.members(rank, tp_axes);
   const std::int64_t replicas = scenario.kv_replicas();
-  const std::int64_t first = mesh.coordinates(rank)[MeshAxis::tp] / replicas * replicas;
+  const std::int64_t first = mesh.coordinates(rank)[Axis::tp] / replicas * replicas;
   return {all.begin() + first, all.begin() + first + replicas};
 }
 

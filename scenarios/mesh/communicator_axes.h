@@ -14,19 +14,18 @@ namespace tandem::scenarios {
 
 // Which ranks make up a communicator of each kind, and what NCCL can choose from there.
 
-inline const std::vector<MeshAxis> tp_axes{MeshAxis::tp};
-inline const std::vector<MeshAxis> context_axes{MeshAxis::cp};
-inline const std::vector<MeshAxis> replica_axes{MeshAxis::dp};
+inline const std::vector<Axis> tp_axes{Axis::tp};
+inline const std::vector<Axis> context_axes{Axis::cp};
+inline const std::vector<Axis> replica_axes{Axis::dp};
 
 /// Along which gradients are reduced.
-std::vector<MeshAxis> data_axes(const Scenario& scenario);
+std::vector<Axis> data_axes(const Scenario& scenario);
 
 /// Along which a norm is summed of which every rank holds a part.
-std::vector<MeshAxis> norm_axes(const Scenario& scenario);
+std::vector<Axis> norm_axes(const Scenario& scenario);
 
-inline constexpr std::array<std::pair<Slot, ExpertMesh::Axis>, 3> expert_slots{{{Slot::expert, ExpertMesh::Axis::expert},
-                                                                                {Slot::expert_tensor, ExpertMesh::Axis::tensor},
-                                                                                {Slot::expert_data, ExpertMesh::Axis::replica}}};
+inline constexpr std::array<std::pair<Slot, ExpertAxis>, 3> expert_slots{
+    {{Slot::expert, ExpertAxis::expert}, {Slot::expert_tensor, ExpertAxis::tensor}, {Slot::expert_data, ExpertAxis::replica}}};
 
 /// The ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank);

@@ -10,8 +10,8 @@
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/schedules/chunk_placement.h"
+#include "topology/colours.h"
 #include "topology/layouts.h"
-#include "topology/mix.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -69,7 +69,7 @@ class Surveyor {
 
   CommunicatorSurvey survey() {
     groups(Slot::tp, tp_axes);
-    if (scenario_.overlaps_tp()) ring(MeshAxis::tp, Slot::send_tensor, Slot::receive_tensor);
+    if (scenario_.overlaps_tp()) ring(Axis::tp, Slot::send_tensor, Slot::receive_tensor);
     if (scenario_.kv_replicas() > 1) kv_replica_groups();
     if (const std::int64_t block = data_block(scenario_, mesh_); block > 0) {
       data_blocks(static_cast<std::size_t>(block));
@@ -82,7 +82,7 @@ class Surveyor {
     if (scenario_.parallelism.zero >= 1 || scenario_.model.moe.experts > 0) {
       groups(Slot::gradient_norm, norm_axes(scenario_));
     } else {
-      groups(Slot::gradient_norm, {MeshAxis::tp, MeshAxis::pp});
+      groups(Slot::gradient_norm, {Axis::tp, Axis::pp});
     }
     if (scenario_.parallelism.pp > 1) {
       const ChunkPlacement placement(scenario_);
@@ -111,6 +111,8 @@ class Surveyor {
   std::vector<std::uint32_t> link_number_;  ///< by physical link: its number in the fold
   std::vector<std::uint32_t> times_;        ///< by physical link, zero between uses
   std::vector<LinkId> touched_;
+  Colours colours_;
+  std::vector<std::uint64_t> colour_parts_;
 
   std::vector<std::uint32_t> gpus_of(const std::vector<std::uint32_t>& ranks) const {
     if (gpu_of_rank_.empty()) return ranks;
@@ -124,7 +126,7 @@ class Surveyor {
 
   std::uint32_t& at(Slot slot, std::uint32_t rank) { return found_.fold.slots[index(slot)][symmetry_.orbit_of(rank)]; }
 
-  void groups(Slot slot, const std::vector<MeshAxis>& axes) {
+  void groups(Slot slot, const std::vector<Axis>& axes) {
     groups(slot, [&](std::uint32_t rank) { return mesh_.members(rank, axes); });
   }
 
@@ -147,7 +149,7 @@ class Surveyor {
   }
 
   void keep_replica_of(std::uint32_t rank, std::vector<std::uint32_t>& members) const {
-    const auto replica = [&](std::uint32_t r) { return mesh_.coordinates(r)[MeshAxis::dp]; };
+    const auto replica = [&](std::uint32_t r) { return mesh_.coordinates(r)[Axis::dp]; };
     std::erase_if(members, [&](std::uint32_t member) { return replica(member) != replica(rank); });
   }
 
@@ -163,11 +165,11 @@ class Surveyor {
 
   void context() {
     if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes);
-    ring(MeshAxis::cp, Slot::send_context, Slot::receive_context);
+    ring(Axis::cp, Slot::send_context, Slot::receive_context);
   }
 
   /// From each rank to the next along the axis, and from the last to the first.
-  void ring(MeshAxis axis, Slot send, Slot receive) {
+  void ring(Axis axis, Slot send, Slot receive) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       place[axis] = static_cast<std::int32_t>((place[axis] + 1) % mesh_.extent(axis));
@@ -204,8 +206,8 @@ class Surveyor {
   void tie_first_and_last_stage() {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
-      if (place[MeshAxis::pp] != 0) continue;
-      place[MeshAxis::pp] = static_cast<std::int32_t>(scenario_.parallelism.pp - 1);
+      if (place[Axis::pp] != 0) continue;
+      place[Axis::pp] = static_cast<std::int32_t>(scenario_.parallelism.pp - 1);
       const std::vector members{rank, mesh_.rank(place)};
       add_group(Slot::embedding, members);
     }
@@ -216,8 +218,8 @@ class Surveyor {
     const auto stages = static_cast<std::int32_t>(scenario_.parallelism.pp);
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
-      if (place[MeshAxis::pp] == stages - 1 && !wraps) continue;
-      place[MeshAxis::pp] = (place[MeshAxis::pp] + 1) % stages;
+      if (place[Axis::pp] == stages - 1 && !wraps) continue;
+      place[Axis::pp] = (place[Axis::pp] + 1) % stages;
       const std::uint32_t next = mesh_.rank(place);
       add_pair(Slot::send_forward, Slot::receive_forward, rank, next);
       add_pair(Slot::send_backward, Slot::receive_backward, next, rank);
@@ -227,8 +229,8 @@ class Surveyor {
   void descending_pairs() {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
-      if (place[MeshAxis::pp] == 0) continue;
-      --place[MeshAxis::pp];
+      if (place[Axis::pp] == 0) continue;
+      --place[Axis::pp];
       const std::uint32_t next = mesh_.rank(place);
       add_pair(Slot::send_forward_descending, Slot::receive_forward_descending, rank, next);
       add_pair(Slot::send_backward_descending, Slot::receive_backward_descending, next, rank);
@@ -239,8 +241,8 @@ class Surveyor {
     const auto stages = static_cast<std::int32_t>(scenario_.parallelism.pp);
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
-      if (2 * place[MeshAxis::pp] >= stages) continue;
-      place[MeshAxis::pp] = stages - 1 - place[MeshAxis::pp];
+      if (2 * place[Axis::pp] >= stages) continue;
+      place[Axis::pp] = stages - 1 - place[Axis::pp];
       const std::vector members{rank, mesh_.rank(place)};
       add_group(Slot::mirror, members);
     }
@@ -259,19 +261,22 @@ class Surveyor {
     // Each rank of the orbits that take part is in exactly one communicator of this orbit, through this slot.
     const auto size = static_cast<std::uint32_t>(members.size());
     const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
-    std::uint64_t colour = 0;
-    const auto include = [&](std::uint64_t part) { colour = mix(colour ^ part); };
-    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}})
-      include(part);
-    for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
-    for (const Paths& paths : layout.paths) {
-      include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
-      for (const BytesPerSecond rate : {paths.bandwidth, paths.in_node, paths.between_nodes, paths.slowest})
-        include(std::bit_cast<std::uint64_t>(rate));
-    }
-    found_.fold.communicator_colours.push_back(colour);
+    found_.fold.communicator_colours.push_back(colour_of(first, size, layout));
     found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
     found_.instances.push_back({first, size, orbit, std::move(members), std::move(layout)});
+  }
+
+  /// All that its collectives' times depend on, but for the links.
+  std::uint64_t colour_of(Slot slot, std::uint32_t size, const Layout& layout) {
+    colour_parts_ = {index(slot), size, layout.nodes};
+    for (const Seconds latency : {layout.intra_latency, layout.inter_latency})
+      colour_parts_.push_back(std::bit_cast<std::uint64_t>(latency));
+    for (const Paths& paths : layout.paths) {
+      colour_parts_.push_back(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
+      for (const BytesPerSecond rate : {paths.bandwidth, paths.in_node, paths.between_nodes, paths.slowest})
+        colour_parts_.push_back(std::bit_cast<std::uint64_t>(rate));
+    }
+    return colours_.of(colour_parts_);
   }
 
   void add_crossings(std::uint32_t id) {

@@ -10,14 +10,14 @@ ExpertMesh::ExpertMesh(const ParallelismSpec& p, const Mesh& mesh)
       ep_(p.ep),
       replicas_(p.tp * p.cp * p.dp / (p.etp * (p.own_expert_axis ? 1 : p.ep))),
       own_axis_(p.own_expert_axis) {
-  for (const MeshAxis axis : p.order) {
-    if (axis != MeshAxis::pp && axis != MeshAxis::ep) axes_.push_back(axis);
+  for (const Axis axis : p.order) {
+    if (axis != Axis::pp && axis != Axis::ep) axes_.push_back(axis);
   }
 }
 
 std::int64_t ExpertMesh::number(const Coordinates& place) const {
   std::int64_t number = 0, stride = 1;
-  for (const MeshAxis axis : axes_) {
+  for (const Axis axis : axes_) {
     number += place[axis] * stride;
     stride *= mesh_.extent(axis);
   }
@@ -25,7 +25,7 @@ std::int64_t ExpertMesh::number(const Coordinates& place) const {
 }
 
 Coordinates ExpertMesh::numbered(Coordinates place, std::int64_t number) const {
-  for (const MeshAxis axis : axes_) {
+  for (const Axis axis : axes_) {
     place[axis] = static_cast<std::int32_t>(number % mesh_.extent(axis));
     number /= mesh_.extent(axis);
   }
@@ -36,14 +36,14 @@ ExpertPlace ExpertMesh::place(std::uint32_t rank) const {
   const Coordinates place = mesh_.coordinates(rank);
   const std::int64_t n = number(place);
   const auto etp = static_cast<std::int32_t>(n % etp_);
-  if (own_axis_) return {etp, place[MeshAxis::ep], static_cast<std::int32_t>(n / etp_)};
+  if (own_axis_) return {etp, place[Axis::ep], static_cast<std::int32_t>(n / etp_)};
   return {etp, static_cast<std::int32_t>(n / etp_ % ep_), static_cast<std::int32_t>(n / (etp_ * ep_))};
 }
 
-std::vector<std::uint32_t> ExpertMesh::members(std::uint32_t rank, Axis axis) const {
-  if (axis == Axis::expert && own_axis_) return mesh_.members(rank, {MeshAxis::ep});
-  const std::int64_t stride = axis == Axis::tensor ? 1 : axis == Axis::expert || own_axis_ ? etp_ : etp_ * ep_;
-  const std::int64_t count = axis == Axis::tensor ? etp_ : axis == Axis::expert ? ep_ : replicas_;
+std::vector<std::uint32_t> ExpertMesh::members(std::uint32_t rank, ExpertAxis axis) const {
+  if (axis == ExpertAxis::expert && own_axis_) return mesh_.members(rank, {Axis::ep});
+  const std::int64_t stride = axis == ExpertAxis::tensor ? 1 : axis == ExpertAxis::expert || own_axis_ ? etp_ : etp_ * ep_;
+  const std::int64_t count = axis == ExpertAxis::tensor ? etp_ : axis == ExpertAxis::expert ? ep_ : replicas_;
   const Coordinates place = mesh_.coordinates(rank);
   const std::int64_t mine = number(place);
   const std::int64_t first = mine - mine / stride % count * stride;
@@ -52,7 +52,7 @@ std::vector<std::uint32_t> ExpertMesh::members(std::uint32_t rank, Axis axis) co
   return members;
 }
 
-std::vector<std::uint32_t> ExpertMesh::successors(Axis axis) const {
+std::vector<std::uint32_t> ExpertMesh::successors(ExpertAxis axis) const {
   constexpr std::uint32_t unset = 0xFFFFFFFF;
   std::vector<std::uint32_t> next(static_cast<std::size_t>(mesh_.size()), unset);
   for (std::uint32_t rank = 0; rank < next.size(); ++rank) {
@@ -69,7 +69,7 @@ std::int64_t expert_nodes(const Scenario& scenario) {
   const Mesh mesh(p);
   const RankPlaces places(scenario);
   std::int64_t nodes = 0, last = -1;
-  for (const std::uint32_t rank : ExpertMesh(p, mesh).members(0, ExpertMesh::Axis::expert)) {
+  for (const std::uint32_t rank : ExpertMesh(p, mesh).members(0, ExpertAxis::expert)) {
     const std::int64_t node = places.node(rank);
     if (node != last) ++nodes;
     last = node;
@@ -88,7 +88,7 @@ bool nodes_hold_equal_runs(const Scenario& scenario) {
   const RankPlaces places(scenario);
   for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
     if (experts.place(rank).ep > 0) continue;
-    const std::vector<std::uint32_t> group = experts.members(rank, ExpertMesh::Axis::expert);
+    const std::vector<std::uint32_t> group = experts.members(rank, ExpertAxis::expert);
     for (std::size_t i = 1; i < group.size(); ++i) {
       const bool same_node = places.node(group[i]) == places.node(group[i - 1]);
       if (same_node != (i % run != 0)) return false;

@@ -14,6 +14,12 @@ struct ExpertPlace {
   std::int32_t replica = 0;  ///< among the ranks that hold the same experts' weights
 };
 
+enum class ExpertAxis : std::uint8_t {
+  tensor,
+  expert,
+  replica
+};
+
 /// The second mesh over the same ranks, in which experts are sharded: etp x ep x replicas inside each pipeline stage.
 ///
 /// The ranks of a stage are numbered in the order of the dense mesh's axes. Folded, etp is innermost, then ep, then the replicas:
@@ -21,22 +27,17 @@ struct ExpertPlace {
 /// ep are split into etp and replicas.
 class ExpertMesh {
  public:
-  enum class Axis : std::uint8_t {
-    tensor,
-    expert,
-    replica
-  };
   ExpertMesh(const ParallelismSpec& parallelism, const Mesh& mesh);
 
   ExpertPlace place(std::uint32_t rank) const;
   /// The ranks that differ from `rank` along `axis` alone, ascending.
-  std::vector<std::uint32_t> members(std::uint32_t rank, Axis axis) const;
+  std::vector<std::uint32_t> members(std::uint32_t rank, ExpertAxis axis) const;
   /// By rank: the one after it among its members, the first after the last.
-  std::vector<std::uint32_t> successors(Axis axis) const;
+  std::vector<std::uint32_t> successors(ExpertAxis axis) const;
 
  private:
   const Mesh& mesh_;
-  std::vector<MeshAxis> axes_;  ///< that number the ranks split into etp (and ep, when folded) and replicas; innermost first
+  std::vector<Axis> axes_;  ///< that number the ranks split into etp (and ep, when folded) and replicas; innermost first
   std::int64_t etp_, ep_, replicas_;
   bool own_axis_;
 

@@ -6,7 +6,7 @@ namespace tandem::scenarios {
 namespace {
 
 struct Family {
-  const char* name;
+  std::string_view name;
   Axis axis;
 };
 
@@ -14,14 +14,14 @@ struct Family {
 Family describe(Slot slot) {
   switch (slot) {
     case Slot::tp:
-      return {"tp", Axis::tp};
+      return {name_of(Axis::tp), Axis::tp};
     case Slot::send_tensor:
     case Slot::receive_tensor:
       return {"tp ring", Axis::tp};
     case Slot::kv_replicas:
       return {"kv replicas", Axis::tp};
     case Slot::data:
-      return {"dp", Axis::dp};
+      return {name_of(Axis::dp), Axis::dp};
     case Slot::data_block:
       return {"dp block", Axis::dp};
     case Slot::data_across:
@@ -29,12 +29,12 @@ Family describe(Slot slot) {
     case Slot::replicas:
       return {"dp replicas", Axis::dp};
     case Slot::context:
-      return {"cp", Axis::cp};
+      return {name_of(Axis::cp), Axis::cp};
     case Slot::send_context:
     case Slot::receive_context:
       return {"cp ring", Axis::cp};
     case Slot::expert:
-      return {"ep", Axis::ep};
+      return {name_of(Axis::ep), Axis::ep};
     case Slot::expert_tensor:
       return {"etp", Axis::tp};
     case Slot::expert_data:
@@ -61,7 +61,7 @@ Family describe(Slot slot) {
 
 }  // namespace
 
-const char* family_of(Slot slot) { return describe(slot).name; }
+std::string_view family_of(Slot slot) { return describe(slot).name; }
 
 Axis axis_of(Slot slot) { return describe(slot).axis; }
 

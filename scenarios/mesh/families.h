@@ -6,7 +6,7 @@
 namespace tandem::scenarios {
 
 /// What the communicators of a slot are called: "tp", "expert dp", "pp forward".
-const char* family_of(Slot slot);
+std::string_view family_of(Slot slot);
 
 /// The parallel axis that their time is counted on.
 Axis axis_of(Slot slot);

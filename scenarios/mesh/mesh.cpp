@@ -5,15 +5,14 @@
 namespace tandem::scenarios {
 
 Mesh::Mesh(const ParallelismSpec& parallelism) : order_(parallelism.order) {
-  const auto index = [](MeshAxis axis) { return static_cast<std::size_t>(axis); };
-  extents_[index(MeshAxis::tp)] = parallelism.tp;
-  extents_[index(MeshAxis::cp)] = parallelism.cp;
-  extents_[index(MeshAxis::ep)] = parallelism.own_expert_axis ? parallelism.ep : 1;
-  extents_[index(MeshAxis::dp)] = parallelism.dp;
-  extents_[index(MeshAxis::pp)] = parallelism.pp;
-  for (const MeshAxis axis : order_) {
+  extents_[index_of(Axis::tp)] = parallelism.tp;
+  extents_[index_of(Axis::cp)] = parallelism.cp;
+  extents_[index_of(Axis::ep)] = parallelism.own_expert_axis ? parallelism.ep : 1;
+  extents_[index_of(Axis::dp)] = parallelism.dp;
+  extents_[index_of(Axis::pp)] = parallelism.pp;
+  for (const Axis axis : order_) {
     strides_[index(axis)] = size_;
-    size_ *= extents_[index(axis)];
+    size_ *= extents_[index_of(axis)];
   }
 }
 
@@ -29,15 +28,15 @@ std::uint32_t Mesh::rank(const Coordinates& coordinates) const {
   return static_cast<std::uint32_t>(rank);
 }
 
-std::vector<std::uint32_t> Mesh::members(std::uint32_t rank, const std::vector<MeshAxis>& axes) const {
+std::vector<std::uint32_t> Mesh::members(std::uint32_t rank, const std::vector<Axis>& axes) const {
   Coordinates first = coordinates(rank);
-  for (const MeshAxis axis : axes) first[axis] = 0;
+  for (const Axis axis : axes) first[axis] = 0;
   std::vector<std::uint32_t> members{this->rank(first)};
-  for (const MeshAxis axis : order_) {
+  for (const Axis axis : order_) {
     if (std::find(axes.begin(), axes.end(), axis) == axes.end()) continue;
     const std::size_t inner = members.size();
     for (std::int64_t i = 1; i < extent(axis); ++i) {
-      const auto shift = static_cast<std::uint32_t>(i * strides_[static_cast<std::size_t>(axis)]);
+      const auto shift = static_cast<std::uint32_t>(i * strides_[index_of(axis)]);
       for (std::size_t m = 0; m < inner; ++m) members.push_back(members[m] + shift);
     }
   }

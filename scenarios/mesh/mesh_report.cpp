@@ -47,13 +47,13 @@ class Reporter {
         survey_(survey_communicators(scenario, mesh, cluster, symmetry)) {
     for (const FoldInput::Crossing& crossing : survey_.fold.crossings) {
       if (crossing.path > 0) continue;
-      const std::string family = family_of(survey_.instances[crossing.communicator].slot);
+      const std::string family(family_of(survey_.instances[crossing.communicator].slot));
       load_[family][crossing.link] += crossing.of_link;
     }
     rates_together_.assign(survey_.instances.size(), std::numeric_limits<double>::infinity());
     for (const FoldInput::Crossing& crossing : survey_.fold.crossings) {
       if (crossing.path > 0) continue;
-      const std::string family = family_of(survey_.instances[crossing.communicator].slot);
+      const std::string family(family_of(survey_.instances[crossing.communicator].slot));
       double& rate = rates_together_[crossing.communicator];
       rate = std::min(rate, cluster.unnamed_link(survey_.links[crossing.link]).capacity / load_[family][crossing.link]);
     }
@@ -84,7 +84,7 @@ class Reporter {
     const CommunicatorInstance& instance = survey_.instances[i];
     const Layout layout = layout_of(instance);
     const LinkCounts links = count_links(cluster_, layout);
-    const CommunicatorRow wanted{.family = family_of(instance.slot),
+    const CommunicatorRow wanted{.family = std::string(family_of(instance.slot)),
                                  .axis = axis_of(instance.slot),
                                  .ranks = instance.size,
                                  .nodes = instance.layout.nodes,

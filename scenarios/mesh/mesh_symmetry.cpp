@@ -9,14 +9,14 @@ namespace tandem::scenarios {
 namespace {
 
 /// The axes of each kind of communicator of several ranks that crosses links.
-std::vector<std::vector<MeshAxis>> ring_axes(const Scenario& scenario) {
+std::vector<std::vector<Axis>> ring_axes(const Scenario& scenario) {
   return {tp_axes, context_axes, data_axes(scenario), replica_axes};
 }
 
 /// The axes along which ranks of one communicator have different places in trees over nodes.
-std::vector<MeshAxis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
-  std::vector<MeshAxis> found;
-  const auto collect = [&](const std::vector<MeshAxis>& axes) {
+std::vector<Axis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
+  std::vector<Axis> found;
+  const auto collect = [&](const std::vector<Axis>& axes) {
     const std::vector<std::uint32_t> members = mesh.members(0, axes);
     if (cluster.node_of(members.front()) != cluster.node_of(members.back())) found.insert(found.end(), axes.begin(), axes.end());
   };

@@ -11,7 +11,7 @@ constexpr std::uint32_t unset = 0xFFFFFFFF;
 /// The cyclic shift by `places` along `axis`.
 class Shift {
  public:
-  Shift(const Mesh& mesh, MeshAxis axis, std::int64_t places)
+  Shift(const Mesh& mesh, Axis axis, std::int64_t places)
       : stride_(mesh.stride(axis)), extent_(mesh.extent(axis)), places_(places) {}
 
   std::uint32_t operator()(std::uint32_t rank) const {
@@ -46,18 +46,18 @@ bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const st
   return true;
 }
 
-bool takes_rings_to_rings(MeshAxis axis, const Mesh& mesh, const std::vector<std::vector<MeshAxis>>& rings) {
-  return std::ranges::all_of(rings, [&](const std::vector<MeshAxis>& axes) {
+bool takes_rings_to_rings(Axis axis, const Mesh& mesh, const std::vector<std::vector<Axis>>& rings) {
+  return std::ranges::all_of(rings, [&](const std::vector<Axis>& axes) {
     if (std::ranges::find(axes, axis) == axes.end()) return true;
-    return std::ranges::all_of(
-        axes, [&](MeshAxis other) { return mesh.extent(other) == 1 || mesh.stride(other) <= mesh.stride(axis); });
+    return std::ranges::all_of(axes,
+                               [&](Axis other) { return mesh.extent(other) == 1 || mesh.stride(other) <= mesh.stride(axis); });
   });
 }
 
 /// Ranks along cp and dp, ascending, are cut into blocks: does the shift take each block to another or itself?
-bool moves_whole_blocks(MeshAxis axis, std::int64_t places, const Mesh& mesh, std::int64_t block) {
-  if (block == 0 || (axis != MeshAxis::cp && axis != MeshAxis::dp)) return true;
-  const MeshAxis other = axis == MeshAxis::cp ? MeshAxis::dp : MeshAxis::cp;
+bool moves_whole_blocks(Axis axis, std::int64_t places, const Mesh& mesh, std::int64_t block) {
+  if (block == 0 || (axis != Axis::cp && axis != Axis::dp)) return true;
+  const Axis other = axis == Axis::cp ? Axis::dp : Axis::cp;
   const std::int64_t neighbours = mesh.stride(other) < mesh.stride(axis) ? mesh.extent(other) : 1;
   return neighbours * places % block == 0;
 }
@@ -82,7 +82,7 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster) : device_orbit_(clu
   std::iota(device_orbit_.begin(), device_orbit_.end(), 0U);
   count_device_orbits();
   std::vector<std::int64_t> periods;
-  for (std::size_t a = 0; a < mesh_axis_count; ++a) periods.push_back(mesh.extent(static_cast<MeshAxis>(a)));
+  for (const Axis axis : mesh_axes) periods.push_back(mesh.extent(axis));
   count_orbits(mesh, periods);
 }
 
@@ -94,10 +94,9 @@ Symmetry::Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<s
   attachments.reserve(colours.size());
   for (std::uint32_t rank = 0; rank < colours.size(); ++rank) attachments.push_back(cluster.attachment(rank));
   std::vector<std::int64_t> periods;
-  for (std::size_t a = 0; a < mesh_axis_count; ++a) {
-    const auto axis = static_cast<MeshAxis>(a);
+  for (const Axis axis : mesh_axes) {
     periods.push_back(mesh.extent(axis));
-    if (axis == MeshAxis::pp || std::ranges::count(communicators.trees, axis) > 0) continue;
+    if (axis == Axis::pp || std::ranges::count(communicators.trees, axis) > 0) continue;
     if (!takes_rings_to_rings(axis, mesh, communicators.rings)) continue;
     for (std::int64_t places = 1; places < mesh.extent(axis); ++places) {
       if (mesh.extent(axis) % places != 0 || !moves_whole_blocks(axis, places, mesh, communicators.data_block)) continue;
@@ -134,11 +133,11 @@ void Symmetry::count_orbits(const Mesh& mesh, const std::vector<std::int64_t>& p
   std::vector<std::uint32_t> lowest(static_cast<std::size_t>(mesh.size()));
   for (std::uint32_t rank = 0; rank < lowest.size(); ++rank) {
     std::int64_t low = rank;
-    for (std::size_t a = 0; a < mesh_axis_count; ++a) {
-      const auto axis = static_cast<MeshAxis>(a);
-      if (periods[a] == mesh.extent(axis)) continue;
+    for (const Axis axis : mesh_axes) {
+      const std::int64_t period = periods[index_of(axis)];
+      if (period == mesh.extent(axis)) continue;
       const std::int64_t at = rank / mesh.stride(axis) % mesh.extent(axis);
-      low -= (at - at % periods[a]) * mesh.stride(axis);
+      low -= (at - at % period) * mesh.stride(axis);
     }
     lowest[rank] = static_cast<std::uint32_t>(low);
   }

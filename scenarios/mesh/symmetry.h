@@ -19,9 +19,9 @@ class Symmetry {
  public:
   /// What of the communicators has to stay as it is.
   struct Communicators {
-    std::vector<std::vector<MeshAxis>> rings;  ///< the axes of each kind of communicator that crosses links
-    std::vector<MeshAxis> trees = {};          ///< along which a rank's place in a tree would change: never shifted
-    std::int64_t data_block = 0;               ///< where the data-parallel group is cut into blocks: shifts move whole blocks
+    std::vector<std::vector<Axis>> rings;  ///< the axes of each kind of communicator that crosses links
+    std::vector<Axis> trees = {};          ///< along which a rank's place in a tree would change: never shifted
+    std::int64_t data_block = 0;           ///< where the data-parallel group is cut into blocks: shifts move whole blocks
     std::vector<std::vector<std::uint32_t>> successors = {};  ///< by kind that does not follow the axes, and rank: its next
   };
 

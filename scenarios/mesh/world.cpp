@@ -1,6 +1,7 @@
 #include "scenarios/mesh/world.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <map>
@@ -16,6 +17,7 @@
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/reading/load.h"
+#include "topology/colours.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -38,7 +40,7 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
   const ClusterSpec& cluster = scenario.cluster;
   const RankPlaces places(scenario);
   const std::vector<std::uint32_t> models = models_of_gpus(cluster);
-  std::vector<double> speeds(static_cast<std::size_t>(scenario.parallelism.world()), 1);
+  std::vector<double> speeds(static_cast<std::size_t>(scenario.parallelism.world_size()), 1);
   for (const SlowGpu& slow : scenario.slow_gpus) speeds[static_cast<std::size_t>(slow.rank)] = slow.factor;
   std::vector<std::uint32_t> device_of;
   std::vector<std::pair<std::uint32_t, double>> known;  // model and speed of each device
@@ -68,7 +70,7 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
   std::vector<std::uint32_t> colours;
   for (std::uint32_t rank = 0; rank < device_of.size(); ++rank) {
     const Coordinates place = mesh.coordinates(rank);
-    auto program = static_cast<std::size_t>(place[MeshAxis::pp] * p.cp + (uneven ? place[MeshAxis::cp] : 0));
+    auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + (uneven ? place[Axis::cp] : 0));
     if (!alike.empty()) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];
     colours.push_back(static_cast<std::uint32_t>(program * world.devices.size() + device_of[rank]));
   }
@@ -78,7 +80,7 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
 void add_communicators(const CommunicatorSurvey& survey, const Partition& partition, World& world) {
   for (const std::uint32_t original : partition.communicators.representative) {
     const CommunicatorInstance& instance = survey.instances[original];
-    world.communicators.push_back({.name = family_of(instance.slot),
+    world.communicators.push_back({.name = std::string(family_of(instance.slot)),
                                    .axis = axis_of(instance.slot),
                                    .members = instance.members,
                                    .layout = {.nodes = instance.layout.nodes,
@@ -147,11 +149,11 @@ void add_ranks(const CommunicatorSurvey& survey, const Partition& partition, con
     const Coordinates place = mesh.coordinates(rank);
     world.ranks.push_back({.world_rank = rank,
                            .count = partition.ranks.size[id] * symmetry.orbit_size(),
-                           .tp = place[MeshAxis::tp],
-                           .cp = place[MeshAxis::cp],
+                           .tp = place[Axis::tp],
+                           .cp = place[Axis::cp],
                            .ep = experts.place(rank).ep,
-                           .dp = place[MeshAxis::dp],
-                           .pp = place[MeshAxis::pp],
+                           .dp = place[Axis::dp],
+                           .pp = place[Axis::pp],
                            .device = device_of[rank]});
     auto& of_slot = world.communicator_of.emplace_back();
     for (std::size_t slot = 0; slot < slot_count; ++slot) {
@@ -185,14 +187,14 @@ void add_worst_cables(const CommunicatorSurvey& survey, const Partition& partiti
 }
 
 ClusterSpec spread_evenly(ClusterSpec spec) {
-  spec.fabric.routing = Routing::adaptive;
+  spec.fabric.routing = FlowRouting::adaptive;
   return spec;
 }
 
 World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail) {
   if (folded && detail == Detail::hops) throw std::logic_error("hops are laid for a world that is not folded alone");
   const Mesh mesh(scenario.parallelism);
-  const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp;
+  const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp;
   const Cluster cluster(merged ? spread_evenly(scenario.cluster) : scenario.cluster);
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
@@ -206,9 +208,11 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
   }
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
+  Colours link_colours;
   for (const LinkId id : survey.links) {
     const Link link = cluster.unnamed_link(id);
-    survey.fold.link_colours.push_back(std::bit_cast<std::uint64_t>(link.capacity) + static_cast<std::uint64_t>(link.tier));
+    const std::array parts{std::bit_cast<std::uint64_t>(link.capacity), static_cast<std::uint64_t>(link.tier)};
+    survey.fold.link_colours.push_back(link_colours.of(parts));
   }
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
   add_communicators(survey, partition, world);

@@ -11,27 +11,30 @@ namespace tandem::scenarios {
 namespace {
 
 struct AxisFacts {
-  std::string_view name, path;
+  std::string_view path;
   bool size;
+
+  /// The axis is called as its field is.
+  constexpr std::string_view name() const { return path.substr(path.find('.') + 1); }
 };
-constexpr std::array<AxisFacts, search_axis_count> facts{{{"tp", "parallelism.tp", true},
-                                                          {"pp", "parallelism.pp", true},
-                                                          {"vpp", "parallelism.vpp", true},
-                                                          {"cp", "parallelism.cp", true},
-                                                          {"ep", "parallelism.ep", true},
-                                                          {"etp", "parallelism.etp", true},
-                                                          {"dp", "parallelism.dp", true},
-                                                          {"zero", "parallelism.zero", false},
-                                                          {"micro_batch", "training.micro_batch", true},
-                                                          {"schedule", "training.schedule", false},
-                                                          {"recompute", "training.recompute", false},
-                                                          {"sp", "parallelism.sp", false},
-                                                          {"order", "parallelism.order", false},
-                                                          {"placement", "parallelism.placement", false}}};
+constexpr std::array<AxisFacts, search_axis_count> facts{{{"parallelism.tp", true},
+                                                          {"parallelism.pp", true},
+                                                          {"parallelism.vpp", true},
+                                                          {"parallelism.cp", true},
+                                                          {"parallelism.ep", true},
+                                                          {"parallelism.etp", true},
+                                                          {"parallelism.dp", true},
+                                                          {"parallelism.zero", false},
+                                                          {"training.micro_batch", true},
+                                                          {"training.schedule", false},
+                                                          {"training.recompute", false},
+                                                          {"parallelism.sp", false},
+                                                          {"parallelism.order", false},
+                                                          {"parallelism.placement", false}}};
 
 /// Reads the value where a scenario would have it, which refuses it as there.
 void check_value(const AxisFacts& axis, const YamlNode& value) {
-  const std::string field(axis.path.substr(axis.path.find('.') + 1));
+  const std::string field(axis.name());
   YamlNode section = make_node(YamlNode::Kind::mapping, value.place);
   const auto add = [&](const std::string& key, const YamlNode& node) { section.entries.push_back({key, key, node.place, node}); };
   add(field, value);
@@ -45,7 +48,7 @@ void check_value(const AxisFacts& axis, const YamlNode& value) {
 
 SearchAxisSpec read_axis(const AxisFacts& axis, const YamlNode& node) {
   SearchAxisSpec spec{.values = {}, .place = node.place};
-  const std::string name = "search.axes." + std::string(axis.name);
+  const std::string name = "search.axes." + std::string(axis.name());
   if (axis.size && node.kind == YamlNode::Kind::scalar && node.text == "powers-of-two") return spec;
   if (node.kind != YamlNode::Kind::sequence || node.items.empty())
     throw InputError(node.place, name + " is " + (node.kind == YamlNode::Kind::sequence ? "empty" : describe(node)) +
@@ -63,11 +66,11 @@ SearchAxisSpec read_axis(const AxisFacts& axis, const YamlNode& node) {
 }
 
 void read_axes(const YamlNode& node, SearchSpec& spec) {
-  const Reader axes(
-      node, "search.axes",
-      {"tp", "pp", "vpp", "cp", "ep", "etp", "dp", "zero", "micro_batch", "schedule", "recompute", "sp", "order", "placement"});
+  std::vector<std::string_view> names;
+  for (const AxisFacts& axis : facts) names.push_back(axis.name());
+  const Reader axes(node, "search.axes", names);
   for (std::size_t i = 0; i < search_axis_count; ++i)
-    if (axes.has(facts[i].name)) spec.axes[i] = read_axis(facts[i], axes.child(facts[i].name));
+    if (axes.has(names[i])) spec.axes[i] = read_axis(facts[i], axes.child(names[i]));
 }
 
 /// A number, or a range [lowest, highest].
@@ -113,7 +116,7 @@ void read_objective(const Reader& search, SearchSpec& spec) {
 
 }  // namespace
 
-std::string_view name_of(SearchAxis axis) { return facts[static_cast<std::size_t>(axis)].name; }
+std::string_view name_of(SearchAxis axis) { return facts[static_cast<std::size_t>(axis)].name(); }
 std::string_view path_of(SearchAxis axis) { return facts[static_cast<std::size_t>(axis)].path; }
 bool is_size(SearchAxis axis) { return facts[static_cast<std::size_t>(axis)].size; }
 

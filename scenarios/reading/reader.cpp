@@ -60,7 +60,7 @@ std::vector<const YamlNode*> one_or_several(const YamlNode& node) {
   return found;
 }
 
-Reader::Reader(const YamlNode& node, std::string path, std::initializer_list<std::string_view> keys)
+Reader::Reader(const YamlNode& node, std::string path, const std::vector<std::string_view>& keys)
     : node_(node), path_(std::move(path)), keys_(keys.begin(), keys.end()) {
   const std::string where = path_.empty() ? "the scenario" : path_;
   if (node.kind == YamlNode::Kind::null) return;

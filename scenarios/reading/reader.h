@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 
@@ -18,6 +20,9 @@ struct Range {
   T max;
 };
 
+/// What a short time, written in microseconds, may be.
+constexpr Range<double> microseconds{0, 1e6};
+
 /// A name that a field may have. Without a value it is known, but a later release lowers it: give it its value to enable it.
 template <typename T>
 struct Choice {
@@ -25,12 +30,27 @@ struct Choice {
   std::optional<T> value;
 };
 
+template <typename T, std::size_t count>
+std::vector<Choice<T>> choices(const std::array<Named<T>, count>& table) {
+  std::vector<Choice<T>> found;
+  for (const Named<T>& named : table) found.push_back({named.name, named.value});
+  return found;
+}
+
+/// Values that `name_of` names.
+template <typename T>
+std::vector<Choice<T>> choices(std::initializer_list<T> values) {
+  std::vector<Choice<T>> found;
+  for (const T& value : values) found.push_back({name_of(value), value});
+  return found;
+}
+
 /// Reads one mapping of the document, field by field. Every getter checks type and range and throws InputError at the place of
 /// the value; a field without a fallback is required. Fields must be among the keys announced to the constructor, which refuses
 /// all others and names the nearest.
 class Reader {
  public:
-  Reader(const YamlNode& node, std::string path, std::initializer_list<std::string_view> keys);
+  Reader(const YamlNode& node, std::string path, const std::vector<std::string_view>& keys);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   /// The field as it stands, or an empty mapping.

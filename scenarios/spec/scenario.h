@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/dag/axis.h"
 #include "runtime/dag/device.h"
 #include "runtime/dag/software.h"
 #include "runtime/ops/attributes.h"
@@ -73,14 +74,6 @@ struct ModelSpec {
   bool embeds_at_the_end() const { return tied_embeddings || mtp_depth > 0; }
 };
 
-enum class MeshAxis : std::uint8_t {
-  tp,
-  cp,
-  ep,
-  dp,
-  pp
-};
-
 /// How context-parallel ranks attend to each other's keys.
 enum class CpMethod : std::uint8_t {
   ring,
@@ -134,7 +127,7 @@ struct ParallelismSpec {
   bool account_for_loss = false;
   std::int64_t first_stage_layers = 0;  ///< 0: as many as the others
   std::int64_t last_stage_layers = 0;
-  std::vector<MeshAxis> order{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};  ///< innermost first
+  std::vector<Axis> order{mesh_axes.begin(), mesh_axes.end()};  ///< innermost first
   RankPlacement placement = {};
   /// What is the same on all tensor-parallel ranks travels between stages in their parts, and is gathered there (Narayanan et al.
   /// 2021, arXiv 2104.04473, section 4.1); with sp they have parts anyway.
@@ -146,7 +139,8 @@ struct ParallelismSpec {
   std::int64_t reference_zigzag = 0;  ///< ranks among whom the groups' tokens are dealt in a zigzag
   std::int64_t reference_expert_nodes = 1;
 
-  std::int64_t world() const { return tp * pp * cp * data_replicas(); }
+  /// Ranks in all.
+  std::int64_t world_size() const { return tp * pp * cp * data_replicas(); }
   /// Ranks, or groups of them, that each work on sequences of their own.
   std::int64_t data_replicas() const { return dp * (own_expert_axis ? ep : 1); }
 };

@@ -11,7 +11,7 @@ Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double
   const auto busiest =
       std::ranges::max_element(step.stage_times, {}, [](const StageTime& stage) { return stage.parts.compute(); });
   Coordinates place;
-  place[MeshAxis::pp] = static_cast<std::int32_t>(busiest - step.stage_times.begin());
+  place[Axis::pp] = static_cast<std::int32_t>(busiest - step.stage_times.begin());
   const Mesh mesh(scenario.parallelism);
   const RankPlaces places(scenario);
   const std::int64_t node = places.node(mesh.rank(place));
@@ -25,6 +25,14 @@ Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double
       known->factor = std::min(known->factor, factor);
   }
   return slow;
+}
+
+std::optional<Seconds> step_with_slow_node(const Campaign& campaign, const StepResult& healthy,
+                                           const SimulationOptions& options) {
+  const SlowNodeSpec& slow = campaign.spec.slow_node;
+  if (slow.one_in <= 0) return std::nullopt;
+  const Scenario with_one = with_slow_node(campaign.scenario, healthy, slow.factor);
+  return simulate_step(with_one, true, options).result.step_time;
 }
 
 }  // namespace tandem::studies

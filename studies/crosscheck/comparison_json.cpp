@@ -47,4 +47,14 @@ Json to_json_object(const Comparison& comparison) {
           {"ranks", orders}};
 }
 
+Json to_json_object(const StepResult& executed, const Comparison& comparison) {
+  Json json = to_json_object(executed);
+  json["crosscheck"] = to_json_object(comparison);
+  return json;
+}
+
+std::string to_json(const StepResult& executed, const Comparison& comparison) {
+  return to_json_object(executed, comparison).dump(1) + "\n";
+}
+
 }  // namespace tandem::studies

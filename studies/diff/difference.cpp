@@ -8,6 +8,44 @@
 namespace tandem::studies {
 namespace {
 
+struct NamedTime {
+  std::string name;
+  Seconds time = 0;
+};
+
+/// Adds the parts that the step and each of its stages have alike, in the order of the JSON result.
+std::vector<NamedTime> with_waiting(std::vector<NamedTime> times, const TimeParts& parts) {
+  for (const Axis axis : communication_axes) times.push_back({"exposed " + std::string(name_of(axis)), parts.exposed_on(axis)});
+  times.push_back({"bubble", parts.bubble});
+  times.push_back({"optimizer", parts.optimizer()});
+  return times;
+}
+
+std::vector<NamedTime> parts_of(const StepResult& step) { return with_waiting({{"compute", step.parts.compute()}}, step.parts); }
+
+std::vector<NamedTime> parts_of(const StageTime& stage) {
+  const TimeParts& parts = stage.parts;
+  return with_waiting({{"forward", parts.in_phase(Phase::forward)},
+                       {"backward input", parts.in_phase(Phase::backward_input)},
+                       {"backward weight", parts.in_phase(Phase::backward_weight)},
+                       {"recompute", parts.in_phase(Phase::recompute)}},
+                      parts);
+}
+
+/// "gemm forward", "all_reduce (tp) backward-input"
+std::vector<NamedTime> kinds_of(const StepResult& step) {
+  std::vector<NamedTime> kinds;
+  for (const KindTime& kind : step.kinds) {
+    const std::string name = kind.name + " " + std::string(name_of(kind.phase));
+    const auto same = std::ranges::find(kinds, name, &NamedTime::name);
+    if (same == kinds.end())
+      kinds.push_back({name, kind.time});
+    else
+      same->time += kind.time;
+  }
+  return kinds;
+}
+
 /// By name: what `a` has in its order, then what `b` alone has.
 std::vector<Difference> matched(const std::vector<NamedTime>& a, const std::vector<NamedTime>& b) {
   std::vector<Difference> differences;
@@ -22,16 +60,24 @@ std::vector<Difference> matched(const std::vector<NamedTime>& a, const std::vect
   return differences;
 }
 
-template <typename T>
-T element_or(const std::vector<T>& list, std::size_t i, T otherwise) {
-  return i < list.size() ? list[i] : otherwise;
+std::vector<StageDifference> matched_stages(const StepResult& a, const StepResult& b) {
+  std::vector<StageDifference> stages;
+  if (a.stage_times.empty() || b.stage_times.empty()) return stages;
+  const auto parts = [](const StepResult& step, std::size_t stage) {
+    return stage < step.stage_times.size() ? parts_of(step.stage_times[stage]) : std::vector<NamedTime>();
+  };
+  for (std::size_t stage = 0; stage < std::max(a.stage_times.size(), b.stage_times.size()); ++stage)
+    stages.push_back({stage, matched(parts(a, stage), parts(b, stage))});
+  return stages;
 }
 
-std::vector<StageDifference> matched_stages(const ComparableResult& a, const ComparableResult& b) {
-  std::vector<StageDifference> stages;
-  if (!a.stages || !b.stages) return stages;
-  for (std::size_t stage = 0; stage < std::max(a.stages->size(), b.stages->size()); ++stage)
-    stages.push_back({stage, matched(element_or(*a.stages, stage, {}), element_or(*b.stages, stage, {}))});
+std::vector<MemoryDifference> matched_memory(const StepResult& a, const StepResult& b) {
+  std::vector<MemoryDifference> stages;
+  const auto peak = [](const StepResult& step, std::size_t stage) {
+    return stage < step.stages.size() ? std::optional(step.stages[stage].peak()) : std::nullopt;
+  };
+  for (std::size_t stage = 0; stage < std::max(a.stages.size(), b.stages.size()); ++stage)
+    stages.push_back({stage, peak(a, stage), peak(b, stage)});
   return stages;
 }
 
@@ -56,7 +102,7 @@ Json json_of(const std::vector<Difference>& differences) {
   return list;
 }
 
-Json json_of(const ComparableResult& result) { return {{"name", result.name}, {"step_time_s", result.step_time}}; }
+Json json_of(const NamedResult& result) { return {{"name", result.name}, {"step_time_s", result.step.step_time}}; }
 
 }  // namespace
 
@@ -64,25 +110,20 @@ bool ResultDifference::is_none() const {
   const auto none = [](const std::vector<Difference>& differences) {
     return std::ranges::all_of(differences, &Difference::is_none);
   };
-  return a.step_time == b.step_time && none(parts) && none(kinds) && std::ranges::all_of(stages, none, &StageDifference::parts) &&
-         a.memory == b.memory;
+  return a.step.step_time == b.step.step_time && none(parts) && none(kinds) &&
+         std::ranges::all_of(stages, none, &StageDifference::parts) && std::ranges::all_of(memory, &MemoryDifference::is_none);
 }
 
-ResultDifference difference_of(ComparableResult a, ComparableResult b) {
+ResultDifference difference_of(NamedResult a, NamedResult b) {
   ResultDifference difference{
       .a = std::move(a), .b = std::move(b), .parts = {}, .kinds = {}, .axes = {}, .stages = {}, .memory = {}};
-  const ComparableResult &from = difference.a, &to = difference.b;
-  difference.parts = matched(from.parts, to.parts);
+  const StepResult &from = difference.a.step, &to = difference.b.step;
+  difference.parts = matched(parts_of(from), parts_of(to));
   difference.axes = axes_of(difference.parts);
   difference.stages = matched_stages(from, to);
-  if (from.kinds && to.kinds) difference.kinds = matched(*from.kinds, *to.kinds);
+  if (!from.kinds.empty() && !to.kinds.empty()) difference.kinds = matched(kinds_of(from), kinds_of(to));
   std::ranges::stable_sort(difference.kinds, std::greater<>(), [](const Difference& kind) { return std::abs(kind.change()); });
-  for (std::size_t stage = 0; stage < std::max(from.memory.size(), to.memory.size()); ++stage) {
-    const auto memory_of = [stage](const ComparableResult& result) {
-      return stage < result.memory.size() ? std::optional(result.memory[stage]) : std::nullopt;
-    };
-    difference.memory.push_back({stage, memory_of(from), memory_of(to)});
-  }
+  difference.memory = matched_memory(from, to);
   return difference;
 }
 

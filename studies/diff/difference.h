@@ -5,9 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "studies/diff/result_file.h"
+#include "studies/step/step_result.h"
 
 namespace tandem::studies {
+
+/// A result and the name of its file. What it does not know is 0 or empty: results of older versions have no `stage_times` and no
+/// `kinds`.
+struct NamedResult {
+  std::string name;
+  StepResult step;
+};
 
 /// Seconds of the same thing in two results; absent where a result has no such thing.
 struct Difference {
@@ -28,11 +35,12 @@ struct StageDifference {
 struct MemoryDifference {
   std::size_t stage = 0;
   std::optional<Bytes> a, b;
+  bool is_none() const { return a == b; }
 };
 
 /// What changed from one result to another.
 struct ResultDifference {
-  ComparableResult a, b;
+  NamedResult a, b;
   std::vector<Difference> parts;        ///< of the step; their changes add up to that of the step time
   std::vector<Difference> kinds;        ///< of tasks, most changed first; empty unless both results have them
   std::vector<Difference> axes;         ///< exposed communication
@@ -42,7 +50,7 @@ struct ResultDifference {
   bool is_none() const;
 };
 
-ResultDifference difference_of(ComparableResult a, ComparableResult b);
+ResultDifference difference_of(NamedResult a, NamedResult b);
 
 /// The fields of `DiffReport` (viz/src/report.ts) but those of every report.
 nlohmann::ordered_json to_json_object(const ResultDifference& difference);

@@ -41,9 +41,9 @@ std::string to_json(const LintReport& report) {
   ordered_json step = nullptr;
   if (report.step) {
     step = {{"step_time_s", report.step->step_time},
-            {"peak_bytes", report.step->peak},
+            {"peak_bytes", report.step->peak_memory()},
             {"gpu_bytes", report.step->gpu_memory},
-            {"fits", report.step->fits}};
+            {"fits", report.step->fits()}};
   }
   const ordered_json all{{"scenario", report.scenario}, {"step", step}, {"findings", findings}};
   return all.dump(1) + "\n";

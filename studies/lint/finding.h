@@ -7,6 +7,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/units.h"
+#include "studies/step/step_result.h"
 
 namespace tandem::studies {
 
@@ -40,19 +41,11 @@ struct Finding {
 /// The fix as options of the command line.
 std::string fix_text(const Finding& finding);
 
-/// The step as it stands, simulated.
-struct LintedStep {
-  Seconds step_time = 0;
-  Bytes peak = 0;  ///< of the fullest stage
-  Bytes gpu_memory = 0;
-  bool fits = true;
-};
-
 /// Findings by cost, the dearest first; those without a cost before them by severity where they are errors, behind them
 /// otherwise.
 struct LintReport {
   std::string scenario;
-  std::optional<LintedStep> step;  ///< absent where it is refused, or nothing was simulated
+  std::optional<StepResult> step;  ///< as it stands; absent where it is refused, or nothing was simulated
   std::vector<Finding> findings;
 
   bool has(Severity severity) const;

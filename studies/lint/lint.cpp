@@ -1,10 +1,7 @@
 #include "studies/lint/lint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "runtime/base/text_file.h"
@@ -13,8 +10,7 @@
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "studies/lint/rules.h"
-#include "studies/runner/outcome.h"
-#include "studies/runner/worker_pool.h"
+#include "studies/runner/distinct_steps.h"
 
 namespace tandem::studies {
 namespace {
@@ -38,15 +34,15 @@ class Source {
     return document;
   }
 
-  /// Complete and in one line; nothing where these changes make no scenario.
-  std::optional<std::string> changed(const std::vector<std::string>& changes) const {
+  /// Nothing where these changes make no scenario.
+  std::optional<StepJob> changed(const std::vector<std::string>& changes) const {
     try {
-      const YamlNode document = resolved(changes);
-      read_document(document, name());
-      return to_yaml(document);
+      StepJob job = job_of(resolved(changes), name());
+      if (std::holds_alternative<Scenario>(job.scenario)) return job;
     } catch (const InputError&) {
-      return {};  // the fix cannot be had with these sizes, for reasons that are not the reader's concern here
+      // Options and presets are refused before there is a job.
     }
+    return {};  // the fix cannot be had with these sizes, for reasons that are not the reader's concern here
   }
 
  private:
@@ -54,56 +50,10 @@ class Source {
   std::filesystem::path file_;
 };
 
-/// "file:line:column: sentence", taken apart again.
 Finding refused(const std::string& what) {
-  const std::size_t colon = what.find(": ");
-  Finding finding{.severity = Severity::error,
-                  .rule = "refused",
-                  .place = {},
-                  .sentence = what.substr(colon == std::string::npos ? 0 : colon + 2)};
-  std::string place = colon == std::string::npos ? "" : what.substr(0, colon);
-  for (int* number : {&finding.place.column, &finding.place.line}) {
-    const std::size_t at = place.rfind(':');
-    if (at == std::string::npos) break;
-    if (std::from_chars(place.data() + at + 1, place.data() + place.size(), *number).ptr != place.data() + place.size()) break;
-    place.erase(at);
-  }
-  finding.place.file = place;
-  return finding;
+  const StepFailure failure = refusal(what);
+  return {.severity = Severity::error, .rule = "refused", .place = failure.place, .sentence = failure.sentence};
 }
-
-/// Scenarios and what became of them, each simulated once.
-class Steps {
- public:
-  void want(const std::string& yaml) { steps_.try_emplace(yaml); }
-  const std::optional<LintedStep>& step(const std::string& yaml) const { return steps_.at(yaml); }
-
-  void simulate(std::size_t jobs, const OnRunProgress& told) {
-    std::vector<std::pair<const std::string, std::optional<LintedStep>>*> waiting;
-    for (auto& entry : steps_)
-      if (!entry.second) waiting.push_back(&entry);
-    WorkerPool pool(jobs);
-    for (std::size_t next = 0; next < waiting.size() || pool.running() > 0;) {
-      for (; next < waiting.size() && !pool.full(); ++next) pool.start(next, waiting[next]->first);
-      if (told) told({.total = waiting.size(), .done_before = 0, .done = next - pool.running(), .running = pool.running()});
-      constexpr Seconds between_updates = 1;
-      for (const FinishedWorker& worker : pool.wait(between_updates)) waiting[worker.point]->second = step_of(worker);
-    }
-  }
-
- private:
-  std::map<std::string, std::optional<LintedStep>> steps_;
-
-  static std::optional<LintedStep> step_of(const FinishedWorker& worker) {
-    const Outcome outcome = outcome_of(worker, "the scenario");
-    if (outcome.json.empty()) return {};  // failed: there is no cost to tell
-    const nlohmann::json result = nlohmann::json::parse(outcome.json);
-    return LintedStep{.step_time = result["step_time_s"],
-                      .peak = result["memory"]["peak_bytes"],
-                      .gpu_memory = result["memory"]["gpu_bytes"],
-                      .fits = result["memory"]["fits"]};
-  }
-};
 
 /// Errors first, then by cost, then what has none by severity; else in the order of the rules.
 void sort_findings(std::vector<Finding>& findings) {
@@ -120,7 +70,7 @@ bool worthless(const Finding& finding) {
 class Linter {
  public:
   Linter(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options)
-      : source_(path, overrides), options_(options), document_(source_.resolved()) {
+      : source_(path, overrides), options_(options), document_(source_.resolved()), steps_(options.jobs) {
     report_.scenario = source_.name();
   }
 
@@ -148,14 +98,14 @@ class Linter {
   LintOptions options_;
   YamlNode document_;
   LintReport report_;
-  Steps steps_;
+  DistinctSteps steps_;
 
   void simulate_all() {
-    const std::string as_it_is = to_yaml(document_);
+    const StepJob as_it_is = job_of(document_, source_.name());
     steps_.want(as_it_is);
-    const std::vector<std::optional<std::string>> fixes = want_fixes(report_.findings);
-    steps_.simulate(options_.jobs, options_.told);
-    report_.step = steps_.step(as_it_is);
+    const std::vector<std::string> fixes = want_fixes(report_.findings);
+    steps_.run(options_.told);
+    if (const StepResult* step = steps_.of(as_it_is.text).result()) report_.step = *step;
     judge(report_.findings, fixes);
   }
 
@@ -163,29 +113,32 @@ class Linter {
   void add_memory(LintContext& context) {
     memory_left(context, *report_.step);
     std::vector<Finding> found = context.take();
-    const std::vector<std::optional<std::string>> fixes = want_fixes(found);
-    steps_.simulate(options_.jobs, options_.told);
+    const std::vector<std::string> fixes = want_fixes(found);
+    steps_.run(options_.told);
     judge(found, fixes);
     report_.findings.insert(report_.findings.end(), found.begin(), found.end());
   }
 
-  /// By finding: the scenario with its fix. A fix that makes no scenario is none.
-  std::vector<std::optional<std::string>> want_fixes(std::vector<Finding>& findings) {
-    std::vector<std::optional<std::string>> fixes;
+  /// By finding: the scenario with its fix, empty where there is none. A fix that makes no scenario is none.
+  std::vector<std::string> want_fixes(std::vector<Finding>& findings) {
+    std::vector<std::string> fixes;
     for (Finding& finding : findings) {
-      fixes.push_back(finding.fix.empty() ? std::nullopt : source_.changed(finding.fix));
-      if (!fixes.back()) finding.fix.clear();
-      if (fixes.back()) steps_.want(*fixes.back());
+      std::optional<StepJob> job = finding.fix.empty() ? std::nullopt : source_.changed(finding.fix);
+      fixes.push_back(job ? job->text : "");
+      if (job)
+        steps_.want(std::move(*job));
+      else
+        finding.fix.clear();
     }
     return fixes;
   }
 
-  void judge(std::vector<Finding>& findings, const std::vector<std::optional<std::string>>& fixes) const {
+  void judge(std::vector<Finding>& findings, const std::vector<std::string>& fixes) const {
     for (std::size_t i = 0; i < findings.size(); ++i) {
-      if (!fixes[i] || !report_.step) continue;
-      const std::optional<LintedStep>& fixed = steps_.step(*fixes[i]);
-      if (!fixed) continue;
-      findings[i].fixed = FixedStep{.step_time = fixed->step_time, .fits = fixed->fits};
+      if (fixes[i].empty() || !report_.step) continue;
+      const StepResult* fixed = steps_.of(fixes[i]).result();
+      if (fixed == nullptr) continue;  // failed: there is no cost to tell
+      findings[i].fixed = FixedStep{.step_time = fixed->step_time, .fits = fixed->fits()};
       findings[i].cost = std::max(0.0, report_.step->step_time - fixed->step_time);
     }
   }

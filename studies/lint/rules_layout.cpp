@@ -9,13 +9,14 @@
 #include "scenarios/checks/warnings.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
+#include "scenarios/reading/culprit.h"
 #include "studies/lint/rules.h"
 
 namespace tandem::studies {
 namespace {
 
 /// An axis of that size cut to the `places` that a node has for it; data parallelism takes what it leaves.
-std::vector<std::string> within_node(const char* axis, std::int64_t size, std::int64_t places) {
+std::vector<std::string> within_node(std::string_view axis, std::int64_t size, std::int64_t places) {
   return {fmt::format("parallelism.{}={}", axis, std::max<std::int64_t>(1, std::gcd(places, size))), "parallelism.dp="};
 }
 
@@ -25,16 +26,14 @@ std::vector<std::string> fix_of(const Warning& warning, const Scenario& scenario
   const bool laid_out_otherwise = p.order != ParallelismSpec{}.order || !p.placement.is_packed();
   if (warning.rule == "tp-beyond-node")
     return laid_out_otherwise ? std::vector<std::string>{"parallelism.order=", "parallelism.placement="}
-                              : within_node("tp", p.tp, node);
+                              : within_node(name_of(Axis::tp), p.tp, node);
   if (warning.rule == "cp-beyond-node")
     return laid_out_otherwise ? std::vector<std::string>{"parallelism.order=", "parallelism.placement="}
-                              : within_node("cp", p.cp, node / std::min(p.tp, node));
+                              : within_node(name_of(Axis::cp), p.cp, node / std::min(p.tp, node));
   if (warning.rule == "many-expert-ranks") return {"model.moe.node_limit=4"};
   if (warning.rule == "small-shard-group") return {"parallelism.zero=1"};
   return {};
 }
-
-constexpr const char* axis_names[] = {"tp", "cp", "ep", "dp", "pp"};
 
 /// Two nodes on which the group's ranks have different places, and these places.
 struct Crossing {
@@ -61,10 +60,10 @@ std::string joined_places(const std::set<std::int64_t>& places) {
 }  // namespace
 
 void known_warnings(LintContext& context) {
-  for (const Warning& warning : unwise_in(context.scenario, context.document)) {
+  for (const Warning& warning : unwise_in(context.scenario)) {
     context.findings_.push_back({.severity = warning.rule == "many-expert-ranks" ? Severity::advice : Severity::warning,
                                  .rule = warning.rule,
-                                 .place = warning.place,
+                                 .place = culprit(context.document, warning.fields),
                                  .sentence = warning.sentence,
                                  .fix = fix_of(warning, context.scenario)});
   }
@@ -80,7 +79,7 @@ void crossed_rails(LintContext& context) {
   const ParallelismSpec& p = context.scenario.parallelism;
   const Mesh mesh(p);
   const RankPlaces places(context.scenario);
-  for (const MeshAxis axis : {MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp}) {
+  for (const Axis axis : {Axis::cp, Axis::ep, Axis::dp, Axis::pp}) {
     if (mesh.extent(axis) < 2) continue;
     // Packed, groups lie alike in every block that they and the node divide; a few thousand ranks show them all.
     constexpr std::int64_t looked_at = 4096;
@@ -90,12 +89,11 @@ void crossed_rails(LintContext& context) {
       if (group.front() != rank) continue;
       const auto crossing = crossing_of(group, places, cluster.gpus_per_node);
       if (!crossing) continue;
-      const char* const name = axis_names[static_cast<std::size_t>(axis)];
       Finding& found = context.find(Severity::warning, "crossed-rails",
                                     {"parallelism.placement", "parallelism.order", "parallelism.tp", "parallelism.cp"},
                                     fmt::format("the {} group of rank {} has GPUs {} on node {} but {} on node {}, so that it "
                                                 "crosses from rail to rail over the spines",
-                                                name, rank, joined_places(crossing->first), crossing->first_node,
+                                                name_of(axis), rank, joined_places(crossing->first), crossing->first_node,
                                                 joined_places(crossing->other), crossing->other_node));
       if (!p.placement.is_packed())
         found.fix = {"parallelism.placement=packed"};

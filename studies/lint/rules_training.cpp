@@ -53,9 +53,9 @@ void uneven_experts(LintContext& context) {
 void idle_options(LintContext& context) {
   const Scenario& s = context.scenario;
   const ParallelismSpec& p = s.parallelism;
-  const auto advise = [&](const char* rule, std::initializer_list<std::string_view> paths, const std::string& sentence,
+  const auto advise = [&](const char* rule, const std::vector<std::string>& fields, const std::string& sentence,
                           const char* fix) {
-    Finding& found = context.find(Severity::advice, rule, paths, sentence);
+    Finding& found = context.find(Severity::advice, rule, fields, sentence);
     found.fix = {fix};
     found.only_if_faster = true;
   };
@@ -76,15 +76,15 @@ void idle_options(LintContext& context) {
            "tensor-parallel collectives stand between the products instead of beside them", "training.overlap.tp=true");
 }
 
-void memory_left(LintContext& context, const LintedStep& step) {
+void memory_left(LintContext& context, const StepResult& step) {
   constexpr double scarce = 0.05, giga = 1e9;
-  const auto gpu = static_cast<double>(step.gpu_memory), peak = static_cast<double>(step.peak);
-  if (step.fits && peak <= (1 - scarce) * gpu) return;
+  const auto gpu = static_cast<double>(step.gpu_memory), peak = static_cast<double>(step.peak_memory());
+  if (step.fits() && peak <= (1 - scarce) * gpu) return;
   const std::string sizes = fmt::format("the fullest stage needs {:.1f} GB of a GPU's {:.1f} GB", peak / giga, gpu / giga);
   Finding& found =
-      context.find(step.fits ? Severity::warning : Severity::error, step.fits ? "little-memory-left" : "does-not-fit",
+      context.find(step.fits() ? Severity::warning : Severity::error, step.fits() ? "little-memory-left" : "does-not-fit",
                    {"training.micro_batch", "training.recompute", "parallelism.tp", "parallelism.pp"},
-                   step.fits ? sizes + ": fragments and NCCL's buffers take a few percent more" : sizes);
+                   step.fits() ? sizes + ": fragments and NCCL's buffers take a few percent more" : sizes);
   const TrainingSpec& t = context.scenario.training;
   if (t.recompute.every == 0)
     found.fix = {t.recompute.attention ? "training.recompute=full" : "training.recompute=selective"};

@@ -51,7 +51,7 @@ void PlacedJob::count(const Place& place) {
   const std::int64_t ranks = p.dp == 0 ? cluster.gpus : ranks_of(p);
   if (described == nullptr || p.dp == 0 || cluster.gpus <= ranks) {
     const Scenario whole = read_document(document_, name_);  // or the sentence that says why there is none
-    ranks_ = nodes_ = whole.parallelism.world();
+    ranks_ = nodes_ = whole.parallelism.world_size();
     per_node_ = whole.cluster.gpus_per_node;
   } else {
     ranks_ = ranks;
@@ -99,5 +99,7 @@ YamlNode PlacedJob::placed(const NodeOfBlock& nodes) const {
 Scenario PlacedJob::scenario(const NodeOfBlock& nodes) const { return read_document(placed(nodes), name_); }
 
 std::string PlacedJob::text(const NodeOfBlock& nodes) const { return to_yaml(placed(nodes)); }
+
+StepJob PlacedJob::step_job(const NodeOfBlock& nodes) const { return job_of(placed(nodes), name_); }
 
 }  // namespace tandem::studies

@@ -6,6 +6,7 @@
 
 #include "scenarios/reading/yaml_tree.h"
 #include "scenarios/spec/scenario.h"
+#include "studies/runner/step_job.h"
 
 namespace tandem::studies {
 
@@ -33,6 +34,7 @@ class PlacedJob {
   Scenario scenario(const NodeOfBlock& nodes) const;
   /// One line of YAML: the scenario with presets filled in.
   std::string text(const NodeOfBlock& nodes) const;
+  StepJob step_job(const NodeOfBlock& nodes) const;
 
  private:
   std::string name_;

@@ -26,7 +26,7 @@ std::vector<PlacementReport::Family> families(const Scenario& packed, const Scen
   std::vector<PlacementReport::Family> families;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].layout.nodes < 2 || before[i].layout.paths.front().crossings.empty()) continue;
-    const std::string name = family_of(before[i].slot);
+    const std::string name(family_of(before[i].slot));
     auto family = std::ranges::find(families, name, &PlacementReport::Family::name);
     if (family == families.end()) family = families.insert(family, {.name = name, .packed = {}, .found = {}});
     const Reach from = reach_of(cluster, before[i].layout), to = reach_of(cluster, after[i].layout);
@@ -57,12 +57,13 @@ Json of_tiers(const std::array<TierLoad, 3>& tiers) {
 }
 
 Json of_candidate(const PlacementCandidate& candidate) {
-  const bool has_time = candidate.simulated && candidate.judgement.step_time > 0;
+  const StepResult* step = candidate.step();
+  const std::string message = candidate.message();
   return {{"name", candidate.name},
           {"slowest_link_s", candidate.load.slowest},
           {"spread_s", candidate.load.spread},
-          {"step_time_s", has_time ? Json(candidate.judgement.step_time) : Json(nullptr)},
-          {"message", candidate.judgement.message.empty() ? Json(nullptr) : Json(candidate.judgement.message)},
+          {"step_time_s", step != nullptr ? Json(step->step_time) : Json(nullptr)},
+          {"message", message.empty() ? Json(nullptr) : Json(message)},
           {"nodes", candidate.nodes}};
 }
 
@@ -101,8 +102,8 @@ std::string to_json(const PlacementReport& report) {
                      {"ranks", report.ranks},
                      {"gpus_per_node", report.gpus_per_node},
                      {"nodes", {{"needed", report.blocks}, {"free", report.free}, {"cluster", report.nodes}}},
-                     {"step_time_packed_s", search.packed().judgement.step_time},
-                     {"step_time_found_s", search.found().judgement.step_time},
+                     {"step_time_packed_s", search.packed_time()},
+                     {"step_time_found_s", search.found_time()},
                      {"gain", report.gain()},
                      {"placement", search.found().name},
                      {"nodes_of_blocks", search.found().nodes},

@@ -26,7 +26,7 @@ struct PlacementReport {
   std::vector<Family> families;       ///< those that leave their node
   std::vector<std::string> warnings;  ///< of the scenario
 
-  double gain() const { return search.packed().judgement.step_time / search.found().judgement.step_time - 1; }
+  double gain() const { return search.packed_time() / search.found_time() - 1; }
 };
 
 PlacementReport report_placement(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search);

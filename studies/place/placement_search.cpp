@@ -6,7 +6,7 @@
 
 #include "studies/place/first_placements.h"
 #include "studies/place/placement_store.h"
-#include "studies/sweep/point.h"
+#include "studies/runner/scenario_hash.h"
 
 namespace tandem::studies {
 namespace {
@@ -58,14 +58,15 @@ void simulate_best(const PlacedJob& job, std::vector<PlacementCandidate>& candid
                    [](const PlacementCandidate& a, const PlacementCandidate& b) { return a.load < b.load; });
   std::vector<NodeOfBlock> placements;
   for (std::size_t i = 0; i < std::min(most, candidates.size()); ++i) placements.push_back(candidates[i].nodes);
-  const std::vector<PlacementJudgement> judgements = judge_placements(job, placements, database, jobs, told);
-  for (std::size_t i = 0; i < judgements.size(); ++i) {
-    candidates[i].simulated = true;
-    candidates[i].judgement = judgements[i];
-  }
+  std::vector<StepOutcome> outcomes = judge_placements(job, placements, database, jobs, told);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) candidates[i].outcome = std::move(outcomes[i]);
 }
 
 }  // namespace
+
+std::string PlacementCandidate::message() const {
+  return outcome && outcome->failure() != nullptr ? outcome->failure()->text() : "";
+}
 
 PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffic, const PlacementBudget& budget,
                                  const std::string& study, std::size_t jobs, const OnRunProgress& told) {
@@ -89,13 +90,11 @@ PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffi
   for (std::size_t i = 0; i < starts.size(); ++i) add(candidates, start(("searched from " + starts[i].name).c_str(), found[i]));
 
   simulate_best(job, candidates, database, jobs, told);
-  const PlacementJudgement& packed = search.packed().judgement;
-  if (packed.status != PointStatus::done && packed.status != PointStatus::oom)
-    throw std::runtime_error("the packed placement cannot be simulated: " + packed.message);
+  const StepResult* packed = search.packed().step();
+  if (packed == nullptr) throw std::runtime_error("the packed placement cannot be simulated: " + search.packed().message());
   for (std::size_t i = 1; i < candidates.size(); ++i) {
-    const PlacementCandidate& candidate = candidates[i];
-    const bool ended = candidate.simulated && candidate.judgement.status == packed.status;
-    if (ended && candidate.judgement.step_time < search.found().judgement.step_time) search.best = i;
+    const StepResult* step = candidates[i].step();
+    if (step != nullptr && step->fits() == packed->fits() && step->step_time < search.found_time()) search.best = i;
   }
   return search;
 }

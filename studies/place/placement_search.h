@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@ struct PlacementCandidate {
   std::string name;  ///< how it came about
   NodeOfBlock nodes;
   LinkTimes load;
-  bool simulated = false;
-  PlacementJudgement judgement = {};
+  std::optional<StepOutcome> outcome = {};  ///< of its simulation, where there was one
+
+  const StepResult* step() const { return outcome ? outcome->result() : nullptr; }  ///< null where there is none
+  std::string message() const;                                                      ///< of one that failed; else empty
 };
 
 /// What was looked at. The first candidate is packed: block after block on the free nodes in the order given.
@@ -25,6 +28,8 @@ struct PlacementSearch {
 
   const PlacementCandidate& packed() const { return candidates.front(); }
   const PlacementCandidate& found() const { return candidates[best]; }
+  Seconds packed_time() const { return packed().step()->step_time; }
+  Seconds found_time() const { return found().step()->step_time; }
 };
 
 /// Searches from packed, from sorted by leaf and from bisected. Packed and those of least load are simulated, and the one with

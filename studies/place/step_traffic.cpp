@@ -13,7 +13,7 @@ namespace {
 
 /// The same ranks with nothing to tell their nodes apart, so that they fold well: what a step sends does not depend on it.
 Scenario on_its_own(Scenario scenario) {
-  scenario.cluster.gpus = scenario.parallelism.world();
+  scenario.cluster.gpus = scenario.parallelism.world_size();
   scenario.cluster.other_gpus.clear();
   scenario.cluster.link_faults.clear();
   scenario.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};

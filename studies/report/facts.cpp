@@ -54,15 +54,15 @@ Facts facts_of_model(const ModelSpec& m) {
 
 Facts facts_of_parallelism(const ParallelismSpec& p) {
   Facts facts;
-  const auto size = [&](const char* name, std::int64_t extent, const std::string& more = {}) {
-    if (extent > 1) facts.emplace_back(name, fmt::format("{}{}", extent, more));
+  const auto size = [&](std::string_view name, std::int64_t extent, const std::string& more = {}) {
+    if (extent > 1) facts.emplace_back(std::string(name), fmt::format("{}{}", extent, more));
   };
-  size("tp", p.tp, p.sp ? ", sequence parallel" : "");
-  size("cp", p.cp);
-  size("ep", p.ep, p.own_expert_axis ? ", an axis of its own" : "");
+  size(name_of(Axis::tp), p.tp, p.sp ? ", sequence parallel" : "");
+  size(name_of(Axis::cp), p.cp);
+  size(name_of(Axis::ep), p.ep, p.own_expert_axis ? ", an axis of its own" : "");
   size("etp", p.etp);
-  size("pp", p.pp, p.vpp > 1 ? fmt::format(", {} chunks per stage", p.vpp) : "");
-  size("dp", p.dp);
+  size(name_of(Axis::pp), p.pp, p.vpp > 1 ? fmt::format(", {} chunks per stage", p.vpp) : "");
+  size(name_of(Axis::dp), p.dp);
   facts.emplace_back("ZeRO", fmt::format("{}{}", p.zero, p.hsdp > 0 ? fmt::format(", slices over {}", p.hsdp) : ""));
   return facts;
 }

@@ -15,13 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<MeshAxis, mesh_axis_count> all_axes{MeshAxis::tp, MeshAxis::cp, MeshAxis::ep, MeshAxis::dp, MeshAxis::pp};
-
-constexpr Axis axis_of(MeshAxis axis) {
-  constexpr std::array<Axis, mesh_axis_count> axes{Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::pp};
-  return axes[static_cast<std::size_t>(axis)];
-}
-
 struct LaidMesh {
   const ParallelismSpec& parallelism;
   Mesh mesh;
@@ -32,8 +25,8 @@ struct LaidMesh {
       : parallelism(scenario.parallelism), mesh(scenario.parallelism), experts(scenario.parallelism, mesh), places(scenario) {}
 
   /// Ranks that differ from rank 0 along the axis alone. Experts inside the dense mesh have no axis of it.
-  std::vector<std::uint32_t> members(MeshAxis axis) const {
-    return axis == MeshAxis::ep ? experts.members(0, ExpertMesh::Axis::expert) : mesh.members(0, {axis});
+  std::vector<std::uint32_t> members(Axis axis) const {
+    return axis == Axis::ep ? experts.members(0, ExpertAxis::expert) : mesh.members(0, {axis});
   }
 };
 
@@ -48,16 +41,16 @@ Reach reach_of(Axis axis, const std::vector<CommunicatorRow>& rows) {
 Json axes_of(const Scenario& scenario, const LaidMesh& laid) {
   const std::vector<CommunicatorRow> rows = report_mesh(scenario);
   std::vector<Json> axes;
-  for (const MeshAxis axis : all_axes) {
+  for (const Axis axis : mesh_axes) {
     const std::vector<std::uint32_t> members = laid.members(axis);
     if (members.size() < 2) continue;
     std::set<std::int64_t> nodes;
     for (const std::uint32_t rank : members) nodes.insert(laid.places.node(rank));
-    axes.push_back({{"axis", name_of(axis_of(axis))},
+    axes.push_back({{"axis", name_of(axis)},
                     {"size", members.size()},
                     {"stride", members[1] - members[0]},
                     {"nodes", nodes.size()},
-                    {"reach", name_of(reach_of(axis_of(axis), rows))}});
+                    {"reach", name_of(reach_of(axis, rows))}});
   }
   std::ranges::stable_sort(axes, {}, [](const Json& axis) { return axis["stride"].get<std::int64_t>(); });
   return axes;
@@ -66,8 +59,8 @@ Json axes_of(const Scenario& scenario, const LaidMesh& laid) {
 Json coordinates_of(const LaidMesh& laid, std::uint32_t rank) {
   Json coordinates = Json::object();
   const Coordinates at = laid.mesh.coordinates(rank);
-  for (const MeshAxis axis : all_axes) coordinates[std::string(name_of(axis_of(axis)))] = at[axis];
-  coordinates["ep"] = laid.experts.place(rank).ep;
+  for (const Axis axis : mesh_axes) coordinates[std::string(name_of(axis))] = at[axis];
+  coordinates[std::string(name_of(Axis::ep))] = laid.experts.place(rank).ep;
   return coordinates;
 }
 

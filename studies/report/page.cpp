@@ -9,20 +9,6 @@
 namespace tandem::studies {
 namespace {
 
-std::string& command() {
-  static std::string text;
-  return text;
-}
-
-/// Quoted where a shell would take it apart.
-std::string quoted(std::string_view word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 /// JSON inside a script element ends where "</" stands, so that must not occur.
 std::string inside_script(std::string json) {
   for (std::size_t at = json.find("</"); at != std::string::npos; at = json.find("</", at)) json.replace(at, 2, "<\\/");
@@ -32,23 +18,12 @@ std::string inside_script(std::string json) {
 
 }  // namespace
 
-void remember_command(int argc, const char* const* argv) {
-  command() = "tandem";
-  for (int i = 1; i < argc; ++i) command() += " " + quoted(argv[i]);
-}
-
-nlohmann::ordered_json report_head(const std::string& kind, const std::string& title) {
-  return {{"kind", kind}, {"tandem", TANDEM_VERSION}, {"title", title}, {"command", command()}};
-}
-
-void require_report_page() {
-  if (embedded_page().empty())
-    throw std::runtime_error("this program was built without its report page, which takes npm; `./dev build` installs that");
+nlohmann::ordered_json report_head(const std::string& kind, const std::string& title, const std::string& command) {
+  return {{"kind", kind}, {"tandem", TANDEM_VERSION}, {"title", title}, {"command", command}};
 }
 
 std::string report_page(const nlohmann::ordered_json& report) {
   constexpr std::string_view place = "<script type=\"application/json\" id=\"report\">";
-  require_report_page();
   const std::string_view page = embedded_page().front().text;
   const std::size_t begin = page.find(place);
   const std::size_t end = begin == std::string_view::npos ? begin : page.find("</script>", begin);

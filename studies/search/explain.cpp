@@ -19,11 +19,12 @@ Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& s
   explanation.memory = search.memory_bound_of(plan);
   explanation.time_bound = search.time_bound(plan);
   runs.run({plan});
-  const PlannedStep& step = runs.of(plan);
-  if (!step.is_simulated()) {
-    explanation.failure = step.message;
+  const StepOutcome& outcome = runs.of(plan);
+  if (const StepFailure* failure = outcome.failure()) {
+    explanation.failure = failure->text();
     return explanation;
   }
+  const StepResult& step = *outcome.result();
   explanation.rated = RatedPlan{plan, explanation.time_bound, step, score(spec, plan.gpus, step.tokens, step.step_time)};
   explanation.lacks = shortfall(spec, step);
   return explanation;

@@ -11,7 +11,7 @@ namespace {
 
 ClusterSpec healthy(ClusterSpec spec) {
   spec.link_faults.clear();
-  spec.fabric.routing = Routing::adaptive;
+  spec.fabric.routing = FlowRouting::adaptive;
   return spec;
 }
 
@@ -38,7 +38,19 @@ const MeshNetwork::OnCluster& MeshNetwork::cluster_of(const Scenario& scenario) 
 
 const MeshNetwork::Laid& MeshNetwork::laid(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
-  const Key key{scenario.cluster.gpus, p.tp, p.pp, p.cp, p.ep, p.etp * 4 + p.zero, p.order, p.placement.kind};
+  const Key key{.gpus = scenario.cluster.gpus,
+                .tp = p.tp,
+                .pp = p.pp,
+                .cp = p.cp,
+                .ep = p.ep,
+                .etp = p.etp,
+                .dp = p.dp,
+                .zero = p.zero,
+                .own_expert_axis = p.own_expert_axis,
+                .local_steps = scenario.training.local_steps(),
+                .order = p.order,
+                .placement = p.placement.kind,
+                .listed_gpus = p.placement.gpus};
   const auto known = laid_.find(key);
   if (known != laid_.end()) return known->second;
 
@@ -55,14 +67,14 @@ const MeshNetwork::Laid& MeshNetwork::laid(const Scenario& scenario) {
   laid.data_members = data.size();
   if (data.size() > 1) laid.data = lay_group(cluster, data, algorithms(scenario, Slot::data));
   if (scenario.model.moe.experts > 0) {
-    const std::vector<std::uint32_t> replicas = gpus_of(ExpertMesh(p, mesh).members(0, ExpertMesh::Axis::replica));
+    const std::vector<std::uint32_t> replicas = gpus_of(ExpertMesh(p, mesh).members(0, ExpertAxis::replica));
     laid.expert_members = replicas.size();
     if (replicas.size() > 1) laid.expert_data = lay_group(cluster, replicas, algorithms(scenario, Slot::expert_data));
   }
   for (std::int32_t stage = 0; p.pp > 1 && stage < p.pp; ++stage) {
     Coordinates from, to;
-    from[MeshAxis::pp] = stage;
-    to[MeshAxis::pp] = static_cast<std::int32_t>((stage + 1) % p.pp);
+    from[Axis::pp] = stage;
+    to[Axis::pp] = static_cast<std::int32_t>((stage + 1) % p.pp);
     laid.pairs.push_back(lay_pair(cluster, places.gpu(mesh.rank(from)), places.gpu(mesh.rank(to))));
   }
   return laid_.emplace(key, std::move(laid)).first->second;

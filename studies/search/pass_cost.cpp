@@ -51,10 +51,10 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   p.account_for_embedding = p.account_for_loss = false;
   p.first_stage_layers = p.last_stage_layers = 0;
   p.dp = least_dp(p, s.cluster.gpus_per_node);
-  s.cluster.gpus = p.world();
+  s.cluster.gpus = p.world_size();
   s.cluster.other_gpus.clear();
   s.cluster.link_faults.clear();
-  s.cluster.fabric.routing = Routing::adaptive;
+  s.cluster.fabric.routing = FlowRouting::adaptive;
   if (s.cluster.fabric.kind == FabricSpec::Kind::custom) s.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};
   s.slow_gpus.clear();
   s.model.layers = stages * layers_per_stage;
@@ -90,12 +90,12 @@ class Measured {
     const World world = make_world(scenario_, true);
     dag_ = lower(scenario_, world);
     for (Device& device : dag_.devices)
-      device.speed = slowest_of(static_cast<std::size_t>(original.parallelism.world()), device.efficiency.spread);
+      device.speed = slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread);
     order_ = issue_order(dag_);
     const Mesh mesh(scenario_.parallelism);
     for (std::int32_t stage = 0; stage < stages; ++stage) {
       Coordinates place;
-      place[MeshAxis::pp] = stage;
+      place[Axis::pp] = stage;
       ranks_[static_cast<std::size_t>(stage)] = world.class_of[mesh.rank(place)];
     }
     find_durations();
@@ -308,11 +308,31 @@ LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
 PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
-  const RecomputeSpec& r = t.recompute;
-  const std::int64_t own_recompute = (r.norm ? 1 : 0) + (r.activation ? 2 : 0) + (r.attention ? 4 : 0) + (r.mla_up ? 8 : 0);
-  return {{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(scenario) ? 1 : 0},
-          kind,
-          {p.world(), static_cast<std::int64_t>(p.dispatcher)}};
+  return {.layer = kind,
+          .tp = p.tp,
+          .cp = p.cp,
+          .ep = p.ep,
+          .etp = p.etp,
+          .world_size = p.world_size(),
+          .sp = p.sp,
+          .own_expert_axis = p.own_expert_axis,
+          .scatter_gather = p.scatter_gather,
+          .cp_method = p.cp_method,
+          .cp_layout = p.cp_layout,
+          .dispatcher = p.dispatcher,
+          .sequence = t.sequence,
+          .micro_batch = t.micro_batch,
+          .precision = t.precision,
+          .grad_dtype = t.grad_dtype,
+          .attention = t.attention,
+          .grad_compression = t.grad_compression,
+          .overlaps_dp = t.overlap_dp,
+          .overlaps_tp = t.overlap_tp,
+          .recomputes_norm = t.recompute.norm,
+          .recomputes_activation = t.recompute.activation,
+          .recomputes_attention = t.recompute.attention,
+          .recomputes_mla_up = t.recompute.mla_up,
+          .splits_backward = splits_backward(scenario)};
 }
 
 const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {
@@ -343,7 +363,7 @@ void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done
   const std::size_t children = std::clamp<std::size_t>(jobs, 1, asked.size());
   const auto find_every = [&](std::size_t first) {
     for (std::size_t i = first; i < asked.size(); i += children) {
-      const PassCost cost = Measured(asked[i].second, std::get<LayerKind>(asked[i].first)).cost();
+      const PassCost cost = Measured(asked[i].second, asked[i].first.layer).cost();
       std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
       ++done.value();
     }

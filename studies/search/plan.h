@@ -29,7 +29,7 @@ struct PlanChoices {
   std::vector<YamlNode> schedule, recompute, order, placement;
   std::vector<ScheduleKind> schedules;
   std::vector<RecomputeSpec> recomputes;
-  std::vector<std::vector<MeshAxis>> orders;
+  std::vector<std::vector<Axis>> orders;
   std::vector<RankPlacement> placements;
 };
 

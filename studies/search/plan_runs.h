@@ -5,45 +5,37 @@
 #include <string>
 #include <vector>
 
-#include "studies/runner/worker_pool.h"
-#include "studies/search/planned_step.h"
+#include "studies/runner/step_runner.h"
+#include "studies/search/plan.h"
 
 namespace tandem::studies {
 
-/// Simulates plans in processes, several at once, each once: what the database has of a plan's scenario is taken from there, and
-/// what is simulated is there as soon as it ended.
+/// Simulates plans, several at once, each once: what the database has of a plan's scenario is taken from there, and what is
+/// simulated is there as soon as it ended.
 class PlanRuns {
  public:
   /// All must outlive it.
   PlanRuns(const SearchSpec& spec, const PlanChoices& choices, ResultsDatabase& database, std::size_t jobs);
 
-  /// What became of them. Throws std::runtime_error when a signal ends the search; all that had ended is stored.
+  /// Simulates those that are not known. Throws std::runtime_error when a signal ends the search; all that had ended is stored.
   void run(const std::vector<Plan>& plans, const std::function<void(std::size_t running)>& progress = {});
 
-  /// Of a plan that was run.
-  const PlannedStep& of(const Plan& plan) const { return steps_.at(plan); }
-  bool knows(const Plan& plan) const { return steps_.contains(plan); }
-  const std::map<Plan, PlannedStep>& all() const { return steps_; }
-  std::size_t kept() const { return kept_; }  ///< that were in the database before
+  /// What became of a plan that was run.
+  const StepOutcome& of(const Plan& plan) const { return outcomes_.at(plan); }
+  bool knows(const Plan& plan) const { return outcomes_.contains(plan); }
+  const std::map<Plan, StepOutcome>& all() const { return outcomes_; }
   std::size_t jobs() const { return jobs_; }
   std::vector<PointRow> rows() const;  ///< of all that were run, in the plans' order
 
  private:
-  struct Job {
-    Plan plan;
-    std::string hash;
-  };
   const SearchSpec& spec_;
   const PlanChoices& choices_;
   ResultsDatabase& database_;
   std::size_t jobs_;
-  std::map<Plan, PlannedStep> steps_;
+  std::map<Plan, StepOutcome> outcomes_;
   std::map<Plan, std::string> hashes_;
-  std::size_t kept_ = 0;
 
-  PointRow row_of(const Plan& plan, const std::string& hash) const;
-  bool recall(const Plan& plan, const std::string& hash);
-  void store(PointRow row, const Plan& plan);
+  StepJob job_of_plan(const Plan& plan) const;
 };
 
 }  // namespace tandem::studies

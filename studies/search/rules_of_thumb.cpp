@@ -6,7 +6,7 @@ namespace tandem::studies {
 namespace {
 
 /// Whether groups of ranks along these axes cross from node to node, as ranks lie one after the other.
-bool leaves_the_node(const Plan& plan, const PlanChoices& choices, std::int64_t node, const std::vector<MeshAxis>& axes) {
+bool leaves_the_node(const Plan& plan, const PlanChoices& choices, std::int64_t node, const std::vector<Axis>& axes) {
   if (plan.gpus <= node) return false;
   ParallelismSpec p;
   p.tp = plan.tp;
@@ -17,7 +17,7 @@ bool leaves_the_node(const Plan& plan, const PlanChoices& choices, std::int64_t 
   const Mesh mesh(p);
   std::int64_t block = 1;
   bool alone = true;
-  for (const MeshAxis axis : axes) {
+  for (const Axis axis : axes) {
     if (mesh.extent(axis) == 1) continue;
     alone = false;
     block = std::max(block, mesh.stride(axis) * mesh.extent(axis));
@@ -34,10 +34,10 @@ std::vector<RuleOfThumb> rules_of_thumb(const SearchSpec& spec, const PlanChoice
   const bool own_axis = scenario.parallelism.own_expert_axis;
   const auto micro_batches = [=](const Plan& plan) { return batch / (plan.dp * (own_axis ? plan.ep : 1) * plan.micro_batch); };
   std::vector<RuleOfThumb> rules{
-      {"tp inside the node", [=, &choices](const Plan& plan) { return leaves_the_node(plan, choices, node, {MeshAxis::tp}); }},
+      {"tp inside the node", [=, &choices](const Plan& plan) { return leaves_the_node(plan, choices, node, {Axis::tp}); }},
       {"tp * cp inside the node",
        [=, &choices](const Plan& plan) {
-         return plan.cp > 1 && leaves_the_node(plan, choices, node, {MeshAxis::tp, MeshAxis::cp});
+         return plan.cp > 1 && leaves_the_node(plan, choices, node, {Axis::tp, Axis::cp});
        }},
       {"sp with tp", [](const Plan& plan) { return plan.tp > 1 && plan.sp == 0; }},
       {"pp no more than memory needs", [=](const Plan& plan) { return plan.pp > least_pp; }},

@@ -97,8 +97,7 @@ void Search::simulate(const std::vector<std::size_t>& candidates, const std::fun
 std::vector<RatedPlan> Search::simulated() const {
   std::vector<RatedPlan> plans;
   for (const auto& [plan, bound] : bounds_) {
-    const PlannedStep& step = runs_.of(plan);
-    if (step.is_simulated()) plans.push_back({plan, bound, step, score_of(plan, step.step_time)});
+    if (const StepResult* step = runs_.of(plan).result()) plans.push_back({plan, bound, *step, score_of(plan, step->step_time)});
   }
   return plans;
 }
@@ -139,7 +138,7 @@ RatedPlan Search::nearest(const std::function<void(const SearchProgress&)>& prog
     progress({"simulating", runs_.all().size(), runs_.all().size() + running});
   });
   std::vector<RatedPlan> plans = simulated();
-  if (plans.empty()) throw std::runtime_error("no plan could be simulated: " + runs_.all().begin()->second.message);
+  if (plans.empty()) throw std::runtime_error("no plan could be simulated: " + runs_.all().begin()->second.failure()->text());
   const auto lack = [&](const RatedPlan& rated) {
     const Shortfall lacks = shortfall(spec_, rated.step);
     return std::tuple(lacks.memory, lacks.bubble + lacks.exposed, rated.score);
@@ -178,8 +177,8 @@ SearchResult Search::run(const std::function<void(const SearchProgress&)>& progr
     if (result.own_is_among) bounds_[own] = time_bound(own);
     std::erase_if(waiting_, [&](const Place& place) { return candidates_[place.second].plan == own; });
   }
-  if (const PlannedStep& step = runs_.of(own); step.is_simulated())
-    result.own = RatedPlan{own, time_bound(own), step, score_of(own, step.step_time)};
+  if (const StepResult* step = runs_.of(own).result())
+    result.own = RatedPlan{own, time_bound(own), *step, score_of(own, step->step_time)};
 
   if (ranked().empty()) {
     result.nearest = nearest(progress);
@@ -195,11 +194,11 @@ SearchResult Search::run(const std::function<void(const SearchProgress&)>& progr
   result.best = ranked();
   Bytes least = std::numeric_limits<Bytes>::max();
   std::vector<RatedPlan> by_time = result.best;
-  std::ranges::sort(by_time, {},
-                    [](const RatedPlan& rated) { return std::tuple(rated.step.step_time, rated.step.peak, rated.plan); });
+  std::ranges::sort(
+      by_time, {}, [](const RatedPlan& rated) { return std::tuple(rated.step.step_time, rated.step.peak_memory(), rated.plan); });
   for (const RatedPlan& rated : by_time) {
-    if (rated.step.peak >= least) continue;
-    least = rated.step.peak;
+    if (rated.step.peak_memory() >= least) continue;
+    least = rated.step.peak_memory();
     result.pareto.push_back(rated);
   }
   if (result.best.size() > best_shown) result.best.resize(best_shown);
@@ -208,10 +207,9 @@ SearchResult Search::run(const std::function<void(const SearchProgress&)>& progr
   result.proven = static_cast<std::size_t>(
       std::ranges::count_if(result.best, [&](const RatedPlan& rated) { return rated.score <= open_score; }));
 
-  for (const auto& [plan, step] : runs_.all()) {
-    counts_.simulated += step.is_simulated() ? 1 : 0;
-    counts_.refused += step.status == PointStatus::refused ? 1 : 0;
-    counts_.failed += step.status == PointStatus::failed ? 1 : 0;
+  for (const auto& [plan, outcome] : runs_.all()) {
+    const StepFailure* failure = outcome.failure();
+    ++(failure == nullptr ? counts_.simulated : failure->refused ? counts_.refused : counts_.failed);
   }
   counts_.too_slow = waiting_.size();
   result.counts = counts_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "studies/search/plan_runs.h"
+#include "studies/search/plan_score.h"
 #include "studies/search/plan_space.h"
 #include "studies/search/rules_of_thumb.h"
 #include "studies/search/step_bound.h"
@@ -17,7 +18,7 @@ namespace tandem::studies {
 struct RatedPlan {
   Plan plan;
   Seconds bound = 0;
-  PlannedStep step;
+  StepResult step;
   double score = 0;  ///< see `score`
 };
 

@@ -36,18 +36,15 @@ std::string_view name_of(SearchObjective objective) {
 }
 
 Json rated_json(const RatedPlan& rated, const PlanChoices& choices, const SearchSpec& spec) {
-  const PlannedStep& step = rated.step;
-  Json exposed = Json::object();
-  for (std::size_t i = 0; i < communication_axes.size(); ++i)
-    exposed[std::string(name_of(communication_axes[i]))] = step.exposed[i];
+  const StepResult& step = rated.step;
   Json json = {{"plan", to_text(rated.plan, choices)},
                {"fields", plan_json(rated.plan, choices, spec)},
                {"step_time_s", step.step_time},
                {"bound_s", rated.bound},
                {"tokens_per_s_per_gpu", static_cast<double>(step.tokens) / step.step_time / static_cast<double>(step.gpus)}};
   if (spec.objective == SearchObjective::cost_per_million_tokens) json["cost_per_million_tokens"] = rated.score;
-  json["time_s"] = {{"compute", step.compute}, {"exposed", exposed}, {"bubble", step.bubble}, {"optimizer", step.optimizer}};
-  json["memory"] = {{"peak_bytes", step.peak}, {"limit_bytes", memory_limit(spec)}};
+  json["time_s"] = to_json_object(step.parts);
+  json["memory"] = {{"peak_bytes", step.peak_memory()}, {"limit_bytes", memory_limit(spec)}};
   return json;
 }
 

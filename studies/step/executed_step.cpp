@@ -11,7 +11,7 @@ namespace tandem::studies {
 Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend, const StepRange& steps,
                     bool hops) {
   constexpr std::int32_t most_steps = 64;
-  refuse_too_many_ranks(scenario.parallelism.world(), file, backend);
+  refuse_too_many_ranks(scenario.parallelism.world_size(), file, backend);
   if (steps.count > most_steps) {
     throw InputError({file, 0, 0}, "sync_every " + std::to_string(steps.count) +
                                        " makes too many steps to execute, which takes a whole period; expected at most " +
@@ -21,7 +21,7 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Exe
 }
 
 Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops) {
-  const std::int64_t ranks = scenario.parallelism.world();
+  const std::int64_t ranks = scenario.parallelism.world_size();
   if (ranks > most_lowered_ranks) {
     throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many to lower; expected at most " +
                                        std::to_string(most_lowered_ranks) + ", or `tandem lower --folded` to look at");

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "runtime/base/peak_rss.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/reading/load.h"
 #include "sim/simulate.h"
+#include "studies/step/jitter_times.h"
 
 namespace tandem::studies {
 namespace {
@@ -66,7 +68,7 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
 namespace {
 
 SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options) {
-  spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world(),
+  spdlog::debug("{} ranks in {} classes, {} communicators on {} classes of links", scenario.parallelism.world_size(),
                 world.ranks.size(), world.communicators.size(), world.links.size());
   SimulatedStep step = simulate_one(scenario, world, folded, options, {});
   if (scenario.training.local_steps()) {
@@ -79,7 +81,7 @@ SimulatedStep simulate_on(const Scenario& scenario, const World& world, bool fol
 /// No flow does better than under ideal spreading, and none worse than with all that could be on its cables on them at once.
 MergedFold merged_fold(const Scenario& scenario, const SimulationOptions& options) {
   Scenario even = scenario;
-  even.cluster.fabric.routing = Routing::adaptive;
+  even.cluster.fabric.routing = FlowRouting::adaptive;
   constexpr double everything = 1e9;  // a bound may be coarse: of all that would be told apart the worst counts
   const World crowded = make_world(scenario, true, {everything, CableMerge::Among::all});
   return {.tolerance = options.fold_tolerance,
@@ -90,7 +92,7 @@ MergedFold merged_fold(const Scenario& scenario, const SimulationOptions& option
 void refuse_too_many_classes(const Scenario& scenario, const World& world) {
   const auto classes = static_cast<std::int64_t>(world.ranks.size());
   if (classes <= most_lowered_ranks) return;
-  const bool hashed = scenario.cluster.fabric.routing == Routing::ecmp;
+  const bool hashed = scenario.cluster.fabric.routing == FlowRouting::ecmp;
   throw InputError({scenario.name, 0, 0},
                    "no two of " + std::to_string(classes) + " classes of ranks behave alike, expected at most " +
                        std::to_string(most_lowered_ranks) +
@@ -106,10 +108,20 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
                             [&] { return make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail); });
   if (folded) refuse_too_many_classes(scenario, world);
   SimulatedStep step = simulate_on(scenario, world, folded, options);
-  if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == Routing::ecmp)
+  if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp)
     step.result.merged_fold = merged_fold(scenario, options);
   step.result.warnings = scenario.warnings;
   step.class_of = std::move(world.class_of);
+  return step;
+}
+
+SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options,
+                               std::chrono::steady_clock::time_point began) {
+  SimulatedStep step = simulate_step(scenario, folded, options);
+  StepResult& result = step.result;
+  result.jitter = draw_jitter(scenario, step.dag, result, options.progress);
+  result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
   return step;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+
 #include "runtime/base/progress.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
@@ -30,6 +32,11 @@ struct SimulationOptions {
 
 /// Collectives in steps take a scenario that is not folded.
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options = {});
+
+/// Does the same as `tandem simulate`: simulates the step, draws it with jitter where the scenario asks for that, and says in
+/// `result.run` what all this took since `began`.
+SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options = {},
+                               std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now());
 
 /// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
 /// means, memory is the fuller of both.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -10,7 +11,6 @@
 #include "runtime/analysis/time_parts.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
-#include "studies/crosscheck/comparison.h"
 
 namespace tandem::studies {
 
@@ -43,6 +43,9 @@ struct JitterTimes {
   Seconds wall = 0;  ///< that drawing took
 };
 
+/// The axes whose exposed communication a result tells, in that order.
+inline constexpr std::array communication_axes{Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp};
+
 /// What a planner wants to know of one step, or of the mean over several; the JSON result holds the same.
 struct StepResult {
   std::string scenario;
@@ -57,10 +60,10 @@ struct StepResult {
   double tokens_per_second_per_gpu = 0;
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
   double mfu = 0;
-  double hfu = 0;  ///< what was computed, recompute included
-  TimeParts parts;
-  std::vector<StageTime> stage_times;
-  std::vector<KindTime> kinds;
+  double hfu = 0;                      ///< what was computed, recompute included
+  TimeParts parts;                     ///< read from JSON, with all compute under `Phase::forward`
+  std::vector<StageTime> stage_times;  ///< empty where an older version's JSON has none
+  std::vector<KindTime> kinds;         ///< the same
   std::vector<MemoryUse> stages;
   Bytes gpu_memory = 0;               ///< of the GPU that has least
   std::vector<std::string> warnings;  ///< of the scenario
@@ -70,7 +73,6 @@ struct StepResult {
   std::size_t link_classes = 0;
   std::size_t tasks = 0;
   RunFacts run;
-  std::optional<Comparison> comparison;  ///< of a cross-check
 
   std::size_t fullest_stage() const;
   Bytes peak_memory() const { return stages[fullest_stage()].peak(); }
@@ -83,6 +85,20 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
 
 /// The stable JSON form: SI units, one line per key.
 nlohmann::ordered_json to_json_object(const StepResult& result);
+/// Its object `time_s`.
+nlohmann::ordered_json to_json_object(const TimeParts& parts);
+/// Its list `kinds`.
+nlohmann::ordered_json to_json_list(const std::vector<KindTime>& kinds);
 std::string to_json(const StepResult& result);
+
+/// Reads what `to_json` wrote; `file` stands for it in messages. Of memory it has no `inputs`. Keys that every version wrote are
+/// scenario, step_time_s, time_s and memory.stages; others that are missing leave 0, nothing or an empty list.
+///
+/// Throws InputError, which names the place where the text is no JSON, the key that is missing, or the value that cannot be.
+StepResult step_result_from_json(const std::string& text, const std::string& file);
+StepResult step_result_from_json(const nlohmann::ordered_json& json, const std::string& file);
+
+/// Reads the file at `path`. Throws InputError, also where it cannot be read.
+StepResult read_step_result(const std::string& path);
 
 }  // namespace tandem::studies

@@ -1,6 +1,12 @@
-#include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
 
-#include "studies/crosscheck/comparison_json.h"
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/base/input_error.h"
+#include "runtime/base/text_file.h"
+#include "studies/step/json_value.h"
 #include "studies/step/step_interval.h"
 #include "studies/step/step_result.h"
 
@@ -11,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 Json exposed_json(const TimeParts& parts) {
   Json exposed = Json::object();
-  for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}) exposed[name_of(axis)] = parts.exposed_on(axis);
+  for (const Axis axis : communication_axes) exposed[name_of(axis)] = parts.exposed_on(axis);
   return exposed;
 }
 
@@ -32,14 +38,149 @@ Json stage_times_json(const std::vector<StageTime>& times) {
   return stages;
 }
 
-Json kinds_json(const std::vector<KindTime>& times) {
+constexpr const char* a_result = "a result, which `tandem simulate SCENARIO --json F` writes";
+
+/// Communication and bubble, which the step and each of its stages have alike.
+TimeParts waiting_parts(const JsonValue& of) {
+  TimeParts parts;
+  const JsonValue exposed = of.at("exposed");
+  exposed.expect_object();
+  for (const Axis axis : communication_axes)
+    exposed.read(std::string(name_of(axis)), parts.exposed[static_cast<std::size_t>(axis)]);
+  parts.bubble = of.at("bubble").number();
+  parts.kernels[static_cast<std::size_t>(Phase::optimizer)] = of.at("optimizer").number();
+  return parts;
+}
+
+TimeParts step_parts(const JsonValue& of) {
+  const Seconds compute = of.at("compute").number();
+  TimeParts parts = waiting_parts(of);
+  parts.kernels[static_cast<std::size_t>(Phase::forward)] = compute;
+  return parts;
+}
+
+StageTime stage_time(const JsonValue& stage) {
+  StageTime time{.ranks = 0, .parts = waiting_parts(stage)};
+  stage.read("ranks", time.ranks);
+  constexpr std::pair<const char*, Phase> phases[] = {{"forward", Phase::forward},
+                                                      {"backward_input", Phase::backward_input},
+                                                      {"backward_weight", Phase::backward_weight},
+                                                      {"recompute", Phase::recompute}};
+  for (const auto& [key, phase] : phases) time.parts.kernels[static_cast<std::size_t>(phase)] = stage.at(key).number();
+  return time;
+}
+
+Phase phase_named(const JsonValue& value) {
+  for (std::size_t phase = 0; phase < phase_count; ++phase)
+    if (value.text() == name_of(static_cast<Phase>(phase))) return static_cast<Phase>(phase);
+  throw value.wrong("the name of a phase");
+}
+
+KindTime kind_time(const JsonValue& kind) {
+  KindTime time{.name = kind.at("name").text(), .phase = phase_named(kind.at("phase"))};
+  kind.read("count", time.count);
+  time.time = kind.at("time_s").number();
+  return time;
+}
+
+MemoryUse memory_use(const JsonValue& stage) {
+  MemoryUse use;
+  stage.read("parameters", use.parameters);
+  stage.read("gradients", use.gradients);
+  stage.read("optimizer", use.optimizer);
+  stage.read("buffers", use.buffers);
+  const Bytes others = use.peak();
+  use.activations = stage.at("peak_bytes").whole_number() - others;
+  stage.read("peak_at_s", use.peak_at);
+  return use;
+}
+
+void read_run(const JsonValue& run, StepResult& result) {
+  run.read("rank_classes", result.rank_classes);
+  run.read("link_classes", result.link_classes);
+  run.read("tasks", result.tasks);
+  run.read("wall_s", result.run.wall);
+  run.read("peak_rss_bytes", result.run.peak_rss);
+  run.read("backend", result.run.backend);
+  run.read("collectives", result.run.collectives);
+  if (run.has("folded")) result.run.folded = run.at("folded").truth();
+  if (run.has("jitter_wall_s") && result.jitter) result.jitter->wall = run.at("jitter_wall_s").number();
+  if (!run.has("fold")) return;
+  const JsonValue fold = run.at("fold");
+  result.merged_fold = MergedFold{.tolerance = fold.at("tolerance").number(),
+                                  .lower = fold.at("step_time_lower_s").number(),
+                                  .upper = fold.at("step_time_upper_s").number()};
+}
+
+JitterTimes jitter_times(const JsonValue& jitter) {
+  return {.draws = static_cast<std::size_t>(jitter.at("draws").whole_number()),
+          .p50 = jitter.at("p50_s").number(),
+          .p90 = jitter.at("p90_s").number(),
+          .p99 = jitter.at("p99_s").number(),
+          .mean = jitter.at("mean_s").number()};
+}
+
+void expect_sum(const StepResult& result, const std::string& file) {
+  constexpr double tolerance = 1e-6;
+  const Seconds sum = result.parts.total();
+  if (std::abs(sum - result.step_time) <= tolerance * result.step_time) return;
+  throw InputError({file, 0, 0}, fmt::format("`time_s` adds up to {:g} s and `step_time_s` is {:g}, expected the same, as in a "
+                                             "result that nobody changed",
+                                             sum, result.step_time));
+}
+
+StepResult read_result(const JsonValue& root) {
+  StepResult result;
+  result.scenario = root.at("scenario").text();
+  result.step_time = root.at("step_time_s").number();
+  if (result.step_time <= 0) throw root.at("step_time_s").wrong("more than 0");
+  result.parts = step_parts(root.at("time_s"));
+  expect_sum(result, root.file());
+  const JsonValue memory = root.at("memory");
+  for (const JsonValue& stage : memory.at("stages").elements()) result.stages.push_back(memory_use(stage));
+  if (result.stages.empty()) throw memory.at("stages").wrong("a stage at least");
+  memory.read("gpu_bytes", result.gpu_memory);
+
+  root.read("gpus", result.gpus);
+  root.read("gpu", result.gpu);
+  root.read("tokens", result.tokens);
+  root.read("tokens_per_s_per_gpu", result.tokens_per_second_per_gpu);
+  constexpr double tera = 1e12;
+  root.read("model_tflops_per_gpu", result.model_flops_per_gpu);
+  result.model_flops_per_gpu *= tera;
+  root.read("mfu", result.mfu);
+  root.read("hfu", result.hfu);
+  root.read("sync_every", result.sync_every);
+  if (root.has("step_time_local_s"))
+    result.step_kinds = {.local = root.at("step_time_local_s").number(), .sync = root.at("step_time_sync_s").number()};
+  if (root.has("stages_s"))
+    for (const JsonValue& stage : root.at("stages_s").elements()) result.stage_times.push_back(stage_time(stage));
+  if (root.has("kinds"))
+    for (const JsonValue& kind : root.at("kinds").elements()) result.kinds.push_back(kind_time(kind));
+  if (root.has("bounds_s")) {
+    result.lower_bound = root.at("bounds_s").at("lower").number();
+    result.upper_bound = root.at("bounds_s").at("upper").number();
+  }
+  if (root.has("warnings"))
+    for (const JsonValue& warning : root.at("warnings").elements()) result.warnings.push_back(warning.text());
+  if (root.has("jitter")) result.jitter = jitter_times(root.at("jitter"));
+  if (root.has("run")) read_run(root.at("run"), result);
+  return result;
+}
+
+}  // namespace
+
+Json to_json_object(const TimeParts& parts) {
+  return {
+      {"compute", parts.compute()}, {"exposed", exposed_json(parts)}, {"bubble", parts.bubble}, {"optimizer", parts.optimizer()}};
+}
+
+Json to_json_list(const std::vector<KindTime>& times) {
   Json kinds = Json::array();
   for (const KindTime& kind : times)
     kinds.push_back({{"name", kind.name}, {"phase", name_of(kind.phase)}, {"count", kind.count}, {"time_s", kind.time}});
   return kinds;
 }
-
-}  // namespace
 
 Json to_json_object(const StepResult& r) {
   Json stages = Json::array();
@@ -65,13 +206,9 @@ Json to_json_object(const StepResult& r) {
                {"hfu", r.hfu},
                {"flops_convention", "causal"},
                {"bubble_fraction", r.parts.bubble / r.step_time},
-               {"time_s",
-                {{"compute", r.parts.compute()},
-                 {"exposed", exposed_json(r.parts)},
-                 {"bubble", r.parts.bubble},
-                 {"optimizer", r.parts.optimizer()}}},
+               {"time_s", to_json_object(r.parts)},
                {"stages_s", stage_times_json(r.stage_times)},
-               {"kinds", kinds_json(r.kinds)},
+               {"kinds", to_json_list(r.kinds)},
                {"memory", {{"peak_bytes", r.peak_memory()}, {"gpu_bytes", r.gpu_memory}, {"fits", r.fits()}, {"stages", stages}}},
                {"bounds_s", {{"lower", r.lower_bound}, {"upper", r.upper_bound}}},
                {"warnings", r.warnings},
@@ -107,10 +244,19 @@ Json to_json_object(const StepResult& r) {
                            {"step_time_lower_s", r.merged_fold->lower},
                            {"step_time_upper_s", r.merged_fold->upper}};
   }
-  if (r.comparison) json["crosscheck"] = to_json_object(*r.comparison);
   return json;
 }
 
 std::string to_json(const StepResult& result) { return to_json_object(result).dump(1) + "\n"; }
+
+StepResult step_result_from_json(const Json& json, const std::string& file) {
+  return read_result(JsonValue(json, file, a_result));
+}
+
+StepResult step_result_from_json(const std::string& text, const std::string& file) {
+  return step_result_from_json(parse_json(text, file, a_result), file);
+}
+
+StepResult read_step_result(const std::string& path) { return step_result_from_json(read_text_file(path, a_result), path); }
 
 }  // namespace tandem::studies

@@ -3,12 +3,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <unordered_map>
 
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
+#include "studies/runner/scenario_hash.h"
 
 namespace tandem::studies {
 namespace {
@@ -24,43 +24,47 @@ void give_name(YamlNode& document, const std::string& name) {
 
 }  // namespace
 
-std::string hash_of_scenario(const std::string& complete_scenario) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // offset basis and prime of 64-bit FNV
-  for (const char c : "tandem " TANDEM_VERSION "\n" + complete_scenario) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3;
-  }
-  return fmt::format("{:016x}", hash);
+std::vector<NamedCell> values_of_point(const Study& study, std::size_t index) {
+  std::vector<NamedCell> values;
+  for (const std::string& path : study.paths) values.push_back({path, {}});
+  for (const Assignment& assignment : study.assignments(index))
+    std::ranges::find(values, assignment.path, &NamedCell::name)->cell = cell_of(assignment.value);
+  return values;
 }
 
-Point make_point(const Study& study, std::size_t index) {
-  Point point{.index = index, .assignments = study.assignments(index), .scenario = {}, .hash = {}, .refusal = {}};
+StepJob job_of_point(const Study& study, std::size_t index) {
   YamlNode document = study.scenario;
+  StepJob job;
   try {
-    for (const Assignment& assignment : point.assignments)
+    for (const Assignment& assignment : study.assignments(index))
       apply_override(document, assignment.path, assignment.value, assignment.place);
     resolve_presets(document, study.folder);
     give_name(document, study.scenario_name);
-    read_document(document, study.scenario_name);
+    job = job_of(document, study.scenario_name);
   } catch (const InputError& error) {
-    point.refusal = error.what();
+    job.scenario = refusal(error.what());
+    job.text = to_yaml(document);
   }
-  point.scenario = to_yaml(document);
-  point.hash = hash_of_scenario(point.scenario);
-  return point;
+  job.study = study.name;
+  job.point = index;
+  job.values = values_of_point(study, index);
+  return job;
 }
 
 std::vector<PointId> validated_points(const Study& study) {
   std::vector<PointId> points;
   std::unordered_map<std::string, std::size_t> seen;
   for (std::size_t index = 0; index < study.size(); ++index) {
-    const Point point = make_point(study, index);
-    const auto [same, is_new] = seen.emplace(point.hash, index);
+    const StepJob job = job_of_point(study, index);
+    const std::string hash = hash_of_scenario(job.text);
+    const auto [same, is_new] = seen.emplace(hash, index);
+    const Assignments assignments = study.assignments(index);
     if (!is_new)
-      throw InputError(place_of_point(study, point.assignments),
-                       "the point " + to_text(point.assignments) + " is the same scenario as " +
-                           to_text(study.assignments(same->second)) + ", expected distinct points");
-    points.push_back({index, point.hash, point.refusal});
+      throw InputError(place_of_point(study, assignments), "the point " + to_text(assignments) + " is the same scenario as " +
+                                                               to_text(study.assignments(same->second)) +
+                                                               ", expected distinct points");
+    const auto* refused = std::get_if<StepFailure>(&job.scenario);
+    points.push_back({index, hash, refused == nullptr ? "" : refused->text()});
   }
   return points;
 }

@@ -3,32 +3,23 @@
 #include <string>
 #include <vector>
 
+#include "studies/runner/step_job.h"
 #include "studies/sweep/study.h"
 
 namespace tandem::studies {
 
-/// One point of a study, ready to be simulated.
-struct Point {
-  std::size_t index = 0;  ///< in the study's order, from 0
-  Assignments assignments;
-  std::string scenario;  ///< complete: presets filled in, one line of YAML
-  std::string hash;      ///< see `hash_of_scenario`
-  std::string refusal;   ///< why there is no such scenario: the sentence, with its place; empty where there is one
-};
-
-/// What a result is known by: 16 hexadecimal digits (FNV-1a, 64 bits) of Tandem's version and the complete scenario. It changes
-/// with every value that the simulation sees, in the scenario's file, in a preset or profile, or in the study, and with nothing
-/// else: not with comments, the order of fields, or how the points are listed.
-std::string hash_of_scenario(const std::string& complete_scenario);
-
-Point make_point(const Study& study, std::size_t index);
+/// Makes one point of a study ready to be simulated: presets filled in, and what its row says of it.
+StepJob job_of_point(const Study& study, std::size_t index);
 
 /// What identifies a point without its scenario, which is long.
 struct PointId {
-  std::size_t index = 0;
-  std::string hash;
-  std::string refusal;
+  std::size_t index = 0;  ///< in the study's order, from 0
+  std::string hash;       ///< see `hash_of_scenario`
+  std::string refusal;    ///< why there is no such scenario: the sentence, with its place; empty where there is one
 };
+
+/// The fields that vary in the study, with their values at a point.
+std::vector<NamedCell> values_of_point(const Study& study, std::size_t index);
 
 /// All points, each validated. Throws InputError where two are the same scenario.
 std::vector<PointId> validated_points(const Study& study);

@@ -52,7 +52,7 @@ CountedFlops counted_flops(const std::string& words, const Scenario& scenario) {
 
 MeasuredStep measured_step(const RunRow& row, const Scenario& scenario) {
   if (const auto time = row.number("step_time_s")) return {time, ""};
-  const auto gpus = static_cast<double>(scenario.parallelism.world());
+  const auto gpus = static_cast<double>(scenario.parallelism.world_size());
   const double tokens = static_cast<double>(scenario.training.sequence) * static_cast<double>(scenario.training.global_batch);
   if (const auto rate = row.number("tokens_per_s_per_gpu")) return {tokens / (gpus * *rate), "step time from tokens/s/GPU"};
   const std::optional<double> tflops = row.number("tflops_per_gpu"), mfu = row.number("mfu_pct");

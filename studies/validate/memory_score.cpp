@@ -14,7 +14,7 @@ MemoryScore memory_score_of(std::span<const ValidatedRow> rows) {
     else if (row.measured)
       ++(prediction.fits ? fits.ran_fits : fits.ran_exceeds);
     if (!row.memory.peak) continue;
-    memory.rows.push_back({row.id, *row.memory.peak, prediction.typical.peak_memory + row.memory.outside_tensors});
+    memory.rows.push_back({row.id, *row.memory.peak, prediction.typical.step.peak_memory() + row.memory.outside_tensors});
     errors.push_back({row.source, memory.rows.back().error()});
   }
   memory.score = score_of(errors);

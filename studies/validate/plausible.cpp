@@ -39,7 +39,7 @@ std::vector<std::string> chunk_counts(const RunRow& row) {
   if (stated != nullptr && stated->least_chunks == stated->most_chunks) return {std::to_string(stated->least_chunks)};
   const bool interleaved = schedule.empty() ? defaults.always_interleaves || told_by_overlap : stated != nullptr;
   if (!interleaved && (!schedule.empty() || !defaults.interleaves)) return {"1"};
-  const std::int64_t pp = *row.integer("pp");
+  const std::int64_t pp = *row.integer(name_of(Axis::pp));
   const std::int64_t of_stage = (layers_of(row) + pp - 1) / pp;
   std::vector<std::string> counts;
   for (std::int64_t count = interleaved ? 2 : 1; count <= of_stage; ++count)
@@ -50,14 +50,14 @@ std::vector<std::string> chunk_counts(const RunRow& row) {
 
 std::vector<Unknown> unknowns_of(const RunRow& row, bool to_fit) {
   const FrameworkRuns defaults = runs_of_framework(row);
-  const auto above_one = [&](const char* column) { return row.integer(column).value_or(1) > 1; };
+  const auto above_one = [&](std::string_view column) { return row.integer(column).value_or(1) > 1; };
   std::vector<Unknown> unknowns;
   const auto add = [&](const char* column, std::vector<std::string> values) {
     if (!row.has(column)) unknowns.push_back({column, std::move(values)});
   };
   add("zero", cells(defaults.zero));
-  if (above_one("tp")) add("sp", cells(defaults.sp));
-  if (above_one("pp") && !row.has("vpp")) add("vpp", chunk_counts(row));
+  if (above_one(name_of(Axis::tp))) add("sp", cells(defaults.sp));
+  if (above_one(name_of(Axis::pp)) && !row.has("vpp")) add("vpp", chunk_counts(row));
   add("micro_batch", {"1", "2", "4", "8"});
   add("recompute", to_fit ? defaults.recompute_to_fit : defaults.recompute);
   return unknowns;

@@ -17,7 +17,7 @@ void drop_unless_all(std::vector<SimulatedRun>& runs, const Drop& drop) {
 /// Of sorted runs.
 Seconds median_time(const std::vector<SimulatedRun>& runs) {
   const std::size_t middle = runs.size() / 2;
-  return runs.size() % 2 == 1 ? runs[middle].step_time : (runs[middle - 1].step_time + runs[middle].step_time) / 2;
+  return runs.size() % 2 == 1 ? runs[middle].step_time() : (runs[middle - 1].step_time() + runs[middle].step_time()) / 2;
 }
 
 /// "zero 1|2, micro_batch 1|2|4"
@@ -39,22 +39,23 @@ std::string assumption_text(const std::vector<SimulatedRun>& runs) {
 Prediction predict(std::vector<SimulatedRun> runs) {
   Prediction prediction;
   prediction.fits = std::ranges::any_of(runs, &SimulatedRun::fits);
-  drop_unless_all(runs, [](const SimulatedRun& run) { return !run.fits; });
+  drop_unless_all(runs, [](const SimulatedRun& run) { return !run.fits(); });
   drop_unless_all(runs, [](const SimulatedRun& run) { return run.to_fit; });
   std::ranges::sort(runs, {}, &SimulatedRun::step_time);
   prediction.step_time = median_time(runs);
-  prediction.interval = runs.front().interval;
+  prediction.interval = step_interval(runs.front().step);
   for (const SimulatedRun& run : runs) {
-    prediction.interval.low = std::min(prediction.interval.low, run.interval.low);
-    prediction.interval.high = std::max(prediction.interval.high, run.interval.high);
+    const Interval interval = step_interval(run.step);
+    prediction.interval.low = std::min(prediction.interval.low, interval.low);
+    prediction.interval.high = std::max(prediction.interval.high, interval.high);
   }
   prediction.typical = *std::ranges::min_element(
-      runs, {}, [&](const SimulatedRun& run) { return std::abs(run.step_time - prediction.step_time); });
+      runs, {}, [&](const SimulatedRun& run) { return std::abs(run.step_time() - prediction.step_time); });
   const std::string assumed = assumption_text(runs);
   if (!assumed.empty()) prediction.notes.push_back("assumed " + assumed);
   if (!prediction.fits)
-    prediction.notes.push_back(
-        fmt::format("simulated with {:.1f} GB, more than a GPU has", static_cast<double>(prediction.typical.peak_memory) / 1e9));
+    prediction.notes.push_back(fmt::format("simulated with {:.1f} GB, more than a GPU has",
+                                           static_cast<double>(prediction.typical.step.peak_memory()) / 1e9));
   return prediction;
 }
 

@@ -5,20 +5,20 @@
 
 #include "runtime/base/units.h"
 #include "studies/step/step_interval.h"
+#include "studies/step/step_result.h"
 #include "studies/validate/plausible.h"
 
 namespace tandem::studies {
 
-/// What the simulation says of one of a run's plausible scenarios.
+/// One of a run's plausible scenarios, simulated.
 struct SimulatedRun {
   Assumptions assumed;
   bool to_fit = false;  ///< see PlausibleRun
   std::string yaml;
-  Seconds step_time = 0;
-  Interval interval;
-  Bytes peak_memory = 0;
-  bool fits = true;
-  std::string result;  ///< the whole JSON result of `tandem simulate`
+  StepResult step;
+
+  bool fits() const { return step.fits(); }
+  Seconds step_time() const { return step.step_time; }
 };
 
 /// What a run is predicted to take.

@@ -15,11 +15,11 @@ struct RatioAxis {
 };
 
 const std::vector<RatioAxis>& ratio_axes() {
-  static const std::vector<RatioAxis> axes = {{"scaling", {"n_gpus"}, {"dp", "global_batch"}},
+  static const std::vector<RatioAxis> axes = {{"scaling", {"n_gpus"}, {name_of(Axis::dp), "global_batch"}},
                                               {"schedule", {"vpp", "schedule"}, {}},
                                               {"micro-batch", {"micro_batch"}, {}},
-                                              {"tp", {"tp"}, {"sp", "dp"}},
-                                              {"pp", {"pp"}, {"dp", "vpp", "schedule"}},
+                                              {name_of(Axis::tp), {name_of(Axis::tp)}, {"sp", name_of(Axis::dp)}},
+                                              {name_of(Axis::pp), {name_of(Axis::pp)}, {name_of(Axis::dp), "vpp", "schedule"}},
                                               {"recompute", {"recompute"}, {"sp"}},
                                               {"precision", {"precision"}, {"fp8_recipe"}}};
   return axes;

@@ -39,11 +39,11 @@ constexpr Field sizes[] = {
     {"nvlink_GBps", "cluster.nvlink_GBps"},
     {"nics_per_node", "cluster.nics_per_node"},
     {"nic_gbps", "cluster.nic_gbps"},
-    {"tp", "parallelism.tp"},
-    {"pp", "parallelism.pp"},
-    {"cp", "parallelism.cp"},
-    {"ep", "parallelism.ep"},
-    {"dp", "parallelism.dp"},
+    {name_of(Axis::tp), "parallelism.tp"},
+    {name_of(Axis::pp), "parallelism.pp"},
+    {name_of(Axis::cp), "parallelism.cp"},
+    {name_of(Axis::ep), "parallelism.ep"},
+    {name_of(Axis::dp), "parallelism.dp"},
     {"zero", "parallelism.zero"},
     {"sequence", "training.sequence"},
     {"micro_batch", "training.micro_batch"},
@@ -187,10 +187,12 @@ class ScenarioBuilder {
     if (row_.integer("hsdp").value_or(0) > 1) put_text({"hsdp", "parallelism.hsdp"}, row_.text("hsdp"));
     if (row_.has("etp"))
       put("parallelism.etp", "etp", row_.text("etp"));
-    else if (row_.has("tp") && row_.integer("ep").value_or(1) > 1 && runs_of_framework(row_).experts_split_like_tp)
-      put("parallelism.etp", "etp", row_.text("tp"));
-    if (row_.integer("ep").value_or(1) > 1) put_text({"dispatcher", "parallelism.dispatcher"}, row_.name("dispatcher"));
-    if (row_.integer("tp").value_or(1) == 1) return;
+    else if (row_.has(name_of(Axis::tp)) && row_.integer(name_of(Axis::ep)).value_or(1) > 1 &&
+             runs_of_framework(row_).experts_split_like_tp)
+      put("parallelism.etp", "etp", row_.text(name_of(Axis::tp)));
+    if (row_.integer(name_of(Axis::ep)).value_or(1) > 1)
+      put_text({"dispatcher", "parallelism.dispatcher"}, row_.name("dispatcher"));
+    if (row_.integer(name_of(Axis::tp)).value_or(1) == 1) return;
     if (row_.flag("sp").value_or(true) || !row_.flag("overlap_tp").value_or(false))
       put_flag({"overlap_tp", "training.overlap.tp"});
     else
@@ -199,7 +201,7 @@ class ScenarioBuilder {
 
   void put_training() {
     if (row_.has("framework")) put_node("training.framework", "framework", preset_at(row_, "framework"));
-    if (row_.integer("pp").value_or(1) > 1) put_schedule();
+    if (row_.integer(name_of(Axis::pp)).value_or(1) > 1) put_schedule();
     if (!row_.flag("compiled").value_or(false) || runs_of_framework(row_).compiles)
       put_flag({"compiled", "training.compiled"});
     else
@@ -263,7 +265,7 @@ class ScenarioBuilder {
   }
 
   void pad_vocabulary(std::int64_t vocab) {
-    const std::int64_t tp = row_.integer("tp").value_or(1);
+    const std::int64_t tp = row_.integer(name_of(Axis::tp)).value_or(1);
     if (vocab % tp == 0) return;
     constexpr std::int64_t megatron_multiple = 128;
     const std::int64_t unit = megatron_multiple * tp, padded = (vocab + unit - 1) / unit * unit;
@@ -272,19 +274,19 @@ class ScenarioBuilder {
   }
 
   void split_layers(std::int64_t layers) {
-    const std::int64_t pp = row_.integer("pp").value_or(1), vpp = row_.integer("vpp").value_or(1), chunks = pp * vpp;
+    const std::int64_t pp = row_.integer(name_of(Axis::pp)).value_or(1), vpp = row_.integer("vpp").value_or(1), chunks = pp * vpp;
     if (layers == 0 || layers % chunks == 0) return;
     const bool with_loss = (layers + 1) % chunks == 0, with_both = (layers + 2) % chunks == 0;
     if (with_loss || with_both) {
-      put("parallelism.account_for_loss", "pp", "true");
-      if (!with_loss) put("parallelism.account_for_embedding", "pp", "true");
+      put("parallelism.account_for_loss", name_of(Axis::pp), "true");
+      if (!with_loss) put("parallelism.account_for_embedding", name_of(Axis::pp), "true");
       note(std::string(with_loss ? "the loss takes" : "embedding and loss take") + " a layer's place in the split of " +
            std::to_string(layers) + " layers");
       return;
     }
     const std::int64_t each = (layers + chunks - 1) / chunks * vpp, last = layers - (pp - 1) * each;
     if (last <= 0 || last % vpp != 0) return;  // the scenario refuses it, with its reason
-    put("parallelism.last_stage_layers", "pp", std::to_string(last));
+    put("parallelism.last_stage_layers", name_of(Axis::pp), std::to_string(last));
     note("the last of " + std::to_string(pp) + " stages has " + std::to_string(last) + " of " + std::to_string(layers) +
          " layers");
   }

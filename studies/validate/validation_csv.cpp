@@ -34,7 +34,8 @@ constexpr ScoredColumn scored_columns[] = {
      }},
     {"predicted_memory_gb",
      [](const ValidatedRow& row) {
-       return cell(of_prediction(row, [](const Prediction& p) { return static_cast<double>(p.typical.peak_memory) / 1e9; }));
+       return cell(
+           of_prediction(row, [](const Prediction& p) { return static_cast<double>(p.typical.step.peak_memory()) / 1e9; }));
      }},
     {"note", note_of},
 };

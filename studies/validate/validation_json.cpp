@@ -30,12 +30,11 @@ Json row_json(const ValidatedRow& row) {
   json["measured_tokens_per_s_per_gpu"] = row.measured ? Json(row.tokens_per_gpu / *row.measured) : Json(nullptr);
   json["predicted_tokens_per_s_per_gpu"] = row.tokens_per_gpu / prediction.step_time;
   json["fits"] = prediction.fits;
-  json["peak_memory_bytes"] = prediction.typical.peak_memory;
+  json["peak_memory_bytes"] = prediction.typical.step.peak_memory();
   json["assumed"] = Json::object();
   for (const auto& [column, value] : prediction.typical.assumed) json["assumed"][column] = value;
-  const Json result = Json::parse(prediction.typical.result);
-  json["time_s"] = result["time_s"];
-  json["kinds"] = result["kinds"];
+  json["time_s"] = to_json_object(prediction.typical.step.parts);
+  json["kinds"] = to_json_list(prediction.typical.step.kinds);
   json["scenario"] = prediction.typical.yaml;
   return json;
 }

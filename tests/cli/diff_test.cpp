@@ -76,7 +76,7 @@ Json another_result() {
 }
 
 ResultDifference compared(const Json& a, const Json& b) {
-  return difference_of(parse_result(a.dump(), "a.json"), parse_result(b.dump(), "b.json"));
+  return difference_of({"a.json", step_result_from_json(a, "a.json")}, {"b.json", step_result_from_json(b, "b.json")});
 }
 
 Seconds sum_of_changes(const std::vector<Difference>& differences) {
@@ -135,14 +135,14 @@ TEST(Diff, PartsAddUpWhateverTheResults) {
       return json;
     };
     const ResultDifference d = compared(draw(), draw());
-    EXPECT_NEAR(sum_of_changes(d.parts), d.b.step_time - d.a.step_time, 1e-12);
+    EXPECT_NEAR(sum_of_changes(d.parts), d.b.step.step_time - d.a.step.step_time, 1e-12);
     Seconds a = 0, b = 0;
     for (const Difference& part : d.parts) {
       a += part.a.value_or(0);
       b += part.b.value_or(0);
     }
-    EXPECT_NEAR(a, d.a.step_time, 1e-12);
-    EXPECT_NEAR(b, d.b.step_time, 1e-12);
+    EXPECT_NEAR(a, d.a.step.step_time, 1e-12);
+    EXPECT_NEAR(b, d.b.step.step_time, 1e-12);
   }
 }
 
@@ -264,7 +264,7 @@ TEST(Diff, WhatAnOldResultLacksIsLeftOutAndSaid) {
 
 std::string refusal(const std::string& text) {
   try {
-    parse_result(text, "r.json");
+    step_result_from_json(text, "r.json");
   } catch (const InputError& error) {
     return error.what();
   }

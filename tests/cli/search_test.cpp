@@ -9,7 +9,7 @@
 
 #include "scenarios/reading/document.h"
 #include "studies/search/plan_space.h"
-#include "studies/search/planned_step.h"
+#include "studies/search/plan_score.h"
 #include "studies/step/simulated_step.h"
 #include "tests/cli/run_command.h"
 #include "tests/runtime/temporary_folder.h"

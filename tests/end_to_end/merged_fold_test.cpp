@@ -17,7 +17,7 @@ Scenario hashed(std::uint64_t seed, const std::string& mesh) {
       words(mesh + " training.global_batch=32 model.hidden=256 model.layers=8 training.overlap.dp=false cluster.gpus_per_node=4 "
                    "cluster.nics_per_node=4 cluster.nic_gbps=8 cluster.fabric.leaf_ports=8 cluster.fabric.pod_leaves=2 "
                    "cluster.fabric.rail_optimized=false"));
-  scenario.cluster.fabric.routing = Routing::ecmp;
+  scenario.cluster.fabric.routing = FlowRouting::ecmp;
   scenario.cluster.fabric.ecmp_seed = seed;
   return scenario;
 }
@@ -53,14 +53,14 @@ TEST(MergedFold, ALargeToleranceLeavesTheClassesOfIdealSpreading) {
   Scenario scenario = hashed(1, meshes.front());
   const std::size_t exact = make_world(scenario, true).ranks.size();
   const std::size_t merged = make_world(scenario, true, {.tolerance = 1e6}).ranks.size();
-  scenario.cluster.fabric.routing = Routing::adaptive;
+  scenario.cluster.fabric.routing = FlowRouting::adaptive;
   EXPECT_EQ(merged, make_world(scenario, true).ranks.size());
   EXPECT_GT(exact, merged);
 }
 
 TEST(MergedFold, NothingIsMergedUnderIdealSpreading) {
   Scenario scenario = hashed(1, meshes.front());
-  scenario.cluster.fabric.routing = Routing::adaptive;
+  scenario.cluster.fabric.routing = FlowRouting::adaptive;
   const StepResult merged = simulate_step(scenario, true, {.fold_tolerance = 1}).result;
   EXPECT_FALSE(merged.merged_fold);
   EXPECT_EQ(merged.step_time, simulate_step(scenario, true).result.step_time);

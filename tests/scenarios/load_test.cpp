@@ -72,8 +72,7 @@ TEST(Load, LongNames) {
 
 TEST(Load, Order) {
   const Scenario scenario = with_parallelism("parallelism: {tp: 4, pp: 2, order: [pp, dp, ep, cp, tp]}");
-  EXPECT_THAT(scenario.parallelism.order,
-              testing::ElementsAre(MeshAxis::pp, MeshAxis::dp, MeshAxis::ep, MeshAxis::cp, MeshAxis::tp));
+  EXPECT_THAT(scenario.parallelism.order, testing::ElementsAre(Axis::pp, Axis::dp, Axis::ep, Axis::cp, Axis::tp));
 }
 
 TEST(Load, OneSlowGpuOrAList) {
@@ -99,7 +98,7 @@ TEST(Load, EveryReadyScenario) {
     const Scenario scenario = load_scenario(entry.path().string(), {});
     EXPECT_EQ(scenario.name, entry.path().stem().string());
     if (scenario.parallelism.placement.is_packed()) {
-      EXPECT_EQ(scenario.parallelism.world(), scenario.cluster.gpus);
+      EXPECT_EQ(scenario.parallelism.world_size(), scenario.cluster.gpus);
     }
     ++count;
   }

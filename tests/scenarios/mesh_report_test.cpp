@@ -166,7 +166,7 @@ TEST_P(MeshReports, TogetherIsNeverFasterThanAlone) {
 // Each flow is on one cable, and so may collide with others.
 TEST(MeshReport, HashedFlowsLieOnCables) {
   Scenario scenario = base(two_level());
-  scenario.cluster.fabric.routing = Routing::ecmp;
+  scenario.cluster.fabric.routing = FlowRouting::ecmp;
   const std::vector<CommunicatorRow> spread = report_mesh(base(two_level())), hashed = report_mesh(scenario);
   const CommunicatorRow dp = rows_of(hashed, "dp").front();
   EXPECT_EQ(communicators(rows_of(hashed, "dp")), 16);

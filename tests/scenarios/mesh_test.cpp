@@ -10,9 +10,9 @@ namespace tandem::scenarios::mesh_test {
 namespace {
 
 using testing::ElementsAre;
-using enum MeshAxis;
+using enum Axis;
 
-ParallelismSpec sizes(std::vector<MeshAxis> order) {
+ParallelismSpec sizes(std::vector<Axis> order) {
   ParallelismSpec parallelism{.tp = 2, .pp = 3, .cp = 4, .dp = 5};
   parallelism.order = std::move(order);
   return parallelism;
@@ -49,13 +49,13 @@ TEST(Mesh, MembersOfSmallGroups) {
 }
 
 TEST(Mesh, CoordinatesAndRankAreInverseInEveryOrder) {
-  std::vector<MeshAxis> order{tp, cp, ep, dp, pp};
+  std::vector<Axis> order{tp, cp, ep, dp, pp};
   do {
     const Mesh mesh(sizes(order));
     for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
       const Coordinates place = mesh.coordinates(rank);
       ASSERT_EQ(mesh.rank(place), rank);
-      for (const MeshAxis axis : order) {
+      for (const Axis axis : order) {
         ASSERT_GE(place[axis], 0);
         ASSERT_LT(place[axis], mesh.extent(axis));
       }
@@ -64,13 +64,13 @@ TEST(Mesh, CoordinatesAndRankAreInverseInEveryOrder) {
 }
 
 TEST(Mesh, MembersPartitionTheWorldInEveryOrder) {
-  const std::vector<std::vector<MeshAxis>> groups{{tp}, {cp, dp}, {dp, cp}, {pp}, {tp, pp}, {tp, cp, dp, pp}};
-  std::vector<MeshAxis> order{tp, cp, ep, dp, pp};
+  const std::vector<std::vector<Axis>> groups{{tp}, {cp, dp}, {dp, cp}, {pp}, {tp, pp}, {tp, cp, dp, pp}};
+  std::vector<Axis> order{tp, cp, ep, dp, pp};
   do {
     const Mesh mesh(sizes(order));
-    for (const std::vector<MeshAxis>& axes : groups) {
+    for (const std::vector<Axis>& axes : groups) {
       std::size_t size = 1;
-      for (const MeshAxis axis : axes) size *= static_cast<std::size_t>(mesh.extent(axis));
+      for (const Axis axis : axes) size *= static_cast<std::size_t>(mesh.extent(axis));
       std::set<std::vector<std::uint32_t>> all;
       for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
         const std::vector<std::uint32_t> members = mesh.members(rank, axes);

@@ -38,7 +38,7 @@ std::string refusal(const std::vector<std::string>& overrides) {
 
 TEST(PartOfACluster, HoldsAsManyRanksAsDpSays) {
   const Scenario scenario = base({"cluster.gpus=80", placed_on({1, 4, 5, 9})});
-  EXPECT_EQ(scenario.parallelism.world(), 32);
+  EXPECT_EQ(scenario.parallelism.world_size(), 32);
   EXPECT_EQ(scenario.cluster.gpus, 80);
   const RankPlaces places(scenario);
   EXPECT_EQ(places.node(0), 1);

@@ -180,10 +180,10 @@ TEST(ExpertMesh, FoldsIntoRunsOfTheStagesRanks) {
   const Mesh mesh(scenario.parallelism);
   const ExpertMesh experts(scenario.parallelism, mesh);
   // Ranks of stage 0: 0 1 4 5 8 9 12 13.
-  EXPECT_EQ(experts.members(8, ExpertMesh::Axis::tensor), (std::vector<std::uint32_t>{8, 9}));
-  EXPECT_EQ(experts.members(8, ExpertMesh::Axis::expert), (std::vector<std::uint32_t>{8, 12}));
-  EXPECT_EQ(experts.members(9, ExpertMesh::Axis::replica), (std::vector<std::uint32_t>{1, 9}));
-  EXPECT_EQ(experts.members(2, ExpertMesh::Axis::expert), (std::vector<std::uint32_t>{2, 6}));
+  EXPECT_EQ(experts.members(8, ExpertAxis::tensor), (std::vector<std::uint32_t>{8, 9}));
+  EXPECT_EQ(experts.members(8, ExpertAxis::expert), (std::vector<std::uint32_t>{8, 12}));
+  EXPECT_EQ(experts.members(9, ExpertAxis::replica), (std::vector<std::uint32_t>{1, 9}));
+  EXPECT_EQ(experts.members(2, ExpertAxis::expert), (std::vector<std::uint32_t>{2, 6}));
 }
 
 // Every rank is in one group of each kind, and the three coordinates with the stage tell ranks apart.
@@ -200,7 +200,7 @@ TEST(ExpertMesh, PlacesAreDistinct) {
     for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
       const ExpertPlace place = experts.place(rank);
       places.insert({place.etp, place.ep, place.replica});
-      for (const auto axis : {ExpertMesh::Axis::tensor, ExpertMesh::Axis::expert, ExpertMesh::Axis::replica}) {
+      for (const auto axis : {ExpertAxis::tensor, ExpertAxis::expert, ExpertAxis::replica}) {
         for (const std::uint32_t member : experts.members(rank, axis))
           EXPECT_EQ(experts.members(member, axis), experts.members(rank, axis));
       }

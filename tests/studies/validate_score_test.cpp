@@ -103,7 +103,7 @@ TEST(Strata, TheIntervalCountsItsEnds) {
 TEST(MemoryScore, TellsWhatFitsFromWhatDoesNot) {
   std::vector<ValidatedRow> rows = {row_of("1", "a", 1, 1), row_of("2", "a", 1, 1), row_of("3", "a", 1, 1)};
   rows[0].memory = {.peak = 100, .outside_tensors = 10, .out_of_memory = false};
-  rows[0].prediction->typical.peak_memory = 80;
+  rows[0].prediction->typical.step.stages = {{.activations = 80}};
   rows[1].prediction->fits = false;
   rows[2].measured.reset();
   rows[2].memory.out_of_memory = true;

@@ -120,7 +120,7 @@ TEST(Fabric, ADeadNicsGpuUsesItsNeighbours) {
 
 TEST(Ecmp, AFlowIsOnOneCablePerBundleAndComesDownWhereItWentUp) {
   ClusterSpec spec = pairs(8);
-  spec.fabric.routing = Routing::ecmp;
+  spec.fabric.routing = FlowRouting::ecmp;
   const Cluster cluster(spec);
   std::set<std::string> cables;
   for (std::uint32_t to = 8; to < 16; ++to) {
@@ -143,7 +143,7 @@ TEST(Ecmp, AFlowIsOnOneCablePerBundleAndComesDownWhereItWentUp) {
 
 TEST(Ecmp, TheSeedDecidesAndTheMeanIsIdealSpreading) {
   ClusterSpec spec = pairs(8);
-  spec.fabric.routing = Routing::ecmp;
+  spec.fabric.routing = FlowRouting::ecmp;
   std::map<std::string, double> sum;
   constexpr int seeds = 4000;
   for (int seed = 0; seed < seeds; ++seed) {
@@ -157,7 +157,7 @@ TEST(Ecmp, TheSeedDecidesAndTheMeanIsIdealSpreading) {
 
 TEST(Ecmp, SeveralFlowsShareAConnection) {
   ClusterSpec spec = pairs(8);
-  spec.fabric.routing = Routing::ecmp;
+  spec.fabric.routing = FlowRouting::ecmp;
   spec.fabric.flows = 8;
   const Cluster cluster(spec);
   double leaf = 0;
@@ -173,7 +173,7 @@ TEST(Ecmp, SeveralFlowsShareAConnection) {
 
 TEST(Ecmp, DeadCablesAreNotChosen) {
   ClusterSpec spec = pairs(8);
-  spec.fabric.routing = Routing::ecmp;
+  spec.fabric.routing = FlowRouting::ecmp;
   for (std::int64_t cable : {0, 1, 3}) spec.link_faults.push_back({.where = LinkFault::Where::leaf, .index = 2, .cable = cable});
   const Cluster cluster(spec);
   for (std::uint32_t from = 0; from < 8; ++from) {

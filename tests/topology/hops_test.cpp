@@ -38,7 +38,7 @@ ClusterSpec without_rails(std::int64_t gpus) {
 
 ClusterSpec hashed(std::int64_t gpus) {
   ClusterSpec spec = nodes_of_four(gpus);
-  spec.fabric.routing = Routing::ecmp;
+  spec.fabric.routing = FlowRouting::ecmp;
   spec.fabric.flows = 3;
   return spec;
 }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "studies/runner/step_runner.h"
+
+namespace tandem::studies {
+
+/// Scenarios and what became of them, each simulated once however often it is wanted. A scenario is known by its text.
+class DistinctSteps {
+ public:
+  explicit DistinctSteps(std::size_t jobs) : runner_(jobs) {}
+
+  void want(StepJob job);
+  /// Simulates what was wanted since the last time. Throws as StepRunner does.
+  void run(const OnRunProgress& told);
+
+  bool has(const std::string& text) const { return outcomes_.contains(text); }
+  /// To be asked for what was wanted before the last `run`.
+  const StepOutcome& of(const std::string& text) const { return *outcomes_.at(text); }
+
+ private:
+  StepRunner runner_;
+  std::map<std::string, StepJob> waiting_;
+  std::map<std::string, std::optional<StepOutcome>> outcomes_;  ///< none yet where it waits
+};
+
+}  // namespace tandem::studies

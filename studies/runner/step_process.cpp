@@ -1,0 +1,133 @@
+#include "studies/runner/step_process.h"
+
+#include <fcntl.h>
+#include <spdlog/fmt/chrono.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "scenarios/reading/load.h"
+#include "studies/step/simulated_step.h"
+
+namespace tandem::studies {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What a stored result's warnings call the text beside it, whose lines and columns they name. Results have been made from their
+/// text on standard input, and the same scenario keeps the same result.
+constexpr const char* stored_text = "/proc/self/fd/0";
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+std::string to_json(const StepFailure& failure) {
+  const Json json = {{"failure", failure.sentence},
+                     {"code", static_cast<int>(failure.code)},
+                     {"file", failure.place.file},
+                     {"line", failure.place.line},
+                     {"column", failure.place.column}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // a path need not be UTF-8
+}
+
+StepFailure failure_from(const Json& json) {
+  return {.code = static_cast<ExitCode>(json.at("code").get<int>()),
+          .place = {json.at("file").get<std::string>(), json.at("line").get<int>(), json.at("column").get<int>()},
+          .sentence = json.at("failure").get<std::string>()};
+}
+
+/// Nothing that a simulation prints gets between the lines of whoever asked for it.
+void silence() {
+  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0) fail("cannot open /dev/null");
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, stream);
+}
+
+/// What `tandem simulate --allow-oom --json` writes of the scenario: what does not fit is a result like any other.
+std::string simulated(const Scenario& scenario, const std::string& text) {
+  StepResult result = simulate_in_full(scenario, true).result;
+  if (!result.warnings.empty()) result.warnings = parse_scenario(text, stored_text, {}).warnings;
+  return to_json(result);
+}
+
+std::string death_of(int status) {
+  if (!WIFSIGNALED(status)) return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  std::string text = "its process was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+  if (signal == SIGKILL) text += ", most likely because the machine ran out of memory";
+  return text;
+}
+
+bool ended_well(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::done); }
+
+}  // namespace
+
+std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+MemoryFile::MemoryFile() : descriptor_(::memfd_create("tandem", MFD_CLOEXEC)) {
+  if (descriptor_ < 0) fail("cannot start a simulation process");
+}
+
+MemoryFile::~MemoryFile() { ::close(descriptor_); }
+
+void MemoryFile::write(const std::string& text) const {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = ::write(descriptor_, text.data() + done, text.size() - done);
+    if (written < 0 && errno != EINTR) fail("cannot send the simulation's result");
+    if (written > 0) done += static_cast<std::size_t>(written);
+  }
+}
+
+std::string MemoryFile::read() const {
+  std::string text(static_cast<std::size_t>(::lseek(descriptor_, 0, SEEK_END)), '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t got = ::pread(descriptor_, text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (got == 0 || (got < 0 && errno != EINTR)) fail("cannot read a simulation's result");
+    if (got > 0) done += static_cast<std::size_t>(got);
+  }
+  return text;
+}
+
+StepProcess::StepProcess(const Scenario& scenario, const std::string& text, const ChildSignals& signals)
+    : started_(utc_now()), child_([&] {
+        ::setpgid(0, 0);  // an interrupt from the terminal is the parent's to handle
+        signals.undo_in_child();
+        silence();
+        try {
+          output_.write(simulated(scenario, text));
+        } catch (...) {
+          output_.write(to_json(failure_of_exception()));
+        }
+      }) {}
+
+StepProcess::End StepProcess::end() {
+  const ChildProcess::End child = child_.join();
+  End end;
+  end.outcome.started = started_;
+  end.outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  if (!ended_well(child.status)) {
+    end.outcome.step = StepFailure{.sentence = child.sentence.empty() ? death_of(child.status) : child.sentence};
+    return end;
+  }
+  std::string text = output_.read();
+  const Json json = Json::parse(text, nullptr, false);
+  try {
+    if (json.is_object() && json.contains("failure")) {
+      end.outcome.step = failure_from(json);
+    } else {
+      end.outcome.step = step_result_from_json(json, "its process");
+      end.json = std::move(text);
+    }
+  } catch (const InputError& error) {  // a child that ended well but early, or a result that cannot be
+    end.outcome.step = StepFailure{.sentence = error.what()};
+  }
+  return end;
+}
+
+}  // namespace tandem::studies

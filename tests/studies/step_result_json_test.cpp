@@ -1,0 +1,235 @@
+// A result's way to JSON and back, and what is no result.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "runtime/base/input_error.h"
+#include "studies/step/step_result.h"
+
+namespace tandem::studies::step_result_json_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+/// Draws what the JSON tells of a step: of the whole step's compute no phases, of memory no inputs.
+class RandomResult {
+ public:
+  explicit RandomResult(unsigned seed) : random_(seed) {}
+
+  StepResult draw() {
+    StepResult r;
+    r.scenario = "step " + std::to_string(whole(1000));
+    r.gpus = whole(1 << 20);
+    r.gpu = "h100";
+    r.tokens = whole(1 << 30);
+    r.tokens_per_second_per_gpu = number();
+    r.model_flops_per_gpu = 1e15 * number();
+    r.mfu = number();
+    r.hfu = number();
+    r.parts = waiting();
+    kernel(r.parts, Phase::forward) = number();
+    r.step_time = r.parts.total();
+    const std::size_t stages = 1 + static_cast<std::size_t>(whole(5));
+    for (std::size_t s = 0; s < stages; ++s) {
+      r.stage_times.push_back({.ranks = whole(64), .parts = waiting()});
+      for (const Phase phase : {Phase::forward, Phase::backward_input, Phase::backward_weight, Phase::recompute})
+        kernel(r.stage_times.back().parts, phase) = number();
+      r.stages.push_back({.parameters = bytes(),
+                          .gradients = bytes(),
+                          .optimizer = bytes(),
+                          .activations = bytes(),
+                          .buffers = bytes(),
+                          .peak_at = number()});
+    }
+    for (std::size_t phase = 0; phase < phase_count; ++phase)
+      r.kinds.push_back({.name = phase % 2 == 0 ? "gemm" : "all_reduce (tp)",
+                         .phase = static_cast<Phase>(phase),
+                         .count = number(),
+                         .time = number()});
+    r.gpu_memory = bytes();
+    if (whole(2) == 0) r.warnings = {"a.yaml:1:2: unwise", "b"};
+    r.lower_bound = number();
+    r.upper_bound = number();
+    r.rank_classes = static_cast<std::size_t>(whole(4096));
+    r.link_classes = static_cast<std::size_t>(whole(4096));
+    r.tasks = static_cast<std::size_t>(whole(1 << 30));
+    r.run = {.backend = "simgrid",
+             .collectives = whole(2) == 0 ? "fluid" : "",
+             .folded = whole(2) == 0,
+             .wall = number(),
+             .peak_rss = bytes()};
+    if (whole(2) == 0) {
+      r.sync_every = 2 + whole(500);
+      r.step_kinds = {.local = number(), .sync = number()};
+    }
+    if (whole(2) == 0)
+      r.jitter = {.draws = 100, .p50 = number(), .p90 = number(), .p99 = number(), .mean = number(), .wall = number()};
+    if (whole(2) == 0) r.merged_fold = {.tolerance = number(), .lower = number(), .upper = number()};
+    return r;
+  }
+
+ private:
+  std::mt19937 random_;
+
+  double number() { return std::uniform_real_distribution<double>(0, 10)(random_); }
+  std::int64_t whole(std::int64_t end) { return std::uniform_int_distribution<std::int64_t>(0, end - 1)(random_); }
+  Bytes bytes() { return whole(Bytes{1} << 40); }
+
+  static Seconds& kernel(TimeParts& parts, Phase phase) { return parts.kernels[static_cast<std::size_t>(phase)]; }
+  TimeParts waiting() {
+    TimeParts parts;
+    for (const Axis axis : communication_axes) parts.exposed[static_cast<std::size_t>(axis)] = number();
+    parts.bubble = number();
+    kernel(parts, Phase::optimizer) = number();
+    return parts;
+  }
+};
+
+void expect_same(const TimeParts& a, const TimeParts& b) {
+  EXPECT_EQ(a.kernels, b.kernels);
+  EXPECT_EQ(a.exposed, b.exposed);
+  EXPECT_EQ(a.bubble, b.bubble);
+}
+
+void expect_same(const StepResult& a, const StepResult& b) {
+  EXPECT_EQ(a.scenario, b.scenario);
+  EXPECT_EQ(a.gpus, b.gpus);
+  EXPECT_EQ(a.gpu, b.gpu);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.step_time, b.step_time);
+  EXPECT_EQ(a.sync_every, b.sync_every);
+  ASSERT_EQ(a.step_kinds.has_value(), b.step_kinds.has_value());
+  if (a.step_kinds) {
+    EXPECT_EQ(a.step_kinds->local, b.step_kinds->local);
+    EXPECT_EQ(a.step_kinds->sync, b.step_kinds->sync);
+  }
+  ASSERT_EQ(a.jitter.has_value(), b.jitter.has_value());
+  if (a.jitter) {
+    EXPECT_EQ(a.jitter->draws, b.jitter->draws);
+    EXPECT_EQ(a.jitter->p50, b.jitter->p50);
+    EXPECT_EQ(a.jitter->p90, b.jitter->p90);
+    EXPECT_EQ(a.jitter->p99, b.jitter->p99);
+    EXPECT_EQ(a.jitter->mean, b.jitter->mean);
+    EXPECT_EQ(a.jitter->wall, b.jitter->wall);
+  }
+  ASSERT_EQ(a.merged_fold.has_value(), b.merged_fold.has_value());
+  if (a.merged_fold) {
+    EXPECT_EQ(a.merged_fold->tolerance, b.merged_fold->tolerance);
+    EXPECT_EQ(a.merged_fold->lower, b.merged_fold->lower);
+    EXPECT_EQ(a.merged_fold->upper, b.merged_fold->upper);
+  }
+  EXPECT_EQ(a.tokens_per_second_per_gpu, b.tokens_per_second_per_gpu);
+  EXPECT_DOUBLE_EQ(a.model_flops_per_gpu, b.model_flops_per_gpu);  // in TFLOP/s there
+  EXPECT_EQ(a.mfu, b.mfu);
+  EXPECT_EQ(a.hfu, b.hfu);
+  expect_same(a.parts, b.parts);
+  ASSERT_EQ(a.stage_times.size(), b.stage_times.size());
+  for (std::size_t s = 0; s < a.stage_times.size(); ++s) {
+    EXPECT_EQ(a.stage_times[s].ranks, b.stage_times[s].ranks);
+    expect_same(a.stage_times[s].parts, b.stage_times[s].parts);
+  }
+  ASSERT_EQ(a.kinds.size(), b.kinds.size());
+  for (std::size_t k = 0; k < a.kinds.size(); ++k) {
+    EXPECT_EQ(a.kinds[k].name, b.kinds[k].name);
+    EXPECT_EQ(a.kinds[k].phase, b.kinds[k].phase);
+    EXPECT_EQ(a.kinds[k].count, b.kinds[k].count);
+    EXPECT_EQ(a.kinds[k].time, b.kinds[k].time);
+  }
+  ASSERT_EQ(a.stages.size(), b.stages.size());
+  for (std::size_t s = 0; s < a.stages.size(); ++s) {
+    EXPECT_EQ(a.stages[s].parameters, b.stages[s].parameters);
+    EXPECT_EQ(a.stages[s].gradients, b.stages[s].gradients);
+    EXPECT_EQ(a.stages[s].optimizer, b.stages[s].optimizer);
+    EXPECT_EQ(a.stages[s].activations, b.stages[s].activations);
+    EXPECT_EQ(a.stages[s].buffers, b.stages[s].buffers);
+    EXPECT_EQ(a.stages[s].peak_at, b.stages[s].peak_at);
+  }
+  EXPECT_EQ(a.gpu_memory, b.gpu_memory);
+  EXPECT_EQ(a.warnings, b.warnings);
+  EXPECT_EQ(a.lower_bound, b.lower_bound);
+  EXPECT_EQ(a.upper_bound, b.upper_bound);
+  EXPECT_EQ(a.rank_classes, b.rank_classes);
+  EXPECT_EQ(a.link_classes, b.link_classes);
+  EXPECT_EQ(a.tasks, b.tasks);
+  EXPECT_EQ(a.run.backend, b.run.backend);
+  EXPECT_EQ(a.run.collectives, b.run.collectives);
+  EXPECT_EQ(a.run.folded, b.run.folded);
+  EXPECT_EQ(a.run.wall, b.run.wall);
+  EXPECT_EQ(a.run.peak_rss, b.run.peak_rss);
+}
+
+TEST(StepResultJson, ComesBackFieldByField) {
+  RandomResult random(17);
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    const StepResult result = random.draw();
+    const StepResult back = step_result_from_json(to_json(result), "r.json");
+    expect_same(result, back);
+    Json again = to_json_object(back), before = to_json_object(result);  // holds keys that no field above stands for
+    for (Json* json : {&again, &before}) json->erase("model_tflops_per_gpu");
+    EXPECT_EQ(again.dump(1), before.dump(1));
+  }
+}
+
+TEST(StepResultJson, OfAnOlderVersionLacksStagesAndKinds) {
+  Json json = to_json_object(RandomResult(1).draw());
+  for (const char* key : {"stages_s", "kinds", "interval_s", "warnings"}) json.erase(key);
+  const StepResult result = step_result_from_json(json, "r.json");
+  EXPECT_TRUE(result.stage_times.empty());
+  EXPECT_TRUE(result.kinds.empty());
+  EXPECT_FALSE(result.stages.empty());
+  EXPECT_GT(result.gpu_memory, 0);
+}
+
+// JSON has null for what is no number: the utilisation of a GPU whose peak is not known.
+TEST(StepResultJson, WhatIsNoNumberIsLeftOut) {
+  StepResult result = RandomResult(2).draw();
+  result.mfu = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(step_result_from_json(to_json(result), "r.json").mfu, 0);
+}
+
+std::string refusal_of(const Json& json) {
+  try {
+    step_result_from_json(json, "r.json");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(StepResultJson, NamesTheKeyThatIsMissing) {
+  const Json whole = to_json_object(RandomResult(3).draw());
+  EXPECT_EQ(refusal_of(whole), "accepted");
+  for (const char* pointer :
+       {"/scenario", "/step_time_s", "/time_s", "/time_s/compute", "/time_s/exposed", "/time_s/bubble", "/memory",
+        "/memory/stages", "/memory/stages/0/peak_bytes", "/kinds/0/phase", "/stages_s/0/forward"}) {
+    Json json = whole;
+    const Json::json_pointer at(pointer);
+    json[at.parent_pointer()].erase(at.back());
+    EXPECT_THAT(refusal_of(json), HasSubstr("r.json: has no key `")) << pointer;
+    EXPECT_THAT(refusal_of(json),
+                HasSubstr(at.back() + "`, expected a result, which `tandem simulate SCENARIO --json F` writes"));
+  }
+}
+
+TEST(StepResultJson, NamesTheValueThatCannotBe) {
+  const Json whole = to_json_object(RandomResult(4).draw());
+  const std::vector<std::tuple<std::string, Json, std::string>> wrong = {
+      {"/kinds/0/phase", "sideways", "`kinds[0].phase` is `\"sideways\"`, expected the name of a phase"},
+      {"/run/folded", 1, "`run.folded` is `1`, expected true or false"},
+      {"/memory/stages", Json::array(), "`memory.stages` is `[]`, expected a stage at least"},
+      {"/gpus", 0.5, "`gpus` is `0.5`, expected a whole number"},
+      {"/warnings/0", 7, "`warnings[0]` is `7`, expected a text"}};
+  for (const auto& [pointer, value, words] : wrong) {
+    Json json = whole;
+    json[Json::json_pointer(pointer)] = value;
+    EXPECT_THAT(refusal_of(json), HasSubstr(words));
+  }
+}
+
+}  // namespace
+}  // namespace tandem::studies::step_result_json_test
