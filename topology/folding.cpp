@@ -1,5 +1,6 @@
 #include "topology/folding.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "topology/mix.h"
@@ -51,12 +52,12 @@ class Numbering {
   }
 };
 
-Classes classes_of(const std::vector<std::uint64_t>& colours, std::size_t expected) {
+Classes classes_of(const std::vector<std::uint64_t>& colours, std::size_t expected, std::uint64_t mask) {
   Classes classes;
   classes.of.resize(colours.size());
   Numbering numbering(expected);
   for (std::size_t i = 0; i < colours.size(); ++i) {
-    const std::uint32_t id = numbering.id(colours[i]);
+    const std::uint32_t id = numbering.id(colours[i] & mask);
     if (id == classes.count()) {
       classes.representative.push_back(static_cast<std::uint32_t>(i));
       classes.size.push_back(0);
@@ -68,16 +69,16 @@ Classes classes_of(const std::vector<std::uint64_t>& colours, std::size_t expect
 }
 
 /// One round: every element's new colour is its class together with the sum over what it meets of (their class, the role).
-void refine(const FoldInput& input, const Partition& now, std::vector<std::uint64_t>& ranks,
+void refine(const FoldInput& input, const Partition& now, std::uint64_t seed, std::vector<std::uint64_t>& ranks,
             std::vector<std::uint64_t>& communicators, std::vector<std::uint64_t>& links) {
-  const auto own = [](const Classes& classes, std::vector<std::uint64_t>& colours) {
-    for (std::size_t i = 0; i < colours.size(); ++i) colours[i] = mix(classes.of[i]);
+  const auto own = [seed](const Classes& classes, std::vector<std::uint64_t>& colours) {
+    for (std::size_t i = 0; i < colours.size(); ++i) colours[i] = mix(seed ^ classes.of[i]);
   };
   own(now.ranks, ranks);
   own(now.communicators, communicators);
   own(now.links, links);
   for (std::size_t slot = 0; slot < input.slots.size(); ++slot) {
-    const std::uint64_t role = mix(0xA11CE000 + slot);
+    const std::uint64_t role = mix(seed ^ (0xA11CE000 + slot));
     const std::vector<std::uint32_t>& communicator_of = input.slots[slot];
     for (std::size_t rank = 0; rank < communicator_of.size(); ++rank) {
       const std::uint32_t communicator = communicator_of[rank];
@@ -88,29 +89,143 @@ void refine(const FoldInput& input, const Partition& now, std::vector<std::uint6
   }
   // Counts enter linearly, so crossings of one link by one class add up whichever way they are listed.
   for (const FoldInput::Crossing& crossing : input.crossings) {
-    const std::uint64_t path = std::uint64_t{crossing.path} << 40;
+    const std::uint64_t path = seed + (std::uint64_t{crossing.path} << 40);
     communicators[crossing.communicator] += crossing.of_communicator * mix(0xB0B00000ULL + path + now.links.of[crossing.link]);
     links[crossing.link] += crossing.of_link * mix(0xCAFE0000ULL + path + now.communicators.of[crossing.communicator]);
   }
 }
 
-}  // namespace
-
-Partition fold(const FoldInput& input) {
+Partition fold_by(const FoldInput& input, const ColourHash& hash) {
   std::vector<std::uint64_t> ranks = input.rank_colours;
   std::vector<std::uint64_t> communicators = input.communicator_colours;
   std::vector<std::uint64_t> links = input.link_colours;
+  const std::uint64_t mask = hash.bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << hash.bits) - 1;
   Partition now;
   std::size_t before = 0;
   for (;;) {
-    now.ranks = classes_of(ranks, now.ranks.count());
-    now.communicators = classes_of(communicators, now.communicators.count());
-    now.links = classes_of(links, now.links.count());
+    now.ranks = classes_of(ranks, now.ranks.count(), mask);
+    now.communicators = classes_of(communicators, now.communicators.count(), mask);
+    now.links = classes_of(links, now.links.count(), mask);
     const std::size_t count = now.ranks.count() + now.communicators.count() + now.links.count();
     if (count == before) return now;
     before = count;
-    refine(input, now, ranks, communicators, links);
+    refine(input, now, hash.seed, ranks, communicators, links);
   }
+}
+
+bool refines(const Classes& classes, const std::vector<std::uint64_t>& colours) {
+  for (std::size_t i = 0; i < colours.size(); ++i)
+    if (colours[i] != colours[classes.representative[classes.of[i]]]) return false;
+  return true;
+}
+
+/// A class that an element meets, in what role, and how often.
+struct Meeting {
+  std::uint64_t what;
+  std::uint64_t times;
+  bool operator==(const Meeting&) const = default;
+};
+
+/// Lists of what elements meet, laid end to end. A first pass over the input counts them, a second fills them in.
+class Meetings {
+ public:
+  explicit Meetings(std::size_t elements) : end_(elements + 1, 0) {}
+
+  void count(std::uint32_t element) { ++end_[element + 1]; }
+  void begin_filling() {
+    for (std::size_t i = 1; i < end_.size(); ++i) end_[i] += end_[i - 1];
+    all_.resize(end_.back());
+    at_.assign(end_.begin(), end_.end() - 1);
+  }
+  void add(std::uint32_t element, Meeting meeting) { all_[at_[element]++] = meeting; }
+
+  /// Sorts each list, adds up what is there twice, and compares the lists of each class.
+  bool are_those_of_representatives(const Classes& classes) {
+    for (std::size_t i = 0; i < at_.size(); ++i) at_[i] = tidied(end_[i], end_[i + 1]);
+    for (std::size_t i = 0; i < at_.size(); ++i)
+      if (!std::ranges::equal(list(i), list(classes.representative[classes.of[i]]))) return false;
+    return true;
+  }
+
+ private:
+  std::vector<std::size_t> end_, at_;  ///< by element: where the list before it ends; where its own does
+  std::vector<Meeting> all_;
+
+  std::span<const Meeting> list(std::size_t element) const {
+    return std::span(all_).subspan(end_[element], at_[element] - end_[element]);
+  }
+
+  std::size_t tidied(std::size_t from, std::size_t to) {
+    std::sort(all_.begin() + static_cast<std::ptrdiff_t>(from), all_.begin() + static_cast<std::ptrdiff_t>(to),
+              [](const Meeting& a, const Meeting& b) { return a.what < b.what; });
+    std::size_t last = from;
+    for (std::size_t i = from; i < to; ++i) {
+      if (last > from && all_[last - 1].what == all_[i].what)
+        all_[last - 1].times += all_[i].times;
+      else
+        all_[last++] = all_[i];
+    }
+    return last;
+  }
+};
+
+/// Roles and paths are far fewer than 2^32.
+std::uint64_t met(std::uint64_t role, std::uint32_t of_class) { return role << 32 | of_class; }
+
+bool ranks_meet_alike(const FoldInput& input, const Partition& partition) {
+  const Classes& ranks = partition.ranks;
+  const auto class_of = [&](std::uint32_t communicator) {
+    return communicator == FoldInput::absent ? FoldInput::absent : partition.communicators.of[communicator];
+  };
+  for (const std::vector<std::uint32_t>& communicator_of : input.slots)
+    for (std::size_t rank = 0; rank < communicator_of.size(); ++rank)
+      if (class_of(communicator_of[rank]) != class_of(communicator_of[ranks.representative[ranks.of[rank]]])) return false;
+  return true;
+}
+
+bool communicators_have_like_members(const FoldInput& input, const Partition& partition) {
+  Meetings meetings(input.communicator_colours.size());
+  const auto each = [&](const auto& visit) {
+    for (std::size_t slot = 0; slot < input.slots.size(); ++slot)
+      for (std::size_t rank = 0; rank < input.slots[slot].size(); ++rank)
+        if (input.slots[slot][rank] != FoldInput::absent) visit(slot, rank, input.slots[slot][rank]);
+  };
+  each([&](std::size_t, std::size_t, std::uint32_t communicator) { meetings.count(communicator); });
+  meetings.begin_filling();
+  each([&](std::size_t slot, std::size_t rank, std::uint32_t communicator) {
+    meetings.add(communicator, {met(slot, partition.ranks.of[rank]), input.members_per_rank[communicator]});
+  });
+  return meetings.are_those_of_representatives(partition.communicators);
+}
+
+/// `of_links`: how often links are crossed, or else how often communicators cross.
+bool crossings_are_alike(const FoldInput& input, const Partition& partition, bool of_links) {
+  Meetings meetings(of_links ? input.link_colours.size() : input.communicator_colours.size());
+  for (const FoldInput::Crossing& crossing : input.crossings) meetings.count(of_links ? crossing.link : crossing.communicator);
+  meetings.begin_filling();
+  for (const FoldInput::Crossing& c : input.crossings) {
+    if (of_links)
+      meetings.add(c.link, {met(c.path, partition.communicators.of[c.communicator]), c.of_link});
+    else
+      meetings.add(c.communicator, {met(c.path, partition.links.of[c.link]), c.of_communicator});
+  }
+  return meetings.are_those_of_representatives(of_links ? partition.links : partition.communicators);
+}
+
+}  // namespace
+
+bool is_equitable(const FoldInput& input, const Partition& partition) {
+  return refines(partition.ranks, input.rank_colours) && refines(partition.communicators, input.communicator_colours) &&
+         refines(partition.links, input.link_colours) && ranks_meet_alike(input, partition) &&
+         communicators_have_like_members(input, partition) && crossings_are_alike(input, partition, false) &&
+         crossings_are_alike(input, partition, true);
+}
+
+Partition fold(const FoldInput& input, ColourHash first) {
+  Partition partition = fold_by(input, first);
+  for (std::uint64_t seed = first.seed + 1; !is_equitable(input, partition); ++seed)
+    partition = fold_by(input, {.seed = mix(seed)});
+  return partition;
 }
 
 Partition unfolded(const FoldInput& input) {

@@ -47,6 +47,12 @@ struct Partition {
   Classes links;
 };
 
+/// The hash of colours that `fold` begins with. With few bits, which is for tests, it merges what differs.
+struct ColourHash {
+  std::uint64_t seed = 0;
+  int bits = 64;
+};
+
 /// The coarsest equitable partition that refines the initial colours: each rank of a class meets the same classes of
 /// communicators in the same slots; each communicator of a class has the same numbers of members of each class by slot, and
 /// crosses each class of links equally often; each link of a class is crossed equally often by each class of communicators.
@@ -54,8 +60,14 @@ struct Partition {
 /// Then one representative has exactly the times of its class: dependency release depends on those counts alone, and the max-min
 /// fair rates x of flows under sum(multiplicity * x) <= capacity are the same for all flows of a class, because giving each flow
 /// its class's rate satisfies every constraint and keeps every flow's bottleneck saturated.
-/// Colour refinement (Weisfeiler-Leman, one dimension) on 64-bit hashes.
-Partition fold(const FoldInput& input);
+///
+/// Colour refinement (Weisfeiler-Leman, one dimension) on 64-bit hashes finds the partition, which never splits what is alike,
+/// and `is_equitable` decides whether it is one: where a collision of hashes merged what differs, another hash is tried.
+Partition fold(const FoldInput& input, ColourHash first = {});
+
+/// Whether the partition refines the initial colours and everything of a class meets the same classes equally often: compared
+/// with each class's representative, without hashes.
+bool is_equitable(const FoldInput& input, const Partition& partition);
 
 /// Everything in a class of its own: the unfolded step.
 Partition unfolded(const FoldInput& input);

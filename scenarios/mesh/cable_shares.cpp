@@ -5,7 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "topology/mix.h"
+#include "topology/colours.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -63,13 +63,16 @@ void merge_cables(const std::vector<std::vector<BytesPerSecond>>& shares, double
     double& of_kind = best[static_cast<std::size_t>(even.instances[i].slot)];
     for (const double share : shares[i]) of_kind = std::isinf(share) ? of_kind : std::max(of_kind, share);
   }
+  Colours colours;
   for (std::size_t i = 0; i < even.instances.size(); ++i) {
     std::uint64_t& colour = even.fold.communicator_colours[i];
+    std::vector<std::uint64_t> parts{colour};
     const double reference = best[static_cast<std::size_t>(even.instances[i].slot)];
     for (const double share : shares[i]) {
       const double steps = std::isinf(share) ? -1 : std::floor(std::log(reference / share) / std::log1p(tolerance) + 1e-9);
-      colour = mix(colour ^ static_cast<std::uint64_t>(static_cast<std::int64_t>(steps) + 2));
+      parts.push_back(static_cast<std::uint64_t>(static_cast<std::int64_t>(steps)));
     }
+    colour = colours.of(parts);
   }
 }
 

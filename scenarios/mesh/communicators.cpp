@@ -10,8 +10,8 @@
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/schedules/chunk_placement.h"
+#include "topology/colours.h"
 #include "topology/layouts.h"
-#include "topology/mix.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -111,6 +111,8 @@ class Surveyor {
   std::vector<std::uint32_t> link_number_;  ///< by physical link: its number in the fold
   std::vector<std::uint32_t> times_;        ///< by physical link, zero between uses
   std::vector<LinkId> touched_;
+  Colours colours_;
+  std::vector<std::uint64_t> colour_parts_;
 
   std::vector<std::uint32_t> gpus_of(const std::vector<std::uint32_t>& ranks) const {
     if (gpu_of_rank_.empty()) return ranks;
@@ -259,19 +261,22 @@ class Surveyor {
     // Each rank of the orbits that take part is in exactly one communicator of this orbit, through this slot.
     const auto size = static_cast<std::uint32_t>(members.size());
     const std::uint32_t orbit = pair ? symmetry_.orbit_size() : orbits * symmetry_.orbit_size() / size;
-    std::uint64_t colour = 0;
-    const auto include = [&](std::uint64_t part) { colour = mix(colour ^ part); };
-    for (const std::uint64_t part : {std::uint64_t{index(first)}, std::uint64_t{size}, std::uint64_t{layout.nodes}})
-      include(part);
-    for (const Seconds latency : {layout.intra_latency, layout.inter_latency}) include(std::bit_cast<std::uint64_t>(latency));
-    for (const Paths& paths : layout.paths) {
-      include(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
-      for (const BytesPerSecond rate : {paths.bandwidth, paths.in_node, paths.between_nodes, paths.slowest})
-        include(std::bit_cast<std::uint64_t>(rate));
-    }
-    found_.fold.communicator_colours.push_back(colour);
+    found_.fold.communicator_colours.push_back(colour_of(first, size, layout));
     found_.fold.members_per_rank.push_back(symmetry_.orbit_size() / orbit);
     found_.instances.push_back({first, size, orbit, std::move(members), std::move(layout)});
+  }
+
+  /// All that its collectives' times depend on, but for the links.
+  std::uint64_t colour_of(Slot slot, std::uint32_t size, const Layout& layout) {
+    colour_parts_ = {index(slot), size, layout.nodes};
+    for (const Seconds latency : {layout.intra_latency, layout.inter_latency})
+      colour_parts_.push_back(std::bit_cast<std::uint64_t>(latency));
+    for (const Paths& paths : layout.paths) {
+      colour_parts_.push_back(std::uint64_t{paths.channels} << 8 | static_cast<std::uint64_t>(paths.algorithm));
+      for (const BytesPerSecond rate : {paths.bandwidth, paths.in_node, paths.between_nodes, paths.slowest})
+        colour_parts_.push_back(std::bit_cast<std::uint64_t>(rate));
+    }
+    return colours_.of(colour_parts_);
   }
 
   void add_crossings(std::uint32_t id) {

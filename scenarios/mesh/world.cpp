@@ -1,6 +1,7 @@
 #include "scenarios/mesh/world.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <map>
@@ -16,6 +17,7 @@
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/reading/load.h"
+#include "topology/colours.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -206,9 +208,11 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
   }
 
   for (const std::uint32_t rank : symmetry.representatives()) survey.fold.rank_colours.push_back(colours[rank]);
+  Colours link_colours;
   for (const LinkId id : survey.links) {
     const Link link = cluster.unnamed_link(id);
-    survey.fold.link_colours.push_back(std::bit_cast<std::uint64_t>(link.capacity) + static_cast<std::uint64_t>(link.tier));
+    const std::array parts{std::bit_cast<std::uint64_t>(link.capacity), static_cast<std::uint64_t>(link.tier)};
+    survey.fold.link_colours.push_back(link_colours.of(parts));
   }
   const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
   add_communicators(survey, partition, world);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <random>
@@ -51,6 +52,51 @@ TEST(Folding, AnOddRankOfAMeshTellsRowFromColumn) {
   EXPECT_EQ(fold(input).ranks.count(), 1);
   input.rank_colours[0] = 1;
   EXPECT_THAT(fold(input).ranks.of, ElementsAre(0, 1, 1, 2, 3, 3, 2, 3, 3));
+}
+
+/// With few bits, hashes of what differs are often the same: equality decides all the same.
+TEST(Folding, CollidingHashesFoldAsOthersDo) {
+  FoldInput input = alike(9, 6, 3);
+  input.slots = {{0, 0, 0, 1, 1, 1, 2, 2, 2}, {3, 4, 5, 3, 4, 5, 3, 4, 5}};
+  input.crossings = {{0, 0, 2, 1}, {1, 1, 2, 1}, {2, 2, 3, 1}};
+  for (const std::uint32_t odd : {0U, 4U, 8U}) {
+    FoldInput with_odd = input;
+    with_odd.rank_colours[odd] = 1;
+    const Partition right = fold(with_odd);
+    EXPECT_TRUE(is_equitable(with_odd, right));
+    for (const int bits : {0, 1, 2, 3}) {
+      const Partition partition = fold(with_odd, {.bits = bits});
+      EXPECT_EQ(partition.ranks.of, right.ranks.of) << bits;
+      EXPECT_EQ(partition.communicators.of, right.communicators.of) << bits;
+      EXPECT_EQ(partition.links.of, right.links.of) << bits;
+    }
+  }
+}
+
+/// Each of the counts that a partition must keep apart, merged by hand.
+TEST(Folding, WhatDiffersInOneCountIsNotEquitable) {
+  const auto whole = [](const FoldInput& input) {
+    const auto one = [](std::size_t count) {
+      return Classes{
+          .of = std::vector<std::uint32_t>(count, 0), .representative = {0}, .size = {static_cast<std::uint32_t>(count)}};
+    };
+    return Partition{one(input.rank_colours.size()), one(input.communicator_colours.size()), one(input.link_colours.size())};
+  };
+  FoldInput even = alike(4, 2, 2);
+  even.slots = {{0, 0, 1, 1}};
+  even.crossings = {{0, 0, 1, 1}, {1, 1, 1, 1}};
+  EXPECT_TRUE(is_equitable(even, whole(even)));
+  for (const auto& change : std::vector<std::function<void(FoldInput&)>>{
+           [](FoldInput& input) { input.rank_colours[1] = 7; }, [](FoldInput& input) { input.communicator_colours[1] = 7; },
+           [](FoldInput& input) { input.link_colours[1] = 7; }, [](FoldInput& input) { input.slots[0][3] = absent; },
+           [](FoldInput& input) { input.members_per_rank[1] = 2; },
+           [](FoldInput& input) { input.crossings[1].of_communicator = 2; },
+           [](FoldInput& input) { input.crossings[1].of_link = 2; }, [](FoldInput& input) { input.crossings[1].path = 1; },
+           [](FoldInput& input) { input.crossings.pop_back(); }}) {
+    FoldInput changed = even;
+    change(changed);
+    EXPECT_FALSE(is_equitable(changed, whole(changed)));
+  }
 }
 
 // Each rank sends to the next one of a cycle; an odd one makes every distance from it a class of its own.
