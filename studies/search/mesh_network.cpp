@@ -38,7 +38,19 @@ const MeshNetwork::OnCluster& MeshNetwork::cluster_of(const Scenario& scenario) 
 
 const MeshNetwork::Laid& MeshNetwork::laid(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
-  const Key key{scenario.cluster.gpus, p.tp, p.pp, p.cp, p.ep, p.etp * 4 + p.zero, p.order, p.placement.kind};
+  const Key key{.gpus = scenario.cluster.gpus,
+                .tp = p.tp,
+                .pp = p.pp,
+                .cp = p.cp,
+                .ep = p.ep,
+                .etp = p.etp,
+                .dp = p.dp,
+                .zero = p.zero,
+                .own_expert_axis = p.own_expert_axis,
+                .local_steps = scenario.training.local_steps(),
+                .order = p.order,
+                .placement = p.placement.kind,
+                .listed_gpus = p.placement.gpus};
   const auto known = laid_.find(key);
   if (known != laid_.end()) return known->second;
 

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -31,8 +30,16 @@ class MeshNetwork {
     std::unique_ptr<Cluster> cluster;
     std::vector<Link> links;
   };
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::vector<Axis>,
-                         RankPlacement::Kind>;
+  /// Of scenarios with the same model and kind of cluster.
+  struct Key {
+    std::int64_t gpus, tp, pp, cp, ep, etp, dp;
+    int zero;
+    bool own_expert_axis, local_steps;
+    std::vector<Axis> order;
+    RankPlacement::Kind placement;
+    std::vector<std::uint32_t> listed_gpus;
+    auto operator<=>(const Key&) const = default;
+  };
   std::map<std::int64_t, OnCluster> clusters_;  ///< by GPUs
   std::map<Key, Laid> laid_;
 

@@ -308,11 +308,31 @@ LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
 PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
-  const RecomputeSpec& r = t.recompute;
-  const std::int64_t own_recompute = (r.norm ? 1 : 0) + (r.activation ? 2 : 0) + (r.attention ? 4 : 0) + (r.mla_up ? 8 : 0);
-  return {{p.tp, p.sp ? 1 : 0, p.cp, p.ep, p.etp, t.micro_batch, own_recompute, splits_backward(scenario) ? 1 : 0},
-          kind,
-          {p.world_size(), static_cast<std::int64_t>(p.dispatcher)}};
+  return {.layer = kind,
+          .tp = p.tp,
+          .cp = p.cp,
+          .ep = p.ep,
+          .etp = p.etp,
+          .world_size = p.world_size(),
+          .sp = p.sp,
+          .own_expert_axis = p.own_expert_axis,
+          .scatter_gather = p.scatter_gather,
+          .cp_method = p.cp_method,
+          .cp_layout = p.cp_layout,
+          .dispatcher = p.dispatcher,
+          .sequence = t.sequence,
+          .micro_batch = t.micro_batch,
+          .precision = t.precision,
+          .grad_dtype = t.grad_dtype,
+          .attention = t.attention,
+          .grad_compression = t.grad_compression,
+          .overlaps_dp = t.overlap_dp,
+          .overlaps_tp = t.overlap_tp,
+          .recomputes_norm = t.recompute.norm,
+          .recomputes_activation = t.recompute.activation,
+          .recomputes_attention = t.recompute.attention,
+          .recomputes_mla_up = t.recompute.mla_up,
+          .splits_backward = splits_backward(scenario)};
 }
 
 const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {
@@ -343,7 +363,7 @@ void PassCosts::find(std::size_t jobs, const std::function<void(std::size_t done
   const std::size_t children = std::clamp<std::size_t>(jobs, 1, asked.size());
   const auto find_every = [&](std::size_t first) {
     for (std::size_t i = first; i < asked.size(); i += children) {
-      const PassCost cost = Measured(asked[i].second, std::get<LayerKind>(asked[i].first)).cost();
+      const PassCost cost = Measured(asked[i].second, asked[i].first.layer).cost();
       std::memcpy(&found.values()[i * doubles_each], &cost, sizeof cost);
       ++done.value();
     }

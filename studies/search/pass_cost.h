@@ -3,8 +3,7 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <string>
-#include <tuple>
+#include <optional>
 
 #include "runtime/base/units.h"
 #include "scenarios/spec/scenario.h"
@@ -66,9 +65,9 @@ struct LayerKind {
 };
 LayerKind kind_of(const Scenario& scenario, std::int64_t layer);
 
-/// Costs of layers by what they depend on, each found once: (tp, sp, cp, ep, etp, micro-batch, recompute, precision, split of
-/// the backward) of a scenario. Finding one lowers three stages of two such layers on a cluster that just holds them, without
-/// data parallelism.
+/// Costs of layers by what they depend on (`Key`), each found once. Finding one lowers three stages of two such layers on a
+/// cluster that just holds them, without data parallelism. All scenarios have the same model, kind of cluster and framework, as
+/// the plans of one search do: the key says nothing of these.
 class PassCosts {
  public:
   const PassCost& of(const Scenario& scenario, const LayerKind& kind);
@@ -80,7 +79,25 @@ class PassCosts {
   void find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress);
 
  private:
-  using Key = std::tuple<std::array<std::int64_t, 8>, LayerKind, std::array<std::int64_t, 8>>;
+  struct Key {
+    LayerKind layer;
+    // parallelism; the order and place of ranks do not matter, as the cluster that layers are lowered on packs them best
+    std::int64_t tp, cp, ep, etp;
+    std::int64_t world_size;  ///< among so many GPUs is the slowest
+    bool sp, own_expert_axis, scatter_gather;
+    CpMethod cp_method;
+    CpLayout cp_layout;
+    Dispatcher dispatcher;
+    // training
+    std::int64_t sequence, micro_batch;
+    DType precision, grad_dtype;
+    std::optional<AttentionKernel> attention;
+    std::int64_t grad_compression;
+    bool overlaps_dp, overlaps_tp;
+    bool recomputes_norm, recomputes_activation, recomputes_attention, recomputes_mla_up;
+    bool splits_backward;
+    auto operator<=>(const Key&) const = default;
+  };
   std::map<Key, PassCost> known_;
   std::map<Key, Scenario> asked_for_;
 

@@ -122,6 +122,48 @@ search:
 }
 
 // Costs that children find are those that are found when they are first needed.
+/// The scenario of a search whose axes say nothing.
+Scenario plain_scenario() {
+  return Searched(R"(
+name: small
+model: llama3-8b
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, pp: 2, dp: 8}
+training: {sequence: 2048, micro_batch: 1, global_batch: 32, precision: bf16}
+search: {axes: {tp: [1]}}
+)")
+      .spec.scenario;
+}
+
+TEST(PassCosts, TellApartWhatKernelsDependOn) {
+  const Scenario bf16 = plain_scenario();
+  Scenario fp8 = bf16, unfused = bf16, longer = bf16;
+  fp8.training.precision = DType::f8;
+  unfused.training.attention = AttentionKernel::unfused;
+  longer.training.sequence *= 2;
+  PassCosts costs;
+  const LayerKind kind = kind_of(bf16, 0);
+  const Seconds usual = costs.of(bf16, kind).forward.layer_kernels;
+  EXPECT_LT(costs.of(fp8, kind).forward.layer_kernels, usual);
+  EXPECT_GT(costs.of(unfused, kind).forward.layer_kernels, usual);
+  EXPECT_GT(costs.of(longer, kind).forward.layer_kernels, usual);
+  EXPECT_EQ(costs.of(bf16, kind).forward.layer_kernels, usual);
+  EXPECT_EQ(costs.found(), 4U);
+}
+
+TEST(MeshNetwork, TellsListsOfGpusApart) {
+  Scenario apart = plain_scenario();  // a stage on each node
+  apart.parallelism.placement.kind = RankPlacement::Kind::listed;
+  Scenario beside = apart;  // both stages of a replica on neighbouring GPUs
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    apart.parallelism.placement.gpus.push_back(rank);
+    beside.parallelism.placement.gpus.push_back(rank % 8 * 2 + rank / 8);
+  }
+  MeshNetwork network;
+  constexpr Bytes bytes = 1 << 20;
+  EXPECT_GT(network.between_stages(apart, bytes).front(), network.between_stages(beside, bytes).front());
+}
+
 TEST(SearchBounds, CostsOfLayersFoundAtOnce) {
   const Searched searched(R"(
 name: small
