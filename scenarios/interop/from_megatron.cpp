@@ -7,6 +7,7 @@
 #include "scenarios/interop/program_arguments.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -87,7 +88,8 @@ class MegatronReader {
     const std::int64_t usual_ffn = gated ? hidden_ * 4 * 2 / 3 / 64 * 64 : 4 * hidden_;
     arguments_.copy_integer(node, "ffn", "ffn-hidden-size", usual_ffn);
     put(node, "gated", gated, arguments_.place("swiglu"));
-    put(node, "norm", arguments_.text("normalization", "LayerNorm") == "RMSNorm" ? "rms" : "layer",
+    put(node, "norm",
+        name_in(norm_names, arguments_.text("normalization", "LayerNorm") == "RMSNorm" ? NormKind::rms : NormKind::layer),
         arguments_.place("normalization"));
     put(node, "vocab", vocabulary(), arguments_.place(arguments_.has("padded-vocab-size") ? "padded-vocab-size" : "vocab-size"));
     put(node, "tied_embeddings", !arguments_.has("untie-embeddings-and-output-weights"), {.file = file_});
@@ -125,9 +127,11 @@ class MegatronReader {
       if (arguments_.has("group-query-attention")) arguments_.copy_integer(node, "kv_heads", "num-query-groups", 1);
     }
     const std::string backend = arguments_.text("attention-backend", "auto");
-    if (backend == "unfused") put(section("training"), "attention", "unfused", arguments_.place("attention-backend"));
+    if (backend == "unfused")
+      put(section("training"), "attention", name_of(AttentionKernel::unfused), arguments_.place("attention-backend"));
     if (backend == "fused") put(section("training"), "attention", "cudnn", arguments_.place("attention-backend"));
-    if (backend == "flash") put(section("training"), "attention", "flash-2", arguments_.place("attention-backend"));
+    if (backend == "flash")
+      put(section("training"), "attention", name_of(AttentionKernel::flash_2), arguments_.place("attention-backend"));
   }
 
   void experts() {
@@ -153,7 +157,8 @@ class MegatronReader {
       throw InputError(arguments_.place("moe-token-dispatcher-type"),
                        "--moe-token-dispatcher-type is allgather, which no scenario expresses; expected alltoall, or flex with "
                        "--moe-enable-deepep");
-    put(parallelism, "dispatcher", deepep ? "deepep" : "nccl", arguments_.place("moe-token-dispatcher-type"));
+    put(parallelism, "dispatcher", name_in(dispatcher_names, deepep ? Dispatcher::deepep : Dispatcher::nccl),
+        arguments_.place("moe-token-dispatcher-type"));
   }
 
   void layers_with_experts(YamlNode& moe) {
@@ -188,11 +193,11 @@ class MegatronReader {
     const std::string type = arguments_.text("cp-comm-type", "p2p");
     const Place place = arguments_.place("cp-comm-type");
     if (type == "p2p") {
-      put(node, "cp_method", "ring", place);
+      put(node, "cp_method", name_in(cp_method_names, CpMethod::ring), place);
     } else if (type == "a2a") {
-      put(node, "cp_method", "ulysses", place);
+      put(node, "cp_method", name_in(cp_method_names, CpMethod::ulysses), place);
     } else if (type == "all_gather" || type == "allgather") {
-      put(node, "cp_method", "all-gather", place);
+      put(node, "cp_method", name_in(cp_method_names, CpMethod::all_gather), place);
     } else {
       fail("cp-comm-type", "p2p, all_gather or a2a");
     }

@@ -9,6 +9,7 @@
 #include "scenarios/interop/torchtitan_models.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -159,14 +160,18 @@ class TorchTitanReader {
     put(node, name_of(Axis::cp), cp_, toml_.place("parallelism.context_parallel_degree"));
     const std::string rotation = "parallelism.context_parallel_rotate_method";
     if (cp_ > 1)
-      put(node, "cp_method", toml_.text(rotation, "allgather") == "alltoall" ? "ring" : "all-gather", toml_.place(rotation));
+      put(node, "cp_method",
+          name_in(cp_method_names, toml_.text(rotation, "allgather") == "alltoall" ? CpMethod::ring : CpMethod::all_gather),
+          toml_.place(rotation));
     put(overlap(), name_of(Axis::tp), toml_.boolean("parallelism.enable_async_tensor_parallel", false),
         toml_.place("parallelism.enable_async_tensor_parallel"));
     if (toml_.has("parallelism.expert_parallel_degree") && degree("expert_parallel_degree") > 1) {
       put(node, name_of(Axis::ep), degree("expert_parallel_degree"), toml_.place("parallelism.expert_parallel_degree"));
       put(node, "etp", degree("expert_tensor_parallel_degree"), toml_.place("parallelism.expert_tensor_parallel_degree"));
       const std::string backend = "parallelism.expert_parallel_comm_backend";
-      put(node, "dispatcher", toml_.text(backend, "standard") == "deepep" ? "deepep" : "nccl", toml_.place(backend));
+      put(node, "dispatcher",
+          name_in(dispatcher_names, toml_.text(backend, "standard") == "deepep" ? Dispatcher::deepep : Dispatcher::nccl),
+          toml_.place(backend));
     } else if (toml_.has("parallelism.expert_tensor_parallel_degree") && degree("expert_tensor_parallel_degree") > 1) {
       put(node, "etp", degree("expert_tensor_parallel_degree"), toml_.place("parallelism.expert_tensor_parallel_degree"));
     }

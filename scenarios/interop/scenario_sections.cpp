@@ -2,6 +2,7 @@
 
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -59,7 +60,7 @@ YamlNode model_section(const ModelSpec& model) {
   put(node, "ffn", model.ffn);
   put(node, "gated", model.gated);
   put(node, "vocab", model.vocab);
-  put(node, "norm", model.norm == NormKind::rms ? "rms" : "layer");
+  put(node, "norm", name_in(norm_names, model.norm));
   put(node, "tied_embeddings", model.tied_embeddings);
   put(node, "rotary", model.rotary);
   if (model.rotary) put(node, "rotary_base", model.rotary_base);
@@ -83,8 +84,8 @@ YamlNode order_list(const std::vector<Axis>& order) {
 }
 
 YamlNode placement_node(const RankPlacement& placement) {
-  if (placement.kind == RankPlacement::Kind::packed) return make_scalar("packed", {});
-  if (placement.kind == RankPlacement::Kind::round_robin) return make_scalar("round-robin", {});
+  if (placement.kind != RankPlacement::Kind::listed)
+    return make_scalar(std::string(name_in(placement_names, placement.kind)), {});
   std::vector<std::string> gpus;
   for (const std::uint32_t gpu : placement.gpus) gpus.push_back(std::to_string(gpu));
   return list_of(gpus);
@@ -97,13 +98,12 @@ YamlNode parallelism_section(const ParallelismSpec& p) {
   put(node, name_of(Axis::pp), p.pp);
   put(node, "vpp", p.vpp);
   put(node, name_of(Axis::cp), p.cp);
-  constexpr const char* methods[] = {"ring", "all-gather", "ulysses"};
-  put(node, "cp_method", methods[static_cast<std::size_t>(p.cp_method)]);
-  put(node, "cp_layout", p.cp_layout == CpLayout::zigzag ? "zigzag" : "contiguous");
+  put(node, "cp_method", name_in(cp_method_names, p.cp_method));
+  put(node, "cp_layout", name_in(cp_layout_names, p.cp_layout));
   put(node, name_of(Axis::ep), p.ep);
   put(node, "etp", p.etp);
-  put(node, "expert_axis", p.own_expert_axis ? "own" : "folded");
-  put(node, "dispatcher", p.dispatcher == Dispatcher::deepep ? "deepep" : "nccl");
+  put(node, "expert_axis", name_in(expert_axis_names, p.own_expert_axis));
+  put(node, "dispatcher", name_in(dispatcher_names, p.dispatcher));
   put(node, name_of(Axis::dp), p.dp);
   put(node, "zero", static_cast<std::int64_t>(p.zero));
   if (p.zero == 3) {
@@ -126,11 +126,8 @@ YamlNode recompute_node(const RecomputeSpec& recompute) {
   if (recompute.every > 0) return make_scalar("full", {});
   if (recompute.mlp_every > 1) return make_scalar("selective-op", {});
   std::vector<std::string> modules;
-  if (recompute.norm) modules.emplace_back("norm");
-  if (recompute.activation) modules.emplace_back("activation");
-  if (recompute.attention) modules.emplace_back("attention");
-  if (recompute.mlp) modules.emplace_back("mlp");
-  if (recompute.mla_up) modules.emplace_back("mla-up");
+  for (const Named<RecomputeModule>& module : recompute_module_names)
+    if (recompute.*module.value) modules.emplace_back(module.name);
   if (modules.empty()) return make_scalar("none", {});
   return list_of(modules);
 }

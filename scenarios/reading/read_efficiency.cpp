@@ -96,11 +96,9 @@ void read_attention(const YamlNode& node, const std::string& path, KernelEfficie
 }  // namespace
 
 AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key) {
-  return reader.choice<AttentionKernel>(key, {{"unfused", AttentionKernel::unfused},
-                                              {"flash-1", AttentionKernel::flash_1},
-                                              {"flash-2", AttentionKernel::flash_2},
-                                              {"flash-3", AttentionKernel::flash_3},
-                                              {"cudnn", AttentionKernel::cudnn}});
+  return reader.choice<AttentionKernel>(
+      key, choices({AttentionKernel::unfused, AttentionKernel::flash_1, AttentionKernel::flash_2, AttentionKernel::flash_3,
+                    AttentionKernel::cudnn}));
 }
 
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device) {

@@ -156,8 +156,7 @@ FabricSpec read_fabric(const YamlNode& node) {
     fabric.fail("oversubscription", "oversubscription lists " + std::to_string(spec.oversubscription.size()) +
                                         " tiers, expected tiers " + std::to_string(tiers) + ": NIC to leaf, leaf to spine" +
                                         (tiers == 3 ? ", spine to core" : ""));
-  spec.routing = fabric.choice<FlowRouting>("routing", {{"adaptive", FlowRouting::adaptive}, {"ecmp", FlowRouting::ecmp}},
-                                            FlowRouting::adaptive);
+  spec.routing = fabric.choice<FlowRouting>("routing", choices(flow_routing_names), FlowRouting::adaptive);
   spec.ecmp_seed = static_cast<std::uint64_t>(fabric.integer("ecmp_seed", {0, 1'000'000'000'000}, 1));
   spec.flows = fabric.integer("flows", {1, 64}, 1);
   if (spec.kind == Kind::custom) {

@@ -23,13 +23,10 @@ Device read_gpu(const YamlNode& node, const std::string& path) {
       {"name", "architecture", "memory_GiB", "memory_bandwidth_GBps", "multiprocessors", "peak_TFLOPS", "efficiency", "profile"});
   Device device;
   device.name = gpu.text("name", "inline");
-  device.architecture = gpu.choice<Architecture>("architecture",
-                                                 {{"volta", Architecture::volta},
-                                                  {"ampere", Architecture::ampere},
-                                                  {"hopper", Architecture::hopper},
-                                                  {"blackwell", Architecture::blackwell},
-                                                  {"unknown", Architecture::unknown}},
-                                                 Architecture::unknown);
+  device.architecture = gpu.choice<Architecture>(
+      "architecture",
+      choices({Architecture::volta, Architecture::ampere, Architecture::hopper, Architecture::blackwell, Architecture::unknown}),
+      Architecture::unknown);
   constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
   device.memory = std::llround(gpu.number("memory_GiB", {1e-3, 1e6}) * bytes_per_gib);
   device.memory_bandwidth = gpu.number("memory_bandwidth_GBps", {1e-3, 1e6}) * 1e9;

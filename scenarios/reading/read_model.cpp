@@ -51,7 +51,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.ffn = model.integer("ffn", {1, 4'194'304});
   spec.gated = model.boolean("gated", true);
   spec.vocab = model.integer("vocab", {2, 16'777'216});
-  spec.norm = model.choice<NormKind>("norm", {{"rms", NormKind::rms}, {"layer", NormKind::layer}}, NormKind::rms);
+  spec.norm = model.choice<NormKind>("norm", choices(norm_names), NormKind::rms);
   spec.tied_embeddings = model.boolean("tied_embeddings", false);
   spec.rotary = model.boolean("rotary", true);
   spec.rotary_base = model.number("rotary_base", {1, 1e12}, spec.rotary_base);

@@ -12,11 +12,9 @@ std::vector<Axis> read_order(const Reader& parallelism) {
   const YamlNode& list = parallelism.child("order");
   const std::string expected = ", expected each of tp, cp, ep, dp, pp once, innermost first";
   if (list.kind != YamlNode::Kind::sequence) parallelism.fail("order", "parallelism.order is " + describe(list) + expected);
-  std::vector<Choice<Axis>> axes;
-  for (const Axis axis : mesh_axes) axes.push_back({name_of(axis), axis});
   std::vector<Axis> order;
   for (const YamlNode& item : list.items) {
-    const Axis axis = parallelism.choice_of<Axis>(item, "order", axes);
+    const Axis axis = parallelism.choice_of<Axis>(item, "order", choices({Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::pp}));
     if (std::ranges::find(order, axis) != order.end())
       throw InputError(item.place, "parallelism.order names " + item.text + " twice" + expected);
     order.push_back(axis);
@@ -31,8 +29,7 @@ RankPlacement read_placement(const Reader& parallelism) {
   using Kind = RankPlacement::Kind;
   RankPlacement placement;
   if (parallelism.child("placement").kind != YamlNode::Kind::sequence) {
-    placement.kind =
-        parallelism.choice<Kind>("placement", {{"packed", Kind::packed}, {"round-robin", Kind::round_robin}}, Kind::packed);
+    placement.kind = parallelism.choice<Kind>("placement", choices(placement_names), Kind::packed);
     return placement;
   }
   placement.kind = Kind::listed;
@@ -94,20 +91,16 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.pp = parallelism.integer(name_of(Axis::pp), size, 1);
   spec.vpp = parallelism.integer("vpp", {1, 10'000}, 1);
   spec.cp = parallelism.integer(name_of(Axis::cp), size, 1);
-  spec.cp_method = parallelism.choice<CpMethod>(
-      "cp_method", {{"ring", CpMethod::ring}, {"all-gather", CpMethod::all_gather}, {"ulysses", CpMethod::ulysses}},
-      CpMethod::ring);
+  spec.cp_method = parallelism.choice<CpMethod>("cp_method", choices(cp_method_names), CpMethod::ring);
   // Ulysses attends to whole sequences, in their order.
-  spec.cp_layout = parallelism.choice<CpLayout>("cp_layout", {{"zigzag", CpLayout::zigzag}, {"contiguous", CpLayout::contiguous}},
+  spec.cp_layout = parallelism.choice<CpLayout>("cp_layout", choices(cp_layout_names),
                                                 spec.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag);
   spec.ep = parallelism.integer(name_of(Axis::ep), size, 1);
   spec.etp = parallelism.integer("etp", size, 1);
-  spec.dispatcher = parallelism.choice<Dispatcher>("dispatcher",
-                                                   {{"nccl", Dispatcher::nccl},
-                                                    {"deepep", Dispatcher::deepep},
-                                                    {"alltoall", Dispatcher::nccl},  // Megatron's names of the two
-                                                    {"flex", Dispatcher::deepep}},
-                                                   Dispatcher::nccl);
+  std::vector<Choice<Dispatcher>> dispatchers = choices(dispatcher_names);
+  dispatchers.push_back({"alltoall", Dispatcher::nccl});  // Megatron's names of the two
+  dispatchers.push_back({"flex", Dispatcher::deepep});
+  spec.dispatcher = parallelism.choice<Dispatcher>("dispatcher", dispatchers, Dispatcher::nccl);
   spec.dp = parallelism.integer(name_of(Axis::dp), size, 0);
   spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
@@ -119,7 +112,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.scatter_gather = parallelism.boolean("scatter_gather", false);
   read_sharded_weights(parallelism, spec);
   if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});
-  spec.own_expert_axis = parallelism.choice<bool>("expert_axis", {{"folded", false}, {"own", true}}, false);
+  spec.own_expert_axis = parallelism.choice<bool>("expert_axis", choices(expert_axis_names), false);
   return spec;
 }
 

@@ -14,17 +14,10 @@ void read_overlap(const YamlNode& node, TrainingSpec& spec) {
   spec.overlap_pp = overlap.boolean(name_of(Axis::pp), true);
 }
 
-using Module = bool RecomputeSpec::*;
-
 RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
   RecomputeSpec spec;
   for (const YamlNode& item : list.items) {
-    const auto module = training.choice_of<Module>(item, "recompute",
-                                                   {{"norm", &RecomputeSpec::norm},
-                                                    {"activation", &RecomputeSpec::activation},
-                                                    {"attention", &RecomputeSpec::attention},
-                                                    {"mlp", &RecomputeSpec::mlp},
-                                                    {"mla-up", &RecomputeSpec::mla_up}});
+    const auto module = training.choice_of<RecomputeModule>(item, "recompute", choices(recompute_module_names));
     if (spec.*module) throw InputError(item.place, "training.recompute names " + item.text + " twice, expected each module once");
     spec.*module = true;
   }
@@ -66,10 +59,8 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
   spec.global_batch = training.integer("global_batch", {1, 16'777'216});
-  spec.precision = training.choice<DType>(
-      "precision", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}, {"fp8", DType::f8}}, DType::bf16);
-  spec.grad_dtype =
-      training.choice<DType>("grad_dtype", {{"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}}, DType::f32);
+  spec.precision = training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8}), DType::bf16);
+  spec.grad_dtype = training.choice<DType>("grad_dtype", choices({DType::f32, DType::bf16, DType::f16}), DType::f32);
   std::vector<Choice<ScheduleKind>> schedules;
   for (const ScheduleTraits& traits : schedule_table()) schedules.push_back({traits.name, traits.kind});
   spec.schedule = training.choice<ScheduleKind>("schedule", schedules, ScheduleKind::one_f_one_b);

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 
@@ -23,6 +26,21 @@ struct Choice {
   std::string_view name;
   std::optional<T> value;
 };
+
+template <typename T, std::size_t count>
+std::vector<Choice<T>> choices(const std::array<Named<T>, count>& table) {
+  std::vector<Choice<T>> found;
+  for (const Named<T>& named : table) found.push_back({named.name, named.value});
+  return found;
+}
+
+/// Values that `name_of` names.
+template <typename T>
+std::vector<Choice<T>> choices(std::initializer_list<T> values) {
+  std::vector<Choice<T>> found;
+  for (const T& value : values) found.push_back({name_of(value), value});
+  return found;
+}
 
 /// Reads one mapping of the document, field by field. Every getter checks type and range and throws InputError at the place of
 /// the value; a field without a fallback is required. Fields must be among the keys announced to the constructor, which refuses

@@ -9,6 +9,7 @@
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::studies {
 namespace {
@@ -101,7 +102,8 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, name_of(ScheduleKind::one_f_one_b)));
   own_.recompute = place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, "none"));
   own_.order = place_of_value(choices_.order, own_order);
-  own_.placement = place_of_value(choices_.placement, own_value(spec, SearchAxis::placement, "packed"));
+  own_.placement = place_of_value(choices_.placement,
+                                  own_value(spec, SearchAxis::placement, name_in(placement_names, RankPlacement::Kind::packed)));
   if (!spec.axis(SearchAxis::recompute).is_stated()) free_recomputes_ = counted(choices_.recompute.size());
   const auto free_of = [](const SearchAxisSpec& axis, std::int32_t own) {
     return axis.values.empty() ? std::vector{own} : counted(axis.values.size());

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "scenarios/spec/names.h"
 #include "studies/topology/topology_report.h"
 
 namespace tandem::studies {
@@ -57,7 +58,7 @@ std::string to_json(const TopologyReport& report) {
                       {{"kind", fabric_kinds[static_cast<std::size_t>(spec.fabric.kind)]},
                        {"tiers", spec.fabric.tiers},
                        {"rail_optimized", spec.fabric.rail_optimized},
-                       {"routing", spec.fabric.routing == FlowRouting::ecmp ? "ecmp" : "adaptive"},
+                       {"routing", name_in(flow_routing_names, spec.fabric.routing)},
                        {"leaves", inventory.leaves},
                        {"pods", inventory.pods},
                        {"spines", inventory.spines},

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <stdexcept>
+#include <string_view>
+
+#include "scenarios/spec/scenario.h"
+
+namespace tandem::scenarios {
+
+// What values without a number are called in a scenario: readers take names from these tables, and whatever writes a scenario
+// does. Schedules have a table of their own (schedules/schedule_table.h), and so do mesh axes (runtime/dag/axis.h); element types,
+// attention kernels and architectures have `name_of`.
+
+template <typename T>
+struct Named {
+  std::string_view name;
+  T value;
+};
+
+/// What the table calls the value.
+template <typename T, std::size_t count>
+constexpr std::string_view name_in(const std::array<Named<T>, count>& table, const T& value) {
+  for (const Named<T>& named : table)
+    if (named.value == value) return named.name;
+  throw std::logic_error("a value without a name");
+}
+
+inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Named<NormKind>{"layer", NormKind::layer}};
+
+inline constexpr std::array cp_method_names{Named<CpMethod>{"ring", CpMethod::ring},
+                                            Named<CpMethod>{"all-gather", CpMethod::all_gather},
+                                            Named<CpMethod>{"ulysses", CpMethod::ulysses}};
+
+inline constexpr std::array cp_layout_names{Named<CpLayout>{"zigzag", CpLayout::zigzag},
+                                            Named<CpLayout>{"contiguous", CpLayout::contiguous}};
+
+inline constexpr std::array dispatcher_names{Named<Dispatcher>{"nccl", Dispatcher::nccl},
+                                             Named<Dispatcher>{"deepep", Dispatcher::deepep}};
+
+/// Of placements that are no list of GPUs.
+inline constexpr std::array placement_names{Named<RankPlacement::Kind>{"packed", RankPlacement::Kind::packed},
+                                            Named<RankPlacement::Kind>{"round-robin", RankPlacement::Kind::round_robin}};
+
+/// Of ParallelismSpec::own_expert_axis.
+inline constexpr std::array expert_axis_names{Named<bool>{"folded", false}, Named<bool>{"own", true}};
+
+inline constexpr std::array flow_routing_names{Named<FlowRouting>{"adaptive", FlowRouting::adaptive},
+                                               Named<FlowRouting>{"ecmp", FlowRouting::ecmp}};
+
+/// The modules that `training.recompute` lists.
+using RecomputeModule = bool RecomputeSpec::*;
+inline constexpr std::array recompute_module_names{Named<RecomputeModule>{"norm", &RecomputeSpec::norm},
+                                                   Named<RecomputeModule>{"activation", &RecomputeSpec::activation},
+                                                   Named<RecomputeModule>{"attention", &RecomputeSpec::attention},
+                                                   Named<RecomputeModule>{"mlp", &RecomputeSpec::mlp},
+                                                   Named<RecomputeModule>{"mla-up", &RecomputeSpec::mla_up}};
+
+}  // namespace tandem::scenarios
