@@ -1,9 +1,11 @@
 #include "sim/nccl_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <string_view>
 
 #include "sim/nccl_channels.h"
@@ -205,6 +207,21 @@ CollectiveCost Tuning::best() {
 }
 
 }  // namespace
+
+const AlgorithmTraits& traits_of(Algorithm algorithm) {
+  using enum AlgorithmTraits::Steps;
+  static constexpr std::array<AlgorithmTraits, algorithm_count> table{{
+      {.algorithm = Algorithm::ring, .steps = ring},
+      {.algorithm = Algorithm::tree, .memory_of_sent = 4, .steps = tree},  // a channel counts one edge each way
+      {.algorithm = Algorithm::nvls, .in_switches = true},
+      {.algorithm = Algorithm::nvls_tree, .in_switches = true},
+      {.algorithm = Algorithm::direct},
+      {.algorithm = Algorithm::deepep},
+  }};
+  const AlgorithmTraits& traits = table.at(static_cast<std::size_t>(algorithm));
+  if (traits.algorithm != algorithm) throw std::logic_error("the table of algorithms is out of order");
+  return traits;
+}
 
 CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture) {
   return Tuning(kind, bytes, members, layout, architecture).best();
