@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/divide_up.h"
+#include "sim/nccl_choice.h"
 #include "sim/nccl_constants.h"
 
 namespace tandem::sim {
@@ -102,18 +103,19 @@ ChunkSteps chunk_steps(OpKind kind, Bytes bytes, std::size_t members, const Layo
   // A channel of the flow may be a part of one that the hops are counted in, or several.
   steps.rate_limit = cost.rate_limit * paths.channels / static_cast<double>(channels);
   const std::uint32_t passes = passes_of(kind);
-  if (paths.algorithm == Algorithm::tree) {
+  const AlgorithmTraits::Steps shape = traits_of(paths.algorithm).steps;
+  if (shape == AlgorithmTraits::Steps::tree) {
     steps.bytes = divide_up(bytes, channels);
     steps.messages = slices(steps.bytes, depth_of_tree(n, layout));
     link_hops(steps);
-  } else if (paths.algorithm == Algorithm::ring && passes > 0) {
+  } else if (shape == AlgorithmTraits::Steps::ring && passes > 0) {
     steps.messages = passes * (n - 1);
     steps.bytes = divide_up(bytes, n * channels) * steps.messages;
     steps.shift = 1;
     link_hops(steps);
   } else {
     const Bytes of_pair = kind == OpKind::all_to_all ? divide_up(bytes, n) : bytes;
-    steps.bytes = paths.algorithm == Algorithm::ring ? divide_up(of_pair * (n - 1), channels) : of_pair;
+    steps.bytes = shape == AlgorithmTraits::Steps::ring ? divide_up(of_pair * (n - 1), channels) : of_pair;
   }
   if (cost.protocol != Protocol::simple)
     steps.bytes = std::llround(static_cast<double>(steps.bytes) /

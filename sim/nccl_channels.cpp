@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/nccl_choice.h"
+
 namespace tandem::sim {
 namespace {
 
@@ -12,7 +14,7 @@ bool is_of_pair(OpKind kind) { return kind == OpKind::send || kind == OpKind::re
 Channels channels_of(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost,
                      const NcclConstants::Channels& channels) {
   const Algorithm algorithm = layout.paths[cost.paths].algorithm;
-  if (algorithm == Algorithm::nvls || algorithm == Algorithm::nvls_tree) return channels.nvls;
+  if (traits_of(algorithm).in_switches) return channels.nvls;
   if (algorithm == Algorithm::deepep) return nccl_constants().deepep.multiprocessors;
   if (algorithm == Algorithm::direct || is_of_pair(kind)) {
     // What a rank sends and receives at a time shares its channels: half for each.
@@ -32,9 +34,9 @@ double memory_bytes(OpKind kind, const Layout& layout, const CollectiveCost& cos
   const double sent = static_cast<double>(cost.bytes_per_channel) / cost.stretch * paths.channels;
   switch (kind) {
     case OpKind::all_reduce:
-      if (paths.algorithm == Algorithm::nvls || paths.algorithm == Algorithm::nvls_tree)
+      if (traits_of(paths.algorithm).in_switches)
         return 2 * sent * static_cast<double>(members + 1) / static_cast<double>(members);
-      return (paths.algorithm == Algorithm::tree ? 4 : 2) * sent;  // a channel of a tree counts one edge each way
+      return traits_of(paths.algorithm).memory_of_sent * sent;
     case OpKind::all_gather:
     case OpKind::reduce_scatter:
     case OpKind::all_to_all:

@@ -1,9 +1,12 @@
 #include "sim/nccl_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <string_view>
 
 #include "sim/nccl_channels.h"
 #include "sim/ring_latency.h"
@@ -29,20 +32,22 @@ class Tuning {
         channels_(constants_.channels[static_cast<std::size_t>(architecture)]),
         measured_(constants_.ring_in_node[static_cast<std::size_t>(architecture)]) {}
 
-  CollectiveCost best() {
-    for (std::uint32_t index = 0; index < layout_.paths.size(); ++index) {
-      const Paths& paths = layout_.paths[index];
-      if (paths.algorithm == Algorithm::ring) try_ring(index);
-      if (paths.algorithm == Algorithm::tree && reduces_all_) try_tree(index);
-      if (!reduces_all_ || limits_.nvls_efficiency == 0) continue;
-      if (paths.algorithm == Algorithm::nvls) try_nvls(index);
-      if (paths.algorithm == Algorithm::nvls_tree) try_nvls_tree(index);
-    }
-    return best_;
-  }
+  CollectiveCost best();
 
  private:
   const NcclConstants& constants_ = nccl_constants();
+  const NcclConstants::Way& ring_ = constants_.ways.find("ring")->second;  ///< whose hops are the layout's
+  /// An algorithm of NCCL: a row of `candidates`.
+  struct Candidate {
+    std::string_view name;  ///< as in nccl.csv
+    Algorithm paths;        ///< the paths of the layout that it runs on
+    bool all_reduce;        ///< it does them
+    bool gathers;           ///< it does all-gathers and reduce-scatters
+    /// Considers it by the layout's paths of that index.
+    void (Tuning::*consider)(std::uint32_t index, const NcclConstants::Way& way);
+  };
+  static const Candidate candidates[];
+
   const bool reduces_all_;
   const Bytes bytes_;
   const std::uint32_t ranks_;
@@ -62,35 +67,36 @@ class Tuning {
     return layout_.nodes == 1 ? way.one_node[p] : way.several[p];
   }
   Seconds intra(const NcclConstants::Way& way, std::size_t p) const {
-    return std::max(0.0, way.nvlink[p] + layout_.intra_latency - constants_.ring.nvlink[simple]);
+    return std::max(0.0, way.nvlink[p] + layout_.intra_latency - ring_.nvlink[simple]);
   }
   Seconds inter(const NcclConstants::Way& way, std::size_t p) const {
-    return std::max(0.0, way.net[p] + layout_.inter_latency - constants_.ring.net[simple]);
+    return std::max(0.0, way.net[p] + layout_.inter_latency - ring_.net[simple]);
   }
   /// NCCL limits each of the rings and trees that it finds, and uses twice as many (src/graph/connect.cc).
   double channels() const { return most_channels(ranks_, layout_, channels_) / 2.0; }
 
-  void try_ring(std::uint32_t index) {
+  void ring(std::uint32_t index, const NcclConstants::Way& way) {
     const std::uint32_t passes = reduces_all_ ? 2 : 1;
     const auto hops = static_cast<double>(passes * (ranks_ - 1));
     const double between = passes * (nodes_ - 1);
     const Bytes data = scaled_up(bytes_, Bytes{passes} * (ranks_ - 1), Bytes{ranks_} * layout_.paths[index].channels);
-    const NcclConstants::Way& ring = constants_.ring;
     const BytesPerSecond most[] = {limits_.ll[by_nodes()], channels() * limits_.ring_ll128[by_nodes()], no_limit};
     for (std::size_t p = 0; p < protocol_count; ++p) {
-      const Hops hop{ring.base[p], intra(ring, p), inter(ring, p)};
+      const Hops hop{way.base[p], intra(way, p), inter(way, p)};
       const Seconds predicted = hop.start + (hops - between) * hop.intra + between * hop.inter;
-      if (!consider(index, p, hop, predicted, data, share(ring, p), most[p])) continue;
+      if (!consider(index, p, hop, predicted, data, share(way, p), most[p])) continue;
       if (layout_.nodes == 1) as_measured(p, static_cast<double>(passes * (ranks_ - 1)));
       best_.latency = ring_latency(passes, ranks_, layout_, best_);
     }
-    if (reduces_all_ || layout_.nodes == 1 || ranks_ != layout_.nodes) return;
-    const NcclConstants::Way& pat = constants_.pat;
-    constexpr Seconds per_rank = 2.8e-6;
-    constexpr double hops_under_way = 3.5;
-    const Seconds of_hops = levels_ * inter(pat, simple) / hops_under_way + per_rank * members_;
-    const Hops hop{pat.base[simple], 0, of_hops / hops};  // played as a ring
-    consider(index, simple, hop, hop.start + of_hops, data, share(pat, simple), no_limit);
+  }
+
+  /// One GPU per node, over the ring's paths.
+  void pat(std::uint32_t index, const NcclConstants::Way& way) {
+    if (layout_.nodes == 1 || ranks_ != layout_.nodes) return;
+    const Bytes data = scaled_up(bytes_, Bytes{ranks_ - 1}, Bytes{ranks_} * layout_.paths[index].channels);
+    const Seconds of_hops = levels_ * inter(way, simple) / constants_.pat_hops_under_way + constants_.pat_per_rank * members_;
+    const Hops hop{way.base[simple], 0, of_hops / static_cast<double>(ranks_ - 1)};  // played as a ring
+    consider(index, simple, hop, hop.start + of_hops, data, share(way, simple), no_limit);
   }
 
   /// The best so far, a ring in one node, with what is measured of its protocol. `hops` messages on end.
@@ -98,7 +104,7 @@ class Tuning {
     if (measured_.base[p] == 0) return;
     const Paths& paths = layout_.paths[best_.paths];
     best_.start = measured_.base[p];
-    best_.intra_latency = std::max(0.0, measured_.hop[p] + layout_.intra_latency - constants_.ring.nvlink[simple]);
+    best_.intra_latency = std::max(0.0, measured_.hop[p] + layout_.intra_latency - ring_.nvlink[simple]);
     if (paths.bandwidth == 0) return;
     if (measured_.share[p] > 0) {
       const double of_wire = measured_.share[p] / constants_.data_per_wire_byte[p];
@@ -116,21 +122,21 @@ class Tuning {
   }
 
   /// A byte of the vector goes up and down: the bus carries two.
-  void try_tree(std::uint32_t index) {
-    const NcclConstants::Way& tree = constants_.tree;
+  void tree(std::uint32_t index, const NcclConstants::Way& way) {
     const Bytes data = scaled_up(bytes_, 1, layout_.paths[index].channels);
     const BytesPerSecond most[] = {limits_.ll[by_nodes()], channels() * limits_.tree_ll128[by_nodes()],
                                    channels() * limits_.tree_simple[by_nodes()]};
     for (std::size_t p = 0; p < protocol_count; ++p) {
-      const Hops hop{tree.base[p], intra(tree, p), inter(tree, p)};
+      const Hops hop{way.base[p], intra(way, p), inter(way, p)};
       const Seconds latency = hop.start + 2 * ((members_ / nodes_ - 1) * hop.intra + levels_ * hop.inter);
-      consider(index, p, hop, latency, data, share(tree, p), most[p] / 2);
+      consider(index, p, hop, latency, data, share(way, p), most[p] / 2);
     }
   }
 
-  void try_nvls(std::uint32_t index) {
+  void nvls(std::uint32_t index, const NcclConstants::Way& way) {
+    if (limits_.nvls_efficiency == 0) return;
     const Paths& paths = layout_.paths[index];
-    const Hops hop{constants_.nvls.base[simple], intra(constants_.nvls, simple), 0};
+    const Hops hop{way.base[simple], intra(way, simple), 0};
     const Bytes data = scaled_up(bytes_, 1, paths.channels);
     if (!consider(index, simple, hop, hop.start + hop.intra, data, limits_.nvls_efficiency, no_limit) || paths.bandwidth == 0)
       return;
@@ -139,9 +145,10 @@ class Tuning {
     best_.latency += static_cast<double>(std::min(data, pieces)) / best_.rate_limit;
   }
 
-  void try_nvls_tree(std::uint32_t index) {
+  void nvls_tree(std::uint32_t index, const NcclConstants::Way& way) {
+    if (limits_.nvls_efficiency == 0) return;
     const Paths& paths = layout_.paths[index];
-    const Hops hop{constants_.nvls_tree.base[simple], intra(constants_.nvls_tree, simple), inter(constants_.nvls_tree, simple)};
+    const Hops hop{way.base[simple], intra(way, simple), inter(way, simple)};
     const Bytes data = scaled_up(bytes_, 1, paths.channels);
     const auto of_links = [&](double efficiency) {
       return std::min(efficiency * paths.in_node, paths.between_nodes) / paths.bandwidth;
@@ -183,7 +190,38 @@ class Tuning {
   }
 };
 
+const Tuning::Candidate Tuning::candidates[] = {
+    {.name = "ring", .paths = Algorithm::ring, .all_reduce = true, .gathers = true, .consider = &Tuning::ring},
+    {.name = "pat", .paths = Algorithm::ring, .all_reduce = false, .gathers = true, .consider = &Tuning::pat},
+    {.name = "tree", .paths = Algorithm::tree, .all_reduce = true, .gathers = false, .consider = &Tuning::tree},
+    {.name = "nvls", .paths = Algorithm::nvls, .all_reduce = true, .gathers = false, .consider = &Tuning::nvls},
+    {.name = "nvls_tree", .paths = Algorithm::nvls_tree, .all_reduce = true, .gathers = false, .consider = &Tuning::nvls_tree},
+};
+
+CollectiveCost Tuning::best() {
+  for (std::uint32_t index = 0; index < layout_.paths.size(); ++index)
+    for (const Candidate& candidate : candidates)
+      if (candidate.paths == layout_.paths[index].algorithm && (reduces_all_ ? candidate.all_reduce : candidate.gathers))
+        (this->*candidate.consider)(index, constants_.ways.find(candidate.name)->second);
+  return best_;
+}
+
 }  // namespace
+
+const AlgorithmTraits& traits_of(Algorithm algorithm) {
+  using enum AlgorithmTraits::Steps;
+  static constexpr std::array<AlgorithmTraits, algorithm_count> table{{
+      {.algorithm = Algorithm::ring, .steps = ring},
+      {.algorithm = Algorithm::tree, .memory_of_sent = 4, .steps = tree},  // a channel counts one edge each way
+      {.algorithm = Algorithm::nvls, .in_switches = true},
+      {.algorithm = Algorithm::nvls_tree, .in_switches = true},
+      {.algorithm = Algorithm::direct},
+      {.algorithm = Algorithm::deepep},
+  }};
+  const AlgorithmTraits& traits = table.at(static_cast<std::size_t>(algorithm));
+  if (traits.algorithm != algorithm) throw std::logic_error("the table of algorithms is out of order");
+  return traits;
+}
 
 CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture) {
   return Tuning(kind, bytes, members, layout, architecture).best();

@@ -4,6 +4,19 @@
 
 namespace tandem::sim {
 
+/// What an algorithm's paths say of the collectives that run over them, beside their cost.
+struct AlgorithmTraits {
+  Algorithm algorithm = Algorithm::ring;
+  bool in_switches = false;   ///< the NVSwitches add up and multiply: NVLS's channels, and fewer passes through memory
+  double memory_of_sent = 2;  ///< bytes through a member's memory for each that a path's channels count, all-reduced
+  enum class Steps : std::uint8_t {
+    at_once,                 ///< messages that wait for no other
+    ring,                    ///< each on to the next member
+    tree                     ///< in slices, from the leaves to the root and back
+  } steps = Steps::at_once;  ///< how `--collectives steps` plays it
+};
+const AlgorithmTraits& traits_of(Algorithm algorithm);
+
 /// NCCL's tuning (NVIDIA/nccl, src/graph/tuning.cc, ncclTopoTuneModel): of the algorithms that the layout has and their
 /// protocols, the one whose predicted time latency + bytes / bandwidth is least. With n members in k nodes, steps = 2 (n-1) for
 /// an all-reduce, n-1 for all-gather and reduce-scatter, of which 2 (k-1) or k-1 lie between nodes:
@@ -11,7 +24,7 @@ namespace tandem::sim {
 ///   tree   base + 2 ((n/k - 1) intra + log2(k) inter)                       all-reduce
 ///   nvls   intra                                                            all-reduce in one node
 ///   nvls-tree   intra + 2 log2(k) inter                                     all-reduce over several
-///   pat    base + log2(k) inter / 3.5 + n 2.8 us                            the other two, one GPU per node; on the ring's paths
+///   pat    base + log2(k) inter / (hops under way) + n (time per rank)      the other two, one GPU per node; on the ring's paths
 /// `intra` and `inter` are one hop of the algorithm and protocol: NCCL's constant, and what a hop of this layout takes more than
 /// NCCL's constant for the ring and Simple. Bandwidths are shares of the layout's, up to NCCL's limits per channel.
 ///

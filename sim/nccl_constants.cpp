@@ -1,6 +1,7 @@
 #include "sim/nccl_constants.h"
 
 #include <map>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -33,6 +34,13 @@ class Table {
     const auto found = numbers_.find(table + "," + row + "," + column);
     if (found == numbers_.end()) throw std::logic_error("nccl.csv has no " + table + "," + row + "," + column);
     return found->second;
+  }
+  /// The rows of a table, without repetition.
+  std::set<std::string> rows(const std::string& table) const {
+    std::set<std::string> found;
+    for (const auto& [key, number] : numbers_)
+      if (key.starts_with(table + ",")) found.insert(key.substr(table.size() + 1, key.rfind(',') - table.size() - 1));
+    return found;
   }
   double number_or_zero(const std::string& table, const std::string& row, const std::string& column) const {
     return numbers_.contains(table + "," + row + "," + column) ? number(table, row, column) : 0;
@@ -105,11 +113,10 @@ NcclConstants::Channels read_channels(const Table& table, const std::string& gen
 
 NcclConstants read_constants() {
   const Table table(nccl_files().front().text);
-  NcclConstants constants{.ring = read_way(table, "ring"),
-                          .tree = read_way(table, "tree"),
-                          .nvls = read_way(table, "nvls"),
-                          .nvls_tree = read_way(table, "nvls_tree"),
-                          .pat = read_way(table, "pat")};
+  NcclConstants constants;
+  for (const std::string& algorithm : table.rows("base_us")) constants.ways[algorithm] = read_way(table, algorithm);
+  constants.pat_per_rank = table.number("pat", "per_rank_us", "") * us;
+  constants.pat_hops_under_way = table.number("pat", "hops_under_way", "");
   for (const Architecture generation : generations) {
     constants.limits[static_cast<std::size_t>(generation)] = read_limits(table, name_of(generation));
     constants.ring_in_node[static_cast<std::size_t>(generation)] = read_measured(table, name_of(generation));
