@@ -2,116 +2,166 @@
 #include <string>
 
 #include "runtime/base/nearest.h"
-#include "scenarios/checks/checks.h"
+#include "scenarios/checks/rules.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/token_routing.h"
 
 namespace tandem::scenarios {
 namespace {
 
-std::string text(const char* name, std::int64_t value) { return std::string(name) + " " + std::to_string(value); }
+std::string number(const char* name, std::int64_t value) { return std::string(name) + " " + std::to_string(value); }
 
-void check_dense(const ParallelismSpec& p, const YamlNode& document) {
-  if (p.ep > 1 || p.etp > 1)
-    refuse(document, {"parallelism.ep", "parallelism.etp"},
-           text("ep", p.ep) + ", " + text("etp", p.etp) + " for a model without experts; expected 1, or model.moe");
-}
+bool is_dense(const Scenario& s) { return s.model.moe.experts == 0; }
 
-void check_dispatcher(const ParallelismSpec& p, const YamlNode& document) {
-  if (p.dispatcher != Dispatcher::nccl && p.ep == 1)
-    refuse(document, {"parallelism.dispatcher", "parallelism.ep"},
-           "dispatcher deepep with ep 1, where no token leaves its rank; expected ep above 1, or dispatcher nccl");
-}
+constexpr Rule deepep_has_ranks{
+    .holds = [](const Scenario& s) { return s.parallelism.dispatcher == Dispatcher::nccl || s.parallelism.ep > 1; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.dispatcher", "parallelism.ep"},
+              "dispatcher deepep with ep 1, where no token leaves its rank; expected ep above 1, or dispatcher nccl"};
+    }};
 
-void check_model(const MoeSpec& moe, const YamlNode& document) {
+constexpr Rule dense_models_have_no_expert_ranks{
+    .sizes = Sizes::experts,
+    .holds = [](const Scenario& s) { return !is_dense(s) || (s.parallelism.ep == 1 && s.parallelism.etp == 1); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"parallelism.ep", "parallelism.etp"},
+              number("ep", s.parallelism.ep) + ", " + number("etp", s.parallelism.etp) +
+                  " for a model without experts; expected 1, or model.moe"};
+    }};
+
+/// The model by itself.
+std::optional<Objection> find_wrong_choice(const Scenario& s) {
+  const MoeSpec& moe = s.model.moe;
+  if (is_dense(s)) return {};
   if (moe.top_k > moe.experts)
-    refuse(document, {"model.moe.top_k", "model.moe.experts"},
-           text("top_k", moe.top_k) + " is more than the " + std::to_string(moe.experts) + " experts, expected at most that");
+    return Objection{
+        {"model.moe.top_k", "model.moe.experts"},
+        number("top_k", moe.top_k) + " is more than the " + std::to_string(moe.experts) + " experts, expected at most that"};
   const std::vector<double>& shares = moe.load.shares;
   if (!shares.empty() && static_cast<std::int64_t>(shares.size()) != moe.experts)
-    refuse(document, {"model.moe.load", "model.moe.experts"},
-           "the load lists " + std::to_string(shares.size()) + " experts, expected all " + std::to_string(moe.experts));
+    return Objection{{"model.moe.load", "model.moe.experts"},
+                     "the load lists " + std::to_string(shares.size()) + " experts, expected all " + std::to_string(moe.experts)};
   if (std::ranges::count_if(shares, [](double share) { return share > 0; }) < moe.top_k && !shares.empty())
-    refuse(document, {"model.moe.load", "model.moe.top_k"},
-           "the load gives too few experts a share, expected at least " + text("top_k", moe.top_k) + " above 0");
+    return Objection{{"model.moe.load", "model.moe.top_k"},
+                     "the load gives too few experts a share, expected at least " + number("top_k", moe.top_k) + " above 0"};
   if (moe.capacity_factor > 0 && (!shares.empty() || moe.load.zipf > 0))
-    refuse(document, {"model.moe.load", "model.moe.capacity_factor"},
-           "a load beside a capacity factor: with a capacity, tokens go where their numbers send them; expected one of the two");
+    return Objection{{"model.moe.load", "model.moe.capacity_factor"},
+                     "a load beside a capacity factor: with a capacity, tokens go where their numbers send them; expected one of "
+                     "the two"};
+  return {};
 }
 
-void check_mesh(const MoeSpec& moe, const ParallelismSpec& p, const YamlNode& document) {
-  if (moe.experts % p.ep != 0)
-    refuse(document, {"parallelism.ep", "model.moe.experts"},
-           text("ep", p.ep) + " does not divide the " + std::to_string(moe.experts) +
-               " experts; nearest that do: " + joined(nearest_divisors(moe.experts, p.ep)));
-  if (moe.ffn % p.etp != 0)
-    refuse(document, {"parallelism.etp", "model.moe.ffn"},
-           text("etp", p.etp) + " does not divide the experts' ffn " + std::to_string(moe.ffn) +
-               "; nearest that do: " + joined(nearest_divisors(moe.ffn, p.etp)));
-  const std::int64_t ranks = p.tp * p.cp * p.dp;
-  const std::int64_t shards = p.etp * (p.own_expert_axis ? 1 : p.ep);
-  if (ranks % shards != 0)
-    refuse(document, {"parallelism.ep", "parallelism.etp", "parallelism.dp", "cluster.gpus"},
-           text("etp", p.etp) + (p.own_expert_axis ? "" : " * " + text("ep", p.ep)) + " does not divide " + text("tp", p.tp) +
-               " * " + text("cp", p.cp) + " * " + text("dp", p.dp) + " = " + std::to_string(ranks) +
-               "; nearest that do: " + joined(nearest_divisors(ranks, shards)));
-  if (p.own_expert_axis && p.hsdp > 0)
-    refuse(document, {"parallelism.expert_axis", "parallelism.hsdp"},
-           "hsdp with expert_axis own is not lowered yet; supported: folded");
-}
+constexpr Rule own_axis_reduces_in_one_level{
+    .holds =
+        [](const Scenario& s) { return is_dense(s) || !s.parallelism.own_expert_axis || !s.training.hierarchical_all_reduce; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.expert_axis", "training.hierarchical_all_reduce"},
+              "hierarchical_all_reduce with expert_axis own is not lowered yet; supported: folded"};
+    }};
+
+// Experts over ranks.
+
+constexpr Rule ep_divides_experts{
+    .sizes = Sizes::experts,
+    .holds = [](const Scenario& s) { return s.model.moe.experts % s.parallelism.ep == 0 || is_dense(s); },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::int64_t experts = s.model.moe.experts, ep = s.parallelism.ep;
+      return {{"parallelism.ep", "model.moe.experts"},
+              number("ep", ep) + " does not divide the " + std::to_string(experts) +
+                  " experts; nearest that do: " + joined(nearest_divisors(experts, ep))};
+    }};
+
+constexpr Rule etp_divides_ffn{.sizes = Sizes::experts,
+                               .holds = [](const Scenario& s) { return s.model.moe.ffn % s.parallelism.etp == 0 || is_dense(s); },
+                               .objection = [](const Scenario& s) -> Objection {
+                                 const std::int64_t ffn = s.model.moe.ffn, etp = s.parallelism.etp;
+                                 return {{"parallelism.etp", "model.moe.ffn"},
+                                         number("etp", etp) + " does not divide the experts' ffn " + std::to_string(ffn) +
+                                             "; nearest that do: " + joined(nearest_divisors(ffn, etp))};
+                               }};
+
+std::int64_t ranks_of_stage(const ParallelismSpec& p) { return p.tp * p.cp * p.dp; }
+std::int64_t expert_shards(const ParallelismSpec& p) { return p.etp * (p.own_expert_axis ? 1 : p.ep); }
+
+constexpr Rule expert_shards_divide_ranks{
+    .sizes = Sizes::experts,
+    .holds = [](const Scenario& s) { return is_dense(s) || ranks_of_stage(s.parallelism) % expert_shards(s.parallelism) == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      const ParallelismSpec& p = s.parallelism;
+      const std::int64_t ranks = ranks_of_stage(p);
+      return {{"parallelism.ep", "parallelism.etp", "parallelism.dp", "cluster.gpus"},
+              number("etp", p.etp) + (p.own_expert_axis ? "" : " * " + number("ep", p.ep)) + " does not divide " +
+                  number("tp", p.tp) + " * " + number("cp", p.cp) + " * " + number("dp", p.dp) + " = " + std::to_string(ranks) +
+                  "; nearest that do: " + joined(nearest_divisors(ranks, expert_shards(p)))};
+    }};
+
+constexpr Rule own_axis_has_no_hsdp{
+    .holds = [](const Scenario& s) { return is_dense(s) || !s.parallelism.own_expert_axis || s.parallelism.hsdp == 0; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.expert_axis", "parallelism.hsdp"}, "hsdp with expert_axis own is not lowered yet; supported: folded"};
+    }};
+
+// A token's experts in few nodes.
 
 /// A load gives each token its nodes, and every node as many of its choices.
-void check_load_of_nodes(const MoeSpec& moe, const NodeLimit& limit, const YamlNode& document) {
+std::optional<Objection> find_wrong_load_of_nodes(const MoeSpec& moe, const NodeLimit& limit) {
   if (moe.top_k % limit.visited != 0)
-    refuse(document, {"model.moe.node_limit", "model.moe.top_k"},
-           text("node_limit", moe.node_limit) + " does not divide " + text("top_k", moe.top_k) +
-               ", so that nodes would get unequal parts of a token's choices; expected a divisor of top_k, or a capacity factor");
+    return Objection{
+        {"model.moe.node_limit", "model.moe.top_k"},
+        number("node_limit", moe.node_limit) + " does not divide " + number("top_k", moe.top_k) +
+            ", so that nodes would get unequal parts of a token's choices; expected a divisor of top_k, or a capacity factor"};
+  const std::vector<double>& shares = moe.load.shares;
   const std::int64_t of_node = moe.top_k / limit.visited, node_size = moe.experts / limit.nodes;
   std::int64_t loaded = 0;
-  for (auto node = moe.load.shares.begin(); node != moe.load.shares.end(); node += node_size) {
+  for (auto node = shares.begin(); node != shares.end(); node += node_size) {
     const std::int64_t open = std::count_if(node, node + node_size, [](double share) { return share > 0; });
     loaded += open > 0 ? 1 : 0;
+    const std::int64_t first = node - shares.begin();
     if (open > 0 && open < of_node)
-      refuse(document, {"model.moe.load", "model.moe.node_limit"},
-             "the load gives " + std::to_string(open) + " of the experts " + std::to_string(node - moe.load.shares.begin()) +
-                 " to " + std::to_string(node - moe.load.shares.begin() + node_size - 1) +
-                 ", which lie in one node, a share, but a token takes " + std::to_string(of_node) +
-                 " there; expected none or at least that");
+      return Objection{{"model.moe.load", "model.moe.node_limit"},
+                       "the load gives " + std::to_string(open) + " of the experts " + std::to_string(first) + " to " +
+                           std::to_string(first + node_size - 1) + ", which lie in one node, a share, but a token takes " +
+                           std::to_string(of_node) + " there; expected none or at least that"};
   }
-  if (!moe.load.shares.empty() && loaded < limit.visited)
-    refuse(document, {"model.moe.load", "model.moe.node_limit"},
-           "the load gives shares in " + std::to_string(loaded) + " of " + std::to_string(limit.nodes) +
-               " nodes, expected at least " + text("node_limit", moe.node_limit));
+  if (!shares.empty() && loaded < limit.visited)
+    return Objection{{"model.moe.load", "model.moe.node_limit"},
+                     "the load gives shares in " + std::to_string(loaded) + " of " + std::to_string(limit.nodes) +
+                         " nodes, expected at least " + number("node_limit", moe.node_limit)};
+  return {};
 }
 
-void check_node_limit(const Scenario& scenario, const YamlNode& document) {
+std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
   const MoeSpec& moe = scenario.model.moe;
+  if (is_dense(scenario)) return {};
   const NodeLimit limit = node_limit_of(scenario);
-  if (limit.visited == 0) return;
+  if (limit.visited == 0) return {};
   if (!nodes_hold_equal_runs(scenario))
-    refuse(document, {"model.moe.node_limit", "parallelism.ep", "cluster.gpus_per_node"},
-           text("node_limit", moe.node_limit) + " with " + text("ep", scenario.parallelism.ep) + " on nodes of " +
-               std::to_string(scenario.cluster.gpus_per_node) +
-               " GPUs, which do not all hold as many of a layer's experts; expected ep a multiple of the ranks in a node");
+    return Objection{{"model.moe.node_limit", "parallelism.ep", "cluster.gpus_per_node"},
+                     number("node_limit", moe.node_limit) + " with " + number("ep", scenario.parallelism.ep) + " on nodes of " +
+                         std::to_string(scenario.cluster.gpus_per_node) +
+                         " GPUs, which do not all hold as many of a layer's experts; expected ep a multiple of the ranks in a "
+                         "node"};
   if (limit.visited * (moe.experts / limit.nodes) < moe.top_k)
-    refuse(document, {"model.moe.node_limit", "model.moe.top_k"},
-           text("top_k", moe.top_k) + " experts do not fit into " + text("node_limit", moe.node_limit) + ": each of the " +
-               std::to_string(limit.nodes) + " nodes holds " + std::to_string(moe.experts / limit.nodes) + " experts");
-  if (moe.capacity_factor == 0) check_load_of_nodes(moe, limit, document);
+    return Objection{{"model.moe.node_limit", "model.moe.top_k"},
+                     number("top_k", moe.top_k) + " experts do not fit into " + number("node_limit", moe.node_limit) +
+                         ": each of the " + std::to_string(limit.nodes) + " nodes holds " +
+                         std::to_string(moe.experts / limit.nodes) + " experts"};
+  if (moe.capacity_factor > 0) return {};
+  return find_wrong_load_of_nodes(moe, limit);
 }
+
+constexpr Rule rules[] = {deepep_has_ranks,
+                          dense_models_have_no_expert_ranks,
+                          rule_of<find_wrong_choice>,
+                          own_axis_reduces_in_one_level,
+                          ep_divides_experts,
+                          etp_divides_ffn,
+                          expert_shards_divide_ranks,
+                          own_axis_has_no_hsdp,
+                          rule_of<find_wrong_node_limit>};
 
 }  // namespace
 
-void validate_experts(const Scenario& scenario, const YamlNode& document) {
-  const MoeSpec& moe = scenario.model.moe;
-  check_dispatcher(scenario.parallelism, document);
-  if (moe.experts == 0) return check_dense(scenario.parallelism, document);
-  check_model(moe, document);
-  if (scenario.parallelism.own_expert_axis && scenario.training.hierarchical_all_reduce)
-    refuse(document, {"parallelism.expert_axis", "training.hierarchical_all_reduce"},
-           "hierarchical_all_reduce with expert_axis own is not lowered yet; supported: folded");
-  check_mesh(moe, scenario.parallelism, document);
-  check_node_limit(scenario, document);
-}
+std::span<const Rule> expert_rules() { return rules; }
 
 }  // namespace tandem::scenarios

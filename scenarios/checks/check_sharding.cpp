@@ -2,96 +2,174 @@
 #include <string>
 
 #include "runtime/base/nearest.h"
-#include "scenarios/checks/checks.h"
+#include "scenarios/checks/rules.h"
 
 namespace tandem::scenarios {
 namespace {
 
-void check_heads(const ModelSpec& model, const YamlNode& document) {
-  if (model.heads % model.kv_heads != 0)
-    refuse(document, {"model.kv_heads", "model.heads"},
-           "kv_heads " + std::to_string(model.kv_heads) + " does not divide heads " + std::to_string(model.heads) +
-               "; nearest that do: " + joined(nearest_divisors(model.heads, model.kv_heads)));
-  if (model.rotary && !model.mla.enabled() && model.head_dim % 2 != 0)
-    refuse(document, {"model.head_dim", "model.heads"},
-           "head_dim " + std::to_string(model.head_dim) +
-               " is odd, and rotary positions turn pairs; nearest even ones: " + joined(nearest_multiples(2, model.head_dim)));
-}
-
-void check_split(const YamlNode& document, std::int64_t tp, std::int64_t size, const std::string& field) {
-  if (size % tp == 0) return;
-  refuse(document, {"parallelism.tp", "model." + field},
-         "tp " + std::to_string(tp) + " does not divide " + std::to_string(size) + " " + field +
-             "; nearest that do: " + joined(nearest_divisors(size, tp)));
-}
-
-void check_key_value_heads(const YamlNode& document, std::int64_t tp, std::int64_t kv_heads) {
-  if (tp <= kv_heads) return check_split(document, tp, kv_heads, "kv_heads");
-  if (tp % kv_heads == 0) return;
-  refuse(document, {"parallelism.tp", "model.kv_heads"},
-         "tp " + std::to_string(tp) + " above kv_heads " + std::to_string(kv_heads) +
-             " is not a multiple of it, so that equally many ranks could hold each head; nearest that are: " +
-             joined(nearest_multiples(kv_heads, tp)));
-}
+std::string number(const char* name, std::int64_t value) { return std::string(name) + " " + std::to_string(value); }
 
 std::string with_nearest(const std::string& sentence, std::int64_t unit, std::int64_t size) {
   return sentence + "; nearest that are: " + joined(nearest_multiples(unit, size));
 }
 
-void check_context(const Scenario& scenario, const YamlNode& document) {
-  const ParallelismSpec& p = scenario.parallelism;
-  const std::int64_t sequence = scenario.training.sequence;
-  const std::string found = "sequence " + std::to_string(sequence) + " is not a multiple of ";
-  const std::string cp = "cp " + std::to_string(p.cp);
-  const bool zigzag = p.cp > 1 && p.cp_layout == CpLayout::zigzag;
-  if (zigzag && p.cp_method == CpMethod::ulysses)
-    refuse(document, {"parallelism.cp_layout", "parallelism.cp_method"},
-           "zigzag chunks with ulysses, which gives every rank whole sequences of some heads; expected cp_layout contiguous");
-  if (zigzag && sequence % (2 * p.cp) != 0)
-    refuse(document, {"training.sequence", "parallelism.cp"},
-           with_nearest(found + "2 * " + cp + ", as zigzag's two chunks per rank need", 2 * p.cp, sequence));
-  if (sequence % p.cp != 0) refuse(document, {"training.sequence", "parallelism.cp"}, with_nearest(found + cp, p.cp, sequence));
-  const bool experts = scenario.model.moe.experts > 0;
-  if ((p.sp || experts) && sequence % (p.cp * p.tp) != 0)
-    refuse(document, {"training.sequence", "parallelism.tp"},
-           with_nearest(found + (p.cp > 1 ? cp + " * " : "") + "tp " + std::to_string(p.tp) +
-                            (p.sp ? ", which sp needs" : ", whose ranks each route a run of the tokens to the experts"),
-                        (zigzag ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp), sequence));
+// The model by itself.
+
+constexpr Rule kv_heads_divide_heads{
+    .holds = [](const Scenario& s) { return s.model.heads % s.model.kv_heads == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.kv_heads", "model.heads"},
+              number("kv_heads", s.model.kv_heads) + " does not divide " + number("heads", s.model.heads) +
+                  "; nearest that do: " + joined(nearest_divisors(s.model.heads, s.model.kv_heads))};
+    }};
+
+constexpr Rule rotated_heads_are_even{
+    .holds = [](const Scenario& s) { return !s.model.rotary || s.model.mla.enabled() || s.model.head_dim % 2 == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.head_dim", "model.heads"},
+              number("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
+                  joined(nearest_multiples(2, s.model.head_dim))};
+    }};
+
+// What tensor parallelism splits.
+
+Objection undivided(const Scenario& s, std::int64_t size, const std::string& field) {
+  const std::int64_t tp = s.parallelism.tp;
+  return {{"parallelism.tp", "model." + field},
+          number("tp", tp) + " does not divide " + std::to_string(size) + " " + field +
+              "; nearest that do: " + joined(nearest_divisors(size, tp))};
 }
 
-void check_overlap(const Scenario& scenario, const YamlNode& document) {
-  if (!scenario.training.overlap_tp || scenario.parallelism.sp || scenario.parallelism.tp == 1) return;
-  refuse(document, {"training.overlap.tp", "parallelism.sp"},
-         "overlap.tp without sp, whose all-gathers and reduce-scatters are what runs beside the GEMMs; expected "
-         "parallelism.sp true");
+constexpr Rule tp_divides_heads{.sizes = Sizes::split,
+                                .holds = [](const Scenario& s) { return s.model.heads % s.parallelism.tp == 0; },
+                                .objection = [](const Scenario& s) { return undivided(s, s.model.heads, "heads"); }};
+
+constexpr Rule tp_spreads_kv_heads{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          const std::int64_t tp = s.parallelism.tp, kv_heads = s.model.kv_heads;
+          return tp <= kv_heads ? kv_heads % tp == 0 : tp % kv_heads == 0;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::int64_t tp = s.parallelism.tp, kv_heads = s.model.kv_heads;
+      if (tp <= kv_heads) return undivided(s, kv_heads, "kv_heads");
+      return {{"parallelism.tp", "model.kv_heads"},
+              number("tp", tp) + " above " + number("kv_heads", kv_heads) +
+                  " is not a multiple of it, so that equally many ranks could hold each head; nearest that are: " +
+                  joined(nearest_multiples(kv_heads, tp))};
+    }};
+
+constexpr Rule tp_divides_ffn{.sizes = Sizes::split,
+                              .holds = [](const Scenario& s) { return s.model.ffn % s.parallelism.tp == 0; },
+                              .objection = [](const Scenario& s) { return undivided(s, s.model.ffn, "ffn"); }};
+
+constexpr Rule tp_divides_vocabulary{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.vocab % s.parallelism.tp == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::int64_t tp = s.parallelism.tp;
+      return {{"model.vocab", "parallelism.tp"},
+              with_nearest(number("vocab", s.model.vocab) + " is not a multiple of " + number("tp", tp), tp, s.model.vocab)};
+    }};
+
+// What context and sequence parallelism split.
+
+bool is_zigzag(const ParallelismSpec& p) { return p.cp > 1 && p.cp_layout == CpLayout::zigzag; }
+
+std::string uneven_sequence(const Scenario& s) { return number("sequence", s.training.sequence) + " is not a multiple of "; }
+
+constexpr Rule ulysses_has_whole_sequences{
+    .holds = [](const Scenario& s) { return !is_zigzag(s.parallelism) || s.parallelism.cp_method != CpMethod::ulysses; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.cp_layout", "parallelism.cp_method"},
+              "zigzag chunks with ulysses, which gives every rank whole sequences of some heads; expected cp_layout contiguous"};
+    }};
+
+constexpr Rule zigzag_divides_sequence{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return !is_zigzag(s.parallelism) || s.training.sequence % (2 * s.parallelism.cp) == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::int64_t cp = s.parallelism.cp;
+      return {{"training.sequence", "parallelism.cp"},
+              with_nearest(uneven_sequence(s) + "2 * " + number("cp", cp) + ", as zigzag's two chunks per rank need", 2 * cp,
+                           s.training.sequence)};
+    }};
+
+constexpr Rule cp_divides_sequence{.sizes = Sizes::split,
+                                   .holds = [](const Scenario& s) { return s.training.sequence % s.parallelism.cp == 0; },
+                                   .objection = [](const Scenario& s) -> Objection {
+                                     const std::int64_t cp = s.parallelism.cp;
+                                     return {{"training.sequence", "parallelism.cp"},
+                                             with_nearest(uneven_sequence(s) + number("cp", cp), cp, s.training.sequence)};
+                                   }};
+
+/// With sp, or where each tensor-parallel rank routes tokens to experts.
+constexpr Rule tp_divides_sequence{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          const ParallelismSpec& p = s.parallelism;
+          return (!p.sp && s.model.moe.experts == 0) || s.training.sequence % (p.cp * p.tp) == 0;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const ParallelismSpec& p = s.parallelism;
+      const std::int64_t unit = is_zigzag(p) ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp;
+      return {{"training.sequence", "parallelism.tp"},
+              with_nearest(uneven_sequence(s) + (p.cp > 1 ? number("cp", p.cp) + " * " : "") + number("tp", p.tp) +
+                               (p.sp ? ", which sp needs" : ", whose ranks each route a run of the tokens to the experts"),
+                           unit, s.training.sequence)};
+    }};
+
+constexpr Rule tp_overlaps_collectives_of_sp{
+    .holds = [](const Scenario& s) { return !s.overlaps_tp() || s.parallelism.sp; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.overlap.tp", "parallelism.sp"},
+              "overlap.tp without sp, whose all-gathers and reduce-scatters are what runs beside the GEMMs; expected "
+              "parallelism.sp true"};
+    }};
+
+// What Ulysses deals out: the heads of each tensor-parallel rank.
+
+std::int64_t heads_of_rank(const Scenario& s) { return s.model.heads / s.parallelism.tp; }
+std::int64_t kv_heads_of_rank(const Scenario& s) { return s.model.kv_heads * s.kv_replicas() / s.parallelism.tp; }
+
+bool deals_out(const ParallelismSpec& p, std::int64_t heads) {
+  return p.cp == 1 || p.cp_method != CpMethod::ulysses || heads % p.cp == 0;
 }
 
-/// `heads` of each tensor-parallel rank.
-void check_ulysses(const Scenario& scenario, const YamlNode& document, std::int64_t heads, const std::string& field) {
-  const ParallelismSpec& p = scenario.parallelism;
-  if (p.cp == 1 || p.cp_method != CpMethod::ulysses || heads % p.cp == 0) return;
-  refuse(document, {"parallelism.cp", "parallelism.cp_method", "model." + field},
-         "cp " + std::to_string(p.cp) + " does not divide the " + std::to_string(heads) + " " + field +
-             " of a tensor-parallel rank, which ulysses deals out; nearest that do: " + joined(nearest_divisors(heads, p.cp)));
+Objection undealt(const Scenario& s, std::int64_t heads, const std::string& field) {
+  const std::int64_t cp = s.parallelism.cp;
+  return {{"parallelism.cp", "parallelism.cp_method", "model." + field},
+          number("cp", cp) + " does not divide the " + std::to_string(heads) + " " + field +
+              " of a tensor-parallel rank, which ulysses deals out; nearest that do: " + joined(nearest_divisors(heads, cp))};
 }
+
+constexpr Rule ulysses_deals_out_heads{.sizes = Sizes::split,
+                                       .holds = [](const Scenario& s) { return deals_out(s.parallelism, heads_of_rank(s)); },
+                                       .objection = [](const Scenario& s) { return undealt(s, heads_of_rank(s), "heads"); }};
+
+constexpr Rule ulysses_deals_out_kv_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return deals_out(s.parallelism, kv_heads_of_rank(s)); },
+    .objection = [](const Scenario& s) { return undealt(s, kv_heads_of_rank(s), "kv_heads"); }};
+
+constexpr Rule rules[] = {kv_heads_divide_heads,
+                          rotated_heads_are_even,
+                          tp_divides_heads,
+                          tp_spreads_kv_heads,
+                          tp_divides_ffn,
+                          tp_divides_vocabulary,
+                          ulysses_has_whole_sequences,
+                          zigzag_divides_sequence,
+                          cp_divides_sequence,
+                          tp_divides_sequence,
+                          tp_overlaps_collectives_of_sp,
+                          ulysses_deals_out_heads,
+                          ulysses_deals_out_kv_heads};
 
 }  // namespace
 
-void validate_sharding(const Scenario& scenario, const YamlNode& document) {
-  const ModelSpec& model = scenario.model;
-  const std::int64_t tp = scenario.parallelism.tp;
-  check_heads(model, document);
-  check_split(document, tp, model.heads, "heads");
-  check_key_value_heads(document, tp, model.kv_heads);
-  check_split(document, tp, model.ffn, "ffn");
-  if (model.vocab % tp != 0)
-    refuse(document, {"model.vocab", "parallelism.tp"},
-           "vocab " + std::to_string(model.vocab) + " is not a multiple of tp " + std::to_string(tp) +
-               "; nearest that are: " + joined(nearest_multiples(tp, model.vocab)));
-  check_context(scenario, document);
-  check_overlap(scenario, document);
-  check_ulysses(scenario, document, model.heads / tp, "heads");
-  check_ulysses(scenario, document, model.kv_heads * scenario.kv_replicas() / tp, "kv_heads");
-}
+std::span<const Rule> sharding_rules() { return rules; }
 
 }  // namespace tandem::scenarios

@@ -1,28 +1,45 @@
 #include <string>
 
-#include "scenarios/checks/checks.h"
+#include "scenarios/checks/rules.h"
 
 namespace tandem::scenarios {
+namespace {
 
-void validate_training(const Scenario& scenario, const YamlNode& document) {
-  const ModelSpec& model = scenario.model;
-  const TrainingSpec& training = scenario.training;
-  if (!model.rotary && training.sequence > model.max_positions)
-    refuse(document, {"training.sequence", "model.max_positions"},
-           "sequence " + std::to_string(training.sequence) + " is longer than the " + std::to_string(model.max_positions) +
-               " learned positions of the model, expected at most that");
-  if (training.recompute.mla_up && !model.mla.enabled())
-    refuse(document, {"training.recompute", "model.mla"},
-           "recompute of mla-up without model.mla, expected a model with multi-head latent attention");
-  const auto check_arithmetic = [&](const Device& gpu, const std::string& field) {
-    if (gpu.peak[static_cast<std::size_t>(training.precision)] > 0) return;
-    refuse(document, {"training.precision", field},
-           gpu.name + " has no " + std::string(name_of(training.precision)) +
-               " arithmetic, expected a precision that stands in " + field + ".peak_TFLOPS");
+constexpr Rule positions_hold_sequence{
+    .holds = [](const Scenario& s) { return s.model.rotary || s.training.sequence <= s.model.max_positions; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.sequence", "model.max_positions"},
+              "sequence " + std::to_string(s.training.sequence) + " is longer than the " + std::to_string(s.model.max_positions) +
+                  " learned positions of the model, expected at most that"};
+    }};
+
+constexpr Rule recomputed_modules_exist{
+    .holds = [](const Scenario& s) { return !s.training.recompute.mla_up || s.model.mla.enabled(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.recompute", "model.mla"},
+              "recompute of mla-up without model.mla, expected a model with multi-head latent attention"};
+    }};
+
+std::optional<Objection> find_missing_arithmetic(const Scenario& scenario) {
+  const DType precision = scenario.training.precision;
+  const auto missing = [&](const Device& gpu, const std::string& field) -> std::optional<Objection> {
+    if (gpu.peak[static_cast<std::size_t>(precision)] > 0) return {};
+    return Objection{{"training.precision", field},
+                     gpu.name + " has no " + std::string(name_of(precision)) +
+                         " arithmetic, expected a precision that stands in " + field + ".peak_TFLOPS"};
   };
-  check_arithmetic(scenario.cluster.gpu, "cluster.gpu");
-  for (std::size_t i = 0; i < scenario.cluster.other_gpus.size(); ++i)
-    check_arithmetic(scenario.cluster.other_gpus[i].gpu, "cluster.other_gpus." + std::to_string(i) + ".gpu");
+  if (auto objection = missing(scenario.cluster.gpu, "cluster.gpu")) return objection;
+  for (std::size_t i = 0; i < scenario.cluster.other_gpus.size(); ++i) {
+    const std::string field = "cluster.other_gpus." + std::to_string(i) + ".gpu";
+    if (auto objection = missing(scenario.cluster.other_gpus[i].gpu, field)) return objection;
+  }
+  return {};
 }
+
+constexpr Rule rules[] = {positions_hold_sequence, recomputed_modules_exist, rule_of<find_missing_arithmetic>};
+
+}  // namespace
+
+std::span<const Rule> training_rules() { return rules; }
 
 }  // namespace tandem::scenarios

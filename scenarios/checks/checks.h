@@ -1,57 +1,59 @@
 #pragma once
 
-#include <initializer_list>
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "scenarios/reading/yaml_tree.h"
 #include "scenarios/spec/scenario.h"
 
 namespace tandem::scenarios {
 
-// Checks of the fields against each other. `document` is what `scenario` was read from, and gives every error its place.
-// All throw InputError.
+/// What stands against a scenario.
+struct Objection {
+  /// The fields at fault, by their paths: "parallelism.tp". Whoever knows where they stand blames the one that was changed last,
+  /// among equals the first (reading/culprit.h).
+  std::vector<std::string> fields;
+  std::string sentence;  ///< what was found, what was expected, the nearest valid value
 
-/// Fills in whichever of cluster.gpus and parallelism.dp was left out, and refuses meshes that do not fill the cluster: those
-/// with a listed placement and a stated dp may leave some of it to others.
-void complete_world(Scenario& scenario, const YamlNode& document);
+  bool operator==(const Objection&) const = default;
+};
 
-/// Cluster by itself: whole nodes, NICs that fit the GPUs, PCIe ports and other GPUs where there are such.
-void validate_cluster(const Scenario& scenario, const YamlNode& document);
+/// The sizes that a rule looks at beside the model's. The search asks such a rule of each plan, as soon as these are chosen.
+enum class Sizes : std::uint8_t {
+  none,      ///< or further fields: asked of whole scenarios alone
+  gpus,      ///< cluster.gpus
+  split,     ///< tp, cp and sp
+  experts,   ///< ep and etp, given tp, cp and dp
+  schedule,  ///< the schedule, pp and vpp
+  layers,    ///< pp and vpp, with the layers of the first and the last stage
+  batch      ///< micro_batch, given the schedule, pp and dp
+};
+inline constexpr std::size_t size_kinds = 7;
 
-/// Every rank on a GPU of its own.
-void validate_placement(const Scenario& scenario, const YamlNode& document);
+/// One thing that a scenario must meet.
+struct Rule {
+  Sizes sizes = Sizes::none;
+  bool (*holds)(const Scenario&);           ///< of sizes alone: a few divisions, as it is asked of millions of plans
+  Objection (*objection)(const Scenario&);  ///< only where it does not hold
+};
 
-/// Switches that reach every NIC; links that can be slow or dead and leave a way between any two nodes.
-void validate_fabric(const Scenario& scenario, const YamlNode& document);
+/// Fills in what follows from the rest: whichever of cluster.gpus and parallelism.dp is 0, as far as the rules of the world hold,
+/// and the gradient bucket.
+void complete(Scenario& scenario);
 
-/// Faults of ranks that exist.
-void validate_faults(const Scenario& scenario, const YamlNode& document);
+/// Megatron-Core's default, which fills in training.bucket_MB: DistributedDataParallel takes max(40,000,000, 1,000,000 *
+/// data-parallel size) parameters.
+std::int64_t default_bucket_parameters(std::int64_t dp);
 
-/// What tensor and sequence parallelism split must split evenly.
-void validate_sharding(const Scenario& scenario, const YamlNode& document);
+/// The first rule that a scenario breaks, in the order of the rules; none where it can be lowered. To be asked of scenarios that
+/// are complete.
+std::optional<Objection> first_objection(const Scenario& scenario);
 
-/// Experts over ranks, choices over experts.
-void validate_experts(const Scenario& scenario, const YamlNode& document);
+/// As many objections as one can make in spite of another: the first of each subject (rules.h), in the order of the rules.
+std::vector<Objection> objections(const Scenario& scenario);
 
-/// Layers over pipeline stages, schedule, batch.
-void validate_pipeline(const Scenario& scenario, const YamlNode& document);
-
-/// Two-level data parallelism, gradient compression, local SGD.
-void validate_data_parallel(const Scenario& scenario, const YamlNode& document);
-
-/// What the model and the GPU allow: positions, precision.
-void validate_training(const Scenario& scenario, const YamlNode& document);
-
-/// What is possible but unwise, each with its place and the reason.
-std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode& document);
-
-/// Throws for a conflict between the fields at `paths`. Points at their culprit.
-[[noreturn]] void refuse(const YamlNode& document, std::initializer_list<std::string_view> paths, const std::string& sentence);
-
-/// The place of the field that the user changed last: by an option, else in the scenario's own file, else in a preset; among
-/// equals the first.
-Place culprit(const YamlNode& document, std::initializer_list<std::string_view> paths);
+/// All rules that look at these sizes, in their order.
+std::vector<const Rule*> rules_about(Sizes sizes);
 
 }  // namespace tandem::scenarios

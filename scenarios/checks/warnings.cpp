@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "scenarios/checks/checks.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 
@@ -14,8 +13,7 @@ namespace {
 
 class Warnings {
  public:
-  Warnings(const Scenario& scenario, const YamlNode& document)
-      : scenario_(scenario), p_(scenario.parallelism), document_(document), mesh_(scenario.parallelism) {}
+  explicit Warnings(const Scenario& scenario) : scenario_(scenario), p_(scenario.parallelism), mesh_(scenario.parallelism) {}
 
   std::vector<Warning> all() {
     communicators_beyond_the_node();
@@ -27,12 +25,11 @@ class Warnings {
  private:
   const Scenario& scenario_;
   const ParallelismSpec& p_;
-  const YamlNode& document_;
   const Mesh mesh_;
   std::vector<Warning> found_;
 
-  void warn(std::string rule, std::initializer_list<std::string_view> paths, std::string sentence) {
-    found_.push_back({.rule = std::move(rule), .place = culprit(document_, paths), .sentence = std::move(sentence)});
+  void warn(std::string rule, std::vector<std::string> fields, std::string sentence) {
+    found_.push_back({.rule = std::move(rule), .fields = std::move(fields), .sentence = std::move(sentence)});
   }
 
   /// Whether some group of ranks along these axes has members on several nodes.
@@ -105,13 +102,6 @@ class Warnings {
 
 }  // namespace
 
-std::vector<Warning> unwise_in(const Scenario& scenario, const YamlNode& document) { return Warnings(scenario, document).all(); }
-
-std::vector<std::string> find_warnings(const Scenario& scenario, const YamlNode& document) {
-  std::vector<std::string> sentences;
-  for (const Warning& warning : unwise_in(scenario, document))
-    sentences.push_back(warning.place.text() + ": " + warning.sentence);
-  return sentences;
-}
+std::vector<Warning> unwise_in(const Scenario& scenario) { return Warnings(scenario).all(); }
 
 }  // namespace tandem::scenarios

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "scenarios/checks/checks.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"
-#include "scenarios/reading/document.h"
 #include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {

@@ -56,7 +56,7 @@ struct CampaignSpec {
   std::uint64_t seed = 0;
 };
 
-/// A scenario and the weeks of it. `document` gives later errors their places (`refuse` in validate.h).
+/// A scenario and the weeks of it. `document` gives later errors their places (`refuse` in culprit.h).
 struct Campaign {
   Scenario scenario;
   CampaignSpec spec;

@@ -24,10 +24,6 @@ YamlNode parse_document(const std::string& text, const std::string& name, const 
 /// Reads and validates a scenario whose presets are filled in. `default_name` stands in where it has none. Throws InputError.
 Scenario read_document(const YamlNode& document, const std::string& default_name);
 
-/// Megatron-Core's default, which fills in training.bucket_MB: DistributedDataParallel takes max(40,000,000, 1,000,000 *
-/// data-parallel size) parameters.
-std::int64_t default_bucket_parameters(std::int64_t dp);
-
 /// All that `read_document` would refuse, as far as one thing can be checked in spite of another: its sentence with its place,
 /// the first of each kind of check, in the order of the checks. Empty where the scenario is read.
 std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name);

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "runtime/base/text_file.h"
-#include "scenarios/checks/checks.h"
 #include "scenarios/reading/aliases.h"
+#include "scenarios/reading/culprit.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
@@ -61,11 +61,6 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   return scenario;
 }
 
-/// Of the fields against each other, once the mesh is complete.
-using Check = void (*)(const Scenario&, const YamlNode&);
-constexpr Check checks[] = {validate_cluster,  validate_placement,     validate_fabric,  validate_faults,
-                            validate_pipeline, validate_data_parallel, validate_experts, validate_training};
-
 struct SectionReader {
   std::string_view section;
   void (*read)(const YamlNode&);
@@ -79,8 +74,6 @@ constexpr SectionReader section_readers[] = {
 
 }  // namespace
 
-std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
-
 void tidy_names(YamlNode& document) {
   if (document.kind != YamlNode::Kind::mapping)
     throw InputError(document.place,
@@ -91,11 +84,8 @@ void tidy_names(YamlNode& document) {
 
 Scenario read_document(const YamlNode& document, const std::string& default_name) {
   Scenario scenario = read_scenario(document, default_name);
-  validate_sharding(scenario, document);
-  complete_world(scenario, document);
-  for (const Check check : checks) check(scenario, document);
-  if (scenario.training.bucket_parameters == 0)
-    scenario.training.bucket_parameters = default_bucket_parameters(scenario.parallelism.dp);
+  complete(scenario);
+  if (const auto objection = first_objection(scenario)) refuse(document, *objection);
   scenario.warnings = find_warnings(scenario, document);
   return scenario;
 }
@@ -116,16 +106,8 @@ std::vector<std::string> refusals_of(const YamlNode& document, const std::string
     if (const YamlNode* node = document.find(section)) holds([&] { read(*node); });
   Scenario scenario;
   if (!holds([&] { scenario = read_scenario(document, default_name); })) return refusals;
-  holds([&] { validate_sharding(scenario, document); });
-  if (!holds([&] { complete_world(scenario, document); })) return refusals;  // without a mesh there is nothing to lay out
-  bool laid_out = true;                                                      // what follows the cluster's own check counts on it
-  for (const Check check : checks) {
-    const bool of_cluster =
-        check == validate_placement || check == validate_fabric || check == validate_faults || check == validate_experts;
-    if (of_cluster && !laid_out) continue;
-    const bool held = holds([&] { check(scenario, document); });
-    if (check == validate_cluster) laid_out = held;
-  }
+  complete(scenario);
+  for (const Objection& objection : objections(scenario)) holds([&] { refuse(document, objection); });
   return refusals;
 }
 

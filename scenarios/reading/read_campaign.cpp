@@ -1,8 +1,8 @@
 #include <filesystem>
 
 #include "runtime/base/text_file.h"
-#include "scenarios/checks/checks.h"
 #include "scenarios/reading/campaign_spec.h"
+#include "scenarios/reading/culprit.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
@@ -41,7 +41,7 @@ void move_failures(YamlNode& document) {
 void refuse_contradictions(const YamlNode& document) {
   const auto both = [&](const std::string& a, const std::string& b, const std::string& expected) {
     if (find_path(document, a) != nullptr && find_path(document, b) != nullptr)
-      refuse(document, {a, b}, a + " and " + b + " contradict each other, expected " + expected);
+      refuse(document, {{a, b}, a + " and " + b + " contradict each other, expected " + expected});
   };
   if (const YamlNode* campaign = document.find("campaign"); campaign != nullptr && campaign->find("mtbf") != nullptr)
     throw InputError(place_of(document, "campaign.mtbf"),
@@ -106,18 +106,22 @@ CampaignSpec read_campaign(const YamlNode& document) {
 /// Fields that are right one by one against each other. `copy_is_stated`: by the user, beside the preset.
 void validate_campaign(const CampaignSpec& spec, const YamlNode& document, bool copy_is_stated) {
   if (!spec.mtbf.any())
-    refuse(document, {"faults.mtbf"}, "faults.mtbf is empty, expected gpu_hours, node_hours, link_hours or software_hours");
+    refuse(document, {{"faults.mtbf"}, "faults.mtbf is empty, expected gpu_hours, node_hours, link_hours or software_hours"});
   if (!spec.checkpoint.asynchronous && copy_is_stated)
-    refuse(document, {"campaign.checkpoint.mode", "campaign.checkpoint.copy_GBps"},
-           "campaign.checkpoint.mode sync and campaign.checkpoint.copy_GBps contradict each other: only mode async copies first");
+    refuse(
+        document,
+        {{"campaign.checkpoint.mode", "campaign.checkpoint.copy_GBps"},
+         "campaign.checkpoint.mode sync and campaign.checkpoint.copy_GBps contradict each other: only mode async copies first"});
   if (spec.slow_node.found_hours > 0 && spec.slow_node.one_in <= 0)
-    refuse(document, {"campaign.slow_node.found_hours"},
-           "campaign.slow_node.found_hours without campaign.slow_node.one_in: no node is slow, expected both or neither");
+    refuse(document,
+           {{"campaign.slow_node.found_hours"},
+            "campaign.slow_node.found_hours without campaign.slow_node.one_in: no node is slow, expected both or neither"});
   if (spec.slow_node.found_hours > 0 && spec.spare_nodes == 0)
     refuse(
-        document, {"campaign.slow_node.found_hours", "campaign.spare_nodes"},
-        "campaign.slow_node.found_hours and campaign.spare_nodes 0 contradict each other: a slow node that is found is replaced "
-        "by a spare");
+        document,
+        {{"campaign.slow_node.found_hours", "campaign.spare_nodes"},
+         "campaign.slow_node.found_hours and campaign.spare_nodes 0 contradict each other: a slow node that is found is replaced "
+         "by a spare"});
 }
 
 }  // namespace

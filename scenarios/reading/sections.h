@@ -5,16 +5,13 @@
 #include "scenarios/reading/campaign_spec.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/limits.h"
 #include "scenarios/spec/scenario.h"
 
 namespace tandem::scenarios {
 
 // One reader per section of the scenario, each in a file of its own (read_model.cpp, ...). They check every field by itself;
-// validate.h checks the fields against each other. All throw InputError.
-
-/// The largest cluster that can be described: eight times the 131,072 GPUs that Tandem is made for, and small enough for products
-/// of ranks, sizes and bytes to fit 63 bits.
-inline constexpr std::int64_t max_gpus = 1'048'576;
+// checks/checks.h checks the fields against each other. All throw InputError.
 
 ModelSpec read_model(const YamlNode& node);
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "runtime/base/quantities.h"
-#include "scenarios/checks/checks.h"
+#include "scenarios/reading/culprit.h"
 #include "scenarios/spec/parameter_count.h"
 #include "sim/campaign/expected.h"
 #include "sim/campaign/young_daly.h"
@@ -82,11 +82,13 @@ std::int64_t used_steps(const Campaign& campaign, const CampaignModel& model, Se
   const char* field = spec.interval_steps > 0 ? "campaign.checkpoint.interval_steps" : "campaign.checkpoint.interval_s";
   const std::int64_t fewest = fewest_steps(model, step_time);
   if (steps < fewest)
-    refuse(campaign.document, {field, "campaign.checkpoint.write_GBps"},
-           fmt::format("{} and campaign.checkpoint.write_GBps contradict each other: a checkpoint is written in {}, and the next "
-                       "begins after {}; expected {} steps ({}) or more",
-                       field, duration(model.checkpoint.write), duration(static_cast<double>(steps) * step_time), fewest,
-                       duration(static_cast<double>(fewest) * step_time)));
+    refuse(
+        campaign.document,
+        {{field, "campaign.checkpoint.write_GBps"},
+         fmt::format("{} and campaign.checkpoint.write_GBps contradict each other: a checkpoint is written in {}, and the next "
+                     "begins after {}; expected {} steps ({}) or more",
+                     field, duration(model.checkpoint.write), duration(static_cast<double>(steps) * step_time), fewest,
+                     duration(static_cast<double>(fewest) * step_time))});
   return steps;
 }
 
@@ -94,11 +96,12 @@ void refuse_hopeless(const Campaign& campaign, const CampaignModel& model) {
   constexpr double least = 0.01;
   const double goodput = expected_goodput(model);
   if (goodput >= least) return;
-  refuse(campaign.document, {"faults.mtbf", "campaign.restart_s"},
-         fmt::format("faults.mtbf and campaign.restart_s contradict each other: something fails every {} on average, and after "
-                     "that it takes {} to train again, so that {} of the time is left; expected fewer failures or shorter "
-                     "restarts",
-                     duration(1 / model.failures.sum()), duration(model.detection + model.restart), percent(goodput)));
+  refuse(campaign.document,
+         {{"faults.mtbf", "campaign.restart_s"},
+          fmt::format("faults.mtbf and campaign.restart_s contradict each other: something fails every {} on average, and after "
+                      "that it takes {} to train again, so that {} of the time is left; expected fewer failures or shorter "
+                      "restarts",
+                      duration(1 / model.failures.sum()), duration(model.detection + model.restart), percent(goodput))});
 }
 
 Spread spread_over(const std::vector<CampaignRun>& runs, const std::function<double(const CampaignRun&)>& value) {

@@ -2,14 +2,13 @@
 
 #include <utility>
 
-#include "scenarios/checks/checks.h"
+#include "scenarios/reading/culprit.h"
 
 namespace tandem::studies {
 
-Finding& LintContext::find(Severity severity, std::string rule, std::initializer_list<std::string_view> paths,
-                           std::string sentence) {
-  return findings_.emplace_back(
-      Finding{.severity = severity, .rule = std::move(rule), .place = culprit(document, paths), .sentence = std::move(sentence)});
+Finding& LintContext::find(Severity severity, std::string rule, const std::vector<std::string>& fields, std::string sentence) {
+  return findings_.emplace_back(Finding{
+      .severity = severity, .rule = std::move(rule), .place = culprit(document, fields), .sentence = std::move(sentence)});
 }
 
 std::span<const LintRule> lint_rules() {

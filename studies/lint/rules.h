@@ -1,9 +1,7 @@
 #pragma once
 
-#include <initializer_list>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "scenarios/reading/yaml_tree.h"
@@ -20,8 +18,8 @@ class LintContext {
   const Scenario& scenario;
   const YamlNode& document;
 
-  /// The place is that of the field among `paths` that the user changed last.
-  Finding& find(Severity severity, std::string rule, std::initializer_list<std::string_view> paths, std::string sentence);
+  /// The place is that of the one of `fields` that the user changed last.
+  Finding& find(Severity severity, std::string rule, const std::vector<std::string>& fields, std::string sentence);
   std::vector<Finding> take() { return std::move(findings_); }
 
  private:

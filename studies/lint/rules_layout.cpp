@@ -9,6 +9,7 @@
 #include "scenarios/checks/warnings.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
+#include "scenarios/reading/culprit.h"
 #include "studies/lint/rules.h"
 
 namespace tandem::studies {
@@ -61,10 +62,10 @@ std::string joined_places(const std::set<std::int64_t>& places) {
 }  // namespace
 
 void known_warnings(LintContext& context) {
-  for (const Warning& warning : unwise_in(context.scenario, context.document)) {
+  for (const Warning& warning : unwise_in(context.scenario)) {
     context.findings_.push_back({.severity = warning.rule == "many-expert-ranks" ? Severity::advice : Severity::warning,
                                  .rule = warning.rule,
-                                 .place = warning.place,
+                                 .place = culprit(context.document, warning.fields),
                                  .sentence = warning.sentence,
                                  .fix = fix_of(warning, context.scenario)});
   }

@@ -53,9 +53,9 @@ void uneven_experts(LintContext& context) {
 void idle_options(LintContext& context) {
   const Scenario& s = context.scenario;
   const ParallelismSpec& p = s.parallelism;
-  const auto advise = [&](const char* rule, std::initializer_list<std::string_view> paths, const std::string& sentence,
+  const auto advise = [&](const char* rule, const std::vector<std::string>& fields, const std::string& sentence,
                           const char* fix) {
-    Finding& found = context.find(Severity::advice, rule, paths, sentence);
+    Finding& found = context.find(Severity::advice, rule, fields, sentence);
     found.fix = {fix};
     found.only_if_faster = true;
   };

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scenarios/checks/checks.h"
+#include "scenarios/reading/culprit.h"
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tandem::scenarios {
+
+/// The largest cluster that can be described: eight times the 131,072 GPUs that Tandem is made for, and small enough for products
+/// of ranks, sizes and bytes to fit 63 bits.
+inline constexpr std::int64_t max_gpus = 1'048'576;
+
+}  // namespace tandem::scenarios
