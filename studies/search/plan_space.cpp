@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/base/nearest.h"
+#include "scenarios/checks/checks.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/reading/document.h"
@@ -58,30 +59,54 @@ TrainingSpec training_with(const SearchSpec& spec, const std::string& field, con
   return read_training(section);
 }
 
+/// Whether the scenario keeps the rules about these sizes.
+bool meets(const Scenario& trial, Sizes sizes) {
+  static const auto rules = [] {
+    std::array<std::vector<const Rule*>, size_kinds> all;
+    for (std::size_t i = 0; i < size_kinds; ++i) all[i] = rules_about(static_cast<Sizes>(i));
+    return all;
+  }();
+  return std::ranges::all_of(rules[static_cast<std::size_t>(sizes)], [&](const Rule* rule) { return rule->holds(trial); });
+}
+
 std::vector<std::int32_t> counted(std::size_t size) {
   std::vector<std::int32_t> indices(size);
   std::iota(indices.begin(), indices.end(), 0);
   return indices;
 }
 
-}  // namespace
-
-std::optional<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t pp, std::int64_t vpp, const Scenario& scenario) {
-  const ParallelismSpec& own = scenario.parallelism;
-  const bool own_is_uneven = own.first_stage_layers > 0 || own.last_stage_layers > 0;
-  if (own_is_uneven && pp == own.pp && vpp == own.vpp) return std::pair{own.first_stage_layers, own.last_stage_layers};
-  const std::int64_t accounted = (own.account_for_embedding ? 1 : 0) + (own.account_for_loss ? 1 : 0);
-  const std::int64_t layers = scenario.model.layers;
-  if ((layers + accounted) % (pp * vpp) == 0 && layers + accounted > accounted)
-    return std::pair<std::int64_t, std::int64_t>{0, 0};
+/// Layers of the first and the last stage where the model's do not divide: all stages but these two get (layers + 2) / pp rounded
+/// up, as if the embedding and the loss took a layer's place each, and they share what is left. None where too few are left.
+std::optional<std::pair<std::int64_t, std::int64_t>> lighter_ends(const Scenario& scenario) {
+  const std::int64_t pp = scenario.parallelism.pp, vpp = scenario.parallelism.vpp, layers = scenario.model.layers;
   if (pp == 1) return std::nullopt;
   const auto up_to_chunks = [&](std::int64_t value) { return (value + vpp - 1) / vpp * vpp; };
   const std::int64_t of_others = up_to_chunks((layers + 2 + pp - 1) / pp);
   const std::int64_t left = layers - (pp - 2) * of_others;
   const std::int64_t first = up_to_chunks((left + 1) / 2), last = left - first;
-  if (left < 2 * vpp || last < vpp || last % vpp != 0) return std::nullopt;
+  if (left < 2 * vpp || last < vpp) return std::nullopt;
   return std::pair{first, last};
 }
+
+/// Lays the layers on the stages of `trial`: as its own plan has them if it has as many chunks, else evenly, else with lighter
+/// ends. False where none of these is whole.
+bool split_layers(Scenario& trial, const ParallelismSpec& own) {
+  ParallelismSpec& p = trial.parallelism;
+  const auto try_split = [&](std::int64_t first, std::int64_t last) {
+    p.first_stage_layers = first;
+    p.last_stage_layers = last;
+    const bool uneven = first > 0 || last > 0;
+    p.account_for_embedding = own.account_for_embedding && !uneven;
+    p.account_for_loss = own.account_for_loss && !uneven;
+    return meets(trial, Sizes::layers);
+  };
+  if (p.pp == own.pp && p.vpp == own.vpp && try_split(own.first_stage_layers, own.last_stage_layers)) return true;
+  if (try_split(0, 0)) return true;
+  const auto ends = lighter_ends(trial);
+  return ends && try_split(ends->first, ends->second);
+}
+
+}  // namespace
 
 PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   choices_.schedule = values_or(spec.axis(SearchAxis::schedule), all_schedules());
@@ -152,54 +177,29 @@ std::vector<std::int32_t> PlanSpace::zeros() const {
   return values.empty() ? std::vector{0, 1, 2, 3} : values;
 }
 
-std::vector<std::int32_t> PlanSpace::sps(std::int64_t tp) const {
-  if (tp == 1) return {0};
+std::vector<std::int32_t> PlanSpace::sps(Scenario& trial) const {
   std::vector<std::int32_t> values;
   for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(value.text == "true" ? 1 : 0);
-  return values.empty() ? std::vector{0, 1} : values;
+  if (values.empty()) values = {0, 1};
+  if (trial.parallelism.tp == 1) values = {0};
+  std::erase_if(values, [&](std::int32_t sp) {
+    trial.parallelism.sp = sp != 0;
+    return !meets(trial, Sizes::split);
+  });
+  return values;
 }
 
-std::vector<std::int32_t> PlanSpace::schedules(std::int64_t pp, std::int64_t vpp) const {
-  std::vector<std::int32_t> found;
+std::vector<std::int32_t> PlanSpace::schedules(Scenario& trial) const {
   const auto kind = [&](std::int32_t index) { return choices_.schedules[static_cast<std::size_t>(index)]; };
-  for (const std::int32_t index : free_schedules_) {
-    const ScheduleTraits& traits = traits_of(kind(index));
-    if (traits.admits_stages(pp) && traits.admits_chunks(vpp)) found.push_back(index);
-  }
-  if (pp > 1 || found.size() < 2) return found;
+  std::vector<std::int32_t> found = free_schedules_;
+  std::erase_if(found, [&](std::int32_t index) {
+    trial.training.schedule = kind(index);
+    return !meets(trial, Sizes::schedule);
+  });
+  if (trial.parallelism.pp > 1 || found.size() < 2) return found;
   // Without a pipeline all are the same but for the memory of those that hold the whole batch.
   const auto plain = std::ranges::find(found, ScheduleKind::one_f_one_b, kind);
   return {plain == found.end() ? found.front() : *plain};
-}
-
-bool PlanSpace::shards(std::int64_t tp, std::int64_t cp) const {
-  const ModelSpec& model = spec_.scenario.model;
-  const ParallelismSpec& p = spec_.scenario.parallelism;
-  const bool heads = model.heads % tp == 0 && (tp <= model.kv_heads ? model.kv_heads % tp == 0 : tp % model.kv_heads == 0);
-  if (!heads || model.ffn % tp != 0 || model.vocab % tp != 0) return false;
-  const std::int64_t sequence = spec_.scenario.training.sequence;
-  if (cp > 1 && p.cp_layout == CpLayout::zigzag && sequence % (2 * cp) != 0) return false;
-  if (cp > 1 && p.cp_method == CpMethod::ulysses) {
-    const std::int64_t kv_heads = model.kv_heads * std::max<std::int64_t>(1, tp / model.kv_heads) / tp;
-    if (model.heads / tp % cp != 0 || kv_heads % cp != 0) return false;
-  }
-  return sequence % cp == 0 && (model.moe.experts == 0 || sequence % (cp * tp) == 0);
-}
-
-bool PlanSpace::holds_experts(const Plan& plan) const {
-  const MoeSpec& moe = spec_.scenario.model.moe;
-  if (moe.experts == 0) return plan.ep == 1 && plan.etp == 1;
-  const std::int64_t shards = plan.etp * (spec_.scenario.parallelism.own_expert_axis ? 1 : plan.ep);
-  return moe.experts % plan.ep == 0 && moe.ffn % plan.etp == 0 && plan.tp * plan.cp * plan.dp % shards == 0;
-}
-
-bool PlanSpace::batches(const Plan& plan) const {
-  const std::int64_t replicas = plan.dp * (spec_.scenario.parallelism.own_expert_axis ? plan.ep : 1);
-  const std::int64_t unit = replicas * plan.micro_batch;
-  const std::int64_t batch = spec_.scenario.training.global_batch;
-  if (batch % unit != 0) return false;
-  const ScheduleKind schedule = choices_.schedules[static_cast<std::size_t>(plan.schedule)];
-  return traits_of(schedule).admits_micro_batches(batch / unit, plan.pp);
 }
 
 bool PlanSpace::tp_is_in_node(const Plan& plan) const {
@@ -216,26 +216,27 @@ bool PlanSpace::tp_is_in_node(const Plan& plan) const {
 }
 
 /// The axes that say nothing of who has which GPU.
-bool PlanSpace::visit_mesh(Plan plan, const std::function<bool(const Plan&)>& visit) const {
-  const std::int64_t batch = spec_.scenario.training.global_batch;
-  const bool one_owner = plan.dp * plan.cp == 1 && spec_.scenario.model.moe.experts == 0;
+bool PlanSpace::visit_mesh(Plan plan, const std::vector<std::int32_t>& sps, Scenario& trial,
+                           const std::function<bool(const Plan&)>& visit) const {
+  const std::int64_t batch = trial.training.global_batch;
+  const bool one_owner = plan.dp * plan.cp == 1 && trial.model.moe.experts == 0;
   std::vector<std::int32_t> zero_values = zeros();
   if (one_owner) zero_values.resize(1);
-  for (const std::int64_t vpp : sizes(SearchAxis::vpp, std::max<std::int64_t>(1, (spec_.scenario.model.layers + 2) / plan.pp))) {
-    plan.vpp = vpp;
-    const auto split = split_layers(plan.pp, vpp, spec_.scenario);
-    if (!split) continue;
-    std::tie(plan.first_stage_layers, plan.last_stage_layers) = *split;
-    for (const std::int32_t schedule : schedules(plan.pp, vpp)) {
+  for (const std::int64_t vpp : sizes(SearchAxis::vpp, std::max<std::int64_t>(1, (trial.model.layers + 2) / plan.pp))) {
+    plan.vpp = trial.parallelism.vpp = vpp;
+    if (!split_layers(trial, spec_.scenario.parallelism)) continue;
+    plan.first_stage_layers = trial.parallelism.first_stage_layers;
+    plan.last_stage_layers = trial.parallelism.last_stage_layers;
+    for (const std::int32_t schedule : schedules(trial)) {
       plan.schedule = schedule;
+      trial.training.schedule = choices_.schedules[static_cast<std::size_t>(schedule)];
       for (const std::int64_t micro_batch : sizes(SearchAxis::micro_batch, batch)) {
-        plan.micro_batch = micro_batch;
-        if (!batches(plan)) continue;
+        plan.micro_batch = trial.training.micro_batch = micro_batch;
+        if (!meets(trial, Sizes::batch)) continue;
         for (const std::int32_t zero : zero_values) {
           plan.zero = zero;
-          for (const std::int32_t sp : sps(plan.tp)) {
+          for (const std::int32_t sp : sps) {
             plan.sp = sp;
-            if (sp != 0 && spec_.scenario.training.sequence % (plan.cp * plan.tp) != 0) continue;
             for (const std::int32_t recompute : free_recomputes_) {
               plan.recompute = recompute;
               if (!visit(plan)) return false;
@@ -249,38 +250,41 @@ bool PlanSpace::visit_mesh(Plan plan, const std::function<bool(const Plan&)>& vi
 }
 
 void PlanSpace::for_each(const std::function<bool(const Plan&)>& visit) const {
-  const Scenario& scenario = spec_.scenario;
-  const std::int64_t experts = scenario.model.moe.experts;
-  const bool own_axis = scenario.parallelism.own_expert_axis;
+  Scenario trial = spec_.scenario;  // with what is chosen so far
+  ParallelismSpec& p = trial.parallelism;
+  const MoeSpec& moe = trial.model.moe;
   for (const std::int64_t gpus : spec_.gpus) {
-    const std::int64_t node = scenario.cluster.gpus_per_node;
-    if (gpus > node && gpus % node != 0) continue;
+    trial.cluster.gpus = gpus;
+    if (!meets(trial, Sizes::gpus)) continue;
     const std::vector<std::int64_t> free_dp = sizes(SearchAxis::dp, gpus);
     for (const std::int64_t tp : sizes(SearchAxis::tp, gpus)) {
       for (const std::int64_t cp : sizes(SearchAxis::cp, gpus / tp)) {
-        if (!shards(tp, cp)) continue;
-        for (const std::int64_t pp : sizes(SearchAxis::pp, std::min(gpus / tp / cp, scenario.model.layers + 2))) {
-          for (const std::int64_t ep : sizes(SearchAxis::ep, std::max<std::int64_t>(1, experts))) {
-            for (const std::int64_t etp : sizes(SearchAxis::etp, experts > 0 ? scenario.model.moe.ffn : 1)) {
-              const std::int64_t replica = tp * cp * pp * (own_axis ? ep : 1);
+        p.tp = tp;
+        p.cp = cp;
+        const std::vector<std::int32_t> free_sps = sps(trial);
+        if (free_sps.empty()) continue;
+        for (const std::int64_t pp : sizes(SearchAxis::pp, std::min(gpus / tp / cp, trial.model.layers + 2))) {
+          for (const std::int64_t ep : sizes(SearchAxis::ep, std::max<std::int64_t>(1, moe.experts))) {
+            for (const std::int64_t etp : sizes(SearchAxis::etp, moe.experts > 0 ? moe.ffn : 1)) {
+              const std::int64_t replica = tp * cp * pp * (p.own_expert_axis ? ep : 1);
               if (gpus % replica != 0) continue;
               Plan plan;
               plan.gpus = gpus;
               plan.tp = tp;
               plan.cp = cp;
-              plan.pp = pp;
-              plan.ep = ep;
-              plan.etp = etp;
-              plan.dp = gpus / replica;
+              plan.pp = p.pp = pp;
+              plan.ep = p.ep = ep;
+              plan.etp = p.etp = etp;
+              plan.dp = p.dp = gpus / replica;
               const bool any_dp = spec_.axis(SearchAxis::dp).values.empty() && !spec_.axis(SearchAxis::dp).is_stated();
               if (!any_dp && std::ranges::find(free_dp, plan.dp) == free_dp.end()) continue;
-              if (!holds_experts(plan)) continue;
+              if (!meets(trial, Sizes::experts)) continue;
               for (const std::int32_t order : free_orders_) {
                 plan.order = order;
                 for (const std::int32_t placement : free_placements_) {
                   plan.placement = placement;
                   if (spec_.constraints.tp_in_node && !tp_is_in_node(plan)) continue;
-                  if (!visit_mesh(plan, visit)) return;
+                  if (!visit_mesh(plan, free_sps, trial, visit)) return;
                 }
               }
             }
@@ -394,9 +398,15 @@ Plan PlanSpace::parse(const std::string& text) const {
   if (plan.tp == 1) plan.sp = 0;
   const std::int64_t replica = plan.tp * plan.pp * plan.cp * (spec_.scenario.parallelism.own_expert_axis ? plan.ep : 1);
   if (!dp_is_given) plan.dp = std::max<std::int64_t>(1, plan.gpus / replica);
-  const auto split = split_layers(plan.pp, plan.vpp, spec_.scenario);
-  plan.first_stage_layers = split ? split->first : 0;
-  plan.last_stage_layers = split ? split->second : 0;
+  Scenario trial = spec_.scenario;
+  trial.parallelism.pp = plan.pp;
+  trial.parallelism.vpp = plan.vpp;
+  if (split_layers(trial, spec_.scenario.parallelism)) {
+    plan.first_stage_layers = trial.parallelism.first_stage_layers;
+    plan.last_stage_layers = trial.parallelism.last_stage_layers;
+  } else {
+    plan.first_stage_layers = plan.last_stage_layers = 0;
+  }
   return plan;
 }
 

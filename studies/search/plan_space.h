@@ -1,19 +1,17 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "studies/search/plan.h"
 
 namespace tandem::studies {
 
-/// The plans that a search compares: those whose sizes divide as the scenario's validator demands, by arithmetic alone, so that
-/// no YAML is built for the many that do not. What the validator knows beyond (node limits, ...) it says of the few plans that
-/// are simulated. Plans that would be the same step under two names are there once: sp without tp, schedules without a pipeline,
-/// ZeRO without data parallelism.
+/// The plans that a search compares: those whose sizes keep the scenario's rules about sizes (checks/checks.h), each asked as
+/// soon as what it looks at is chosen. What the other rules object to (node limits, ...) they say of the few plans that are
+/// simulated. Plans that would be the same step under two names are there once: sp without tp, schedules without a pipeline, ZeRO
+/// without data parallelism.
 class PlanSpace {
  public:
   /// The spec must outlive it.
@@ -42,19 +40,13 @@ class PlanSpace {
 
   std::vector<std::int64_t> sizes(SearchAxis axis, std::int64_t most) const;
   std::vector<std::int32_t> zeros() const;
-  std::vector<std::int32_t> sps(std::int64_t tp) const;
-  std::vector<std::int32_t> schedules(std::int64_t pp, std::int64_t vpp) const;
-  bool shards(std::int64_t tp, std::int64_t cp) const;
-  bool holds_experts(const Plan& plan) const;
-  bool batches(const Plan& plan) const;
+  /// The values of sp for which the trial's tp and cp divide the model: none where they do not.
+  std::vector<std::int32_t> sps(Scenario& trial) const;
+  std::vector<std::int32_t> schedules(Scenario& trial) const;  ///< for the trial's pp and vpp
   bool tp_is_in_node(const Plan& plan) const;
-  bool visit_mesh(Plan plan, const std::function<bool(const Plan&)>& visit) const;
+  bool visit_mesh(Plan plan, const std::vector<std::int32_t>& sps, Scenario& trial,
+                  const std::function<bool(const Plan&)>& visit) const;
 };
-
-/// Layers of the first and the last stage, both 0 where all stages get the same. Where the layers do not divide: all stages but
-/// these two get (layers + 2) / pp rounded up, as if the embedding and the loss took a layer's place each, and they share what is
-/// left. None where that does not divide either.
-std::optional<std::pair<std::int64_t, std::int64_t>> split_layers(std::int64_t pp, std::int64_t vpp, const Scenario& scenario);
 
 /// The two demands of the search that no plan meets together; or the one that none meets, with what it is up against. A sentence
 /// with a place, to be thrown as InputError. Only for a space that is empty.
