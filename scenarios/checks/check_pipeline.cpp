@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <string>
 
 #include "runtime/base/nearest.h"
 #include "scenarios/checks/rules.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -11,63 +11,49 @@ std::string number(const char* name, std::int64_t value) { return std::string(na
 
 // The schedule.
 
-struct ChunkRule {
-  ScheduleKind schedule;
-  const char* name;
-  std::int64_t least, most;  ///< of vpp
-  const char* expected;
-};
+const ScheduleTraits& schedule_of(const Scenario& s) { return traits_of(s.training.schedule); }
 
-constexpr ChunkRule chunk_rules[] = {
-    {ScheduleKind::interleaved, "interleaved-1f1b", 2, 10'000, "vpp 2 or more, or schedule 1f1b"},
-    {ScheduleKind::zero_bubble_v, "zb-v", 2, 2, "vpp 2, the two arms of its V"},
-    {ScheduleKind::dualpipe, "dualpipe", 1, 1, "vpp 1: it holds two chunks of two copies of the model by itself"},
-};
+std::string text_of(ScheduleKind kind) { return std::string(name_of(kind)); }
 
-/// Null for a schedule that runs with any stages and one chunk each.
-const ChunkRule* chunk_rule_of(const Scenario& s) {
-  const auto* rule = std::ranges::find(chunk_rules, s.training.schedule, &ChunkRule::schedule);
-  return rule == std::end(chunk_rules) ? nullptr : rule;
-}
+std::string name_of_schedule(const Scenario& s) { return text_of(s.training.schedule); }
 
-constexpr Rule schedule_has_stages{
-    .sizes = Sizes::schedule,
-    .holds = [](const Scenario& s) { return s.parallelism.pp > 1 || chunk_rule_of(s) == nullptr; },
-    .objection = [](const Scenario& s) -> Objection {
-      return {{"training.schedule", "parallelism.pp"},
-              std::string(chunk_rule_of(s)->name) + " with pp 1, expected pp 2 or more, or schedule 1f1b"};
-    }};
+/// Whether the schedule demands anything of the chunks by name; the others have one each.
+bool speaks_of_chunks(const Scenario& s) { return !schedule_of(s).chunks_expected.empty(); }
+
+constexpr Rule schedule_has_stages{.sizes = Sizes::schedule,
+                                   .holds = [](const Scenario& s) { return s.parallelism.pp >= schedule_of(s).least_stages; },
+                                   .objection = [](const Scenario& s) -> Objection {
+                                     return {{"training.schedule", "parallelism.pp"},
+                                             name_of_schedule(s) + " with " + number("pp", s.parallelism.pp) + ", expected " +
+                                                 number("pp", schedule_of(s).least_stages) + " or more, or schedule " +
+                                                 text_of(ScheduleKind::one_f_one_b)};
+                                   }};
 
 constexpr Rule schedule_has_its_chunks{
     .sizes = Sizes::schedule,
-    .holds =
-        [](const Scenario& s) {
-          const ChunkRule* rule = chunk_rule_of(s);
-          return rule == nullptr || (s.parallelism.vpp >= rule->least && s.parallelism.vpp <= rule->most);
-        },
+    .holds = [](const Scenario& s) { return !speaks_of_chunks(s) || schedule_of(s).admits_chunks(s.parallelism.vpp); },
     .objection = [](const Scenario& s) -> Objection {
-      const ChunkRule& rule = *chunk_rule_of(s);
       return {{"training.schedule", "parallelism.vpp"},
-              std::string(rule.name) + " with " + number("vpp", s.parallelism.vpp) + ", expected " + rule.expected};
+              name_of_schedule(s) + " with " + number("vpp", s.parallelism.vpp) + ", expected " +
+                  std::string(schedule_of(s).chunks_expected)};
     }};
 
 constexpr Rule chunks_have_a_schedule{
     .sizes = Sizes::schedule,
-    .holds = [](const Scenario& s) { return s.parallelism.vpp == 1 || chunk_rule_of(s) != nullptr; },
+    .holds = [](const Scenario& s) { return speaks_of_chunks(s) || schedule_of(s).admits_chunks(s.parallelism.vpp); },
     .objection = [](const Scenario& s) -> Objection {
       return {{"parallelism.vpp", "training.schedule"},
-              number("vpp", s.parallelism.vpp) + " without schedule interleaved-1f1b, expected that schedule or vpp 1"};
+              number("vpp", s.parallelism.vpp) + " without schedule " + text_of(ScheduleKind::interleaved) +
+                  ", expected that schedule or vpp 1"};
     }};
 
-bool is_dualpipe(const Scenario& s) { return s.training.schedule == ScheduleKind::dualpipe; }
-
-constexpr Rule dualpipe_stages_are_even{.sizes = Sizes::schedule,
-                                        .holds = [](const Scenario& s) { return !is_dualpipe(s) || s.parallelism.pp % 2 == 0; },
-                                        .objection = [](const Scenario& s) -> Objection {
-                                          return {{"training.schedule", "parallelism.pp"},
-                                                  "dualpipe with " + number("pp", s.parallelism.pp) +
-                                                      ", expected an even number of stages, each the mirror of another"};
-                                        }};
+constexpr Rule schedule_divides_stages{.sizes = Sizes::schedule,
+                                       .holds = [](const Scenario& s) { return schedule_of(s).admits_stages(s.parallelism.pp); },
+                                       .objection = [](const Scenario& s) -> Objection {
+                                         return {{"training.schedule", "parallelism.pp"},
+                                                 name_of_schedule(s) + " with " + number("pp", s.parallelism.pp) + ", expected " +
+                                                     std::string(schedule_of(s).stages_expected)};
+                                       }};
 
 // The layers.
 
@@ -154,37 +140,34 @@ constexpr Rule micro_batches_are_whole{
               sequences_at_once(s));
         }};
 
-constexpr Rule interleaved_rounds_are_whole{
+std::int64_t micro_batches(const Scenario& s) { return s.training.micro_batches(s.parallelism); }
+
+constexpr Rule rounds_are_whole{
     .sizes = Sizes::batch,
     .holds =
-        [](const Scenario& s) {
-          return s.training.schedule != ScheduleKind::interleaved ||
-                 s.training.micro_batches(s.parallelism) % s.parallelism.pp == 0;
-        },
+        [](const Scenario& s) { return !schedule_of(s).micro_batches_in_rounds || micro_batches(s) % s.parallelism.pp == 0; },
     .objection =
         [](const Scenario& s) {
           const ParallelismSpec& p = s.parallelism;
           return wrong_batch(s,
-                             " makes " + std::to_string(s.training.micro_batches(p)) +
-                                 " micro-batches, not a multiple of pp, as interleaved-1f1b needs: of " + replicas_text(p) +
-                                 " * " + number("micro_batch", s.training.micro_batch) + " * " + number("pp", p.pp),
+                             " makes " + std::to_string(micro_batches(s)) + " micro-batches, not a multiple of pp, as " +
+                                 name_of_schedule(s) + " needs: of " + replicas_text(p) + " * " +
+                                 number("micro_batch", s.training.micro_batch) + " * " + number("pp", p.pp),
                              sequences_at_once(s) * p.pp);
         }};
 
-/// Half of the micro-batches enter at each end, and at least one per stage.
-constexpr Rule dualpipe_fills_both_ends{
+/// In what a schedule takes at once, and enough of them to keep its stages busy.
+constexpr Rule micro_batches_fill_schedule{
     .sizes = Sizes::batch,
-    .holds =
-        [](const Scenario& s) {
-          const std::int64_t micro_batches = s.training.micro_batches(s.parallelism);
-          return !is_dualpipe(s) || (micro_batches % 2 == 0 && micro_batches >= 2 * s.parallelism.pp);
-        },
+    .holds = [](const Scenario& s) { return schedule_of(s).admits_micro_batches(micro_batches(s), s.parallelism.pp); },
     .objection = [](const Scenario& s) -> Objection {
+      const ScheduleTraits& schedule = schedule_of(s);
+      const std::int64_t unit = schedule.micro_batch_unit(s.parallelism.pp);
       return {{"training.global_batch", "training.micro_batch", "parallelism.dp", "parallelism.pp", "cluster.gpus"},
-              number("global_batch", s.training.global_batch) + " makes " +
-                  std::to_string(s.training.micro_batches(s.parallelism)) +
-                  " micro-batches, expected an even number of at least 2 * pp = " + std::to_string(2 * s.parallelism.pp) +
-                  ", as dualpipe needs"};
+              number("global_batch", s.training.global_batch) + " makes " + std::to_string(micro_batches(s)) +
+                  " micro-batches, expected " + (unit == 2 ? "an even number" : "a multiple of " + std::to_string(unit)) +
+                  " of at least " + std::to_string(schedule.least_micro_batches_per_stage) + " * pp = " +
+                  std::to_string(schedule.least_micro_batches(s.parallelism.pp)) + ", as " + name_of_schedule(s) + " needs"};
     }};
 
 constexpr Rule split_is_whole = [] {
@@ -193,9 +176,9 @@ constexpr Rule split_is_whole = [] {
   return rule;
 }();
 
-constexpr Rule rules[] = {schedule_has_stages,     schedule_has_its_chunks, chunks_have_a_schedule,  dualpipe_stages_are_even,
-                          layers_divide,           split_is_whole,          micro_batches_are_whole, interleaved_rounds_are_whole,
-                          dualpipe_fills_both_ends};
+constexpr Rule rules[] = {schedule_has_stages,     schedule_has_its_chunks, chunks_have_a_schedule,
+                          schedule_divides_stages, layers_divide,           split_is_whole,
+                          micro_batches_are_whole, rounds_are_whole,        micro_batches_fill_schedule};
 
 }  // namespace
 
