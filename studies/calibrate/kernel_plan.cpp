@@ -1,12 +1,12 @@
 #include "studies/calibrate/kernel_plan.h"
 
-#include <spdlog/fmt/fmt.h>
-
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 
+#include "scenarios/checks/checks.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/reading/load.h"
+#include "scenarios/reading/preset_specs.h"
 #include "scenarios/reading/presets.h"
 
 namespace tandem::studies {
@@ -14,19 +14,76 @@ namespace {
 
 Dag lower_one_of_each_class(const Scenario& scenario) { return lower(scenario, make_world(scenario, true)); }
 
-/// One step of a model of this width and length.
-Dag lower_style(const std::string& model, const std::string& parallelism, DType precision, std::int64_t sequence,
-                std::int64_t hidden) {
-  const std::int64_t heads = std::max<std::int64_t>(4, hidden / 128);
-  return lower_one_of_each_class(parse_scenario(
-      fmt::format("model: {{layers: 2, hidden: {0}, heads: {1}, head_dim: {2}, ffn: {3}, vocab: {4}, {5}}}\n"
-                  "cluster: {{preset: dgx-h100, gpus: 2}}\nparallelism: {{{6}}}\n"
-                  "training: {{sequence: {7}, micro_batch: 1, global_batch: 2, precision: {8}}}\n",
-                  hidden, heads, hidden / heads, 2 * hidden, 8 * hidden, model, parallelism, sequence, name_of(precision)),
-      "calibrate", {}));
+/// So many H100s with a batch of one sequence each. dp is what tp and cp leave.
+Scenario scenario_with(const ModelSpec& model, const ParallelismSpec& parallelism, std::int64_t gpus, DType precision,
+                       std::int64_t sequence) {
+  Scenario scenario;
+  scenario.name = "calibrate";
+  scenario.model = model;
+  scenario.cluster = cluster_preset("dgx-h100");
+  scenario.cluster.gpus = gpus;
+  scenario.parallelism = parallelism;
+  scenario.parallelism.dp = gpus / (parallelism.tp * parallelism.cp);
+  scenario.training.sequence = sequence;
+  scenario.training.global_batch = gpus;
+  scenario.training.precision = precision;
+  complete(scenario);
+  return scenario;
 }
 
-const std::string dense = "kv_heads: 4, gated: true, norm: rms";
+// Models of a given width.
+
+ModelSpec plain_model(std::int64_t hidden) {
+  ModelSpec model;
+  model.layers = 2;
+  model.hidden = hidden;
+  model.heads = model.kv_heads = std::max<std::int64_t>(4, hidden / 128);
+  model.head_dim = hidden / model.heads;
+  model.ffn = 2 * hidden;
+  model.vocab = 8 * hidden;
+  return model;
+}
+
+ModelSpec dense_model(std::int64_t hidden) {
+  ModelSpec model = plain_model(hidden);
+  model.kv_heads = 4;
+  return model;
+}
+
+ModelSpec mixture_model(std::int64_t hidden) {
+  ModelSpec model = dense_model(hidden);
+  model.moe.experts = 8;
+  model.moe.top_k = 2;
+  model.moe.ffn = model.ffn;
+  return model;
+}
+
+ModelSpec latent_model(std::int64_t hidden) {
+  ModelSpec model = plain_model(hidden);
+  model.mla = {.q_rank = 64, .kv_rank = 64, .rope_dim = 32, .nope_dim = 64, .v_dim = 64};
+  model.head_dim = model.mla.qk_dim();
+  return model;
+}
+
+ModelSpec gpt_model(std::int64_t hidden) {
+  ModelSpec model = plain_model(hidden);
+  model.gated = false;
+  model.norm = NormKind::layer;
+  model.rotary = false;
+  model.tied_embeddings = true;
+  model.max_positions = 32'768;
+  return model;
+}
+
+/// One step on two GPUs.
+Dag lower_style(const ModelSpec& model, const ParallelismSpec& parallelism, DType precision, std::int64_t sequence) {
+  const Scenario scenario = scenario_with(model, parallelism, 2, precision, sequence);
+  if (const auto objection = first_objection(scenario)) throw std::logic_error(objection->sentence);
+  return lower_one_of_each_class(scenario);
+}
+
+/// The step that probes and grids take their kernels from.
+Dag lower_dense(DType precision) { return lower_style(dense_model(512), {}, precision, 64); }
 
 /// One of each family, in the order met.
 std::vector<TimedKernel> families(const Dag& dag, OpClass op_class) {
@@ -102,7 +159,7 @@ void add_scenario(const Scenario& scenario, KernelPlan& plan) {
 void add_probes(const std::vector<DType>& precisions, KernelPlan& plan) {
   for (const std::int64_t elements : {1, 1 << 14, 1 << 22}) plan.add(copy_of(elements));
   for (const DType precision : precisions) {
-    const Dag step = lower_style(dense, "dp: 2", precision, 64, 512);
+    const Dag step = lower_dense(precision);
     for (const TimedKernel& gemm : families(step, OpClass::gemm)) {
       plan.add(gemm_of_size(gemm, 16, 16, 16));
       plan.add(gemm_of_size(gemm, 256, 256, 256));
@@ -114,7 +171,7 @@ void add_probes(const std::vector<DType>& precisions, KernelPlan& plan) {
 void add_grids(const std::vector<DType>& precisions, KernelPlan& plan) {
   const std::vector<std::int64_t> sizes{16, 64, 256, 1024, 4096, 16384};
   for (const DType precision : precisions) {
-    const Dag step = lower_style(dense, "dp: 2", precision, 64, 512);
+    const Dag step = lower_dense(precision);
     for (const TimedKernel& gemm : families(step, OpClass::gemm))
       for (const std::int64_t m : sizes)
         for (const std::int64_t n : sizes)
@@ -129,20 +186,19 @@ void add_grids(const std::vector<DType>& precisions, KernelPlan& plan) {
 
 void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
   struct Style {
-    const char* model;
-    const char* parallelism;
+    ModelSpec (*model)(std::int64_t hidden);
+    ParallelismSpec parallelism;
   };
-  const std::string mixture = dense + ", moe: {experts: 8, top_k: 2}";
-  const std::string latent = "gated: true, norm: rms, mla: {q_rank: 64, kv_rank: 64, rope_dim: 32, nope_dim: 64, v_dim: 64}";
-  const std::string gpt = "gated: false, norm: layer, rotary: false, tied_embeddings: true, max_positions: 32768";
-  const Style styles[] = {{dense.c_str(), "dp: 2"},
-                          {dense.c_str(), "tp: 2, sp: true"},
-                          {dense.c_str(), "cp: 2"},
-                          {dense.c_str(), "cp: 2, cp_method: all-gather"},
-                          {dense.c_str(), "cp: 2, cp_method: ulysses"},
-                          {gpt.c_str(), "tp: 2"},
-                          {mixture.c_str(), "dp: 2, ep: 2"},
-                          {latent.c_str(), "cp: 2"}};
+  const Style styles[] = {
+      {dense_model, {}},
+      {dense_model, {.tp = 2, .sp = true}},
+      {dense_model, {.cp = 2}},
+      {dense_model, {.cp = 2, .cp_method = CpMethod::all_gather}},
+      {dense_model, {.cp = 2, .cp_method = CpMethod::ulysses, .cp_layout = CpLayout::contiguous}},
+      {gpt_model, {.tp = 2}},
+      {mixture_model, {.ep = 2}},
+      {latent_model, {.cp = 2}},
+  };
   struct Size {
     std::int64_t sequence, hidden;
   };
@@ -150,26 +206,22 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
   for (const DType precision : precisions)
     for (const Style& style : styles)
       for (const auto& [sequence, hidden] : {Size{64, 256}, Size{256, 512}, Size{512, 1024}, Size{2048, 2048}, Size{8192, 8192}})
-        plan.add(lower_style(style.model, style.parallelism, precision, sequence, hidden), {OpClass::memory});
+        plan.add(lower_style(style.model(hidden), style.parallelism, precision, sequence), {OpClass::memory});
 }
 
 void add_presets(const std::vector<DType>& precisions, std::int64_t sequence, Seconds patience, KernelPlan& plan) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  for (const std::string& model : preset_names(PresetKind::model)) {
+  for (const std::string& name : preset_names(PresetKind::model)) {
+    ModelSpec model = model_preset(name);
+    model.layers = 4;
     for (const DType precision : precisions) {
-      for (const int tp : {1, 2, 4, 8}) {
+      for (const std::int64_t tp : {1, 2, 4, 8}) {
         if (std::chrono::duration<double>(Clock::now() - begin).count() > patience) return;
-        const std::string text = fmt::format(
-            "model: {{preset: {}, layers: 4}}\ncluster: {{preset: dgx-h100, gpus: {}}}\nparallelism: {{tp: {}, sp: {}}}\n"
-            "training: {{sequence: {}, micro_batch: 1, global_batch: 1, precision: {}}}\n",
-            model, tp, tp, tp > 1, sequence, name_of(precision));
-        try {
-          plan.add(lower_one_of_each_class(parse_scenario(text, "calibrate", {})),
-                   {OpClass::gemm, OpClass::attention_forward, OpClass::attention_backward});
-        } catch (const InputError&) {
-          // The model does not divide so, such as 25 heads over 2 ranks.
-        }
+        Scenario scenario = scenario_with(model, {.tp = tp, .sp = tp > 1}, tp, precision, sequence);
+        scenario.training.global_batch = 1;
+        if (first_objection(scenario)) continue;  // the model does not divide so, such as 25 heads over 2 ranks
+        plan.add(lower_one_of_each_class(scenario), {OpClass::gemm, OpClass::attention_forward, OpClass::attention_backward});
       }
     }
   }

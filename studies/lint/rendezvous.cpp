@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "scenarios/reading/load.h"
-#include "scenarios/schedules/schedule_table.h"
+#include "scenarios/checks/checks.h"
+#include "scenarios/reading/preset_specs.h"
 
 namespace tandem::studies {
 namespace {
@@ -112,14 +112,26 @@ std::vector<std::string> circle_of(const RankTransfers& ranks) {
 Scenario pipeline_in_small(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
-  const std::int64_t micro_batches = std::min(t.micro_batches(p), 2 * p.pp);
-  return parse_scenario(
-      fmt::format("model: {{layers: {}, hidden: 8, heads: 1, ffn: 8, vocab: 16}}\n"
-                  "cluster: {{preset: host, gpus: {}}}\n"
-                  "parallelism: {{pp: {}, vpp: {}, dp: 1, zero: 0}}\n"
-                  "training: {{sequence: 8, global_batch: {}, precision: fp32, schedule: {}, overlap: {{pp: {}}}}}\n",
-                  p.pp * p.vpp, p.pp, p.pp, p.vpp, micro_batches, name_of(t.schedule), t.overlap_pp),
-      "pipeline", {});
+  constexpr std::int64_t width = 8;
+  Scenario small;
+  small.name = "pipeline";
+  small.model.layers = p.pp * p.vpp;
+  small.model.hidden = small.model.head_dim = small.model.ffn = width;
+  small.model.heads = small.model.kv_heads = 1;
+  small.model.vocab = 2 * width;
+  small.cluster = cluster_preset("host");
+  small.cluster.gpus = p.pp;
+  small.cluster.gpus_per_node = std::max(small.cluster.gpus_per_node, p.pp);
+  small.parallelism.pp = p.pp;
+  small.parallelism.vpp = p.vpp;
+  small.parallelism.zero = 0;
+  small.training.sequence = width;
+  small.training.global_batch = std::min(t.micro_batches(p), 2 * p.pp);
+  small.training.precision = DType::f32;
+  small.training.schedule = t.schedule;
+  small.training.overlap_pp = t.overlap_pp;
+  complete(small);
+  return small;
 }
 
 }  // namespace tandem::studies
