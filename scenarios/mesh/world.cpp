@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "runtime/base/input_error.h"
 #include "scenarios/mesh/cable_shares.h"
 #include "scenarios/mesh/communicators.h"
 #include "scenarios/mesh/expert_mesh.h"
@@ -16,7 +17,6 @@
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/token_routing.h"
-#include "scenarios/reading/load.h"
 #include "topology/colours.h"
 
 namespace tandem::scenarios {

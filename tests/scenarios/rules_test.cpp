@@ -13,7 +13,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios {
+namespace tandem::scenarios::rules_test {
 namespace {
 
 using testing::AllOf;
@@ -279,4 +279,4 @@ TEST(RulesAndReader, AgreeOnRandomScenarios) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios
+}  // namespace tandem::scenarios::rules_test

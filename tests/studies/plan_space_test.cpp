@@ -1,0 +1,132 @@
+#include "studies/search/plan_space.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scenarios/checks/checks.h"
+#include "tests/runtime/temporary_folder.h"
+
+namespace tandem::studies::plan_space_test {
+namespace {
+
+/// What a search may choose, drawn from a seed; of each axis some values that do not divide.
+struct Axes {
+  std::vector<std::int64_t> gpus, tp, pp, vpp, cp, ep, etp, micro_batch;
+  bool experts = false, own_axis = false, ulysses = false;
+  std::int64_t sequence = 0, global_batch = 0;
+
+  explicit Axes(std::uint32_t seed) {
+    std::mt19937 random(seed);  // without the library's distributions, which differ between platforms
+    const auto some = [&](std::vector<std::int64_t> values) {
+      std::vector<std::int64_t> kept{values.front()};
+      for (std::size_t i = 1; i < values.size(); ++i)
+        if (random() % 2 == 0) kept.push_back(values[i]);
+      return kept;
+    };
+    experts = random() % 2 == 0;
+    own_axis = experts && random() % 2 == 0;
+    ulysses = random() % 3 == 0;
+    sequence = random() % 2 == 0 ? 768 : 1000;
+    global_batch = random() % 2 == 0 ? 48 : 64;
+    gpus = random() % 2 == 0 ? std::vector<std::int64_t>{16} : std::vector<std::int64_t>{16, 32};
+    tp = some({1, 2, 3, 4, 8});
+    pp = some({1, 2, 3, 4});
+    vpp = some({1, 2, 3});
+    cp = some({1, 2, 4});
+    ep = some({1, 2, 3, 4});
+    etp = some({1, 2});
+    micro_batch = some({1, 2, 3});
+  }
+
+  std::string text() const {
+    const auto list = [](const std::vector<std::int64_t>& values) {
+      std::string text;
+      for (const std::int64_t value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+      return "[" + text + "]";
+    };
+    return "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1536, vocab: 4608" +
+           std::string(experts ? ", moe: {experts: 8, top_k: 2, ffn: 64}" : "") +
+           "}\ncluster: {preset: dgx-h100, gpus: 16}\nparallelism: {expert_axis: " + (own_axis ? "own" : "folded") +
+           ", cp_method: " + (ulysses ? "ulysses" : "ring") + "}\ntraining: {sequence: " + std::to_string(sequence) +
+           ", global_batch: " + std::to_string(global_batch) + "}\nsearch:\n  gpus: [" + std::to_string(gpus.front()) + ", " +
+           std::to_string(gpus.back()) + "]\n  axes: {tp: " + list(tp) + ", pp: " + list(pp) + ", vpp: " + list(vpp) +
+           ", cp: " + list(cp) + ", ep: " + list(ep) + ", etp: " + list(etp) + ", micro_batch: " + list(micro_batch) +
+           ", zero: [1, 3], recompute: [none]}\n";
+  }
+};
+
+/// Plans that are the same step as another one are there once: schedules without a pipeline, sp without tp, ZeRO without ranks
+/// to shard over.
+bool is_named_otherwise(const Plan& plan, const PlanChoices& choices, bool experts) {
+  const ScheduleKind schedule = choices.schedules[static_cast<std::size_t>(plan.schedule)];
+  return (plan.pp == 1 && schedule != ScheduleKind::one_f_one_b) || (plan.tp == 1 && plan.sp != 0) ||
+         (plan.dp * plan.cp == 1 && !experts && plan.zero != 1);
+}
+
+/// Every combination of the values, with the layers spread evenly, that no rule objects to.
+std::set<Plan> all_by_the_rules(const Axes& axes, const PlanSpace& space, const Scenario& base) {
+  std::set<Plan> plans;
+  const auto schedules = static_cast<std::int32_t>(space.choices().schedule.size());
+  for (const std::int64_t gpus : axes.gpus)
+    for (const std::int64_t tp : axes.tp)
+      for (const std::int64_t pp : axes.pp)
+        for (const std::int64_t vpp : axes.vpp)
+          for (const std::int64_t cp : axes.cp)
+            for (const std::int64_t ep : axes.ep)
+              for (const std::int64_t etp : axes.etp)
+                for (const std::int64_t micro_batch : axes.micro_batch)
+                  for (const std::int32_t zero : {1, 3})
+                    for (const std::int32_t sp : {0, 1})
+                      for (std::int32_t schedule = 0; schedule < schedules; ++schedule) {
+                        Plan plan = space.own();
+                        plan.gpus = gpus;
+                        plan.tp = tp;
+                        plan.pp = pp;
+                        plan.vpp = vpp;
+                        plan.cp = cp;
+                        plan.ep = ep;
+                        plan.etp = etp;
+                        plan.dp = gpus / (tp * pp * cp * (axes.own_axis ? ep : 1));
+                        plan.micro_batch = micro_batch;
+                        plan.zero = zero;
+                        plan.sp = sp;
+                        plan.schedule = schedule;
+                        if (plan.dp == 0 || is_named_otherwise(plan, space.choices(), axes.experts)) continue;
+                        if (!first_objection(scenario_of(plan, space.choices(), base))) plans.insert(plan);
+                      }
+  return plans;
+}
+
+class PlansOfRandomSearches : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(PlansOfRandomSearches, AreAllThatTheRulesAdmit) {
+  const Axes axes(GetParam());
+  const TemporaryFolder folder;
+  const std::string path = folder / "searched.yaml";
+  std::ofstream(path) << axes.text();
+  const SearchSpec spec = load_search(path, {});
+  const PlanSpace space(spec);
+  std::vector<Plan> even;
+  for (const Plan& plan : space.all()) {
+    const Scenario scenario = scenario_of(plan, space.choices(), spec.scenario);
+    EXPECT_FALSE(first_objection(scenario)) << to_text(plan, space.choices());
+    Plan spread = plan;
+    spread.first_stage_layers = spread.last_stage_layers = 0;
+    if (spread == plan)
+      even.push_back(plan);
+    else  // other layers at the ends only where they do not spread evenly
+      EXPECT_TRUE(first_objection(scenario_of(spread, space.choices(), spec.scenario))) << to_text(plan, space.choices());
+  }
+  EXPECT_FALSE(even.empty());
+  const std::set<Plan> expected = all_by_the_rules(axes, space, spec.scenario);
+  EXPECT_EQ(even, std::vector(expected.begin(), expected.end()));
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, PlansOfRandomSearches, testing::Range(1U, 25U));
+
+}  // namespace
+}  // namespace tandem::studies::plan_space_test
