@@ -1,11 +1,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/outputs.h"
+#include "cli/program.h"
 #include "cli/terminal/progress.h"
+#include "cli/text/step_text.h"
 #include "cli/text/verification_text.h"
 #include "runtime/host/loss.h"
 #include "studies/report/step_report.h"
@@ -13,6 +15,19 @@
 #include "studies/step/verification.h"
 
 namespace tandem::cli {
+namespace {
+
+struct ExecuteCommand final : Command {
+  StepOptions options;
+  BackendOptions backend;
+  bool verify = false;
+
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+
+ private:
+  ExitCode run(const Scenario& scenario, Outputs& outputs) const;
+};
 
 CLI::App* ExecuteCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("execute", "run one training step for real");
@@ -25,7 +40,7 @@ CLI::App* ExecuteCommand::add_to(CLI::App& app) {
 ExitCode ExecuteCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
   Outputs outputs(options, scenario.parallelism.world());
-  return reporting_failure(scenario, outputs, [&] { return run(scenario, outputs); });
+  return reporting_failure(scenario, outputs, command_line, [&] { return run(scenario, outputs); });
 }
 
 ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
@@ -36,18 +51,21 @@ ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
   bar.take_away();
   StepResult result = step.result();
   result.warnings = scenario.warnings;
-  outputs.write(result, {{"measured", &step.dag(), &step.timeline()}});
-  outputs.write_report([&] { return step_page(scenario, step.dag(), step.timeline(), result); });
+  outputs.write(to_json(result), {{"measured", &step.dag(), &step.timeline()}});
+  outputs.write_report([&] { return step_page(scenario, step.dag(), step.timeline(), result, command_line); });
   const bool json_goes_out = options.json == "-";
   std::ostream& out = json_goes_out ? std::cerr : std::cout;
   const Screen screen = screen_on(json_goes_out ? STDERR_FILENO : STDOUT_FILENO);
-  out << to_text(result, screen) << loss_sentence(step.site().numbers()) << collectives
-      << " kinds of collectives exact on crafted data\n";
+  out << to_text(result, screen) << loss_sentence(step.site().numbers()) << exact_collectives_sentence(collectives);
   if (!verify) return ExitCode::done;
   const Verification verification = studies::verify(step, scenario, &bar);
   bar.take_away();
   out << to_text(verification, screen);
   return verification.same() ? ExitCode::done : ExitCode::failed;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_execute() { return std::make_unique<ExecuteCommand>(); }
 
 }  // namespace tandem::cli

@@ -1,53 +1,42 @@
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <iostream>
 
 #include "cli/command.h"
-#include "scenarios/interop/interop.h"
-#include "scenarios/reading/document.h"
-#include "scenarios/reading/load.h"
-#include "traces/output_file.h"
+#include "cli/format_option.h"
+#include "cli/outputs.h"
+#include "scenarios/interop/export_scenario.h"
 
 namespace tandem::cli {
 namespace {
 
-/// The scenario with its presets filled in and its options applied, so that it stands alone.
-Exported complete_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  const YamlNode document = load_document(path, overrides);
-  read_document(document, std::filesystem::path(path).stem().string());
-  return {.text = scenario_yaml(document), .lost = {}};
-}
+struct ExportCommand final : Command {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string to;
+  std::string out;  ///< a path, empty for standard output
 
-}  // namespace
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
 
 CLI::App* ExportCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("export", "write a scenario as other programs want it");
   command->add_option("scenario", scenario, "the scenario file")->required();
-  command->add_option("--set", overrides, "override a field: parallelism.tp=4")->allow_extra_args(false)->take_all();
-  command
-      ->add_option("--to", to,
-                   "megatron: arguments; torchtitan: TOML; nccl: its environment; scenario: complete, without presets")
-      ->required()
-      ->check(CLI::IsMember({"megatron", "torchtitan", "nccl", "scenario"}));
+  add_overrides_option(*command, overrides);
+  add_format_option(*command, "--to", to, exporters());
   command->add_option("--out", out, "the file; standard output without it");
   return command;
 }
 
 ExitCode ExportCommand::run() const {
-  const Scenario read = load_scenario(scenario, overrides);
-  const Exported exported = to == "megatron"     ? megatron_arguments(read)
-                            : to == "torchtitan" ? torchtitan_toml(read)
-                            : to == "nccl"       ? nccl_environment(read)
-                                                 : complete_scenario(scenario, overrides);
+  const Exported exported = export_scenario(scenario, overrides, *find_exporter(to));
   for (const Lost& lost : exported.lost) std::cerr << "tandem: not expressed: " << lost.field << ": " << lost.why << '\n';
-  if (out.empty()) {
-    std::cout << exported.text;
-    return ExitCode::done;
-  }
-  OutputFile file(out);
-  file.write(exported.text);
-  file.commit();
+  write_to(out, exported.text);
   return ExitCode::done;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_export() { return std::make_unique<ExportCommand>(); }
 
 }  // namespace tandem::cli

@@ -4,16 +4,27 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "studies/step/executed_step.h"
 #include "traces/dag_file.h"
 
 namespace tandem::cli {
+namespace {
+
+struct LowerCommand final : Command {
+  std::string scenario;
+  std::vector<std::string> overrides;
+  std::string out;
+  bool folded = false;
+
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
 
 CLI::App* LowerCommand::add_to(CLI::App& app) {
-  const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
   CLI::App* command = app.add_subcommand("lower", "write the step's DAG into a file, for tandem-run to execute elsewhere");
   command->add_option("scenario", scenario, "the scenario file")->required()->check(not_empty);
-  command->add_option("--set", overrides, "override a field: parallelism.tp=4")->allow_extra_args(false)->take_all();
+  add_overrides_option(*command, overrides);
   command->add_option("--out", out, "the file to write")->required()->check(not_empty);
   command->add_flag("--folded", folded, "one rank of each class, to simulate; else all, to execute");
   return command;
@@ -30,5 +41,9 @@ ExitCode LowerCommand::run() const {
             << bytes.size() << " bytes\n";
   return ExitCode::done;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_lower() { return std::make_unique<LowerCommand>(); }
 
 }  // namespace tandem::cli

@@ -22,6 +22,15 @@ ExitCode complain(const std::string& program, std::string sentence, ExitCode cod
   return code;
 }
 
+void warn_of_other_traces(const std::string& program, const std::vector<std::string>& others) {
+  for (const std::string& other : others)
+    std::cerr << program << ": warning: " << other << " was there before and is of another trace\n";
+}
+
+std::string exact_collectives_sentence(std::size_t kinds) {
+  return std::to_string(kinds) + " kinds of collectives exact on crafted data\n";
+}
+
 ExitCode guarded(const std::string& program, const std::function<ExitCode()>& work) {
   try {
     return work();

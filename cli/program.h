@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/base/exit_code.h"
 
@@ -9,6 +11,12 @@ namespace tandem::cli {
 
 /// One sentence on standard error.
 ExitCode complain(const std::string& program, std::string sentence, ExitCode code);
+
+/// Says on standard error that traces that were there before lie beside one that was written.
+void warn_of_other_traces(const std::string& program, const std::vector<std::string>& others);
+
+/// "6 kinds of collectives exact on crafted data", as a line.
+std::string exact_collectives_sentence(std::size_t kinds);
 
 /// Runs `work`; what it throws becomes a sentence on standard error and an exit code.
 ExitCode guarded(const std::string& program, const std::function<ExitCode()>& work);

@@ -2,13 +2,21 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <memory>
 
 #include "cli/command.h"
+#include "cli/outputs.h"
 #include "cli/text/topology_text.h"
 #include "studies/topology/topology_report.h"
 
 namespace tandem::cli {
+namespace {
+
+struct TopologyCommand final : Command {
+  ScenarioOptions options;
+
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
 
 CLI::App* TopologyCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("topology", "the cluster, its links, and where each communicator lies on them");
@@ -18,15 +26,15 @@ CLI::App* TopologyCommand::add_to(CLI::App& app) {
 
 ExitCode TopologyCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  std::unique_ptr<OutputFile> file;
-  if (!options.json.empty() && options.json != "-") file = std::make_unique<OutputFile>(options.json);
+  const std::unique_ptr<OutputFile> file = open_file(options.json);
   const TopologyReport report = report_topology(scenario);
-  if (file) {
-    file->write(to_json(report));
-    file->commit();
-  }
+  if (file) write_file(file.get(), to_json(report));
   std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
   return ExitCode::done;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_topology() { return std::make_unique<TopologyCommand>(); }
 
 }  // namespace tandem::cli

@@ -8,9 +8,12 @@
 namespace tandem::cli {
 namespace {
 
+/// Help hides a subcommand that belongs to no group.
+bool is_shown(const CLI::App* command) { return !command->get_group().empty(); }
+
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands(is_shown)) names.push_back(command->get_name());
   return names;
 }
 

@@ -1,23 +1,34 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/outputs.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/validation_text.h"
-#include "studies/report/page.h"
 #include "studies/report/validation_page.h"
 #include "studies/runner/worker_pool.h"
 #include "studies/validate/validation_report.h"
 
 namespace tandem::cli {
+namespace {
+
+struct ValidateCommand final : Command {
+  std::string rows;  ///< a table of runs
+  std::string json;  ///< a path, "-" for standard output, empty for none
+  std::string csv;   ///< the same
+  std::string report;
+  int jobs = 0;  ///< 0 for the default
+  bool core = false;
+
+  CLI::App* add_to(CLI::App& app) override;
+  ExitCode run() const override;
+};
 
 CLI::App* ValidateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("validate", "hold simulations against runs that were measured");
-  const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
   command->add_option("rows", rows, "a table with commas, a run in each row; docs/commands/validate.md lists the columns")
       ->required()
       ->check(not_empty);
@@ -25,8 +36,7 @@ CLI::App* ValidateCommand::add_to(CLI::App& app) {
   command->add_option("--csv", csv, "write the table with columns for what was predicted (- for standard output)")
       ->check(not_empty);
   command->add_option("--report", report, "write an HTML page that shows all of it")->check(not_empty);
-  command->add_option("--jobs", jobs, "simulations at once (default: this machine's hardware threads)")
-      ->check(CLI::Range(1, 4096));
+  add_jobs_option(*command, jobs, "simulations");
   command->add_flag("--core", core, "only the rows whose column `core` is 1");
   return command;
 }
@@ -37,35 +47,22 @@ ExitCode ValidateCommand::run() const {
     std::cerr << "tandem: warning: " << rows << ": the column " << column << " means nothing here\n";
   if (core) file.keep_core();
   if (file.rows.empty()) throw InputError({.file = rows}, "no row has core 1, expected some, or no --core");
-  std::unique_ptr<OutputFile> json_file;
-  if (!json.empty() && json != "-") json_file = std::make_unique<OutputFile>(json);
-  std::unique_ptr<OutputFile> csv_file;
-  if (!csv.empty() && csv != "-") csv_file = std::make_unique<OutputFile>(csv);
-  std::unique_ptr<OutputFile> page;
-  if (!report.empty()) {
-    require_report_page();
-    page = std::make_unique<OutputFile>(report);
-  }
+  const std::unique_ptr<OutputFile> json_file = open_file(json), csv_file = open_file(csv), page = open_page(report);
   const std::size_t at_once = processes_at_once(jobs);
   PointsProgress line;
   const Validation validation =
       validation_of(file.rows, validate_rows(file.rows, at_once, [&line](const RunProgress& progress) { line.show(progress); }));
-  if (json_file) {
-    json_file->write(to_json(validation));
-    json_file->commit();
-  }
-  if (csv_file) {
-    csv_file->write(to_csv(validation, file.table));
-    csv_file->commit();
-  }
-  if (page) {
-    page->write(validation_page(std::filesystem::path(rows).filename().string(), validation));
-    page->commit();
-  }
+  if (json_file) write_file(json_file.get(), to_json(validation));
+  if (csv_file) write_file(csv_file.get(), to_csv(validation, file.table));
+  if (page) write_file(page.get(), validation_page(std::filesystem::path(rows).filename().string(), validation, command_line));
   if (json == "-") std::cout << to_json(validation);
   if (csv == "-") std::cout << to_csv(validation, file.table);
   if (json != "-" && csv != "-") std::cout << to_text(validation, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
+
+}  // namespace
+
+std::unique_ptr<Command> make_validate() { return std::make_unique<ValidateCommand>(); }
 
 }  // namespace tandem::cli

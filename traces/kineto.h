@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/trace.h"
+#include "traces/formats.h"
 
 namespace tandem::traces {
 
@@ -13,17 +13,17 @@ namespace tandem::traces {
 /// beginning. There are no flows, as their ends lie in different files.
 ///
 /// Constructor and `write` throw std::runtime_error with the path and the reason.
-class TraceFolder {
+class TraceFolder final : public OpenTrace {
  public:
   /// Makes the folder, unless it is there, and sees whether it can be written into.
   explicit TraceFolder(std::string path);
   /// Takes the folder away again if it was made and nothing was written.
-  ~TraceFolder();
+  ~TraceFolder() override;
   TraceFolder(const TraceFolder&) = delete;
 
   /// Each file appears whole or not at all. Several sources have a folder each, by their titles. Returns the other traces that
   /// lie there, of which a reader would take ranks that are not of this step.
-  std::vector<std::string> write(const std::vector<TraceSource>& sources);
+  std::vector<std::string> write(const std::vector<TraceSource>& sources) override;
 
  private:
   std::string path_;

@@ -44,7 +44,4 @@ void write_perfetto(const std::vector<TraceSource>& sources, OutputFile& out);
 /// The same spans as Chrome JSON ("X" events, microseconds), after Kineto's conventions.
 void write_chrome(const std::vector<TraceSource>& sources, OutputFile& out);
 
-/// By the ending of the file's name: .json is Chrome's, anything else Perfetto's.
-void write_trace(const std::vector<TraceSource>& sources, OutputFile& out);
-
 }  // namespace tandem::traces

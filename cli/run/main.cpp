@@ -7,15 +7,15 @@
 #include <stdexcept>
 #include <string>
 
-#include "cli/backend_option.h"
 #include "cli/program.h"
+#include "cli/shared_options.h"
 #include "runtime/execution/execution_site.h"
 #include "runtime/execution/launched_step.h"
 #include "runtime/host/limits.h"
 #include "runtime/host/loss.h"
 #include "traces/dag_file.h"
+#include "traces/formats.h"
 #include "traces/timeline_file.h"
-#include "traces/trace.h"
 
 namespace tandem::cli {
 namespace {
@@ -47,14 +47,12 @@ MeasuredStep execute_alone(const Options& options, const Dag& dag) {
 
 ExitCode execute(const Options& options) {
   const Launch launch = launch_from(process_environment());
-  if (launch.size > 1 && options.backend.backend == "host")
-    throw std::runtime_error("the host backend runs all ranks in one process, and " + std::to_string(launch.size) +
-                             " were launched; expected one, or --backend cuda");
+  refuse_launch_on_host(launch, options.backend.backend);
   const Dag dag = read_dag(options.dag);
   refuse_missing_ranks(dag, options.dag);
   const bool writes = launch.rank == 0;
   const auto out = opened(writes ? options.out : "");
-  const auto trace = opened(writes ? options.trace : "");
+  const auto trace = writes && !options.trace.empty() ? open_trace(options.trace) : nullptr;
 
   const std::optional<MeasuredStep> step =
       launch.size == 1 ? execute_alone(options, dag)
@@ -64,18 +62,14 @@ ExitCode execute(const Options& options) {
     out->write(to_bytes(dag, {step->timeline, step->description}));
     out->commit();
   }
-  if (trace) {
-    write_trace({{"measured", &dag, &step->timeline}}, *trace);
-    trace->commit();
-  }
+  if (trace) warn_of_other_traces(program, trace->write({{"measured", &dag, &step->timeline}}));
   std::cout << fmt::format("{}: {} tasks on {} ranks in {:.6f} s ({})\n", dag.info.scenario, dag.tasks.size(), dag.ranks.size(),
                            step->timeline.makespan(), step->description)
-            << loss_sentence(step->loss) << step->collectives << " kinds of collectives exact on crafted data\n";
+            << loss_sentence(step->loss) << exact_collectives_sentence(step->collectives);
   return ExitCode::done;
 }
 
 ExitCode run(int argc, char** argv) {
-  const auto not_empty = [](const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; };
   CLI::App app{"Executes a training step that `tandem lower` wrote"};
   app.name(program);
   app.set_version_flag("--version", std::string(program) + " " TANDEM_VERSION);
@@ -83,8 +77,7 @@ ExitCode run(int argc, char** argv) {
   app.add_option("dag", options.dag, "the file that `tandem lower --out` wrote")->required()->check(not_empty);
   options.backend.add_to(app);
   app.add_option("--out", options.out, "write when each task ran, to be compared")->check(not_empty);
-  app.add_option("--trace", options.trace, "write the timeline: .json for Chrome's format, anything else for Perfetto's")
-      ->check(not_empty);
+  app.add_option("--trace", options.trace, "write the timeline: " + trace_formats_text())->check(not_empty);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& answer) {  // --help, --version

@@ -117,4 +117,14 @@ std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen) {
   return page.heading("What would relieve it, each alone").table(table).text();
 }
 
+std::string out_of_memory_sentence(const std::string& place, const StepResult& result) {
+  const MemoryUse& stage = result.stages[result.fullest_stage()];
+  const auto gb = [](Bytes bytes) { return static_cast<double>(bytes) / 1e9; };
+  return fmt::format(
+      "{}: stage {} needs {:.1f} GB of a GPU's {:.1f} GB (parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations "
+      "{:.1f}, buffers {:.1f}); shard or recompute more, or pass --allow-oom",
+      place, result.fullest_stage(), gb(stage.peak()), gb(result.gpu_memory), gb(stage.parameters), gb(stage.gradients),
+      gb(stage.optimizer), gb(stage.activations), gb(stage.buffers));
+}
+
 }  // namespace tandem::cli

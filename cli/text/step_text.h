@@ -15,4 +15,7 @@ std::string to_text(const StepResult& result, const Screen& screen = {});
 /// A table under a heading; nothing where nothing would relieve it.
 std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen = {});
 
+/// Says that and by how much the fullest stage exceeds the GPU, and what takes the room.
+std::string out_of_memory_sentence(const std::string& place, const StepResult& result);
+
 }  // namespace tandem::cli

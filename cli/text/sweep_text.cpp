@@ -75,4 +75,21 @@ std::string to_table(const std::vector<std::string>& paths, const std::vector<Po
   return page.text();
 }
 
+std::string refusals_text(const std::vector<std::string>& sentences) {
+  constexpr std::size_t most = 20;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sentences.size(), most); ++i) text += "tandem: " + sentences[i] + "\n";
+  if (sentences.size() > most) text += fmt::format("tandem: {} more like these\n", sentences.size() - most);
+  return text;
+}
+
+std::string summary_text(const std::vector<PointRow>& rows, std::size_t kept, const std::string& file) {
+  std::string text = fmt::format("{} points", rows.size());
+  for (const PointStatus status : {PointStatus::done, PointStatus::oom, PointStatus::refused, PointStatus::failed}) {
+    const auto count = std::ranges::count(rows, status, &PointRow::status);
+    if (count > 0) text += fmt::format(", {} {}", count, name_of(status));
+  }
+  return fmt::format("{}; {} of them from before; in {}\n", text, kept, file);
+}
+
 }  // namespace tandem::cli

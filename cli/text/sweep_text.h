@@ -12,4 +12,10 @@ namespace tandem::cli {
 /// fields go by the last part of their names as long as that tells them apart.
 std::string to_table(const std::vector<std::string>& paths, const std::vector<PointRow>& rows, const Screen& screen = {});
 
+/// Why points of a study are no scenarios, a line each; the first 20.
+std::string refusals_text(const std::vector<std::string>& sentences);
+
+/// "40 points, 38 done, 2 oom; 12 of them from before; in study.sqlite", as a line. `kept`: how many were in the database before.
+std::string summary_text(const std::vector<PointRow>& rows, std::size_t kept, const std::string& file);
+
 }  // namespace tandem::cli

@@ -219,4 +219,10 @@ Launch launch_from(const Environment& environment) {
   return {};
 }
 
+void refuse_launch_on_host(const Launch& launch, const std::string& backend) {
+  if (launch.size > 1 && backend == "host")
+    throw std::runtime_error("the host backend runs all ranks in one process, and " + std::to_string(launch.size) +
+                             " were launched; expected one, or --backend cuda");
+}
+
 }  // namespace tandem

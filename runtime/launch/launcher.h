@@ -36,6 +36,9 @@ struct Launch {
 /// range, or contradicted by another launcher's variables.
 Launch launch_from(const Environment& environment);
 
+/// The host backend runs all ranks in one process: throws std::runtime_error where several were launched for it.
+void refuse_launch_on_host(const Launch& launch, const std::string& backend);
+
 /// The first of a list of hosts as Slurm writes it: node[003-010,12],login -> node003.
 /// Throws std::invalid_argument when it is none.
 std::string first_host(const std::string& nodes);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,8 @@ struct Calibration {
   std::string first_failure;
 };
 
-/// Told now and then: what is measured, how much of the budget is spent, and what is left of it.
-using OnMeasuring = std::function<void(const std::string& what, double share, Seconds left)>;
+/// Told now and then: what is measured, the share of it that is done, and the seconds that are left, where those are known.
+using OnMeasuring = std::function<void(const std::string& what, double share, std::optional<Seconds> left)>;
 
 /// Measures kernels within about `budget` seconds from now. Requested ones get half of what the probes leave, the sweep what is
 /// left then; within these each kernel an equal share, and as many samples as fit into that. Kernels of the sweep that would take

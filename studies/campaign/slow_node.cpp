@@ -27,4 +27,12 @@ Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double
   return slow;
 }
 
+std::optional<Seconds> step_with_slow_node(const Campaign& campaign, const StepResult& healthy,
+                                           const SimulationOptions& options) {
+  const SlowNodeSpec& slow = campaign.spec.slow_node;
+  if (slow.one_in <= 0) return std::nullopt;
+  const Scenario with_one = with_slow_node(campaign.scenario, healthy, slow.factor);
+  return simulate_step(with_one, true, options).result.step_time;
+}
+
 }  // namespace tandem::studies

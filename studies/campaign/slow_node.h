@@ -1,6 +1,10 @@
 #pragma once
 
+#include <optional>
+
+#include "scenarios/reading/campaign_spec.h"
 #include "scenarios/spec/scenario.h"
+#include "studies/step/simulated_step.h"
 #include "studies/step/step_result.h"
 
 namespace tandem::studies {
@@ -8,5 +12,9 @@ namespace tandem::studies {
 /// The scenario with one node whose GPUs have `factor` of their speed: that of the first rank of the pipeline stage that computes
 /// longest, where a slow node costs most.
 Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double factor);
+
+/// How long a step takes with such a node, simulated; nothing where the campaign has no slow nodes. `healthy` is the step
+/// without.
+std::optional<Seconds> step_with_slow_node(const Campaign& campaign, const StepResult& healthy, const SimulationOptions& options);
 
 }  // namespace tandem::studies

@@ -9,20 +9,6 @@
 namespace tandem::studies {
 namespace {
 
-std::string& command() {
-  static std::string text;
-  return text;
-}
-
-/// Quoted where a shell would take it apart.
-std::string quoted(std::string_view word) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 /// JSON inside a script element ends where "</" stands, so that must not occur.
 std::string inside_script(std::string json) {
   for (std::size_t at = json.find("</"); at != std::string::npos; at = json.find("</", at)) json.replace(at, 2, "<\\/");
@@ -32,13 +18,8 @@ std::string inside_script(std::string json) {
 
 }  // namespace
 
-void remember_command(int argc, const char* const* argv) {
-  command() = "tandem";
-  for (int i = 1; i < argc; ++i) command() += " " + quoted(argv[i]);
-}
-
-nlohmann::ordered_json report_head(const std::string& kind, const std::string& title) {
-  return {{"kind", kind}, {"tandem", TANDEM_VERSION}, {"title", title}, {"command", command()}};
+nlohmann::ordered_json report_head(const std::string& kind, const std::string& title, const std::string& command) {
+  return {{"kind", kind}, {"tandem", TANDEM_VERSION}, {"title", title}, {"command", command}};
 }
 
 void require_report_page() {

@@ -12,10 +12,7 @@ std::string report_page(const nlohmann::ordered_json& report);
 /// Throws the same, before the work begins.
 void require_report_page();
 
-/// Keys that every report has: "kind", "tandem", "title", "command".
-nlohmann::ordered_json report_head(const std::string& kind, const std::string& title);
-
-/// The command line, for pages to say what made them.
-void remember_command(int argc, const char* const* argv);
+/// Keys that every report has: "kind", "tandem", "title", "command". `command` is the command line that makes the report.
+nlohmann::ordered_json report_head(const std::string& kind, const std::string& title, const std::string& command);
 
 }  // namespace tandem::studies

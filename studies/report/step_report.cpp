@@ -144,10 +144,11 @@ Json no_timeline() { return timeline_json(Dag(), Timeline(), {}, {}); }
 
 }  // namespace
 
-std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result) {
+std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
+                      const std::string& command) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, timeline);
   Bottlenecks bottlenecks(dag);
-  Json report = report_head("step", scenario.name);
+  Json report = report_head("step", scenario.name, command);
   report["result"] = to_json_object(result);
   report["facts"] = facts_of(scenario);
   report["mesh"] = mesh_json(scenario);
@@ -159,10 +160,10 @@ std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& 
   return report_page(report);
 }
 
-std::string result_page(std::string_view json) {
+std::string result_page(std::string_view json, const std::string& command) {
   const Json result = Json::parse(json);
   const bool is_crosscheck = result.contains("crosscheck");
-  Json report = report_head(is_crosscheck ? "crosscheck" : "step", result.at("scenario").get<std::string>());
+  Json report = report_head(is_crosscheck ? "crosscheck" : "step", result.at("scenario").get<std::string>(), command);
   const Json none = Json::array();
   report["result"] = result;
   report["facts"] = none;
@@ -182,11 +183,11 @@ std::string result_page(std::string_view json) {
 }
 
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
-                            const StepResult& result) {
+                            const StepResult& result, const std::string& command) {
   const std::vector<RankIndex> drawn = drawn_ranks(dag, measured);
   Bottlenecks bottlenecks(dag);
   const BoundOf bound_of = [&](TaskId id) { return std::string(bottlenecks.of(id)); };
-  Json report = report_head("crosscheck", scenario.name);
+  Json report = report_head("crosscheck", scenario.name, command);
   report["result"] = to_json_object(result);
   report["facts"] = facts_of(scenario);
   report["tasks"] = task_pairs(dag, simulated, measured);
@@ -195,8 +196,8 @@ std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Time
   return report_page(report);
 }
 
-std::string failure_page(const Scenario& scenario, const std::string& sentence) {
-  Json report = report_head("failure", scenario.name);
+std::string failure_page(const Scenario& scenario, const std::string& sentence, const std::string& command) {
+  Json report = report_head("failure", scenario.name, command);
   report["sentence"] = sentence;
   report["exit_code"] = 1;
   report["facts"] = facts_of(scenario);

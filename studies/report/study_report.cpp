@@ -47,8 +47,8 @@ Json point_of(const PointRow& row) {
 
 }  // namespace
 
-std::string study_page(const std::string& name, const std::vector<PointRow>& rows) {
-  Json report = report_head("study", name);
+std::string study_page(const std::string& name, const std::vector<PointRow>& rows, const std::string& command) {
+  Json report = report_head("study", name, command);
   report["parameters"] = parameters_of(rows);
   report["points"] = Json::array();
   for (const PointRow& row : rows) report["points"].push_back(point_of(row));

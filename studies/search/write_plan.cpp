@@ -2,31 +2,23 @@
 
 #include <filesystem>
 
-#include "scenarios/interop/interop.h"
+#include "scenarios/interop/formats.h"
 #include "scenarios/reading/document.h"
 #include "traces/output_file.h"
 
 namespace tandem::studies {
-namespace {
-
-void write(const std::filesystem::path& path, const std::string& text) {
-  OutputFile file(path.string());
-  file.write(text);
-  file.commit();
-}
-
-}  // namespace
 
 void write_plan(const Plan& plan, const PlanChoices& choices, const SearchSpec& spec, const std::string& folder) {
   std::filesystem::create_directories(folder);
-  const std::filesystem::path place(folder);
-  const YamlNode document = document_of(plan, choices, spec);
-  const Scenario scenario = read_document(document, "winner");
+  YamlNode document = document_of(plan, choices, spec);
+  Scenario scenario = read_document(document, "winner");
+  const ScenarioWithDocument read{std::move(scenario), std::move(document)};
   const std::string heading = "# " + to_text(plan, choices) + "\n";
-  write(place / "scenario.yaml", heading + scenario_yaml(document));
-  write(place / "megatron.args", heading + megatron_arguments(scenario).text);
-  write(place / "torchtitan.toml", heading + torchtitan_toml(scenario).text);
-  write(place / "nccl.env", heading + nccl_environment(scenario).text);
+  for (const Exporter& exporter : exporters()) {
+    OutputFile file((std::filesystem::path(folder) / exporter.file).string());
+    file.write(heading + exporter.write(read).text);
+    file.commit();
+  }
 }
 
 }  // namespace tandem::studies

@@ -1,13 +1,10 @@
 #include "studies/trace/trace_output.h"
 
-#include <iostream>
-
 #include "runtime/analysis/memory_over_time.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
 #include "studies/trace/trace_ranks.h"
 #include "traces/representative_ranks.h"
-#include "traces/trace.h"
 
 namespace tandem::studies {
 namespace {
@@ -57,23 +54,13 @@ TraceSource source_of(const TracedStep& step, std::span<const std::uint32_t> wor
 
 TraceOutput::TraceOutput(const std::string& path, std::string_view ranks, std::int64_t world) {
   if (!ranks.empty()) ranks_ = parse_ranks(ranks, world);
-  if (path.ends_with('/')) {
-    folder_ = std::make_unique<TraceFolder>(path);
-  } else {
-    file_ = std::make_unique<OutputFile>(path);
-  }
+  trace_ = open_trace(path);
 }
 
-void TraceOutput::write(const std::vector<TracedStep>& steps) {
+std::vector<std::string> TraceOutput::write(const std::vector<TracedStep>& steps) {
   std::vector<TraceSource> sources;
   for (const TracedStep& step : steps) sources.push_back(source_of(step, ranks_));
-  if (file_) {
-    write_trace(sources, *file_);
-    file_->commit();
-    return;
-  }
-  for (const std::string& other : folder_->write(sources))
-    std::cerr << "tandem: warning: " << other << " was there before and is of another trace\n";
+  return trace_->write(sources);
 }
 
 }  // namespace tandem::studies

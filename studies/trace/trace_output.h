@@ -9,8 +9,7 @@
 
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
-#include "traces/kineto.h"
-#include "traces/output_file.h"
+#include "traces/formats.h"
 
 namespace tandem::studies {
 
@@ -24,19 +23,20 @@ struct TracedStep {
   std::span<const RankIndex> class_of = {};
 };
 
-/// What --trace and --trace-ranks ask for: a file, or a folder where the path ends in a slash. Opened before the work begins.
+/// What --trace and --trace-ranks ask for, in the format that the path asks for (traces/formats.h). Opened before the work
+/// begins.
 class TraceOutput {
  public:
   /// `ranks` as `parse_ranks` takes them, or empty for representative ones. Throws InputError where they are wrong, and
   /// std::runtime_error where the path is.
   TraceOutput(const std::string& path, std::string_view ranks, std::int64_t world);
 
-  void write(const std::vector<TracedStep>& steps);
+  /// Returns other traces that lie at the same place, which a reader would take for parts of this one.
+  std::vector<std::string> write(const std::vector<TracedStep>& steps);
 
  private:
   std::vector<std::uint32_t> ranks_;
-  std::unique_ptr<OutputFile> file_;
-  std::unique_ptr<TraceFolder> folder_;
+  std::unique_ptr<OpenTrace> trace_;
 };
 
 }  // namespace tandem::studies

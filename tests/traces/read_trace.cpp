@@ -7,15 +7,14 @@
 #include <map>
 
 #include "tests/runtime/temporary_folder.h"
+#include "traces/formats.h"
 
 namespace tandem::traces {
 
 std::string written_trace(const std::vector<TraceSource>& sources, const std::string& ending) {
   const TemporaryFolder folder;
   const std::string path = folder / ("trace" + ending);
-  OutputFile out(path);
-  write_trace(sources, out);
-  out.commit();
+  EXPECT_TRUE(open_trace(path)->write(sources).empty());
   return read_all(path);
 }
 

@@ -19,7 +19,7 @@ struct SliceRead {
   auto operator<=>(const SliceRead&) const = default;
 };
 
-/// The bytes that `write_trace` leaves in a file of this ending.
+/// The bytes of the trace in a file of this ending, in the format that the ending asks for.
 std::string written_trace(const std::vector<TraceSource>& sources, const std::string& ending);
 
 perfetto::Trace parse_perfetto(const std::string& bytes);

@@ -1,8 +1,10 @@
-#include "cli/backend_option.h"
+#include "cli/shared_options.h"
 
 #include <CLI/CLI.hpp>
 
 namespace tandem::cli {
+
+std::string not_empty(const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; }
 
 CLI::Option* add_backend_option(CLI::App& command, std::string& backend) {
   return command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")

@@ -11,6 +11,11 @@ class Option;
 
 namespace tandem::cli {
 
+// Options that `tandem` and `tandem-run` share.
+
+/// A check for options that take a path.
+std::string not_empty(const std::string& path);
+
 /// `--backend host|cuda`, which is required.
 CLI::Option* add_backend_option(CLI::App& command, std::string& backend);
 

@@ -1,0 +1,41 @@
+#include "scenarios/interop/import_scenario.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "runtime/base/text_file.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/overlay.h"
+#include "scenarios/reading/presets.h"
+#include "scenarios/reading/yaml_mapping.h"
+
+namespace tandem::scenarios {
+namespace {
+
+/// Refuses what no scenario could be, at its place in the other program's file. Returns the warnings.
+std::vector<std::string> check(YamlNode document, const std::string& name) {
+  expand_preset_names(document);
+  resolve_presets(document, "");
+  return read_document(document, name).warnings;
+}
+
+}  // namespace
+
+ImportedScenario import_scenario(const std::string& path, const Importer& importer, const ImportOptions& options) {
+  const std::string text = read_text_file(path), name = std::filesystem::path(path).stem().string();
+  Imported imported = importer.read(text, path, options.gpus);
+  YamlNode& document = imported.document;
+  const Place option{.file = "--cluster"};
+  YamlNode& section = section_of(document, "cluster", option);
+  put(section, "preset", options.cluster, option);
+  if (options.gpus > 0) put(section, "gpus", options.gpus, {.file = "--gpus"});
+  const YamlNode* parallelism = document.find("parallelism");
+  if (options.gpus == 0 && parallelism->find("dp") == nullptr)
+    throw InputError({.file = path}, "the arguments do not tell on how many GPUs they run, expected --gpus");
+  if (document.find("name") == nullptr) put(document, "name", name, {.file = path});
+  for (const std::string& change : options.overrides) apply_override(document, change);
+  std::vector<std::string> warnings = check(document, name);
+  return {scenario_yaml(document), std::move(warnings), std::move(imported.ignored)};
+}
+
+}  // namespace tandem::scenarios

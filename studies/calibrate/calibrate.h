@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/launch/launcher.h"
+#include "scenarios/spec/scenario.h"
+#include "studies/calibrate/measure.h"
+
+namespace tandem::studies {
+
+struct CalibrationRequest {
+  std::string backend;               ///< "host" or "cuda"
+  std::vector<Scenario> scenarios;   ///< every kernel of these is measured
+  std::vector<TimedKernel> shapes;   ///< and these kernels
+  Seconds budget = 180;              ///< to spend in all
+  std::function<void()> begin = {};  ///< called before anything is measured, on the process that will have the result
+  OnMeasuring told = {};
+};
+
+/// Measures kernels, and collectives among the host's ranks or the GPUs of the launch: a tenth of the budget goes to those.
+/// Every process of the launch calls this. The result is rank 0's; the others get nothing, and as soon as the collectives are
+/// measured, as rank 0 goes on alone.
+///
+/// Throws std::runtime_error where nothing could be measured or the launch cannot be, and what `begin` throws.
+std::optional<Calibration> calibrate(const Launch& launch, const CalibrationRequest& request);
+
+}  // namespace tandem::studies

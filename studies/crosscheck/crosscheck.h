@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/base/progress.h"
+#include "runtime/execution/execution_site.h"
+#include "scenarios/spec/scenario.h"
+#include "sim/simulate.h"
+#include "studies/step/step_result.h"
+
+namespace tandem::studies {
+
+struct CrosscheckOptions {
+  ExecutionChoice backend;  ///< where the step is executed, unless it was measured before
+  std::string measured;     ///< a timeline of this scenario that `tandem-run --out` wrote; empty: the step is executed
+  Collectives collectives = Collectives::fluid;
+  Progress* progress = nullptr;  ///< is told how far it is
+};
+
+/// The same DAG simulated and executed, all ranks of it.
+class Crosscheck {
+ public:
+  /// Lowers the scenario, simulates and executes it. Throws InputError, placed at `file`, where the scenario is too large to
+  /// execute, and where the measured timeline is not the scenario's.
+  Crosscheck(const Scenario& scenario, const std::string& file, const CrosscheckOptions& options);
+  ~Crosscheck();
+
+  const Dag& dag() const;
+  const Timeline& simulated() const { return simulated_; }
+  const Timeline& measured() const;
+  /// The executed step's result, with the comparison.
+  const StepResult& result() const { return result_; }
+  const Comparison& comparison() const { return *result_.comparison; }
+  std::string executed_on() const;
+  /// How many kinds of collectives were exact on crafted data; absent where the step was not executed here.
+  std::optional<std::size_t> verified_collectives() const;
+
+ private:
+  class MeasuredSide;
+  class StepOfThisMachine;
+  class StepOfAFile;
+
+  std::unique_ptr<MeasuredSide> step_;
+  Timeline simulated_;
+  StepResult result_;
+};
+
+}  // namespace tandem::studies

@@ -1,0 +1,23 @@
+#include "studies/search/search_study.h"
+
+namespace tandem::studies {
+
+SearchStudy::SearchStudy(const std::string& scenario, const std::vector<std::string>& overrides, const std::string& explained)
+    : spec_(load_search(scenario, overrides)), space_(spec_) {
+  if (!explained.empty()) asked_ = space_.parse(explained);
+  bool any = false;
+  space_.for_each([&](const Plan&) { return !(any = true); });
+  if (!any) refuse_contradiction(spec_);
+}
+
+FoundPlans SearchStudy::run(ResultsDatabase& database, std::size_t jobs,
+                            const std::function<void(const SearchProgress&)>& progress) const {
+  PlanRuns runs(spec_, choices(), database, jobs);
+  Search search(spec_, space_, runs);
+  FoundPlans found{.result = search.run(progress), .explanation = {}, .rows = {}};
+  if (asked_) found.explanation = explain(*asked_, spec_, space_, search, runs);
+  found.rows = runs.rows();
+  return found;
+}
+
+}  // namespace tandem::studies

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "studies/runner/results_database.h"
+#include "studies/search/explain.h"
+
+namespace tandem::studies {
+
+/// What a search found.
+struct FoundPlans {
+  SearchResult result;
+  std::optional<Explanation> explanation;  ///< of the plan that was asked about
+  std::vector<PointRow> rows;              ///< of the plans that were simulated
+};
+
+/// The search that a scenario's file asks for: its space of plans, read and found not to be empty.
+class SearchStudy {
+ public:
+  /// Reads the scenario and its `search` block (scenarios/reading/search_spec.h). `explained` is a plan to be explained, such as
+  /// "tp=4,pp=8"; empty for none. Throws InputError, also where no plan meets what is asked.
+  SearchStudy(const std::string& scenario, const std::vector<std::string>& overrides, const std::string& explained);
+
+  const SearchSpec& spec() const { return spec_; }
+  const PlanChoices& choices() const { return space_.choices(); }
+
+  /// Finds the best plans (search.h), `jobs` simulations at once; those that the database holds are not simulated again.
+  FoundPlans run(ResultsDatabase& database, std::size_t jobs, const std::function<void(const SearchProgress&)>& progress) const;
+
+ private:
+  SearchSpec spec_;
+  PlanSpace space_;
+  std::optional<Plan> asked_;
+};
+
+}  // namespace tandem::studies
