@@ -6,11 +6,40 @@ target_compile_options(tandem_options INTERFACE
   $<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=-Wall,-Wextra>  # -Wpedantic complains of what nvcc itself writes
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${TANDEM_WERROR}>>:-Werror>
   $<$<AND:$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>,$<BOOL:${TANDEM_WERROR}>>:-Werror=all-warnings>)
+if(TANDEM_UNITY)  # where what is a file's own is a global to its neighbours, and seems to be a header's
+  target_compile_options(tandem_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow;-Wno-subobject-linkage>)
+endif()
 if(TANDEM_SANITIZE)
   target_compile_options(tandem_options INTERFACE -fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all
                                                   -fno-omit-frame-pointer)
   target_link_options(tandem_options INTERFACE -fsanitize=${TANDEM_SANITIZE})
 endif()
+
+# tandem_unity(TARGET): with TANDEM_UNITY, compiles the target's sources in units of up to a dozen files of one folder. Parsing headers
+# is most of the work, and a unit does it once. So two files of one folder may not give two things the same name, not even in
+# anonymous namespaces; to compile files one by one (and to find a missing include) turn TANDEM_UNITY off.
+function(tandem_unity target)
+  if(NOT TANDEM_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/.*\\.cpp$")
+  list(SORT sources)
+  set(last "")
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    if(NOT folder STREQUAL last)
+      set(last ${folder})
+      set(files 0)
+    endif()
+    math(EXPR unit "${files} / 12")
+    math(EXPR files "${files} + 1")
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE group)
+    string(REPLACE "/" "_" group ${group})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${unit})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
 
 # tandem_library(NAME [sources' folders ...]): defaults to the current folder alone.
 function(tandem_library name)
@@ -21,4 +50,5 @@ function(tandem_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${globs})
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC tandem_options)
+  tandem_unity(${name})
 endfunction()

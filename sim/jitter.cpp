@@ -11,7 +11,7 @@ namespace tandem::sim {
 namespace {
 
 /// What a random number is for.
-enum Purpose : std::uint64_t {
+enum Drawn : std::uint64_t {
   of_kernel,
   of_rank,
   of_communication,

@@ -8,7 +8,7 @@
 namespace tandem::sim {
 namespace {
 
-constexpr Seconds never = std::numeric_limits<double>::infinity();
+constexpr Seconds infinite = std::numeric_limits<Seconds>::infinity();
 constexpr std::uint32_t rounds_played = 8;
 
 class Play {
@@ -21,7 +21,7 @@ class Play {
   std::vector<Seconds> arrivals() {
     while (true) {
       const Seconds step = time_to_next();
-      if (step == never) return last_arrival_;
+      if (step == infinite) return last_arrival_;
       advance(step);
     }
   }
@@ -53,12 +53,12 @@ class Play {
   }
 
   Seconds time_to_next() const {
-    Seconds least = never;
+    Seconds least = infinite;
     for (std::uint32_t h = 0; h < hops_.size(); ++h) {
       if (hops_[h].busy) least = std::min(least, hops_[h].to_do * transfer(h));
       if (!hops_[h].arriving.empty()) least = std::min(least, hops_[h].arriving.front() - now_);
     }
-    return least == never ? never : std::max(0.0, least);
+    return least == infinite ? infinite : std::max(0.0, least);
   }
 
   void advance(Seconds step) {

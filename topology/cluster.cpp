@@ -5,16 +5,11 @@
 #include <set>
 
 #include "runtime/base/divide_up.h"
+#include "runtime/base/si.h"
 #include "topology/mix.h"
 
 namespace tandem::topology {
-namespace {
-
-constexpr double micro = 1e-6;
-constexpr double giga = 1e9;
-constexpr double bits_per_byte = 8;
-
-}  // namespace
+namespace {}  // namespace
 
 Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(divide_up(spec.gpus, spec.gpus_per_node)) {
   nvlink_ = spec.nvlink_GBps * giga * spec.nvlink_efficiency;

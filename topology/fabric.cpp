@@ -7,13 +7,13 @@
 #include <map>
 
 #include "runtime/base/divide_up.h"
+#include "runtime/base/si.h"
 #include "topology/fabric_graph.h"
 
 namespace tandem::topology {
 namespace {
 
 constexpr std::uint32_t none = 0xFFFFFFFF;
-constexpr double bytes_per_gbit = 1e9 / 8;
 
 double oversubscription(const FabricSpec& spec, std::size_t tier) {
   return tier < spec.oversubscription.size() ? spec.oversubscription[tier] : 1.0;

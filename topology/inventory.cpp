@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "runtime/base/si.h"
+
 namespace tandem::topology {
 namespace {
-
-constexpr double bytes_per_gbit = 1e9 / 8;
 
 /// GPUs, PCIe ports and NICs: the links that are not the fabric's.
 std::vector<TierInventory> node_tiers(const Cluster& cluster, BytesPerSecond wire) {

@@ -8,10 +8,10 @@
 namespace tandem::topology {
 namespace {
 
-using Node = std::vector<std::uint32_t>;
+using NodeMembers = std::vector<std::uint32_t>;
 
-std::vector<Node> by_node(const Cluster& cluster, std::span<const std::uint32_t> members) {
-  std::vector<Node> nodes;
+std::vector<NodeMembers> by_node(const Cluster& cluster, std::span<const std::uint32_t> members) {
+  std::vector<NodeMembers> nodes;
   std::unordered_map<std::int64_t, std::size_t> known;
   std::int64_t last = -1;
   for (const std::uint32_t gpu : members) {
@@ -29,7 +29,7 @@ class Group {
  public:
   Group(const Cluster& cluster, std::span<const std::uint32_t> members, Detail detail)
       : cluster_(cluster), members_(members), detail_(detail), nodes_(by_node(cluster, members)) {
-    for (const Node& node : nodes_) equal_ = equal_ && node.size() == nodes_.front().size();
+    for (const NodeMembers& node : nodes_) equal_ = equal_ && node.size() == nodes_.front().size();
     layout_.nodes = static_cast<std::uint32_t>(nodes_.size());
     layout_.intra_latency = cluster.intra_latency();
   }
@@ -50,7 +50,7 @@ class Group {
   const Cluster& cluster_;
   const std::span<const std::uint32_t> members_;
   const Detail detail_;
-  const std::vector<Node> nodes_;
+  const std::vector<NodeMembers> nodes_;
   bool equal_ = true;
   Layout layout_;
 
@@ -93,8 +93,8 @@ class Group {
     sum.reserve(links_per_member * members_.size());
     const std::size_t channels = equal_ ? nodes_.front().size() : 1;
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      const Node& node = nodes_[n];
-      const Node& next = nodes_[(n + 1) % nodes_.size()];
+      const NodeMembers& node = nodes_[n];
+      const NodeMembers& next = nodes_[(n + 1) % nodes_.size()];
       // Over all channels each port sends and receives equally often: a channel makes node.size() - 1 hops inside the node.
       for (std::size_t i = 0; i < node.size(); ++i) {
         const std::uint32_t after = node[(i + 1) % node.size()];
@@ -111,8 +111,8 @@ class Group {
     HopList hops(members_, detail_);
     for (std::size_t c = 0; hops.wanted() && c < channels; ++c) {
       for (std::size_t n = 0; n < nodes_.size(); ++n) {
-        const Node& node = nodes_[n];
-        const Node& next = nodes_[(n + 1) % nodes_.size()];
+        const NodeMembers& node = nodes_[n];
+        const NodeMembers& next = nodes_[(n + 1) % nodes_.size()];
         for (std::size_t i = 0; i + 1 < node.size(); ++i)
           add_in_node(node[(c + i) % node.size()], node[(c + i + 1) % node.size()], c, false, hops);
         const std::uint32_t last = node[(c + node.size() - 1) % node.size()];
@@ -133,7 +133,7 @@ class Group {
       if (in_chains > 0) cluster_.cross_node(gpu, gpu, in_chains, sum);
     }
     for (std::size_t channel = 0; hops.wanted() && channel < 2 * rails; ++channel) {
-      for (const Node& node : nodes_) {
+      for (const NodeMembers& node : nodes_) {
         for (std::size_t i = 0; i + 1 < rails; ++i) {
           const std::uint32_t upper = node[(channel + i) % rails], lower = node[(channel + i + 1) % rails];
           add_in_node(lower, upper, channel, false, hops);
@@ -188,7 +188,7 @@ class Group {
 }  // namespace
 
 Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> members) {
-  const std::vector<Node> nodes = by_node(cluster, members);
+  const std::vector<NodeMembers> nodes = by_node(cluster, members);
   Layout layout{.nodes = static_cast<std::uint32_t>(nodes.size()), .intra_latency = cluster.intra_latency()};
   for (std::size_t n = 0; n < nodes.size() && nodes.size() > 1; ++n) {
     CrossingSum ignored;

@@ -7,10 +7,11 @@
 #include <pugixml.hpp>
 #include <set>
 
+#include "runtime/base/si.h"
+
 namespace tandem::topology {
 namespace {
 
-constexpr double bits_per_byte = 8;
 constexpr double mega_per_giga = 1000;
 
 using Part = Node::Part;

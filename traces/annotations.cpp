@@ -2,10 +2,11 @@
 
 #include <charconv>
 
+#include "runtime/base/si.h"
+
 namespace tandem::traces {
 namespace {
 
-constexpr double giga = 1e9;
 constexpr double tera = 1e12;
 
 /// "bf16[8192,1,16384]"

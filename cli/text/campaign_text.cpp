@@ -7,13 +7,12 @@
 #include "cli/terminal/page.h"
 #include "runtime/base/nearest.h"
 #include "runtime/base/quantities.h"
+#include "runtime/base/si.h"
 
 namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
-
-constexpr Seconds hour = 3600;
 
 /// "15.60T", "842.1B"
 std::string tokens_text(double tokens) {

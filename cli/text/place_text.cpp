@@ -4,13 +4,12 @@
 
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"
+#include "runtime/base/si.h"
 
 namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
-
-constexpr double giga = 1e9;
 
 std::string reaches(const std::map<Reach, std::int64_t>& counts) {
   std::string text;

@@ -16,7 +16,7 @@ const NamedCell* find(const std::vector<NamedCell>& cells, std::string_view name
 
 std::string text_of(const std::vector<NamedCell>& cells, std::string_view name) {
   const NamedCell* cell = find(cells, name);
-  return cell == nullptr ? "" : to_text(cell->cell);
+  return cell == nullptr ? "" : studies::to_text(cell->cell);
 }
 
 std::string number_of(const std::vector<NamedCell>& cells, std::string_view name, const char* format, double unit = 1) {

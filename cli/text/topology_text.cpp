@@ -6,14 +6,12 @@
 
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"
+#include "runtime/base/si.h"
 
 namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
-
-constexpr double giga = 1e9;
-constexpr double micro = 1e-6;
 
 /// Four digits are more than anybody compares.
 std::string number(double value) { return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value); }

@@ -1,19 +1,15 @@
 #include "runtime/host/collective_timer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 
 #include "runtime/contents/initial_values.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
+#include "runtime/host/stopwatch.h"
 
 namespace tandem {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-Seconds since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 MachineRanks one_machine(std::int32_t ranks) {
   MachineRanks machines(1);

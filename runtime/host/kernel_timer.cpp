@@ -1,18 +1,14 @@
 #include "runtime/host/kernel_timer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
+#include "runtime/host/stopwatch.h"
 #include "runtime/timed_operands.h"
 
 namespace tandem {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-Seconds since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Positive numbers near 1: sums, maxima and logarithms of them are ordinary, and none is denormal, which a CPU is slow at.
 const std::vector<float>& ordinary_numbers() {

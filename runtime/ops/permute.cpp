@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-void check_shapes(const Shape& tokens, const Shape& slots, const Shape& rows) {
+void check_permute(const Shape& tokens, const Shape& slots, const Shape& rows) {
   expect_shapes(rows_of(tokens) == rows_of(slots) && columns_of(tokens) == columns_of(rows),
                 "tokens [T,h], slots [T,k] and rows [R,h] fit each other");
 }
@@ -17,7 +17,7 @@ void check_shapes(const Shape& tokens, const Shape& slots, const Shape& rows) {
 /// Calls `visit(row, token, choice)` for each choice that was not dropped; `row` and `token` are of width h.
 template <typename Visit>
 void for_each_choice(const HostTensor& rows, const HostTensor& slots, const HostTensor& tokens, Visit visit) {
-  check_shapes(tokens.shape, slots.shape, rows.shape);
+  check_permute(tokens.shape, slots.shape, rows.shape);
   const std::int64_t width = columns_of(rows.shape), choices = columns_of(slots.shape);
   for (std::int64_t choice = 0; choice < slots.shape.elements(); ++choice) {
     const std::int32_t slot = slots.i32()[choice];
@@ -40,7 +40,7 @@ void check_regroup(const Shape& x, const Shape& y, const RegroupAttributes& attr
 
 OpCost permute_cost(std::span<const OperandType> operands, const OpAttributes&) {
   const auto [x, slots, rows] = unpack<3>(operands, "permute");
-  check_shapes(x.shape, slots.shape, rows.shape);
+  check_permute(x.shape, slots.shape, rows.shape);
   return memory_cost(bytes_of(x, slots, rows));
 }
 
@@ -53,7 +53,7 @@ void permute_host(std::span<const HostTensor> operands, const OpAttributes&) {
 
 OpCost permute_backward_cost(std::span<const OperandType> operands, const OpAttributes&) {
   const auto [drows, slots, dx] = unpack<3>(operands, "permute_backward");
-  check_shapes(dx.shape, slots.shape, drows.shape);
+  check_permute(dx.shape, slots.shape, drows.shape);
   return memory_cost(bytes_of(drows, slots, dx));
 }
 
@@ -68,7 +68,7 @@ void permute_backward_host(std::span<const HostTensor> operands, const OpAttribu
 
 OpCost combine_cost(std::span<const OperandType> operands, const OpAttributes&) {
   const auto [rows, slots, gates, y] = unpack<4>(operands, "combine");
-  check_shapes(y.shape, slots.shape, rows.shape);
+  check_permute(y.shape, slots.shape, rows.shape);
   return memory_cost(bytes_of(rows, slots, gates, y));
 }
 
@@ -84,7 +84,7 @@ void combine_host(std::span<const HostTensor> operands, const OpAttributes&) {
 
 OpCost combine_backward_cost(std::span<const OperandType> operands, const OpAttributes&) {
   const auto [dy, rows, slots, gates, drows, dgates] = unpack<6>(operands, "combine_backward");
-  check_shapes(dy.shape, slots.shape, rows.shape);
+  check_permute(dy.shape, slots.shape, rows.shape);
   return memory_cost(bytes_of(dy, rows, slots, gates, drows, dgates));
 }
 

@@ -78,7 +78,7 @@ OpCost cost(const Split<OperandType>& operands, const SplitHeadsAttributes& attr
 }
 
 /// One token's row of each operand.
-struct Row {
+struct TokenRow {
   float *q, *kv;                   ///< before the split: the query heads; the key heads and the value heads after them
   float *queries, *keys, *values;  ///< after it
 };
@@ -93,11 +93,11 @@ void for_each_row(const Split<HostTensor>& operands, const SplitHeadsAttributes&
   const std::int64_t q_stride = fused ? q_width + 2 * kv_width : q_width, kv_stride = fused ? q_stride : 2 * kv_width;
   float* const kv = fused ? operands.joint[0].f32() + q_width : operands.joint[1].f32();
   for_each_token(q, attributes, [&](std::int64_t row, const Rotation& rotation) {
-    per_row(Row{.q = operands.joint[0].f32() + row * q_stride,
-                .kv = kv + row * kv_stride,
-                .queries = operands.heads[0].f32() + row * q_width,
-                .keys = operands.heads[1].f32() + row * kv_width,
-                .values = operands.heads[2].f32() + row * kv_width},
+    per_row(TokenRow{.q = operands.joint[0].f32() + row * q_stride,
+                     .kv = kv + row * kv_stride,
+                     .queries = operands.heads[0].f32() + row * q_width,
+                     .keys = operands.heads[1].f32() + row * kv_width,
+                     .values = operands.heads[2].f32() + row * kv_width},
             kv_width, rotation);
   });
 }
@@ -111,7 +111,7 @@ OpCost split_heads_cost(std::span<const OperandType> operands, const OpAttribute
 void split_heads_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto& a = std::get<SplitHeadsAttributes>(any);
   const std::int64_t d = operands.back().shape[3];
-  for_each_row(split_operands(operands), a, [&](const Row& row, std::int64_t kv_width, const Rotation& rotation) {
+  for_each_row(split_operands(operands), a, [&](const TokenRow& row, std::int64_t kv_width, const Rotation& rotation) {
     move_heads(row.q, row.queries, a.heads, d, rotation, a.rotate, Direction::forward);
     move_heads(row.kv, row.keys, a.kv_heads, d, rotation, a.rotate, Direction::forward);
     std::copy_n(row.kv + kv_width, kv_width, row.values);
@@ -125,7 +125,7 @@ OpCost split_heads_backward_cost(std::span<const OperandType> operands, const Op
 void split_heads_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto& a = std::get<SplitHeadsAttributes>(any);
   const std::int64_t d = operands.front().shape[3];
-  for_each_row(backward_operands(operands), a, [&](const Row& row, std::int64_t kv_width, const Rotation& rotation) {
+  for_each_row(backward_operands(operands), a, [&](const TokenRow& row, std::int64_t kv_width, const Rotation& rotation) {
     move_heads(row.queries, row.q, a.heads, d, rotation, a.rotate, Direction::backward);
     move_heads(row.keys, row.kv, a.kv_heads, d, rotation, a.rotate, Direction::backward);
     std::copy_n(row.values, kv_width, row.kv + kv_width);

@@ -11,9 +11,9 @@
 namespace tandem::scenarios {
 namespace {
 
-class Writer {
+class ArgumentsWriter {
  public:
-  explicit Writer(const Scenario& scenario)
+  explicit ArgumentsWriter(const Scenario& scenario)
       : scenario_(scenario), model_(scenario.model), p_(scenario.parallelism), t_(scenario.training) {}
 
   Exported all() {
@@ -244,6 +244,6 @@ class Writer {
 
 }  // namespace
 
-Exported megatron_arguments(const Scenario& scenario) { return Writer(scenario).all(); }
+Exported megatron_arguments(const Scenario& scenario) { return ArgumentsWriter(scenario).all(); }
 
 }  // namespace tandem::scenarios

@@ -8,9 +8,9 @@
 namespace tandem::scenarios {
 namespace {
 
-class Writer {
+class TomlWriter {
  public:
-  explicit Writer(const Scenario& scenario)
+  explicit TomlWriter(const Scenario& scenario)
       : scenario_(scenario), model_(scenario.model), p_(scenario.parallelism), t_(scenario.training) {}
 
   Exported all() {
@@ -205,6 +205,6 @@ class Writer {
 
 }  // namespace
 
-Exported torchtitan_toml(const Scenario& scenario) { return Writer(scenario).all(); }
+Exported torchtitan_toml(const Scenario& scenario) { return TomlWriter(scenario).all(); }
 
 }  // namespace tandem::scenarios

@@ -23,7 +23,8 @@ PassedKeys gather_keys(Context& context, const PassedKeys& keys) {
   return all;
 }
 
-Attending backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output, BufferId dout) {
+Attending gathered_backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output,
+                            BufferId dout) {
   const PassedKeys all = gather_keys(context, mine.keys);
   const Block block = all_keys(context);
   const Heads heads = make_again(context, making, mine.q, all, block.keys);
@@ -42,7 +43,8 @@ AttendedAcross gathered_attention(Context& context, const Attending& mine, const
   const Block block = all_keys(context);
   const BlockOutput output =
       attend_block(context, making.heads(context, mine.q, gather_keys(context, mine.keys), block.keys), block);
-  return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return backward(c, m, making, output, dout); }};
+  return {output.out,
+          [=](Context& c, const Attending& m, BufferId dout) { return gathered_backward(c, m, making, output, dout); }};
 }
 
 }  // namespace tandem::scenarios

@@ -38,7 +38,8 @@ void add_to(Context& context, BufferId sum, BufferId term) {
   context.kernel(OpKind::add, {}, "ring gradients", {sum, term}, {sum});
 }
 
-Attending backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output, BufferId dout) {
+Attending ring_backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output,
+                        BufferId dout) {
   const Shape shape = context.shape_of(mine.keys.both);
   PassedKeys keys = mine.keys;
   BufferId dq = no_id;
@@ -76,7 +77,7 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
     }
     keys = next;
   }
-  return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return backward(c, m, making, output, dout); }};
+  return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return ring_backward(c, m, making, output, dout); }};
 }
 
 int visible_blocks(const Context& context) {

@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::int64_t most_chunks = 4;
 
-GemmOperand operand(Context& context, BufferId x) { return gemm_operand(context, x, GemmMath::as_trained); }
-
-GemmOperand weight_operand(Context& context, ParameterId weight) { return operand(context, context.parameters().weight(weight)); }
+GemmOperand weight_operand(Context& context, ParameterId weight) {
+  return gemm_operand(context, context.parameters().weight(weight), GemmMath::as_trained);
+}
 
 /// Passes the shards of all ranks round, this rank's `own` first, the others into their places in `whole`, and calls
 /// multiply(operand, place) for each of them.
@@ -65,7 +65,7 @@ GatheredGradient input_gradient_in_ring(Context& context, ParameterId weight, Bu
 }
 
 BufferId multiply_and_scatter(Context& context, ParameterId weight, BufferId x, std::string_view name) {
-  const BufferId a = operand(context, x).by_row, b = weight_operand(context, weight).by_row;
+  const BufferId a = gemm_operand(context, x, GemmMath::as_trained).by_row, b = weight_operand(context, weight).by_row;
   const Shape rows = context.shape_of(x);
   const std::int64_t outputs = context.shape_of(b)[0], inputs = context.shape_of(b)[1];
   const std::int64_t chunks = std::min(most_chunks, outputs);

@@ -12,7 +12,7 @@
 namespace tandem::scenarios {
 namespace {
 
-constexpr const char* field = "nccl_topology";
+constexpr const char* topology_field = "nccl_topology";
 using Kind = YamlNode::Kind;
 
 NodeNetwork read_network(const std::string& path) {
@@ -64,7 +64,7 @@ std::vector<std::int64_t> whole_numbers(const Reader& reader, std::string_view k
 }  // namespace
 
 void import_nccl_topology(YamlNode& cluster, const std::string& folder) {
-  const YamlNode* named = cluster.find(field);
+  const YamlNode* named = cluster.find(topology_field);
   if (named == nullptr || named->kind == Kind::mapping) return;
   if (named->kind != Kind::scalar || named->text.empty())
     throw InputError(named->place, "cluster.nccl_topology is " + describe(*named) +
@@ -81,13 +81,13 @@ void import_nccl_topology(YamlNode& cluster, const std::string& folder) {
   if (network.nics > 0) add(found, "nic_gbps", make_scalar(fmt::format("{}", network.nic_gbps), place));
   fill_in(cluster, found);
   const bool same_node = cluster.find("gpus_per_node")->text == gpus && cluster.find("nics_per_node")->text == nics;
-  *cluster.find(field) = same_node ? ways(network.pcie, place) : make_node(Kind::mapping, place);
+  *cluster.find(topology_field) = same_node ? ways(network.pcie, place) : make_node(Kind::mapping, place);
 }
 
 PcieSpec read_imported_pcie(const Reader& cluster, std::int64_t gpus_per_node, std::int64_t nics_per_node) {
   PcieSpec spec;
   if (nics_per_node == 0) return spec;
-  const Reader node(cluster.child(field), "cluster.nccl_topology", {"nic_of_gpu", "ports"});
+  const Reader node(cluster.child(topology_field), "cluster.nccl_topology", {"nic_of_gpu", "ports"});
   spec.nic_of_gpu = whole_numbers(node, "nic_of_gpu", nics_per_node);
   if (!spec.nic_of_gpu.empty() && std::ssize(spec.nic_of_gpu) != gpus_per_node)
     node.fail("nic_of_gpu",

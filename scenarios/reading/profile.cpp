@@ -20,7 +20,7 @@
 namespace tandem::scenarios {
 namespace {
 
-constexpr const char* field = "profile";
+constexpr const char* profile_field = "profile";
 constexpr std::string_view embedded_folder = "scenarios/presets/profiles/";
 using Kind = YamlNode::Kind;
 
@@ -69,22 +69,22 @@ Profile read_profile(const std::string& path) {
 }
 
 void move_profile_to_gpu(YamlNode& cluster) {
-  const YamlNode* profile = cluster.find(field);
+  const YamlNode* profile = cluster.find(profile_field);
   YamlNode* gpu = cluster.find("gpu");
   if (profile == nullptr || gpu == nullptr || gpu->kind != Kind::mapping) return;
   const YamlNode moved = *profile;
-  cluster.erase(field);
-  cluster.find("gpu")->erase(field);
-  cluster.find("gpu")->entries.push_back({field, field, moved.place, moved});
+  cluster.erase(profile_field);
+  cluster.find("gpu")->erase(profile_field);
+  cluster.find("gpu")->entries.push_back({profile_field, profile_field, moved.place, moved});
 }
 
 void resolve_profile(YamlNode* owner, const std::string& folder) {
-  YamlNode* named = owner == nullptr || owner->kind != Kind::mapping ? nullptr : owner->find(field);
+  YamlNode* named = owner == nullptr || owner->kind != Kind::mapping ? nullptr : owner->find(profile_field);
   if (named == nullptr || named->kind == Kind::mapping) return;
   if (named->kind != Kind::scalar || named->text.empty())
     throw InputError(named->place, "profile is " + describe(*named) +
                                        ", expected the path of a file that `tandem calibrate --out` wrote, or none");
-  if (named->text == "none") return owner->erase(field);
+  if (named->text == "none") return owner->erase(profile_field);
   const EmbeddedFile* embedded = embedded_profile(named->text);
   const std::string path =
       embedded != nullptr ? named->text

@@ -1,6 +1,7 @@
 #include <array>
 #include <charconv>
 
+#include "runtime/base/si.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
@@ -9,8 +10,6 @@ namespace {
 
 constexpr DType arithmetic_types[] = {DType::f32, DType::bf16, DType::f16, DType::f8};
 constexpr Range<double> share{1e-6, 1};
-constexpr Range<double> microseconds{0, 1e6};
-constexpr double us = 1e-6, giga = 1e9;
 
 /// "128x256"
 GemmTile tile_of(const YamlNode& node, const std::string& field) {
@@ -33,8 +32,8 @@ GemmEfficiency read_gemm(const YamlNode& node, const std::string& path) {
                             .sustained = gemm.number("sustained", share, 1),
                             .feed = gemm.number("feed_GBps", {1e-3, 1e9}) * giga,
                             .store = gemm.number("store_GBps", {1e-3, 1e9}) * giga,
-                            .launch = gemm.number("launch_us", microseconds) * us,
-                            .split = gemm.number("split_us", microseconds) * us,
+                            .launch = gemm.number("launch_us", microseconds) * micro,
+                            .split = gemm.number("split_us", microseconds) * micro,
                             .tiles = {}};
   for (const YamlNode& tile : gemm.child("tiles").items) efficiency.tiles.push_back(tile_of(tile, gemm.full_name("tiles")));
   if (efficiency.tiles.empty()) gemm.fail("tiles", gemm.full_name("tiles") + " is missing, expected a list such as [128x256]");
@@ -62,7 +61,8 @@ void read_gemms(const YamlNode& node, const std::string& path, Device& device) {
 
 AttentionPass read_pass(const Reader& kernel, std::string_view name) {
   const Reader pass(kernel.child(name), kernel.full_name(name), {"rate", "causal", "tile_us"});
-  AttentionPass result{.rate = {}, .causal = pass.number("causal", share, 1), .tile = pass.number("tile_us", microseconds) * us};
+  AttentionPass result{
+      .rate = {}, .causal = pass.number("causal", share, 1), .tile = pass.number("tile_us", microseconds) * micro};
   const std::vector<double> rates = pass.numbers("rate", share, {});
   if (rates.size() != result.rate.size())
     pass.fail("rate", pass.full_name("rate") + " has " + std::to_string(rates.size()) +
@@ -114,7 +114,7 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
   efficiency.attention_backward = reader.number("attention_backward", share, stated(efficiency.attention_backward));
   efficiency.memory = reader.number("memory", share);
   efficiency.spread = reader.number("spread", {0, 0.2}, 0);
-  efficiency.launch = reader.number("launch_us", microseconds) * us;
+  efficiency.launch = reader.number("launch_us", microseconds) * micro;
 }
 
 }  // namespace tandem::scenarios

@@ -2,14 +2,12 @@
 #include <cmath>
 
 #include "runtime/base/nearest.h"
+#include "runtime/base/si.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
 namespace tandem::scenarios {
 namespace {
-
-constexpr Range<double> microseconds{0, 1e6};
-constexpr double us = 1e-6;
 
 std::optional<OpKind> operation_named(std::string_view name) {
   for (std::size_t i = 0; i < op_kind_count; ++i)
@@ -26,9 +24,9 @@ OpKind operation_at(const Place& place, const std::string& name) {
 
 IssueCost read_issue(const Reader& framework) {
   const Reader issue(framework.child("issue_us"), framework.full_name("issue_us"), {"forward", "backward", "communication"});
-  return {.forward = issue.number("forward", microseconds, 0) * us,
-          .backward = issue.number("backward", microseconds, 0) * us,
-          .communication = issue.number("communication", microseconds, 0) * us};
+  return {.forward = issue.number("forward", microseconds, 0) * micro,
+          .backward = issue.number("backward", microseconds, 0) * micro,
+          .communication = issue.number("communication", microseconds, 0) * micro};
 }
 
 /// What stands beside the operations of one pass.

@@ -18,6 +18,9 @@ struct Range {
   T max;
 };
 
+/// What a short time, written in microseconds, may be.
+constexpr Range<double> microseconds{0, 1e6};
+
 /// A name that a field may have. Without a value it is known, but a later release lowers it: give it its value to enable it.
 template <typename T>
 struct Choice {

@@ -8,9 +8,10 @@ namespace tandem::scenarios {
 namespace {
 
 /// Speaks of a stage's near and far chunk: the near one's micro-batches enter at the nearer end of the pipeline.
-class Writer {
+class DualPipeWriter {
  public:
-  explicit Writer(const PipelineShape& shape) : half_(shape.micro_batches / 2), near_(2 * shape.stage < shape.stages ? 0 : 1) {}
+  explicit DualPipeWriter(const PipelineShape& shape)
+      : half_(shape.micro_batches / 2), near_(2 * shape.stage < shape.stages ? 0 : 1) {}
 
   enum Side : std::uint8_t {
     near,
@@ -51,11 +52,11 @@ class Writer {
 }  // namespace
 
 std::vector<Action> dualpipe(const PipelineShape& shape) {
-  constexpr Writer::Side near = Writer::near, far = Writer::far;
+  constexpr DualPipeWriter::Side near = DualPipeWriter::near, far = DualPipeWriter::far;
   const std::int32_t from_end = std::min(shape.stage, shape.stages - 1 - shape.stage);
   const std::int32_t to_middle = shape.stages / 2 - 1 - from_end;
   const std::int32_t steady = shape.micro_batches / 2 - shape.stages + from_end + 1;
-  Writer write(shape);
+  DualPipeWriter write(shape);
   for (std::int32_t i = 0; i < 2 * to_middle; ++i) write.forward(near);
   for (std::int32_t i = 0; i <= from_end; ++i) {
     write.forward(near);
@@ -81,7 +82,7 @@ std::vector<Action> dualpipe(const PipelineShape& shape) {
   }
   // The second half of the cool-down's backwards is split, the far chunk's first where their number is even.
   bool split = false;
-  const auto backward = [&](Writer::Side side) { split ? write.input(side) : write.backward(side); };
+  const auto backward = [&](DualPipeWriter::Side side) { split ? write.input(side) : write.backward(side); };
   for (std::int32_t i = 0; i <= from_end; ++i) {
     const bool halfway = i == (from_end + 1) / 2;
     split = split || (halfway && from_end % 2 == 1);

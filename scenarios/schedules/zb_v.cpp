@@ -7,9 +7,9 @@ namespace tandem::scenarios {
 namespace {
 
 /// Appends each chunk's actions of one kind in the order of the micro-batches; those beyond the last are left out.
-class Writer {
+class ZbvWriter {
  public:
-  explicit Writer(std::int32_t micro_batches) : micro_batches_(micro_batches) {}
+  explicit ZbvWriter(std::int32_t micro_batches) : micro_batches_(micro_batches) {}
 
   void forward(int chunk) { append(Action::Kind::forward, forwards_, chunk); }
   void input(int chunk) { append(Action::Kind::backward_input, inputs_, chunk); }
@@ -35,7 +35,7 @@ class Writer {
 std::vector<Action> zero_bubble_v(const PipelineShape& shape) {
   const std::int32_t following = shape.stages - shape.stage;  // this stage included
   const std::int32_t all = std::max(2 * shape.stages - 1, shape.micro_batches);
-  Writer write(shape.micro_batches);
+  ZbvWriter write(shape.micro_batches);
   for (std::int32_t i = 0; i < 2 * following - 1; ++i) write.forward(0);
   for (std::int32_t i = 0; i < shape.stage; ++i) {
     write.forward(1);

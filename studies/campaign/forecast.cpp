@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "runtime/base/quantities.h"
+#include "runtime/base/si.h"
 #include "scenarios/checks/checks.h"
 #include "scenarios/spec/parameter_count.h"
 #include "sim/campaign/expected.h"
@@ -13,9 +14,6 @@
 
 namespace tandem::studies {
 namespace {
-
-constexpr Seconds hour = 3600, day = 24 * hour;
-constexpr double giga = 1e9;
 
 /// The weights, as the step keeps them, and the optimizer's three states in fp32: master weights, momentum, variance.
 double checkpoint_bytes(const CheckpointSpec& spec, const Scenario& scenario) {

@@ -1,13 +1,12 @@
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/si.h"
 #include "studies/campaign/forecast.h"
 
 namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr Seconds day = 86'400;
 
 Json spread_json(const Spread& spread, double factor = 1) {
   return {{"mean", spread.mean * factor}, {"p5", spread.p5 * factor}, {"p50", spread.p50 * factor}, {"p95", spread.p95 * factor}};

@@ -19,7 +19,7 @@ Statement prepare(sqlite3* database, const char* sql) {
   return Statement(statement);
 }
 
-void bind(const Statement& statement, int at, const std::string& text) {
+void bind_text(const Statement& statement, int at, const std::string& text) {
   sqlite3_bind_text64(statement.get(), at, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
@@ -42,7 +42,7 @@ PlacementStore::PlacementStore(const std::string& path) : path_(path) {
 std::optional<NodeOfBlock> PlacementStore::find(const std::string& key) const {
   const Statement select = prepare(database_.get(), "SELECT nodes FROM searches WHERE key = ?");
   if (!select) fail();
-  bind(select, 1, key);
+  bind_text(select, 1, key);
   const int code = sqlite3_step(select.get());
   if (code == SQLITE_DONE) return std::nullopt;
   if (code != SQLITE_ROW) fail();
@@ -57,8 +57,8 @@ void PlacementStore::store(const std::string& key, const NodeOfBlock& nodes) {
   for (const std::uint32_t node : nodes) text += (text.empty() ? "" : " ") + std::to_string(node);
   const Statement insert = prepare(database_.get(), "INSERT OR REPLACE INTO searches VALUES (?, ?)");
   if (!insert) fail();
-  bind(insert, 1, key);
-  bind(insert, 2, text);
+  bind_text(insert, 1, key);
+  bind_text(insert, 2, text);
   if (sqlite3_step(insert.get()) != SQLITE_DONE) fail();
 }
 
