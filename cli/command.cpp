@@ -9,7 +9,6 @@
 #include <map>
 
 #include "scenarios/reading/load.h"
-#include "studies/report/page.h"
 #include "studies/report/step_report.h"
 
 namespace tandem::cli {
@@ -79,9 +78,7 @@ void add_collectives_option(CLI::App& command, Collectives& collectives) {
 Outputs::Outputs(const StepOptions& options, std::int64_t world) : options_(options) {
   if (!options.json.empty() && options.json != "-") json_ = std::make_unique<OutputFile>(options.json);
   if (!options.trace.empty()) trace_ = std::make_unique<TraceOutput>(options.trace, options.trace_ranks, world);
-  if (options.report.empty()) return;
-  require_report_page();
-  report_ = std::make_unique<OutputFile>(options.report);
+  if (!options.report.empty()) report_ = std::make_unique<OutputFile>(options.report);
 }
 
 void Outputs::write(const StepResult& result, const std::vector<TracedStep>& steps) {

@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/search_text.h"
-#include "studies/report/page.h"
 #include "studies/report/study_report.h"
 #include "studies/runner/worker_pool.h"
 #include "studies/search/search_json.h"
@@ -44,10 +43,7 @@ ExitCode SearchCommand::run() const {
   if (!explained.empty()) asked = space.parse(explained);
   std::unique_ptr<OutputFile> json, page;
   if (!options.json.empty() && options.json != "-") json = std::make_unique<OutputFile>(options.json);
-  if (!report.empty()) {
-    require_report_page();
-    page = std::make_unique<OutputFile>(report);
-  }
+  if (!report.empty()) page = std::make_unique<OutputFile>(report);
   bool any = false;
   space.for_each([&](const Plan&) { return !(any = true); });
   if (!any) refuse_contradiction(spec);

@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/sweep_text.h"
-#include "studies/report/page.h"
 #include "studies/report/study_report.h"
 #include "studies/runner/worker_pool.h"
 #include "studies/sweep/point.h"
@@ -85,10 +84,7 @@ ExitCode SweepCommand::run() const {
   std::unique_ptr<OutputFile> csv_file;
   if (!csv.empty() && csv != "-") csv_file = std::make_unique<OutputFile>(csv);
   std::unique_ptr<OutputFile> page;
-  if (!report.empty()) {
-    require_report_page();
-    page = std::make_unique<OutputFile>(report);
-  }
+  if (!report.empty()) page = std::make_unique<OutputFile>(report);
   const std::string file = out.empty() ? std::filesystem::path(study).stem().string() + ".sqlite" : out;
   ResultsDatabase database(file);
   const std::size_t at_once = processes_at_once(jobs);

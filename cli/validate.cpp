@@ -8,7 +8,6 @@
 #include "cli/command.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/validation_text.h"
-#include "studies/report/page.h"
 #include "studies/report/validation_page.h"
 #include "studies/runner/worker_pool.h"
 #include "studies/validate/validation_report.h"
@@ -42,10 +41,7 @@ ExitCode ValidateCommand::run() const {
   std::unique_ptr<OutputFile> csv_file;
   if (!csv.empty() && csv != "-") csv_file = std::make_unique<OutputFile>(csv);
   std::unique_ptr<OutputFile> page;
-  if (!report.empty()) {
-    require_report_page();
-    page = std::make_unique<OutputFile>(report);
-  }
+  if (!report.empty()) page = std::make_unique<OutputFile>(report);
   const std::size_t at_once = processes_at_once(jobs);
   PointsProgress line;
   const Validation validation =

@@ -6,7 +6,7 @@
 
 namespace tandem::studies {
 
-/// What `npm run build` makes in viz/; none where the build found no npm.
+/// viz/report.html, alone.
 std::span<const EmbeddedFile> embedded_page();
 
 }  // namespace tandem::studies

@@ -20,8 +20,6 @@ using nlohmann::json;
 const std::string tiny = scenario_file("tiny-host");
 constexpr int does_not_fit = 3;
 
-#ifdef TANDEM_HAS_REPORT_PAGE
-
 std::string data_of(const std::string& path) {
   const std::string page = read_all(path), opening = "<script type=\"application/json\" id=\"report\">";
   const std::size_t begin = page.find(opening);
@@ -236,15 +234,6 @@ TEST(Report, RefusesWhatIsNoResult) {
   expect_refusal(run_tandem({"report", folder / "none.json"}), 2, {"none.json"});
   EXPECT_FALSE(std::filesystem::exists(folder / "r.html"));
 }
-
-#else
-
-TEST(Report, IsRefusedWithoutThePage) {
-  const TemporaryFolder folder;
-  expect_refusal(run_tandem({"simulate", tiny, "--report", folder / "r.html"}), 1, {"built without its report page", "npm"});
-}
-
-#endif
 
 }  // namespace
 }  // namespace tandem::cli::report_test

@@ -1,6 +1,6 @@
 // Opens reports in Chromium and compares every chart with the JSON in the page.
 //
-//     node viz/tests/report.mjs                      the reports of fixtures.mjs, in the page that `npm run build` made
+//     node viz/tests/report.mjs                      the reports of fixtures.mjs, in viz/report.html
 //     node viz/tests/report.mjs a.html b.html        reports that Tandem wrote
 //
 // Chromium is looked for at /usr/bin/chromium, or where the variable CHROMIUM says.
@@ -78,7 +78,7 @@ async function main() {
     if (given.length > 0) {
       for (const file of given) results.push(await check(browser, path.resolve(file), path.basename(file)))
     } else {
-      const built = fileURLToPath(new URL('../dist/report.html', import.meta.url))
+      const built = fileURLToPath(new URL('../report.html', import.meta.url))
       const page = fs.readFileSync(built, 'utf8')
       const size = new Expect('the page')
       size.ok(`is under ${largestPage} bytes`, page.length < largestPage, page.length)
