@@ -18,7 +18,7 @@ if [[ -e $bundle.tar.xz ]]; then
   programs=$PWD/$bundle
   export LD_LIBRARY_PATH=$programs/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 else
-  ./dev build all || exit 1
+  CUDAARCHS=${CUDAARCHS:-native} ./dev build all || exit 1
   programs=$PWD/build/release
 fi
 model=tests/gpu/llama3-8b-sequence
