@@ -11,7 +11,9 @@ namespace {
 
 std::filesystem::path module_path() {
   if (const char* path = std::getenv("TANDEM_CUDA_MODULE"); path != nullptr && *path != '\0') return path;
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tandem_cuda.so";
+  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path installed = folder.parent_path() / "lib/tandem/tandem_cuda.so";
+  return std::filesystem::exists(installed) ? installed : folder / "tandem_cuda.so";
 }
 
 std::runtime_error no_backend(const std::string& why) {

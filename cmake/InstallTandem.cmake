@@ -1,0 +1,33 @@
+# What `cmake --install` lays down: programs, libraries, headers, the CUDA backend where it is built, and TandemConfig.cmake for
+# find_package(Tandem). Includes read as they do here ("studies/step/simulated_step.h"): the targets know where the headers are.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(libraries tandem_runtime tandem_topology tandem_traces tandem_scenarios tandem_sim tandem_studies)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Tandem)
+foreach(library IN LISTS libraries)
+  target_compile_features(${library} PUBLIC cxx_std_20)
+  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tandem>)
+endforeach()
+install(TARGETS ${libraries} tandem_everything EXPORT TandemTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT TandemTargets NAMESPACE tandem:: DESTINATION ${package})
+
+# Left out: what belongs to the CUDA module, and what shows the messages of traces/*.proto.
+foreach(folder runtime topology traces scenarios sim studies)
+  file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.h)
+  list(FILTER headers EXCLUDE REGEX "^runtime/cuda/(module|emulation)/|^runtime/ops/.*_device\\.h$|^traces/(own_file|tables)\\.h$")
+  foreach(header IN LISTS headers)
+    cmake_path(GET header PARENT_PATH folder_of_header)
+    install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tandem/${folder_of_header})
+  endforeach()
+endforeach()
+
+install(TARGETS tandem tandem-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TANDEM_HAS_CUDA)
+  install(TARGETS tandem_cuda LIBRARY DESTINATION lib/tandem)  # see runtime/cuda/open_gpu.cpp
+endif()
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/TandemConfig.cmake.in ${PROJECT_BINARY_DIR}/TandemConfig.cmake
+                              INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/TandemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/TandemConfig.cmake ${PROJECT_BINARY_DIR}/TandemConfigVersion.cmake DESTINATION ${package})
