@@ -43,14 +43,16 @@ awk '{ printf "%8.1f %s\n", $1 + $2, $3 }' "$log" | sort -nr | sed 's/CMakeFiles
 # g++ -H says by dots how deep each header lies below the source; every header counts where it is met first.
 sample=${SAMPLE:-20}
 compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
-sed -n 's/^ *"command": "[^ ]*timed //p' "$build/compile_commands.json" | sed 's/",$//; s/\\"/"/g; s/ -o [^ ]* -c / -c /' |
-  awk -v sample="$sample" '{ line[NR] = $0 } END { step = NR > sample ? NR / sample : 1; for (i = 1; i <= NR; i += step) print line[int(i)] }' >"$build/sample.txt"
+sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$build/compile_commands.json" | sed 's/\\\(.\)/\1/g; s/ -o [^ ]* -c / -c /' |
+  awk -v sample="$sample" '
+    { line[NR] = $0 }
+    END { step = NR > sample ? NR / sample : 1; for (i = 1; i <= NR; i += step) print line[int(i)] }' >"$build/sample.txt"
 units=$(wc -l <"$build/sample.txt")
 while read -r _ arguments; do
   eval "$compiler -H -E $arguments" 2>&1 >/dev/null </dev/null | grep -E '^\.+ ' || true
   echo end
 done <"$build/sample.txt" >"$build/headers.txt"
-printf '\nheaders, over a sample of %d units: million lines in all units, with what they include; own lines; units\n' "$units"
+printf '\nheaders, over a sample of %d units: million lines in all units, with what they include; own lines; times read\n' "$units"
 awk '
   $1 == "end" { close_to(0); next }
   {
@@ -68,5 +70,5 @@ awk '
       if (top > 1) lines[top - 1] += lines[top]
     }
   }
-  END { for (header in total) printf "%8.3f %6d %4d %s\n", total[header] / 1e6, own[header], met[header], header }' "$build/headers.txt" |
+  END { for (header in total) if (header !~ /\.cpp$/) printf "%8.3f %6d %4d %s\n", total[header] / 1e6, own[header], met[header], header }' "$build/headers.txt" |
   sort -nr | sed "s|$PWD/||" | head -n 25

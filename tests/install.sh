@@ -16,6 +16,8 @@ step() {
 rm -rf "$folder"
 mkdir -p "$folder"
 step install cmake --install "$build" --prefix "$folder/prefix"
+heavy='<(nlohmann/json\.hpp|simgrid/|spdlog/|fmt/|google/|yaml-cpp/|pugixml|toml|sqlite3|CLI/)'
+! grep -rlE "#include $heavy" "$folder/prefix/include" || fail "these headers bring what their users need not have"
 step configure cmake -S "$sources/docs/examples/exposed" -B "$folder/build" -G Ninja -D CMAKE_PREFIX_PATH="$folder/prefix"
 step build cmake --build "$folder/build"
 # A header that the installed tree lacks must not come from the sources.
