@@ -54,8 +54,8 @@ class Gpu {
 
 inline constexpr std::uint32_t most_virtual_ranks = 16;
 
-/// Opens the module `tandem_cuda.so` beside this program, in ../lib/tandem where it is installed, or where TANDEM_CUDA_MODULE says, and the GPU `device` with it.
-/// Throws std::runtime_error with the reason: not built, no driver, no GPU.
+/// Opens the module `tandem_cuda.so` beside this program, in ../lib/tandem where it is installed, or where TANDEM_CUDA_MODULE
+/// says, and the GPU `device` with it. Throws std::runtime_error with the reason: not built, no driver, no GPU.
 std::unique_ptr<Gpu> open_gpu(int device = 0);
 
 /// What the module exports, as `tandem_open_gpu`; `interface` is gpu_interface as the program was built with.

@@ -11,9 +11,9 @@
 #include "scenarios/lowering/loss.h"
 #include "scenarios/lowering/mtp.h"
 #include "scenarios/lowering/pipeline.h"
-#include "scenarios/schedules/schedule.h"
 #include "scenarios/lowering/sharded_weights.h"
 #include "scenarios/lowering/stages.h"
+#include "scenarios/schedules/schedule.h"
 
 namespace tandem::scenarios {
 

@@ -11,9 +11,9 @@ namespace tandem::studies {
 /// How much of the accuracy is owed to having seen the rows: the speed of each GPU model is fitted once more, to all sources, and
 /// for each source to the others alone, which then predict it. Medians of |error|, each source weighing the same.
 ///
-/// The speed is the one number that is fitted to whole steps (`sustained` in scenarios/presets/gpus, which products' times, and so
-/// nearly whole steps, go with); here it multiplies step times. It is Huber's location of ln(predicted / measured): the mean, but
-/// what lies further off than `outlier` weighs less, as a source that is off for a reason of its own says nothing of the GPU.
+/// The speed is the one number that is fitted to whole steps (`sustained` in scenarios/presets/gpus, which products' times, and
+/// so nearly whole steps, go with); here it multiplies step times. It is Huber's location of ln(predicted / measured): the mean,
+/// but what lies further off than `outlier` weighs less, as a source that is off for a reason of its own says nothing of the GPU.
 struct CrossValidation {
   std::string name;  ///< "all", "dense", "moe"
   double fitted = 0;
