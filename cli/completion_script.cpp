@@ -59,7 +59,7 @@ std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
+std::vector<std::string> words_of_options(const CLI::App& app) {
   std::vector<std::string> names;
   for (const Argument& argument : arguments_of(app)) names.insert(names.end(), argument.names.begin(), argument.names.end());
   return names;
@@ -146,7 +146,7 @@ std::string bash_completion(const CLI::App& app) {
   const std::string program = app.get_name(), function = function_of(app);
   std::vector<std::string> first;
   for (const CLI::App* command : subcommands_of(app)) first.push_back(command->get_name());
-  for (const std::string& name : option_names(app)) first.push_back(name);
+  for (const std::string& name : words_of_options(app)) first.push_back(name);
   const BashPatterns patterns = bash_patterns(app);
 
   std::string text = fmt::format("# bash completion for {0}, written by `{0} completion bash`\n{1}() {{\n", program, function);
@@ -166,7 +166,7 @@ std::string bash_completion(const CLI::App& app) {
   if (!patterns.files.empty()) text += fmt::format("      {}) return ;;  # a file\n", fmt::join(patterns.files, "|"));
   text += "      *)\n        if [[ $cur != -* ]]; then return; fi  # a file\n        case ${COMP_WORDS[1]} in\n";
   for (const CLI::App* command : subcommands_of(app))
-    text += fmt::format("          {}) words='{}' ;;\n", command->get_name(), fmt::join(option_names(*command), " "));
+    text += fmt::format("          {}) words='{}' ;;\n", command->get_name(), fmt::join(words_of_options(*command), " "));
   text += "        esac ;;\n    esac\n  fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\n";
   return text + fmt::format("complete -o default -F {} {}\n", function, program);
 }
@@ -179,7 +179,7 @@ std::string zsh_completion(const CLI::App& app) {
   for (const CLI::App* command : subcommands_of(app))
     text += "      " + zsh_quoted(command->get_name() + ":" + command->get_description()) + "\n";
   text += fmt::format("    )\n    _describe command commands\n    compadd -- {}\n    return\n  fi\n",
-                      fmt::join(option_names(app), " "));
+                      fmt::join(words_of_options(app), " "));
   text += "  shift words\n  ((CURRENT--))\n  case $words[1] in\n";
   for (const CLI::App* command : subcommands_of(app))
     text += fmt::format("    {})\n{}      ;;\n", command->get_name(), zsh_arguments(*command));

@@ -108,7 +108,7 @@ std::optional<Objection> find_wrong_node(const Scenario& s) {
   return {};
 }
 
-constexpr Rule rules[] = {nodes_are_whole,         several_nodes_have_nics,  gpus_share_nics_evenly,
+constexpr Rule rules_of_cluster[] = {nodes_are_whole,         several_nodes_have_nics,  gpus_share_nics_evenly,
                           rule_of<find_wrong_nic>, rule_of<find_wrong_port>, rule_of<find_wrong_node>};
 
 std::optional<Objection> find_wrong_rank(const Scenario& scenario) {
@@ -158,7 +158,7 @@ constexpr Rule rules_of_faults[] = {rule_of<find_missing_rank>, jitter_draws_one
 
 }  // namespace
 
-std::span<const Rule> cluster_rules() { return rules; }
+std::span<const Rule> cluster_rules() { return rules_of_cluster; }
 std::span<const Rule> placement_rules() { return rules_of_placement; }
 std::span<const Rule> fault_rules() { return rules_of_faults; }
 

@@ -129,7 +129,7 @@ constexpr Rule local_steps_have_all_experts{
                   ", the tp * cp inside dp in parallelism.order" + (p.own_expert_axis ? "" : ", or expert_axis own")};
     }};
 
-constexpr Rule rules[] = {hsdp_has_slices,
+constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                           hsdp_divides_group,
                           rule_of<find_wrong_hierarchy>,
                           compressed_gradients_have_bytes,
@@ -139,6 +139,6 @@ constexpr Rule rules[] = {hsdp_has_slices,
 
 }  // namespace
 
-std::span<const Rule> data_parallel_rules() { return rules; }
+std::span<const Rule> data_parallel_rules() { return rules_of_data_parallel; }
 
 }  // namespace tandem::scenarios

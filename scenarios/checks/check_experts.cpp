@@ -9,8 +9,6 @@
 namespace tandem::scenarios {
 namespace {
 
-std::string number(const char* name, std::int64_t value) { return std::string(name) + " " + std::to_string(value); }
-
 bool is_dense(const Scenario& s) { return s.model.moe.experts == 0; }
 
 constexpr Rule deepep_has_ranks{
@@ -25,7 +23,7 @@ constexpr Rule dense_models_have_no_expert_ranks{
     .holds = [](const Scenario& s) { return !is_dense(s) || (s.parallelism.ep == 1 && s.parallelism.etp == 1); },
     .objection = [](const Scenario& s) -> Objection {
       return {{"parallelism.ep", "parallelism.etp"},
-              number("ep", s.parallelism.ep) + ", " + number("etp", s.parallelism.etp) +
+              named("ep", s.parallelism.ep) + ", " + named("etp", s.parallelism.etp) +
                   " for a model without experts; expected 1, or model.moe"};
     }};
 
@@ -36,14 +34,14 @@ std::optional<Objection> find_wrong_choice(const Scenario& s) {
   if (moe.top_k > moe.experts)
     return Objection{
         {"model.moe.top_k", "model.moe.experts"},
-        number("top_k", moe.top_k) + " is more than the " + std::to_string(moe.experts) + " experts, expected at most that"};
+        named("top_k", moe.top_k) + " is more than the " + std::to_string(moe.experts) + " experts, expected at most that"};
   const std::vector<double>& shares = moe.load.shares;
   if (!shares.empty() && static_cast<std::int64_t>(shares.size()) != moe.experts)
     return Objection{{"model.moe.load", "model.moe.experts"},
                      "the load lists " + std::to_string(shares.size()) + " experts, expected all " + std::to_string(moe.experts)};
   if (std::ranges::count_if(shares, [](double share) { return share > 0; }) < moe.top_k && !shares.empty())
     return Objection{{"model.moe.load", "model.moe.top_k"},
-                     "the load gives too few experts a share, expected at least " + number("top_k", moe.top_k) + " above 0"};
+                     "the load gives too few experts a share, expected at least " + named("top_k", moe.top_k) + " above 0"};
   if (moe.capacity_factor > 0 && (!shares.empty() || moe.load.zipf > 0))
     return Objection{{"model.moe.load", "model.moe.capacity_factor"},
                      "a load beside a capacity factor: with a capacity, tokens go where their numbers send them; expected one of "
@@ -67,7 +65,7 @@ constexpr Rule ep_divides_experts{
     .objection = [](const Scenario& s) -> Objection {
       const std::int64_t experts = s.model.moe.experts, ep = s.parallelism.ep;
       return {{"parallelism.ep", "model.moe.experts"},
-              number("ep", ep) + " does not divide the " + std::to_string(experts) +
+              named("ep", ep) + " does not divide the " + std::to_string(experts) +
                   " experts; nearest that do: " + joined(nearest_divisors(experts, ep))};
     }};
 
@@ -76,7 +74,7 @@ constexpr Rule etp_divides_ffn{.sizes = Sizes::experts,
                                .objection = [](const Scenario& s) -> Objection {
                                  const std::int64_t ffn = s.model.moe.ffn, etp = s.parallelism.etp;
                                  return {{"parallelism.etp", "model.moe.ffn"},
-                                         number("etp", etp) + " does not divide the experts' ffn " + std::to_string(ffn) +
+                                         named("etp", etp) + " does not divide the experts' ffn " + std::to_string(ffn) +
                                              "; nearest that do: " + joined(nearest_divisors(ffn, etp))};
                                }};
 
@@ -90,8 +88,8 @@ constexpr Rule expert_shards_divide_ranks{
       const ParallelismSpec& p = s.parallelism;
       const std::int64_t ranks = ranks_of_stage(p);
       return {{"parallelism.ep", "parallelism.etp", "parallelism.dp", "cluster.gpus"},
-              number("etp", p.etp) + (p.own_expert_axis ? "" : " * " + number("ep", p.ep)) + " does not divide " +
-                  number("tp", p.tp) + " * " + number("cp", p.cp) + " * " + number("dp", p.dp) + " = " + std::to_string(ranks) +
+              named("etp", p.etp) + (p.own_expert_axis ? "" : " * " + named("ep", p.ep)) + " does not divide " +
+                  named("tp", p.tp) + " * " + named("cp", p.cp) + " * " + named("dp", p.dp) + " = " + std::to_string(ranks) +
                   "; nearest that do: " + joined(nearest_divisors(ranks, expert_shards(p)))};
     }};
 
@@ -108,7 +106,7 @@ std::optional<Objection> find_wrong_load_of_nodes(const MoeSpec& moe, const Node
   if (moe.top_k % limit.visited != 0)
     return Objection{
         {"model.moe.node_limit", "model.moe.top_k"},
-        number("node_limit", moe.node_limit) + " does not divide " + number("top_k", moe.top_k) +
+        named("node_limit", moe.node_limit) + " does not divide " + named("top_k", moe.top_k) +
             ", so that nodes would get unequal parts of a token's choices; expected a divisor of top_k, or a capacity factor"};
   const std::vector<double>& shares = moe.load.shares;
   const std::int64_t of_node = moe.top_k / limit.visited, node_size = moe.experts / limit.nodes;
@@ -126,7 +124,7 @@ std::optional<Objection> find_wrong_load_of_nodes(const MoeSpec& moe, const Node
   if (!shares.empty() && loaded < limit.visited)
     return Objection{{"model.moe.load", "model.moe.node_limit"},
                      "the load gives shares in " + std::to_string(loaded) + " of " + std::to_string(limit.nodes) +
-                         " nodes, expected at least " + number("node_limit", moe.node_limit)};
+                         " nodes, expected at least " + named("node_limit", moe.node_limit)};
   return {};
 }
 
@@ -137,20 +135,20 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
   if (limit.visited == 0) return {};
   if (!nodes_hold_equal_runs(scenario))
     return Objection{{"model.moe.node_limit", "parallelism.ep", "cluster.gpus_per_node"},
-                     number("node_limit", moe.node_limit) + " with " + number("ep", scenario.parallelism.ep) + " on nodes of " +
+                     named("node_limit", moe.node_limit) + " with " + named("ep", scenario.parallelism.ep) + " on nodes of " +
                          std::to_string(scenario.cluster.gpus_per_node) +
                          " GPUs, which do not all hold as many of a layer's experts; expected ep a multiple of the ranks in a "
                          "node"};
   if (limit.visited * (moe.experts / limit.nodes) < moe.top_k)
     return Objection{{"model.moe.node_limit", "model.moe.top_k"},
-                     number("top_k", moe.top_k) + " experts do not fit into " + number("node_limit", moe.node_limit) +
+                     named("top_k", moe.top_k) + " experts do not fit into " + named("node_limit", moe.node_limit) +
                          ": each of the " + std::to_string(limit.nodes) + " nodes holds " +
                          std::to_string(moe.experts / limit.nodes) + " experts"};
   if (moe.capacity_factor > 0) return {};
   return find_wrong_load_of_nodes(moe, limit);
 }
 
-constexpr Rule rules[] = {deepep_has_ranks,
+constexpr Rule rules_of_experts[] = {deepep_has_ranks,
                           dense_models_have_no_expert_ranks,
                           rule_of<find_wrong_choice>,
                           own_axis_reduces_in_one_level,
@@ -162,6 +160,6 @@ constexpr Rule rules[] = {deepep_has_ranks,
 
 }  // namespace
 
-std::span<const Rule> expert_rules() { return rules; }
+std::span<const Rule> expert_rules() { return rules_of_experts; }
 
 }  // namespace tandem::scenarios

@@ -77,10 +77,10 @@ std::optional<Objection> find_fault_too_many(const Scenario& scenario) {
   return {};
 }
 
-constexpr Rule rules[] = {rule_of<find_wrong_switch>, rule_of<find_missing_link>, rule_of<find_fault_too_many>};
+constexpr Rule rules_of_fabric[] = {rule_of<find_wrong_switch>, rule_of<find_missing_link>, rule_of<find_fault_too_many>};
 
 }  // namespace
 
-std::span<const Rule> fabric_rules() { return rules; }
+std::span<const Rule> fabric_rules() { return rules_of_fabric; }
 
 }  // namespace tandem::scenarios

@@ -7,8 +7,6 @@
 namespace tandem::scenarios {
 namespace {
 
-std::string number(const char* name, std::int64_t value) { return std::string(name) + " " + std::to_string(value); }
-
 // The schedule.
 
 const ScheduleTraits& schedule_of(const Scenario& s) { return traits_of(s.training.schedule); }
@@ -24,8 +22,8 @@ constexpr Rule schedule_has_stages{.sizes = Sizes::schedule,
                                    .holds = [](const Scenario& s) { return s.parallelism.pp >= schedule_of(s).least_stages; },
                                    .objection = [](const Scenario& s) -> Objection {
                                      return {{"training.schedule", "parallelism.pp"},
-                                             name_of_schedule(s) + " with " + number("pp", s.parallelism.pp) + ", expected " +
-                                                 number("pp", schedule_of(s).least_stages) + " or more, or schedule " +
+                                             name_of_schedule(s) + " with " + named("pp", s.parallelism.pp) + ", expected " +
+                                                 named("pp", schedule_of(s).least_stages) + " or more, or schedule " +
                                                  text_of(ScheduleKind::one_f_one_b)};
                                    }};
 
@@ -34,7 +32,7 @@ constexpr Rule schedule_has_its_chunks{
     .holds = [](const Scenario& s) { return !speaks_of_chunks(s) || schedule_of(s).admits_chunks(s.parallelism.vpp); },
     .objection = [](const Scenario& s) -> Objection {
       return {{"training.schedule", "parallelism.vpp"},
-              name_of_schedule(s) + " with " + number("vpp", s.parallelism.vpp) + ", expected " +
+              name_of_schedule(s) + " with " + named("vpp", s.parallelism.vpp) + ", expected " +
                   std::string(schedule_of(s).chunks_expected)};
     }};
 
@@ -43,7 +41,7 @@ constexpr Rule chunks_have_a_schedule{
     .holds = [](const Scenario& s) { return speaks_of_chunks(s) || schedule_of(s).admits_chunks(s.parallelism.vpp); },
     .objection = [](const Scenario& s) -> Objection {
       return {{"parallelism.vpp", "training.schedule"},
-              number("vpp", s.parallelism.vpp) + " without schedule " + text_of(ScheduleKind::interleaved) +
+              named("vpp", s.parallelism.vpp) + " without schedule " + text_of(ScheduleKind::interleaved) +
                   ", expected that schedule or vpp 1"};
     }};
 
@@ -51,7 +49,7 @@ constexpr Rule schedule_divides_stages{.sizes = Sizes::schedule,
                                        .holds = [](const Scenario& s) { return schedule_of(s).admits_stages(s.parallelism.pp); },
                                        .objection = [](const Scenario& s) -> Objection {
                                          return {{"training.schedule", "parallelism.pp"},
-                                                 name_of_schedule(s) + " with " + number("pp", s.parallelism.pp) + ", expected " +
+                                                 name_of_schedule(s) + " with " + named("pp", s.parallelism.pp) + ", expected " +
                                                      std::string(schedule_of(s).stages_expected)};
                                        }};
 
@@ -81,8 +79,8 @@ constexpr Rule layers_divide{
       return {{"parallelism.pp", "parallelism.vpp", "model.layers", "parallelism.account_for_embedding",
                "parallelism.account_for_loss"},
               std::to_string(s.model.layers) + " layers" + (p.account_for_embedding ? " + 1 for the embedding" : "") +
-                  (p.account_for_loss ? " + 1 for the loss" : "") + " do not divide over " + number("pp", p.pp) + " * " +
-                  number("vpp", p.vpp) + " = " + std::to_string(p.pp * p.vpp) + " model chunks" + accounting_advice(s)};
+                  (p.account_for_loss ? " + 1 for the loss" : "") + " do not divide over " + named("pp", p.pp) + " * " +
+                  named("vpp", p.vpp) + " = " + std::to_string(p.pp * p.vpp) + " model chunks" + accounting_advice(s)};
     }};
 
 Objection wrong_split(const std::string& sentence) {
@@ -100,25 +98,25 @@ std::optional<Objection> find_wrong_split(const Scenario& s) {
   std::int64_t left = s.model.layers, stages = p.pp;
   for (const std::int64_t given : {p.first_stage_layers, p.last_stage_layers}) {
     if (given % p.vpp != 0)
-      return wrong_split(std::to_string(given) + " layers of one stage do not divide over " + number("vpp", p.vpp) +
+      return wrong_split(std::to_string(given) + " layers of one stage do not divide over " + named("vpp", p.vpp) +
                          "; nearest that do: " + joined(nearest_multiples(p.vpp, given)));
     left -= given;
     if (given > 0) --stages;
   }
   const bool whole = stages == 0 ? left == 0 : left >= 0 && left % (stages * p.vpp) == 0;
   if (whole) return {};
-  const std::string rest = std::to_string(s.model.layers) + " layers less " + number("first_stage_layers", p.first_stage_layers) +
-                           " and " + number("last_stage_layers", p.last_stage_layers) + " leave " + std::to_string(left);
+  const std::string rest = std::to_string(s.model.layers) + " layers less " + named("first_stage_layers", p.first_stage_layers) +
+                           " and " + named("last_stage_layers", p.last_stage_layers) + " leave " + std::to_string(left);
   if (stages == 0) return wrong_split(rest + ", but both stages are given, expected a sum of all layers");
   if (left < 0) return wrong_split(rest + ", expected fewer");
   return wrong_split(rest + ", which do not divide over the other " + std::to_string(stages) + " stages * " +
-                     number("vpp", p.vpp));
+                     named("vpp", p.vpp));
 }
 
 // The batch.
 
 std::string replicas_text(const ParallelismSpec& p) {
-  return number("dp", p.dp) + (p.own_expert_axis ? " * " + number("ep", p.ep) : "");
+  return named("dp", p.dp) + (p.own_expert_axis ? " * " + named("ep", p.ep) : "");
 }
 
 /// Sequences that all replicas take together as one micro-batch.
@@ -127,7 +125,7 @@ std::int64_t sequences_at_once(const Scenario& s) { return s.parallelism.data_re
 Objection wrong_batch(const Scenario& s, const std::string& sentence, std::int64_t unit) {
   const std::int64_t batch = s.training.global_batch;
   return {{"training.global_batch", "training.micro_batch", "parallelism.dp", "cluster.gpus"},
-          number("global_batch", batch) + sentence + "; nearest that are: " + joined(nearest_multiples(unit, batch))};
+          named("global_batch", batch) + sentence + "; nearest that are: " + joined(nearest_multiples(unit, batch))};
 }
 
 constexpr Rule micro_batches_are_whole{
@@ -136,7 +134,7 @@ constexpr Rule micro_batches_are_whole{
     .objection =
         [](const Scenario& s) {
           return wrong_batch(
-              s, " is not a multiple of " + replicas_text(s.parallelism) + " * " + number("micro_batch", s.training.micro_batch),
+              s, " is not a multiple of " + replicas_text(s.parallelism) + " * " + named("micro_batch", s.training.micro_batch),
               sequences_at_once(s));
         }};
 
@@ -152,7 +150,7 @@ constexpr Rule rounds_are_whole{
           return wrong_batch(s,
                              " makes " + std::to_string(micro_batches(s)) + " micro-batches, not a multiple of pp, as " +
                                  name_of_schedule(s) + " needs: of " + replicas_text(p) + " * " +
-                                 number("micro_batch", s.training.micro_batch) + " * " + number("pp", p.pp),
+                                 named("micro_batch", s.training.micro_batch) + " * " + named("pp", p.pp),
                              sequences_at_once(s) * p.pp);
         }};
 
@@ -164,7 +162,7 @@ constexpr Rule micro_batches_fill_schedule{
       const ScheduleTraits& schedule = schedule_of(s);
       const std::int64_t unit = schedule.micro_batch_unit(s.parallelism.pp);
       return {{"training.global_batch", "training.micro_batch", "parallelism.dp", "parallelism.pp", "cluster.gpus"},
-              number("global_batch", s.training.global_batch) + " makes " + std::to_string(micro_batches(s)) +
+              named("global_batch", s.training.global_batch) + " makes " + std::to_string(micro_batches(s)) +
                   " micro-batches, expected " + (unit == 2 ? "an even number" : "a multiple of " + std::to_string(unit)) +
                   " of at least " + std::to_string(schedule.least_micro_batches_per_stage) + " * pp = " +
                   std::to_string(schedule.least_micro_batches(s.parallelism.pp)) + ", as " + name_of_schedule(s) + " needs"};
@@ -176,12 +174,12 @@ constexpr Rule split_is_whole = [] {
   return rule;
 }();
 
-constexpr Rule rules[] = {schedule_has_stages,     schedule_has_its_chunks, chunks_have_a_schedule,
+constexpr Rule rules_of_pipeline[] = {schedule_has_stages,     schedule_has_its_chunks, chunks_have_a_schedule,
                           schedule_divides_stages, layers_divide,           split_is_whole,
                           micro_batches_are_whole, rounds_are_whole,        micro_batches_fill_schedule};
 
 }  // namespace
 
-std::span<const Rule> pipeline_rules() { return rules; }
+std::span<const Rule> pipeline_rules() { return rules_of_pipeline; }
 
 }  // namespace tandem::scenarios

@@ -7,8 +7,6 @@
 namespace tandem::scenarios {
 namespace {
 
-std::string number(const char* name, std::int64_t value) { return std::string(name) + " " + std::to_string(value); }
-
 std::string with_nearest(const std::string& sentence, std::int64_t unit, std::int64_t size) {
   return sentence + "; nearest that are: " + joined(nearest_multiples(unit, size));
 }
@@ -19,7 +17,7 @@ constexpr Rule kv_heads_divide_heads{
     .holds = [](const Scenario& s) { return s.model.heads % s.model.kv_heads == 0; },
     .objection = [](const Scenario& s) -> Objection {
       return {{"model.kv_heads", "model.heads"},
-              number("kv_heads", s.model.kv_heads) + " does not divide " + number("heads", s.model.heads) +
+              named("kv_heads", s.model.kv_heads) + " does not divide " + named("heads", s.model.heads) +
                   "; nearest that do: " + joined(nearest_divisors(s.model.heads, s.model.kv_heads))};
     }};
 
@@ -27,7 +25,7 @@ constexpr Rule rotated_heads_are_even{
     .holds = [](const Scenario& s) { return !s.model.rotary || s.model.mla.enabled() || s.model.head_dim % 2 == 0; },
     .objection = [](const Scenario& s) -> Objection {
       return {{"model.head_dim", "model.heads"},
-              number("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
+              named("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
                   joined(nearest_multiples(2, s.model.head_dim))};
     }};
 
@@ -36,7 +34,7 @@ constexpr Rule rotated_heads_are_even{
 Objection undivided(const Scenario& s, std::int64_t size, const std::string& field) {
   const std::int64_t tp = s.parallelism.tp;
   return {{"parallelism.tp", "model." + field},
-          number("tp", tp) + " does not divide " + std::to_string(size) + " " + field +
+          named("tp", tp) + " does not divide " + std::to_string(size) + " " + field +
               "; nearest that do: " + joined(nearest_divisors(size, tp))};
 }
 
@@ -55,7 +53,7 @@ constexpr Rule tp_spreads_kv_heads{
       const std::int64_t tp = s.parallelism.tp, kv_heads = s.model.kv_heads;
       if (tp <= kv_heads) return undivided(s, kv_heads, "kv_heads");
       return {{"parallelism.tp", "model.kv_heads"},
-              number("tp", tp) + " above " + number("kv_heads", kv_heads) +
+              named("tp", tp) + " above " + named("kv_heads", kv_heads) +
                   " is not a multiple of it, so that equally many ranks could hold each head; nearest that are: " +
                   joined(nearest_multiples(kv_heads, tp))};
     }};
@@ -70,14 +68,14 @@ constexpr Rule tp_divides_vocabulary{
     .objection = [](const Scenario& s) -> Objection {
       const std::int64_t tp = s.parallelism.tp;
       return {{"model.vocab", "parallelism.tp"},
-              with_nearest(number("vocab", s.model.vocab) + " is not a multiple of " + number("tp", tp), tp, s.model.vocab)};
+              with_nearest(named("vocab", s.model.vocab) + " is not a multiple of " + named("tp", tp), tp, s.model.vocab)};
     }};
 
 // What context and sequence parallelism split.
 
 bool is_zigzag(const ParallelismSpec& p) { return p.cp > 1 && p.cp_layout == CpLayout::zigzag; }
 
-std::string uneven_sequence(const Scenario& s) { return number("sequence", s.training.sequence) + " is not a multiple of "; }
+std::string uneven_sequence(const Scenario& s) { return named("sequence", s.training.sequence) + " is not a multiple of "; }
 
 constexpr Rule ulysses_has_whole_sequences{
     .holds = [](const Scenario& s) { return !is_zigzag(s.parallelism) || s.parallelism.cp_method != CpMethod::ulysses; },
@@ -92,7 +90,7 @@ constexpr Rule zigzag_divides_sequence{
     .objection = [](const Scenario& s) -> Objection {
       const std::int64_t cp = s.parallelism.cp;
       return {{"training.sequence", "parallelism.cp"},
-              with_nearest(uneven_sequence(s) + "2 * " + number("cp", cp) + ", as zigzag's two chunks per rank need", 2 * cp,
+              with_nearest(uneven_sequence(s) + "2 * " + named("cp", cp) + ", as zigzag's two chunks per rank need", 2 * cp,
                            s.training.sequence)};
     }};
 
@@ -101,7 +99,7 @@ constexpr Rule cp_divides_sequence{.sizes = Sizes::split,
                                    .objection = [](const Scenario& s) -> Objection {
                                      const std::int64_t cp = s.parallelism.cp;
                                      return {{"training.sequence", "parallelism.cp"},
-                                             with_nearest(uneven_sequence(s) + number("cp", cp), cp, s.training.sequence)};
+                                             with_nearest(uneven_sequence(s) + named("cp", cp), cp, s.training.sequence)};
                                    }};
 
 /// With sp, or where each tensor-parallel rank routes tokens to experts.
@@ -116,7 +114,7 @@ constexpr Rule tp_divides_sequence{
       const ParallelismSpec& p = s.parallelism;
       const std::int64_t unit = is_zigzag(p) ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp;
       return {{"training.sequence", "parallelism.tp"},
-              with_nearest(uneven_sequence(s) + (p.cp > 1 ? number("cp", p.cp) + " * " : "") + number("tp", p.tp) +
+              with_nearest(uneven_sequence(s) + (p.cp > 1 ? named("cp", p.cp) + " * " : "") + named("tp", p.tp) +
                                (p.sp ? ", which sp needs" : ", whose ranks each route a run of the tokens to the experts"),
                            unit, s.training.sequence)};
     }};
@@ -141,7 +139,7 @@ bool deals_out(const ParallelismSpec& p, std::int64_t heads) {
 Objection undealt(const Scenario& s, std::int64_t heads, const std::string& field) {
   const std::int64_t cp = s.parallelism.cp;
   return {{"parallelism.cp", "parallelism.cp_method", "model." + field},
-          number("cp", cp) + " does not divide the " + std::to_string(heads) + " " + field +
+          named("cp", cp) + " does not divide the " + std::to_string(heads) + " " + field +
               " of a tensor-parallel rank, which ulysses deals out; nearest that do: " + joined(nearest_divisors(heads, cp))};
 }
 
@@ -154,7 +152,7 @@ constexpr Rule ulysses_deals_out_kv_heads{
     .holds = [](const Scenario& s) { return deals_out(s.parallelism, kv_heads_of_rank(s)); },
     .objection = [](const Scenario& s) { return undealt(s, kv_heads_of_rank(s), "kv_heads"); }};
 
-constexpr Rule rules[] = {kv_heads_divide_heads,
+constexpr Rule rules_of_sharding[] = {kv_heads_divide_heads,
                           rotated_heads_are_even,
                           tp_divides_heads,
                           tp_spreads_kv_heads,
@@ -170,6 +168,6 @@ constexpr Rule rules[] = {kv_heads_divide_heads,
 
 }  // namespace
 
-std::span<const Rule> sharding_rules() { return rules; }
+std::span<const Rule> sharding_rules() { return rules_of_sharding; }
 
 }  // namespace tandem::scenarios

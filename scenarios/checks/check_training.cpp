@@ -36,10 +36,10 @@ std::optional<Objection> find_missing_arithmetic(const Scenario& scenario) {
   return {};
 }
 
-constexpr Rule rules[] = {positions_hold_sequence, recomputed_modules_exist, rule_of<find_missing_arithmetic>};
+constexpr Rule rules_of_training[] = {positions_hold_sequence, recomputed_modules_exist, rule_of<find_missing_arithmetic>};
 
 }  // namespace
 
-std::span<const Rule> training_rules() { return rules; }
+std::span<const Rule> training_rules() { return rules_of_training; }
 
 }  // namespace tandem::scenarios

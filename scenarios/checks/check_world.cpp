@@ -53,11 +53,11 @@ std::optional<Objection> find_wrong_world(const Scenario& scenario) {
   return {};
 }
 
-constexpr Rule rules[] = {rule_of<find_wrong_world>};
+constexpr Rule rules_of_world[] = {rule_of<find_wrong_world>};
 
 }  // namespace
 
-std::span<const Rule> world_rules() { return rules; }
+std::span<const Rule> world_rules() { return rules_of_world; }
 
 std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "scenarios/checks/checks.h"
 
@@ -36,5 +38,8 @@ std::span<const Rule> training_rules();
 template <std::optional<Objection> (*find)(const Scenario&)>
 inline constexpr Rule rule_of{.holds = [](const Scenario& scenario) { return !find(scenario); },
                               .objection = [](const Scenario& scenario) { return *find(scenario); }};
+
+/// Returns a field's name and value for a sentence: "tp 8".
+inline std::string named(const char* field, std::int64_t value) { return std::string(field) + " " + std::to_string(value); }
 
 }  // namespace tandem::scenarios

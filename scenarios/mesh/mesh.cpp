@@ -11,7 +11,7 @@ Mesh::Mesh(const ParallelismSpec& parallelism) : order_(parallelism.order) {
   extents_[index_of(Axis::dp)] = parallelism.dp;
   extents_[index_of(Axis::pp)] = parallelism.pp;
   for (const Axis axis : order_) {
-    strides_[index(axis)] = size_;
+    strides_[index_of(axis)] = size_;
     size_ *= extents_[index_of(axis)];
   }
 }
