@@ -7,7 +7,7 @@
 #include <set>
 
 #include "scenarios/checks/checks.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
 namespace tandem::cli {
 namespace {

@@ -112,7 +112,7 @@ TEST(ProfileFile, IsTheSameInYaml) {
   for (std::size_t i = 0; i < profile.kernels.size(); ++i) {
     const auto& [kernel, timing] = profile.kernels[i];
     const auto& [found, found_timing] = read.kernels[i];
-    ASSERT_EQ(to_text(found), to_text(kernel));
+    ASSERT_EQ(traces::to_text(found), traces::to_text(kernel));
     ASSERT_TRUE(found.attributes == kernel.attributes);
     ASSERT_EQ(cost_of(found).bytes, cost_of(kernel).bytes);
     ASSERT_NEAR(found_timing.median, timing.median, 1e-5 * timing.median);
@@ -223,7 +223,7 @@ TEST(ProfileFile, RefusesKernelsThatCannotBe) {
 
 TEST(KernelText, RefusesWhatItDidNotWrite) {
   const std::string good = "gemm fp32[2,3] fp32[4,3] fp32[2,4] | gemm 0 1 0";
-  EXPECT_EQ(to_text(kernel_of_text(good)), good);
+  EXPECT_EQ(traces::to_text(kernel_of_text(good)), good);
   for (const char* bad : {"", "gemmm | none", "gemm fp33[2] | none", "gemm fp32[2 | none", "gemm fp32[2,a] | none",
                           "gemm fp32[1,1,1,1,1] | none", "gemm fp32[2,3]", "gemm | gemmm", "gemm | gemm 0 1", "gemm | gemm 0 1 2",
                           "gemm | gemm 0 1 0 0", "adam | adam x", "route | routing 99999999999999"})
