@@ -23,6 +23,16 @@ foreach(folder runtime topology traces scenarios sim studies)
 endforeach()
 
 install(TARGETS tandem tandem-run RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Completions, as the program itself prints them.
+foreach(shell_and_file "bash;bash-completion/completions/tandem" "zsh;zsh/site-functions/_tandem")
+  list(GET shell_and_file 0 shell)
+  list(GET shell_and_file 1 file)
+  install(CODE "
+    set(file \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/${file}\")
+    message(STATUS \"Installing: \${file}\")
+    execute_process(COMMAND \"$<TARGET_FILE:tandem>\" completion ${shell} OUTPUT_VARIABLE script COMMAND_ERROR_IS_FATAL ANY)
+    file(WRITE \"\${file}\" \"\${script}\")")
+endforeach()
 if(TANDEM_HAS_CUDA)
   install(TARGETS tandem_cuda LIBRARY DESTINATION lib/tandem)  # see runtime/cuda/open_gpu.cpp
 endif()

@@ -16,6 +16,8 @@ step() {
 rm -rf "$folder"
 mkdir -p "$folder"
 step install cmake --install "$build" --prefix "$folder/prefix"
+grep -q simulate "$folder/prefix/share/bash-completion/completions/tandem" && grep -q simulate "$folder/prefix/share/zsh/site-functions/_tandem" ||
+  fail "completions are missing"
 heavy='<(nlohmann/json\.hpp|simgrid/|spdlog/|fmt/|google/|yaml-cpp/|pugixml|toml|sqlite3|CLI/)'
 ! grep -rlE "#include $heavy" "$folder/prefix/include" || fail "these headers bring what their users need not have"
 step configure cmake -S "$sources/docs/examples/exposed" -B "$folder/build" -G Ninja -D CMAKE_PREFIX_PATH="$folder/prefix"
