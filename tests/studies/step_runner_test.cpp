@@ -16,7 +16,7 @@
 #include "scenarios/reading/document.h"
 #include "studies/runner/scenario_hash.h"
 #include "studies/step/simulated_step.h"
-#include "tests/traces/temporary_folder.h"
+#include "tests/runtime/temporary_folder.h"
 
 namespace tandem::studies::step_runner_test {
 namespace {
