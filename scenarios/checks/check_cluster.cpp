@@ -109,7 +109,7 @@ std::optional<Objection> find_wrong_node(const Scenario& s) {
 }
 
 constexpr Rule rules_of_cluster[] = {nodes_are_whole,         several_nodes_have_nics,  gpus_share_nics_evenly,
-                          rule_of<find_wrong_nic>, rule_of<find_wrong_port>, rule_of<find_wrong_node>};
+                                     rule_of<find_wrong_nic>, rule_of<find_wrong_port>, rule_of<find_wrong_node>};
 
 std::optional<Objection> find_wrong_rank(const Scenario& scenario) {
   const RankPlacement& placement = scenario.parallelism.placement;

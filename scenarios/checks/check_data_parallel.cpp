@@ -130,12 +130,12 @@ constexpr Rule local_steps_have_all_experts{
     }};
 
 constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
-                          hsdp_divides_group,
-                          rule_of<find_wrong_hierarchy>,
-                          compressed_gradients_have_bytes,
-                          local_steps_have_whole_states,
-                          local_steps_reduce_no_gradients,
-                          local_steps_have_all_experts};
+                                           hsdp_divides_group,
+                                           rule_of<find_wrong_hierarchy>,
+                                           compressed_gradients_have_bytes,
+                                           local_steps_have_whole_states,
+                                           local_steps_reduce_no_gradients,
+                                           local_steps_have_all_experts};
 
 }  // namespace
 

@@ -23,7 +23,7 @@ constexpr Rule dense_models_have_no_expert_ranks{
     .holds = [](const Scenario& s) { return !is_dense(s) || (s.parallelism.ep == 1 && s.parallelism.etp == 1); },
     .objection = [](const Scenario& s) -> Objection {
       return {{"parallelism.ep", "parallelism.etp"},
-              named("ep", s.parallelism.ep) + ", " + named("etp", s.parallelism.etp) +
+              named(Axis::ep, s.parallelism.ep) + ", " + named("etp", s.parallelism.etp) +
                   " for a model without experts; expected 1, or model.moe"};
     }};
 
@@ -65,7 +65,7 @@ constexpr Rule ep_divides_experts{
     .objection = [](const Scenario& s) -> Objection {
       const std::int64_t experts = s.model.moe.experts, ep = s.parallelism.ep;
       return {{"parallelism.ep", "model.moe.experts"},
-              named("ep", ep) + " does not divide the " + std::to_string(experts) +
+              named(Axis::ep, ep) + " does not divide the " + std::to_string(experts) +
                   " experts; nearest that do: " + joined(nearest_divisors(experts, ep))};
     }};
 
@@ -88,9 +88,9 @@ constexpr Rule expert_shards_divide_ranks{
       const ParallelismSpec& p = s.parallelism;
       const std::int64_t ranks = ranks_of_stage(p);
       return {{"parallelism.ep", "parallelism.etp", "parallelism.dp", "cluster.gpus"},
-              named("etp", p.etp) + (p.own_expert_axis ? "" : " * " + named("ep", p.ep)) + " does not divide " +
-                  named("tp", p.tp) + " * " + named("cp", p.cp) + " * " + named("dp", p.dp) + " = " + std::to_string(ranks) +
-                  "; nearest that do: " + joined(nearest_divisors(ranks, expert_shards(p)))};
+              named("etp", p.etp) + (p.own_expert_axis ? "" : " * " + named(Axis::ep, p.ep)) + " does not divide " +
+                  named(Axis::tp, p.tp) + " * " + named(Axis::cp, p.cp) + " * " + named(Axis::dp, p.dp) + " = " +
+                  std::to_string(ranks) + "; nearest that do: " + joined(nearest_divisors(ranks, expert_shards(p)))};
     }};
 
 constexpr Rule own_axis_has_no_hsdp{
@@ -135,7 +135,7 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
   if (limit.visited == 0) return {};
   if (!nodes_hold_equal_runs(scenario))
     return Objection{{"model.moe.node_limit", "parallelism.ep", "cluster.gpus_per_node"},
-                     named("node_limit", moe.node_limit) + " with " + named("ep", scenario.parallelism.ep) + " on nodes of " +
+                     named("node_limit", moe.node_limit) + " with " + named(Axis::ep, scenario.parallelism.ep) + " on nodes of " +
                          std::to_string(scenario.cluster.gpus_per_node) +
                          " GPUs, which do not all hold as many of a layer's experts; expected ep a multiple of the ranks in a "
                          "node"};
@@ -149,14 +149,14 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
 }
 
 constexpr Rule rules_of_experts[] = {deepep_has_ranks,
-                          dense_models_have_no_expert_ranks,
-                          rule_of<find_wrong_choice>,
-                          own_axis_reduces_in_one_level,
-                          ep_divides_experts,
-                          etp_divides_ffn,
-                          expert_shards_divide_ranks,
-                          own_axis_has_no_hsdp,
-                          rule_of<find_wrong_node_limit>};
+                                     dense_models_have_no_expert_ranks,
+                                     rule_of<find_wrong_choice>,
+                                     own_axis_reduces_in_one_level,
+                                     ep_divides_experts,
+                                     etp_divides_ffn,
+                                     expert_shards_divide_ranks,
+                                     own_axis_has_no_hsdp,
+                                     rule_of<find_wrong_node_limit>};
 
 }  // namespace
 

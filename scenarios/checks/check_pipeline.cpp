@@ -22,8 +22,8 @@ constexpr Rule schedule_has_stages{.sizes = Sizes::schedule,
                                    .holds = [](const Scenario& s) { return s.parallelism.pp >= schedule_of(s).least_stages; },
                                    .objection = [](const Scenario& s) -> Objection {
                                      return {{"training.schedule", "parallelism.pp"},
-                                             name_of_schedule(s) + " with " + named("pp", s.parallelism.pp) + ", expected " +
-                                                 named("pp", schedule_of(s).least_stages) + " or more, or schedule " +
+                                             name_of_schedule(s) + " with " + named(Axis::pp, s.parallelism.pp) + ", expected " +
+                                                 named(Axis::pp, schedule_of(s).least_stages) + " or more, or schedule " +
                                                  text_of(ScheduleKind::one_f_one_b)};
                                    }};
 
@@ -49,8 +49,8 @@ constexpr Rule schedule_divides_stages{.sizes = Sizes::schedule,
                                        .holds = [](const Scenario& s) { return schedule_of(s).admits_stages(s.parallelism.pp); },
                                        .objection = [](const Scenario& s) -> Objection {
                                          return {{"training.schedule", "parallelism.pp"},
-                                                 name_of_schedule(s) + " with " + named("pp", s.parallelism.pp) + ", expected " +
-                                                     std::string(schedule_of(s).stages_expected)};
+                                                 name_of_schedule(s) + " with " + named(Axis::pp, s.parallelism.pp) +
+                                                     ", expected " + std::string(schedule_of(s).stages_expected)};
                                        }};
 
 // The layers.
@@ -79,7 +79,7 @@ constexpr Rule layers_divide{
       return {{"parallelism.pp", "parallelism.vpp", "model.layers", "parallelism.account_for_embedding",
                "parallelism.account_for_loss"},
               std::to_string(s.model.layers) + " layers" + (p.account_for_embedding ? " + 1 for the embedding" : "") +
-                  (p.account_for_loss ? " + 1 for the loss" : "") + " do not divide over " + named("pp", p.pp) + " * " +
+                  (p.account_for_loss ? " + 1 for the loss" : "") + " do not divide over " + named(Axis::pp, p.pp) + " * " +
                   named("vpp", p.vpp) + " = " + std::to_string(p.pp * p.vpp) + " model chunks" + accounting_advice(s)};
     }};
 
@@ -116,7 +116,7 @@ std::optional<Objection> find_wrong_split(const Scenario& s) {
 // The batch.
 
 std::string replicas_text(const ParallelismSpec& p) {
-  return named("dp", p.dp) + (p.own_expert_axis ? " * " + named("ep", p.ep) : "");
+  return named(Axis::dp, p.dp) + (p.own_expert_axis ? " * " + named(Axis::ep, p.ep) : "");
 }
 
 /// Sequences that all replicas take together as one micro-batch.
@@ -150,7 +150,7 @@ constexpr Rule rounds_are_whole{
           return wrong_batch(s,
                              " makes " + std::to_string(micro_batches(s)) + " micro-batches, not a multiple of pp, as " +
                                  name_of_schedule(s) + " needs: of " + replicas_text(p) + " * " +
-                                 named("micro_batch", s.training.micro_batch) + " * " + named("pp", p.pp),
+                                 named("micro_batch", s.training.micro_batch) + " * " + named(Axis::pp, p.pp),
                              sequences_at_once(s) * p.pp);
         }};
 
@@ -175,8 +175,8 @@ constexpr Rule split_is_whole = [] {
 }();
 
 constexpr Rule rules_of_pipeline[] = {schedule_has_stages,     schedule_has_its_chunks, chunks_have_a_schedule,
-                          schedule_divides_stages, layers_divide,           split_is_whole,
-                          micro_batches_are_whole, rounds_are_whole,        micro_batches_fill_schedule};
+                                      schedule_divides_stages, layers_divide,           split_is_whole,
+                                      micro_batches_are_whole, rounds_are_whole,        micro_batches_fill_schedule};
 
 }  // namespace
 

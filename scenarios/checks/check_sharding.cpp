@@ -34,7 +34,7 @@ constexpr Rule rotated_heads_are_even{
 Objection undivided(const Scenario& s, std::int64_t size, const std::string& field) {
   const std::int64_t tp = s.parallelism.tp;
   return {{"parallelism.tp", "model." + field},
-          named("tp", tp) + " does not divide " + std::to_string(size) + " " + field +
+          named(Axis::tp, tp) + " does not divide " + std::to_string(size) + " " + field +
               "; nearest that do: " + joined(nearest_divisors(size, tp))};
 }
 
@@ -53,7 +53,7 @@ constexpr Rule tp_spreads_kv_heads{
       const std::int64_t tp = s.parallelism.tp, kv_heads = s.model.kv_heads;
       if (tp <= kv_heads) return undivided(s, kv_heads, "kv_heads");
       return {{"parallelism.tp", "model.kv_heads"},
-              named("tp", tp) + " above " + named("kv_heads", kv_heads) +
+              named(Axis::tp, tp) + " above " + named("kv_heads", kv_heads) +
                   " is not a multiple of it, so that equally many ranks could hold each head; nearest that are: " +
                   joined(nearest_multiples(kv_heads, tp))};
     }};
@@ -68,7 +68,7 @@ constexpr Rule tp_divides_vocabulary{
     .objection = [](const Scenario& s) -> Objection {
       const std::int64_t tp = s.parallelism.tp;
       return {{"model.vocab", "parallelism.tp"},
-              with_nearest(named("vocab", s.model.vocab) + " is not a multiple of " + named("tp", tp), tp, s.model.vocab)};
+              with_nearest(named("vocab", s.model.vocab) + " is not a multiple of " + named(Axis::tp, tp), tp, s.model.vocab)};
     }};
 
 // What context and sequence parallelism split.
@@ -90,7 +90,7 @@ constexpr Rule zigzag_divides_sequence{
     .objection = [](const Scenario& s) -> Objection {
       const std::int64_t cp = s.parallelism.cp;
       return {{"training.sequence", "parallelism.cp"},
-              with_nearest(uneven_sequence(s) + "2 * " + named("cp", cp) + ", as zigzag's two chunks per rank need", 2 * cp,
+              with_nearest(uneven_sequence(s) + "2 * " + named(Axis::cp, cp) + ", as zigzag's two chunks per rank need", 2 * cp,
                            s.training.sequence)};
     }};
 
@@ -99,7 +99,7 @@ constexpr Rule cp_divides_sequence{.sizes = Sizes::split,
                                    .objection = [](const Scenario& s) -> Objection {
                                      const std::int64_t cp = s.parallelism.cp;
                                      return {{"training.sequence", "parallelism.cp"},
-                                             with_nearest(uneven_sequence(s) + named("cp", cp), cp, s.training.sequence)};
+                                             with_nearest(uneven_sequence(s) + named(Axis::cp, cp), cp, s.training.sequence)};
                                    }};
 
 /// With sp, or where each tensor-parallel rank routes tokens to experts.
@@ -114,7 +114,7 @@ constexpr Rule tp_divides_sequence{
       const ParallelismSpec& p = s.parallelism;
       const std::int64_t unit = is_zigzag(p) ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp;
       return {{"training.sequence", "parallelism.tp"},
-              with_nearest(uneven_sequence(s) + (p.cp > 1 ? named("cp", p.cp) + " * " : "") + named("tp", p.tp) +
+              with_nearest(uneven_sequence(s) + (p.cp > 1 ? named(Axis::cp, p.cp) + " * " : "") + named(Axis::tp, p.tp) +
                                (p.sp ? ", which sp needs" : ", whose ranks each route a run of the tokens to the experts"),
                            unit, s.training.sequence)};
     }};
@@ -139,7 +139,7 @@ bool deals_out(const ParallelismSpec& p, std::int64_t heads) {
 Objection undealt(const Scenario& s, std::int64_t heads, const std::string& field) {
   const std::int64_t cp = s.parallelism.cp;
   return {{"parallelism.cp", "parallelism.cp_method", "model." + field},
-          named("cp", cp) + " does not divide the " + std::to_string(heads) + " " + field +
+          named(Axis::cp, cp) + " does not divide the " + std::to_string(heads) + " " + field +
               " of a tensor-parallel rank, which ulysses deals out; nearest that do: " + joined(nearest_divisors(heads, cp))};
 }
 
@@ -153,18 +153,18 @@ constexpr Rule ulysses_deals_out_kv_heads{
     .objection = [](const Scenario& s) { return undealt(s, kv_heads_of_rank(s), "kv_heads"); }};
 
 constexpr Rule rules_of_sharding[] = {kv_heads_divide_heads,
-                          rotated_heads_are_even,
-                          tp_divides_heads,
-                          tp_spreads_kv_heads,
-                          tp_divides_ffn,
-                          tp_divides_vocabulary,
-                          ulysses_has_whole_sequences,
-                          zigzag_divides_sequence,
-                          cp_divides_sequence,
-                          tp_divides_sequence,
-                          tp_overlaps_collectives_of_sp,
-                          ulysses_deals_out_heads,
-                          ulysses_deals_out_kv_heads};
+                                      rotated_heads_are_even,
+                                      tp_divides_heads,
+                                      tp_spreads_kv_heads,
+                                      tp_divides_ffn,
+                                      tp_divides_vocabulary,
+                                      ulysses_has_whole_sequences,
+                                      zigzag_divides_sequence,
+                                      cp_divides_sequence,
+                                      tp_divides_sequence,
+                                      tp_overlaps_collectives_of_sp,
+                                      ulysses_deals_out_heads,
+                                      ulysses_deals_out_kv_heads};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "scenarios/checks/checks.h"
 
@@ -40,6 +41,7 @@ inline constexpr Rule rule_of{.holds = [](const Scenario& scenario) { return !fi
                               .objection = [](const Scenario& scenario) { return *find(scenario); }};
 
 /// Returns a field's name and value for a sentence: "tp 8".
-inline std::string named(const char* field, std::int64_t value) { return std::string(field) + " " + std::to_string(value); }
+inline std::string named(std::string_view field, std::int64_t value) { return std::string(field) + " " + std::to_string(value); }
+inline std::string named(Axis axis, std::int64_t size) { return named(name_of(axis), size); }
 
 }  // namespace tandem::scenarios

@@ -30,7 +30,7 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
   put(section, "preset", options.cluster, option);
   if (options.gpus > 0) put(section, "gpus", options.gpus, {.file = "--gpus"});
   const YamlNode* parallelism = document.find("parallelism");
-  if (options.gpus == 0 && parallelism->find("dp") == nullptr)
+  if (options.gpus == 0 && parallelism->find(name_of(Axis::dp)) == nullptr)
     throw InputError({.file = path}, "the arguments do not tell on how many GPUs they run, expected --gpus");
   if (document.find("name") == nullptr) put(document, "name", name, {.file = path});
   for (const std::string& change : options.overrides) apply_override(document, change);

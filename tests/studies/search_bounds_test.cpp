@@ -5,8 +5,8 @@
 #include <random>
 
 #include "scenarios/reading/document.h"
-#include "studies/search/plan_space.h"
 #include "studies/search/plan_score.h"
+#include "studies/search/plan_space.h"
 #include "studies/search/step_bound.h"
 #include "studies/step/simulated_step.h"
 #include "tests/runtime/temporary_folder.h"
@@ -137,18 +137,16 @@ search: {axes: {tp: [1]}}
 
 TEST(PassCosts, TellApartWhatKernelsDependOn) {
   const Scenario bf16 = plain_scenario();
-  Scenario fp8 = bf16, unfused = bf16, longer = bf16;
+  Scenario fp8 = bf16, longer = bf16;
   fp8.training.precision = DType::f8;
-  unfused.training.attention = AttentionKernel::unfused;
   longer.training.sequence *= 2;
   PassCosts costs;
   const LayerKind kind = kind_of(bf16, 0);
   const Seconds usual = costs.of(bf16, kind).forward.layer_kernels;
   EXPECT_LT(costs.of(fp8, kind).forward.layer_kernels, usual);
-  EXPECT_GT(costs.of(unfused, kind).forward.layer_kernels, usual);
   EXPECT_GT(costs.of(longer, kind).forward.layer_kernels, usual);
   EXPECT_EQ(costs.of(bf16, kind).forward.layer_kernels, usual);
-  EXPECT_EQ(costs.found(), 4U);
+  EXPECT_EQ(costs.found(), 3U);
 }
 
 TEST(MeshNetwork, TellsListsOfGpusApart) {
