@@ -19,7 +19,7 @@
 #include "scenarios/reading/yaml_mapping.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios::flags_test {
+namespace tandem::scenarios::interop_test {
 namespace {
 
 using testing::ElementsAre;
@@ -410,4 +410,4 @@ TEST(Flags, NcclVariablesOnlyWhereTheyMatter) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios::flags_test
+}  // namespace tandem::scenarios::interop_test
