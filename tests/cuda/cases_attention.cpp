@@ -1,4 +1,5 @@
 #include <cmath>
+#include <tuple>
 
 #include "tests/cuda/cases.h"
 
