@@ -8,7 +8,7 @@
 
 namespace tandem::topology {
 
-/// How flows choose among parallel links between two tiers of switches.
+/// Says how flows choose among parallel links between two tiers of switches.
 enum class Routing : std::uint8_t {
   adaptive,  ///< ideal spreading: every flow in equal fractions over all shortest paths
   ecmp       ///< each flow on one of them, by a hash: collisions and all
@@ -53,7 +53,8 @@ struct FabricSpec {
   std::vector<SwitchSpec> switches = {};
 };
 
-/// Where a node's GPUs reach their NICs through PCIe. Empty: NIC i * nics / gpus is GPU i's, and PCIe is never in the way.
+/// Says how a node's GPUs reach their NICs through PCIe. Where it is empty, NIC i * nics / gpus is GPU i's, and PCIe is never in
+/// the way.
 struct PcieSpec {
   std::vector<std::int64_t> nic_of_gpu;
   struct Port {

@@ -11,7 +11,7 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 /// The variables of this process.
 Environment process_environment();
 
-/// Where a process stands among those of a run, one per GPU, and where they meet.
+/// Says where a process stands among those of a run, one per GPU, and where they meet.
 struct Launch {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
@@ -36,8 +36,8 @@ struct Launch {
 /// range, or contradicted by another launcher's variables.
 Launch launch_from(const Environment& environment);
 
-/// The first of a list of hosts as Slurm writes it: node[003-010,12],login -> node003.
-/// Throws std::invalid_argument when it is none.
+/// Returns the first of a list of hosts as Slurm writes it: node[003-010,12],login -> node003. Throws std::invalid_argument when
+/// it is none.
 std::string first_host(const std::string& nodes);
 
 }  // namespace tandem
