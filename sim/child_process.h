@@ -52,9 +52,9 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Until it has ended; to be called once. Returns the child's peak resident memory. `meanwhile` is called in the parent a
-  /// hundred times a second.
-  /// Throws std::runtime_error with the sentence of the exception that `work` threw, or with the way the child died.
+  /// Waits until the child has ended; to be called once. Returns the child's peak resident memory. `meanwhile` is called in the
+  /// parent a hundred times a second. Throws std::runtime_error with the sentence of the exception that `work` threw, or with the
+  /// way the child died.
   Bytes wait(const std::function<void()>& meanwhile = {});
 
  private:

@@ -57,7 +57,7 @@ struct Partition {
 /// Colour refinement (Weisfeiler-Leman, one dimension) on 64-bit hashes.
 Partition fold(const FoldInput& input);
 
-/// Everything in a class of its own: the unfolded step.
+/// Puts everything into a class of its own, which gives the unfolded step.
 Partition unfolded(const FoldInput& input);
 
 }  // namespace tandem::topology
