@@ -18,10 +18,10 @@ struct TorchTitanModel {
 
 const std::vector<TorchTitanModel>& torchtitan_models();
 
-/// The one with just this shape.
+/// Returns the model with just this shape, where TorchTitan has one.
 std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model);
 
-/// The shape of a model preset. Throws InputError where there is none.
+/// Returns the shape of a model preset. Throws InputError where there is none.
 ModelSpec preset_model(std::string_view preset);
 
 }  // namespace tandem::scenarios

@@ -29,9 +29,9 @@ class ExpertMesh {
   ExpertMesh(const ParallelismSpec& parallelism, const Mesh& mesh);
 
   ExpertPlace place(std::uint32_t rank) const;
-  /// The ranks that differ from `rank` along `axis` alone, ascending.
+  /// Returns the ranks that differ from `rank` along `axis` alone, ascending.
   std::vector<std::uint32_t> members(std::uint32_t rank, Axis axis) const;
-  /// By rank: the one after it among its members, the first after the last.
+  /// Returns, for each rank, the one after it among its members; the first follows the last.
   std::vector<std::uint32_t> successors(Axis axis) const;
 
  private:
@@ -44,11 +44,11 @@ class ExpertMesh {
   Coordinates numbered(Coordinates place, std::int64_t number) const;
 };
 
-/// Nodes that the experts of one layer lie in, for ranks laid out in ascending order.
+/// Returns the number of nodes that the experts of one layer lie in, for ranks laid out in ascending order.
 std::int64_t expert_nodes(const Scenario& scenario);
 
-/// Whether each of these nodes holds as many experts, the first ones in one, the next in another, for every group of ranks that
-/// holds all of them.
+/// Returns whether each of these nodes holds as many experts, the first ones in one, the next in another, for every group of
+/// ranks that holds all of them.
 bool nodes_hold_equal_runs(const Scenario& scenario);
 
 }  // namespace tandem::scenarios

@@ -5,10 +5,10 @@
 
 namespace tandem::scenarios {
 
-/// What the communicators of a slot are called: "tp", "expert dp", "pp forward".
+/// Returns what the communicators of a slot are called: "tp", "expert dp", "pp forward".
 const char* family_of(Slot slot);
 
-/// The parallel axis that their time is counted on.
+/// Returns the parallel axis that their time is counted on.
 Axis axis_of(Slot slot);
 
 }  // namespace tandem::scenarios

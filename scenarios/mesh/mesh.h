@@ -24,12 +24,12 @@ class Mesh {
 
   std::int64_t size() const { return size_; }
   std::int64_t extent(MeshAxis axis) const { return extents_[static_cast<std::size_t>(axis)]; }
-  /// How far apart two ranks are that follow each other along the axis.
+  /// Returns how far apart two ranks are that follow each other along the axis.
   std::int64_t stride(MeshAxis axis) const { return strides_[static_cast<std::size_t>(axis)]; }
   Coordinates coordinates(std::uint32_t rank) const;
   std::uint32_t rank(const Coordinates& coordinates) const;
 
-  /// The ranks that differ from `rank` along `axes` alone, itself included, ascending.
+  /// Returns the ranks that differ from `rank` along `axes` alone, itself included, ascending.
   std::vector<std::uint32_t> members(std::uint32_t rank, const std::vector<MeshAxis>& axes) const;
 
  private:

@@ -16,7 +16,7 @@ enum class PresetKind : std::uint8_t {
   campaign
 };
 
-/// The names of the presets of a kind, sorted.
+/// Returns the names of the presets of a kind, sorted.
 std::vector<std::string> preset_names(PresetKind kind);
 
 /// Replaces `preset: name` in `model`, `cluster`, its GPUs and `training.framework` by the preset's fields, under whatever the
@@ -25,7 +25,7 @@ std::vector<std::string> preset_names(PresetKind kind);
 /// (placement_file.h).
 void resolve_presets(YamlNode& scenario, const std::string& folder);
 
-/// The same for the section `campaign`, which must be there; without `preset` it takes llama3-2024.
+/// Does so for the section `campaign`, which must be there; without `preset` it takes llama3-2024.
 void resolve_campaign_preset(YamlNode& scenario, const std::string& folder);
 
 }  // namespace tandem::scenarios
