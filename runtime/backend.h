@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-/// Told by a backend what happened. Implemented by the executor.
+/// Hears from a backend what happened. The executor implements this.
 class Completions {
  public:
   /// The unit that contains `task` ended: its successors may start. Calls `Backend::start`. May be called from any thread.

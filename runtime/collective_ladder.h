@@ -9,13 +9,13 @@
 
 namespace tandem {
 
-/// World ranks by the machine that they run on, machines and their ranks in the order of the world.
+/// Lists the world ranks of each machine. Machines and their ranks stand in the order of the world.
 using MachineRanks = std::vector<std::vector<std::uint32_t>>;
 
-/// `machine_of_rank`: by world rank, what tells its machine from others.
+/// Groups ranks by machine. `machine_of_rank` holds, for each world rank, a text that tells its machine from all others.
 MachineRanks ranks_by_machine(std::span<const std::string> machine_of_rank);
 
-/// The sizes of a ladder: `smallest`, `factor` times that, and so on, as far as `largest`.
+/// A ladder has the sizes `smallest`, `factor` times that, and so on, up to `largest`.
 struct LadderSizes {
   Bytes smallest = 0, largest = 0;
   Bytes factor = 4;
@@ -39,11 +39,11 @@ struct CollectiveLadder {
   std::vector<std::vector<GroupId>> timed;  ///< by collective asked for
 };
 
-/// How many of a row are timed: 20 of small ones, fewer where these took long.
+/// Returns how many collectives of a row are timed: 20 small ones, fewer of sizes that take long.
 std::size_t timed_in_a_row(Bytes bytes);
 
-/// Of elements of `type`; a member's part of `bytes` must be whole ones. Throws std::logic_error where that or a collective's
-/// members are not to be had.
+/// Builds the ladder from elements of `type`. Each member's part of `bytes` must be a whole number of elements. Throws
+/// std::logic_error where it is not, or where the machines lack the members that a collective asks for.
 CollectiveLadder make_collective_ladder(std::span<const MeasuredCollective> collectives, const MachineRanks& machines,
                                         DType type);
 

@@ -8,7 +8,8 @@
 
 namespace tandem {
 
-/// How many tasks of a DAG have ended, for another thread to read meanwhile, or in shared memory another process.
+/// Counts the tasks of a DAG that have ended. Another thread may read it meanwhile, and another process where it lies in shared
+/// memory.
 using EndedTasks = std::atomic<std::size_t>;
 
 /// Runs every task of `dag` on `backend` in dependency and stream order, and returns when each ran.

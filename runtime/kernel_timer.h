@@ -8,7 +8,7 @@ namespace tandem {
 class KernelTimer {
  public:
   virtual ~KernelTimer() = default;
-  /// Spends about `budget` on it. Throws std::runtime_error when the kernel cannot run (memory, no such arithmetic).
+  /// Times the kernel for about `budget`. Throws std::runtime_error when the kernel cannot run (memory, no such arithmetic).
   virtual Timing time(const TimedKernel& kernel, Seconds budget) = 0;
 };
 

@@ -14,7 +14,7 @@
 
 namespace tandem::sim {
 
-/// When, in a step with jitter, the members of a collective arrive of which a folded DAG simulates only one.
+/// Says when, in a step with jitter, the members of a collective arrive of which a folded DAG simulates only one.
 ///
 /// A lowered rank stands for k ranks of the world, and lives through the step as one of them does. Of every task it is known what
 /// its end is early or late by, as a sum of parts, along the predecessors that ended last ("critical" ones): each part is the
@@ -42,9 +42,9 @@ namespace tandem::sim {
 ///
 /// Sums along one path miss what the latest of several nearly critical paths is late by: of four pipeline stages, half of the
 /// excess. So the mean and the variance of what the groups that meet last differ by are not these sums' where pilots have been:
-/// draws before, of which each tells when its one member arrived against the undisturbed step (`ArrivalPilots`). The share of
-/// the variance that lasts is still the sums'. Pilots are of any member: what a collective that runs beside kernels takes from
-/// those of the last member, for whom alone it begins at once, is missing.
+/// draws before, of which each tells when its one member arrived against the undisturbed step (`ArrivalPilots`). The share of the
+/// variance that lasts is still the sums'. Pilots are of any member: what a collective that runs beside kernels takes from those
+/// of the last member, for whom alone it begins at once, is missing.
 class Arrivals {
  public:
   /// All must outlive it.
@@ -52,16 +52,17 @@ class Arrivals {
 
   /// A unit ended: its successors can come after it from this date on.
   void ended(std::span<const TaskId> unit, Seconds date);
-  /// When the last of all members ends what it has to do, of those tasks that ended so far.
+  /// Returns the date at which the last of all members ends its work, of those tasks that ended so far.
   Seconds end_of_step() const { return end_of_step_; }
   /// A task was issued, perhaps later than all that it depends on had ended.
   void waited_for_host(TaskId task, Seconds issued);
 
-  /// All simulated members of a collective are there. When the last of all members is, that is this date or a later one.
+  /// Tells that all simulated members of a collective are there. Returns when the last of all members is, which is this date or a
+  /// later one.
   Seconds meet(std::span<const TaskId> unit, Seconds now);
 
-  /// By arrival (see `ArrivalPilots`): what the simulated member's was late by, of what it has not in common with the others that
-  /// it met; NaN where it met none.
+  /// Returns for each arrival (see `ArrivalPilots`) how late the simulated member was, of what it has not in common with the
+  /// others that it met; NaN where it met none.
   const std::vector<double>& excesses() const { return excesses_; }
 
   /// A kernel is `undisturbed` with this rank at mean speed, and takes `time`.

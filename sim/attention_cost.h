@@ -32,10 +32,11 @@ namespace tandem::sim {
 // Rates, `causal` and `tile` are fitted to FlashAttention's tables in bench/accuracy. They were measured over milliseconds on
 // end, so no further clock is taken off.
 
-/// Whether the device states how fast the attention kernel that it uses is, in this type.
+/// Returns whether the device states how fast the attention kernel that it uses is, in this type.
 bool states_attention(const Device& device, DType type);
 
-/// Of `attention` or `attention_backward` on a healthy device. Throws std::logic_error when it is not stated.
+/// Returns the time of `attention` or `attention_backward` on a healthy device. Throws std::logic_error when the device does not
+/// state its speed.
 Seconds attention_time(const Device& device, const TimedKernel& kernel);
 
 }  // namespace tandem::sim

@@ -11,16 +11,16 @@
 
 namespace tandem::sim {
 
-/// What a step would gain from one thing being faster.
+/// The time that a step would gain from one thing being faster.
 struct Blame {
   Speedup speedup;
   Seconds step_time = 0;  ///< with it
   Seconds gained = 0;     ///< step time without it, less that; can be negative, for who is first on a link changes
 };
 
-/// How much work may go into blame: each candidate is simulated, at the cost of the step itself. On one core of an
-/// AMD EPYC that was 0.15 s for each of 11 candidates of llama3-405b-16k (83,088 tasks, 25,242 collectives), and 0.57 s for each
-/// of deepseek-v3-2k without its recomputed activations (724,588 tasks, 32,656 collectives).
+/// The work that may go into blame: each candidate is simulated, at the cost of the step itself. On one core of an AMD EPYC that
+/// was 0.15 s for each of 11 candidates of llama3-405b-16k (83,088 tasks, 25,242 collectives), and 0.57 s for each of
+/// deepseek-v3-2k without its recomputed activations (724,588 tasks, 32,656 collectives).
 struct BlameEffort {
   double factor = 1.1;
   std::size_t most = 12;                     ///< simulations
@@ -28,15 +28,15 @@ struct BlameEffort {
   std::size_t fewest = 6;
 };
 
-/// What to ask of a step, the most promising first, by the part of the step that it takes:
+/// Returns what to ask of a step, the most promising first, by the part of the step that it takes:
 ///   the slowest pipeline stage, where there are several: the one of the rank that computes longest
 ///   kinds of kernels that take at least 0.5 % of the step, in the mean over all ranks
 ///   axes with communication, by the time of their collectives, hidden or not, in the same mean
 ///   tiers that are crossed, by the time of the collectives that they limit (see bottleneck.h)
 std::vector<Speedup> blame_candidates(const Dag& dag, const Timeline& timeline, const BlameEffort& effort = {});
 
-/// Simulates the step of which `timeline` is the simulation, once with each of `speedups`, `jobs` at a time. Most gained first.
-/// Of a DAG of several steps, times are of one.
+/// Simulates the step of which `timeline` is the simulation, once with each of `speedups`, `jobs` at a time. Returns the blames,
+/// the most gained first. For a multi-step DAG, times are those of one step.
 std::vector<Blame> blame(const Dag& dag, const Timeline& timeline, std::span<const Speedup> speedups, std::size_t jobs,
                          Collectives collectives = Collectives::fluid);
 

@@ -11,19 +11,19 @@
 
 namespace tandem::sim {
 
-/// What most of a task's ideal time goes to. The DAG must outlive it.
+/// Tells what most of a task's ideal time goes to. The DAG must outlive it.
 class Bottlenecks {
  public:
   explicit Bottlenecks(const Dag& dag) : dag_(dag), kernels_(dag), collectives_(dag) {}
 
-  /// Of a kernel "arithmetic", "memory" or "launch": the largest term of its roofline, the first of equal ones.
-  /// Of communication the name of the tier of `tier_of`, else "latency".
+  /// Returns for a kernel "arithmetic", "memory" or "launch", the largest term of its roofline, the first of equal ones; for
+  /// communication the name of the tier of `tier_of`, else "latency".
   std::string_view of(TaskId id);
 
-  /// Of communication, the tier of the link that by itself holds the rate down most: of the smallest capacity / multiplicity, in
-  /// a folded DAG with all communicators of the class on it. None where latency takes at least half of the time on an idle
-  /// network
-  /// (`uncontended_time`), or no link is crossed. A protocol that is slower than the link changes the time, but not the tier.
+  /// Returns for communication the tier of the link that by itself holds the rate down most, that of the smallest capacity /
+  /// multiplicity, in a folded DAG with all communicators of the class on it. None where latency takes at least half of the time
+  /// on an idle network (`uncontended_time`), or no link is crossed. A protocol that is slower than the link changes the time,
+  /// but not the tier.
   std::optional<Tier> tier_of(const Task& task);
 
  private:

@@ -6,18 +6,18 @@
 
 namespace tandem::sim {
 
-/// No step of this DAG can be faster: perfect overlap at the devices' peaks. The largest of
+/// Returns the time below which no step of this DAG can be, with perfect overlap at the devices' peaks: the largest of
 ///   for each rank, its kernels one after the other at the roofline of full peaks, or as measured where that is faster;
 ///   for each link, all its bytes at its capacity;
 ///   for each collective, its bytes at the rate that its protocol allows.
 Seconds lower_bound(const Dag& dag);
 
-/// The same work with nothing overlapping on a rank: each rank does its tasks one at a time, in the order in which they started,
-/// each as long as it took; or, where `alone` is given and the timeline was simulated, each kernel as long as it takes with
-/// nothing beside it (contention.h). It is never below the step time: one after the other in this order, no task starts before it
-/// started in the timeline. By induction over that order: until a kernel's successor starts, its rank has done the kernel and all
-/// communication that ran beside it. That is as long as the kernel took, for a kernel loses no more than the time that
-/// communication ran beside it.
+/// Returns the time of the same work with nothing overlapping on a rank: each rank does its tasks one at a time, in the order in
+/// which they started, each as long as it took; or, where `alone` is given and the timeline was simulated, each kernel as long as
+/// it takes with nothing beside it (contention.h). It is never below the step time: one after the other in this order, no task
+/// starts before it started in the timeline. By induction over that order: until a kernel's successor starts, its rank has done
+/// the kernel and all communication that ran beside it. That is as long as the kernel took, for a kernel loses no more than the
+/// time that communication ran beside it.
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr);
 
 }  // namespace tandem::sim

@@ -30,7 +30,7 @@ struct ChunkSteps {
   BytesPerSecond rate_limit = 0;                       ///< of each message; 0: none
   Seconds intra_latency = 0, inter_latency = 0;        ///< of a hop
 
-  /// Equal but for one byte.
+  /// Returns the bytes of a message; messages are equal but for one byte.
   Bytes bytes_of(std::uint32_t message) const;
   Seconds latency_of(const Hop& hop) const { return hop.between_nodes ? inter_latency : intra_latency; }
 };

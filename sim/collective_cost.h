@@ -9,7 +9,7 @@
 
 namespace tandem::sim {
 
-/// What a collective takes, while it runs, of the device of each of its members: see nccl_channels.h.
+/// The part of each member's device that a collective takes while it runs: see nccl_channels.h.
 struct Occupation {
   std::int32_t multiprocessors = 0;
   BytesPerSecond memory = 0;
@@ -24,8 +24,8 @@ struct CollectiveCost {
   BytesPerSecond rate_limit = 0;  ///< of a channel, on the wire, where not only the links limit it; 0: they alone do
   bool limit_is_share = false;    ///< of what the links carry (`Paths::bandwidth`), and not a limit of NCCL's own
 
-  /// Where it was measured, how many times as long as modelled that took: latencies and `bytes_per_channel` have it as a factor,
-  /// what is really sent has not.
+  /// The ratio of the measured to the modelled time, where the collective was measured. Latencies and `bytes_per_channel` contain
+  /// it as a factor, the bytes that are really sent do not.
   double stretch = 1;
 
   Occupation occupation = {};  ///< known to `CollectiveCosts` alone
@@ -48,9 +48,9 @@ struct CollectiveCost {
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout,
                                Architecture architecture = Architecture::unknown);
 
-/// Among GPUs of this model. Where such a collective was measured (`Device::collectives`, measured_collectives.h) it keeps its
-/// way over the links, and is stretched so that alone on them it takes as long as that; beside others it then takes so much more
-/// of the links, or less. DeepEP's is none of those that are measured.
+/// Returns the cost among GPUs of this model. Where such a collective was measured (`Device::collectives`,
+/// measured_collectives.h) it keeps its way over the links, and is stretched so that alone on them it takes as long as that;
+/// beside others it then takes so much more of the links, or less. DeepEP's is none of those that are measured.
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const Device& device);
 
 /// The costs of a DAG's collectives with a speedup, each worked out once for all that are alike. Among GPUs of different models
@@ -68,7 +68,8 @@ class CollectiveCosts {
   bool are_alike(const Task& task) const;
 };
 
-/// The time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way, rate limit).
+/// Returns the time on an otherwise idle network: latency + bytes_per_channel / (lowest capacity / multiplicity on the way, rate
+/// limit).
 Seconds uncontended_time(const CollectiveCost& cost, const Layout& layout, const std::vector<Link>& links);
 
 }  // namespace tandem::sim

@@ -10,15 +10,14 @@
 
 namespace tandem::sim {
 
-/// How many times as long a kernel takes whose device has `occupation` taken from it: with S multiprocessors, of which c are
-/// taken, and achieved memory bandwidth B, of which b is taken,
+/// Returns how many times as long a kernel takes whose device has `occupation` taken from it: with S multiprocessors, of which c
+/// are taken, and achieved memory bandwidth B, of which b is taken,
 ///   launch + max(computing S / (S - c), moving B / (B - b))    over    launch + max(computing, moving)
 /// A kernel's tiles are shared out evenly among what multiprocessors are left: waves, whole ones of which are lost where tiles
 /// just filled the device (observed: 132 tiles on an H100 take twice as long beside 24 channels, NVIDIA developer forums, topic
 /// 337991), are not told apart, for a collective begins and ends anywhere in a wave. On 4 A100 and H100, kernels beside
-/// collectives took 18.9 % longer on average and 40 % at most (arXiv 2507.03114); 24 channels make it 22 % on an H100, 29 % on
-/// an A100.
-/// At least one multiprocessor and half of the bandwidth are left to kernels.
+/// collectives took 18.9 % longer on average and 40 % at most (arXiv 2507.03114); 24 channels make it 22 % on an H100, 29 % on an
+/// A100. At least one multiprocessor and half of the bandwidth are left to kernels.
 double slowdown(const KernelTime& kernel, const Device& device, const Occupation& occupation);
 
 /// Kernels beside communication, rank by rank: a kernel's rate changes whenever a collective on its rank begins or ends, and its
@@ -33,12 +32,13 @@ class Contention {
   /// `redated` is told of each kernel that now ends at another date.
   Contention(const Dag& dag, const KernelTimes& times, std::function<void(TaskId, Seconds)> redated);
 
-  /// A kernel starts that takes `alone` with the device to itself. The date of its end, until `redated` says otherwise.
+  /// Starts a kernel that takes `alone` with the device to itself. Returns the date of its end, which holds until `redated` says
+  /// otherwise.
   Seconds begin_kernel(TaskId task, Seconds alone, Seconds now);
-  /// Whether the kernel ends at this date; if so, it has ended.
+  /// Returns whether the kernel ends at this date; if so, it has ended.
   bool end_kernel(TaskId task, Seconds date);
 
-  /// The unit of a collective.
+  /// Charges a collective to the ranks of its unit.
   void begin_communication(std::span<const TaskId> unit, const Occupation& occupation, Seconds now);
   void end_communication(std::span<const TaskId> unit, Seconds now);
 

@@ -51,24 +51,24 @@ struct GemmCut {
 // memory are at most 1. Fitted and tested in bench/accuracy. Sources: tiles and waves, NVIDIA's "Matrix Multiplication Background
 // User's Guide"; the rest is derived here.
 
-/// Whether the device states how its products of this type are tiled.
+/// Returns whether the device states how its products of this type are tiled.
 bool is_tiled(const Device& device, DType type);
 
-/// What a `gemm` or `grouped_gemm` multiplies.
+/// Returns the products that a `gemm` or `grouped_gemm` computes.
 std::vector<GemmBatch> products_of(const TimedKernel& kernel);
 GemmTypes types_of(const TimedKernel& kernel);
 
-/// Where the clock is as high as in short runs (`sustained` = 1), or as in a training step.
+/// Says whether the clock is as high as in short runs (`sustained` = 1), or as in a training step.
 enum class Clock : std::uint8_t {
   burst,
   sustained
 };
 
-/// One kernel on a healthy device, as above. Throws std::logic_error when it is not tiled.
+/// Returns the time of one kernel on a healthy device, as above. Throws std::logic_error when it is not tiled.
 Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
                   Clock clock = Clock::sustained);
 
-/// The cut that `gemm_time` takes to be the library's.
+/// Returns the cut that `gemm_time` takes to be the library's.
 GemmCut best_cut(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
                  Clock clock = Clock::sustained);
 

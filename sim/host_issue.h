@@ -6,14 +6,14 @@
 
 namespace tandem::sim {
 
-/// How long the CPU takes to issue a task, with the framework's extra kernels.
+/// Returns the time that the CPU takes to issue a task, with the framework's extra kernels.
 Seconds issue_time(const Dag& dag, TaskId id);
 
-/// The same for all tasks of each rank: no step is shorter than the longest.
+/// Returns the issue time of all tasks of each rank together: no step is shorter than the longest.
 std::vector<Seconds> issue_times(const Dag& dag);
 
-/// When each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in the
-/// order of issue_order(), each in its issue_time():
+/// Says when each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in
+/// the order of issue_order(), each in its issue_time():
 ///
 ///   issued(i) = max(issued(i - 1), end of the last task before i that the CPU waits for) + issue time of i
 ///
@@ -24,12 +24,12 @@ class HostIssue {
   /// The DAG must outlive it.
   explicit HostIssue(const Dag& dag);
 
-  /// Whether the task's CPU can be told a date for it: nothing that it waits for before is still running.
+  /// Returns whether the date at which the CPU issues the task is known: nothing that the CPU waits for before is still running.
   bool is_dated(TaskId id) const { return place_[id] < of_rank_[dag_.tasks[id].rank].dated; }
-  /// Of a dated task.
+  /// Returns the date of a dated task.
   Seconds issued(TaskId id) const { return issued_[id]; }
 
-  /// To be told of every task that ends. Returns those that this gives dates, of all ranks of its unit.
+  /// Must be told of every task that ends. Returns the tasks that get their dates by this, of all ranks of its unit.
   const std::vector<TaskId>& ended(TaskId id, Seconds date);
 
  private:

@@ -11,7 +11,7 @@
 
 namespace tandem::sim {
 
-/// How much times vary from step to step: coefficients of variation (standard deviation over mean).
+/// Says how much times vary from step to step: coefficients of variation (standard deviation over mean).
 ///
 /// All are lognormal with mean 1: times are positive and what disturbs them multiplies, so that the tail is on the slow side; and
 /// a sum of lognormal times is again nearly lognormal, with the mean and the variance that add up (Fenton 1960, IRE Transactions
@@ -36,7 +36,7 @@ class JitterDraw {
   double kernel(std::uint32_t world_rank, TaskId task) const;
   double rank(std::uint32_t world_rank) const;
   double communication(std::uint32_t world_rank, TaskId task) const;
-  /// For members that are not simulated.
+  /// Returns the key of the random numbers of members that are not simulated.
   RandomKey peers(std::uint32_t world_rank, CommunicatorId communicator) const;
 
  private:
@@ -44,8 +44,8 @@ class JitterDraw {
   RandomKey key_;
 };
 
-/// What draws that were made before tell of when the members of collectives arrive. Arrivals are numbered by task, and of each
-/// task by its successors; one that has none arrives at the end of the step.
+/// Holds what draws that were made before tell of when the members of collectives arrive. Arrivals are numbered by task, and of
+/// each task by its successors; one that has none arrives at the end of the step.
 struct ArrivalPilots {
   struct Moments {
     Seconds mean = 0;
@@ -57,16 +57,17 @@ struct ArrivalPilots {
 
 inline constexpr std::size_t pilot_draws = 64;
 
-/// The number of each task's first arrival, and at the end of how many there are.
+/// Returns the number of each task's first arrival and, as the last entry, how many arrivals there are.
 std::vector<std::size_t> first_arrivals(const Dag& dag);
 
-/// Step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. Of a DAG of
-/// several steps, of all of them. `ended` is told how many draws have ended. A folded DAG is drawn `pilot_draws` times before.
+/// Returns step times with jitter, one for each draw from 0 on, `jobs` simulated at a time, each in a child of its own. For a
+/// multi-step DAG, the times are those of all its steps together. `ended` is told how many draws have ended. A folded DAG is
+/// drawn `pilot_draws` times before.
 std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
                                      std::size_t jobs, const std::function<void(std::size_t)>& ended = {});
 
-/// The share of `p` of the sorted `times` lies below: between neighbours by their distance (type 7 of Hyndman and Fan 1996, The
-/// American Statistician 50(4), the default of R and NumPy). At least one time.
+/// Returns the time below which the share `p` of the sorted `times` lies, between neighbours by their distance (type 7 of Hyndman
+/// and Fan 1996, The American Statistician 50(4), the default of R and NumPy). Needs at least one time.
 Seconds percentile(std::span<const Seconds> times, double p);
 
 }  // namespace tandem::sim

@@ -6,7 +6,7 @@
 
 namespace tandem::sim {
 
-/// What bounds a kernel of one kind: launch + max(flops / arithmetic, bytes / memory).
+/// The bound of a kernel of one kind: launch + max(flops / arithmetic, bytes / memory).
 struct Roofline {
   Seconds launch = 0;
   FlopsPerSecond arithmetic = 0;  ///< 0: has no such arithmetic
@@ -18,19 +18,20 @@ struct Roofline {
   Seconds moving(const OpCost& cost) const;
 };
 
-/// The device's peaks times its efficiencies, whatever its speed. Where products or attention are tiled this is what most of
-/// their time goes to, not how long they take.
+/// Returns the device's peaks times its efficiencies, whatever its speed. Where products or attention are tiled this is what most
+/// of their time goes to, not how long they take.
 Roofline roofline_of(const Device& device, OpClass op_class, DType math);
 
-/// How long a kernel takes, over the device's speed: matrix products by their tiles (`gemm_cost.h`) and attention by its own
-/// (`attention_cost.h`) where the device states them; everything else, and these elsewhere, by `roofline_of`. A kernel that only
-/// moves memory so reaches half of the achieved bandwidth at launch * memory bytes, and little of it below.
+/// Returns how long a kernel takes, over the device's speed: matrix products by their tiles (`gemm_cost.h`) and attention by its
+/// own (`attention_cost.h`) where the device states them; everything else, and these elsewhere, by `roofline_of`. A kernel that
+/// only moves memory so reaches half of the achieved bandwidth at launch * memory bytes, and little of it below.
 Seconds kernel_time(const Device& device, const TimedKernel& kernel);
 
-/// What the framework runs beside it (`ExtraWork`): each kernel launched, and its bytes at the achieved bandwidth.
+/// Returns the time of what the framework runs beside a kernel (`ExtraWork`): each kernel launched, and its bytes at the achieved
+/// bandwidth.
 Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel);
 
-/// At full peaks and without launch cost: no real kernel is faster.
+/// Returns the time at full peaks and without launch cost, which no real kernel beats.
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost);
 
 }  // namespace tandem::sim

@@ -7,8 +7,9 @@
 
 namespace tandem::sim {
 
-/// What tells kernels apart that take different times. Left out is what only changes numbers: positions in the sequence as far as
-/// they do not change what a query sees, places in the vocabulary, coefficients, how leading dimensions of a matrix are split.
+/// Holds what tells kernels apart that take different times. It leaves out what only changes numbers: positions in the sequence
+/// as far as they do not change what a query sees, places in the vocabulary, coefficients, how leading dimensions of a matrix are
+/// split.
 struct KernelKey {
   OpKind op = OpKind::gemm;
   std::vector<std::int64_t> dims;  ///< of the operands, one after the other

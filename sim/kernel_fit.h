@@ -9,18 +9,18 @@
 
 namespace tandem::sim {
 
-/// launch + bytes / memory through the kernels' medians, with the least squares of relative errors and neither negative.
+/// Fits launch + bytes / memory to the kernels' medians, with the least squares of relative errors and neither term negative.
 Roofline fitted_line(std::span<const MeasuredKernel> kernels);
 
-/// Of the rates, once `launch` is taken off, of the third of the kernels with most FLOPs, the upper quartile: some of the others
-/// are bound by memory. There must be kernels with FLOPs.
+/// Returns the upper quartile of the rates, once `launch` is taken off, of the third of the kernels with most FLOPs: some of the
+/// others are bound by memory. There must be kernels with FLOPs.
 FlopsPerSecond fitted_rate(std::span<const MeasuredKernel> kernels, Seconds launch);
 
-/// The same of the bytes of memory-bound kernels, and their median.
+/// Returns the median rate of the bytes of memory-bound kernels, taken in the same way.
 BytesPerSecond fitted_bandwidth(std::span<const MeasuredKernel> kernels, Seconds launch);
 
-/// What measured kernels say of those that were not measured. Where they say nothing, the stated device's peaks and efficiencies
-/// stand.
+/// Holds what measured kernels say of those that were not measured. Where they say nothing, the stated device's peaks and
+/// efficiencies stand.
 class FittedDevice {
  public:
   FittedDevice(const Device& stated, std::span<const MeasuredKernel> measured);
@@ -28,8 +28,8 @@ class FittedDevice {
   /// launch: the shortest kernel. Arithmetic: `fitted_rate` of all kernels of the kind and type. Memory: `fitted_bandwidth` of
   /// all memory-bound kernels.
   Roofline roofline(OpClass op_class, DType math) const;
-  /// Of one family alone. Unless it is memory-bound, memory is the device's, and so is launch, unless the family's shortest
-  /// kernel is little longer: then it is what that takes beyond its work.
+  /// Fits the roofline of one family alone. Unless it is memory-bound, memory is the device's, and so is launch, unless the
+  /// family's shortest kernel is little longer: then it is what that takes beyond its work.
   Roofline roofline_of_family(std::span<const MeasuredKernel> kernels) const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace tandem::sim {
 
-/// How long kernels take on a device, by what was measured on it (`Device::measured`), all over its speed:
+/// Says how long kernels take on a device, by what was measured on it (`Device::measured`), all over its speed:
 ///
 /// 1. A kernel that was measured takes its median.
 /// 2. Others of a measured family lie between bounds that each measured kernel i of the family sets. With x the kernel's size
@@ -29,7 +29,7 @@ class KernelModel {
   explicit KernelModel(const Device& device);
 
   Seconds time(const TimedKernel& kernel) const;
-  /// The one that decides where bounds leave room: of the kernel's family, or of the fitted device.
+  /// Returns the roofline that decides where bounds leave room: that of the kernel's family, or of the fitted device.
   Roofline roofline(const TimedKernel& kernel) const;
 
  private:

@@ -9,27 +9,27 @@
 
 namespace tandem::sim {
 
-/// What a kernel's time is made of, on its device: total = launch + max(computing, moving).
+/// The parts of a kernel's time on its device: total = launch + max(computing, moving).
 struct KernelTime {
   Seconds total = 0, launch = 0;
   Seconds computing = 0;  ///< by multiprocessors: arithmetic, and whatever their tiles cost beside it
   Seconds moving = 0;     ///< by memory
 };
 
-/// How long the kernels of a DAG take on their ranks' devices: by what was measured there (`KernelModel`), else as `kernel_time`
-/// says. Each distinct kernel is computed once. The DAG must outlive it.
+/// Says how long the kernels of a DAG take on their ranks' devices, by what was measured there (`KernelModel`), else as
+/// `kernel_time` says. Each distinct kernel is computed once. The DAG must outlive it.
 class KernelTimes {
  public:
   explicit KernelTimes(const Dag& dag);
   KernelTimes(const KernelTimes&) = delete;
   KernelTimes& operator=(const KernelTimes&) = delete;
 
-  /// Of a task that is no communication.
+  /// Returns the time of a compute task.
   Seconds of(TaskId id) const { return parts_of(id).total; }
   const KernelTime& parts_of(TaskId id) const;
-  /// What that is made of, on a device of speed 1: of a kernel that was measured, what its likes are made of.
+  /// Returns what that time is made of on a device of speed 1; for a kernel that was measured, what its likes are made of.
   Roofline roofline_of(TaskId id) const;
-  /// No kernel is faster than at full peaks, unless it was measured to be.
+  /// Returns the time at full peaks, which no kernel beats unless it was measured to.
   Seconds lower_bound_of(TaskId id) const;
 
  private:

@@ -8,9 +8,9 @@
 
 namespace tandem::sim {
 
-/// How long a collective takes by what was measured of its kind among as many members on as many machines, nothing where there is
-/// none such. A node of the simulated cluster is a machine: what was measured inside one says nothing of several, nor the other
-/// way round.
+/// Returns how long a collective takes by what was measured of its kind among as many members on as many machines, or nothing
+/// where nothing such was measured. A node of the simulated cluster is a machine: what was measured inside one says nothing of
+/// several, nor the other way round.
 ///
 /// Of sizes between two that were measured: on the straight line between their times, as of a latency and bytes at a rate. Of
 /// smaller and larger ones: as many times `modelled`, the time by the cluster's links, as the nearest took.

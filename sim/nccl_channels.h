@@ -4,11 +4,11 @@
 
 namespace tandem::sim {
 
-/// Of rings and trees with bytes enough for all channels.
+/// Returns the channels of rings and trees with bytes enough for all of them.
 std::int32_t most_channels(std::size_t members, const Layout& layout, const NcclConstants::Channels& channels);
 
-/// What a collective of cost `cost` takes of the device of each of its members while it runs. Constants, with their sources, in
-/// sim/profiles/nccl.csv; on an unknown architecture nothing is known, and nothing is taken.
+/// Returns what a collective of cost `cost` takes of the device of each of its members while it runs. Constants, with their
+/// sources, in sim/profiles/nccl.csv; on an unknown architecture nothing is known, and nothing is taken.
 ///
 /// Multiprocessors: one for each of NCCL's channels, which runs one block of the kernel on it until all is done:
 ///   rings, trees  in a node as many as its rings need; over nodes so many for each NIC, up to a most; and no more than have a

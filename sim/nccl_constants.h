@@ -34,7 +34,7 @@ struct NcclConstants {
     ByProtocol<Seconds> nvlink{}, net{};       ///< one hop
     ByProtocol<double> one_node{}, several{};  ///< share of the bus bandwidth; 0 where NCCL never does it
   };
-  /// What rings in one node take, where it was measured: see `nccl_choice`.
+  /// The times of rings in one node, where they were measured: see `nccl_choice`.
   struct Measured {
     ByProtocol<Seconds> base{}, hop{}, least_hop{};  ///< `base` 0: not measured
     ByProtocol<double> share{};                      ///< of the bandwidth; 0: as NCCL predicts
@@ -61,7 +61,7 @@ struct NcclConstants {
   std::array<Channels, architecture_count> channels{};
   ByProtocol<Bytes> bytes_per_channel{};  ///< that NCCL gives each at least
   ByProtocol<double> data_per_wire_byte{};
-  /// Not NCCL's: DeepEP's kernels.
+  /// Constants of DeepEP's kernels, which are not NCCL's.
   struct DeepEp {
     double in_node = 0;                     ///< share of the NVLinks that they reach inside a node
     double forwarding = 0, over_nodes = 0;  ///< of the NVLinks and the NICs, over several

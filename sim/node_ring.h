@@ -19,8 +19,8 @@ struct NodeRing {
   Seconds intra_latency = 0, inter_latency = 0;
 };
 
-/// When the last message has arrived, if all first ones leave at 0. Message i of a hop leaves after message i - 1, and not before
-/// message i - 1 of the hop before has arrived.
+/// Returns when the last message has arrived, if all first ones leave at 0. Message i of a hop leaves after message i - 1, and
+/// not before message i - 1 of the hop before has arrived.
 ///
 /// Played message by message for the first rounds; the dates are then all but periodic, and what is left follows from the last
 /// round's growth.

@@ -17,9 +17,9 @@ class RandomKey {
   }
   RandomKey with(std::uint64_t word) const { return RandomKey(mixed(state_ ^ mixed(word))); }
 
-  /// In (0, 1).
+  /// Returns a number in (0, 1).
   double uniform() const { return to_unit(state_); }
-  /// Standard normal (Box and Muller 1958).
+  /// Returns a standard normal number (Box and Muller 1958).
   double normal() const {
     return std::sqrt(-2 * std::log(to_unit(state_))) * std::cos(2 * std::numbers::pi * to_unit(mixed(state_)));
   }

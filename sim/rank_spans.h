@@ -19,13 +19,13 @@ class RankSpans {
 
   static constexpr SpanId one = 0;  ///< a rank alone
 
-  /// A communicator's members.
+  /// Returns the span of a communicator's members.
   SpanId of(CommunicatorId communicator);
-  /// Who agrees when ranks that agree over one of the spans have met over the other: the one that contains the other, or else all
-  /// that is reached by a step of each.
+  /// Returns who agrees when ranks that agree over one of the spans have met over the other: the span that contains the other, or
+  /// else all that is reached by a step of each.
   SpanId joined(SpanId left, SpanId right);
   std::size_t size(SpanId span) const { return sets_[span].size(); }
-  /// How many of the communicator's members agree with a member over the span, that one counted.
+  /// Returns how many of the communicator's members agree with a member over the span, that member counted.
   std::size_t in_common(SpanId span, CommunicatorId communicator);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace tandem::sim {
 
-/// What a ring takes beyond its transfer over the slowest hop: the flow's latency.
+/// Returns what a ring takes beyond its transfer over the slowest hop: the flow's latency.
 ///
 /// Of n members in k nodes, each sends K messages of bytes_per_channel / K to the next, K = n - 1 for an all-gather or
 /// reduce-scatter, twice that for an all-reduce, and passes on what it got in the step before. A message leaves c/b after the one
@@ -20,7 +20,7 @@ namespace tandem::sim {
 /// `cost` has all but its latency. Rates are those of the layout in an idle network, up to the cost's limit.
 Seconds ring_latency(std::uint32_t passes, std::uint32_t members, const Layout& layout, const CollectiveCost& cost);
 
-/// Of `passes` (n - 1) hops of a ring on end, how many at most lie between nodes.
+/// Returns how many of `passes` (n - 1) consecutive hops of a ring lie between nodes at most.
 std::uint32_t hops_between_nodes(std::uint32_t passes, std::uint32_t members, std::uint32_t nodes);
 
 }  // namespace tandem::sim

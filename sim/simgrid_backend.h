@@ -19,8 +19,8 @@
 
 namespace tandem::sim {
 
-/// Simulates: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of their
-/// messages. One per process (see `FluidNetwork`).
+/// Simulates a DAG: kernels last their modelled time, collectives are flows on a SimGrid network, one each or one for each of
+/// their messages. A process can have one of these (see `FluidNetwork`).
 ///
 /// Kernels are slower while their rank communicates (see `Contention`); an ending that was redated is dropped when its old date
 /// comes.
@@ -39,9 +39,10 @@ class SimGridBackend final : public Backend {
   void prepare(const Dag& dag, Completions& completions) override;
   void start(std::span<const TaskId> unit) override;
   void drive() override;
-  /// When the last rank has ended, also of those that a folded DAG does not hold: with jitter, it may be later than all tasks.
+  /// Returns when the last rank has ended, also of those that a folded DAG does not hold: with jitter, that may be later than all
+  /// tasks.
   Seconds end_of_step() const { return arrivals_ ? std::max(now_, arrivals_->end_of_step()) : now_; }
-  /// Of a folded DAG with jitter (see `Arrivals`).
+  /// Returns the excesses of a folded DAG with jitter (see `Arrivals`).
   const std::vector<double>& arrival_excesses() const { return arrivals_->excesses(); }
 
  private:

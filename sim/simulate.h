@@ -11,14 +11,14 @@
 
 namespace tandem::sim {
 
-/// How a collective is played: as one flow (see collective_cost.h), or chunk by chunk (see chunk_steps.h).
+/// The way in which a collective is played: as one flow (see collective_cost.h), or chunk by chunk (see chunk_steps.h).
 enum class Collectives : std::uint8_t {
   fluid,
   steps
 };
 constexpr const char* name_of(Collectives collectives) { return collectives == Collectives::fluid ? "fluid" : "steps"; }
 
-/// What a simulation cost, beside what it found.
+/// What a simulation found, and what it cost.
 struct SimulationRun {
   Timeline timeline;
   Seconds wall = 0;
@@ -35,7 +35,7 @@ struct SimulationRun {
 SimulationRun simulate(const Dag& dag, Collectives collectives = Collectives::fluid, const Speedup& speedup = {},
                        const std::function<void(double share)>& progress = {});
 
-/// How long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
+/// Returns how long the DAG takes with each of `speedups`; `jobs` are simulated at a time, each in a child of its own.
 std::vector<Seconds> makespans(const Dag& dag, std::span<const Speedup> speedups, std::size_t jobs,
                                Collectives collectives = Collectives::fluid);
 

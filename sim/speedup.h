@@ -27,14 +27,14 @@ struct Speedup {
   std::variant<std::monostate, OpKind, Axis, Tier, PipelineStage> of;
   double factor = 1;
 
-  /// How many times as fast a kernel of a rank is.
+  /// Returns how many times as fast a kernel of a rank is.
   double of_kernel(const Task& task, const Rank& rank) const;
   double of_collectives(Axis axis) const { return factor_if(axis); }
   double of_links(Tier tier) const { return factor_if(tier); }
 
-  /// "kernel", "axis", "tier", "stage"; "none" for no speedup.
+  /// Returns "kernel", "axis", "tier", "stage", or "none" for no speedup.
   std::string_view group() const;
-  /// "gemm", "tp", "nic", "stage 3".
+  /// Returns a name such as "gemm", "tp", "nic", "stage 3".
   std::string name() const;
 
  private:
@@ -45,7 +45,8 @@ struct Speedup {
   }
 };
 
-/// `bytes` at the pace of a thing that is `times` as fast, to the nearest byte; exact for 1.
+/// Returns `bytes` / `times`, to the nearest byte: what takes as long at the usual pace as `bytes` take when moved `times` as
+/// fast. Exact for 1.
 Bytes at_pace(Bytes bytes, double times);
 
 }  // namespace tandem::sim

@@ -18,7 +18,7 @@ class StepPlayer {
   /// `ended` is told when the last message of a task's collective has arrived.
   StepPlayer(const Dag& dag, const Speedup& speedup, std::function<void(TaskId, Seconds)> ended);
 
-  /// Flows that can be in the air at once: one per hop, for every stream that a communicator's collectives are in.
+  /// Returns how many flows can be in the air at once: one per hop, for every stream that a communicator's collectives are in.
   static std::size_t lanes(const Dag& dag);
 
   void begin(TaskId task, Seconds now);
@@ -26,10 +26,10 @@ class StepPlayer {
 
   bool is_due(Seconds now) const { return !events_.empty() && events_.top().date <= now; }
   bool is_idle() const { return events_.empty(); }
-  /// The date of the next event; not when idle.
+  /// Returns the date of the next event. There must be one.
   Seconds next() const { return events_.top().date; }
 
-  /// All that is due.
+  /// Plays all events that are due.
   void play(Seconds now, FluidNetwork& network);
 
  private:

@@ -13,8 +13,8 @@ namespace tandem::topology {
 
 inline constexpr std::uint32_t no_device = 0xFFFFFFFF;
 
-/// What a GPU hangs on, from itself up: GPU, PCIe port, NIC, leaf's bundle, pod's bundle (`no_device` where there is none).
-/// Device d has the links 2d (away from the GPU) and 2d + 1 (towards it).
+/// The devices that a GPU hangs on, from itself up: GPU, PCIe port, NIC, leaf's bundle, pod's bundle (`no_device` where there is
+/// none). Device d has the links 2d (away from the GPU) and 2d + 1 (towards it).
 struct Attachment {
   std::uint32_t node = 0;
   std::array<std::uint32_t, 5> devices{no_device, no_device, no_device, no_device, no_device};
@@ -38,7 +38,7 @@ class Cluster {
   Link link(LinkId id) const;
   Link unnamed_link(LinkId id) const;  ///< the same without its name, which takes the longest
   std::vector<Link> links() const;     ///< all of them: many, on a large cluster
-  /// From the crossings of `paths`: what one of its channels reaches, as `Paths` says.
+  /// Derives what one channel of `paths` reaches, as `Paths` says, from its crossings.
   void find_rates(Paths& paths) const;
 
   std::int64_t gpus() const { return spec_.gpus; }
@@ -47,15 +47,15 @@ class Cluster {
   const ClusterSpec& spec() const { return spec_; }
   const Fabric& fabric() const { return fabric_; }
 
-  /// Whether a GPU's attachment tells all about its links: no fault, no hash, and one way up.
+  /// Returns whether a GPU's attachment tells all about its links: no fault, no hash, and one way up.
   bool is_regular() const;
   Attachment attachment(std::uint32_t gpu) const;
 
   /// Adds `times` messages between two GPUs of a node to `sum`.
   void cross_node(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
-  /// The same between GPUs of two nodes, from NIC to NIC. Returns the latency of the hop. A GPU whose NICs are dead uses the next
-  /// of its node that is alive, over NVLink. Throws TopologyError where dead cables leave a hashed flow no way.
+  /// Crosses the fabric between GPUs of two nodes, from NIC to NIC. Returns the latency of the hop. A GPU whose NICs are dead
+  /// uses the next of its node that is alive, over NVLink. Throws TopologyError where dead cables leave a hashed flow no way.
   Seconds cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
   /// The GPU in `gpu`'s node that has the NIC of `other`'s rail; `gpu` itself if none does.

@@ -53,7 +53,8 @@ struct FabricSpec {
   std::vector<SwitchSpec> switches = {};
 };
 
-/// Where a node's GPUs reach their NICs through PCIe. Empty: NIC i * nics / gpus is GPU i's, and PCIe is never in the way.
+/// Says how a node's GPUs reach their NICs through PCIe. Where it is empty, NIC i * nics / gpus is GPU i's, and PCIe is never in
+/// the way.
 struct PcieSpec {
   std::vector<std::int64_t> nic_of_gpu;
   struct Port {

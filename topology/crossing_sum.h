@@ -22,7 +22,7 @@ class CrossingSum {
   void reserve(std::size_t crossings) { entries_.reserve(crossings); }
   void add(LinkId link, Amount amount) { entries_.push_back({link, amount}); }
 
-  /// `channels` are those of the messages counted; the result has more where they were split. Sorted by link.
+  /// Returns the paths, sorted by link. `channels` are those of the messages counted; the result has more where they were split.
   Paths paths(Algorithm algorithm, std::uint32_t channels) const;
 
  private:

@@ -52,7 +52,7 @@ class Fabric {
   const std::vector<Switch>& switches() const { return switches_; }
   const std::vector<Bundle>& bundles() const { return bundles_; }
   std::uint32_t leaf_of(std::int64_t nic) const;
-  /// Each switch has at most one bundle up: there is one route between any two.
+  /// Returns whether each switch has at most one bundle up, so that there is one route between any two.
   bool is_tree() const { return is_tree_; }
   /// The bundles from a leaf to the top of a tree.
   std::vector<std::uint32_t> ascent(std::uint32_t leaf) const;
@@ -68,18 +68,18 @@ class Fabric {
     }
   }
 
-  /// All shortest routes between two leaves. Throws TopologyError where there is none.
+  /// Returns all shortest routes between two leaves. Throws TopologyError where there is none.
   std::vector<Route> routes(std::uint32_t from_leaf, std::uint32_t to_leaf) const;
 
-  /// The cable on which a flow with this hash goes, for each step of its route: up by the hash; down on the cable from the spine
-  /// and core that it came to. Dead cables are not chosen.
+  /// Returns, for each step of its route, the cable on which a flow with this hash goes: up by the hash, down on the cable from
+  /// the spine and core that it came to. It never chooses dead cables.
   std::vector<std::uint32_t> cables_on(const Route& route, std::uint64_t hash) const;
 
   bool is_dead(std::uint32_t bundle, std::uint32_t cable) const { return share_left(bundle, cable) == 0; }
   double share_left(std::uint32_t bundle, std::uint32_t cable) const;  ///< of the cable's speed
   BytesPerSecond capacity(std::uint32_t bundle) const;                 ///< of all its cables
 
-  /// Bytes/s that the NICs of the lower half of the nodes can send to those of the upper half, `port` each at most.
+  /// Returns the bytes/s that the NICs of the lower half of the nodes can send to those of the upper half, `port` each at most.
   BytesPerSecond bisection(BytesPerSecond port) const;
 
  private:

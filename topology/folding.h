@@ -69,7 +69,7 @@ Partition fold(const FoldInput& input, ColourHash first = {});
 /// with each class's representative, without hashes.
 bool is_equitable(const FoldInput& input, const Partition& partition);
 
-/// Everything in a class of its own: the unfolded step.
+/// Puts everything into a class of its own, which gives the unfolded step.
 Partition unfolded(const FoldInput& input);
 
 }  // namespace tandem::topology

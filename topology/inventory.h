@@ -12,8 +12,9 @@ struct TierInventory {
   std::int64_t ports = 0;   ///< GPUs, NICs, or switches' bundles of uplinks
   std::int64_t cables = 0;  ///< of all of them
   BytesPerSecond total = 0;
-  /// What may come from below over what a port of this tier carries, at the port where that is worst: below a NIC its wire, below
-  /// a switch's uplinks the ports that hang on it. Less than 1 where a switch has ports to spare. 0 inside the node.
+  /// The ratio of what may come from below to what a port of this tier carries, at the port where that is worst: below a NIC its
+  /// wire, below a switch's uplinks the ports that hang on it. The ratio is less than 1 where a switch has ports to spare, and 0
+  /// inside the node.
   double oversubscription = 0;
 };
 

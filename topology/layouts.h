@@ -8,14 +8,14 @@
 
 namespace tandem::topology {
 
-/// Which algorithms a group of ranks can choose from, beside the ring.
+/// The algorithms that a group of ranks can choose from, beside the ring.
 struct GroupAlgorithms {
   bool tree = false;  ///< over several nodes
   bool nvls = false;  ///< in one node, or with trees over several, where their NVSwitches can
 };
 
-/// Whether a layout holds only what all messages add up to, or also every hop of them (`Paths::hops`, whose crossings add up to
-/// the same). NVLS, where the switches multiply what they are sent, has no hops.
+/// Says whether a layout holds only what all messages add up to, or also every hop of them (`Paths::hops`, whose crossings add up
+/// to the same). NVLS, where the switches multiply what they are sent, has no hops.
 enum class Detail : std::uint8_t {
   sums,
   hops
@@ -37,19 +37,19 @@ enum class Detail : std::uint8_t {
 Layout lay_group(const Cluster& cluster, std::span<const std::uint32_t> members, GroupAlgorithms algorithms = {},
                  Detail detail = Detail::sums);
 
-/// The same for a group whose messages are too small to take bandwidth from anybody: a ring and, over nodes, trees of latencies
-/// alone, without links.
+/// Lays a group whose messages are too small to take bandwidth from anybody: a ring and, over nodes, trees of latencies alone,
+/// without links.
 Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> members);
 
-/// The way of a send from one GPU to another.
+/// Lays a send from one GPU to another.
 Layout lay_pair(const Cluster& cluster, std::uint32_t source, std::uint32_t destination, Detail detail = Detail::sums);
 
-/// An all-to-all: the messages of all pairs at once; a channel carries what one pair exchanges. Between nodes a message first
-/// goes over NVLink to the GPU on the receiver's rail (NCCL's PXN), so that it need not leave the rail.
+/// Lays an all-to-all: the messages of all pairs at once, where a channel carries what one pair exchanges. Between nodes a
+/// message first goes over NVLink to the GPU on the receiver's rail (NCCL's PXN), so that it need not leave the rail.
 Layout lay_exchange(const Cluster& cluster, std::span<const std::uint32_t> members, Detail detail = Detail::sums);
 
-/// On how many a token's rows go that lie on the ranks of its experts, the sender's own included: rows in all, and different
-/// nodes and ranks, on average over tokens.
+/// Counts where a token's rows go, on average over tokens: all its rows, and the different nodes and ranks of its experts, the
+/// sender's own included.
 struct TokenCopies {
   double choices = 1, nodes = 1, ranks = 1;
 };

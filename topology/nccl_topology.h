@@ -7,14 +7,14 @@
 
 namespace tandem::topology {
 
-/// What is wrong in an XML file, and where; lines and columns count from 1.
+/// Says what is wrong in an XML file, and where; lines and columns count from 1.
 struct XmlError : std::runtime_error {
   XmlError(const std::string& sentence, int at_line, int at_column)
       : std::runtime_error(sentence), line(at_line), column(at_column) {}
   int line = 0, column = 0;
 };
 
-/// The node that NCCL saw, from the XML that it writes where NCCL_TOPO_DUMP_FILE says (src/graph/xml.cc):
+/// Reads the node that NCCL saw from the XML that it writes where NCCL_TOPO_DUMP_FILE says (src/graph/xml.cc):
 ///
 ///   system > cpu > pci .. > pci > gpu > nvlink      link_speed="16.0 GT/s PCIe" link_width="16"; sm="80"; count="2"
 ///                               > nic > net         speed="200000", in Mb/s

@@ -48,13 +48,13 @@ struct NodeNetwork {
   PcieSpec pcie = {};  ///< NICs numbered among those that a GPU uses
 };
 
-/// Which NIC each GPU uses, and what lies on the way there.
+/// Finds which NIC each GPU uses, and what lies on the way there.
 ///
 /// A GPU's NICs are the nearest ones: fewest hops that are not NVLink, then the widest way. GPUs with equal NICs share them out
 /// as NCCL does: the i-th takes the one whose number is i with its bits mirrored, so that the first few lie far apart; with more
 /// NICs than GPUs each takes an equal run. NICs that are nearest to no GPU (for storage, say) are left out. Every PCIe link and
-/// socket interconnect on such a way is a port, on which the GPUs share whose ways it is on. Of a GPU
-/// with several NICs only the links to all of them count, because a port is shared by GPUs and not by NICs.
+/// socket interconnect on such a way is a port, on which the GPUs share whose ways it is on. Of a GPU with several NICs only the
+/// links to all of them count, because a port is shared by GPUs and not by NICs.
 ///
 /// Throws TopologyError where NICs differ in speed, or cannot be shared out evenly.
 NodeNetwork network_of(const Node& node);

@@ -12,8 +12,8 @@
 
 namespace tandem::traces {
 
-/// What a span says about its task beyond its name. Rates are over the task's duration; that of a collective is nccl-tests'
-/// "algorithm bandwidth" (the full vector over the time). `bound` is what `TraceSource::bound` says.
+/// The keys of what a span says about its task beyond its name. Rates are over the task's duration; that of a collective is
+/// nccl-tests' "algorithm bandwidth" (the full vector over the time). `bound` is what `TraceSource::bound` says.
 enum class AnnotationKey : std::uint8_t {
   op,
   phase,

@@ -27,12 +27,12 @@ class EventStream {
   bool first_ = true;
 };
 
-/// The head of a trace file, up to its array of events; `chrome_tail` closes it. Holistic Trace Analysis takes a trace's rank
-/// from the text `"rank": 0`, so the space after the colon counts.
+/// Returns the head of a trace file, up to its array of events; `chrome_tail` closes it. Holistic Trace Analysis takes a trace's
+/// rank from the text `"rank": 0`, so the space after the colon counts.
 std::string chrome_head(std::uint32_t rank, std::int64_t world_size);
 inline constexpr std::string_view chrome_tail = "\n]}\n";
 
-/// How communication is named.
+/// The way in which communication is named.
 enum class CollectiveNames : std::uint8_t {
   own,
   nccl  ///< after NCCL's kernels before 2.19: "ncclKernel_AllReduce(gradients)", which is what every version of readers knows
@@ -43,7 +43,7 @@ class ChromeEvents {
  public:
   ChromeEvents(const TraceSource& source, const SourceSpans& spans, CollectiveNames names);
 
-  /// A rank's process with its threads, slices and counters.
+  /// Writes a rank's process with its threads, slices and counters.
   void write_rank(const RankTracks& rank, EventStream& stream);
   void write_flows(EventStream& stream) const;
   void write_cluster_counters(EventStream& stream) const;

@@ -7,11 +7,11 @@
 
 namespace tandem::traces {
 
-/// The whole DAG as bytes, some 40 a task (dag.proto, fields.h); equal DAGs give equal bytes.
+/// Returns the whole DAG as bytes, some 40 a task (dag.proto, fields.h); equal DAGs give equal bytes.
 std::string to_bytes(const Dag& dag);
 
-/// What `to_bytes` wrote to the file, with the edges in their order. Every id has been checked (`first_flaw`). Throws
-/// InputError, exit code 2, for any other file.
+/// Reads what `to_bytes` wrote to the file, with the edges in their order, and checks every id (`first_flaw`). Throws InputError,
+/// exit code 2, for any other file.
 Dag read_dag(const std::string& path);
 
 }  // namespace tandem::traces

@@ -21,13 +21,13 @@ inline constexpr auto fields_of = nullptr;
 template <typename T>
 concept Record = !std::is_null_pointer_v<std::remove_const_t<decltype(fields_of<T>)>>;
 
-/// Of which DAG a timeline is, and where it was executed.
+/// Says of which DAG a timeline is, and where it was executed.
 struct TimelineOrigin {
   std::uint32_t dag = 0;  ///< digest
   std::string executed_on;
 };
 
-/// What is left of the DAG, as lists: by task how many successors it has, and these one after the other.
+/// The edges of a DAG as lists: how many successors each task has, and these one after the other.
 struct Edges {
   std::vector<std::uint32_t> successors;
   std::vector<TaskId> to;

@@ -7,13 +7,13 @@
 
 namespace tandem::traces {
 
-/// A profile as bytes (dag.proto, fields.h); equal profiles give equal bytes.
+/// Returns a profile as bytes (dag.proto, fields.h); equal profiles give equal bytes.
 std::string to_bytes(const Profile& profile);
 
-/// Whether the file begins as a profile that `to_bytes` wrote.
+/// Returns whether the file begins as a profile that `to_bytes` wrote.
 bool is_profile_file(const std::string& path);
 
-/// What `to_bytes` wrote to the file, checked (`first_flaw`). Throws InputError, exit code 2, for any other file.
+/// Reads what `to_bytes` wrote to the file, and checks it (`first_flaw`). Throws InputError, exit code 2, for any other file.
 Profile read_profile_file(const std::string& path);
 
 }  // namespace tandem::traces

@@ -48,7 +48,7 @@ struct Flow {
   std::vector<std::uint32_t> spans;
 };
 
-/// What every format writes of one source, so that they all carry the same.
+/// The spans and counters of one source, which every format writes, so that all formats carry the same.
 struct SourceSpans {
   std::vector<Span> spans;    ///< track by track
   std::vector<Track> tracks;  ///< rank by rank
@@ -62,7 +62,7 @@ struct SourceSpans {
   std::uint64_t first_flow = 1;
 
   std::int32_t pid_of(const Rank& rank) const { return first_pid + static_cast<std::int32_t>(rank.world_rank); }
-  /// Whether the span after this one on its track starts when this one ends.
+  /// Returns whether the span after this one on its track starts when this one ends.
   bool followed_at_once(std::size_t span) const {
     return span + 1 < spans.size() && spans[span + 1].track == spans[span].track &&
            spans[span + 1].start_ns == spans[span].end_ns;
@@ -79,13 +79,14 @@ struct CounterPoint {
   double value = 0;
 };
 
-/// What a counter says in whole nanoseconds: each time once, and no value twice in a row.
+/// Returns a counter's points in whole nanoseconds: each time once, and no value twice in a row.
 std::vector<CounterPoint> points_of(const TraceCounter& counter);
 
-/// "0, 5, 16-31"; `ranks` ascend.
+/// Writes ascending ranks as "0, 5, 16-31".
 std::string rank_list(std::span<const std::uint32_t> ranks);
 
-/// One entry per source, with processes and flows numbered through. Throws std::logic_error if a timeline is not its DAG's.
+/// Returns one entry per source, with processes and flows numbered through. Throws std::logic_error if a timeline is not its
+/// DAG's.
 std::vector<SourceSpans> spans_of(const std::vector<TraceSource>& sources);
 
 }  // namespace tandem::traces

@@ -18,7 +18,7 @@ namespace tandem::traces {
 // Records as rows of a table and back. A record takes the columns of its fields, one after the other; an array those of its
 // elements; a list or variant one column, with its items in a table of their own.
 
-/// Bytes that are none of our tables. The file's name is for the caller to add.
+/// Says why bytes are none of our tables. The file's name is for the caller to add.
 struct CorruptTable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -35,7 +35,7 @@ struct IsArray<std::array<T, N>> : std::true_type {};
 template <typename T>
 concept Whole = std::is_integral_v<T> || std::is_enum_v<T>;
 
-/// An operand as one number whose high bits change little from one to the next.
+/// Returns an operand as one number whose high bits change little from one to the next.
 inline std::int64_t to_integer(const Operand& operand) {
   return (static_cast<std::int64_t>(operand.buffer) << 2) | static_cast<std::int64_t>(operand.access_bits);
 }

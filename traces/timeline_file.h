@@ -15,7 +15,7 @@ struct MeasuredTimeline {
 
 std::string to_bytes(const Dag& dag, const MeasuredTimeline& measured);
 
-/// Whether the file at `path` begins as a timeline does; false where it cannot be read.
+/// Returns whether the file at `path` begins as a timeline does; false where it cannot be read.
 bool is_timeline(const std::string& path);
 
 /// Throws InputError for a file that is no timeline, or one of another DAG: of other tasks, operands or collectives. What the

@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-/// What reports sum tasks by: the operation, of communication with its axis: "gemm", "all_reduce (tp)".
+/// Returns the name under which results sum tasks: the operation, for communication with its axis: "gemm", "all_reduce (tp)".
 std::string kind_of(const Dag& dag, TaskId id);
 
 /// All tasks of one kind and phase, per rank and step: the mean over all ranks of the world and over the DAG's steps.

@@ -29,7 +29,7 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes);
 /// Of each pipeline stage the rank of the DAG whose peak is highest; no_id for a stage without ranks.
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank);
 
-/// That of the fullest rank of each pipeline stage.
+/// Returns the use of the fullest rank of each pipeline stage.
 std::vector<MemoryUse> memory_by_stage(const Dag& dag, const std::vector<MemoryUse>& by_rank);
 
 }  // namespace tandem

@@ -19,8 +19,8 @@ struct MemoryChange {
 
 using MemoryChanges = std::vector<std::vector<MemoryChange>>;
 
-/// By rank of the DAG, in time's order. What is freed at an instant makes room for what is allocated then: it comes first, and
-/// the largest allocation last.
+/// Returns the changes of each rank of the DAG in time's order. At one instant frees come first, as they make room for what is
+/// allocated then, and the largest allocation comes last.
 MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline);
 
 }  // namespace tandem

@@ -34,14 +34,14 @@ struct MemoryOverTime {
   std::vector<MemoryHolder> largest;  ///< activations, communication buffers and inputs at the peak, most bytes first
 };
 
-/// How much to tell of each rank.
+/// Says how much to tell of each rank.
 struct MemoryDetail {
   std::size_t points = 400;  ///< at most; 4 at least
   std::size_t holders = 8;   ///< at most
 };
 
-/// Of some ranks of the DAG. Where a rank's memory changes more often than there are points, the step is cut into bins of equal
-/// time, of each of which the fullest moment and the last remain.
+/// Returns the memory of some ranks of the DAG over time. Where a rank's memory changes more often than there are points, the
+/// step is cut into bins of equal time, and the fullest and the last moment of each bin remain.
 std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                              const MemoryDetail& detail = {});
 

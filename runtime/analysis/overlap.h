@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-/// How much of a communication stream's time the same rank spent computing, too.
+/// Says for how much of a communication stream's time the same rank was computing, too.
 struct StreamOverlap {
   RankIndex rank = 0;
   Stream stream = Stream::tp;
@@ -18,7 +18,7 @@ struct StreamOverlap {
   double fraction() const { return busy > 0 ? covered / busy : 0; }
 };
 
-/// By rank, then stream; of every stream that has communication.
+/// Returns the overlap of every stream that has communication, by rank, then stream.
 std::vector<StreamOverlap> stream_overlaps(const Dag& dag, const Timeline& timeline);
 
 }  // namespace tandem

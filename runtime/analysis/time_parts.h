@@ -23,7 +23,7 @@ struct TimeParts {
   std::array<Seconds, axis_count> exposed{};
 
   Seconds total() const;
-  /// Of all phases but the optimizer's.
+  /// Returns the compute time of all phases but the optimizer's.
   Seconds compute() const;
   Seconds optimizer() const { return in_phase(Phase::optimizer); }
   Seconds in_phase(Phase phase) const { return kernels[static_cast<std::size_t>(phase)]; }
@@ -32,10 +32,10 @@ struct TimeParts {
   Seconds exposed_on(Axis axis) const { return exposed[static_cast<std::size_t>(axis)]; }
 };
 
-/// By rank of the DAG.
+/// Returns the parts of each rank of the DAG.
 std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline);
 
-/// The mean over all ranks of the world: each lowered rank counts as often as it stands for others.
+/// Returns the mean over all ranks of the world: each lowered rank counts as often as it stands for others.
 TimeParts mean_over_ranks(const Dag& dag, const std::vector<TimeParts>& parts);
 
 /// The mean over the ranks of a pipeline stage.
@@ -44,7 +44,7 @@ struct StageTime {
   TimeParts parts;
 };
 
-/// By pipeline stage.
+/// Returns the mean parts of each pipeline stage.
 std::vector<StageTime> mean_by_stage(const Dag& dag, const std::vector<TimeParts>& parts);
 
 }  // namespace tandem

@@ -27,7 +27,7 @@ struct CsvTable {
 /// known when they are compiled (libfccp).
 CsvTable parse_csv(const std::string& text, const std::string& file);
 
-/// `text` as a cell: in quotes where it needs them.
+/// Returns `text` as a cell, in quotes where it needs them.
 std::string csv_field(const std::string& text);
 
 }  // namespace tandem

@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-/// Where an input is wrong. Line and column count from 1; 0 means the file as a whole.
+/// The place where an input is wrong. Line and column count from 1; 0 means the file as a whole.
 struct Place {
   std::string file;
   int line = 0;

@@ -12,13 +12,14 @@ namespace tandem {
 
 // What an error message offers instead, and how it prints what it found.
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string alignment).
+/// Counts the insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate that `name` was probably meant to be, or empty: at most one edit per three letters, two at least.
+/// Returns the candidate that `name` was probably meant to be, at most one edit per three letters away and two at least, or an
+/// empty text.
 std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
-/// "; did you mean `x`?" where a candidate is near, "; expected one of: a, b, c" otherwise.
+/// Returns "; did you mean `x`?" where a candidate is near, "; expected one of: a, b, c" otherwise.
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
 /// The closest divisors of `number` below and above `value`.

@@ -20,11 +20,11 @@ class Progress {
   using Share = std::function<std::optional<double>()>;
 
   virtual ~Progress() = default;
-  /// Whether anybody sees what is told.
+  /// Returns whether anybody sees what is told.
   virtual bool is_shown() const = 0;
   /// Another part of the work begins.
   virtual void begin(std::string part) = 0;
-  /// Of the part that began, 0 ... 1; absent where nobody knows.
+  /// Tells which share of the part that began is done, 0 ... 1; absent where nobody knows.
   virtual void show(std::optional<double> share) = 0;
   /// Begins a part that cannot stop to tell: asks `share` for it from another thread until the watch is gone. The work must not
   /// fork meanwhile. May be null.
@@ -44,7 +44,7 @@ inline std::unique_ptr<Progress::Watch> watched(
   return progress == nullptr || !progress->is_shown() ? nullptr : progress->watch(part, std::move(share));
 }
 
-/// What `work` returns; shown meanwhile for how long it has been going on.
+/// Returns what `work` returns, and shows meanwhile for how long it has been going on.
 template <typename Work>
 auto shown_while(Progress* progress, const std::string& part, const Work& work) {
   const std::unique_ptr<Progress::Watch> watch = watched(progress, part);

@@ -17,7 +17,7 @@ std::string change_of(Seconds time);
 /// "40 s", "3 min", "1.5 h".
 std::string rounded(Seconds time);
 
-/// Of 0.537, "53.7 %".
+/// Formats a share: 0.537 is "53.7 %".
 std::string percent(double share);
 
 /// The same with its sign: "+3.1 %".

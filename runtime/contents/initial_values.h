@@ -24,7 +24,7 @@ TANDEM_HOST_DEVICE inline float symmetric_unit(std::uint64_t hashed) {
   return static_cast<float>(hashed >> 40) * 0x1p-23F - 1.0F;
 }
 
-/// Of every step that is executed, so that the same DAG has the same data wherever it runs.
+/// The seed of every step that is executed, so that the same DAG has the same data wherever it runs.
 inline constexpr std::uint64_t data_seed = 1;
 
 /// The initial values of one unsharded parameter: each is a hash of the seed, the tensor's name and the element's place, so that

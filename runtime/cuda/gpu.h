@@ -11,7 +11,7 @@ namespace tandem {
 class ControlPlane;
 struct Launch;
 
-/// What a measurement must name.
+/// The facts that a measurement must name.
 struct GpuInfo {
   std::string name;
   std::string versions;  ///< "driver 13.0, CUDA 13.0, cuBLAS 13.0.2", as far as they are known
@@ -20,17 +20,18 @@ struct GpuInfo {
 };
 
 struct GpuStepOptions {
-  /// One process for each rank of the DAG, collectives by NCCL; both null: all ranks are virtual ones of this process' GPU.
+  /// With both set, each rank of the DAG is a process and NCCL does collectives. With both null, all ranks are virtual ones of
+  /// this process's GPU.
   ControlPlane* control = nullptr;
   const Launch* launch = nullptr;
   bool graph = false;  ///< the whole step is captured, and launched as one CUDA graph
 };
 
-/// A step of a DAG on this process' GPU: its memory, filled and read from the host, and the backend that runs it. Started ahead.
-/// Times are those of the GPU's clock, in seconds since the step's first event.
+/// A step of a DAG on this process's GPU: its memory, filled and read from the host, and the backend that runs it. Units are
+/// started ahead. Times are those of the GPU's clock, in seconds since the step's first event.
 class GpuStep : public Backend {
  public:
-  /// Initial contents (see initial_contents.h), NaN elsewhere.
+  /// Fills memory with the initial contents (see initial_contents.h), and with NaN elsewhere.
   virtual void fill(std::uint64_t seed) = 0;
   /// A buffer of a rank that runs here, as fp32, or int32 where it holds tokens.
   virtual void read(BufferId id, const HostTensor& out) = 0;
@@ -38,7 +39,7 @@ class GpuStep : public Backend {
   /// their own, by what runs theirs; between processes by NCCL in the DAG's own buffers and types, which hold anything
   /// afterwards. Returns how many. Called by all processes. Throws std::runtime_error with the first element that is another.
   virtual std::size_t verify_collectives() = 0;
-  /// Of one rank: what the plan took from the GPU for its buffers, gaps between them included.
+  /// Returns the bytes that the plan took from the GPU for one rank's buffers, gaps between them included.
   virtual Bytes arena(RankIndex rank) const = 0;
 };
 

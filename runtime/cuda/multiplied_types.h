@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-/// In which types a product is multiplied: both operands in one, the result in another. Where they are not the tensors' own,
+/// The types in which a product is multiplied: both operands in one, the result in another. Where these are not the tensors' own,
 /// operands are converted before and the result after.
 struct MultipliedTypes {
   DType operands = DType::f32;
@@ -17,7 +17,7 @@ struct MultipliedTypes {
 /// made in fp32, so that it is rounded once. Throws std::logic_error for an fp8 result.
 MultipliedTypes multiplied_types(DType a, DType b, DType c, bool fp8);
 
-/// Whether cuBLASLt's fp8 kernels take the product: both operands by depth ("TN"), everything aligned to 16 bytes.
+/// Returns whether cuBLASLt's fp8 kernels take the product: both operands by depth ("TN"), everything aligned to 16 bytes.
 /// https://docs.nvidia.com/cuda/cublas/#cublasltmatmul, requirements of fp8 kernels; m may be any (PyTorch's scaled_mm).
 bool fits_fp8(const ProductBatch& batch);
 

@@ -29,7 +29,7 @@ enum class NcclType : std::uint8_t {
   i32
 };
 
-/// What one member of a collective calls, on the communicator whose ranks are the members in their order.
+/// The call that one member of a collective makes, on the communicator whose ranks are the members in their order.
 struct NcclCall {
   NcclFunction function = NcclFunction::all_reduce;
   std::size_t count = 0;  ///< elements, as the function counts: of a shard for all_gather, reduce_scatter, gather and scatter, of
@@ -42,10 +42,9 @@ struct NcclCall {
   bool own_memory = false;  ///< a barrier: one element that belongs to no buffer is all-reduced in place
 };
 
-/// The call that a task of communication is. The operands' conventions are those of runtime/host/collectives.h; where they let a
-/// shard lie in its place of the whole, NCCL works in place.
-/// Throws std::logic_error when the operands' sizes do not fit together, std::runtime_error when fp8 is to be reduced: every rank
-/// scales its own by another factor.
+/// Returns the NCCL call that a communication task makes. The operands' conventions are those of runtime/host/collectives.h;
+/// where they let a shard lie in its place of the whole, NCCL works in place. Throws std::logic_error when the operands' sizes do
+/// not fit together, std::runtime_error when fp8 is to be reduced: every rank scales its own by another factor.
 NcclCall plan_call(const Dag& dag, TaskId id);
 
 }  // namespace tandem

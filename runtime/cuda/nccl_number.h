@@ -19,7 +19,7 @@ constexpr std::size_t bytes_of(NcclType type) {
 /// Of zero and what lies between 2^-14 and 255, which is normal in all types.
 std::uint32_t encode(NcclType type, float number);
 
-/// The number that begins at `from`, which need not be aligned: any, NaN and infinities included.
+/// Decodes the number that begins at `from`, which need not be aligned. NaN and infinities are numbers, too.
 double decode(NcclType type, const std::byte* from);
 
 /// The largest relative error of rounding once to the type, half a unit in the last place of 1; 0 for whole numbers.

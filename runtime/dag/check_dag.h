@@ -6,8 +6,9 @@
 
 namespace tandem {
 
-/// For a DAG that came from outside: the first id or range that leads nowhere, as half a sentence; empty if there is none. What
-/// it lets pass can be walked, simulated and given memory; that operands suit their operation is for the operation to say.
+/// Checks a DAG that came from outside. Returns the first id or range that leads nowhere, as half a sentence, or an empty text if
+/// there is none. A DAG that passes can be walked, simulated and given memory; whether operands suit their operation is for the
+/// operation to say.
 std::string first_flaw(const Dag& dag);
 
 }  // namespace tandem

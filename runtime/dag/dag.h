@@ -135,7 +135,8 @@ struct Rank {
   std::uint32_t device = 0;  ///< index into `Dag::devices`
 };
 
-/// Where a parameter buffer's elements lie in the unsharded model: a block of the (at most two-dimensional) tensor `name`.
+/// Says where a parameter buffer's elements lie in the unsharded model: in a block of the (at most two-dimensional) tensor
+/// `tensor`.
 struct ParameterShard {
   BufferId buffer = 0;  ///< a view of exactly `rows * columns` elements
   std::string tensor;
@@ -143,7 +144,8 @@ struct ParameterShard {
   std::int64_t row = 0, column = 0, rows = 0, columns = 0;
 };
 
-/// Which tokens an input buffer [sequence, micro-batch] holds: sequences `first_sequence ...` of the global batch at `positions`.
+/// Says which tokens an input buffer [sequence, micro-batch] holds: sequences `first_sequence ...` of the global batch at
+/// `positions`.
 struct InputShard {
   enum class Content : std::uint8_t {
     tokens,
@@ -158,7 +160,7 @@ struct InputShard {
   std::int32_t ahead = 0;       ///< tokens and targets are those of so many positions later
 };
 
-/// Facts of the whole DAG that reports need and that no task carries.
+/// Facts about the whole DAG that a result needs and that no task carries.
 struct StepInfo {
   std::string scenario;
   std::int64_t gpus = 0;
@@ -169,8 +171,8 @@ struct StepInfo {
   std::int32_t stages = 1;
 };
 
-/// Which tasks wait for which, as compressed sparse rows. An edge u -> v: v starts after u ended. Holds buffer dependencies and
-/// stream order alike.
+/// Holds which tasks wait for which, as compressed sparse rows. An edge u -> v means that v starts after u ended. Buffer
+/// dependencies and stream order are edges alike.
 class TaskGraph {
  public:
   using Edge = std::pair<TaskId, TaskId>;
@@ -180,7 +182,7 @@ class TaskGraph {
   TaskGraph(std::size_t tasks, std::span<const Edge> edges);
 
   std::span<const TaskId> successors(TaskId id) const { return {targets_.data() + begin_[id], targets_.data() + begin_[id + 1]}; }
-  /// The successors of all tasks, those of task 0 first: one for each edge.
+  /// Returns the successors of all tasks, those of task 0 first: one entry per edge.
   std::span<const TaskId> targets() const { return targets_; }
 
  private:
@@ -215,7 +217,7 @@ struct Dag {
   std::span<const TaskId> members_of(GroupId id) const {
     return {group_tasks.data() + group_begin[id], group_tasks.data() + group_begin[id + 1]};
   }
-  /// What starts and ends together with `id`: the members of its collective, or the kernel alone.
+  /// Returns the tasks that start and end together with `id`: all members of its collective, or the kernel alone.
   std::span<const TaskId> unit_of(const TaskId& id) const {
     return tasks[id].group == no_id ? std::span<const TaskId>(&id, 1) : members_of(tasks[id].group);
   }
@@ -224,10 +226,10 @@ struct Dag {
   std::string_view name_of_task(TaskId id) const { return names[tasks[id].name]; }
 };
 
-/// A task that is no communication, as what is timed.
+/// Returns a compute task in the form in which kernels are timed. The task must not be communication.
 TimedKernel kernel_of(const Dag& dag, TaskId id);
 
-/// FLOPs and bytes of a kernel; zero for communication.
+/// Returns the FLOPs and bytes of a kernel, zero for communication.
 OpCost cost_of(const Dag& dag, TaskId id);
 
 }  // namespace tandem

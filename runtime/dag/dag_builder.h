@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-/// What a task is, apart from its operands.
+/// Everything that labels a task, apart from its operands.
 struct TaskLabels {
   std::string_view name;  ///< shown in timelines: "qkv", "attention", "mlp down"
   Phase phase = Phase::forward;
@@ -39,7 +39,7 @@ class DagBuilder {
   CommunicatorId add_communicator(Communicator communicator);
 
   BufferId buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape);
-  /// Elements [offset, offset + shape.elements()) of `of`, which may be a view itself.
+  /// Makes a view of the elements [offset, offset + shape.elements()) of `of`, which may be a view itself.
   BufferId view(BufferId of, std::int64_t offset, const Shape& shape);
 
   TaskId kernel(OpKind op, const OpAttributes& attributes, const TaskLabels& labels, std::span<const BufferId> reads,
@@ -58,16 +58,16 @@ class DagBuilder {
   TaskId rooted_collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, std::uint32_t root, BufferId whole,
                            BufferId part = no_id, Reduction reduction = Reduction::sum);
 
-  /// Ends when the last member has come.
+  /// Adds a barrier, which ends when the last member has come.
   TaskId barrier(RankIndex rank, CommunicatorId communicator, const TaskLabels& labels);
 
-  /// An ordering that no buffer shows, such as a receive posted one step ahead.
+  /// Adds an ordering that no buffer shows, such as that of a receive which is posted one step ahead.
   void depend(TaskId before, TaskId after);
 
-  /// The last task lowered on this rank and stream; `no_id` before the first.
+  /// Returns the last task lowered on this rank and stream, `no_id` before the first.
   TaskId last_on(RankIndex rank, Stream stream) const;
 
-  /// Throws std::logic_error when a collective misses a member that another of its kind has.
+  /// Completes the DAG. Throws std::logic_error when a collective lacks a member that another one on its communicator has.
   Dag finish();
 
  private:

@@ -16,7 +16,7 @@ struct GemmTile {
   bool operator==(const GemmTile&) const = default;
 };
 
-/// How matrix products of one type run; what the numbers do is in `sim/gemm_cost.h`.
+/// Says how matrix products of one type run. `sim/gemm_cost.h` says what each number does.
 struct GemmEfficiency {
   double rate = 0;              ///< share of `Device::peak`: of large products, or, where there are tiles, inside a tile
   double sustained = 1;         ///< share of the clock that is left in a training step, where power is short
@@ -28,7 +28,7 @@ struct GemmEfficiency {
   bool operator==(const GemmEfficiency&) const = default;
 };
 
-/// Who computes attention.
+/// The implementation that computes attention.
 enum class AttentionKernel : std::uint8_t {
   unfused,  ///< products, softmax and dropout as kernels of their own, over all scores
   flash_1,
@@ -45,7 +45,7 @@ constexpr std::string_view name_of(AttentionKernel kernel) {
 /// The head dimensions for which rates of attention are stated.
 inline constexpr std::array<double, 3> attention_head_dims{64, 128, 256};
 
-/// How one pass of fused attention runs; what the numbers do is in `sim/attention_cost.h`.
+/// Says how one pass of fused attention runs. `sim/attention_cost.h` says what each number does.
 struct AttentionPass {
   std::array<double, 3> rate{};  ///< share of `Device::peak` inside a tile, by head dimension; 0: not known
   double causal = 1;             ///< share of that speed that a causal mask leaves
@@ -69,7 +69,7 @@ struct KernelEfficiency {
   double memory = 0;   ///< fraction of the memory bandwidth that kernels achieve
   Seconds launch = 0;  ///< fixed cost of a kernel that is no matrix product
 
-  /// Whether the speed of this attention is known. Unfused attention is made of products and of kernels that move memory.
+  /// Returns whether the speed of this attention is known. Unfused attention is made of products and of kernels that move memory.
   bool states(AttentionKernel kernel) const {
     return kernel == AttentionKernel::unfused || attention[static_cast<std::size_t>(kernel)].forward.rate[0] > 0;
   }

@@ -77,22 +77,22 @@ struct Paths {
   Algorithm algorithm = Algorithm::ring;
   std::uint32_t channels = 1;
   std::vector<Crossing> crossings = {};
-  /// What one channel reaches with the GPUs' NVLinks, PCIe ports and NICs to itself, the part of the network that NCCL knows;
-  /// 0: not limited. Of direct messages, which NCCL's tuning does not know, none.
+  /// The bandwidth that one channel reaches when it has the GPUs' NVLinks, PCIe ports and NICs, the part of the network that NCCL
+  /// knows, to itself; 0 means not limited. Direct messages, which NCCL's tuning does not know, have none.
   BytesPerSecond bandwidth = 0;
-  /// Of a ring, all links of an idle network counted and all hops in use at once; 0: not limited. What hops inside nodes reach,
-  /// those between nodes in the (harmonic) mean, and the slowest of all, which direct messages have, too. Of
-  /// nvls_tree and deepep, what the NVLinks and the NICs let through.
+  /// For a ring on an idle network, with all its hops in use at once: the bandwidth of hops inside nodes, the (harmonic) mean
+  /// over hops between nodes, and that of the slowest hop, which direct messages have, too; 0 means not limited. For nvls_tree
+  /// and deepep: the bandwidth that the NVLinks and the NICs let through.
   BytesPerSecond in_node = 0, between_nodes = 0, slowest = 0;
   std::vector<Hop> hops = {};  ///< the same message by message, where it was asked for; none for nvls
 };
 
-/// How a communicator lies on the network.
+/// Says how a communicator lies on the network.
 struct Layout {
   std::uint32_t nodes = 1;    ///< number of nodes the members lie in
   Seconds intra_latency = 0;  ///< one hop inside the node
   Seconds inter_latency = 0;  ///< one hop between nodes, the longest
-  /// By the algorithms that the communicator can choose from, one each; the first for those collectives that have no choice.
+  /// One entry per algorithm that the communicator can choose from. The first serves those collectives that have no choice.
   std::vector<Paths> paths = {Paths{}};
 
   const Paths* find(Algorithm algorithm) const {

@@ -19,14 +19,14 @@ inline OpCost cost_of(const TimedKernel& kernel) {
   return is_fused(kernel.attributes) ? OpCost{} : operation(kernel.op).cost(kernel.operands, kernel.attributes);
 }
 
-/// Of repeated runs, caches as cold as a training step leaves them: the operands of one run are not those of the last.
+/// The times of repeated runs. Caches are as cold as a training step leaves them: no run has the operands of the run before.
 struct Timing {
   Seconds median = 0, lowest = 0, highest = 0;
   std::int32_t samples = 0;
   bool operator==(const Timing&) const = default;
 };
 
-/// By sample, which are reordered; at least one.
+/// Summarizes at least one sample. The samples are reordered.
 Timing timing_of(std::vector<Seconds> samples);
 
 struct MeasuredKernel {
@@ -44,7 +44,7 @@ struct MeasuredCollective {
   bool operator==(const MeasuredCollective&) const = default;
 };
 
-/// Where and when a profile was measured, in words.
+/// Says in words where and when a profile was measured.
 struct ProfileOrigin {
   std::string backend;       ///< host, cuda
   std::string device;        ///< the CPU's or GPU's name; of several GPUs also how many, and on how many machines
@@ -61,8 +61,8 @@ struct Profile {
   std::vector<MeasuredCollective> collectives;
 };
 
-/// What is wrong with a profile that was read from a file, in words; empty when every kernel has operands and attributes that its
-/// operation takes, and every time can be one.
+/// Says in words what is wrong with a profile that was read from a file. Returns an empty text when every kernel has operands and
+/// attributes that its operation takes, and every time is possible.
 std::string first_flaw(const Profile& profile);
 
 }  // namespace tandem

@@ -31,8 +31,8 @@ constexpr std::string_view name_of(Pass pass) {
   return names[static_cast<std::size_t>(pass)];
 }
 
-/// How long the CPU takes to put one kernel into a GPU's queue. It issues a rank's kernels one after the other, ahead of the GPU
-/// as far as it can; where it falls behind, the GPU waits for it.
+/// The time that the CPU takes to put one kernel into a GPU's queue. It issues a rank's kernels one after the other, ahead of the
+/// GPU as far as it can; where it falls behind, the GPU waits for it.
 struct IssueCost {
   Seconds forward = 0;  ///< of the forward and what is recomputed: in Python, mostly
   Seconds backward = 0;
@@ -45,8 +45,8 @@ struct IssueCost {
 struct Software {
   std::string name = "generic";
   std::array<std::array<ExtraWork, op_kind_count>, pass_count> extra{};
-  /// How often all that a tensor-parallel all-gather or reduce-scatter moves is copied, because the sequence is not the outermost
-  /// dimension, by which NCCL cuts.
+  /// How many times the data of a tensor-parallel all-gather or reduce-scatter is copied because the sequence is not the
+  /// outermost dimension, along which NCCL cuts.
   double sequence_copies = 0;
   IssueCost issue;
   std::vector<OpKind> waits_for;  ///< the CPU issues nothing more until these have ended

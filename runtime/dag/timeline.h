@@ -7,7 +7,8 @@
 
 namespace tandem {
 
-/// When each task of a DAG ran, in seconds since the step began. A member of a collective starts when all members were ready.
+/// Says when each task of a DAG ran, in seconds since the step began. A member of a collective starts when all members were
+/// ready.
 struct Timeline {
   std::vector<Seconds> start;
   std::vector<Seconds> end;

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-/// Where a step is executed.
+/// The backend on which a step is executed, and how.
 struct ExecutionChoice {
   std::string backend = "host";  ///< or "cuda"
   bool graph = false;            ///< on GPUs, as one CUDA graph
@@ -24,11 +24,11 @@ class ExecutionSite {
   virtual std::size_t verify_collectives() = 0;
   /// `ended` counts the tasks of the run that is timed.
   virtual Timeline execute(EndedTasks& ended) = 0;
-  /// Those buffers that live for the whole step, and single numbers, as the step left them.
+  /// Returns the buffers that live for the whole step, and single numbers, as the step left them.
   virtual const HostMemory& memory() = 0;
   /// Single numbers alone, such as the loss.
   virtual const HostMemory& numbers() { return memory(); }
-  /// Of a rank, what its buffers took, where they were placed ahead.
+  /// Returns the bytes that a rank's buffers took, where they were placed ahead.
   virtual std::optional<Bytes> arena(RankIndex) const { return std::nullopt; }
   virtual std::string description() const = 0;
 };
@@ -36,9 +36,8 @@ class ExecutionSite {
 /// Before it is lowered, as it may be too large for that. Throws InputError, placed at `file`.
 void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const ExecutionChoice& choice);
 
-/// All ranks of a DAG in this process. `dag` must stay where it is.
-/// Throws InputError, placed at `file`, where the DAG is too large for the backend; std::runtime_error where there is no such
-/// backend.
+/// Makes a site for all ranks of a DAG in this process. `dag` must stay where it is. Throws InputError, placed at `file`, where
+/// the DAG is too large for the backend; std::runtime_error where there is no such backend.
 std::unique_ptr<ExecutionSite> make_site(const ExecutionChoice& choice, const Dag& dag, const std::string& file);
 
 }  // namespace tandem

@@ -16,7 +16,7 @@ struct LaunchedStep {
   std::string description;
 };
 
-/// What tells a file from others. Throws std::runtime_error when it cannot be read.
+/// Returns a text that tells a file from others. Throws std::runtime_error when it cannot be read.
 std::string digest_of_file(const std::string& path);
 
 /// Executes a DAG with the other processes of the launch, a GPU and a rank of the DAG each; the result on rank 0, nothing
@@ -25,7 +25,7 @@ std::string digest_of_file(const std::string& path);
 /// what it takes to leave one. Throws std::runtime_error with the sentence that all processes end with.
 std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph);
 
-/// Of one process: its tasks' times and its share of the loss, as it is sent to rank 0.
+/// Encodes one process's task times and its share of the loss, to be sent to rank 0.
 std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share);
 /// `measurements` by rank. Throws std::runtime_error where one is not of its rank.
 LaunchedStep merged(const Dag& dag, const std::vector<std::string>& measurements);

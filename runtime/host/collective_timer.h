@@ -8,7 +8,8 @@
 
 namespace tandem {
 
-/// Among 2, 4 and 8 ranks, 4 KiB to 16 MiB, the small ones first: a short budget then has some of every kind.
+/// Returns collectives among 2, 4 and 8 ranks of 4 KiB to 16 MiB, the small ones first, so that a short budget has some of every
+/// kind.
 std::vector<MeasuredCollective> collectives_worth_measuring_on_host();
 
 using CollectiveProgress = std::function<void(const MeasuredCollective& next)>;

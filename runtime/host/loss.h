@@ -6,10 +6,10 @@
 
 namespace tandem {
 
-/// What one rank of an executed DAG adds to the loss, its steps together.
+/// Returns what one rank of an executed DAG adds to the loss, summed over its steps.
 double loss_share(const HostMemory& memory, RankIndex rank);
 
-/// Of an executed DAG: the mean over its steps. Under local SGD the replicas' batches add up within a step.
+/// Returns the loss of an executed DAG, the mean over its steps. Under local SGD the replicas' batches add up within a step.
 double mean_loss(const HostMemory& memory);
 
 /// "loss 6.931472\n", with the digits that tell one fp32 number from the next.

@@ -15,7 +15,7 @@ namespace tandem {
 class HostMemory {
  public:
   HostMemory(const Dag& dag, std::uint64_t seed);
-  /// Those base buffers alone that are wanted, with NaN.
+  /// Holds only those base buffers that are wanted, filled with NaN.
   HostMemory(const Dag& dag, const std::function<bool(const Buffer&)>& wanted);
 
   HostTensor tensor(BufferId id) const;

@@ -32,8 +32,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void allow_payloads(std::uint64_t largest_payload) { largest_payload_ = largest_payload; }
   void send(MessageKind kind, const std::string& payload = {});
 
-  /// Nothing more is sent after what was. The peer's close is waited for: to close before it has read everything would take it
-  /// from it.
+  /// Ends sending, and waits for the peer to close: closing before the peer has read everything would take the rest from it.
   void finish();
   bool finishing() const { return finishing_; }
   void close();

@@ -19,7 +19,7 @@ struct ControlOptions {
   Seconds silence = 30;  ///< without a report, or without rank 0's answer to one
   Seconds report_interval = 0.5;
   Seconds last_resort = 30;  ///< a process that still runs so long after a failure is ended, with exit code 1
-  /// Of a number given to `progress`. Called from another thread; must not throw.
+  /// Names the task of a number given to `progress`. It is called from another thread and must not throw.
   std::function<std::string(std::uint32_t)> task_name = {};
 };
 
@@ -43,7 +43,8 @@ class ControlPlane {
 
   /// Rank 0's `bytes`, on all.
   std::string broadcast(const std::string& bytes);
-  /// On rank 0 the `bytes` of all, by rank; elsewhere nothing. Meant for megabytes: rank 0 holds them all.
+  /// Returns on rank 0 the `bytes` of all ranks, by rank, and nothing elsewhere. It is meant for megabytes: rank 0 holds them
+  /// all.
   std::vector<std::string> gather(const std::string& bytes);
   void barrier();
   /// Fails unless all have rank 0's digest of `what`, such as "DAG file".
@@ -51,16 +52,16 @@ class ControlPlane {
   /// The end of a run without failure; nothing may be called after it.
   void leave();
 
-  /// Where this process is; `waiting`: for other processes. From any thread, as often as wanted: it is reported now and then, and
-  /// counts as progress only where it is elsewhere than before.
+  /// Tells at which task this process is, and whether that task is `waiting` for other processes. Any thread may call it as often
+  /// as it likes: the place is reported now and then, and counts as progress only where it has changed.
   void progress(std::uint32_t task, bool waiting);
   /// Ends the run on all processes. Returns when they have been told.
   void fail(const std::string& error);
   std::optional<std::string> failure() const;
   /// Does `work`, then leaves. What it throws ends the run on all processes; thrown on as the sentence that all end with.
   void run(const std::function<void()>& work);
-  /// Calls back once, from another thread, when the run fails; at once when it has. An empty function: no more, also when a call
-  /// is under way it is waited for.
+  /// Calls back once, from another thread, when the run fails, or at once when it has failed. An empty function ends that, and
+  /// waits for a call that is under way.
   void on_failure(std::function<void(const std::string& sentence)> callback);
 
  private:

@@ -27,7 +27,7 @@ class Coordinator {
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  /// Where rank 0's own member finds it.
+  /// Returns the endpoint at which rank 0's own member finds the coordinator.
   boost::asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
 
  private:

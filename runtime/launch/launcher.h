@@ -11,7 +11,7 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 /// The variables of this process.
 Environment process_environment();
 
-/// Where a process stands among those of a run, one per GPU, and where they meet.
+/// Says where a process stands among those of a run, one per GPU, and where they meet.
 struct Launch {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;

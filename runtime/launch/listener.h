@@ -12,7 +12,7 @@ namespace tandem {
 /// had.
 boost::asio::ip::tcp::acceptor listen_as_rank_0(boost::asio::io_context& io, const Launch& launch);
 
-/// Where this process itself reaches it.
+/// Returns the endpoint at which this process itself reaches the acceptor.
 boost::asio::ip::tcp::endpoint reached_at(const boost::asio::ip::tcp::acceptor& acceptor);
 
 }  // namespace tandem

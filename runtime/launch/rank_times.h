@@ -10,8 +10,8 @@ namespace tandem {
 /// When the tasks of one rank ran, as its process sends it to rank 0.
 std::string own_times(const Dag& dag, RankIndex rank, const Timeline& timeline);
 
-/// What all ranks have sent, by rank: each task by the clock of its own process. Throws std::runtime_error where that is not of
-/// the rank's tasks.
+/// Merges what all ranks have sent, by rank, with each task's times by the clock of its own process. Throws std::runtime_error
+/// where a rank's times are not those of its tasks.
 Timeline times_of_all(const Dag& dag, const std::vector<std::string>& by_rank);
 
 }  // namespace tandem

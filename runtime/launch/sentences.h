@@ -7,10 +7,10 @@
 
 namespace tandem {
 
-/// Of the steady clock.
+/// Returns the steady clock's time.
 Seconds now_in_seconds();
 
-/// For Asio's timers; not negative.
+/// Converts to what Asio's timers take; never negative.
 std::chrono::nanoseconds duration(Seconds seconds);
 
 /// "at task 'qkv' (12)", or that it has not come to its first.

@@ -22,7 +22,7 @@ HostKernel attention_host;
 CostFunction attention_backward_cost;
 HostKernel attention_backward_host;
 
-/// How many pairs of a query and a key at its position or before there are. Closed form over the runs of positions.
+/// Returns the number of pairs of a query and a key at its position or before. Closed form over the runs of positions.
 std::int64_t causal_pairs(const Positions& queries, const Positions& keys);
 
 }  // namespace tandem

@@ -67,8 +67,8 @@ struct AttentionAttributes {
   auto operator<=>(const AttentionAttributes&) const = default;
 };
 
-/// Which positions each of `ranks` parts of a sequence holds: rank r the chunks r and 2 ranks - 1 - r of 2 ranks when `zigzag`,
-/// else the r-th of `ranks` runs.
+/// Says which positions each of `ranks` parts of a sequence holds: rank r holds the chunks r and 2 ranks - 1 - r of 2 ranks when
+/// `zigzag`, else the r-th of `ranks` runs.
 struct SequenceAttributes {
   std::int32_t ranks = 1;
   bool zigzag = false;
@@ -124,14 +124,14 @@ enum class Reduction : std::uint8_t {
   max,
   mean
 };
-/// Of a collective.
+/// Attributes of a collective that reduces.
 struct ReductionAttributes {
   Reduction reduction = Reduction::sum;
   std::int32_t root = 0;  ///< position in the communicator; of broadcast, reduce, gather and scatter
   auto operator<=>(const ReductionAttributes&) const = default;
 };
 
-/// Which experts a token goes to, and the slots that hold what is sent: each pair of a token group and an expert has a fixed
+/// Says which experts a token goes to, and which slots hold what is sent. Each pair of a token group and an expert has a fixed
 /// number of them. The experts lie in `parts` runs of equal length, one per expert-parallel rank; each group sends each part one
 /// block: rows [parts][groups][block], in which the part's experts have their slots one after the other, then padding.
 struct RoutingAttributes {
@@ -157,7 +157,7 @@ struct GroupedGemmAttributes {
   auto operator<=>(const GroupedGemmAttributes&) const = default;
 };
 
-/// From rows by source, [blocks][block] in which each expert e has `rows[e]`, then padding, to rows by expert; or back.
+/// Reorders rows by source, [blocks][block] in which each expert e has `rows[e]`, then padding, into rows by expert, or back.
 struct RegroupAttributes {
   std::int32_t blocks = 1;
   std::int32_t block = 0;
@@ -166,8 +166,8 @@ struct RegroupAttributes {
   auto operator<=>(const RegroupAttributes&) const = default;
 };
 
-/// Of a kernel whose work an exchange before or after it does on its way (DeepEP: scenarios/lowering/exchange.h): executed like
-/// any other, it takes no time in a simulation.
+/// Marks a kernel whose work an exchange before or after it does on its way (DeepEP: scenarios/lowering/exchange.h). It is
+/// executed like any other, and takes no time in a simulation.
 struct FusedAttributes {
   bool fused = true;
   auto operator<=>(const FusedAttributes&) const = default;

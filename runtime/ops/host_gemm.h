@@ -15,7 +15,7 @@ struct HostMatrix {
 /// C[m,n] = factor * A[m,k] B[k,n], added to C's old value when `accumulate`. By OpenBLAS on the calling thread alone.
 void host_gemm(GemmSize size, HostMatrix a, HostMatrix b, HostMatrix c, float factor, bool accumulate);
 
-/// The same for a product of slices of the operands A, B, C. Nothing is done where C is empty.
+/// Multiplies slices of the operands A, B, C in the same way. Does nothing where C is empty.
 void host_gemm(const MatrixProduct& product, std::span<const HostTensor, 3> operands, bool accumulate);
 
 }  // namespace tandem

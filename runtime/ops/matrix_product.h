@@ -38,7 +38,7 @@ struct GroupedGemmSize {
 };
 GroupedGemmSize grouped_gemm_size(const Shape& a, const Shape& b, const Shape& c, const GroupedGemmAttributes& attributes);
 
-/// One for each expert, also for those without rows.
+/// Returns one product per expert, also for experts without rows.
 std::vector<MatrixProduct> grouped_gemm_products(const OperandType& a, const OperandType& b, const OperandType& c,
                                                  const GroupedGemmAttributes& attributes);
 

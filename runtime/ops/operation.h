@@ -71,7 +71,7 @@ inline constexpr std::size_t op_kind_count = static_cast<std::size_t>(OpKind::re
 
 constexpr bool is_communication(OpKind kind) { return kind >= OpKind::all_reduce; }
 
-/// Which efficiency applies to a kernel.
+/// The class of a kernel, which decides the efficiency that applies to it.
 enum class OpClass : std::uint8_t {
   gemm,
   attention_forward,
@@ -80,7 +80,7 @@ enum class OpClass : std::uint8_t {
   communication
 };
 
-/// What a cost function sees of an operand.
+/// The part of an operand that a cost function sees.
 struct OperandType {
   Shape shape;
   DType dtype = DType::f32;

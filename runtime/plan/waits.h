@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-/// Which tasks of other streams a task's stream must wait for before it runs the task, so that all dependencies of the DAG and
-/// all reuse of memory are kept. Left out is what the stream's order keeps, and what follows from earlier waits.
+/// Says which tasks of other streams a task's stream must wait for before it runs the task, so that all dependencies of the DAG
+/// and all reuse of memory are kept. It leaves out what the stream's order keeps, and what follows from earlier waits.
 class WaitPlan {
  public:
   /// `order` as issue_order() gives it.

@@ -8,17 +8,17 @@
 
 namespace tandem::scenarios {
 
-/// Lines of a text for another program, in the order in which they are added. `#` begins a comment in all of them.
+/// Collects the lines of a text for another program, in the order in which they are added. `#` begins a comment in all of them.
 class ExportText {
  public:
   void line(const std::string& text) { text_ += text + "\n"; }
   void comment(const std::string& text) { line("# " + text); }
-  /// An empty line and a comment, unless nothing follows before the next heading.
+  /// Adds an empty line and a comment, unless nothing follows before the next heading.
   void heading(const std::string& text) { heading_ = text; }
   void add(const std::string& text);
   void lose(std::string field, std::string why) { lost_.push_back({std::move(field), std::move(why)}); }
 
-  /// All of it, with what was lost at the end.
+  /// Returns the whole text, with what was lost at the end.
   Exported take();
 
  private:

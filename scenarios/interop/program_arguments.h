@@ -11,15 +11,15 @@
 
 namespace tandem::scenarios {
 
-/// A program's `--name value..` arguments, of which the last with a name counts. What was asked for by name is known; the others
-/// are told at the end. All throw InputError.
+/// Holds a program's `--name value..` arguments, of which the last with a name counts. An argument that was asked for by name is
+/// known; `unknown` tells the others. All throw InputError.
 class ProgramArguments {
  public:
   /// Words before the first argument, such as the program's name, are passed over.
   ProgramArguments(const std::string& text, const std::string& file);
 
   bool has(std::string_view name);
-  /// Where it stands, or the file.
+  /// Returns where the argument stands, or the file where there is none.
   Place place(std::string_view name);
   std::string text(std::string_view name, const std::string& fallback = "");
   const std::vector<std::string>& values(std::string_view name);
@@ -30,7 +30,7 @@ class ProgramArguments {
   /// Puts the argument's value, or `fallback`, into a mapping of a scenario.
   void copy_integer(YamlNode& to, std::string_view key, std::string_view name, std::int64_t fallback);
 
-  /// The arguments that nothing asked for, in their order: "--lr".
+  /// Returns the arguments that nothing asked for, in their order: "--lr".
   std::vector<std::string> unknown() const;
 
  private:

@@ -18,7 +18,7 @@ struct TorchTitanModel {
 
 const std::vector<TorchTitanModel>& torchtitan_models();
 
-/// The one with just this shape.
+/// Returns the model with just this shape, where TorchTitan has one.
 std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model);
 
 /// What it calls the pipeline schedules that Tandem lowers.

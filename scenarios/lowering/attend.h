@@ -15,14 +15,14 @@ struct Heads {
 Heads make_heads(Context& context, const Shape& q, const Shape& k, const Shape& v);
 Heads make_like(Context& context, const Heads& heads);
 
-/// The heads' outputs, and what leads from their gradients back to those of queries, keys and values. `heads` are those that were
-/// attended, or what recomputing them gave.
+/// The heads' outputs, and the function that leads from their gradients back to those of queries, keys and values. `heads` are
+/// those that were attended, or what recomputing them gave.
 struct Attended {
   BufferId out = no_id;
   std::function<Heads(Context&, const Heads& heads, BufferId dout)> backward;
 };
 
-/// Causal attention of this rank's queries to all keys of the sequence, of which it holds those at its own positions.
+/// Lowers causal attention of this rank's queries to all keys of the sequence, of which it holds those at its own positions.
 Attended attend(Context& context, const Heads& heads);
 
 }  // namespace tandem::scenarios

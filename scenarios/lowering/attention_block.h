@@ -14,13 +14,13 @@ struct BlockOutput {
   BufferId out = no_id, lse = no_id;
 };
 
-/// One kernel each.
+/// Lowers attention to one block, as one kernel.
 BlockOutput attend_block(Context& context, const Heads& heads, const Block& block);
-/// `output` is that over all blocks, which makes a block's share of the gradients exact.
+/// Lowers the backward of one block. `output` is that over all blocks, which makes a block's share of the gradients exact.
 Heads attend_block_backward(Context& context, const Heads& heads, const Block& block, const BlockOutput& output, BufferId dout);
 void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput& into);
 
-/// Every key of the sequence is here.
+/// Lowers attention where every key of the sequence is on this rank.
 Attended whole_attention(Context& context, const Heads& heads);
 
 }  // namespace tandem::scenarios

@@ -33,9 +33,9 @@ class ChunkProgram {
   }
   Pieces backward_weight(std::int32_t micro_batch);
 
-  /// Embedding, layers, loss, as far as they are here.
+  /// Returns the sections of the chunk: embedding, layers, loss, as far as they are on this rank.
   const std::vector<Section>& sections() const { return sections_; }
-  /// Which weights each piece of an action computes with.
+  /// Returns which weights each piece of an action computes with.
   std::vector<std::optional<Visit>> visits(const Action& action) const;
   void take_weights_from(ShardedWeights& sharded) { sharded_ = &sharded; }
 

@@ -86,11 +86,12 @@ class Context {
   TaskId collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
                     Reduction reduction = Reduction::sum, Bytes sent = 0);
 
-  /// Sequence shards [s/tp, b, h] to the whole [s, b, h], and partial sums back to shards (or to the whole, without sp).
+  /// Gathers sequence shards [s/tp, b, h] into the whole [s, b, h]; `reduce_partial` turns partial sums back into shards (or
+  /// into the whole, without sp).
   BufferId gather_sequence(BufferId shard, std::string_view name);
   Shape gathered_shape(BufferId shard) const;
   BufferId reduce_partial(BufferId partial, std::string_view name);
-  /// The place of a tensor-parallel rank's shard in the whole.
+  /// Returns the view of a tensor-parallel rank's shard in the whole.
   BufferId shard_of(BufferId whole, std::int64_t tp_rank);
 
   /// Adds to the gradient of a parameter, labelled as such, and tells `on_gradient` about it: now, or where the pipeline schedule
@@ -101,14 +102,14 @@ class Context {
   PutOffWeights* put_off = nullptr;  ///< where the action being lowered leaves its weight gradients, if not lowered at once
   std::function<void(std::size_t chunk, ParameterId parameter)> on_gradient;
 
-  /// The backward's `x`: what the forward kept, or the copy computed again of what it did not (see `recompute_output`).
+  /// Returns the backward's `x`: what the forward kept, or the copy computed again of what it did not (see `recompute_output`).
   BufferId kept(BufferId x) const {
     const auto copy = copies_.find(x);
     return copy == copies_.end() ? x : copy->second;
   }
   void replace(BufferId x, BufferId copy) { copies_[x] = copy; }
 
-  /// The next compute kernel starts after `task`.
+  /// Makes the next compute kernel start after `task`.
   void hold_compute_until(TaskId task) { held_.push_back(task); }
 
  private:

@@ -19,9 +19,9 @@ class GradientReduction {
   /// `passes`: by chunk, how many micro-batches go backward through it.
   GradientReduction(Context& context, const std::vector<int>& passes);
 
-  /// One more contribution to the parameter's gradient was lowered.
+  /// Tells that one more contribution to the parameter's gradient was lowered.
   void add(std::size_t chunk, ParameterId parameter);
-  /// After the last backward of the step.
+  /// Reduces what is left, after the last backward of the step.
   void finish();
 
  private:
@@ -39,12 +39,12 @@ class GradientReduction {
   void decompress();
 };
 
-/// Whether weights are gathered for each use (ZeRO-3).
+/// Returns whether weights are gathered for each use (ZeRO-3).
 bool keeps_slices_of_weights(const Context& context);
 
-/// ZeRO-1 and 2: every rank's updated slices go to all. Lowered at the start of the step when it overlaps with the forward:
-/// what the previous step's optimizer wrote is gathered while the first chunks already compute, so that a step is one period of
-/// training.
+/// Gathers every rank's updated slices on all ranks (ZeRO-1 and 2). They are gathered at the start of the step when it overlaps
+/// with the forward: what the previous step's optimizer wrote is gathered while the first chunks already compute, so that a step
+/// is one period of training.
 void gather_parameters(Context& context);
 
 }  // namespace tandem::scenarios

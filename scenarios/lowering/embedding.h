@@ -13,13 +13,13 @@ struct EmbeddingParameters {
 /// looks up what it holds; a reduce-scatter (sp) or all-reduce adds the parts up.
 EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& parameters);
 
-/// The token table: the embedding's, or its copy that a tied LM head on another stage multiplies with.
+/// Declares the token table: the embedding's, or its copy that a tied LM head on another stage multiplies with.
 ParameterSpec token_table(const Context& context, const std::string& tensor);
 
 /// Starts a micro-batch: there is no input but the token ids.
 BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights);
 
-/// The tokens `ahead` positions later, without positions, from a table that this stage has.
+/// Embeds the tokens `ahead` positions later, without positions, from a table that this stage has.
 BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std::int32_t ahead);
 
 }  // namespace tandem::scenarios

@@ -13,19 +13,19 @@ namespace tandem::scenarios {
 // cast of their own; outputs come back as they are (DeepSeek-V3, arXiv 2412.19437, section 3.3.3). What is executed is the same
 // for both.
 
-/// To the experts, or from them.
+/// The direction of an exchange: to the experts, or from them.
 enum class Way {
   dispatch,
   combine
 };
 
-/// `rows` exchanged between all ranks, or themselves where there is one. An all-to-all is its own way back.
+/// Exchanges `rows` between all ranks; returns them as they are where there is one rank. An all-to-all is its own way back.
 BufferId exchange(Context& context, BufferId rows, Way way, std::string_view name);
 
-/// Of the kernels between a token and its rows.
+/// Returns the attributes of the kernels between a token and its rows.
 OpAttributes at_exchange(const Context& context);
 
-/// The fp8 operand that `rows`, which were dispatched, have come as.
+/// Notes the fp8 operand as which `rows`, which were dispatched, have arrived.
 void arrive_in_fp8(Context& context, BufferId rows);
 
 }  // namespace tandem::scenarios

@@ -13,9 +13,9 @@ struct PassedKeys {
   BufferId both = no_id;
 };
 
-/// `both` as two tensors of these shapes.
+/// Returns `both` as two tensors of these shapes.
 PassedKeys passed_in(Context& context, BufferId both, const Shape& first, const Shape& second);
-/// ... of the shapes of `like`, with `times` as many positions.
+/// Returns `both` as two tensors of the shapes of `like`, with `times` as many positions.
 PassedKeys passed_in(Context& context, BufferId both, const PassedKeys& like, std::int64_t times = 1);
 
 /// How the keys and values of the heads are made of what is passed on, and the way back.
@@ -29,7 +29,7 @@ struct KeyMaking {
 /// The keys and values themselves are passed on.
 KeyMaking as_they_are();
 
-/// The heads once more, for the backward.
+/// Makes the heads once more, for the backward.
 Heads make_again(Context& context, const KeyMaking& making, BufferId q, const PassedKeys& passed, const Positions& positions);
 
 /// This rank's queries and what it passes on, or the gradients of both.
@@ -44,12 +44,12 @@ struct AttendedAcross {
   std::function<Attending(Context&, const Attending& mine, BufferId dout)> backward;
 };
 
-/// Whether keys are passed on between ranks: not where one has them all, nor where heads are dealt out instead (ulysses).
+/// Returns whether keys are passed on between ranks: not where one has them all, nor where heads are dealt out instead (ulysses).
 bool passes_keys(const Context& context);
-/// How often `KeyMaking::gradient` is called in a backward pass.
+/// Returns how often `KeyMaking::gradient` is called in a backward pass.
 int key_makings(const Context& context);
 
-/// By ring or all-gather.
+/// Lowers attention across ranks, by ring or all-gather.
 AttendedAcross attend_across(Context& context, const Attending& mine, const KeyMaking& making);
 
 }  // namespace tandem::scenarios

@@ -28,8 +28,8 @@ class PipelineLink {
 
   PipelineLink(Context& context, const ChunkPlacement& placement) : context_(context), placement_(placement) {}
 
-  /// The input of the current chunk for the current micro-batch: an activation from the part of the model before, or its gradient
-  /// from the one after. Received, or where that part is the same stage's, handed over.
+  /// Returns the input of the current chunk for the current micro-batch: an activation from the part of the model before, or its
+  /// gradient from the one after. It is received or, where that part is on the same stage, handed over.
   BufferId receive(Direction direction);
   void send(Direction direction, BufferId data);
   /// The compute of an action that may receive or send is lowered in full. `exchanges`: and the stage exchanges after it.
@@ -45,7 +45,8 @@ class PipelineLink {
   std::map<std::pair<Direction, std::int32_t>, BufferId> handed_;  ///< by micro-batch
 
   bool scatters() const;
-  /// When the receives of the action being lowered are posted, at the earliest; `no_id` from the start.
+  /// Returns the task after which the receives of the action being lowered are posted, at the earliest; `no_id` means from the
+  /// start.
   TaskId posted_after() const;
   std::int32_t part() const { return placement_.part(context_.world.ranks[context_.rank].pp, context_.chunk); }
 };

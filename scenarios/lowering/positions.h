@@ -5,14 +5,14 @@
 
 namespace tandem::scenarios {
 
-/// The positions of a sequence that a context-parallel rank holds.
+/// Returns the positions of a sequence that a context-parallel rank holds.
 ///
 ///   contiguous   the rank-th of cp equal runs: the last rank's queries see 2 cp - 1 times as many keys as the first's
 ///   zigzag       chunks rank and 2 cp - 1 - rank of 2 cp: equal work for all, and for each pair of ranks (Llama 3,
 ///   section 3.3.2)
 Positions positions_of(const Scenario& scenario, std::int64_t cp_rank);
 
-/// All of them.
+/// Returns all positions of a sequence.
 Positions whole_sequence(const Scenario& scenario);
 
 }  // namespace tandem::scenarios

@@ -18,7 +18,7 @@ class PutOffWeights {
 
   void push(std::int16_t layer, Step step) { steps_.emplace_back(layer, std::move(step)); }
 
-  /// In the order of the backward, each labelled with the layer it comes from.
+  /// Lowers them in the order of the backward, each labelled with the layer it comes from.
   void lower(Context& context) const;
 
  private:

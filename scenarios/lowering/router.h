@@ -4,7 +4,7 @@
 
 namespace tandem::scenarios {
 
-/// Where the choices of a micro-batch's tokens go, and with which weight.
+/// Says where the choices of a micro-batch's tokens go, and with which weight.
 struct Routed {
   BufferId logits = no_id;  ///< [tokens, experts], fp32
   BufferId gates = no_id;   ///< [tokens, top_k], fp32
@@ -17,8 +17,9 @@ ParameterId declare_router(const Context& context, ChunkParameters& parameters, 
 
 Routed route(Context& context, ParameterId weight, BufferId own);
 
-/// The gradient of the own tokens, from that of their gates. `x`: all tokens here. Where tensor-parallel ranks hold the same
-/// tokens, each computes the whole gradient of the weight, as it does of the norms', from the gathered gradients of the logits.
+/// Lowers the gradient of the own tokens, from that of their gates. `x`: all tokens here. Where tensor-parallel ranks hold the
+/// same tokens, each computes the whole gradient of the weight, as it does of the norms', from the gathered gradients of the
+/// logits.
 BufferId route_backward(Context& context, ParameterId weight, const Routed& routed, BufferId x, BufferId gate_gradients);
 
 }  // namespace tandem::scenarios

@@ -37,7 +37,7 @@ class ShardedWeights {
   /// `sections`: of each chunk. `plan`: all visits of the step, in order.
   ShardedWeights(Context& context, std::vector<std::vector<Section>> sections, std::vector<Visit> plan);
 
-  /// The next visit of the plan begins. Throws std::logic_error when `visit` is another.
+  /// Begins the next visit of the plan. Throws std::logic_error when `visit` is another.
   void enter(const Visit& visit);
   void leave();
 

@@ -4,8 +4,8 @@
 
 namespace tandem::scenarios {
 
-/// By instance of `hashed` (surveyed on the cluster as it is), and by path: what `CableMerge` calls the share of its worst cable,
-/// in bytes/s for all of its channels together; infinite where it crosses no cable.
+/// Returns, by instance of `hashed` (surveyed on the cluster as it is) and by path, what `CableMerge` calls the share of its
+/// worst cable, in bytes/s for all of its channels together; infinite where it crosses no cable.
 std::vector<std::vector<BytesPerSecond>> cable_shares(const CommunicatorSurvey& hashed, const Cluster& cluster,
                                                       CableMerge::Among among);
 

@@ -27,10 +27,11 @@ std::vector<Axis> norm_axes(const Scenario& scenario);
 inline constexpr std::array<std::pair<Slot, ExpertAxis>, 3> expert_slots{
     {{Slot::expert, ExpertAxis::expert}, {Slot::expert_tensor, ExpertAxis::tensor}, {Slot::expert_data, ExpertAxis::replica}}};
 
-/// The ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
+/// Returns the ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank);
 
-/// NCCL has a choice where something is all-reduced. With ZeRO, gradients are reduce-scattered and weights gathered.
+/// Returns the algorithms that NCCL can choose from. It has a choice where something is all-reduced. With ZeRO, gradients are
+/// reduce-scattered and weights gathered.
 GroupAlgorithms algorithms(const Scenario& scenario, Slot slot);
 
 }  // namespace tandem::scenarios

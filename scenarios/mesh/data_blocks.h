@@ -11,7 +11,7 @@ namespace tandem::scenarios {
 /// a node's members under hierarchical all-reduce. Returns the members of a block, 0 where the group is in one piece.
 std::int64_t data_block(const Scenario& scenario, const Mesh& mesh);
 
-/// The members of the data-parallel group of `rank` on the rank's node.
+/// Returns how many members of the data-parallel group of `rank` are on the rank's node.
 std::int64_t data_members_on_node(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank);
 
 }  // namespace tandem::scenarios

@@ -45,11 +45,11 @@ class ExpertMesh {
   Coordinates numbered(Coordinates place, std::int64_t number) const;
 };
 
-/// Nodes that the experts of one layer lie in, for ranks laid out in ascending order.
+/// Returns the number of nodes that the experts of one layer lie in, for ranks laid out in ascending order.
 std::int64_t expert_nodes(const Scenario& scenario);
 
-/// Whether each of these nodes holds as many experts, the first ones in one, the next in another, for every group of ranks that
-/// holds all of them.
+/// Returns whether each of these nodes holds as many experts, the first ones in one, the next in another, for every group of
+/// ranks that holds all of them.
 bool nodes_hold_equal_runs(const Scenario& scenario);
 
 }  // namespace tandem::scenarios

@@ -8,7 +8,7 @@ namespace tandem::scenarios {
 /// What the communicators of a slot are called: "tp", "expert dp", "pp forward".
 std::string_view family_of(Slot slot);
 
-/// The parallel axis that their time is counted on.
+/// Returns the parallel axis that their time is counted on.
 Axis axis_of(Slot slot);
 
 }  // namespace tandem::scenarios

@@ -7,13 +7,13 @@
 
 namespace tandem::scenarios {
 
-/// By rank: its GPU. Empty where every rank is on the GPU of its own number.
+/// Returns each rank's GPU; nothing where every rank is on the GPU of its own number.
 std::vector<std::uint32_t> gpus_of_ranks(const Scenario& scenario);
 
-/// Whether ranks that would share a node if packed share one, and no others are there.
+/// Returns whether ranks that would share a node if packed share one, and no others are there.
 bool keeps_nodes_together(const Scenario& scenario);
 
-/// Which GPU and node each rank is on.
+/// Says which GPU and node each rank is on.
 class RankPlaces {
  public:
   explicit RankPlaces(const Scenario& scenario);

@@ -17,7 +17,7 @@ namespace tandem::scenarios {
 /// the axis belongs to has another of its axes further out.
 class Symmetry {
  public:
-  /// What of the communicators has to stay as it is.
+  /// The properties of communicators that have to stay as they are.
   struct Communicators {
     std::vector<std::vector<Axis>> rings;  ///< the axes of each kind of communicator that crosses links
     std::vector<Axis> trees = {};          ///< along which a rank's place in a tree would change: never shifted
@@ -25,21 +25,21 @@ class Symmetry {
     std::vector<std::vector<std::uint32_t>> successors = {};  ///< by kind that does not follow the axes, and rank: its next
   };
 
-  /// The largest group of shifts that the cluster, `colours` (by rank: what must stay the same) and the communicators admit.
-  /// Pipeline stages run different programs and are never shifted. Ranks lie on GPUs in order; the cluster is regular.
+  /// Finds the largest group of shifts that the cluster, `colours` (by rank: what must stay the same) and the communicators
+  /// admit. Pipeline stages run different programs and are never shifted. Ranks lie on GPUs in order; the cluster is regular.
   Symmetry(const Mesh& mesh, const Cluster& cluster, const std::vector<std::uint32_t>& colours,
            const Communicators& communicators);
 
-  /// No symmetry: every rank stands for itself.
+  /// Makes no symmetry: every rank stands for itself.
   Symmetry(const Mesh& mesh, const Cluster& cluster);
 
-  /// The lowest rank of each orbit, ascending. All orbits have the same size.
+  /// Returns the lowest rank of each orbit, ascending. All orbits have the same size.
   const std::vector<std::uint32_t>& representatives() const { return representatives_; }
   std::uint32_t orbit_size() const { return orbit_size_; }
-  /// By rank: index into `representatives`.
+  /// Returns the rank's index into `representatives`.
   std::uint32_t orbit_of(std::uint32_t rank) const { return orbit_of_[rank]; }
 
-  /// Links fall into orbits, too.
+  /// Returns the representative of the link's orbit: links fall into orbits, too.
   LinkId representative_link(LinkId link) const;
   std::uint32_t link_orbit_size(LinkId representative) const;
 

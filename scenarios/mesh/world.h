@@ -11,7 +11,7 @@
 
 namespace tandem::scenarios {
 
-/// What a communicator is to a rank. A rank takes part in at most one communicator through each slot.
+/// The role that a communicator plays for a rank. A rank takes part in at most one communicator through each slot.
 enum class Slot : std::uint8_t {
   tp,           ///< tensor (and sequence) parallel group
   send_tensor,  ///< the pair to the next of it, where shards go round beside the GEMMs (training.overlap.tp)

@@ -13,7 +13,7 @@ namespace tandem::scenarios {
 /// field stands there under two names.
 void rename_aliases(YamlNode& scenario);
 
-/// The long names that are understood in a section ("parallelism").
+/// Returns the long names that are understood in a section ("parallelism").
 std::vector<std::string> aliases_of(std::string_view section);
 
 }  // namespace tandem::scenarios

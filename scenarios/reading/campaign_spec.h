@@ -68,7 +68,7 @@ struct Campaign {
 /// cluster. Throws InputError, also for settings that contradict each other, by the names of both.
 Campaign load_campaign(const std::string& path, const std::vector<std::string>& overrides);
 
-/// The same from text; `name` stands for the file in messages.
+/// Reads a campaign from text; `name` stands for the file in messages.
 Campaign parse_campaign(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 
 }  // namespace tandem::scenarios

@@ -15,10 +15,10 @@ namespace tandem::scenarios {
 /// mapping.
 void tidy_names(YamlNode& document);
 
-/// The document of a scenario's file: names tidied, `overrides` ("path=value") applied, presets filled in, which are found by
-/// name or in the file's own folder by path. Throws InputError.
+/// Returns the document of a scenario's file: with its names tidied, `overrides` ("path=value") applied, and presets filled in,
+/// which are found by name or in the file's own folder by path. Throws InputError.
 YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides);
-/// The same from text; `name` stands for the file.
+/// Returns the document of a scenario's text; `name` stands for the file.
 YamlNode parse_document(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 
 /// Reads and validates a scenario whose presets are filled in. `default_name` stands in where it has none. Throws InputError.
@@ -28,8 +28,8 @@ Scenario read_document(const YamlNode& document, const std::string& default_name
 /// the first of each kind of check, in the order of the checks. Empty where the scenario is read.
 std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name);
 
-/// The document as one line of YAML that parses to the same values. Fields are in alphabetical order, so that the same values
-/// give the same text.
+/// Returns the document as one line of YAML that parses to the same values. Fields are in alphabetical order, so that the same
+/// values give the same text.
 std::string to_yaml(const YamlNode& document);
 
 }  // namespace tandem::scenarios

@@ -13,7 +13,7 @@ namespace tandem::scenarios {
 /// Throws InputError, also when the file cannot be read.
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides);
 
-/// The same from text; `name` stands for the file in messages.
+/// Reads a scenario from text; `name` stands for the file in messages.
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 
 }  // namespace tandem::scenarios

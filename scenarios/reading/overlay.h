@@ -17,13 +17,13 @@ void fill_in(YamlNode& node, const YamlNode& defaults);
 /// Long names are understood in the path. Later errors about the value name the option.
 void apply_override(YamlNode& scenario, const std::string& option);
 
-/// The same for a value that was parsed elsewhere and keeps its place. `place` is that of the path.
+/// Applies a value that was parsed elsewhere and keeps its place. `place` is that of the path.
 void apply_override(YamlNode& scenario, const std::string& path, YamlNode value, const Place& place);
 
 /// Calls `visit` for the field `gpu` of each item of `cluster.other_gpus` that has one.
 void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>& visit);
 
-/// A preset's name alone stands for {preset: name}, at `model`, `campaign`, `cluster`, `cluster.gpu` and those of
+/// Replaces a preset's name alone by {preset: name}, at `model`, `campaign`, `cluster`, `cluster.gpu` and those of
 /// `cluster.other_gpus`.
 void expand_preset_names(YamlNode& scenario);
 

@@ -16,7 +16,7 @@ enum class PresetKind : std::uint8_t {
   campaign
 };
 
-/// The names of the presets of a kind, sorted.
+/// Returns the names of the presets of a kind, sorted.
 std::vector<std::string> preset_names(PresetKind kind);
 
 // A preset is a file with the fields of one section: scenarios/presets/<kind>s/<name>.yaml, embedded into the binary, or a file
@@ -37,7 +37,7 @@ std::optional<YamlNode> find_preset(PresetKind kind, const YamlNode& name, const
 /// scenario overrides. `folder` is the scenario's. A placement in a file is read, too (placement_file.h).
 void resolve_presets(YamlNode& scenario, const std::string& folder);
 
-/// The same for the section `campaign`, which must be there; without `preset` it takes llama3-2024.
+/// Does so for the section `campaign`, which must be there; without `preset` it takes llama3-2024.
 void resolve_campaign_preset(YamlNode& scenario, const std::string& folder);
 
 }  // namespace tandem::scenarios

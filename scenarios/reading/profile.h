@@ -11,11 +11,11 @@ namespace tandem::scenarios {
 /// The profiles that come with Tandem, scenarios/presets/profiles/<name>.yaml, sorted.
 std::vector<std::string> profile_names();
 
-/// A profile as `tandem calibrate` wrote it, as protobuf or, where the name ends in .yaml, as YAML; or one that comes with
+/// Reads a profile as `tandem calibrate` wrote it, as protobuf or, where the name ends in .yaml, as YAML; or one that comes with
 /// Tandem, by name. Throws InputError.
 Profile read_profile(const std::string& path);
 
-/// A cluster's `profile` is that of its GPU, and goes before one that the GPU's preset brings along.
+/// Moves a cluster's `profile` to its GPU, where it goes before one that the GPU's preset brings along.
 void move_profile_to_gpu(YamlNode& cluster);
 
 /// Replaces the `profile: path` of a GPU or cluster, which counts from `folder`, by {file: absolute path or name, contents: a

@@ -13,7 +13,7 @@
 
 namespace tandem::scenarios {
 
-/// Inclusive.
+/// A range whose ends are part of it.
 template <typename T>
 struct Range {
   T min;
@@ -53,7 +53,7 @@ class Reader {
   Reader(const YamlNode& node, std::string path, const std::vector<std::string_view>& keys);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
-  /// The field as it stands, or an empty mapping.
+  /// Returns the field as it stands, or an empty mapping.
   const YamlNode& child(std::string_view key) const;
 
   std::int64_t integer(std::string_view key, Range<std::int64_t> range, std::optional<std::int64_t> fallback = {}) const;
@@ -62,7 +62,7 @@ class Reader {
   std::string text(std::string_view key, std::optional<std::string> fallback = {}) const;
   std::vector<double> numbers(std::string_view key, Range<double> range, std::vector<double> fallback) const;
   std::vector<std::int64_t> integers(std::string_view key, Range<std::int64_t> range) const;  ///< none where the field is missing
-  /// A number, a range such as 0-31, or a list of these.
+  /// Reads a number, a range such as 0-31, or a list of these.
   std::vector<Range<std::int64_t>> ranges(std::string_view key, Range<std::int64_t> range) const;
 
   template <typename T>
@@ -104,10 +104,10 @@ T Reader::choice(std::string_view key, const std::vector<Choice<T>>& choices, st
   return choice_of(required(key, names.front()), key, choices);
 }
 
-/// The mappings of a field that is one or a list of them; none where it is missing.
+/// Returns the mappings of a field that is one or a list of them; none where it is missing.
 std::vector<const YamlNode*> one_or_several(const YamlNode& node);
 
-/// What stands there, in words: a value between backquotes, "a list", "a mapping" or "nothing".
+/// Says in words what stands there: a value between backquotes, "a list", "a mapping" or "nothing".
 std::string describe(const YamlNode& node);
 
 }  // namespace tandem::scenarios

@@ -31,9 +31,9 @@ enum class SearchAxis : std::uint8_t {
 };
 inline constexpr std::size_t search_axis_count = 14;
 std::string_view name_of(SearchAxis axis);
-/// The field of the scenario: "parallelism.tp".
+/// Returns the field of the scenario: "parallelism.tp".
 std::string_view path_of(SearchAxis axis);
-/// Whether its values are sizes, which can be powers of two.
+/// Returns whether the axis's values are sizes, which can be powers of two.
 bool is_size(SearchAxis axis);
 
 /// The values that an axis may take.
@@ -87,10 +87,10 @@ struct SearchSpec {
   const SearchAxisSpec& axis(SearchAxis which) const { return axes[static_cast<std::size_t>(which)]; }
 };
 
-/// What a `search` block says by itself, without the scenario. Throws InputError.
+/// Reads a `search` block by itself, without the scenario. Throws InputError.
 SearchSpec read_search(const YamlNode& block);
 
-/// The scenario and its search, all axes free where it has no such block. Throws InputError.
+/// Reads the scenario and its search. All axes are free where it has no such block. Throws InputError.
 SearchSpec load_search(const std::string& path, const std::vector<std::string>& overrides);
 
 }  // namespace tandem::scenarios

@@ -17,7 +17,7 @@ void put(YamlNode& mapping, std::string_view key, std::int64_t number, const Pla
 void put(YamlNode& mapping, std::string_view key, double number, const Place& place = {});
 void put(YamlNode& mapping, std::string_view key, bool value, const Place& place = {});
 
-/// The mapping at `key`, which is made where there is none.
+/// Returns the mapping at `key`, which is made where there is none.
 YamlNode& section_of(YamlNode& mapping, std::string_view key, const Place& place = {});
 
 }  // namespace tandem::scenarios

@@ -41,7 +41,7 @@ struct YamlNode::Entry {
 YamlNode make_node(YamlNode::Kind kind, const Place& place);
 YamlNode make_scalar(std::string text, const Place& place);
 
-/// Whether places count lines. An option's value has none to point at: there every place is `file` alone.
+/// Says whether places count lines. An option's value has none to point at: there every place is `file` alone.
 enum class Lines : std::uint8_t {
   counted,
   none
@@ -52,10 +52,10 @@ enum class Lines : std::uint8_t {
 /// more than 20,000 nodes. Throws InputError.
 YamlNode parse_yaml(const std::string& text, const std::string& file, Lines lines = Lines::counted);
 
-/// The value at "a.b.c" below `root`, or null; items of a sequence count from 0, as in "a.0.c".
+/// Returns the value at "a.b.c" below `root`, or null; items of a sequence count from 0, as in "a.0.c".
 const YamlNode* find_path(const YamlNode& root, std::string_view path);
 
-/// The place of the value at "a.b.c", or of the innermost mapping on the way that exists.
+/// Returns the place of the value at "a.b.c", or of the innermost mapping on the way that exists.
 const Place& place_of(const YamlNode& root, std::string_view path);
 
 }  // namespace tandem::scenarios

@@ -6,9 +6,9 @@
 
 namespace tandem::scenarios {
 
-/// All trainable numbers of the unsharded model: embeddings, attention, MLPs or experts with their routers, norms (with their
-/// biases, if LayerNorm), LM head unless tied, and what predicts further tokens. What Tandem leaves out (biases of linear layers)
-/// is left out.
+/// Counts all trainable numbers of the unsharded model: embeddings, attention, MLPs or experts with their routers, norms (with
+/// their biases, if LayerNorm), LM head unless tied, and what predicts further tokens. What Tandem leaves out (biases of linear
+/// layers) is left out.
 std::int64_t parameter_count(const ModelSpec& model);
 
 }  // namespace tandem::scenarios

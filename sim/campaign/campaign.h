@@ -30,7 +30,7 @@ struct CampaignModel {
   Seconds slow_found = never;  ///< training with a slow node until it is stopped to have it replaced
 };
 
-/// What the time of a campaign went to.
+/// The parts of a campaign's time.
 struct CampaignTimes {
   Seconds training = 0;    ///< that was kept, at full speed
   Seconds slow = 0;        ///< more than that because a node was slow

@@ -4,14 +4,14 @@
 
 namespace tandem::sim {
 
-/// How long a checkpoint stops the training, and how long after that it is lost by a failure nevertheless.
+/// Says how long a checkpoint stops the training, and for how long after that a failure still loses it.
 struct CheckpointTimes {
   Seconds stall = 0;
   Seconds write = 0;  ///< beside the training, until it is durable
   Seconds load = 0;   ///< of a restart
 };
 
-/// Where checkpoints go.
+/// The storage that checkpoints go to.
 struct CheckpointStorage {
   BytesPerSecond write = 0, read = 0;  ///< of the whole job
   BytesPerSecond copy = 0;             ///< of one GPU, to the memory of its host

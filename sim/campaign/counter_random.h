@@ -17,11 +17,11 @@ class CounterRandom {
  public:
   CounterRandom(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
 
-  /// In (0, 1).
+  /// Draws a number in (0, 1).
   double uniform();
-  /// Of the exponential distribution with `rate` per second; infinity where the rate is 0.
+  /// Draws from the exponential distribution with `rate` per second; infinity where the rate is 0.
   Seconds exponential(double rate);
-  /// Of the standard normal distribution.
+  /// Draws from the standard normal distribution.
   double normal();
 
  private:

@@ -4,9 +4,9 @@
 
 namespace tandem::sim {
 
-/// The goodput of a long campaign, that is kept work at full speed over time, as `play_campaign` has it on average where a node
-/// is always to be had and either none or always some are slow (then `speed` is theirs). With the failure rate f and that of
-/// planned stops p, a run ends after a time X, exponential with rate r = f + p. Renewal theory gives
+/// Returns the goodput of a long campaign, that is kept work at full speed over time, as `play_campaign` has it on average where
+/// a node is always to be had and either none or always some are slow (then `speed` is theirs). With the failure rate f and that
+/// of planned stops p, a run ends after a time X, exponential with rate r = f + p. Renewal theory gives
 ///
 ///   goodput = (f / r  kept + p / r  done) / (1 / r + f / r  detection + p / r (stall + write) + restarts)
 ///   kept     = interval exp(-r write) / (exp(r period) - 1)          whole intervals that are durable by X
@@ -18,8 +18,8 @@ namespace tandem::sim {
 /// left out. What nodes are waited for adds to `detection`, and does not move the best interval.
 double expected_goodput(const CampaignModel& model, double speed = 1);
 
-/// The interval with the highest `expected_goodput`, at least `shortest`, by golden-section search; the whole work, or `never`,
-/// where nothing fails.
+/// Returns the interval with the highest `expected_goodput`, at least `shortest`, by golden-section search; the whole work, or
+/// `never`, where nothing fails.
 Seconds best_interval(CampaignModel model, Seconds shortest);
 
 /// E[ETTR] of Kokolis et al., "Revisiting Reliability in Large-Scale Machine Learning Research Clusters" (HPCA 2025, arXiv

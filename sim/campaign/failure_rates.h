@@ -5,7 +5,7 @@
 
 namespace tandem::sim {
 
-/// What fails. All but failures of the software take a node out of the job.
+/// A component that fails. All but failures of the software take a node out of the job.
 enum class Component : std::uint8_t {
   gpu,
   node,     ///< but for its GPUs and NICs: power, disks, memory, CPUs, its maintenance
@@ -26,8 +26,8 @@ struct ByComponent {
   double sum() const;
 };
 
-/// Failures per second of a job with `counts` of each component, of which one fails after `mtbf_hours` on average, independently
-/// of the others and of its age (a Poisson process, so that rates add up):
+/// Returns the failures per second of a job with `counts` of each component, of which one fails after `mtbf_hours` on average,
+/// independently of the others and of its age (a Poisson process, so that rates add up):
 ///
 ///   rate = count / mtbf
 ///

@@ -8,20 +8,20 @@
 
 namespace tandem::sim {
 
-/// Where one campaign in ten would lie outside, and the middle.
+/// The mean, and the range outside of which one campaign in ten lies.
 struct Spread {
   double mean = 0, p5 = 0, p50 = 0, p95 = 0;
 };
 
-/// Percentiles between the two nearest values, as numpy's default. `values` is not empty.
+/// Takes percentiles between the two nearest values, as numpy's default. `values` must not be empty.
 Spread spread_of(std::vector<double> values);
 
-/// The campaigns 0 ... `count` - 1 of a seed, `jobs` at a time. The same for any number of jobs. `progress` is told, from one
-/// thread at a time, which share has been played.
+/// Plays the campaigns 0 ... `count` - 1 of a seed, `jobs` at a time. The result is the same for any number of jobs. `progress`
+/// is told, from one thread at a time, which share has been played.
 std::vector<CampaignRun> play_campaigns(const CampaignModel& model, std::uint64_t seed, std::size_t count, std::size_t jobs,
                                         const std::function<void(double share)>& progress = {});
 
-/// The mean of each part.
+/// Returns the mean of each part.
 CampaignTimes mean_times(const std::vector<CampaignRun>& runs);
 
 }  // namespace tandem::sim

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-/// All that the algorithm of a product depends on.
+/// Everything that the algorithm of a product depends on.
 struct Matmul {
   ColumnMajorProduct product;
   DType operands = DType::f32;
@@ -34,23 +34,24 @@ struct MatmulData {
 /// fast accumulation off; where a sum is taken in parts, the parts are fp32 and added in a fixed order.
 class CublasLt {
  public:
-  /// Of the calling thread's device. Never destroyed: CUDA may be gone when a process ends.
+  /// Returns the instance of the calling thread's device. It is never destroyed: CUDA may be gone when a process ends.
   static CublasLt& of_this_device();
 
   explicit CublasLt(int device);
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  /// From compute capability 8.9 on.
+  /// Returns whether the device multiplies fp8, which those from compute capability 8.9 on do.
   bool multiplies_fp8() const { return multiplies_fp8_; }
 
-  /// Of the queue's scratch, from its beginning; cuBLAS's own sizes: https://docs.nvidia.com/cuda/cublas/#cublassetworkspace.
+  /// Returns how much of the queue's scratch it uses, from the beginning. The sizes are cuBLAS's own:
+  /// https://docs.nvidia.com/cuda/cublas/#cublassetworkspace.
   std::size_t workspace_bytes() const { return workspace_bytes_; }
 
-  /// Whether cuBLASLt has an algorithm for it.
+  /// Returns whether cuBLASLt has an algorithm for the product.
   bool supports(const Matmul& matmul, const MatmulData& data);
 
-  /// By the algorithm that was chosen, or without a choice by the heuristic's first.
+  /// Multiplies by the algorithm that was chosen, or without a choice by the heuristic's first.
   void run(const Queue& queue, const Matmul& matmul, const MatmulData& data);
 
   /// Times the heuristic's best algorithms on `data`, whose result is overwritten, and keeps the fastest for `run`; once for each

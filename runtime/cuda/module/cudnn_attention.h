@@ -20,7 +20,7 @@ enum class AttentionDirection {
 class CudnnAttention {
  public:
   virtual ~CudnnAttention() = default;
-  /// Of the queue's scratch, from its beginning.
+  /// Returns how much of the queue's scratch it uses, from the beginning.
   virtual std::size_t scratch_bytes() const = 0;
   /// The operands of the operation, each aligned to 16 bytes.
   virtual void run(const Queue& queue, std::span<const DeviceTensor> operands, float scale) const = 0;

@@ -24,7 +24,7 @@ class CudnnDescriptor {
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const Value& value) {
     set(name, type, 1, &value);
   }
-  /// What cuDNN calls so: the attributes are complete, and hold together.
+  /// Finalizes the descriptor, as cuDNN calls it: its attributes are complete, and hold together.
   void finalize();
   std::int64_t number(cudnnBackendAttributeName_t name) const;
 
@@ -33,13 +33,14 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-/// What a graph is compiled for: the GPU of a handle or, without one, a GPU that is described (a descriptor of its properties).
+/// The GPU for which a graph is compiled: that of a handle or, without one, a GPU that is described (a descriptor of its
+/// properties).
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   cudnnBackendDescriptor_t properties = nullptr;
 };
 
-/// Where a tensor of a graph lies when the graph runs, by the tensor's number. What is given by value lies on the host.
+/// The address of each tensor of a graph when the graph runs, by the tensor's number. Tensors given by value lie on the host.
 using CudnnBindings = std::map<std::int64_t, void*>;
 
 /// A graph that was compiled.
@@ -73,11 +74,11 @@ class CudnnGraph {
 
   explicit CudnnGraph(const CudnnLibrary& cudnn) : cudnn_(cudnn) {}
 
-  /// In the GPU's memory: what is read from there or left there.
+  /// Adds a tensor in the GPU's memory, which is read from there or left there.
   Tensor in_memory(cudnnDataType_t type, const Dimensions& size, const Dimensions& strides);
-  /// One fp32 number, given when the graph runs.
+  /// Adds one fp32 number, which is given when the graph runs.
   Tensor by_value();
-  /// Inside the kernel, dense unless strides are given.
+  /// Adds a tensor inside the kernel, dense unless strides are given.
   Tensor inside(const Dimensions& size, cudnnDataType_t type = CUDNN_DATA_FLOAT) { return inside(size, dense(size), type); }
   Tensor inside(const Dimensions& size, const Dimensions& strides, cudnnDataType_t type);
 
@@ -86,9 +87,9 @@ class CudnnGraph {
   void matmul(const Tensor& a, const Tensor& b, const Tensor& result);
   void pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& result);
   void pointwise(cudnnPointwiseMode_t mode, const Tensor& x, const Tensor& b, const Tensor& result);
-  /// Of each element its index along `axis`.
+  /// Computes each element's index along `axis`.
   void index(const Tensor& like, std::int64_t axis, const Tensor& result);
-  /// Where `condition` holds `x`, elsewhere `otherwise`.
+  /// Takes `x` where `condition` holds, `otherwise` elsewhere.
   void select(const Tensor& condition, const Tensor& x, const Tensor& otherwise, const Tensor& result);
   /// Over the dimensions in which `result` has size 1, or is a divisor.
   void reduce(cudnnReduceTensorOp_t op, const Tensor& x, const Tensor& result);

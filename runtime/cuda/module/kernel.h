@@ -53,7 +53,7 @@ struct DeviceOperation {
   PrepareFunction* prepare = nullptr;
 };
 
-/// Of every operation that is no communication.
+/// Returns the kernel of an operation, which every operation but communication has.
 const DeviceOperation& device_operation(OpKind kind);
 
 }  // namespace tandem

@@ -18,7 +18,7 @@
 
 namespace tandem {
 
-/// How many blocks of how many threads, and the shared memory they ask for beside what the kernel declares.
+/// The number of blocks and of threads in each, and the shared memory that they ask for beside what the kernel declares.
 struct Grid {
   dim3 blocks;
   dim3 threads;

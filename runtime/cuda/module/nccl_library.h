@@ -27,7 +27,7 @@ class NcclLibrary {
   static constexpr int oldest = NCCL_VERSION(2, 28, 0);
 
   int version() const { return version_; }
-  /// What NCCL says of a result, with its last warning where there is one.
+  /// Returns what NCCL says of a result, with its last warning where there is one.
   std::string what_is(ncclResult_t result) const;
 
 #define TANDEM_DECLARE(name) decltype(&::name) name = nullptr;

@@ -63,11 +63,11 @@ void with_type(DType type, Visit visit) {
   }
 }
 
-/// As many elements as a thread moves at once: 16 bytes of the smallest of the types.
+/// The number of elements that a thread moves at once: 16 bytes of the smallest of the types.
 template <typename... Elements>
 inline constexpr int vector_of = static_cast<int>(std::max({(widest_access / sizeof(Elements))...}));
 
-/// Whether vectors of so many elements can be loaded from a tensor's begin on.
+/// Returns whether vectors of so many elements can be loaded from a tensor's beginning on.
 inline bool is_aligned(const DeviceTensor& tensor, int vector) {
   const auto bytes = std::min<std::uintptr_t>(widest_access, static_cast<std::uintptr_t>(vector * size_of(tensor.dtype)));
   return std::bit_cast<std::uintptr_t>(tensor.data) % bytes == 0;

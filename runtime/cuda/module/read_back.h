@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-/// What a tensor of the GPU holds, as fp32 (fp8 times its scale) or int32, once all that was put before has ended.
+/// Reads what a tensor of the GPU holds, as fp32 (fp8 times its scale) or int32, once all work put into queues before has ended.
 void read_back(const DeviceTensor& from, const HostTensor& out);
 
 /// One f32 collective on the host's memory: copied to the GPU, run there as that of virtual ranks, and copied back.

@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-/// What a piece of scratch takes: pieces begin at multiples of 256 bytes.
+/// Returns the bytes that a piece of scratch takes: pieces begin at multiples of 256 bytes.
 constexpr std::size_t scratch_piece(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /// Cuts a queue's scratch into pieces, one after the other.
