@@ -9,8 +9,8 @@
 namespace tandem::scenarios {
 
 // What values without a number are called in a scenario: readers take names from these tables, and whatever writes a scenario
-// does. Schedules have a table of their own (schedules/schedule_table.h), and so do mesh axes (runtime/dag/axis.h); element types,
-// attention kernels and architectures have `name_of`.
+// does. Schedules have a table of their own (schedules/schedule_table.h), and so do mesh axes (runtime/dag/axis.h); element
+// types, attention kernels and architectures have `name_of`.
 
 template <typename T>
 struct Named {
@@ -50,10 +50,9 @@ inline constexpr std::array flow_routing_names{Named<FlowRouting>{"adaptive", Fl
 
 /// The modules that `training.recompute` lists.
 using RecomputeModule = bool RecomputeSpec::*;
-inline constexpr std::array recompute_module_names{Named<RecomputeModule>{"norm", &RecomputeSpec::norm},
-                                                   Named<RecomputeModule>{"activation", &RecomputeSpec::activation},
-                                                   Named<RecomputeModule>{"attention", &RecomputeSpec::attention},
-                                                   Named<RecomputeModule>{"mlp", &RecomputeSpec::mlp},
-                                                   Named<RecomputeModule>{"mla-up", &RecomputeSpec::mla_up}};
+inline constexpr std::array recompute_module_names{
+    Named<RecomputeModule>{"norm", &RecomputeSpec::norm}, Named<RecomputeModule>{"activation", &RecomputeSpec::activation},
+    Named<RecomputeModule>{"attention", &RecomputeSpec::attention}, Named<RecomputeModule>{"mlp", &RecomputeSpec::mlp},
+    Named<RecomputeModule>{"mla-up", &RecomputeSpec::mla_up}};
 
 }  // namespace tandem::scenarios

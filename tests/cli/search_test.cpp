@@ -8,8 +8,8 @@
 #include <random>
 
 #include "scenarios/reading/document.h"
-#include "studies/search/plan_space.h"
 #include "studies/search/plan_score.h"
+#include "studies/search/plan_space.h"
 #include "studies/step/simulated_step.h"
 #include "tests/cli/run_command.h"
 #include "tests/runtime/temporary_folder.h"

@@ -1,4 +1,6 @@
 // A scenario in another program's words, and back: the same in all that the program expresses.
+#include "scenarios/interop/interop.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/text_file.h"
-#include "scenarios/interop/interop.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/interop/scenario_sections.h"
 #include "scenarios/interop/shell_words.h"
