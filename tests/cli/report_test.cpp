@@ -1,6 +1,5 @@
 // The HTML page that --report and `tandem report` write: what it is given to draw. How it draws it is tested in a browser
 // (viz/tests).
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -200,6 +200,7 @@ TEST(Sweep, PrintsNothingButTheTableIntoAPipe) {
 }
 
 TEST(Sweep, ShowsItsProgressOnATerminal) {
+  if (const std::string missing = missing_terminal(); !missing.empty()) GTEST_SKIP() << missing;
   const StudyFolder folder(tiny_study("grid: {parallelism.dp: [1, 2, 4]}\n"));
   const Shown run = run_on_terminal({"sweep", folder.study(), "--out", folder.database(), "--jobs", "1"});
   EXPECT_EQ(run.exit_code, 0);

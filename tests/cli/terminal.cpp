@@ -16,6 +16,15 @@
 
 namespace tandem::cli {
 
+std::string missing_terminal() {
+  int terminal = -1, program = -1;
+  if (::openpty(&terminal, &program, nullptr, nullptr, nullptr) != 0)
+    return "no pseudo-terminal can be opened (is /dev/pts mounted?): " + std::generic_category().message(errno);
+  ::close(terminal);
+  ::close(program);
+  return "";
+}
+
 Shown run_on_terminal(const std::vector<std::string>& arguments, int columns,
                       const std::vector<std::pair<std::string, std::string>>& environment) {
   std::vector<std::string> words = {TANDEM_BINARY};

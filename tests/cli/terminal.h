@@ -12,6 +12,9 @@ struct Shown {
   std::string text;    ///< with escapes, lines end in LF
 };
 
+/// Why no pseudo-terminal can be opened here; empty where one can.
+std::string missing_terminal();
+
 /// Runs the program under test on a pseudo-terminal of so many columns, until it ends. TERM is xterm, COLUMNS and NO_COLOR are
 /// unset, unless `environment` sets them.
 Shown run_on_terminal(const std::vector<std::string>& arguments, int columns = 80,

@@ -23,7 +23,14 @@ std::string without_run_costs(const std::string& text) {
   return std::regex_replace(text, std::regex("in [0-9.]+ (s|ms|us) and [0-9]+ MB"), "in T and M");
 }
 
-TEST(Terminal, HasColoursAndTheTextOfAPipe) {
+class Terminal : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string missing = missing_terminal(); !missing.empty()) GTEST_SKIP() << missing;
+  }
+};
+
+TEST_F(Terminal, HasColoursAndTheTextOfAPipe) {
   const Shown shown = run_on_terminal({"simulate", tiny}, 130);
   const CommandResult piped = run_tandem({"simulate", tiny});
   EXPECT_EQ(shown.exit_code, 0);
@@ -32,14 +39,14 @@ TEST(Terminal, HasColoursAndTheTextOfAPipe) {
   EXPECT_EQ(without_run_costs(as_plain_text(shown.text)), without_run_costs(piped.out));
 }
 
-TEST(Terminal, HasNoColoursWhereTheyAreNotWanted) {
+TEST_F(Terminal, HasNoColoursWhereTheyAreNotWanted) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"NO_COLOR", "1"}, {"TERM", "dumb"}, {"TERM", ""}})
     EXPECT_THAT(run_on_terminal({"simulate", tiny}, 80, {{name, value}}).text, Not(HasSubstr("\x1b"))) << name;
   EXPECT_THAT(run_on_terminal({"simulate", tiny}, 80, {{"NO_COLOR", ""}}).text, HasSubstr("\x1b[1m"));
 }
 
-TEST(Terminal, SaysHowWideItIs) {
+TEST_F(Terminal, SaysHowWideItIs) {
   const std::string two_pods = TANDEM_SOURCE_DIR "/tests/cli/data/two-pods.yaml";
   for (const std::vector<std::string>& command : {std::vector<std::string>{"simulate", tiny},
                                                   {"topology", two_pods},
@@ -55,7 +62,7 @@ TEST(Terminal, SaysHowWideItIs) {
 }
 
 // The budget is what a calibration takes.
-TEST(Terminal, ShowsProgressAndTakesItAway) {
+TEST_F(Terminal, ShowsProgressAndTakesItAway) {
   const TemporaryFolder folder;
   const std::vector<std::string> command = {"calibrate", "--backend", "host", "--budget", "3", "--out", folder / "p"};
   const Shown shown = run_on_terminal(command, 70);
@@ -67,7 +74,7 @@ TEST(Terminal, ShowsProgressAndTakesItAway) {
   EXPECT_THAT(as_plain_text(shown.text), Not(HasSubstr("about")));
 }
 
-TEST(Terminal, AShortRunShowsNoProgress) { EXPECT_THAT(run_on_terminal({"topology", tiny}).text, Not(HasSubstr("\r"))); }
+TEST_F(Terminal, AShortRunShowsNoProgress) { EXPECT_THAT(run_on_terminal({"topology", tiny}).text, Not(HasSubstr("\r"))); }
 
 TEST(ProgressText, SaysWhatIsLeft) {
   EXPECT_EQ(progress_text("simulating", 0, std::nullopt), "simulating  [--------------------]   0 %");

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "tests/cuda/cases.h"
 
 namespace tandem::studies {
