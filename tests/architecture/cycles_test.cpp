@@ -13,10 +13,6 @@ namespace {
 const std::set<std::pair<std::string, std::string>> known = {
     // Where the kernels are compiled for the CPU, this stands in the place of <cuda_runtime.h>.
     {"runtime/cuda/module/device.h", "runtime/cuda/emulation/device.h"},
-    {"scenarios/mesh/world.cpp", "scenarios/reading/load.h"},
-    {"scenarios/reading/load.cpp", "scenarios/checks/checks.h"},
-    {"scenarios/reading/complete_world.cpp", "scenarios/checks/checks.h"},
-    {"scenarios/reading/read_campaign.cpp", "scenarios/checks/checks.h"},
 };
 
 /// Who includes whom, with the first include of each pair.

@@ -1,4 +1,6 @@
 // A scenario in another program's words, and back: the same in all that the program expresses.
+#include "scenarios/interop/interop.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/text_file.h"
-#include "scenarios/interop/interop.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/interop/scenario_sections.h"
 #include "scenarios/interop/shell_words.h"
@@ -19,7 +20,7 @@
 #include "scenarios/reading/yaml_mapping.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios::flags_test {
+namespace tandem::scenarios::interop_test {
 namespace {
 
 using testing::ElementsAre;
@@ -410,4 +411,4 @@ TEST(Flags, NcclVariablesOnlyWhereTheyMatter) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios::flags_test
+}  // namespace tandem::scenarios::interop_test
