@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace table_names {
+namespace tandem::architecture::table_names_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,4 +66,4 @@ TEST(TableNames, AMeshAxisIsNamedInOneSource) {
 }
 
 }  // namespace
-}  // namespace table_names
+}  // namespace tandem::architecture::table_names_test
