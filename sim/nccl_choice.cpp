@@ -36,7 +36,7 @@ class Tuning {
 
  private:
   const NcclConstants& constants_ = nccl_constants();
-  const NcclConstants::Way& ring_ = constants_.ways.find("ring")->second;  ///< whose hops are the layout's
+  const NcclConstants::Way& ring_ = constants_.way("ring");  ///< whose hops are the layout's
   /// An algorithm of NCCL: a row of `candidates`.
   struct Candidate {
     std::string_view name;  ///< as in nccl.csv
@@ -202,7 +202,7 @@ CollectiveCost Tuning::best() {
   for (std::uint32_t index = 0; index < layout_.paths.size(); ++index)
     for (const Candidate& candidate : candidates)
       if (candidate.paths == layout_.paths[index].algorithm && (reduces_all_ ? candidate.all_reduce : candidate.gathers))
-        (this->*candidate.consider)(index, constants_.ways.find(candidate.name)->second);
+        (this->*candidate.consider)(index, constants_.way(candidate.name));
   return best_;
 }
 

@@ -137,6 +137,12 @@ NcclConstants read_constants() {
 
 }  // namespace
 
+const NcclConstants::Way& NcclConstants::way(std::string_view algorithm) const {
+  const auto found = ways.find(algorithm);
+  if (found == ways.end()) throw std::logic_error("nccl.csv has no rows for " + std::string(algorithm));
+  return found->second;
+}
+
 const NcclConstants& nccl_constants() {
   static const NcclConstants constants = read_constants();
   return constants;

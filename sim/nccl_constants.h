@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/units.h"
 #include "runtime/dag/device.h"
@@ -53,8 +54,9 @@ struct NcclConstants {
     std::int32_t direct_in_node = 0, direct_over_nodes = 0;  ///< of a pair of GPUs
   };
   std::map<std::string, Way, std::less<>> ways;  ///< by algorithm
-  Seconds pat_per_rank = 0;                      ///< what PAT takes beside its hops
-  double pat_hops_under_way = 1;                 ///< of PAT, at once
+  const Way& way(std::string_view algorithm) const;
+  Seconds pat_per_rank = 0;       ///< what PAT takes beside its hops
+  double pat_hops_under_way = 1;  ///< of PAT, at once
   std::array<Limits, architecture_count> limits{};
   std::array<Measured, architecture_count> ring_in_node{};
   Bytes longest_fill = 0;

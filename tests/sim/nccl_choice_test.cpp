@@ -1,8 +1,12 @@
 #include "sim/nccl_choice.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
+
+#include "sim/nccl_constants.h"
 
 namespace tandem::sim::nccl_choice_test {
 namespace {
@@ -167,6 +171,12 @@ TEST(NcclChoice, LargerVectorsTakeLonger) {
       before = time;
     }
   }
+}
+
+TEST(NcclConstants, AnAlgorithmWithoutRowsIsNamed) {
+  EXPECT_GT(nccl_constants().way("ring").base[0], 0);
+  EXPECT_THAT([] { nccl_constants().way("collnet"); },
+              testing::ThrowsMessage<std::logic_error>("nccl.csv has no rows for collnet"));
 }
 
 }  // namespace
