@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <stdexcept>
 
 #include "topology/mix.h"
 
 namespace tandem::topology {
 namespace {
+
+/// Chance makes a 64-bit hash collide once in a lifetime; when eight of them collide, the input is broken.
+constexpr int most_hashes = 8;
 
 /// Dense ids for 64-bit colours by open addressing; a handful of classes stays in the cache.
 class Numbering {
@@ -223,8 +228,10 @@ bool is_equitable(const FoldInput& input, const Partition& partition) {
 
 Partition fold(const FoldInput& input, ColourHash first) {
   Partition partition = fold_by(input, first);
-  for (std::uint64_t seed = first.seed + 1; !is_equitable(input, partition); ++seed)
-    partition = fold_by(input, {.seed = mix(seed)});
+  for (int tried = 1; !is_equitable(input, partition); ++tried) {
+    if (tried == most_hashes) throw std::logic_error("folding: every hash of colours merged what differs");
+    partition = fold_by(input, {.seed = mix(first.seed + static_cast<std::uint64_t>(tried))});
+  }
   return partition;
 }
 

@@ -20,7 +20,7 @@ struct FoldInput {
     std::uint32_t link;
     std::uint32_t of_communicator;  ///< how often one communicator crosses links of this orbit
     std::uint32_t of_link;          ///< how often one link is crossed by communicators of this orbit
-    std::uint32_t path = 0;         ///< the communicator's, by which it crosses
+    std::uint32_t path = 0;         ///< the communicator's, by which it crosses; below 2^24
   };
   std::vector<std::uint64_t> rank_colours;
   std::vector<std::uint64_t> communicator_colours;
@@ -63,6 +63,7 @@ struct ColourHash {
 ///
 /// Colour refinement (Weisfeiler-Leman, one dimension) on 64-bit hashes finds the partition, which never splits what is alike,
 /// and `is_equitable` decides whether it is one: where a collision of hashes merged what differs, another hash is tried.
+/// Throws std::logic_error when eight hashes collide, which happens only where a path number is 2^24 or more.
 Partition fold(const FoldInput& input, ColourHash first = {});
 
 /// Whether the partition refines the initial colours and everything of a class meets the same classes equally often: compared

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 
 namespace tandem::topology::folding_test {
 namespace {
@@ -71,6 +72,14 @@ TEST(Folding, CollidingHashesFoldAsOthersDo) {
       EXPECT_EQ(partition.links.of, right.links.of) << bits;
     }
   }
+}
+
+/// Paths beyond the 2^24 that a crossing may name collide under every hash.
+TEST(Folding, GivesUpOnHashesThatAllCollide) {
+  FoldInput input = alike(2, 2, 2);
+  input.slots = {{0, 1}};
+  input.crossings = {{0, 0, 1, 1, 0}, {1, 1, 1, 1, 1U << 24}};
+  EXPECT_THROW(fold(input), std::logic_error);
 }
 
 /// Each of the counts that a partition must keep apart, merged by hand.
