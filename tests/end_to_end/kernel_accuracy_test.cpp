@@ -14,9 +14,9 @@
 #include "sim/attention_cost.h"
 #include "sim/gemm_cost.h"
 #include "sim/kernel_cost.h"
+#include "tests/end_to_end/accuracy.h"
 #include "tests/scenarios/base_scenario.h"
 #include "tests/sim/measured_kernels.h"
-#include "tests/studies/accuracy.h"
 
 namespace tandem::studies::kernel_accuracy_test {
 namespace {

@@ -12,8 +12,8 @@
 #include "scenarios/reading/load.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/collective_cost.h"
+#include "tests/end_to_end/accuracy.h"
 #include "tests/scenarios/base_scenario.h"
-#include "tests/studies/accuracy.h"
 #include "topology/layouts.h"
 
 namespace tandem::studies::collective_accuracy_test {
