@@ -5,10 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <boost/crc.hpp>
-#include <fstream>
 #include <functional>
-#include <random>
 #include <sstream>
 
 #include "runtime/base/input_error.h"
@@ -19,6 +16,7 @@
 #include "sim/simulate.h"
 #include "tests/runtime/edges.h"
 #include "tests/runtime/temporary_folder.h"
+#include "tests/traces/damaged_file.h"
 #include "traces/dag.pb.h"
 #include "traces/tables.h"
 #include "traces/timeline_file.h"
@@ -43,8 +41,6 @@ Dag lowered(const std::string& overrides, Detail detail = Detail::sums) {
 }
 
 Dag small() { return lowered("model.layers=1 training.global_batch=1"); }
-
-void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 template <typename T>
 bool same(const T& a, const T& b) {
@@ -72,7 +68,7 @@ void expect_same(const Dag& a, const Dag& b) {
 
 Dag written_and_read(const Dag& dag) {
   const TemporaryFolder folder;
-  write(folder / "step.dag", to_bytes(dag));
+  write_bytes(folder / "step.dag", to_bytes(dag));
   return read_dag(folder / "step.dag");
 }
 
@@ -122,7 +118,7 @@ TEST(DagFile, IsCompact) {
 std::string refusal(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string path = folder / "step.dag";
-  write(path, bytes);
+  write_bytes(path, bytes);
   try {
     EXPECT_TRUE(to_bytes(read_dag(path)) == bytes);
     return "";
@@ -145,53 +141,23 @@ TEST(DagFile, RefusesOtherFiles) {
   EXPECT_THROW(read_dag("/tmp"), InputError);
 }
 
-TEST(DagFile, RefusesEveryTruncationAndFlippedBit) {
-  const std::string bytes = to_bytes(small());
-  for (std::size_t length = 0; length < bytes.size(); length += length < 40 ? 1 : 97)
-    EXPECT_NE(refusal(bytes.substr(0, length)), "") << length;
-  std::mt19937 random(1);
-  for (int i = 0; i < 400; ++i) {
-    std::string changed = bytes;
-    const std::size_t place = i < 200 ? static_cast<std::size_t>(i) / 8 : random() % bytes.size();
-    changed[place] = static_cast<char>(changed[place] ^ (1 << (random() % 8)));
-    EXPECT_NE(refusal(changed), "") << place;
-  }
-}
-
-/// As if somebody had written it so: the checksum is right.
-std::string resealed(const std::string& content) {
-  file::File file;
-  EXPECT_TRUE(file.ParseFromString(to_bytes(small())));
-  file.set_content(content);
-  boost::crc_32_type crc;
-  crc.process_bytes(content.data(), content.size());
-  file.set_checksum(crc.checksum());
-  return file.SerializeAsString();
-}
+TEST(DagFile, RefusesEveryTruncationAndFlippedBit) { expect_damage_is_refused(to_bytes(small()), 97, refusal); }
 
 TEST(DagFile, SurvivesAnyContentThatIsSealed) {
+  const std::string bytes = to_bytes(small());
+  ASSERT_EQ(refusal(resealed(bytes, content_of(bytes))), "");
   const TemporaryFolder folder;
-  file::File file;
-  ASSERT_TRUE(file.ParseFromString(to_bytes(small())));
-  ASSERT_EQ(refusal(resealed(file.content())), "");
-  std::mt19937 random(2);
-  int refused = 0, taken = 0;
-  for (int i = 0; i < 500; ++i) {
-    std::string content = file.content();
-    for (int flips = 1 + i % 4; flips > 0; --flips) {
-      char& byte = content[random() % content.size()];
-      byte = static_cast<char>(byte ^ (1 << (random() % 8)));
-    }
-    write(folder / "step.dag", resealed(content));
+  const Sealed found = try_sealed_contents(bytes, 500, [&](const std::string& changed) {
+    write_bytes(folder / "step.dag", changed);
     try {
       EXPECT_EQ(first_flaw(read_dag(folder / "step.dag")), "");
-      ++taken;
+      return true;
     } catch (const InputError&) {
-      ++refused;
+      return false;
     }
-  }
-  EXPECT_GT(refused, 100);
-  EXPECT_GT(taken, 0);  // another number where any number will do
+  });
+  EXPECT_GT(found.refused, 100);
+  EXPECT_GT(found.taken, 0);  // another number where any number will do
 }
 
 struct Flaw {
@@ -254,19 +220,19 @@ TEST(TimelineFile, HoldsEveryTimeExactly) {
   const TemporaryFolder folder;
   const Dag dag = small();
   const MeasuredTimeline measured = numbered_times(dag);
-  write(folder / "t", to_bytes(dag, measured));
+  write_bytes(folder / "t", to_bytes(dag, measured));
   const MeasuredTimeline read = read_timeline(folder / "t", dag);
   EXPECT_EQ(read.timeline.start, measured.timeline.start);
   EXPECT_EQ(read.timeline.end, measured.timeline.end);
   EXPECT_EQ(read.executed_on, measured.executed_on);
-  write(folder / "t", to_bytes(dag));
+  write_bytes(folder / "t", to_bytes(dag));
   EXPECT_THROW(read_timeline(folder / "t", dag), InputError);
 }
 
 TEST(TimelineFile, IsOfOneDagAlone) {
   const TemporaryFolder folder;
   const Dag dag = small();
-  write(folder / "t", to_bytes(dag, numbered_times(dag)));
+  write_bytes(folder / "t", to_bytes(dag, numbered_times(dag)));
   const auto refusal_for = [&](const auto& change) {
     Dag other = small();
     change(other);

@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/crc.hpp>
-#include <fstream>
-#include <random>
+#include <cmath>
 
 #include "runtime/base/input_error.h"
 #include "scenarios/reading/profile.h"
@@ -14,6 +12,7 @@
 #include "studies/calibrate/kernel_plan.h"
 #include "studies/calibrate/profile_report.h"
 #include "tests/runtime/temporary_folder.h"
+#include "tests/traces/damaged_file.h"
 #include "traces/dag.pb.h"
 #include "traces/kernel_text.h"
 
@@ -44,14 +43,12 @@ Profile small() {
   return profile;
 }
 
-void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
-
 TEST(ProfileFile, HoldsTheWholeProfile) {
   const Profile profile = sample();
   ASSERT_EQ(first_flaw(profile), "");
   ASSERT_GT(profile.kernels.size(), 300U);
   const TemporaryFolder folder;
-  write(folder / "p", to_bytes(profile));
+  write_bytes(folder / "p", to_bytes(profile));
   EXPECT_TRUE(is_profile_file(folder / "p"));
   EXPECT_TRUE(to_bytes(read_profile(folder / "p")) == to_bytes(profile));
 }
@@ -75,33 +72,27 @@ TEST(ProfileFile, SaysHowMuchOfTheCopysBandwidthAnOperationReaches) {
 /// The file of a content, as if it were of `version`.
 std::string sealed(const file::Content& content, std::uint32_t version) {
   file::File file;
-  EXPECT_TRUE(file.ParseFromString(to_bytes(small())));
-  boost::crc_32_type crc;
-  file.set_content(content.SerializeAsString());
-  crc.process_bytes(file.content().data(), file.content().size());
-  file.set_checksum(crc.checksum());
+  EXPECT_TRUE(file.ParseFromString(resealed(to_bytes(small()), content.SerializeAsString())));
   file.set_version(version);
   return file.SerializeAsString();
 }
 
-// Which had no column of machines, the last one of the list that comes last.
+// The first version had no column of machines, which is the last column of the last list.
 TEST(ProfileFile, OfTheFirstVersionIsRead) {
   Profile profile = small();
   profile.collectives.pop_back();
-  file::File file;
   file::Content content;
-  ASSERT_TRUE(file.ParseFromString(to_bytes(profile)));
-  ASSERT_TRUE(content.ParseFromString(file.content()));
+  ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
   file::Table& table = *content.mutable_tables(0);
   file::Table& collectives = *table.mutable_columns(table.columns_size() - 1)->mutable_items();
   ASSERT_EQ(collectives.columns_size(), 8);
   collectives.mutable_columns()->RemoveLast();
   const TemporaryFolder folder;
-  write(folder / "old", sealed(content, 1));
+  write_bytes(folder / "old", sealed(content, 1));
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
-  write(folder / "mislabelled", sealed(content, 2));
+  write_bytes(folder / "mislabelled", sealed(content, 2));
   EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
-  write(folder / "unknown", sealed(content, 3));
+  write_bytes(folder / "unknown", sealed(content, 3));
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 
@@ -132,7 +123,7 @@ TEST(ProfileFile, IsTheSameInYaml) {
   EXPECT_EQ(read.origin.device, profile.origin.device);
   EXPECT_EQ(read.origin.threads, 2);
   const TemporaryFolder folder;
-  write(folder / "p.yaml", to_yaml(profile));
+  write_bytes(folder / "p.yaml", to_yaml(profile));
   EXPECT_FALSE(is_profile_file(folder / "p.yaml"));
   EXPECT_EQ(read_profile(folder / "p.yaml").kernels.size(), profile.kernels.size());
 }
@@ -141,7 +132,7 @@ TEST(ProfileFile, IsTheSameInYaml) {
 std::string refusal(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string path = folder / "p";
-  write(path, bytes);
+  write_bytes(path, bytes);
   try {
     EXPECT_TRUE(to_bytes(read_profile_file(path)) == bytes);
     return "";
@@ -159,46 +150,21 @@ TEST(ProfileFile, RefusesOtherFiles) {
   EXPECT_THROW(read_profile_file("/tmp"), InputError);
 }
 
-TEST(ProfileFile, RefusesEveryTruncationAndFlippedBit) {
-  const std::string bytes = to_bytes(small());
-  for (std::size_t length = 0; length < bytes.size(); length += length < 40 ? 1 : 29)
-    EXPECT_NE(refusal(bytes.substr(0, length)), "") << length;
-  std::mt19937 random(1);
-  for (int i = 0; i < 400; ++i) {
-    std::string changed = bytes;
-    const std::size_t place = i < 200 ? static_cast<std::size_t>(i) / 8 : random() % bytes.size();
-    changed[place] = static_cast<char>(changed[place] ^ (1 << (random() % 8)));
-    EXPECT_NE(refusal(changed), "") << place;
-  }
-}
+TEST(ProfileFile, RefusesEveryTruncationAndFlippedBit) { expect_damage_is_refused(to_bytes(small()), 29, refusal); }
 
 TEST(ProfileFile, SurvivesAnyContentThatIsSealed) {
   const TemporaryFolder folder;
-  file::File file;
-  ASSERT_TRUE(file.ParseFromString(to_bytes(sample())));
-  const std::string content = file.content();
-  std::mt19937 random(2);
-  int refused = 0, taken = 0;
-  for (int i = 0; i < 400; ++i) {
-    std::string changed = content;
-    for (int flips = 1 + i % 4; flips > 0; --flips) {
-      char& byte = changed[random() % changed.size()];
-      byte = static_cast<char>(byte ^ (1 << (random() % 8)));
-    }
-    boost::crc_32_type crc;
-    crc.process_bytes(changed.data(), changed.size());
-    file.set_content(changed);
-    file.set_checksum(crc.checksum());
-    write(folder / "p", file.SerializeAsString());
+  const Sealed found = try_sealed_contents(to_bytes(sample()), 400, [&](const std::string& changed) {
+    write_bytes(folder / "p", changed);
     try {
       EXPECT_EQ(first_flaw(read_profile_file(folder / "p")), "");
-      ++taken;
+      return true;
     } catch (const InputError&) {
-      ++refused;
+      return false;
     }
-  }
-  EXPECT_GT(refused, 80);
-  EXPECT_GT(taken, 0);
+  });
+  EXPECT_GT(found.refused, 80);
+  EXPECT_GT(found.taken, 0);
 }
 
 TEST(ProfileFile, RefusesKernelsThatCannotBe) {
