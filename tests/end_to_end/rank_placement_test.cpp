@@ -13,15 +13,6 @@
 namespace tandem::studies::rank_placement_test {
 namespace {
 
-/// GPUs of whole nodes of eight, one after the other.
-std::string placed_on(const std::vector<int>& nodes) {
-  std::string list;
-  for (const int node : nodes) {
-    for (int gpu = 0; gpu < 8; ++gpu) list += (list.empty() ? "" : ", ") + std::to_string(8 * node + gpu);
-  }
-  return "parallelism.placement=[" + list + "]";
-}
-
 Scenario base(const std::vector<std::string>& overrides) { return parse_scenario(base_text(), "base", overrides); }
 
 Seconds step_time(const Scenario& scenario) { return simulate(lower(scenario, make_world(scenario, true))).timeline.makespan(); }

@@ -23,4 +23,13 @@ inline std::string joined_lines(const std::vector<std::string>& lines) {
 
 inline std::string base_text() { return joined_lines(base_lines()); }
 
+/// The override that places ranks on all GPUs of these nodes of eight, one node after the other.
+inline std::string placed_on(const std::vector<int>& nodes) {
+  std::string list;
+  for (const int node : nodes) {
+    for (int gpu = 0; gpu < 8; ++gpu) list += (list.empty() ? "" : ", ") + std::to_string(8 * node + gpu);
+  }
+  return "parallelism.placement=[" + list + "]";
+}
+
 }  // namespace tandem::scenarios

@@ -16,15 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-/// GPUs of whole nodes of eight, one after the other.
-std::string placed_on(const std::vector<int>& nodes) {
-  std::string list;
-  for (const int node : nodes) {
-    for (int gpu = 0; gpu < 8; ++gpu) list += (list.empty() ? "" : ", ") + std::to_string(8 * node + gpu);
-  }
-  return "parallelism.placement=[" + list + "]";
-}
-
 Scenario base(const std::vector<std::string>& overrides) { return parse_scenario(base_text(), "base", overrides); }
 
 std::string refusal(const std::vector<std::string>& overrides) {
