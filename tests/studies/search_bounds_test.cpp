@@ -59,6 +59,7 @@ void expect_bounds_hold(const std::string& text, std::size_t draws, unsigned see
     if (std::getenv("TANDEM_ROWS") != nullptr)
       std::cout << time_ratios.back() << ' ' << coarse / result.step_time << ' ' << memory_ratios.back() << ' ' << name << '\n';
   }
+  ASSERT_EQ(time_ratios.size(), draws) << "of " << plans.size() << " plans, too few can be simulated";
   const auto median = [](std::vector<double>& values) {
     std::ranges::sort(values);
     return values[values.size() / 2];
@@ -121,7 +122,6 @@ search:
                      40, 5, 0.7);
 }
 
-// Costs that children find are those that are found when they are first needed.
 /// The scenario of a search whose axes say nothing.
 Scenario plain_scenario() {
   return Searched(R"(
@@ -162,7 +162,8 @@ TEST(MeshNetwork, TellsListsOfGpusApart) {
   EXPECT_GT(network.between_stages(apart, bytes).front(), network.between_stages(beside, bytes).front());
 }
 
-TEST(SearchBounds, CostsOfLayersFoundAtOnce) {
+// Costs that child processes find ahead are those that are found when they are first needed.
+TEST(PassCosts, FoundAtOnceAreThoseFoundOneByOne) {
   const Searched searched(R"(
 name: small
 model: llama3-8b
