@@ -2,7 +2,7 @@
 # What a clean build of the programs costs, without ccache: CPU seconds by target, the units that took longest, and the headers that the
 # compiler spends most on. A header's cost is what it and all it includes add up to in lines (without blank ones and comments), times
 # the units that include it; its own lines say whether it or what it includes is to blame. In a folder of its own, build/bench.
-#   UNITY=OFF ./dev bench build      file by file, as presets dev and asan compile
+#   UNITY=OFF ./dev bench build      file by file, as the preset dev compiles
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
