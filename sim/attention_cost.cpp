@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 #include <stdexcept>
-#include <string>
 
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_sizes.h"

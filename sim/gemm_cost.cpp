@@ -1,7 +1,6 @@
 #include "sim/gemm_cost.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include "topology/hop_list.h"
 #include "topology/layouts.h"

@@ -6,7 +6,6 @@
 #include <boost/graph/filtered_graph.hpp>
 #include <boost/graph/visitors.hpp>
 #include <limits>
-#include <map>
 #include <set>
 #include <tuple>
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/visitors.hpp>
 

@@ -1,8 +1,5 @@
 #include "traces/profile_file.h"
 
-#include <algorithm>
-#include <fstream>
-
 #include "traces/own_file.h"
 
 namespace tandem::traces {

@@ -1,7 +1,6 @@
 #include "runtime/analysis/kinds.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "runtime/analysis/time_parts.h"

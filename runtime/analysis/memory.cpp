@@ -1,7 +1,5 @@
 #include "runtime/analysis/memory.h"
 
-#include <algorithm>
-
 namespace tandem {
 namespace {
 

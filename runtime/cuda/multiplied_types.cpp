@@ -1,6 +1,5 @@
 #include "runtime/cuda/multiplied_types.h"
 
-#include <algorithm>
 #include <stdexcept>
 
 namespace tandem {

@@ -1,7 +1,6 @@
 #include "runtime/host/collective_timer.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "runtime/contents/initial_values.h"
 #include "runtime/executor.h"

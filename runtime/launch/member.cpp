@@ -6,7 +6,6 @@
 #include <array>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/post.hpp>
-#include <cstdio>
 #include <stdexcept>
 #include <utility>
 

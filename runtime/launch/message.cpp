@@ -1,5 +1,6 @@
 #include "runtime/launch/message.h"
 
+#include <array>
 #include <cstring>
 #include <stdexcept>
 

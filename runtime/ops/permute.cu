@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "runtime/cuda/module/copy_boxes.h"

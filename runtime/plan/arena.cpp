@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
-#include <stdexcept>
 
 #include "runtime/base/divide_up.h"
 

@@ -6,7 +6,6 @@
 #include <limits>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <type_traits>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <regex>
 #include <set>
 #include <string>
-#include <vector>
 
 namespace tandem::architecture::table_names_test {
 namespace {

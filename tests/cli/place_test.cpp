@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <string>
 
 #include "runtime/analysis/distinct_collectives.h"
 #include "runtime/contents/initial_values.h"

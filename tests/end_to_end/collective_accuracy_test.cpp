@@ -8,6 +8,7 @@
 #include <iostream>
 #include <numeric>
 #include <stdexcept>
+#include <vector>
 
 #include "scenarios/reading/load.h"
 #include "scenarios/spec/scenario.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <vector>
 
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/reading/load.h"

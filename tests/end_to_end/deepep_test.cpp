@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "sim/simulate.h"

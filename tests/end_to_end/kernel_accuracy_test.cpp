@@ -2,7 +2,6 @@
 // in bench/accuracy/kernels.csv, so that a change of accuracy is seen in review. `./dev bench accuracy` prints them.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <map>

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <sstream>
 
 #include "scenarios/lowering/lower.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/reading/load.h"
 #include "studies/step/simulated_step.h"

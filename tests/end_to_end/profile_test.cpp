@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <numeric>
 #include <random>
 
 #include "scenarios/lowering/lower.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <initializer_list>
 #include <numeric>
-#include <optional>
 #include <random>
 
 #include "scenarios/reading/load.h"

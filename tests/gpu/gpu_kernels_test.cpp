@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "runtime/cuda/module/cudnn_attention.h"
 #include "tests/cuda/operation_cases.h"
 #include "tests/gpu/gpu_runner.h"

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"

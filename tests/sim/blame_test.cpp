@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 
 #include "tests/runtime/random_dag.h"
 #include "tests/runtime/small_dag.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <utility>
 
 #include "sim/campaign/expected.h"
 #include "sim/campaign/replicas.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "sim/bounds.h"
 #include "sim/simulate.h"
 #include "tests/runtime/small_dag.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <vector>
 
 #include "sim/simulate.h"
 #include "tests/runtime/random_dag.h"

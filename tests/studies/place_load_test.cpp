@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <vector>
 
 #include "scenarios/lowering/lower.h"
 #include "sim/link_use.h"

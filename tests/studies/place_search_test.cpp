@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "studies/place/first_placements.h"
 #include "studies/place/local_search.h"

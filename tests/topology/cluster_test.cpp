@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "topology/layouts.h"
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <numeric>
+#include <vector>
 
 #include "topology/layouts.h"
 

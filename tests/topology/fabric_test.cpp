@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <numeric>
 #include <set>
+#include <vector>
 
 #include "topology/layouts.h"
 

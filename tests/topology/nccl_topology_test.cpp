@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <sstream>
+#include <vector>
 
 #include "topology/cluster.h"
 #include "topology/layouts.h"

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "topology/layouts.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <string>
 
 #include "runtime/cuda/emulation/device.h"
 

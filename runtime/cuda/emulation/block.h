@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <source_location>
-#include <string>
 #include <unordered_map>
 #include <vector>
 

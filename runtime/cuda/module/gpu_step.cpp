@@ -1,12 +1,12 @@
 #include "runtime/cuda/module/gpu_step.h"
 
 #include <chrono>
-#include <map>
 #include <set>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "runtime/analysis/distinct_collectives.h"
 #include "runtime/base/divide_up.h"

@@ -1,7 +1,6 @@
 #include "runtime/cuda/module/multiply.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "runtime/cuda/module/check.h"
 #include "runtime/cuda/module/convert.h"

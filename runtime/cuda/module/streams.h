@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "runtime/cuda/module/check.h"
 #include "runtime/cuda/module/gpu_memory.h"
 #include "runtime/cuda/module/kernel.h"
