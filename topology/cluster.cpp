@@ -1,7 +1,6 @@
 #include "topology/cluster.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "runtime/base/divide_up.h"
@@ -9,7 +8,6 @@
 #include "topology/mix.h"
 
 namespace tandem::topology {
-namespace {}  // namespace
 
 Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(divide_up(spec.gpus, spec.gpus_per_node)) {
   nvlink_ = spec.nvlink_GBps * giga * spec.nvlink_efficiency;

@@ -15,8 +15,6 @@ struct Objection {
   /// among equals the first (reading/culprit.h).
   std::vector<std::string> fields;
   std::string sentence;  ///< what was found, what was expected, the nearest valid value
-
-  bool operator==(const Objection&) const = default;
 };
 
 /// The sizes that a rule looks at beside the model's. The search asks such a rule of each plan, as soon as these are chosen.

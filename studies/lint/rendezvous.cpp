@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "scenarios/checks/checks.h"
 #include "scenarios/reading/preset_specs.h"
@@ -96,7 +95,6 @@ RankTransfers pipeline_transfers(const Dag& dag, bool batched) {
     for (const TaskId member : dag.members_of(task.group)) {
       if (member == id) continue;
       batches.back().push_back({.peer = dag.tasks[member].rank,
-                                .sends = task.op == OpKind::send,
                                 .id = task.group,
                                 .name = fmt::format("{} of micro-batch {}", dag.name_of_task(id), task.micro_batch)});
     }

@@ -14,9 +14,8 @@ namespace tandem::studies {
 /// (ncclGroupStart to ncclGroupEnd, batch_isend_irecv) and the rank goes on when all of them are done.
 struct Transfer {
   std::uint32_t peer = 0;  ///< a rank
-  bool sends = false;
-  std::uint32_t id = 0;  ///< the same on both sides
-  std::string name;      ///< for a person: "send forward of micro-batch 3"
+  std::uint32_t id = 0;    ///< the same on both sides
+  std::string name;        ///< for a person: "send forward of micro-batch 3"
 };
 using Batch = std::vector<Transfer>;
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/plan/issue_order.h"
@@ -199,10 +198,8 @@ TEST(Lint, UnevenExperts) {
 
 // Two ranks that both send first and then receive; posted together they pass.
 TEST(Lint, CirclesOfTransfers) {
-  const Transfer to_1{.peer = 1, .sends = true, .id = 0, .name = "send a"},
-      from_0{.peer = 0, .sends = false, .id = 0, .name = "receive a"};
-  const Transfer to_0{.peer = 0, .sends = true, .id = 1, .name = "send b"},
-      from_1{.peer = 1, .sends = false, .id = 1, .name = "receive b"};
+  const Transfer to_1{.peer = 1, .id = 0, .name = "send a"}, from_0{.peer = 0, .id = 0, .name = "receive a"};
+  const Transfer to_0{.peer = 0, .id = 1, .name = "send b"}, from_1{.peer = 1, .id = 1, .name = "receive b"};
   EXPECT_THAT(circle_of({{{to_1}, {from_1}}, {{to_0}, {from_0}}}),
               testing::ElementsAre("stage 0 waits with send a for stage 1", "stage 1 waits with send b for stage 0"));
   EXPECT_THAT(circle_of({{{to_1}, {from_1}}, {{from_0}, {to_0}}}), IsEmpty());
@@ -247,10 +244,8 @@ TEST(Lint, TheOrderOfIssueNeverWaitsInACircle) {
       if (dag.tasks[unit].op != OpKind::send && dag.tasks[unit].op != OpKind::receive) continue;
       const auto members = dag.unit_of(unit);
       for (std::size_t side = 0; side < 2; ++side)
-        ranks[dag.tasks[members[side]].rank].push_back({{.peer = dag.tasks[members[1 - side]].rank,
-                                                         .sends = dag.tasks[members[side]].op == OpKind::send,
-                                                         .id = dag.tasks[unit].group,
-                                                         .name = ""}});
+        ranks[dag.tasks[members[side]].rank].push_back(
+            {{.peer = dag.tasks[members[1 - side]].rank, .id = dag.tasks[unit].group, .name = ""}});
     }
     EXPECT_THAT(circle_of(ranks), IsEmpty()) << schedule;
   }
