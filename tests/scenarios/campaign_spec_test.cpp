@@ -8,6 +8,7 @@
 
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/reading/load.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/spec/parameter_count.h"
 #include "tests/scenarios/base_scenario.h"
