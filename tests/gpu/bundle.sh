@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build/gpu-bundle.tar.xz: what tests/gpu/run.sh needs on a machine that has a GPU and CUDA, but not our libraries.
+# build/gpu-bundle.tar.gz: what tests/gpu/run.sh needs on a machine that has a GPU and CUDA, but not our libraries.
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 
@@ -16,6 +16,6 @@ ldd build/release/tandem build/release/gpu_test | awk '$2 == "=>" { print $3 }' 
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
 cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true
-tar -C build -cf - gpu-bundle | xz -T0 -6 >"$bundle.tar.xz"
+tar -C build -czf "$bundle.tar.gz" gpu-bundle # not xz, which a bare machine may lack
 rm -rf "$bundle"
-du -h "$bundle.tar.xz"
+du -h "$bundle.tar.gz"

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# on-all-gpus.sh COMMAND..: a process for each GPU of this machine, as a launcher would start them; with one GPU, the command alone.
+# on-all-gpus.sh COMMAND..: a process for each GPU of this machine (or of CUDA_VISIBLE_DEVICES), as a launcher would start them; with
+# one GPU, the command alone.
 # The exit code is that of one that failed.
 set -uo pipefail
 
-gpus=$(nvidia-smi --query-gpu=index --format=csv,noheader | wc -l)
+if [[ -n ${CUDA_VISIBLE_DEVICES:-} ]]; then
+  gpus=$(tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES" | wc -l)
+else
+  gpus=$(nvidia-smi --query-gpu=index --format=csv,noheader | wc -l)
+fi
 ((gpus > 1)) || exec "$@"
 status=0
 processes=()

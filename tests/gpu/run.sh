@@ -5,18 +5,19 @@
 # fails, and the exit code tells.
 #
 #   tests/gpu/run.sh [FOLDER]          on a machine where ./dev works
-#   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.xz, with which run.sh works on a machine that has CUDA and nothing else
+#   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.gz, with which run.sh works on a machine that has CUDA and nothing else;
+#                                      where that file is, its programs are run, not those of build/release
 set -uo pipefail
+out=${1:+$(realpath -m -- "$1")} # from where the caller stands
 cd "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit
 
-out=${1:-out/gpu}
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
+out=${out:-$PWD/out/gpu}
+mkdir -p "$out" || exit
 bundle=build/gpu-bundle
-if [[ -e $bundle.tar.xz ]]; then
-  tar -C build -xf "$bundle.tar.xz" || exit 1
+if [[ -e $bundle.tar.gz ]]; then
+  tar -C build -xzf "$bundle.tar.gz" || exit 1
   programs=$PWD/$bundle
-  export LD_LIBRARY_PATH=$programs/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export LD_LIBRARY_PATH=$programs/lib:/usr/local/cuda/lib64:/usr/local/cuda/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 else
   CUDAARCHS=${CUDAARCHS:-native} ./dev build all || exit 1
   programs=$PWD/build/release
@@ -24,12 +25,12 @@ fi
 model=tests/gpu/llama3-8b-sequence
 failed=0
 
-# part SECONDS NAME COMMAND..: its output goes to NAME.txt, too.
+# part SECONDS NAME COMMAND..: its output goes to NAME.txt; the end of it is shown.
 part() {
   local seconds=$1 name=$2
   shift 2
   printf '== %s\n' "$name"
-  if timeout "$seconds" "$@" >"$out/$name.txt" 2>&1; then
+  if timeout --kill-after=5 "$seconds" "$@" >"$out/$name.txt" 2>&1; then
     tail -n 3 "$out/$name.txt"
   else
     printf 'FAILED (exit %d)\n' "$?"
@@ -42,13 +43,14 @@ part() {
   date -u +%Y-%m-%d
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
   nvcc --version 2>/dev/null | tail -n 2
+  printf 'programs: %s\n' "$programs"
 } >"$out/machine.txt" 2>&1
 cat "$out/machine.txt"
 
 part 150 kernels "$programs/gpu_test" --gtest_filter='*GpuKernel*' --gtest_brief=1
 part 40 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
 part 110 steps "$programs/gpu_test" --gtest_filter='*GpuStepOf*' --gtest_brief=1
-# Of several GPUs, the collectives among them, too.
+# Where there are several GPUs, the collectives among them are measured, too.
 part 140 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 110 \
   --scenario "$model-4096.yaml" --scenario "$model-8192.yaml" --out "$out/gpu.profile"
 part 5 bandwidth awk -f tests/gpu/slow_kernels.awk "$out/gpu.profile.yaml"
