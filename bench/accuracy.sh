@@ -9,7 +9,6 @@
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-cmake --build build/release --target end_to_end_test tandem >/dev/null
 failed=0
 build/release/end_to_end_test --gtest_filter='KernelAccuracy.*:CollectiveAccuracy.*' --gtest_brief=1 |
   awk -F, 'NF == 7 { printf "%-10s %-16s %-24s %5s %15s %12s %13s\n", $1, $2, $3, $4, $5, $6, $7; next } /FAILED|should hold/' ||

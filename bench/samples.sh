@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # For the benchmarks in this folder, to be sourced: samples of several runs in files, and their medians.
 runs=${RUNS:-5} # odd
 samples=$(mktemp -d)
