@@ -14,7 +14,7 @@ using FlowGraph =
                                           boost::property<boost::edge_residual_capacity_t, long,
                                                           boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
-/// One direction; the algorithm wants a reverse edge without capacity beside it.
+/// Adds one direction of a link, and beside it the reverse edge without capacity that the algorithm wants.
 void add(FlowGraph& graph, std::size_t from, std::size_t to, long capacity) {
   const auto one = boost::add_edge(from, to, graph).first;
   const auto other = boost::add_edge(to, from, graph).first;
@@ -26,8 +26,8 @@ void add(FlowGraph& graph, std::size_t from, std::size_t to, long capacity) {
 
 }  // namespace
 
-// By max-flow = min-cut: the NICs of the lower nodes send, those of the upper ones receive, each as much as its port lets it. In
-// whole MB/s: sums of fractions would not come out even.
+// The bisection is a maximum flow: the NICs of the lower nodes send, those of the upper ones receive, each as much as its port
+// lets it. Capacities are in whole MB/s, because sums of fractions would not come out even.
 BytesPerSecond Fabric::bisection(BytesPerSecond port) const {
   constexpr double unit = 1e6;
   const std::size_t switches = switches_.size();

@@ -36,7 +36,7 @@ void Cluster::attach_nics() {
   }
 }
 
-/// PCIe ports that are as fast as all NICs behind them are no links: they never hold anything up.
+/// A PCIe port that is as fast as all NICs behind it becomes no link, because it never holds anything up.
 void Cluster::number_devices() {
   std::erase_if(spec_.pcie.ports, [&](const PcieSpec::Port& port) {
     std::set<std::int64_t> behind;
@@ -68,7 +68,7 @@ double Cluster::nic_share_left(std::int64_t nic) const {
   return std::min(share_left(LinkFault::Where::nic, nic), share_left(LinkFault::Where::rail, nic % spec_.nics_per_node));
 }
 
-/// Per direction, of a GPU's port, a PCIe port or a NIC.
+/// Returns the capacity per direction of a GPU's port, a PCIe port or a NIC.
 BytesPerSecond Cluster::capacity_below_switches(std::uint32_t device) const {
   if (device < first_pcie_) return nvlink_ * share_left(LinkFault::Where::gpu, device);
   if (device < first_nic_) return spec_.pcie.ports[(device - first_pcie_) % spec_.pcie.ports.size()].GBps * giga;
@@ -144,8 +144,8 @@ void Cluster::find_rates(Paths& paths) const {
     limit(paths.between_nodes, tiers[static_cast<std::size_t>(Tier::nic)].least);
     return;
   }
-  // Each hop between nodes crosses two NICs, and as many links of each tier that it goes up to: from the top down, the crossings
-  // tell how many hops a tier limits.
+  // Each hop between nodes crosses two NICs and two links of each tier that it goes up to. So the crossings, from the top tier
+  // down, tell how many hops each tier limits.
   const double hops = tiers[static_cast<std::size_t>(Tier::nic)].crossings;
   double known = 0, mean = 0;
   for (std::size_t top = tier_count; hops > 0 && top-- > static_cast<std::size_t>(Tier::pcie);) {

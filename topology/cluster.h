@@ -58,7 +58,7 @@ class Cluster {
   /// uses the next of its node that is alive, over NVLink. Throws TopologyError where dead cables leave a hashed flow no way.
   Seconds cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
-  /// The GPU in `gpu`'s node that has the NIC of `other`'s rail; `gpu` itself if none does.
+  /// Returns the GPU in `gpu`'s node that has the NIC of `other`'s rail; `gpu` itself where none does.
   std::uint32_t on_rail_of(std::uint32_t gpu, std::uint32_t other) const;
 
   Seconds intra_latency() const;

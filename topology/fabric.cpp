@@ -19,7 +19,7 @@ double oversubscription(const FabricSpec& spec, std::size_t tier) {
   return tier < spec.oversubscription.size() ? spec.oversubscription[tier] : 1.0;
 }
 
-/// Cables as fast as a NIC that make up `ports` NICs over the oversubscription, or what comes nearest.
+/// Returns the number of cables, each as fast as a NIC, that comes nearest to the bandwidth of `ports` NICs; at least one.
 std::int64_t cables_for(double ports) { return std::max<std::int64_t>(1, std::llround(ports)); }
 
 std::string numbered(const char* name, std::int64_t number) { return name + std::to_string(number); }

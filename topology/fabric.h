@@ -14,7 +14,8 @@
 
 namespace tandem::topology {
 
-/// A cluster that cannot be: switches in a circle, hosts that cannot reach each other. The sentence says which and what helps.
+/// Describes a cluster that cannot be, such as one with switches in a circle or with hosts that cannot reach each other. The
+/// sentence says which they are and what helps.
 struct TopologyError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -54,7 +55,7 @@ class Fabric {
   std::uint32_t leaf_of(std::int64_t nic) const;
   /// Returns whether each switch has at most one bundle up, so that there is one route between any two.
   bool is_tree() const { return is_tree_; }
-  /// The bundles from a leaf to the top of a tree.
+  /// Returns the bundles from a leaf to the top of a tree.
   std::vector<std::uint32_t> ascent(std::uint32_t leaf) const;
 
   /// Calls `step` for each step of the only route between two leaves of a tree, in no particular order.

@@ -13,7 +13,7 @@ namespace {
 /// Chance makes a 64-bit hash collide once in a lifetime; when eight of them collide, the input is broken.
 constexpr int most_hashes = 8;
 
-/// Dense ids for 64-bit colours by open addressing; a handful of classes stays in the cache.
+/// Gives 64-bit colours dense ids. Open addressing, so that a handful of classes stays in the cache.
 class Numbering {
  public:
   explicit Numbering(std::size_t expected) { resize(expected); }
@@ -73,7 +73,7 @@ Classes classes_of(const std::vector<std::uint64_t>& colours, std::size_t expect
   return classes;
 }
 
-/// One round: every element's new colour is its class together with the sum over what it meets of (their class, the role).
+/// Refines once: every element's new colour is its class together with the sum over what it meets of (their class, the role).
 void refine(const FoldInput& input, const Partition& now, std::uint64_t seed, std::vector<std::uint64_t>& ranks,
             std::vector<std::uint64_t>& communicators, std::vector<std::uint64_t>& links) {
   const auto own = [seed](const Classes& classes, std::vector<std::uint64_t>& colours) {
@@ -203,7 +203,8 @@ bool communicators_have_like_members(const FoldInput& input, const Partition& pa
   return meetings.are_those_of_representatives(partition.communicators);
 }
 
-/// `of_links`: how often links are crossed, or else how often communicators cross.
+/// Whether links of a class are crossed equally often by each class of communicators (`of_links`), or communicators of a class
+/// cross each class of links equally often.
 bool crossings_are_alike(const FoldInput& input, const Partition& partition, bool of_links) {
   Meetings meetings(of_links ? input.link_colours.size() : input.communicator_colours.size());
   for (const FoldInput::Crossing& crossing : input.crossings) meetings.count(of_links ? crossing.link : crossing.communicator);

@@ -52,7 +52,7 @@ struct ColourHash {
   int bits = 64;
 };
 
-/// The coarsest equitable partition that refines the initial colours: each rank of a class meets the same classes of
+/// Finds the coarsest equitable partition that refines the initial colours: each rank of a class meets the same classes of
 /// communicators in the same slots; each communicator of a class has the same numbers of members of each class by slot, and
 /// crosses each class of links equally often; each link of a class is crossed equally often by each class of communicators.
 ///
@@ -65,8 +65,8 @@ struct ColourHash {
 /// Throws std::logic_error when eight hashes collide, which happens only where a path number is 2^24 or more.
 Partition fold(const FoldInput& input, ColourHash first = {});
 
-/// Whether the partition refines the initial colours and everything of a class meets the same classes equally often: compared
-/// with each class's representative, without hashes.
+/// Whether the partition refines the initial colours and everything of a class meets the same classes equally often. Compares
+/// each element with the representative of its class, without hashes.
 bool is_equitable(const FoldInput& input, const Partition& partition);
 
 /// Puts everything into a class of its own, which gives the unfolded step.

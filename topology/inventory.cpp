@@ -7,7 +7,7 @@
 namespace tandem::topology {
 namespace {
 
-/// GPUs, PCIe ports and NICs: the links that are not the fabric's.
+/// Counts the links that are not the fabric's: those of GPUs, PCIe ports and NICs.
 std::vector<TierInventory> node_tiers(const Cluster& cluster, BytesPerSecond wire) {
   std::vector<TierInventory> tiers{{.tier = Tier::nvlink}, {.tier = Tier::pcie}, {.tier = Tier::nic}};
   for (LinkId id = 0; id < cluster.first_fabric_link(); id += 2) {
@@ -25,7 +25,7 @@ bool leads_up(const Fabric& fabric, const Fabric::Bundle& bundle) {
   return fabric.switches()[bundle.upper].level > fabric.switches()[bundle.lower].level;
 }
 
-/// By switch: what may come to it from NICs and lower switches.
+/// Returns, by switch, the bandwidth at which NICs and lower switches can send to it.
 std::vector<BytesPerSecond> from_below(const Cluster& cluster) {
   const Fabric& fabric = cluster.fabric();
   std::vector<BytesPerSecond> below(fabric.switches().size(), 0);
@@ -37,7 +37,7 @@ std::vector<BytesPerSecond> from_below(const Cluster& cluster) {
   return below;
 }
 
-/// The uplinks of leaves, or those of spines.
+/// Counts the uplinks of the leaves, or those of the spines.
 TierInventory fabric_tier(const Fabric& fabric, Tier which, const std::vector<BytesPerSecond>& below) {
   TierInventory tier{.tier = which};
   std::vector<BytesPerSecond> up(below.size(), 0);

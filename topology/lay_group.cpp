@@ -64,7 +64,7 @@ class Group {
              [&](CrossingSum& sum) { cluster_.cross_node(from, to, 1, sum); });
   }
 
-  /// From GPU to GPU over the NICs of two others of their nodes.
+  /// Adds a hop from GPU to GPU that leaves by the NIC of `exit` and arrives at that of `entry`, GPUs of the same two nodes.
   void add_over(std::uint32_t exit, std::uint32_t entry, Hop hop, HopList& hops) const {
     hop.between_nodes = true;
     hops.add(hop, [&](CrossingSum& sum) { cluster_.cross_fabric(exit, entry, 1, sum); });
@@ -87,7 +87,7 @@ class Group {
     return finish(sum, Algorithm::ring, 1, std::move(hops));
   }
 
-  /// Channel c enters and leaves each node through its c-th member and passes through all in between.
+  /// Channel c enters and leaves each node through its c-th member, and passes through all others in between.
   Paths ring_over_nodes() {
     CrossingSum sum;
     constexpr std::size_t links_per_member = 8;  // its port, its NIC, and up to four in the fabric
@@ -107,7 +107,7 @@ class Group {
     return finish(sum, Algorithm::ring, channels, ring_hops(channels));
   }
 
-  /// Channel c goes from a node's c-th member once round, and from the last on the c-th member's rail to the next node.
+  /// Channel c starts at a node's c-th member, visits every member, and goes on to the next node over the c-th member's rail.
   HopList ring_hops(std::size_t channels) const {
     HopList hops(members_, detail_);
     for (std::size_t c = 0; hops.wanted() && c < channels; ++c) {
@@ -127,8 +127,8 @@ class Group {
     CrossingSum sum;
     HopList hops(members_, detail_);
     const std::size_t rails = nodes_.front().size();
-    // A rail's chain begins at its member and passes through the others in turn, up and down: over all rails and both trees each
-    // port sends and receives in all but one of them.
+    // A rail's chain begins at the rail's member and passes through the others in turn, up and down. Over all rails and both
+    // trees a port sends in all chains but one, and receives in all but one.
     const auto in_chains = static_cast<std::uint32_t>(2 * 2 * (rails - 1));
     for (const std::uint32_t gpu : members_) {
       if (in_chains > 0) cluster_.cross_node(gpu, gpu, in_chains, sum);
@@ -152,7 +152,7 @@ class Group {
     return finish(sum, Algorithm::tree, 2 * rails, std::move(hops));
   }
 
-  /// Between the GPUs of a rail: each channel c < rails is a tree on rail c, and c + rails the second one.
+  /// Visits the trees' branches between the GPUs of a rail: channel c < rails is the first tree on rail c, c + rails the second.
   template <typename Visit>
   void for_each_branch(const Visit& visit) const {
     const auto count = static_cast<std::uint32_t>(nodes_.size());

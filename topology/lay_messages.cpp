@@ -8,7 +8,7 @@
 namespace tandem::topology {
 namespace {
 
-/// One message between any two GPUs. With `over_rails`, first to the GPU on the receiver's rail.
+/// Adds a message between any two GPUs. With `over_rails` it first goes to the GPU on the receiver's rail.
 void send(const Cluster& cluster, std::uint32_t from, std::uint32_t to, std::uint32_t times, bool over_rails, Layout& layout,
           CrossingSum& sum) {
   if (cluster.node_of(from) == cluster.node_of(to)) {
@@ -21,7 +21,7 @@ void send(const Cluster& cluster, std::uint32_t from, std::uint32_t to, std::uin
   layout.inter_latency = std::max(layout.inter_latency, cluster.cross_fabric(via, to, times, sum));
 }
 
-/// The same for one of the layout's hops; what goes to another of the receiver's node first is sent to `entry`.
+/// Adds one of the layout's hops; `entry` is the GPU of the receiver's node at which its message arrives first.
 void add_hop(const Cluster& cluster, std::uint32_t from, std::uint32_t to, std::uint32_t entry, Amount amount, bool over_rails,
              HopList& hops) {
   const bool between_nodes = cluster.node_of(from) != cluster.node_of(to);
@@ -60,7 +60,7 @@ Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> membe
   if (in_node.size() == 1 || !equal || nodes >= choices) choices = nodes = 1;  // every choice travels by itself
   nodes = std::min(nodes, static_cast<std::uint32_t>(in_node.size()));
 
-  // A channel carries 1/choices of what one pair exchanges: whole numbers of them cross each link.
+  // A channel carries 1 / choices of what one pair exchanges, so that whole numbers of channels cross each link.
   Layout layout;
   layout.nodes = static_cast<std::uint32_t>(in_node.size());
   CrossingSum sum;

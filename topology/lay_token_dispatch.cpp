@@ -9,7 +9,7 @@
 namespace tandem::topology {
 namespace {
 
-/// How often links are crossed when each carries so many channels' bytes.
+/// How many channels' bytes each link carries.
 struct Multiples {
   std::uint32_t to_node = 1;   ///< from a GPU to each other node
   std::uint32_t in_node = 0;   ///< through a port
@@ -23,7 +23,7 @@ Multiples multiples_of(const TokenCopies& copies, double nodes, double local) {
   Multiples best;
   double least = std::numeric_limits<double>::infinity();
   for (std::uint32_t unit = 1; unit <= most && least > good; ++unit) {
-    // A channel's part of a row: by what a NIC sends to one node, or inside one node by what a port carries.
+    // A channel is sized by what a NIC sends to one node or, inside one node, by what a port carries.
     const double part = nodes > 1 ? copies.nodes / nodes / unit : of_port / unit;
     const double in_node = of_port / part, channels = copies.choices * (nodes * local - 1) / (nodes * local) / part;
     const auto error = [](double exact) { return std::abs(std::max(1.0, std::round(exact)) / exact - 1); };

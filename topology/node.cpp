@@ -24,14 +24,14 @@ struct NoNvlink {
   bool operator()(const Edge& edge) const { return (*graph)[edge].kind != Node::Wire::Kind::nvlink; }
 };
 
-/// From a GPU to a NIC.
+/// The way from a GPU to a NIC.
 struct Way {
   std::size_t hops = std::numeric_limits<std::size_t>::max();
   double GBps = std::numeric_limits<double>::infinity();
   std::vector<Edge> wires = {};
 };
 
-/// To each NIC of the node; those that cannot be reached are infinitely far.
+/// Returns the way to each NIC of the node. A NIC that cannot be reached is infinitely far.
 std::vector<Way> ways_from(std::uint32_t gpu, const Node& node) {
   const boost::filtered_graph<Node::Graph, NoNvlink> graph(node.graph, NoNvlink{&node.graph});
   std::vector<Edge> from(boost::num_vertices(node.graph));
@@ -54,7 +54,7 @@ std::vector<Way> ways_from(std::uint32_t gpu, const Node& node) {
   return ways;
 }
 
-/// The nearest NICs.
+/// Returns the nearest NICs.
 Numbers nearest(const std::vector<Way>& ways) {
   const auto distance = [](const Way& way) { return std::tuple(way.hops, -way.GBps); };
   Numbers found;
@@ -72,7 +72,7 @@ std::size_t mirrored(std::size_t number, std::size_t power_of_two) {
   return image;
 }
 
-/// What the `turn`-th of `sharers` GPUs takes of the NICs that are nearest to all of them.
+/// Returns which of the NICs nearest to all `sharers` GPUs the `turn`-th of these takes.
 Numbers part_of(const Numbers& nics, std::size_t turn, std::size_t sharers) {
   if (nics.size() <= sharers)
     return {nics[(std::has_single_bit(nics.size()) ? mirrored(turn, nics.size()) : turn) % nics.size()]};
@@ -84,7 +84,7 @@ Numbers part_of(const Numbers& nics, std::size_t turn, std::size_t sharers) {
   return {first, first + static_cast<std::ptrdiff_t>(each)};
 }
 
-/// By GPU.
+/// Returns, by GPU, the NICs that it takes of those nearest to it.
 std::vector<Numbers> share_out(const std::vector<Numbers>& nearest_of_gpu) {
   std::vector<Numbers> shared;
   for (std::size_t gpu = 0; gpu < nearest_of_gpu.size(); ++gpu) {
@@ -112,7 +112,7 @@ double nvlink_GBps(const Node& node, std::uint32_t gpu) {
   return sum;
 }
 
-/// The wires that all of a GPU's ways to its NICs have in common, from the GPU on.
+/// Returns the wires that all of a GPU's ways to its NICs have in common, from the GPU on.
 std::vector<Edge> common_wires(const std::vector<Way>& ways, const Numbers& nics) {
   std::vector<Edge> wires(ways[nics.front()].wires.rbegin(), ways[nics.front()].wires.rend());
   for (const std::size_t nic : nics) {
@@ -131,7 +131,7 @@ void add_ports(const Node& node, const std::vector<Edge>& wires, std::size_t gpu
   }
 }
 
-/// By GPU, the only NIC of each; nothing where each has an equal run of several, in the GPUs' order.
+/// Returns, by GPU, its only NIC; nothing where each GPU has an equal run of several NICs, in the GPUs' order.
 std::vector<std::int64_t> nic_of_gpu(const std::vector<Numbers>& shared) {
   const std::size_t each = shared.front().size();
   std::vector<std::int64_t> first;

@@ -58,7 +58,8 @@ std::vector<Fabric::Route> Fabric::search(std::uint32_t from, std::uint32_t to) 
   return found;
 }
 
-/// One of `count` cables from `first` on that are alive, in the bundle and in its mirror image on the way down.
+/// Returns one of the `count` cables from `first` on, chosen by the hash among those that are alive both in the bundle and in its
+/// mirror image on the way down.
 std::uint32_t Fabric::pick(std::uint32_t first, std::uint32_t count, std::uint32_t bundle, std::uint32_t mirror,
                            std::uint64_t hash) const {
   const std::uint32_t wanted = first + static_cast<std::uint32_t>(hash % count);

@@ -5,7 +5,7 @@
 namespace tandem::topology {
 namespace {
 
-/// In-order: leaves are the odd nodes, a node's height its trailing zeros, the root node 0.
+/// Numbers the tree in order: the leaves are the odd nodes, the trailing zeros of a number its height, and the root is node 0.
 std::uint32_t parent_of(std::uint32_t node, std::uint32_t nodes) {
   if (node == 0) return no_parent;
   const std::uint32_t bit = 1U << std::countr_zero(node);
