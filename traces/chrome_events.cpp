@@ -33,7 +33,7 @@ void append_number(std::string& out, double value, Precision... precision) {
   out.append(digits.data(), end);
 }
 
-/// Nanoseconds as decimal microseconds, to the last digit: "12.345".
+/// Writes nanoseconds as decimal microseconds, to the last digit: "12.345".
 void append_microseconds(std::string& out, std::int64_t ns) {
   append_number(out, ns / ns_per_us);
   const std::int64_t rest = ns % ns_per_us;

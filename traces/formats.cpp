@@ -9,7 +9,7 @@ namespace {
 
 using Writer = void(const std::vector<TraceSource>&, OutputFile&);
 
-/// A format that is one file.
+/// A trace that is one file.
 template <Writer write_file>
 class FileTrace final : public OpenTrace {
  public:

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 std::string file_of(std::uint32_t world_rank) { return "rank" + std::to_string(world_rank) + ".json"; }
 
-/// Whether it was not there.
+/// Returns whether the folder was not there before.
 bool make_folder(const fs::path& path) {
   std::error_code error;
   const bool made = fs::create_directory(path, error);
@@ -25,7 +25,7 @@ bool make_folder(const fs::path& path) {
   return made;
 }
 
-/// The names of the files.
+/// Writes a file for each rank; returns their names.
 std::set<std::string> write_ranks(const fs::path& folder, const TraceSource& source, const SourceSpans& spans) {
   std::set<std::string> names;
   ChromeEvents events(source, spans, CollectiveNames::nccl);

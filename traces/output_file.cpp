@@ -31,7 +31,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-/// Names for what must not be seen yet, tried until one is free.
+/// Makes names for a file that must not be seen yet; they are tried until one is free.
 std::string hidden_name_beside(const std::string& path, int attempt) {
   return folder_of(path) + "/.tandem-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
 }

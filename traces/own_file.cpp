@@ -21,7 +21,7 @@ std::string read_whole(const std::string& path) {
   return bytes;
 }
 
-/// How a file of the format begins: its first field, whose tag and length take a byte each.
+/// Returns how a file of the format begins: with its first field, whose tag and length take a byte each.
 std::string beginning_of(const Format& format) {
   file::File head;
   head.set_format(format.name);

@@ -65,7 +65,7 @@ void intern(google::protobuf::RepeatedPtrField<perfetto::InternedString>& table,
   entry.set_name(name.data(), name.size());
 }
 
-/// The first packet: every string that later ones refer to. The names of the sources' DAGs follow one another.
+/// Writes the first packet, with every string that later ones refer to. The names of the sources' DAGs follow one another.
 void write_strings(const std::vector<TraceSource>& sources, PacketStream& stream) {
   perfetto::TracePacket& packet = stream.packet();
   packet.set_first_packet_on_sequence(true);
@@ -108,7 +108,7 @@ void write_thread(std::int32_t pid, Stream of, PacketStream& stream) {
   stream.append();
 }
 
-/// What is counted of `rank`, or of the cluster, as tracks below `pid`'s.
+/// Writes the counters of `rank`, or of the cluster, as tracks below that of `pid`.
 void write_counters(const TraceSource& source, std::optional<RankIndex> rank, std::int32_t pid, PacketStream& stream) {
   std::int32_t id = first_counter;
   for (const TraceCounter& counter : source.counters) {
@@ -145,7 +145,7 @@ void write_tracks(const TraceSource& source, const SourceSpans& spans, PacketStr
   }
 }
 
-/// A group of tracks that is no process.
+/// Writes the cluster's tracks, a group that is no process.
 void write_cluster(const TraceSource& source, const SourceSpans& spans, PacketStream& stream) {
   if (spans.cluster_pid == 0) return;
   perfetto::TrackDescriptor& track = *stream.packet().mutable_track_descriptor();
@@ -167,8 +167,8 @@ void set_annotation(const Annotation& annotation, perfetto::DebugAnnotation& out
   std::visit(SetValue{out}, annotation.value);
 }
 
-/// The slices of one source. A flow leaves with the begin of its source and arrives with the ends of the others, so that it
-/// leaves first even though members of a collective begin together.
+/// Writes the slices of one source. A flow leaves with the begin of its source and arrives with the ends of the others, so that
+/// it leaves first even though members of a collective begin together.
 void write_slices(const TraceSource& source, const SourceSpans& spans, std::uint64_t first_name_iid, PacketStream& stream) {
   const Dag& dag = *source.dag;
   Annotator annotator(source);

@@ -9,7 +9,7 @@ constexpr Format profile_format{.name = "tandem-profile", .version = 2, .written
 
 static_assert(names_every_field<Profile>() && names_every_field<ProfileOrigin>() && names_every_field<MeasuredCollective>());
 
-/// Of version 1, whose collectives all lay on one machine.
+/// A collective of a file of version 1, which lay on one machine.
 struct CollectiveOfVersion1 {
   OpKind op = OpKind::all_reduce;
   std::int32_t members = 0;

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t most_written = 64;
 constexpr double notably_longer = 1.01;
 
-/// By rank, how long its compute stream ran.
+/// Returns, by rank, how long its compute stream ran.
 std::vector<Seconds> computing(const Dag& dag, const Timeline& timeline) {
   std::vector<Seconds> time(dag.ranks.size(), 0);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {

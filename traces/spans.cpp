@@ -62,8 +62,8 @@ void round_times(const Timeline& timeline, SourceSpans& out) {
   }
 }
 
-/// Source first, then by the order of the ends. Empty unless time passes from the source's start to every other end: a viewer
-/// that reads events in time order must see the flow leave before it arrives.
+/// Returns the source first, then the others by the order of their ends. Returns nothing unless time passes from the source's
+/// start to every other end: a viewer that reads events in time order must see the flow leave before it arrives.
 std::vector<std::uint32_t> flow_order(const Dag& dag, const std::vector<Span>& spans, std::vector<std::uint32_t> members) {
   if (members.size() < 2) return {};
   const auto leaves_before = [&](std::uint32_t a, std::uint32_t b) {
@@ -106,8 +106,8 @@ std::int32_t last_world_rank(const Dag& dag) {
   return static_cast<std::int32_t>(last);
 }
 
-/// The mesh coordinates of the axes that the DAG uses, how many ranks of the world a representative stands for, and which of them
-/// were asked for.
+/// Names the mesh coordinates of the axes that the DAG uses, how many ranks of the world a representative stands for, and which
+/// of them were asked for.
 std::vector<std::string> process_names_of(const Dag& dag, const std::vector<TracedRank>& ranks, const std::string& prefix) {
   constexpr std::array<std::pair<Axis, std::int32_t Rank::*>, 5> coordinates{
       {{Axis::tp, &Rank::tp}, {Axis::cp, &Rank::cp}, {Axis::ep, &Rank::ep}, {Axis::pp, &Rank::pp}, {Axis::dp, &Rank::dp}}};

@@ -97,7 +97,7 @@ class TableWriter {
     }
   }
 
-  /// Which alternative it is, then a column for the items of each.
+  /// Writes which alternative the variant holds, then a column for the items of each.
   template <typename T, std::size_t... I>
   void put_variant(const T& value, std::index_sequence<I...>) {
     put_integer(next(), static_cast<std::int64_t>(value.index()));
@@ -109,7 +109,7 @@ class TableWriter {
   }
 };
 
-/// Throws CorruptTable where the table has not the columns, or a value that its field cannot hold.
+/// Reads records from a table. Throws CorruptTable where a column is missing, or a value does not fit into its field.
 class TableReader {
  public:
   explicit TableReader(const file::Table& table) : table_(table) {}
@@ -119,7 +119,7 @@ class TableReader {
     next_ = 0;
     get(row);
   }
-  /// Whatever the table holds must have been read.
+  /// Throws CorruptTable unless all that the table holds has been read.
   void expect_end() const {
     if (columns_.size() != static_cast<std::size_t>(table_.columns_size())) throw CorruptTable("columns are left over");
     for (const Cursor& cursor : columns_) {

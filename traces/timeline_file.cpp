@@ -12,7 +12,7 @@ constexpr Format timeline_format{.name = "tandem-timeline", .version = 2, .writt
 
 static_assert(names_every_field<Timeline>() && names_every_field<TimelineOrigin>());
 
-/// Of what is executed, and of nothing that only the simulator reads.
+/// Digests what is executed, and nothing that only the simulator reads.
 std::uint32_t digest_of(const Dag& dag) {
   file::Content content;
   std::vector<std::uint32_t> ranks;
