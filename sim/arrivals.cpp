@@ -9,7 +9,7 @@
 namespace tandem::sim {
 namespace {
 
-/// What a random number of members that are not simulated is for.
+/// What a random number for members that are not simulated decides.
 enum Purpose : std::uint64_t {
   of_speeds,
   of_meeting
@@ -17,7 +17,7 @@ enum Purpose : std::uint64_t {
 
 double square(double x) { return x * x; }
 
-/// Of a standard normal value that is known to be below `bound`.
+/// The moments of a standard normal value that is known to be below a bound.
 struct Truncated {
   double mean, variance;
 };
@@ -26,7 +26,8 @@ Truncated normal_below(double bound) {
   return {-hazard, std::max(0.0, 1 - bound * hazard - square(hazard))};
 }
 
-/// What the score `z` of a distribution with this deviation is in excess of work that lasts `undisturbed`.
+/// Returns by how much work that lasts `undisturbed` on average takes longer at the score `z` of a distribution with this
+/// deviation.
 Seconds excess_of(double z, Seconds deviation, Seconds undisturbed) {
   return undisturbed > 0 ? undisturbed * (lognormal(deviation / undisturbed, z) - 1) : deviation * z;
 }
@@ -126,7 +127,7 @@ void Arrivals::compute(TaskId task, Seconds undisturbed, Seconds time) {
 
 void Arrivals::communicate(std::span<const TaskId> unit, Seconds undisturbed, Seconds time) {
   const CommunicatorId communicator = dag_.groups[dag_.tasks[unit.front()].group].communicator;
-  // Members of different classes are a pair of stages, and the members alike are those of other pipelines.
+  // Members of different classes are the two stages of a pair; members of one class then belong to different pipelines.
   const bool alike = std::ranges::all_of(unit, [&](TaskId id) { return dag_.tasks[id].rank == dag_.tasks[unit.front()].rank; });
   History& history = own_history(unit.front());
   part(history, alike ? spans_.of(communicator) : RankSpans::one)
@@ -217,7 +218,7 @@ Arrivals::Meeting Arrivals::met(TaskId task, const Awaited& awaited, Communicato
   return meeting;
 }
 
-/// Of the pilots' mean and variance, in the shares that it has.
+/// Gives the part the mean and variance that the pilots found, divided among its shares as before.
 void Arrivals::correct(Part& part, ArrivalId arrival) const {
   if (pilots_.excess.empty()) return;
   const ArrivalPilots::Moments& found = pilots_.excess[arrival];

@@ -28,7 +28,7 @@ std::int64_t seen_pairs(const TimedKernel& kernel, const AttentionSizes& sizes) 
   return attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : sizes.queries * sizes.keys;
 }
 
-/// Seconds for a pair of head dimension `dim`, times the peak over the FLOPs of a pair of dimension 1.
+/// Returns the seconds for a pair of head dimension `dim`, times the peak over the FLOPs of a pair of dimension 1.
 double relative_time_of_pair(const AttentionPass& pass, double dim) {
   const auto& dims = attention_head_dims;
   const auto stated = [&](std::size_t i) { return dims[i] / pass.rate[i]; };
@@ -65,7 +65,7 @@ Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedK
   return device.efficiency.launch + std::max(computing, moving);
 }
 
-/// The kernels of unfused attention one after the other.
+/// Times the kernels of unfused attention, which run one after the other.
 class Unfused {
  public:
   Unfused(const Device& device, const TimedKernel& kernel)

@@ -10,7 +10,7 @@
 namespace tandem::sim {
 namespace {
 
-/// What tasks take, in seconds of all ranks of the world.
+/// The time that tasks take, summed over all ranks of the world.
 struct TimeByThing {
   std::array<Seconds, op_kind_count> kernels{};
   std::array<Seconds, axis_count> axes{};
@@ -51,7 +51,7 @@ struct Candidate {
   Seconds time = 0;
 };
 
-/// On all ranks, as if they were all like the slowest stage's.
+/// Speeds the slowest stage up. Its gain counts on all ranks, as if all were like that stage's.
 std::optional<Candidate> slowest_stage(const Dag& dag, const std::vector<Seconds>& compute, double ranks, double factor) {
   if (compute.empty()) return std::nullopt;
   const auto longest = std::ranges::max_element(compute) - compute.begin();

@@ -39,7 +39,7 @@ std::string signal_sentence(int signal) {
 
 }  // namespace
 
-/// Where a child leaves the sentence it died with.
+/// The place where a child leaves the sentence it died with.
 class ChildProcess::SharedSentence {
  public:
   SharedSentence() : text_(static_cast<char*>(map_shared(capacity))) {}

@@ -12,7 +12,7 @@
 namespace tandem::sim {
 namespace {
 
-/// Once round the ring or twice; 0: no ring.
+/// Returns how many times the operation goes round the ring; 0 where it does not run on one.
 std::uint32_t passes_of(OpKind kind) {
   switch (kind) {
     case OpKind::all_reduce:
@@ -42,7 +42,7 @@ std::uint32_t slices(Bytes part, std::uint32_t depth) {
   return static_cast<std::uint32_t>(std::max<Bytes>(1, divide_up(part, slice)));
 }
 
-/// By place of a member and channel: the hops that `end` there.
+/// Finds the hops that have a member at their `end`, by the member's place and the channel.
 class HopsAt {
  public:
   HopsAt(std::span<const Hop> hops, std::uint32_t Hop::*end, bool down) : channels_(channels_of(hops)) {
@@ -68,7 +68,7 @@ void wait_for(std::span<const std::uint32_t> before, std::uint32_t hop, ChunkSte
   steps.before[hop] = static_cast<std::uint32_t>(before.size());
 }
 
-/// A hop waits for those that arrive where it begins; the first way down for the last ways up.
+/// Makes each hop wait for those that arrive where it begins, and the first hops down for the last hops up.
 void link_hops(ChunkSteps& steps) {
   const HopsAt up(steps.hops, &Hop::to, false), down(steps.hops, &Hop::to, true);
   for (std::uint32_t h = 0; h < steps.hops.size(); ++h) {

@@ -17,11 +17,11 @@
 namespace tandem::sim {
 namespace {
 
-// Without an architecture whose constants NCCL has: its latency model under the Simple protocol throughout (NVIDIA/nccl,
+// For an architecture of which NCCL has no constants, its latency model under the Simple protocol holds throughout (NVIDIA/nccl,
 // src/graph/tuning.cc, ncclTopoTuneModel()). The latency of a hop (hwLatencies) is the layout's.
 constexpr Seconds base_latency = 8.4e-6;  // baseLatencies[NCCL_ALGO_RING and NCCL_ALGO_TREE][NCCL_PROTO_SIMPLE]
 
-/// `passes` times round the ring: all-reduce 2, all-gather and reduce-scatter 1.
+/// Returns the cost of `passes` rounds of the ring: two for an all-reduce, one for an all-gather or a reduce-scatter.
 CollectiveCost ring(std::uint32_t passes, Bytes bytes, std::uint32_t members, const Layout& layout) {
   const Bytes hops = Bytes{passes} * (members - 1);
   CollectiveCost cost{.bytes_per_channel = scaled_up(bytes, hops, Bytes{members} * layout.paths.front().channels),
@@ -32,14 +32,14 @@ CollectiveCost ring(std::uint32_t passes, Bytes bytes, std::uint32_t members, co
   return cost;
 }
 
-/// Up and down: a chain inside each node, a binary tree over the nodes.
+/// Returns the latency of all hops up and down: a chain inside each node, a binary tree over the nodes.
 Seconds latency_of_tree_hops(std::uint32_t members, const Layout& layout) {
   const auto levels = static_cast<double>(std::bit_width(layout.nodes) - 1);
   const std::uint32_t chain = members / layout.nodes - 1;
   return 2 * (chain * layout.intra_latency + levels * layout.inter_latency);
 }
 
-/// A ring, with hops so much quicker that they take no longer together than a tree's.
+/// Returns the cost of a ring whose hops are so much quicker that together they take no longer than a tree's.
 CollectiveCost all_reduce(Bytes bytes, std::uint32_t members, const Layout& layout) {
   CollectiveCost cost = ring(2, bytes, members, layout);
   const std::uint32_t between = hops_between_nodes(2, members, layout.nodes);
@@ -52,7 +52,7 @@ CollectiveCost all_reduce(Bytes bytes, std::uint32_t members, const Layout& layo
   return cost;
 }
 
-/// Of messages that wait for no other.
+/// Returns the cost of messages that wait for no other.
 CollectiveCost at_once(Bytes bytes_per_channel, const Layout& layout, Seconds latency) {
   const Seconds hop = layout.nodes == 1 ? layout.intra_latency : layout.inter_latency;
   return {.latency = latency,
@@ -62,7 +62,7 @@ CollectiveCost at_once(Bytes bytes_per_channel, const Layout& layout, Seconds la
           .inter_latency = std::min(latency, layout.inter_latency)};
 }
 
-/// Its kernels reach less than the links let through: of NVLink and NIC each a share of its own.
+/// Returns the cost of DeepEP's kernels, which reach a share of what the NVLinks let through, and another share of the NICs.
 CollectiveCost deepep(Bytes bytes, std::uint32_t members, const Layout& layout, Seconds latency) {
   const Paths& paths = layout.paths.front();
   const NcclConstants::DeepEp& share = nccl_constants().deepep;
@@ -78,7 +78,7 @@ CollectiveCost deepep(Bytes bytes, std::uint32_t members, const Layout& layout, 
   return cost;
 }
 
-/// Of the links of a path that NCCL knows (see `Paths::bandwidth`), how many times as much the narrowest carries.
+/// Returns by which factor the narrowest link of the path becomes wider, among those that NCCL knows (see `Paths::bandwidth`).
 double widening(const Speedup& speedup, const Paths& paths, const std::vector<Link>& links) {
   BytesPerSecond before = std::numeric_limits<double>::infinity(), after = before;
   for (const Crossing& crossing : paths.crossings) {
@@ -138,20 +138,20 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
 
 namespace {
 
-/// By what a channel carries where nothing else is on its way, which folding leaves as it is.
+/// Returns the time at the rate of a channel that has its links to itself, which folding leaves as it is.
 Seconds time_alone(const CollectiveCost& cost, const Paths& paths) {
   BytesPerSecond rate = paths.bandwidth;
   if (cost.rate_limit > 0) rate = rate > 0 ? std::min(rate, cost.rate_limit) : cost.rate_limit;
   return cost.latency + (rate > 0 ? static_cast<double>(cost.bytes_per_channel) / rate : 0);
 }
 
-/// The same where the way of direct messages is counted, too.
+/// Returns the same; direct messages take the rate of their slowest link.
 Seconds idle_time(const CollectiveCost& cost, const Paths& paths) {
   if (paths.algorithm != Algorithm::direct || paths.slowest == 0) return time_alone(cost, paths);
   return cost.latency + static_cast<double>(cost.bytes_per_channel) / paths.slowest;
 }
 
-/// Twice as long: twice the latency, and twice the bytes.
+/// Makes the collective take `times` as long, by that many times the latency and the bytes.
 void stretch(CollectiveCost& cost, double times) {
   cost.stretch = times;
   for (Seconds* latency : {&cost.latency, &cost.start, &cost.intra_latency, &cost.inter_latency}) *latency *= times;
@@ -176,7 +176,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
 
 namespace {
 
-/// What the framework copies before or after, see `Software::sequence_copies`.
+/// Returns the time of what the framework copies before or after (`Software::sequence_copies`).
 Seconds copying(const Dag& dag, const Task& task) {
   const bool cuts_sequence = task.axis == Axis::tp && (task.op == OpKind::all_gather || task.op == OpKind::reduce_scatter);
   if (!cuts_sequence || dag.software.sequence_copies == 0) return 0;
@@ -185,7 +185,8 @@ Seconds copying(const Dag& dag, const Task& task) {
   return device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth);
 }
 
-/// Transfers of overlapped tensor parallelism are the copy engines' (`use_ce` of Transformer Engine's userbuffers).
+/// Whether the copy engines carry a transfer, as they do those of overlapped tensor parallelism (`use_ce` of Transformer Engine's
+/// userbuffers).
 bool is_copied_by_engines(OpKind kind, Axis axis) {
   return axis == Axis::tp && (kind == OpKind::send || kind == OpKind::receive);
 }

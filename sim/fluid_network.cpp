@@ -72,7 +72,7 @@ s4u::Engine& configured_engine() {
   return engine;
 }
 
-/// By link: the greatest number that divides all its multiplicities; 0 where nothing crosses it. A link of capacity C crossed m
+/// By link, the greatest number that divides all its multiplicities; 0 where nothing crosses it. A link of capacity C crossed m
 /// times shares like one of capacity C / d crossed m / d times, and SimGrid starts flows with short routes sooner.
 std::vector<std::uint32_t> common_divisors(std::size_t links, const std::vector<Communicator>& communicators) {
   std::vector<std::uint32_t> divisors(links, 0);
@@ -108,11 +108,11 @@ struct FluidNetwork::Engine {
   s4u::Host* destination = route.create_host("destination", {1.0});
   std::vector<std::uint32_t> divisors;
   std::vector<kernel::resource::StandardLinkImpl*> links;  ///< null where nothing crosses the link
-  /// By lane: a private link of no limit at the head of its flow's route. When a flow begins, SimGrid 3.32 looks for what that
+  /// By lane, a private link of no limit at the head of its flow's route. When a flow begins, SimGrid 3.32 looks for what that
   /// changes from the first link of its route; if another flow has marked that link at the same date, it stops there, and the
   /// flow's other links are shared as if it were not there. A private link is never marked before.
   std::vector<kernel::resource::StandardLinkImpl*> lanes;
-  /// By lane: a second private link, which holds a limited flow to its rate; SimGrid 3.32 forgets the rate of a Comm that no
+  /// By lane, a second private link, which holds a limited flow to its rate; SimGrid 3.32 forgets the rate of a Comm that no
   /// actor sends. A new capacity marks it, and so it cannot be the first of the route.
   std::vector<s4u::Link*> limits;
   std::deque<Flow> flows;  ///< running, finished and free ones; each stays at its address

@@ -22,7 +22,7 @@ struct CutTime {
   Seconds time = std::numeric_limits<Seconds>::infinity();
 };
 
-/// What all cuts of some products have in common.
+/// The products of a kernel, with all that does not depend on how they are cut into tiles.
 class Products {
  public:
   Products(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock)

@@ -10,7 +10,7 @@
 namespace tandem::sim {
 namespace {
 
-/// What a random number is for.
+/// What a random number decides.
 enum Drawn : std::uint64_t {
   of_kernel,
   of_rank,
@@ -18,7 +18,7 @@ enum Drawn : std::uint64_t {
   of_peers
 };
 
-/// Sums of the values that were not NaN, and of their squares.
+/// The sums of the values that were not NaN, and of their squares.
 struct Sums {
   double count = 0, values = 0, squares = 0;
 };

@@ -8,7 +8,7 @@
 namespace tandem::sim {
 namespace {
 
-// By kind of attributes: what of them decides how long a kernel takes, all else as it is by default ...
+// `deciding` keeps the attributes that decide how long a kernel takes, and resets all others to their defaults ...
 OpAttributes deciding(const OpAttributes& any) { return any; }
 OpAttributes deciding(const NormAttributes& a) { return NormAttributes{.kind = a.kind}; }
 OpAttributes deciding(const SplitHeadsAttributes& a) {
@@ -25,7 +25,7 @@ OpAttributes deciding(RoutingAttributes a) {
   return a;
 }
 
-// ... and what of them chooses another kernel.
+// ... and `mode_of` tells apart the attributes that choose another kernel.
 int mode_of(const OpAttributes&) { return 0; }
 int mode_of(const GemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }
 int mode_of(const GroupedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }

@@ -7,13 +7,13 @@
 namespace tandem::sim {
 namespace {
 
-/// Of the third of the kernels that do most work: the rate of it that `part` of them stay below.
+/// Returns the rate that `part` of the kernels stay below, among the third of them that do most work.
 template <typename Work>
 double rate_of_largest(std::span<const MeasuredKernel> kernels, Work work_of, Seconds launch, double part) {
   std::vector<std::pair<double, double>> rates;
   for (const auto& [kernel, timing] : kernels) {
     const double work = work_of(cost_of(kernel));
-    // Of a kernel little longer than a launch, what is left would be noise.
+    // What a kernel little longer than a launch takes beyond it would be noise.
     rates.emplace_back(work, work / std::max(timing.median - launch, timing.median / 2));
   }
   std::ranges::sort(rates, std::greater<>());

@@ -51,7 +51,7 @@ KernelTime KernelTimes::computed(TaskId id) const {
     time.total += extra;
     return time;
   }
-  // What the roofline does not explain (tiles, waves) is the multiprocessors'.
+  // The time that the roofline does not explain (tiles, waves) is charged to the multiprocessors.
   const Roofline roofline = roofline_of(id);
   const OpCost cost = cost_of(kernel);
   time.launch = std::min(time.total, roofline.launch / device.speed);

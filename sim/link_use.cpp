@@ -13,7 +13,7 @@
 namespace tandem::sim {
 namespace {
 
-/// Bytes by bin of time.
+/// Sums bytes by bins of time.
 class Bins {
  public:
   Bins(Seconds makespan, std::size_t count) : width_(makespan / static_cast<double>(count)), count_(count) {}
@@ -55,7 +55,7 @@ void level(std::vector<double>& bins, double most) {
   }
 }
 
-/// All collectives of one communicator by one of its paths.
+/// What all collectives of one communicator send by one of its paths.
 struct PathUse {
   double bytes = 0;  ///< of a channel, as sent
   std::vector<double> by_bin;

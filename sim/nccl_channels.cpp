@@ -17,7 +17,7 @@ Channels channels_of(OpKind kind, Bytes bytes, std::size_t members, const Layout
   if (traits_of(algorithm).in_switches) return channels.nvls;
   if (algorithm == Algorithm::deepep) return nccl_constants().deepep.multiprocessors;
   if (algorithm == Algorithm::direct || is_of_pair(kind)) {
-    // What a rank sends and receives at a time shares its channels: half for each.
+    // A rank's sends and receives share its channels, half of them each.
     if (is_of_pair(kind)) return (layout.nodes == 1 ? channels.direct_in_node : channels.direct_over_nodes) / 2;
     return layout.nodes == 1 ? channels.direct_in_node : most_channels(members, layout, channels);
   }
@@ -28,7 +28,7 @@ Channels channels_of(OpKind kind, Bytes bytes, std::size_t members, const Layout
   return static_cast<Channels>(std::min<Bytes>(most_channels(members, layout, channels), worth));
 }
 
-/// On the wire.
+/// Returns the bytes that cross a member's memory, the protocol's flags included.
 double memory_bytes(OpKind kind, const Layout& layout, const CollectiveCost& cost, std::size_t members) {
   const Paths& paths = layout.paths[cost.paths];
   const double sent = static_cast<double>(cost.bytes_per_channel) / cost.stretch * paths.channels;

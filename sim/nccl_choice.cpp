@@ -90,7 +90,7 @@ class Tuning {
     }
   }
 
-  /// One GPU per node, over the ring's paths.
+  /// PAT serves one GPU per node, over the ring's paths.
   void pat(std::uint32_t index, const NcclConstants::Way& way) {
     if (layout_.nodes == 1 || ranks_ != layout_.nodes) return;
     const Bytes data = scaled_up(bytes_, Bytes{ranks_ - 1}, Bytes{ranks_} * layout_.paths[index].channels);
@@ -99,7 +99,7 @@ class Tuning {
     consider(index, simple, hop, hop.start + of_hops, data, share(way, simple), no_limit);
   }
 
-  /// The best so far, a ring in one node, with what is measured of its protocol. `hops` messages on end.
+  /// Gives the best so far, a ring of `hops` messages in one node, the times that were measured of its protocol.
   void as_measured(std::size_t p, double hops) {
     if (measured_.base[p] == 0) return;
     const Paths& paths = layout_.paths[best_.paths];
@@ -116,7 +116,8 @@ class Tuning {
     best_.intra_latency = std::max(best_.intra_latency, measured_.least_hop[p] - message / rate);
     best_.start += measured_.fill[p] * std::min(message, most_filled(p)) / rate;
   }
-  /// `longest_fill` is of one of NCCL's channels, and a path in one node stands for all of them.
+  /// Returns the longest message that is filled: that of one of NCCL's channels, times the channels that a path in one node
+  /// stands for.
   double most_filled(std::size_t p) const {
     return static_cast<double>(constants_.longest_fill) * channels_.in_node / constants_.data_per_wire_byte[p];
   }
@@ -160,13 +161,13 @@ class Tuning {
     const BytesPerSecond achieved = of_links(limits_.achieved_nvls_efficiency) * paths.bandwidth;
     best_.rate_limit = std::min(achieved, most / paths.channels);
     best_.limit_is_share = achieved <= most / paths.channels;
-    // Of each of a GPU's two channels, half of a piece.
+    // Each of a GPU's two channels takes half of a piece.
     const Bytes pieces = constants_.nvls_piece * channels_.nvls / 2;
     best_.latency += static_cast<double>(std::min(data, pieces)) / best_.rate_limit;
   }
 
-  /// `data` bytes over each channel of a path, at `share` of its links' bandwidth and with all channels at no more than `most`.
-  /// True if it is the best so far.
+  /// Considers sending `data` bytes over each channel of a path, at `share` of its links' bandwidth and with all channels
+  /// together at no more than `most`. Returns whether that is the best so far.
   bool consider(std::uint32_t index, std::size_t p, const Hops& hops, Seconds latency, Bytes data, double share,
                 BytesPerSecond most) {
     const Paths& paths = layout_.paths[index];

@@ -19,7 +19,7 @@ constexpr Architecture generations[] = {Architecture::volta, Architecture::amper
 constexpr const char* columns[protocol_count] = {"ll", "ll128", "simple"};
 constexpr const char* node_counts[] = {"1 node", "2 nodes", "more nodes"};
 
-/// The lines of the file by their first three fields.
+/// The values of the file, by the first three fields of their lines.
 class Table {
  public:
   explicit Table(std::string_view text) {

@@ -17,7 +17,7 @@ class Play {
     for (std::uint32_t h = 0; h < ring.hops; ++h) start_if_ready(h);
   }
 
-  /// By message: when its last copy arrived.
+  /// Returns, by message, when its last copy arrived.
   std::vector<Seconds> arrivals() {
     while (true) {
       const Seconds step = time_to_next();

@@ -37,7 +37,7 @@ Seconds ring_latency(std::uint32_t passes, std::uint32_t members, const Layout& 
   }
   // The hops between nodes that the longest chain leaves out are the fastest, which stay below the switches.
   if (between > 0) round += (passes * layout.nodes - between) * (over_nodes - transfer(paths.bandwidth));
-  // Where the slowest of them takes longer than hops inside a node, the chain stays with it before it goes round.
+  // Where the slowest hop between nodes takes longer than hops inside a node, the chain waits at that hop before it goes round.
   if (between > 0 && inside > 0) round += std::max(0.0, transfer(paths.slowest) - over_nodes);
   return cost.start + std::max(round, in_place) - slowest;
 }
