@@ -33,6 +33,16 @@ constexpr Rule hsdp_divides_group{.holds =
                                                 "; nearest that do: " + joined(nearest_divisors(members, p.hsdp))};
                                   }};
 
+// ZeRO-3.
+
+constexpr Rule kept_weights_are_not_dropped{
+    .holds = [](const Scenario& s) { return !s.parallelism.reshard_after_forward || s.parallelism.gather_per_micro_batch; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.reshard_after_forward", "parallelism.gather_per_micro_batch"},
+              "reshard_after_forward true with gather_per_micro_batch false, which keeps weights for the whole step; expected at "
+              "most one of the two"};
+    }};
+
 // All-reduce in two levels.
 
 Objection no_hierarchy(const std::string& sentence) {
@@ -131,6 +141,7 @@ constexpr Rule local_steps_have_all_experts{
 
 constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            hsdp_divides_group,
+                                           kept_weights_are_not_dropped,
                                            rule_of<find_wrong_hierarchy>,
                                            compressed_gradients_have_bytes,
                                            local_steps_have_whole_states,

@@ -13,6 +13,8 @@ namespace tandem::scenarios {
 // The rules by subject, a file each, in the order in which they are asked. A rule may count on those before it of its subject.
 // A new rule is a row there.
 
+/// Heads and latent attention, which no parallelism comes into.
+std::span<const Rule> model_rules();
 /// What tensor, sequence and context parallelism split must split evenly.
 std::span<const Rule> sharding_rules();
 /// Meshes that fill the cluster; those with a listed placement and a stated dp may leave some of it to others. A size of 0 is one
@@ -28,11 +30,11 @@ std::span<const Rule> fabric_rules();
 std::span<const Rule> fault_rules();
 /// Layers over pipeline stages, schedule, batch.
 std::span<const Rule> pipeline_rules();
-/// Two-level data parallelism, gradient compression, local SGD.
+/// Two-level data parallelism, gathered weights, gradient compression, local SGD.
 std::span<const Rule> data_parallel_rules();
 /// Experts over ranks, choices over experts.
 std::span<const Rule> expert_rules();
-/// What the model and the GPU allow: positions, precision.
+/// What the model and the GPU allow: attention kernel, positions, precision.
 std::span<const Rule> training_rules();
 
 /// A rule of any fields, which finds what breaks it together with the words.

@@ -23,12 +23,7 @@ void read_framework(const YamlNode& training, Scenario& scenario) {
   scenario.software = read_software(framework);
   const auto choose = [&](Device& device) {
     choose_attention(framework, device);
-    if (!scenario.training.attention) return;
-    if (!device.efficiency.states(*scenario.training.attention))
-      throw InputError(place_of(training, "attention"), "training.attention is " +
-                                                            std::string(name_of(*scenario.training.attention)) +
-                                                            ", whose speed on " + device.name + " is not known");
-    device.efficiency.attention_kernel = *scenario.training.attention;
+    if (scenario.training.attention) device.efficiency.attention_kernel = *scenario.training.attention;
   };
   choose(scenario.cluster.gpu);
   for (auto& other : scenario.cluster.other_gpus) choose(other.gpu);

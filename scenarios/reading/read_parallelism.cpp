@@ -49,10 +49,6 @@ void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
   const bool asked_to_reshard = parallelism.boolean("reshard_after_forward", false);
   spec.gather_per_micro_batch = parallelism.boolean("gather_per_micro_batch", spec.pp == 1 || asked_to_reshard);
   spec.reshard_after_forward = parallelism.boolean("reshard_after_forward", spec.pp == 1 && spec.gather_per_micro_batch);
-  if (asked_to_reshard && !spec.gather_per_micro_batch)
-    parallelism.fail("reshard_after_forward",
-                     "reshard_after_forward true with gather_per_micro_batch false, which keeps weights for the whole step; "
-                     "expected at most one of the two");
   spec.prefetch = parallelism.integer("prefetch", {0, 1'000}, 1);
 }
 

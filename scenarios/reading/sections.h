@@ -13,7 +13,7 @@ namespace tandem::scenarios {
 // One reader per section of the scenario, each in a file of its own (read_model.cpp, ...). They check every field by itself;
 // checks/checks.h checks the fields against each other. All throw InputError.
 
-ModelSpec read_model(const YamlNode& node);
+ModelSpec read_model(const YamlNode& node);  ///< `head_dim` is 0 when left out where heads do not divide hidden
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn);
 ClusterSpec read_cluster(const YamlNode& node);  ///< `gpus` is 0 when left out
 FabricSpec read_fabric(const YamlNode& node);
