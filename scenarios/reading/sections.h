@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "scenarios/reading/campaign_spec.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/campaign_spec.h"
 #include "scenarios/spec/limits.h"
 #include "scenarios/spec/scenario.h"
 
