@@ -104,6 +104,10 @@ T Reader::choice(std::string_view key, const std::vector<Choice<T>>& choices, st
   return choice_of(required(key, names.front()), key, choices);
 }
 
+/// Reads a value of true or false by itself. `name` is what messages call it. Throws InputError for anything else, quoted text
+/// included.
+bool boolean_of(const YamlNode& node, const std::string& name);
+
 /// Returns the mappings of a field that is one or a list of them; none where it is missing.
 std::vector<const YamlNode*> one_or_several(const YamlNode& node);
 

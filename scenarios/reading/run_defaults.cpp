@@ -21,8 +21,7 @@ const YamlNode& list_at(const Reader& runs, std::string_view key) {
 
 std::vector<bool> read_flags(const Reader& runs, std::string_view key) {
   std::vector<bool> flags;
-  for (const YamlNode& item : list_at(runs, key).items)
-    flags.push_back(runs.choice_of<bool>(item, key, {{"true", true}, {"false", false}}));
+  for (const YamlNode& item : list_at(runs, key).items) flags.push_back(boolean_of(item, runs.full_name(key)));
   return flags;
 }
 

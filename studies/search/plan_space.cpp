@@ -181,7 +181,7 @@ std::vector<std::int32_t> PlanSpace::zeros() const {
 
 std::vector<std::int32_t> PlanSpace::sps(Scenario& trial) const {
   std::vector<std::int32_t> values;
-  for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(value.text == "true" ? 1 : 0);
+  for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(boolean_of(value, "search.axes.sp") ? 1 : 0);
   if (values.empty()) values = {0, 1};
   if (trial.parallelism.tp == 1) values = {0};
   std::erase_if(values, [&](std::int32_t sp) {
@@ -380,7 +380,7 @@ Plan PlanSpace::parse(const std::string& text) const {
         plan.zero = static_cast<std::int32_t>(size());
         break;
       case SearchAxis::sp:
-        plan.sp = field.value.text == "true" ? 1 : 0;
+        plan.sp = boolean_of(field.value, "plan.sp") ? 1 : 0;
         break;
       case SearchAxis::schedule:
         plan.schedule = choose(choices_.schedule);
