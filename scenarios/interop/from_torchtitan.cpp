@@ -7,6 +7,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/torchtitan_models.h"
+#include "scenarios/reading/preset_specs.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "scenarios/spec/names.h"
@@ -142,7 +143,7 @@ class TorchTitanReader {
       known += (known.empty() ? "" : ", ") + std::string(model.name) + " " + std::string(model.flavor);
       if (model.name != name || model.flavor != flavor) continue;
       put(section("model"), "preset", model.preset, toml_.place("model.flavor"));
-      layers_ = preset_model(model.preset).layers;
+      layers_ = model_preset(std::string(model.preset)).layers;
       return;
     }
     throw InputError(toml_.place("model.flavor"), "the shape of " + name + " " + flavor + " is not known here, expected one of " +
@@ -217,7 +218,7 @@ class TorchTitanReader {
       if (!traits.torchtitan.empty() && lower(std::string(traits.torchtitan)) == lower(name)) found = &traits;
     if (found == nullptr)
       throw InputError(toml_.place(path),
-                       "the schedule " + excerpt(name) + " is not lowered, expected one of: " + joined(torchtitan_schedules()));
+                       "the schedule " + excerpt(name) + " is not lowered, expected one of: " + joined(schedules_of_torchtitan()));
     put(section("training"), "schedule", found->name, toml_.place(path));
     stages(found->least_chunks);  // unless layers per stage are stated
   }

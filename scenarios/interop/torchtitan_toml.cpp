@@ -145,7 +145,7 @@ class TomlWriter {
     add("pipeline_parallel_microbatch_size", t_.micro_batch);
     const std::string_view name = traits_of(t_.schedule).torchtitan;
     add("pipeline_parallel_schedule", name.empty() ? traits_of(ScheduleKind::one_f_one_b).torchtitan : name);
-    if (name.empty()) out_.lose("training.schedule", "it has " + joined(torchtitan_schedules()) + " and DualPipeV");
+    if (name.empty()) out_.lose("training.schedule", "it has " + joined(schedules_of_torchtitan()) + " and DualPipeV");
     stages();
   }
 

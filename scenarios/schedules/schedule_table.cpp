@@ -59,6 +59,13 @@ std::span<const ScheduleTraits> schedule_table() { return table; }
 
 const ScheduleTraits& traits_of(ScheduleKind kind) { return table.at(static_cast<std::size_t>(kind)); }
 
+std::vector<std::string> schedules_of_torchtitan() {
+  std::vector<std::string> names;
+  for (const ScheduleTraits& traits : table)
+    if (!traits.torchtitan.empty()) names.emplace_back(traits.torchtitan);
+  return names;
+}
+
 const ScheduleTraits* schedule_named(std::string_view name) {
   const auto* const found = std::ranges::find(table, name, &ScheduleTraits::name);
   return found == table.end() ? nullptr : found;

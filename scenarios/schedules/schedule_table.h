@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -60,6 +61,8 @@ struct ScheduleTraits {
 std::span<const ScheduleTraits> schedule_table();
 const ScheduleTraits& traits_of(ScheduleKind kind);
 inline std::string_view name_of(ScheduleKind kind) { return traits_of(kind).name; }
+/// What TorchTitan calls those that it has.
+std::vector<std::string> schedules_of_torchtitan();
 /// The schedule of that name, or nullptr.
 const ScheduleTraits* schedule_named(std::string_view name);
 
