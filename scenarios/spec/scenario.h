@@ -143,6 +143,8 @@ struct ParallelismSpec {
   std::int64_t world_size() const { return tp * pp * cp * data_replicas(); }
   /// Ranks, or groups of them, that each work on sequences of their own.
   std::int64_t data_replicas() const { return dp * (own_expert_axis ? ep : 1); }
+  /// Ranks of tp x cp x dp that share a layer's experts among them; those along an expert axis of the mesh come on top.
+  std::int64_t expert_shards() const { return etp * (own_expert_axis ? 1 : ep); }
 };
 
 enum class ScheduleKind : std::uint8_t {
