@@ -45,6 +45,14 @@ std::vector<Choice<T>> choices(std::initializer_list<T> values) {
   return found;
 }
 
+/// The keys of a mapping that has a field for each of these values.
+template <typename T, std::size_t count>
+std::vector<std::string_view> keys_of(const std::array<T, count>& values) {
+  std::vector<std::string_view> keys;
+  for (const T& value : values) keys.push_back(name_of(value));
+  return keys;
+}
+
 /// Reads one mapping of the document, field by field. Every getter checks type and range and throws InputError at the place of
 /// the value; a field without a fallback is required. Fields must be among the keys announced to the constructor, which refuses
 /// all others and names the nearest.

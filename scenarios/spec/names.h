@@ -48,6 +48,9 @@ inline constexpr std::array expert_axis_names{Named<bool>{"folded", false}, Name
 inline constexpr std::array flow_routing_names{Named<FlowRouting>{"adaptive", FlowRouting::adaptive},
                                                Named<FlowRouting>{"ecmp", FlowRouting::ecmp}};
 
+/// The element types that a GPU may have arithmetic for.
+inline constexpr std::array arithmetic_types{DType::f32, DType::bf16, DType::f16, DType::f8};
+
 /// The modules that `training.recompute` lists.
 using RecomputeModule = bool RecomputeSpec::*;
 inline constexpr std::array recompute_module_names{

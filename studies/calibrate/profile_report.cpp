@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "scenarios/spec/names.h"
 #include "sim/kernel_fit.h"
 #include "traces/kernel_text.h"
 
@@ -78,7 +79,7 @@ std::vector<Fit> fits_of(const Profile& profile) {
   };
   const Roofline memory = fitted.roofline(OpClass::memory, DType::f32);
   fits.push_back({"launch_us", fmt::format("{:.4g}", memory.launch * 1e6), "the shortest kernel"});
-  for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f8}) {
+  for (const DType type : arithmetic_types) {
     rate("gemm", OpClass::gemm, type);
     rate("attention_forward", OpClass::attention_forward, type);
     rate("attention_backward", OpClass::attention_backward, type);
