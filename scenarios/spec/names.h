@@ -58,4 +58,17 @@ inline constexpr std::array recompute_module_names{
     Named<RecomputeModule>{"attention", &RecomputeSpec::attention}, Named<RecomputeModule>{"mlp", &RecomputeSpec::mlp},
     Named<RecomputeModule>{"mla-up", &RecomputeSpec::mla_up}};
 
+/// Values of `training.recompute` that are no list of modules.
+inline constexpr RecomputeSpec no_recompute{}, selective_recompute{.attention = true}, full_recompute{.every = 1};
+/// Attention and every second product keep their outputs (torchtitan, selective_ac_option: op). Products that stand side by side
+/// there are one here, so every second layer's MLP keeps both of its own, the others none.
+inline constexpr RecomputeSpec selective_op_recompute{.norm = true, .activation = true, .mlp = true, .mlp_every = 2};
+inline constexpr std::array recompute_names{
+    Named<RecomputeSpec>{"none", no_recompute}, Named<RecomputeSpec>{"selective", selective_recompute},
+    Named<RecomputeSpec>{"selective-op", selective_op_recompute}, Named<RecomputeSpec>{"full", full_recompute}};
+/// Those that every framework has.
+inline constexpr std::array usual_recomputes{name_in(recompute_names, no_recompute),
+                                             name_in(recompute_names, selective_recompute),
+                                             name_in(recompute_names, full_recompute)};
+
 }  // namespace tandem::scenarios

@@ -167,6 +167,8 @@ struct RecomputeSpec {
 
   bool whole(std::int64_t layer) const { return every > 0 && layer % every == 0; }
   bool mlp_of(std::int64_t layer) const { return mlp && layer % mlp_every == 0; }
+
+  bool operator==(const RecomputeSpec&) const = default;
 };
 
 struct TrainingSpec {

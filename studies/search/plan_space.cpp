@@ -21,8 +21,6 @@ std::vector<std::string_view> all_schedules() {
   return names;
 }
 
-const std::vector<std::string_view> all_recomputes{"none", "selective", "full"};
-
 /// The field's value in the scenario, or its default.
 YamlNode own_value(const SearchSpec& spec, SearchAxis axis, std::string_view otherwise) {
   const YamlNode* stated = find_path(spec.document, path_of(axis));
@@ -55,7 +53,8 @@ TrainingSpec training_with(const SearchSpec& spec, const std::string& field, con
   YamlNode section = section_with(field, value);
   for (const char* needed : {"sequence", "global_batch"}) section.entries.push_back({needed, needed, {}, make_scalar("1", {})});
   const YamlNode* every = find_path(spec.document, "training.recompute_every");
-  const bool whole = field == "recompute" && value.kind == YamlNode::Kind::scalar && value.text == "full";
+  const bool whole =
+      field == "recompute" && value.kind == YamlNode::Kind::scalar && value.text == name_in(recompute_names, full_recompute);
   if (every != nullptr && whole) section.entries.push_back({"recompute_every", "recompute_every", {}, *every});
   return read_training(section);
 }
@@ -111,7 +110,7 @@ bool split_layers(Scenario& trial, const ParallelismSpec& own) {
 
 PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   choices_.schedule = values_or(spec.axis(SearchAxis::schedule), all_schedules());
-  choices_.recompute = values_or(spec.axis(SearchAxis::recompute), all_recomputes);
+  choices_.recompute = values_or(spec.axis(SearchAxis::recompute), {usual_recomputes.begin(), usual_recomputes.end()});
   choices_.order = spec.axis(SearchAxis::order).values;
   choices_.placement = spec.axis(SearchAxis::placement).values;
   free_schedules_ = counted(choices_.schedule.size());
@@ -125,7 +124,8 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   const Scenario& scenario = spec.scenario;
   const ParallelismSpec& p = scenario.parallelism;
   own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, name_of(ScheduleKind::one_f_one_b)));
-  own_.recompute = place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, "none"));
+  own_.recompute =
+      place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, name_in(recompute_names, no_recompute)));
   own_.order = place_of_value(choices_.order, own_order);
   own_.placement = place_of_value(choices_.placement,
                                   own_value(spec, SearchAxis::placement, name_in(placement_names, RankPlacement::Kind::packed)));
