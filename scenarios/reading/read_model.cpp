@@ -25,7 +25,7 @@ ModelSpec read_model(const YamlNode& node) {
                       "tied_embeddings", "rotary", "max_positions", "rotary_base", "moe", "mla", "mtp_depth"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
-  spec.layers = model.integer("layers", {1, 10'000});
+  spec.layers = model.integer("layers", {1, max_layers});
   spec.hidden = model.integer("hidden", {1, 1'048'576});
   spec.heads = model.integer("heads", {1, 65'536});
   spec.kv_heads = model.integer("kv_heads", {1, 65'536}, spec.heads);

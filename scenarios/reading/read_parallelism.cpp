@@ -85,7 +85,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.tp = parallelism.integer(name_of(Axis::tp), size, 1);
   spec.sp = parallelism.boolean("sp", false) && spec.tp > 1;
   spec.pp = parallelism.integer(name_of(Axis::pp), size, 1);
-  spec.vpp = parallelism.integer("vpp", {1, 10'000}, 1);
+  spec.vpp = parallelism.integer("vpp", {1, max_layers}, 1);
   spec.cp = parallelism.integer(name_of(Axis::cp), size, 1);
   spec.cp_method = parallelism.choice<CpMethod>("cp_method", choices(cp_method_names), CpMethod::ring);
   // Ulysses attends to whole sequences, in their order.
@@ -101,8 +101,8 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
   spec.account_for_loss = parallelism.boolean("account_for_loss", false);
-  spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, 10'000}, 0);
-  spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, 10'000}, 0);
+  spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, max_layers}, 0);
+  spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, max_layers}, 0);
   spec.order = read_order(parallelism);
   spec.placement = read_placement(parallelism);
   spec.scatter_gather = parallelism.boolean("scatter_gather", false);

@@ -32,7 +32,7 @@ RecomputeSpec read_recompute(const Reader& training) {
   if (!training.has("recompute_every")) return spec;
   if (spec.every == 0)
     training.fail("recompute_every", "training.recompute_every without recompute full, expected both or neither");
-  spec.every = training.integer("recompute_every", {1, 10'000});
+  spec.every = training.integer("recompute_every", {1, max_layers});
   return spec;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "scenarios/spec/limits.h"
+
 namespace tandem::scenarios {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::array table{
                    .torchtitan = "Interleaved1F1B",
                    .least_stages = 2,
                    .least_chunks = 2,
-                   .most_chunks = most_chunks_of_stage,
+                   .most_chunks = max_layers,
                    .chunks_expected = "vpp 2 or more, or schedule 1f1b",
                    .micro_batches_in_rounds = true,
                    .actions = interleaved_one_f_one_b},

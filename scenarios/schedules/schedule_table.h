@@ -17,9 +17,6 @@ enum class ChunkPath : std::uint8_t {
   mirrored  ///< two copies of the model, one in each direction
 };
 
-/// More than any stage has layers.
-inline constexpr std::int64_t most_chunks_of_stage = 10'000;
-
 /// All that is known of a pipeline schedule. Readers, checks, searches, exporters and reports ask this table; none of them keeps
 /// a list of schedules of its own.
 struct ScheduleTraits {
