@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 
 #include "runtime/base/nearest.h"
@@ -58,18 +57,5 @@ constexpr Rule rules_of_world[] = {rule_of<find_wrong_world>};
 }  // namespace
 
 std::span<const Rule> world_rules() { return rules_of_world; }
-
-std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
-
-void complete(Scenario& scenario) {
-  if (find_wrong_world(scenario)) return;
-  ParallelismSpec& p = scenario.parallelism;
-  std::int64_t& gpus = scenario.cluster.gpus;
-  const std::int64_t replica = *replica_size(p);
-  if (gpus == 0) gpus = replica * p.dp;
-  if (p.dp == 0) p.dp = gpus / replica;
-  std::int64_t& bucket = scenario.training.bucket_parameters;
-  if (bucket == 0) bucket = default_bucket_parameters(p.dp);
-}
 
 }  // namespace tandem::scenarios

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "scenarios/checks/checks.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "runtime/base/text_file.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/reading/aliases.h"
 #include "scenarios/reading/culprit.h"
 #include "scenarios/reading/document.h"

@@ -83,7 +83,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   const Range<std::int64_t> size{1, max_gpus};
   ParallelismSpec spec;
   spec.tp = parallelism.integer(name_of(Axis::tp), size, 1);
-  spec.sp = parallelism.boolean("sp", false) && spec.tp > 1;
+  spec.sp = parallelism.boolean("sp", false);
   spec.pp = parallelism.integer(name_of(Axis::pp), size, 1);
   spec.vpp = parallelism.integer("vpp", {1, max_layers}, 1);
   spec.cp = parallelism.integer(name_of(Axis::cp), size, 1);

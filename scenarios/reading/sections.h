@@ -20,7 +20,7 @@ FabricSpec read_fabric(const YamlNode& node);
 Device read_gpu(const YamlNode& node, const std::string& path);                       ///< `path`: the field, for messages
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device);  ///< of a device whose peaks are known
 AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key);
-ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out
+ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out; `sp` as stated, also with tp 1
 TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
 Software read_software(const YamlNode& framework);
 void choose_attention(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "scenarios/checks/checks.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/reading/preset_specs.h"
 
 namespace tandem::studies {

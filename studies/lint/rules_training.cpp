@@ -71,7 +71,7 @@ void idle_options(LintContext& context) {
   if (s.training.recompute.every > 0 || s.training.recompute.attention || s.training.recompute.mlp)
     advise("needless-recompute", {"training.recompute"}, "activations are computed twice, though there is memory to keep them",
            s.training.recompute.every > 1 ? "training={recompute: none, recompute_every: }" : "training.recompute=none");
-  if (p.tp > 1 && p.sp && !s.training.overlap_tp)
+  if (p.sp && !s.training.overlap_tp)
     advise("no-tensor-overlap", {"training.overlap.tp", "training.overlap", "parallelism.tp"},
            "tensor-parallel collectives stand between the products instead of beside them", "training.overlap.tp=true");
 }

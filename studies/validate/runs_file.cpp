@@ -9,7 +9,7 @@
 
 #include "runtime/base/nearest.h"
 #include "runtime/base/text_file.h"
-#include "scenarios/reading/sections.h"
+#include "runtime/dag/axis.h"
 #include "scenarios/spec/limits.h"
 
 namespace tandem::studies {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/checks/checks.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/checks/warnings.h"
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
@@ -240,7 +241,6 @@ class Twice {
     overrides_.emplace_back("parallelism.dp=");
     if (pick(4) == 0) set<Size>("parallelism.dp", p.dp, {1, 2, 4, 8});
     set_flag("parallelism.sp", p.sp);
-    p.sp = p.sp && p.tp > 1;  // as it is read
     draw_latent_attention();
     draw_experts();
     choose<ScheduleKind>("training.schedule", s.training.schedule,
