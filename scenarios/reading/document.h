@@ -15,6 +15,9 @@ namespace tandem::scenarios {
 /// mapping.
 void tidy_names(YamlNode& document);
 
+/// Gives a scenario that has no name this one.
+void give_name(YamlNode& document, const std::string& name);
+
 /// Returns the document of a scenario's file: with its names tidied, `overrides` ("path=value") applied, and presets filled in,
 /// which are found by name or in the file's own folder by path. Throws InputError.
 YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides);

@@ -13,6 +13,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/search_spec.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/reading/yaml_mapping.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -76,6 +77,10 @@ void tidy_names(YamlNode& document) {
                      "the scenario is " + describe(document) + ", expected a mapping with model, cluster and training");
   rename_aliases(document);
   expand_preset_names(document);
+}
+
+void give_name(YamlNode& document, const std::string& name) {
+  if (document.find("name") == nullptr) put(document, "name", name, document.place);
 }
 
 Scenario read_document(const YamlNode& document, const std::string& default_name) {

@@ -133,7 +133,7 @@ class ScenarioBuilder {
   void put_node(const std::string& path, std::string_view column, YamlNode value) {
     const auto* not_yet = std::ranges::find(not_yet_fields, path, &NotYetField::path);
     if (not_yet == std::end(not_yet_fields))
-      apply_override(document_, path, std::move(value), row_.place(column));
+      apply_override(document_, Assignment{path, row_.place(column), std::move(value)});
     else if (value.text != not_yet->as_simulated)
       note(std::string(column) + " " + row_.text(column) + " is not simulated yet");
   }
@@ -305,7 +305,7 @@ RunScenario scenario_of(const RunRow& row) { return ScenarioBuilder(row).build()
 std::int64_t layers_of(const RunRow& row) {
   if (!row.has("preset")) return row.integer("layers").value_or(0);
   YamlNode document = make_node(YamlNode::Kind::mapping, row.place());
-  apply_override(document, "model.preset", preset_at(row, "preset"), row.place("preset"));
+  apply_override(document, Assignment{"model.preset", row.place("preset"), preset_at(row, "preset")});
   resolve_presets(document, "");
   return size_at(document, "model.layers");
 }
