@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/torchtitan_models.h"
@@ -217,8 +218,8 @@ class TorchTitanReader {
     for (const ScheduleTraits& traits : schedule_table())
       if (!traits.torchtitan.empty() && lower(std::string(traits.torchtitan)) == lower(name)) found = &traits;
     if (found == nullptr)
-      throw InputError(toml_.place(path),
-                       "the schedule " + excerpt(name) + " is not lowered, expected one of: " + joined(schedules_of_torchtitan()));
+      throw InputError(toml_.place(path), "the schedule " + excerpt(name) +
+                                              " is not lowered, expected one of: " + joined(schedules_of_torchtitan()));
     put(section("training"), "schedule", found->name, toml_.place(path));
     stages(found->least_chunks);  // unless layers per stage are stated
   }
@@ -231,7 +232,7 @@ class TorchTitanReader {
     const std::int64_t layers = layers_ + less_first + less_last;
     if (toml_.has(per_path) && layers_ > 0) {
       const std::int64_t per = std::max<std::int64_t>(1, toml_.integer(per_path, 1));
-      of_rank = std::max<std::int64_t>(1, ((layers + per - 1) / per + pp_ - 1) / pp_);
+      of_rank = std::max<std::int64_t>(1, divide_up(divide_up(layers, per), pp_));
     }
     put(node, "vpp", of_rank, toml_.place(per_path));
     if (less_first < 2 && less_last < 2) {

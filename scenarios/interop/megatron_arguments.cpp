@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runtime/base/divide_up.h"
 #include "scenarios/checks/complete.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/layer_pattern.h"
@@ -222,7 +223,7 @@ class ArgumentsWriter {
       }
       const std::int64_t in_chunk = std::max<std::int64_t>(1, model_.layers / (p_.pp * p_.vpp));
       add("recompute-method", "block");
-      add("recompute-num-layers", (in_chunk + r.every - 1) / r.every);
+      add("recompute-num-layers", divide_up(in_chunk, r.every));
       out_.lose("training.recompute_every",
                 "the layers that are recomputed are the first ones of each stage, not every so manieth");
       return;

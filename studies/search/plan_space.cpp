@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/checks/checks.h"
 #include "scenarios/mesh/mesh.h"
@@ -80,10 +81,9 @@ std::vector<std::int32_t> counted(std::size_t size) {
 std::optional<std::pair<std::int64_t, std::int64_t>> lighter_ends(const Scenario& scenario) {
   const std::int64_t pp = scenario.parallelism.pp, vpp = scenario.parallelism.vpp, layers = scenario.model.layers;
   if (pp == 1) return std::nullopt;
-  const auto up_to_chunks = [&](std::int64_t value) { return (value + vpp - 1) / vpp * vpp; };
-  const std::int64_t of_others = up_to_chunks((layers + 2 + pp - 1) / pp);
+  const std::int64_t of_others = round_up(divide_up(layers + 2, pp), vpp);
   const std::int64_t left = layers - (pp - 2) * of_others;
-  const std::int64_t first = up_to_chunks((left + 1) / 2), last = left - first;
+  const std::int64_t first = round_up(divide_up(left, 2), vpp), last = left - first;
   if (left < 2 * vpp || last < vpp) return std::nullopt;
   return std::pair{first, last};
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
@@ -268,7 +269,7 @@ class ScenarioBuilder {
     const std::int64_t tp = row_.integer(name_of(Axis::tp)).value_or(1);
     if (vocab % tp == 0) return;
     constexpr std::int64_t megatron_multiple = 128;
-    const std::int64_t unit = megatron_multiple * tp, padded = (vocab + unit - 1) / unit * unit;
+    const std::int64_t unit = megatron_multiple * tp, padded = round_up(vocab, unit);
     put("model.vocab", "vocab", std::to_string(padded));
     note("the vocabulary of " + std::to_string(vocab) + " is padded to " + std::to_string(padded));
   }
@@ -284,7 +285,7 @@ class ScenarioBuilder {
            std::to_string(layers) + " layers");
       return;
     }
-    const std::int64_t each = (layers + chunks - 1) / chunks * vpp, last = layers - (pp - 1) * each;
+    const std::int64_t each = divide_up(layers, chunks) * vpp, last = layers - (pp - 1) * each;
     if (last <= 0 || last % vpp != 0) return;  // the scenario refuses it, with its reason
     put("parallelism.last_stage_layers", name_of(Axis::pp), std::to_string(last));
     note("the last of " + std::to_string(pp) + " stages has " + std::to_string(last) + " of " + std::to_string(layers) +
