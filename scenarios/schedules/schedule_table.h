@@ -34,8 +34,9 @@ struct ScheduleTraits {
   std::int64_t least_stages = 1;
   std::int64_t stages_multiple_of = 1;
   std::int64_t least_chunks = 1, most_chunks = 1;  ///< model chunks per stage
-  std::string_view chunks_expected = {};           ///< the advice where vpp is another: "vpp 2, the two arms of its V"
-  std::string_view stages_expected = {};           ///< the advice where pp is no multiple of `stages_multiple_of`
+  std::string_view chunks_expected = {};  ///< the advice where vpp is another: "vpp 2, the two arms of its V"; empty: the
+                                          ///< advice is a schedule with several chunks
+  std::string_view stages_expected = {};  ///< the advice where pp is no multiple of `stages_multiple_of`
 
   // What it demands of the number of micro-batches
   std::int64_t micro_batches_multiple_of = 1;
