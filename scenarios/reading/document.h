@@ -31,6 +31,9 @@ Scenario read_document(const YamlNode& document, const std::string& default_name
 /// the first of each kind of check, in the order of the checks. Empty where the scenario is read.
 std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name);
 
+/// Returns the text between YAML's double quotes, in which it reads as the same text whatever it holds.
+std::string quoted_yaml(const std::string& text);
+
 /// Returns the document as one line of YAML that parses to the same values. Fields are in alphabetical order, so that the same
 /// values give the same text.
 std::string to_yaml(const YamlNode& document);
