@@ -132,8 +132,9 @@ constexpr Rule local_steps_have_all_experts{
       return {{"training.sync_every", "parallelism.ep", "parallelism.etp", "parallelism.order"},
               sync_text(s) + " with experts spread over " + std::to_string(p.expert_shards()) +
                   " ranks of several data-parallel replicas, each of which takes steps alone; expected etp" +
-                  (p.own_expert_axis ? "" : " * ep") + " to divide " + std::to_string(run_of_replica(p)) +
-                  ", the tp * cp inside dp in parallelism.order" + (p.own_expert_axis ? "" : ", or expert_axis own")};
+                  (p.own_expert_axis ? "" : " * " + std::string(name_of(Axis::ep))) + " to divide " +
+                  std::to_string(run_of_replica(p)) + ", the tp * cp inside dp in parallelism.order" +
+                  (p.own_expert_axis ? "" : ", or expert_axis own")};
     }};
 
 constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,

@@ -15,7 +15,8 @@ constexpr Rule deepep_has_ranks{
     .holds = [](const Scenario& s) { return s.parallelism.dispatcher == Dispatcher::nccl || s.parallelism.ep > 1; },
     .objection = [](const Scenario&) -> Objection {
       return {{"parallelism.dispatcher", "parallelism.ep"},
-              "dispatcher deepep with ep 1, where no token leaves its rank; expected ep above 1, or dispatcher nccl"};
+              "dispatcher deepep with " + named(Axis::ep, 1) +
+                  ", where no token leaves its rank; expected ep above 1, or dispatcher nccl"};
     }};
 
 constexpr Rule dense_models_have_no_expert_ranks{

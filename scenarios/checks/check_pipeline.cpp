@@ -86,7 +86,7 @@ std::optional<Objection> find_wrong_split(const Scenario& s) {
   if (accounted(p) > 0)
     return wrong_split(
         "first_stage_layers and last_stage_layers exclude account_for_embedding and account_for_loss, expected one of the two");
-  if (p.pp == 1) return wrong_split("first_stage_layers and last_stage_layers need pp 2 or more");
+  if (p.pp == 1) return wrong_split("first_stage_layers and last_stage_layers need " + named(Axis::pp, 2) + " or more");
   std::int64_t left = s.model.layers, stages = p.pp;
   for (const std::int64_t given : {p.first_stage_layers, p.last_stage_layers}) {
     if (given % p.vpp != 0)

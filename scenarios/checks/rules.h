@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "scenarios/checks/checks.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 
@@ -41,9 +42,5 @@ std::span<const Rule> training_rules();
 template <std::optional<Objection> (*find)(const Scenario&)>
 inline constexpr Rule rule_of{.holds = [](const Scenario& scenario) { return !find(scenario); },
                               .objection = [](const Scenario& scenario) { return *find(scenario); }};
-
-/// Returns a field's name and value for a sentence: "tp 8".
-inline std::string named(std::string_view field, std::int64_t value) { return std::string(field) + " " + std::to_string(value); }
-inline std::string named(Axis axis, std::int64_t size) { return named(name_of(axis), size); }
 
 }  // namespace tandem::scenarios

@@ -8,6 +8,7 @@
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -139,8 +140,8 @@ class ArgumentsWriter {
     const CpLayout usual = p_.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag;
     if (p_.cp_layout != usual) out_.lose("parallelism.cp_layout", "context-parallel ranks always hold two chunks each");
     if (p_.own_expert_axis) {
-      const std::string why =
-          fmt::format("expert ranks are data-parallel ones, here of dp {} * ep {} = {}", p_.dp, p_.ep, p_.dp * p_.ep);
+      const std::string why = fmt::format("expert ranks are data-parallel ones, here of {} * {} = {}", named(Axis::dp, p_.dp),
+                                          named(Axis::ep, p_.ep), p_.dp * p_.ep);
       out_.lose("parallelism.expert_axis", why);
       out_.lose("parallelism.dp", why);
     }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "scenarios/spec/scenario.h"
@@ -25,6 +27,10 @@ constexpr std::string_view name_in(const std::array<Named<T>, count>& table, con
     if (named.value == value) return named.name;
   throw std::logic_error("a value without a name");
 }
+
+/// Returns a field's name and value for a sentence: "tp 8".
+inline std::string named(std::string_view field, std::int64_t value) { return std::string(field) + " " + std::to_string(value); }
+inline std::string named(Axis axis, std::int64_t size) { return named(name_of(axis), size); }
 
 inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Named<NormKind>{"layer", NormKind::layer}};
 
