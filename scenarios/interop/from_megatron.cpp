@@ -338,7 +338,9 @@ class MegatronReader {
 
 }  // namespace
 
-Imported from_megatron_arguments(const std::string& text, const std::string& file, std::int64_t gpus) {
+/// Reads a command line of Megatron-Core's pretrain_gpt.py or a shell script that holds one: comments, quotes, arrays and
+/// variables that are set in it are understood.
+Imported from_megatron(const std::string& text, const std::string& file, std::int64_t gpus) {
   return MegatronReader(text, file, gpus).all();
 }
 

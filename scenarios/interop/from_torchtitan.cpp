@@ -295,7 +295,8 @@ class TorchTitanReader {
 
 }  // namespace
 
-Imported from_torchtitan_toml(const std::string& text, const std::string& file, std::int64_t gpus) {
+/// Reads a configuration of TorchTitan, version 0.2. The model is known by its name and flavor.
+Imported from_torchtitan(const std::string& text, const std::string& file, std::int64_t gpus) {
   return TorchTitanReader(text, file, gpus).all();
 }
 

@@ -246,6 +246,8 @@ class ArgumentsWriter {
 
 }  // namespace
 
-Exported megatron_arguments(const Scenario& scenario) { return ArgumentsWriter(scenario).all(); }
+/// Writes arguments of Megatron-Core's pretrain_gpt.py (megatron/training/arguments.py, as of November 2025), one per line. Ranks
+/// are numbered by Megatron in its own order, and its data-parallel size is what the world size leaves.
+Exported megatron_arguments(const ScenarioWithDocument& read) { return ArgumentsWriter(read.scenario).all(); }
 
 }  // namespace tandem::scenarios

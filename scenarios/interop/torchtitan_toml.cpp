@@ -205,6 +205,7 @@ class TomlWriter {
 
 }  // namespace
 
-Exported torchtitan_toml(const Scenario& scenario) { return TomlWriter(scenario).all(); }
+/// Writes a configuration of TorchTitan (torchtitan/config/job_config.py, version 0.2).
+Exported torchtitan_toml(const ScenarioWithDocument& read) { return TomlWriter(read.scenario).all(); }
 
 }  // namespace tandem::scenarios
