@@ -1,7 +1,5 @@
 #include "scenarios/reading/framework.h"
 
-#include <utility>
-
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "runtime/base/nearest.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
