@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 
+#include "scenarios/reading/document.h"
 #include "scenarios/reading/load.h"
 #include "traces/formats.h"
 
@@ -51,22 +52,21 @@ void add_profile_option(CLI::App& command, ScenarioOptions& options) {
           "--profile",
           [&options](const std::string& name) {
             const std::string path = std::filesystem::exists(name) ? std::filesystem::absolute(name).string() : name;
-            std::string quoted;  // in YAML's double quotes
-            for (const char c : path) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-            options.overrides.push_back("cluster.profile=\"" + quoted + '"');
+            options.overrides.push_back("cluster.profile=" + quoted_yaml(path));
           },
           "take kernel times from what `tandem calibrate` measured")
       ->check(not_empty);
 }
 
 void add_collectives_option(CLI::App& command, Collectives& collectives) {
-  const std::map<std::string, Collectives> names{{"fluid", Collectives::fluid}, {"steps", Collectives::steps}};
+  std::map<std::string, Collectives> names;
+  for (const Collectives kind : {Collectives::fluid, Collectives::steps}) names.emplace(name_of(kind), kind);
   command
       .add_option_function<std::string>(
           "--collectives", [&collectives, names](const std::string& name) { collectives = names.at(name); },
           "fluid: each collective one flow; steps: each message of it, which takes every rank and longer")
       ->check(CLI::IsMember(names))
-      ->type_name("fluid|steps");
+      ->type_name(std::string(name_of(Collectives::fluid)) + "|" + name_of(Collectives::steps));
 }
 
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what) {

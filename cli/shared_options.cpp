@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "runtime/backend_names.h"
+
 namespace tandem::cli {
 
 std::string not_empty(const std::string& path) { return path.empty() ? "is empty, expected a path" : ""; }
@@ -9,7 +11,7 @@ std::string not_empty(const std::string& path) { return path.empty() ? "is empty
 CLI::Option* add_backend_option(CLI::App& command, std::string& backend) {
   return command.add_option("--backend", backend, "host: CPU threads, cuda: GPUs")
       ->required()
-      ->check(CLI::IsMember({"host", "cuda"}));
+      ->check(CLI::IsMember({host_backend, cuda_backend}));
 }
 
 CLI::Option* BackendOptions::add_to(CLI::App& command) {

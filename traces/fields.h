@@ -201,23 +201,28 @@ inline constexpr auto fields_of<Timeline> = std::tuple{&Timeline::start, &Timeli
 template <>
 inline constexpr auto fields_of<TimelineOrigin> = std::tuple{&TimelineOrigin::dag, &TimelineOrigin::executed_on};
 
+template <typename Enum>
+constexpr Enum last_of_so_many(std::size_t count) {
+  return static_cast<Enum>(count - 1);
+}
+
 /// The last value of an enumeration: what is beyond it is corrupt.
 template <typename Enum>
 inline constexpr auto last_of = nullptr;
 template <>
-inline constexpr auto last_of<OpKind> = OpKind::receive;
+inline constexpr auto last_of<OpKind> = last_of_so_many<OpKind>(op_kind_count);
 template <>
 inline constexpr auto last_of<Phase> = Phase::optimizer;
 template <>
 inline constexpr auto last_of<Axis> = Axis::pp;
 template <>
-inline constexpr auto last_of<Stream> = Stream::pp_receive_backward_descending;
+inline constexpr auto last_of<Stream> = last_of_so_many<Stream>(stream_count);
 template <>
 inline constexpr auto last_of<BufferKind> = BufferKind::input;
 template <>
 inline constexpr auto last_of<Access> = Access::update;
 template <>
-inline constexpr auto last_of<DType> = DType::i32;
+inline constexpr auto last_of<DType> = last_of_so_many<DType>(dtype_count);
 template <>
 inline constexpr auto last_of<InputShard::Content> = InputShard::Content::positions;
 template <>
@@ -227,13 +232,13 @@ inline constexpr auto last_of<Activation> = Activation::gelu;
 template <>
 inline constexpr auto last_of<Reduction> = Reduction::mean;
 template <>
-inline constexpr auto last_of<Tier> = Tier::spine;
+inline constexpr auto last_of<Tier> = last_of_so_many<Tier>(tier_count);
 template <>
-inline constexpr auto last_of<Algorithm> = Algorithm::deepep;
+inline constexpr auto last_of<Algorithm> = last_of_so_many<Algorithm>(algorithm_count);
 template <>
-inline constexpr auto last_of<Architecture> = Architecture::blackwell;
+inline constexpr auto last_of<Architecture> = last_of_so_many<Architecture>(architecture_count);
 template <>
-inline constexpr auto last_of<AttentionKernel> = AttentionKernel::cudnn;
+inline constexpr auto last_of<AttentionKernel> = last_of_so_many<AttentionKernel>(attention_kernel_count);
 
 /// Stands for a value of any type, to count the members of an aggregate.
 struct Anything {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/ops/operation_named.h"
 #include "traces/tables.h"
 
 namespace tandem::traces {
@@ -111,8 +112,7 @@ void get_attributes(Words& words, std::size_t kind, OpAttributes& attributes, st
 }
 
 OpKind op_named(const std::string& name) {
-  for (std::size_t op = 0; op < op_kind_count; ++op)
-    if (operation(static_cast<OpKind>(op)).name == name) return static_cast<OpKind>(op);
+  if (const auto kind = operation_named(name)) return *kind;
   throw std::invalid_argument("there is no operation `" + name + "`");
 }
 

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/terminal/page.h"
+#include "runtime/backend_names.h"
 #include "runtime/base/quantities.h"
 #include "studies/step/step_interval.h"
 
@@ -103,7 +104,7 @@ std::string to_text(const StepResult& r, const Screen& screen) {
 
   page.empty_line().line(
       fmt::format("{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})",
-                  r.run.backend == "simgrid" ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,
+                  r.run.backend == simgrid_backend ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,
                   duration(r.run.wall), static_cast<double>(r.run.peak_rss) / 1e6, r.run.backend),
       Style::faint);
   return page.text();

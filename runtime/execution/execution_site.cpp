@@ -20,7 +20,7 @@ class HostSite final : public ExecutionSite {
     return tandem::execute(memory_.dag(), *backend, &ended);
   }
   const HostMemory& memory() override { return memory_; }
-  std::string description() const override { return "host"; }
+  std::string description() const override { return host_backend; }
 
  private:
   HostMemory memory_;
@@ -67,14 +67,14 @@ class GpuSite final : public ExecutionSite {
 }  // namespace
 
 void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const ExecutionChoice& choice) {
-  if (choice.backend == "host") return refuse_too_many_ranks(ranks, file);
+  if (choice.backend == host_backend) return refuse_too_many_ranks(ranks, file);
   if (ranks <= std::int64_t{most_virtual_ranks}) return;
   throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many for one GPU; expected at most " +
                                      std::to_string(most_virtual_ranks) + ", or a GPU for each (tandem lower, then tandem-run)");
 }
 
 std::unique_ptr<ExecutionSite> make_site(const ExecutionChoice& choice, const Dag& dag, const std::string& file) {
-  if (choice.backend == "cuda") return std::make_unique<GpuSite>(dag, choice.graph);
+  if (choice.backend == cuda_backend) return std::make_unique<GpuSite>(dag, choice.graph);
   refuse_too_many_bytes(dag, file);
   return std::make_unique<HostSite>(dag);
 }

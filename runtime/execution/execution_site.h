@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/backend_names.h"
 #include "runtime/dag/timeline.h"
 #include "runtime/executor.h"
 #include "runtime/host/memory.h"
@@ -12,8 +13,8 @@ namespace tandem {
 
 /// The backend on which a step is executed, and how.
 struct ExecutionChoice {
-  std::string backend = "host";  ///< or "cuda"
-  bool graph = false;            ///< on GPUs, as one CUDA graph
+  std::string backend = host_backend;  ///< or cuda_backend
+  bool graph = false;                  ///< on GPUs, as one CUDA graph
 };
 
 /// A backend with a DAG in its memory: initial contents before the step, its results after it.

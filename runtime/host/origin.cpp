@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "runtime/backend_names.h"
 #include "runtime/host/kernel_timer.h"
 #include "runtime/ops/open_blas.h"
 
@@ -32,7 +33,7 @@ std::string utc_now() {
 }  // namespace
 
 ProfileOrigin host_origin() {
-  return {.backend = "host",
+  return {.backend = host_backend,
           .device = cpu_name(),
           .libraries = open_blas().config(),
           .date = utc_now(),

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "runtime/backend_names.h"
+
 extern char** environ;
 
 namespace tandem {
@@ -220,7 +222,7 @@ Launch launch_from(const Environment& environment) {
 }
 
 void refuse_launch_on_host(const Launch& launch, const std::string& backend) {
-  if (launch.size > 1 && backend == "host")
+  if (launch.size > 1 && backend == host_backend)
     throw std::runtime_error("the host backend runs all ranks in one process, and " + std::to_string(launch.size) +
                              " were launched; expected one, or --backend cuda");
 }

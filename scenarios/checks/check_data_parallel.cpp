@@ -33,6 +33,16 @@ constexpr Rule hsdp_divides_group{.holds =
                                                 "; nearest that do: " + joined(nearest_divisors(members, p.hsdp))};
                                   }};
 
+// ZeRO-3.
+
+constexpr Rule kept_weights_are_not_dropped{
+    .holds = [](const Scenario& s) { return !s.parallelism.reshard_after_forward || s.parallelism.gather_per_micro_batch; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.reshard_after_forward", "parallelism.gather_per_micro_batch"},
+              "reshard_after_forward true with gather_per_micro_batch false, which keeps weights for the whole step; expected at "
+              "most one of the two"};
+    }};
+
 // All-reduce in two levels.
 
 Objection no_hierarchy(const std::string& sentence) {
@@ -111,26 +121,25 @@ std::int64_t run_of_replica(const ParallelismSpec& p) {
   return run;
 }
 
-std::int64_t ranks_of_experts(const ParallelismSpec& p) { return p.etp * (p.own_expert_axis ? 1 : p.ep); }
-
 constexpr Rule local_steps_have_all_experts{
     .holds =
         [](const Scenario& s) {
           const ParallelismSpec& p = s.parallelism;
-          return !s.training.local_steps() || s.model.moe.experts == 0 || p.dp == 1 ||
-                 run_of_replica(p) % ranks_of_experts(p) == 0;
+          return !s.training.local_steps() || s.model.moe.experts == 0 || p.dp == 1 || run_of_replica(p) % p.expert_shards() == 0;
         },
     .objection = [](const Scenario& s) -> Objection {
       const ParallelismSpec& p = s.parallelism;
       return {{"training.sync_every", "parallelism.ep", "parallelism.etp", "parallelism.order"},
-              sync_text(s) + " with experts spread over " + std::to_string(ranks_of_experts(p)) +
+              sync_text(s) + " with experts spread over " + std::to_string(p.expert_shards()) +
                   " ranks of several data-parallel replicas, each of which takes steps alone; expected etp" +
-                  (p.own_expert_axis ? "" : " * ep") + " to divide " + std::to_string(run_of_replica(p)) +
-                  ", the tp * cp inside dp in parallelism.order" + (p.own_expert_axis ? "" : ", or expert_axis own")};
+                  (p.own_expert_axis ? "" : " * " + std::string(name_of(Axis::ep))) + " to divide " +
+                  std::to_string(run_of_replica(p)) + ", the tp * cp inside dp in parallelism.order" +
+                  (p.own_expert_axis ? "" : ", or expert_axis own")};
     }};
 
 constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            hsdp_divides_group,
+                                           kept_weights_are_not_dropped,
                                            rule_of<find_wrong_hierarchy>,
                                            compressed_gradients_have_bytes,
                                            local_steps_have_whole_states,

@@ -15,7 +15,8 @@ constexpr Rule deepep_has_ranks{
     .holds = [](const Scenario& s) { return s.parallelism.dispatcher == Dispatcher::nccl || s.parallelism.ep > 1; },
     .objection = [](const Scenario&) -> Objection {
       return {{"parallelism.dispatcher", "parallelism.ep"},
-              "dispatcher deepep with ep 1, where no token leaves its rank; expected ep above 1, or dispatcher nccl"};
+              "dispatcher deepep with " + named(Axis::ep, 1) +
+                  ", where no token leaves its rank; expected ep above 1, or dispatcher nccl"};
     }};
 
 constexpr Rule dense_models_have_no_expert_ranks{
@@ -79,18 +80,17 @@ constexpr Rule etp_divides_ffn{.sizes = Sizes::experts,
                                }};
 
 std::int64_t ranks_of_stage(const ParallelismSpec& p) { return p.tp * p.cp * p.dp; }
-std::int64_t expert_shards(const ParallelismSpec& p) { return p.etp * (p.own_expert_axis ? 1 : p.ep); }
 
 constexpr Rule expert_shards_divide_ranks{
     .sizes = Sizes::experts,
-    .holds = [](const Scenario& s) { return is_dense(s) || ranks_of_stage(s.parallelism) % expert_shards(s.parallelism) == 0; },
+    .holds = [](const Scenario& s) { return is_dense(s) || ranks_of_stage(s.parallelism) % s.parallelism.expert_shards() == 0; },
     .objection = [](const Scenario& s) -> Objection {
       const ParallelismSpec& p = s.parallelism;
       const std::int64_t ranks = ranks_of_stage(p);
       return {{"parallelism.ep", "parallelism.etp", "parallelism.dp", "cluster.gpus"},
               named("etp", p.etp) + (p.own_expert_axis ? "" : " * " + named(Axis::ep, p.ep)) + " does not divide " +
                   named(Axis::tp, p.tp) + " * " + named(Axis::cp, p.cp) + " * " + named(Axis::dp, p.dp) + " = " +
-                  std::to_string(ranks) + "; nearest that do: " + joined(nearest_divisors(ranks, expert_shards(p)))};
+                  std::to_string(ranks) + "; nearest that do: " + joined(nearest_divisors(ranks, p.expert_shards()))};
     }};
 
 constexpr Rule own_axis_has_no_hsdp{

@@ -15,9 +15,6 @@ std::string text_of(ScheduleKind kind) { return std::string(name_of(kind)); }
 
 std::string name_of_schedule(const Scenario& s) { return text_of(s.training.schedule); }
 
-/// Whether the schedule demands anything of the chunks by name; the others have one each.
-bool speaks_of_chunks(const Scenario& s) { return !schedule_of(s).chunks_expected.empty(); }
-
 constexpr Rule schedule_has_stages{.sizes = Sizes::schedule,
                                    .holds = [](const Scenario& s) { return s.parallelism.pp >= schedule_of(s).least_stages; },
                                    .objection = [](const Scenario& s) -> Objection {
@@ -27,22 +24,17 @@ constexpr Rule schedule_has_stages{.sizes = Sizes::schedule,
                                                  text_of(ScheduleKind::one_f_one_b)};
                                    }};
 
-constexpr Rule schedule_has_its_chunks{
+constexpr Rule schedule_admits_chunks{
     .sizes = Sizes::schedule,
-    .holds = [](const Scenario& s) { return !speaks_of_chunks(s) || schedule_of(s).admits_chunks(s.parallelism.vpp); },
+    .holds = [](const Scenario& s) { return schedule_of(s).admits_chunks(s.parallelism.vpp); },
     .objection = [](const Scenario& s) -> Objection {
-      return {{"training.schedule", "parallelism.vpp"},
-              name_of_schedule(s) + " with " + named("vpp", s.parallelism.vpp) + ", expected " +
-                  std::string(schedule_of(s).chunks_expected)};
-    }};
-
-constexpr Rule chunks_have_a_schedule{
-    .sizes = Sizes::schedule,
-    .holds = [](const Scenario& s) { return speaks_of_chunks(s) || schedule_of(s).admits_chunks(s.parallelism.vpp); },
-    .objection = [](const Scenario& s) -> Objection {
+      const std::string_view expected = schedule_of(s).chunks_expected;
+      const std::string chunks = named("vpp", s.parallelism.vpp);
+      if (!expected.empty())
+        return {{"training.schedule", "parallelism.vpp"},
+                name_of_schedule(s) + " with " + chunks + ", expected " + std::string(expected)};
       return {{"parallelism.vpp", "training.schedule"},
-              named("vpp", s.parallelism.vpp) + " without schedule " + text_of(ScheduleKind::interleaved) +
-                  ", expected that schedule or vpp 1"};
+              chunks + " without schedule " + text_of(ScheduleKind::interleaved) + ", expected that schedule or vpp 1"};
     }};
 
 constexpr Rule schedule_divides_stages{.sizes = Sizes::schedule,
@@ -94,7 +86,7 @@ std::optional<Objection> find_wrong_split(const Scenario& s) {
   if (accounted(p) > 0)
     return wrong_split(
         "first_stage_layers and last_stage_layers exclude account_for_embedding and account_for_loss, expected one of the two");
-  if (p.pp == 1) return wrong_split("first_stage_layers and last_stage_layers need pp 2 or more");
+  if (p.pp == 1) return wrong_split("first_stage_layers and last_stage_layers need " + named(Axis::pp, 2) + " or more");
   std::int64_t left = s.model.layers, stages = p.pp;
   for (const std::int64_t given : {p.first_stage_layers, p.last_stage_layers}) {
     if (given % p.vpp != 0)
@@ -174,9 +166,9 @@ constexpr Rule split_is_whole = [] {
   return rule;
 }();
 
-constexpr Rule rules_of_pipeline[] = {schedule_has_stages,     schedule_has_its_chunks, chunks_have_a_schedule,
-                                      schedule_divides_stages, layers_divide,           split_is_whole,
-                                      micro_batches_are_whole, rounds_are_whole,        micro_batches_fill_schedule};
+constexpr Rule rules_of_pipeline[] = {
+    schedule_has_stages, schedule_admits_chunks,  schedule_divides_stages, layers_divide,
+    split_is_whole,      micro_batches_are_whole, rounds_are_whole,        micro_batches_fill_schedule};
 
 }  // namespace
 

@@ -11,24 +11,6 @@ std::string with_nearest(const std::string& sentence, std::int64_t unit, std::in
   return sentence + "; nearest that are: " + joined(nearest_multiples(unit, size));
 }
 
-// The model by itself.
-
-constexpr Rule kv_heads_divide_heads{
-    .holds = [](const Scenario& s) { return s.model.heads % s.model.kv_heads == 0; },
-    .objection = [](const Scenario& s) -> Objection {
-      return {{"model.kv_heads", "model.heads"},
-              named("kv_heads", s.model.kv_heads) + " does not divide " + named("heads", s.model.heads) +
-                  "; nearest that do: " + joined(nearest_divisors(s.model.heads, s.model.kv_heads))};
-    }};
-
-constexpr Rule rotated_heads_are_even{
-    .holds = [](const Scenario& s) { return !s.model.rotary || s.model.mla.enabled() || s.model.head_dim % 2 == 0; },
-    .objection = [](const Scenario& s) -> Objection {
-      return {{"model.head_dim", "model.heads"},
-              named("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
-                  joined(nearest_multiples(2, s.model.head_dim))};
-    }};
-
 // What tensor parallelism splits.
 
 Objection undivided(const Scenario& s, std::int64_t size, const std::string& field) {
@@ -152,19 +134,10 @@ constexpr Rule ulysses_deals_out_kv_heads{
     .holds = [](const Scenario& s) { return deals_out(s.parallelism, kv_heads_of_rank(s)); },
     .objection = [](const Scenario& s) { return undealt(s, kv_heads_of_rank(s), "kv_heads"); }};
 
-constexpr Rule rules_of_sharding[] = {kv_heads_divide_heads,
-                                      rotated_heads_are_even,
-                                      tp_divides_heads,
-                                      tp_spreads_kv_heads,
-                                      tp_divides_ffn,
-                                      tp_divides_vocabulary,
-                                      ulysses_has_whole_sequences,
-                                      zigzag_divides_sequence,
-                                      cp_divides_sequence,
-                                      tp_divides_sequence,
-                                      tp_overlaps_collectives_of_sp,
-                                      ulysses_deals_out_heads,
-                                      ulysses_deals_out_kv_heads};
+constexpr Rule rules_of_sharding[] = {tp_divides_heads,        tp_spreads_kv_heads,         tp_divides_ffn,
+                                      tp_divides_vocabulary,   ulysses_has_whole_sequences, zigzag_divides_sequence,
+                                      cp_divides_sequence,     tp_divides_sequence,         tp_overlaps_collectives_of_sp,
+                                      ulysses_deals_out_heads, ulysses_deals_out_kv_heads};
 
 }  // namespace
 

@@ -20,6 +20,20 @@ constexpr Rule recomputed_modules_exist{
               "recompute of mla-up without model.mla, expected a model with multi-head latent attention"};
     }};
 
+std::optional<Objection> find_unknown_attention(const Scenario& scenario) {
+  const std::optional<AttentionKernel> kernel = scenario.training.attention;
+  if (!kernel) return {};
+  const auto unknown = [&](const Device& gpu) -> std::optional<Objection> {
+    if (gpu.efficiency.states(*kernel)) return {};
+    return Objection{{"training.attention"},
+                     "training.attention is " + std::string(name_of(*kernel)) + ", whose speed on " + gpu.name + " is not known"};
+  };
+  if (auto objection = unknown(scenario.cluster.gpu)) return objection;
+  for (const OtherGpus& other : scenario.cluster.other_gpus)
+    if (auto objection = unknown(other.gpu)) return objection;
+  return {};
+}
+
 std::optional<Objection> find_missing_arithmetic(const Scenario& scenario) {
   const DType precision = scenario.training.precision;
   const auto missing = [&](const Device& gpu, const std::string& field) -> std::optional<Objection> {
@@ -36,7 +50,8 @@ std::optional<Objection> find_missing_arithmetic(const Scenario& scenario) {
   return {};
 }
 
-constexpr Rule rules_of_training[] = {positions_hold_sequence, recomputed_modules_exist, rule_of<find_missing_arithmetic>};
+constexpr Rule rules_of_training[] = {rule_of<find_unknown_attention>, positions_hold_sequence, recomputed_modules_exist,
+                                      rule_of<find_missing_arithmetic>};
 
 }  // namespace
 

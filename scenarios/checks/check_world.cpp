@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 
 #include "runtime/base/nearest.h"
@@ -13,8 +12,8 @@ Objection wrong_mesh(const std::string& sentence) {
 }
 
 std::string replica_text(const ParallelismSpec& p) {
-  return "tp " + std::to_string(p.tp) + " * pp " + std::to_string(p.pp) + " * cp " + std::to_string(p.cp) +
-         (p.own_expert_axis ? " * ep " + std::to_string(p.ep) : "");
+  return named(Axis::tp, p.tp) + " * " + named(Axis::pp, p.pp) + " * " + named(Axis::cp, p.cp) +
+         (p.own_expert_axis ? " * " + named(Axis::ep, p.ep) : "");
 }
 
 /// The GPUs of one model replica, or none where these are more than the largest cluster has. Each factor is at most max_gpus, so
@@ -37,7 +36,7 @@ std::optional<Objection> find_wrong_world(const Scenario& scenario) {
   if (scenario.cluster.gpus == 0 && p.dp == 0)
     return Objection{{"cluster"}, "cluster.gpus and parallelism.dp are both missing, expected at least one of them"};
   if (scenario.cluster.gpus == 0 && p.dp > max_gpus / replica)
-    return wrong_mesh(replica_gpus + " * dp " + std::to_string(p.dp) + " is more than " + grouped(max_gpus) +
+    return wrong_mesh(replica_gpus + " * " + named(Axis::dp, p.dp) + " is more than " + grouped(max_gpus) +
                       " GPUs, the largest cluster");
   const std::int64_t gpus = scenario.cluster.gpus == 0 ? replica * p.dp : scenario.cluster.gpus;
   // A placement that is listed may leave GPUs to others, where dp says how many ranks there are.
@@ -48,8 +47,8 @@ std::optional<Objection> find_wrong_world(const Scenario& scenario) {
                      replica_gpus + " does not divide " + std::to_string(gpus) +
                          " GPUs; nearest numbers of GPUs that it divides: " + joined(nearest_multiples(replica, gpus))};
   if (p.dp != 0 && p.dp != gpus / replica)
-    return wrong_mesh(replica_gpus + " * dp " + std::to_string(p.dp) + " makes " + std::to_string(replica * p.dp) +
-                      " ranks for " + std::to_string(gpus) + " GPUs, expected dp " + std::to_string(gpus / replica));
+    return wrong_mesh(replica_gpus + " * " + named(Axis::dp, p.dp) + " makes " + std::to_string(replica * p.dp) + " ranks for " +
+                      std::to_string(gpus) + " GPUs, expected " + named(Axis::dp, gpus / replica));
   return {};
 }
 
@@ -58,18 +57,5 @@ constexpr Rule rules_of_world[] = {rule_of<find_wrong_world>};
 }  // namespace
 
 std::span<const Rule> world_rules() { return rules_of_world; }
-
-std::int64_t default_bucket_parameters(std::int64_t dp) { return std::max<std::int64_t>(40'000'000, 1'000'000 * dp); }
-
-void complete(Scenario& scenario) {
-  if (find_wrong_world(scenario)) return;
-  ParallelismSpec& p = scenario.parallelism;
-  std::int64_t& gpus = scenario.cluster.gpus;
-  const std::int64_t replica = *replica_size(p);
-  if (gpus == 0) gpus = replica * p.dp;
-  if (p.dp == 0) p.dp = gpus / replica;
-  std::int64_t& bucket = scenario.training.bucket_parameters;
-  if (bucket == 0) bucket = default_bucket_parameters(p.dp);
-}
 
 }  // namespace tandem::scenarios

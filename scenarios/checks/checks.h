@@ -36,16 +36,8 @@ struct Rule {
   Objection (*objection)(const Scenario&);  ///< only where it does not hold
 };
 
-/// Fills in what follows from the rest: whichever of cluster.gpus and parallelism.dp is 0, as far as the rules of the world hold,
-/// and the gradient bucket.
-void complete(Scenario& scenario);
-
-/// Megatron-Core's default, which fills in training.bucket_MB: DistributedDataParallel takes max(40,000,000, 1,000,000 *
-/// data-parallel size) parameters.
-std::int64_t default_bucket_parameters(std::int64_t dp);
-
 /// The first rule that a scenario breaks, in the order of the rules; none where it can be lowered. To be asked of scenarios that
-/// are complete.
+/// are complete (complete.h).
 std::optional<Objection> first_objection(const Scenario& scenario);
 
 /// As many objections as one can make in spite of another: the first of each subject (rules.h), in the order of the rules.

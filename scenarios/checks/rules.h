@@ -7,12 +7,15 @@
 #include <string_view>
 
 #include "scenarios/checks/checks.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 
 // The rules by subject, a file each, in the order in which they are asked. A rule may count on those before it of its subject.
 // A new rule is a row there.
 
+/// Heads and latent attention, which no parallelism comes into.
+std::span<const Rule> model_rules();
 /// What tensor, sequence and context parallelism split must split evenly.
 std::span<const Rule> sharding_rules();
 /// Meshes that fill the cluster; those with a listed placement and a stated dp may leave some of it to others. A size of 0 is one
@@ -28,20 +31,16 @@ std::span<const Rule> fabric_rules();
 std::span<const Rule> fault_rules();
 /// Layers over pipeline stages, schedule, batch.
 std::span<const Rule> pipeline_rules();
-/// Two-level data parallelism, gradient compression, local SGD.
+/// Two-level data parallelism, gathered weights, gradient compression, local SGD.
 std::span<const Rule> data_parallel_rules();
 /// Experts over ranks, choices over experts.
 std::span<const Rule> expert_rules();
-/// What the model and the GPU allow: positions, precision.
+/// What the model and the GPU allow: attention kernel, positions, precision.
 std::span<const Rule> training_rules();
 
 /// A rule of any fields, which finds what breaks it together with the words.
 template <std::optional<Objection> (*find)(const Scenario&)>
 inline constexpr Rule rule_of{.holds = [](const Scenario& scenario) { return !find(scenario); },
                               .objection = [](const Scenario& scenario) { return *find(scenario); }};
-
-/// Returns a field's name and value for a sentence: "tp 8".
-inline std::string named(std::string_view field, std::int64_t value) { return std::string(field) + " " + std::to_string(value); }
-inline std::string named(Axis axis, std::int64_t size) { return named(name_of(axis), size); }
 
 }  // namespace tandem::scenarios

@@ -7,6 +7,7 @@
 
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -65,15 +66,14 @@ class Warnings {
   void communicators_beyond_the_node() {
     const std::int64_t node = scenario_.cluster.gpus_per_node;
     if (p_.tp > 1 && beyond_the_node({Axis::tp})) {
-      warn(
-          "tp-beyond-node", {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
-          fmt::format("tp {} reaches beyond the node of {} GPUs: its collectives, which every layer waits for, cross the NICs {}",
-                      p_.tp, node, slower_links()));
+      warn("tp-beyond-node", {"parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
+           fmt::format("{} reaches beyond the node of {} GPUs: its collectives, which every layer waits for, cross the NICs {}",
+                       named(Axis::tp, p_.tp), node, slower_links()));
     } else if (p_.cp > 1 && beyond_the_node({Axis::tp, Axis::cp})) {
       warn("cp-beyond-node", {"parallelism.cp", "parallelism.tp", "parallelism.order", "cluster.gpus_per_node"},
-           fmt::format("cp {} * tp {} reaches beyond the node of {} GPUs: keys and values cross the NICs {}, which hides behind "
+           fmt::format("{} * {} reaches beyond the node of {} GPUs: keys and values cross the NICs {}, which hides behind "
                        "attention only when sequences are long",
-                       p_.cp, p_.tp, node, slower_links()));
+                       named(Axis::cp, p_.cp), named(Axis::tp, p_.tp), node, slower_links()));
     }
   }
 
@@ -82,10 +82,9 @@ class Warnings {
     constexpr std::int64_t manageable = 32;
     if (p_.ep <= manageable || scenario_.model.moe.node_limit > 0) return;
     warn("many-expert-ranks", {"parallelism.ep", "model.moe.node_limit"},
-         fmt::format(
-             "ep {} without a node limit: each token's {} choices may cross the NICs one by one; expected ep {} or less, or "
-             "model.moe.node_limit",
-             p_.ep, scenario_.model.moe.top_k, manageable));
+         fmt::format("{} without a node limit: each token's {} choices may cross the NICs one by one; expected {} or less, or "
+                     "model.moe.node_limit",
+                     named(Axis::ep, p_.ep), scenario_.model.moe.top_k, named(Axis::ep, manageable)));
   }
 
   void small_shard_group() {
@@ -95,8 +94,8 @@ class Warnings {
     warn("small-shard-group", {"parallelism.zero", "parallelism.dp", "cluster.gpus"},
          fmt::format(
              "zero 3 over {} data-parallel ranks: weights are gathered for each forward and backward, and a GPU still keeps "
-             "1/{} of them; expected dp {} or more, or zero 1",
-             shards, shards, worthwhile));
+             "1/{} of them; expected {} or more, or zero 1",
+             shards, shards, named(Axis::dp, worthwhile)));
   }
 };
 

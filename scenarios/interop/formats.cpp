@@ -3,20 +3,24 @@
 #include <algorithm>
 
 namespace tandem::scenarios {
+
+/// Each is defined in the file of its name.
+ScenarioWriter megatron_arguments, torchtitan_toml, nccl_environment;
+ScenarioReader from_megatron, from_torchtitan;
+
 namespace {
 
 constexpr Exporter all_exporters[] = {
-    {"megatron", "arguments", "megatron.args",
-     [](const ScenarioWithDocument& read) { return megatron_arguments(read.scenario); }},
-    {"torchtitan", "TOML", "torchtitan.toml", [](const ScenarioWithDocument& read) { return torchtitan_toml(read.scenario); }},
-    {"nccl", "its environment", "nccl.env", [](const ScenarioWithDocument& read) { return nccl_environment(read.scenario); }},
+    {"megatron", "arguments", "megatron.args", megatron_arguments},
+    {"torchtitan", "TOML", "torchtitan.toml", torchtitan_toml},
+    {"nccl", "its environment", "nccl.env", nccl_environment},
     {"scenario", "complete, without presets", "scenario.yaml",
      [](const ScenarioWithDocument& read) { return Exported{.text = scenario_yaml(read.document), .lost = {}}; }},
 };
 
 constexpr Importer all_importers[] = {
-    {"megatron", "pretrain_gpt.py's arguments", from_megatron_arguments},
-    {"torchtitan", "a job's configuration", from_torchtitan_toml},
+    {"megatron", "pretrain_gpt.py's arguments", from_megatron},
+    {"torchtitan", "a job's configuration", from_torchtitan},
 };
 
 template <typename Format>

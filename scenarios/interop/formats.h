@@ -1,33 +1,33 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
-#include <vector>
 
 #include "scenarios/interop/interop.h"
 
 namespace tandem::scenarios {
 
-/// A scenario that was read, with the document it was read from.
-struct ScenarioWithDocument {
-  Scenario scenario;
-  YamlNode document;  ///< presets filled in, overrides applied
-};
+/// Writes a scenario as another program wants it.
+using ScenarioWriter = Exported(const ScenarioWithDocument& scenario);
+/// Reads another program's configuration. `gpus`: how many will run it, 0 where that is not known. Throws InputError, also for
+/// values that no scenario expresses.
+using ScenarioReader = Imported(const std::string& text, const std::string& file, std::int64_t gpus);
 
-/// Writes a scenario into another program's configuration: a row of the table in formats.cpp.
+/// A row of the table in formats.cpp.
 struct Exporter {
   std::string_view name;  ///< as --to takes it: "megatron"
   std::string_view what;  ///< what it gives, as help says: "arguments"
   std::string_view file;  ///< name of the file in a folder that holds one of each: "megatron.args"
-  Exported (*write)(const ScenarioWithDocument& scenario);
+  ScenarioWriter* write;
 };
 
-/// Reads another program's configuration: a row of the table in formats.cpp.
+/// A row of the table in formats.cpp.
 struct Importer {
   std::string_view name;  ///< as --from takes it: "megatron"
   std::string_view what;  ///< what it takes, as help says: "pretrain_gpt.py's arguments"
-  /// `gpus`: how many will run it, 0 where that is not known. Throws InputError, also for values that no scenario expresses.
-  Imported (*read)(const std::string& text, const std::string& file, std::int64_t gpus);
+  ScenarioReader* read;
 };
 
 std::span<const Exporter> exporters();

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/layer_pattern.h"
@@ -77,7 +78,7 @@ class MegatronReader {
     const std::int64_t stated = arguments_.required_integer(
         "vocab-size", "it or --padded-vocab-size, since the vocabulary of the tokenizer is not in this file");
     const std::int64_t unit = positive("make-vocab-size-divisible-by", 128) * tp_;
-    return (stated + unit - 1) / unit * unit;
+    return round_up(stated, unit);
   }
 
   void model() {
@@ -311,7 +312,7 @@ class MegatronReader {
     const std::int64_t count = positive("recompute-num-layers", 1);
     if (arguments_.text("recompute-method", "uniform") != "block") return;  // uniform stores less, and recomputes all the same
     const std::int64_t in_chunk = std::max<std::int64_t>(1, layers_ / (pp_ * vpp_));
-    if (count < in_chunk) put(node, "recompute_every", (in_chunk + count - 1) / count, arguments_.place("recompute-num-layers"));
+    if (count < in_chunk) put(node, "recompute_every", divide_up(in_chunk, count), arguments_.place("recompute-num-layers"));
   }
 
   void modules(YamlNode& node, const Place& place) {
@@ -337,7 +338,9 @@ class MegatronReader {
 
 }  // namespace
 
-Imported from_megatron_arguments(const std::string& text, const std::string& file, std::int64_t gpus) {
+/// Reads a command line of Megatron-Core's pretrain_gpt.py or a shell script that holds one: comments, quotes, arrays and
+/// variables that are set in it are understood.
+Imported from_megatron(const std::string& text, const std::string& file, std::int64_t gpus) {
   return MegatronReader(text, file, gpus).all();
 }
 

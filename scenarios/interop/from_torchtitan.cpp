@@ -4,9 +4,11 @@
 #include <cctype>
 #include <set>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/torchtitan_models.h"
+#include "scenarios/reading/preset_specs.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "scenarios/spec/names.h"
@@ -142,7 +144,7 @@ class TorchTitanReader {
       known += (known.empty() ? "" : ", ") + std::string(model.name) + " " + std::string(model.flavor);
       if (model.name != name || model.flavor != flavor) continue;
       put(section("model"), "preset", model.preset, toml_.place("model.flavor"));
-      layers_ = preset_model(model.preset).layers;
+      layers_ = model_preset(std::string(model.preset)).layers;
       return;
     }
     throw InputError(toml_.place("model.flavor"), "the shape of " + name + " " + flavor + " is not known here, expected one of " +
@@ -216,8 +218,8 @@ class TorchTitanReader {
     for (const ScheduleTraits& traits : schedule_table())
       if (!traits.torchtitan.empty() && lower(std::string(traits.torchtitan)) == lower(name)) found = &traits;
     if (found == nullptr)
-      throw InputError(toml_.place(path),
-                       "the schedule " + excerpt(name) + " is not lowered, expected one of: " + joined(torchtitan_schedules()));
+      throw InputError(toml_.place(path), "the schedule " + excerpt(name) +
+                                              " is not lowered, expected one of: " + joined(schedules_of_torchtitan()));
     put(section("training"), "schedule", found->name, toml_.place(path));
     stages(found->least_chunks);  // unless layers per stage are stated
   }
@@ -230,7 +232,7 @@ class TorchTitanReader {
     const std::int64_t layers = layers_ + less_first + less_last;
     if (toml_.has(per_path) && layers_ > 0) {
       const std::int64_t per = std::max<std::int64_t>(1, toml_.integer(per_path, 1));
-      of_rank = std::max<std::int64_t>(1, ((layers + per - 1) / per + pp_ - 1) / pp_);
+      of_rank = std::max<std::int64_t>(1, divide_up(divide_up(layers, per), pp_));
     }
     put(node, "vpp", of_rank, toml_.place(per_path));
     if (less_first < 2 && less_last < 2) {
@@ -293,7 +295,8 @@ class TorchTitanReader {
 
 }  // namespace
 
-Imported from_torchtitan_toml(const std::string& text, const std::string& file, std::int64_t gpus) {
+/// Reads a configuration of TorchTitan, version 0.2. The model is known by its name and flavor.
+Imported from_torchtitan(const std::string& text, const std::string& file, std::int64_t gpus) {
   return TorchTitanReader(text, file, gpus).all();
 }
 

@@ -32,7 +32,7 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
   const YamlNode* parallelism = document.find("parallelism");
   if (options.gpus == 0 && parallelism->find(name_of(Axis::dp)) == nullptr)
     throw InputError({.file = path}, "the arguments do not tell on how many GPUs they run, expected --gpus");
-  if (document.find("name") == nullptr) put(document, "name", name, {.file = path});
+  give_name(document, name);
   for (const std::string& change : options.overrides) apply_override(document, change);
   std::vector<std::string> warnings = check(document, name);
   return {scenario_yaml(document), std::move(warnings), std::move(imported.ignored)};

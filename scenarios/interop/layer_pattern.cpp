@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "scenarios/spec/limits.h"
+
 namespace tandem::scenarios {
 namespace {
 
-constexpr std::size_t longest = 10'000;
+constexpr std::size_t longest = max_layers;
 
 /// sum = product {"+" product}; product = list {"*" number}; list = "[" [number {"," number}] "]" | "(" sum ")".
 class PatternParser {

@@ -2,11 +2,13 @@
 
 #include <cmath>
 
-#include "scenarios/checks/checks.h"
+#include "runtime/base/divide_up.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -138,8 +140,8 @@ class ArgumentsWriter {
     const CpLayout usual = p_.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag;
     if (p_.cp_layout != usual) out_.lose("parallelism.cp_layout", "context-parallel ranks always hold two chunks each");
     if (p_.own_expert_axis) {
-      const std::string why =
-          fmt::format("expert ranks are data-parallel ones, here of dp {} * ep {} = {}", p_.dp, p_.ep, p_.dp * p_.ep);
+      const std::string why = fmt::format("expert ranks are data-parallel ones, here of {} * {} = {}", named(Axis::dp, p_.dp),
+                                          named(Axis::ep, p_.ep), p_.dp * p_.ep);
       out_.lose("parallelism.expert_axis", why);
       out_.lose("parallelism.dp", why);
     }
@@ -222,7 +224,7 @@ class ArgumentsWriter {
       }
       const std::int64_t in_chunk = std::max<std::int64_t>(1, model_.layers / (p_.pp * p_.vpp));
       add("recompute-method", "block");
-      add("recompute-num-layers", (in_chunk + r.every - 1) / r.every);
+      add("recompute-num-layers", divide_up(in_chunk, r.every));
       out_.lose("training.recompute_every",
                 "the layers that are recomputed are the first ones of each stage, not every so manieth");
       return;
@@ -244,6 +246,8 @@ class ArgumentsWriter {
 
 }  // namespace
 
-Exported megatron_arguments(const Scenario& scenario) { return ArgumentsWriter(scenario).all(); }
+/// Writes arguments of Megatron-Core's pretrain_gpt.py (megatron/training/arguments.py, as of November 2025), one per line. Ranks
+/// are numbered by Megatron in its own order, and its data-parallel size is what the world size leaves.
+Exported megatron_arguments(const ScenarioWithDocument& read) { return ArgumentsWriter(read.scenario).all(); }
 
 }  // namespace tandem::scenarios

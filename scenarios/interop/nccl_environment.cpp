@@ -4,8 +4,10 @@
 
 namespace tandem::scenarios {
 
-// Names and defaults: NVIDIA, "NCCL environment variables".
-Exported nccl_environment(const Scenario& scenario) {
+/// Writes variables that make NCCL do what the scenario assumes, where its own choice could be another: KEY=value lines with the
+/// reason above each; none where there is nothing to say. Names and defaults: NVIDIA, "NCCL environment variables".
+Exported nccl_environment(const ScenarioWithDocument& read) {
+  const Scenario& scenario = read.scenario;
   const ClusterSpec& cluster = scenario.cluster;
   const FabricSpec& fabric = cluster.fabric;
   ExportText out;

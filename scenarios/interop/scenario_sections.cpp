@@ -123,12 +123,13 @@ YamlNode parallelism_section(const ParallelismSpec& p) {
 }
 
 YamlNode recompute_node(const RecomputeSpec& recompute) {
-  if (recompute.every > 0) return make_scalar("full", {});
-  if (recompute.mlp_every > 1) return make_scalar("selective-op", {});
+  const auto named = [](const RecomputeSpec& spec) { return make_scalar(std::string(name_in(recompute_names, spec)), {}); };
+  if (recompute.every > 0) return named(full_recompute);
+  if (recompute.mlp_every > 1) return named(selective_op_recompute);
   std::vector<std::string> modules;
   for (const Named<RecomputeModule>& module : recompute_module_names)
     if (recompute.*module.value) modules.emplace_back(module.name);
-  if (modules.empty()) return make_scalar("none", {});
+  if (modules.empty()) return named(no_recompute);
   return list_of(modules);
 }
 

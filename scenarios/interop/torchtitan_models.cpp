@@ -2,10 +2,7 @@
 
 #include "scenarios/interop/scenario_sections.h"
 #include "scenarios/reading/document.h"
-#include "scenarios/reading/presets.h"
-#include "scenarios/reading/sections.h"
-#include "scenarios/reading/yaml_mapping.h"
-#include "scenarios/schedules/schedule_table.h"
+#include "scenarios/reading/preset_specs.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -29,22 +26,8 @@ const std::vector<TorchTitanModel>& torchtitan_models() {
 
 std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model) {
   for (const TorchTitanModel& known : torchtitan_models())
-    if (shape_of(preset_model(known.preset)) == shape_of(model)) return known;
+    if (shape_of(model_preset(std::string(known.preset))) == shape_of(model)) return known;
   return {};
-}
-
-std::vector<std::string> torchtitan_schedules() {
-  std::vector<std::string> names;
-  for (const ScheduleTraits& traits : schedule_table())
-    if (!traits.torchtitan.empty()) names.emplace_back(traits.torchtitan);
-  return names;
-}
-
-ModelSpec preset_model(std::string_view preset) {
-  YamlNode document = make_node(YamlNode::Kind::mapping, {});
-  put(section_of(document, "model"), "preset", preset);
-  resolve_presets(document, "");
-  return read_model(*document.find("model"));
 }
 
 }  // namespace tandem::scenarios

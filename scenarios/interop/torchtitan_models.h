@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +19,5 @@ const std::vector<TorchTitanModel>& torchtitan_models();
 
 /// Returns the model with just this shape, where TorchTitan has one.
 std::optional<TorchTitanModel> torchtitan_model_of(const ModelSpec& model);
-
-/// What it calls the pipeline schedules that Tandem lowers.
-std::vector<std::string> torchtitan_schedules();
-
-/// The shape of a model preset. Throws InputError where there is none.
-ModelSpec preset_model(std::string_view preset);
 
 }  // namespace tandem::scenarios

@@ -145,7 +145,7 @@ class TomlWriter {
     add("pipeline_parallel_microbatch_size", t_.micro_batch);
     const std::string_view name = traits_of(t_.schedule).torchtitan;
     add("pipeline_parallel_schedule", name.empty() ? traits_of(ScheduleKind::one_f_one_b).torchtitan : name);
-    if (name.empty()) out_.lose("training.schedule", "it has " + joined(torchtitan_schedules()) + " and DualPipeV");
+    if (name.empty()) out_.lose("training.schedule", "it has " + joined(schedules_of_torchtitan()) + " and DualPipeV");
     stages();
   }
 
@@ -205,6 +205,7 @@ class TomlWriter {
 
 }  // namespace
 
-Exported torchtitan_toml(const Scenario& scenario) { return TomlWriter(scenario).all(); }
+/// Writes a configuration of TorchTitan (torchtitan/config/job_config.py, version 0.2).
+Exported torchtitan_toml(const ScenarioWithDocument& read) { return TomlWriter(read.scenario).all(); }
 
 }  // namespace tandem::scenarios

@@ -13,7 +13,7 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   LocalSizes sizes;
   sizes.tp = p.tp;
   sizes.tp_rank = world.ranks[rank].tp;
-  sizes.sequence_parallel = p.sp && p.tp > 1;
+  sizes.sequence_parallel = p.sp;
   sizes.cp = p.cp;
   sizes.cp_rank = world.ranks[rank].cp;
   sizes.positions = positions_of(scenario, sizes.cp_rank);

@@ -1,6 +1,5 @@
 #include "scenarios/lowering/experts.h"
 
-#include <algorithm>
 #include <numeric>
 
 #include "scenarios/lowering/exchange.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "topology/colours.h"
+#include "scenarios/mesh/colours.h"
 
 namespace tandem::scenarios {
 namespace {

@@ -4,13 +4,13 @@
 #include <bit>
 #include <utility>
 
+#include "scenarios/mesh/colours.h"
 #include "scenarios/mesh/communicator_axes.h"
 #include "scenarios/mesh/data_blocks.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/schedules/chunk_placement.h"
-#include "topology/colours.h"
 #include "topology/layouts.h"
 
 namespace tandem::scenarios {

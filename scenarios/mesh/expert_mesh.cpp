@@ -5,11 +5,7 @@
 namespace tandem::scenarios {
 
 ExpertMesh::ExpertMesh(const ParallelismSpec& p, const Mesh& mesh)
-    : mesh_(mesh),
-      etp_(p.etp),
-      ep_(p.ep),
-      replicas_(p.tp * p.cp * p.dp / (p.etp * (p.own_expert_axis ? 1 : p.ep))),
-      own_axis_(p.own_expert_axis) {
+    : mesh_(mesh), etp_(p.etp), ep_(p.ep), replicas_(p.tp * p.cp * p.dp / p.expert_shards()), own_axis_(p.own_expert_axis) {
   for (const Axis axis : p.order) {
     if (axis != Axis::pp && axis != Axis::ep) axes_.push_back(axis);
   }

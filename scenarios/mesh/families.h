@@ -1,6 +1,8 @@
 #pragma once
 
-#include "runtime/dag/dag.h"
+#include <string_view>
+
+#include "runtime/dag/axis.h"
 #include "scenarios/mesh/world.h"
 
 namespace tandem::scenarios {

@@ -10,6 +10,7 @@
 
 #include "runtime/base/input_error.h"
 #include "scenarios/mesh/cable_shares.h"
+#include "scenarios/mesh/colours.h"
 #include "scenarios/mesh/communicators.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/families.h"
@@ -17,7 +18,6 @@
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/token_routing.h"
-#include "topology/colours.h"
 
 namespace tandem::scenarios {
 namespace {

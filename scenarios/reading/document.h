@@ -15,6 +15,9 @@ namespace tandem::scenarios {
 /// mapping.
 void tidy_names(YamlNode& document);
 
+/// Gives a scenario that has no name this one.
+void give_name(YamlNode& document, const std::string& name);
+
 /// Returns the document of a scenario's file: with its names tidied, `overrides` ("path=value") applied, and presets filled in,
 /// which are found by name or in the file's own folder by path. Throws InputError.
 YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides);
@@ -27,6 +30,9 @@ Scenario read_document(const YamlNode& document, const std::string& default_name
 /// All that `read_document` would refuse, as far as one thing can be checked in spite of another: its sentence with its place,
 /// the first of each kind of check, in the order of the checks. Empty where the scenario is read.
 std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name);
+
+/// Returns the text between YAML's double quotes, in which it reads as the same text whatever it holds.
+std::string quoted_yaml(const std::string& text);
 
 /// Returns the document as one line of YAML that parses to the same values. Fields are in alphabetical order, so that the same
 /// values give the same text.

@@ -1,7 +1,5 @@
 #include "scenarios/reading/framework.h"
 
-#include <utility>
-
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
@@ -12,10 +10,7 @@ namespace {
 
 bool is_compiled(const YamlNode& training) {
   const YamlNode* compiled = training.find("compiled");
-  if (compiled == nullptr) return false;
-  if (compiled->kind != YamlNode::Kind::scalar || (compiled->text != "true" && compiled->text != "false"))
-    throw InputError(compiled->place, "training.compiled is " + describe(*compiled) + ", expected true or false");
-  return compiled->text == "true";
+  return compiled != nullptr && boolean_of(*compiled, "training.compiled");
 }
 
 /// That a preset says it of.

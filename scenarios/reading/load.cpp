@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "runtime/base/text_file.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/reading/aliases.h"
 #include "scenarios/reading/culprit.h"
 #include "scenarios/reading/document.h"
@@ -12,6 +13,7 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/search_spec.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/reading/yaml_mapping.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -23,12 +25,7 @@ void read_framework(const YamlNode& training, Scenario& scenario) {
   scenario.software = read_software(framework);
   const auto choose = [&](Device& device) {
     choose_attention(framework, device);
-    if (!scenario.training.attention) return;
-    if (!device.efficiency.states(*scenario.training.attention))
-      throw InputError(place_of(training, "attention"), "training.attention is " +
-                                                            std::string(name_of(*scenario.training.attention)) +
-                                                            ", whose speed on " + device.name + " is not known");
-    device.efficiency.attention_kernel = *scenario.training.attention;
+    if (scenario.training.attention) device.efficiency.attention_kernel = *scenario.training.attention;
   };
   choose(scenario.cluster.gpu);
   for (auto& other : scenario.cluster.other_gpus) choose(other.gpu);
@@ -80,6 +77,10 @@ void tidy_names(YamlNode& document) {
                      "the scenario is " + describe(document) + ", expected a mapping with model, cluster and training");
   rename_aliases(document);
   expand_preset_names(document);
+}
+
+void give_name(YamlNode& document, const std::string& name) {
+  if (document.find("name") == nullptr) put(document, "name", name, document.place);
 }
 
 Scenario read_document(const YamlNode& document, const std::string& default_name) {

@@ -87,10 +87,11 @@ void apply_override(YamlNode& scenario, const std::string& option) {
   const std::string value_text = option.substr(equals + 1);
   YamlNode value = make_node(YamlNode::Kind::null, place);
   if (value_text.find_first_not_of(' ') != std::string::npos) value = parse_yaml(value_text, place.file, Lines::none);
-  apply_override(scenario, option.substr(0, equals), std::move(value), place);
+  apply_override(scenario, Assignment{option.substr(0, equals), place, std::move(value)});
 }
 
-void apply_override(YamlNode& scenario, const std::string& path, YamlNode value, const Place& place) {
+void apply_override(YamlNode& scenario, Assignment assignment) {
+  auto& [path, place, value] = assignment;
   const std::vector<std::string> keys = split_path(path);
   if (keys.empty()) throw InputError(place, excerpt(path) + " names no field, expected a path such as parallelism.tp");
   const bool removed = value.kind == YamlNode::Kind::null;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "scenarios/reading/yaml_tree.h"
 
@@ -17,8 +18,16 @@ void fill_in(YamlNode& node, const YamlNode& defaults);
 /// Long names are understood in the path. Later errors about the value name the option.
 void apply_override(YamlNode& scenario, const std::string& option);
 
-/// Applies a value that was parsed elsewhere and keeps its place. `place` is that of the path.
-void apply_override(YamlNode& scenario, const std::string& path, YamlNode value, const Place& place);
+/// A field of a scenario and the value to put there, which was parsed elsewhere.
+struct Assignment {
+  std::string path;  ///< as for --set: "parallelism.dp"
+  Place place;       ///< of the path
+  YamlNode value;    ///< keeps its place; null takes the field away, so that its default applies
+};
+using Assignments = std::vector<Assignment>;
+
+/// Puts the value there.
+void apply_override(YamlNode& scenario, Assignment assignment);
 
 /// Calls `visit` for the field `gpu` of each item of `cluster.other_gpus` that has one.
 void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>& visit);

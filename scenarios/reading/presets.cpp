@@ -1,6 +1,5 @@
 #include "scenarios/reading/presets.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -25,22 +24,13 @@ constexpr const char* usual_campaign = "llama3-2024";
 
 struct KindNames {
   std::string_view singular;
-  std::string_view folder;
+  std::string_view folder;  ///< of scenarios/presets
 };
 
 KindNames names_of(PresetKind kind) {
-  constexpr KindNames names[] = {{"model", "scenarios/presets/models/"},
-                                 {"cluster", "scenarios/presets/clusters/"},
-                                 {"GPU", "scenarios/presets/gpus/"},
-                                 {"framework", "scenarios/presets/frameworks/"},
-                                 {"campaign", "scenarios/presets/campaigns/"}};
+  constexpr KindNames names[] = {
+      {"model", "models"}, {"cluster", "clusters"}, {"GPU", "gpus"}, {"framework", "frameworks"}, {"campaign", "campaigns"}};
   return names[static_cast<std::size_t>(kind)];
-}
-
-const EmbeddedFile* find_embedded(const std::string& path) {
-  const auto files = embedded_files();
-  const auto found = std::ranges::find(files, path, &EmbeddedFile::path);
-  return found == files.end() ? nullptr : &*found;
 }
 
 /// A preset's file holds the fields of one section. Puts them where a scenario has them, tidies names up, and takes them out.
@@ -75,7 +65,7 @@ void resolve_pod(YamlNode& gpu, const std::string& folder) {
 void fill_in_as(YamlNode& fields, PresetKind kind, const std::string& folder, int links);
 
 std::optional<YamlNode> shipped_preset(PresetKind kind, const std::string& name, int links) {
-  const EmbeddedFile* file = find_embedded(std::string(names_of(kind).folder) + name + ".yaml");
+  const EmbeddedFile* file = find_embedded(names_of(kind).folder, name);
   if (file == nullptr) return {};
   YamlNode fields = tidied(parse_yaml(std::string(file->text), std::string(file->path)), kind);
   fill_in_as(fields, kind, "", links);
@@ -153,14 +143,7 @@ YamlNode preset_fields(PresetKind kind, const YamlNode& name, const std::string&
   return preset_fields(kind, name, folder, most_links);
 }
 
-std::vector<std::string> preset_names(PresetKind kind) {
-  const std::string_view folder = names_of(kind).folder;
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files())
-    if (file.path.starts_with(folder)) names.push_back(std::filesystem::path(file.path).stem().string());
-  std::ranges::sort(names);
-  return names;
-}
+std::vector<std::string> preset_names(PresetKind kind) { return embedded_names(names_of(kind).folder); }
 
 void resolve_presets(YamlNode& scenario, const std::string& folder) {
   resolve(scenario.find("model"), PresetKind::model, folder);

@@ -2,7 +2,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <boost/crc.hpp>
 #include <cerrno>
 #include <cstring>
@@ -21,14 +20,8 @@ namespace tandem::scenarios {
 namespace {
 
 constexpr const char* profile_field = "profile";
-constexpr std::string_view embedded_folder = "scenarios/presets/profiles/";
+constexpr std::string_view shipped_profiles = "profiles";  // of scenarios/presets
 using Kind = YamlNode::Kind;
-
-const EmbeddedFile* embedded_profile(const std::string& name) {
-  const auto files = embedded_files();
-  const auto found = std::ranges::find(files, std::string(embedded_folder) + name + ".yaml", &EmbeddedFile::path);
-  return found == files.end() ? nullptr : &*found;
-}
 
 std::string read_bytes(const std::string& path, const YamlNode& named) {
   errno = 0;
@@ -36,7 +29,7 @@ std::string read_bytes(const std::string& path, const YamlNode& named) {
   const bool is_folder = std::filesystem::is_directory(path, ignored);
   std::ifstream in(path, std::ios::binary);
   if (is_folder || !in) {
-    const std::vector<std::string> names = profile_names();
+    const std::vector<std::string> names = embedded_names(shipped_profiles);
     throw InputError(named.place, "the profile " + excerpt(named.text) +
                                       " cannot be read: " + (is_folder ? "Is a directory" : std::strerror(errno)) +
                                       "; expected a file that `tandem calibrate --out` wrote" +
@@ -53,16 +46,9 @@ void add(YamlNode& mapping, const std::string& key, std::string text) {
 
 }  // namespace
 
-std::vector<std::string> profile_names() {
-  std::vector<std::string> names;
-  for (const EmbeddedFile& file : embedded_files())
-    if (file.path.starts_with(embedded_folder)) names.push_back(std::filesystem::path(file.path).stem().string());
-  std::ranges::sort(names);
-  return names;
-}
-
 Profile read_profile(const std::string& path) {
-  if (const EmbeddedFile* file = embedded_profile(path)) return profile_of_yaml(std::string(file->text), std::string(file->path));
+  if (const EmbeddedFile* file = find_embedded(shipped_profiles, path))
+    return profile_of_yaml(std::string(file->text), std::string(file->path));
   const std::string expected = "a profile as `tandem calibrate` writes it";
   if (path.ends_with(".yaml") && !is_profile_file(path)) return profile_of_yaml(read_text_file(path, expected), path);
   return read_profile_file(path);
@@ -85,7 +71,7 @@ void resolve_profile(YamlNode* owner, const std::string& folder) {
     throw InputError(named->place, "profile is " + describe(*named) +
                                        ", expected the path of a file that `tandem calibrate --out` wrote, or none");
   if (named->text == "none") return owner->erase(profile_field);
-  const EmbeddedFile* embedded = embedded_profile(named->text);
+  const EmbeddedFile* embedded = find_embedded(shipped_profiles, named->text);
   const std::string path =
       embedded != nullptr ? named->text
                           : std::filesystem::absolute(std::filesystem::path(folder) / named->text).lexically_normal().string();

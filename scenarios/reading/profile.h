@@ -1,18 +1,14 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "runtime/dag/profile.h"
 #include "scenarios/reading/yaml_tree.h"
 
 namespace tandem::scenarios {
 
-/// The profiles that come with Tandem, scenarios/presets/profiles/<name>.yaml, sorted.
-std::vector<std::string> profile_names();
-
 /// Reads a profile as `tandem calibrate` wrote it, as protobuf or, where the name ends in .yaml, as YAML; or one that comes with
-/// Tandem, by name. Throws InputError.
+/// Tandem (scenarios/presets/profiles), by name. Throws InputError.
 Profile read_profile(const std::string& path);
 
 /// Moves a cluster's `profile` to its GPU, where it goes before one that the GPU's preset brings along.

@@ -1,9 +1,10 @@
 #include <filesystem>
 
 #include "runtime/base/text_file.h"
-#include "scenarios/reading/campaign_spec.h"
+#include "scenarios/checks/check_campaign.h"
 #include "scenarios/reading/culprit.h"
 #include "scenarios/reading/document.h"
+#include "scenarios/reading/load_campaign.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/reader.h"
@@ -51,7 +52,8 @@ void refuse_contradictions(const YamlNode& document) {
   both("campaign.checkpoint.bytes", "campaign.checkpoint.bytes_per_parameter", "one of them, or neither for what the step keeps");
 }
 
-CheckpointSpec read_checkpoint(const YamlNode& node) {
+/// `copy_is_stated`: by the user. A preset's speed of the copy counts only where the mode copies.
+CheckpointSpec read_checkpoint(const YamlNode& node, bool copy_is_stated) {
   const Reader checkpoint(node, "campaign.checkpoint",
                           {"mode", "interval_s", "interval_steps", "bytes", "bytes_per_parameter", "write_GBps", "read_GBps",
                            "node_GBps", "copy_GBps"});
@@ -64,7 +66,7 @@ CheckpointSpec read_checkpoint(const YamlNode& node) {
   spec.write_GBps = checkpoint.number("write_GBps", bandwidths);
   spec.read_GBps = checkpoint.number("read_GBps", bandwidths);
   if (checkpoint.has("node_GBps")) spec.node_GBps = checkpoint.number("node_GBps", bandwidths);
-  if (checkpoint.has("copy_GBps") || spec.asynchronous) spec.copy_GBps = checkpoint.number("copy_GBps", bandwidths);
+  if (copy_is_stated || spec.asynchronous) spec.copy_GBps = checkpoint.number("copy_GBps", bandwidths);
   return spec;
 }
 
@@ -77,7 +79,7 @@ SlowNodeSpec read_slow_node(const YamlNode& node) {
   return spec;
 }
 
-CampaignSpec read_campaign(const YamlNode& document) {
+CampaignSpec read_campaign(const YamlNode& document, bool copy_is_stated) {
   const Reader campaign(*document.find("campaign"), "campaign",
                         {"name", "tokens", "days", "checkpoint", "detection_s", "restart_s", "planned_hours", "spare_nodes",
                          "repair_hours", "slow_node", "replicas", "seed"});
@@ -90,7 +92,7 @@ CampaignSpec read_campaign(const YamlNode& document) {
   const YamlNode* faults = document.find("faults");
   const YamlNode nothing;
   spec.mtbf = read_mtbf(faults == nullptr ? nothing : *faults);
-  spec.checkpoint = read_checkpoint(campaign.child("checkpoint"));
+  spec.checkpoint = read_checkpoint(campaign.child("checkpoint"), copy_is_stated);
   spec.detection = campaign.number("detection_s", times);
   spec.restart = campaign.number("restart_s", times);
   if (campaign.has("planned_hours")) spec.planned_hours = campaign.number("planned_hours", hours);
@@ -101,27 +103,6 @@ CampaignSpec read_campaign(const YamlNode& document) {
   spec.replicas = campaign.integer("replicas", {1, 1'000'000}, replicas);
   spec.seed = static_cast<std::uint64_t>(campaign.integer("seed", {0, std::int64_t{1} << 53}, 1));
   return spec;
-}
-
-/// Fields that are right one by one against each other. `copy_is_stated`: by the user, beside the preset.
-void validate_campaign(const CampaignSpec& spec, const YamlNode& document, bool copy_is_stated) {
-  if (!spec.mtbf.any())
-    refuse(document, {{"faults.mtbf"}, "faults.mtbf is empty, expected gpu_hours, node_hours, link_hours or software_hours"});
-  if (!spec.checkpoint.asynchronous && copy_is_stated)
-    refuse(
-        document,
-        {{"campaign.checkpoint.mode", "campaign.checkpoint.copy_GBps"},
-         "campaign.checkpoint.mode sync and campaign.checkpoint.copy_GBps contradict each other: only mode async copies first"});
-  if (spec.slow_node.found_hours > 0 && spec.slow_node.one_in <= 0)
-    refuse(document,
-           {{"campaign.slow_node.found_hours"},
-            "campaign.slow_node.found_hours without campaign.slow_node.one_in: no node is slow, expected both or neither"});
-  if (spec.slow_node.found_hours > 0 && spec.spare_nodes == 0)
-    refuse(
-        document,
-        {{"campaign.slow_node.found_hours", "campaign.spare_nodes"},
-         "campaign.slow_node.found_hours and campaign.spare_nodes 0 contradict each other: a slow node that is found is replaced "
-         "by a spare"});
 }
 
 }  // namespace
@@ -138,8 +119,8 @@ Campaign parse_campaign(const std::string& text, const std::string& name, const 
   resolve_campaign_preset(document, file.parent_path().string());
   move_failures(document);
   Scenario scenario = read_document(document, file.stem().string());
-  CampaignSpec spec = read_campaign(document);
-  validate_campaign(spec, document, copy_is_stated);
+  CampaignSpec spec = read_campaign(document, copy_is_stated);
+  if (const auto objection = first_objection(spec)) refuse(document, *objection);
   return {std::move(scenario), std::move(spec), std::move(document)};
 }
 

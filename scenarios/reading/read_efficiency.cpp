@@ -8,7 +8,6 @@
 namespace tandem::scenarios {
 namespace {
 
-constexpr DType arithmetic_types[] = {DType::f32, DType::bf16, DType::f16, DType::f8};
 constexpr Range<double> share{1e-6, 1};
 
 /// "128x256"
@@ -42,7 +41,7 @@ GemmEfficiency read_gemm(const YamlNode& node, const std::string& path) {
 
 /// By type: a rate, a mapping of tiles and speeds, or the name of a type that has it already.
 void read_gemms(const YamlNode& node, const std::string& path, Device& device) {
-  const Reader gemm(node, path, {"fp32", "bf16", "fp16", "fp8"});
+  const Reader gemm(node, path, keys_of(arithmetic_types));
   auto& efficiencies = device.efficiency.gemm;
   for (const DType type : arithmetic_types) {
     const auto index = static_cast<std::size_t>(type);

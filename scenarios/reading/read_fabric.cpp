@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/reader.h"

@@ -8,8 +8,6 @@
 namespace tandem::scenarios {
 namespace {
 
-constexpr DType peak_types[] = {DType::f32, DType::bf16, DType::f16, DType::f8};
-
 template <typename T>
 T& at(std::array<T, dtype_count>& table, DType type) {
   return table[static_cast<std::size_t>(type)];
@@ -31,8 +29,8 @@ Device read_gpu(const YamlNode& node, const std::string& path) {
   device.memory = std::llround(gpu.number("memory_GiB", {1e-3, 1e6}) * bytes_per_gib);
   device.memory_bandwidth = gpu.number("memory_bandwidth_GBps", {1e-3, 1e6}) * 1e9;
   device.multiprocessors = static_cast<std::int32_t>(gpu.integer("multiprocessors", {0, 1'000'000}, 0));
-  const Reader peak(gpu.child("peak_TFLOPS"), path + ".peak_TFLOPS", {"fp32", "bf16", "fp16", "fp8"});
-  for (const DType type : peak_types) at(device.peak, type) = peak.number(name_of(type), {0, 1e9}, 0) * 1e12;
+  const Reader peak(gpu.child("peak_TFLOPS"), path + ".peak_TFLOPS", keys_of(arithmetic_types));
+  for (const DType type : arithmetic_types) at(device.peak, type) = peak.number(name_of(type), {0, 1e9}, 0) * 1e12;
   read_efficiency(gpu.child("efficiency"), path + ".efficiency", device);
   if (gpu.has("profile")) {
     const Reader profile(gpu.child("profile"), path + ".profile", {"file", "contents"});

@@ -31,8 +31,8 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   spec.top_k = moe.integer("top_k", {1, 1'024});
   spec.ffn = moe.integer("ffn", {1, 4'194'304}, dense_ffn);
   spec.shared_experts = moe.integer("shared_experts", {0, 1'024}, 0);
-  spec.first_dense_layers = moe.integer("first_dense_layers", {0, 10'000}, 0);
-  spec.every = moe.integer("every", {1, 10'000}, 1);
+  spec.first_dense_layers = moe.integer("first_dense_layers", {0, max_layers}, 0);
+  spec.every = moe.integer("every", {1, max_layers}, 1);
   spec.capacity_factor = moe.number("capacity_factor", {0, 1e6}, 0.0);
   spec.node_limit = moe.integer("node_limit", {0, 65'536}, 0);
   spec.load = read_load(moe);

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "runtime/base/nearest.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
@@ -49,10 +48,6 @@ void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
   const bool asked_to_reshard = parallelism.boolean("reshard_after_forward", false);
   spec.gather_per_micro_batch = parallelism.boolean("gather_per_micro_batch", spec.pp == 1 || asked_to_reshard);
   spec.reshard_after_forward = parallelism.boolean("reshard_after_forward", spec.pp == 1 && spec.gather_per_micro_batch);
-  if (asked_to_reshard && !spec.gather_per_micro_batch)
-    parallelism.fail("reshard_after_forward",
-                     "reshard_after_forward true with gather_per_micro_batch false, which keeps weights for the whole step; "
-                     "expected at most one of the two");
   spec.prefetch = parallelism.integer("prefetch", {0, 1'000}, 1);
 }
 
@@ -87,9 +82,9 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   const Range<std::int64_t> size{1, max_gpus};
   ParallelismSpec spec;
   spec.tp = parallelism.integer(name_of(Axis::tp), size, 1);
-  spec.sp = parallelism.boolean("sp", false) && spec.tp > 1;
+  spec.sp = parallelism.boolean("sp", false);
   spec.pp = parallelism.integer(name_of(Axis::pp), size, 1);
-  spec.vpp = parallelism.integer("vpp", {1, 10'000}, 1);
+  spec.vpp = parallelism.integer("vpp", {1, max_layers}, 1);
   spec.cp = parallelism.integer(name_of(Axis::cp), size, 1);
   spec.cp_method = parallelism.choice<CpMethod>("cp_method", choices(cp_method_names), CpMethod::ring);
   // Ulysses attends to whole sequences, in their order.
@@ -105,8 +100,8 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.zero = parallelism.choice<int>("zero", {{"0", 0}, {"1", 1}, {"2", 2}, {"3", 3}}, 1);
   spec.account_for_embedding = parallelism.boolean("account_for_embedding", false);
   spec.account_for_loss = parallelism.boolean("account_for_loss", false);
-  spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, 10'000}, 0);
-  spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, 10'000}, 0);
+  spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, max_layers}, 0);
+  spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, max_layers}, 0);
   spec.order = read_order(parallelism);
   spec.placement = read_placement(parallelism);
   spec.scatter_gather = parallelism.boolean("scatter_gather", false);

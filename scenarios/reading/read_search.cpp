@@ -140,8 +140,7 @@ SearchSpec load_search(const std::string& path, const std::vector<std::string>& 
   SearchSpec spec = read_search(block == nullptr ? everything : *block);
   document.erase("search");
   if (spec.gpus.empty()) spec.gpus = {scenario.cluster.gpus};
-  if (document.find("name") == nullptr)
-    document.entries.push_back({"name", "name", document.place, make_scalar(scenario.name, document.place)});
+  give_name(document, scenario.name);
   spec.document = std::move(document);
   spec.file = path;
   spec.name = scenario.name;

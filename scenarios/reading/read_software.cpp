@@ -1,19 +1,13 @@
-#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/nearest.h"
 #include "runtime/base/si.h"
+#include "runtime/ops/operation_named.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
 namespace tandem::scenarios {
 namespace {
-
-std::optional<OpKind> operation_named(std::string_view name) {
-  for (std::size_t i = 0; i < op_kind_count; ++i)
-    if (operation(static_cast<OpKind>(i)).name == name) return static_cast<OpKind>(i);
-  return {};
-}
 
 OpKind operation_at(const Place& place, const std::string& name) {
   if (const auto kind = operation_named(name)) return *kind;

@@ -26,25 +26,13 @@ RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
 
 RecomputeSpec read_recompute(const Reader& training) {
   const YamlNode& node = training.child("recompute");
-  const bool list = node.kind == YamlNode::Kind::sequence;
-  RecomputeSpec spec;
-  if (list) {
-    spec = read_modules(training, node);
-  } else {
-    RecomputeSpec selective, full;
-    selective.attention = true;
-    full.every = 1;
-    // Attention and every second product keep their outputs (torchtitan, selective_ac_option: op). Products that stand side by
-    // side there are one here, so every second layer's MLP keeps both of its own, the others none.
-    const RecomputeSpec selective_op{.norm = true, .activation = true, .mlp = true, .mlp_every = 2};
-    spec = training.choice<RecomputeSpec>(
-        "recompute", {{"none", RecomputeSpec{}}, {"selective", selective}, {"selective-op", selective_op}, {"full", full}},
-        RecomputeSpec{});
-  }
+  RecomputeSpec spec = node.kind == YamlNode::Kind::sequence
+                           ? read_modules(training, node)
+                           : training.choice<RecomputeSpec>("recompute", choices(recompute_names), no_recompute);
   if (!training.has("recompute_every")) return spec;
   if (spec.every == 0)
     training.fail("recompute_every", "training.recompute_every without recompute full, expected both or neither");
-  spec.every = training.integer("recompute_every", {1, 10'000});
+  spec.every = training.integer("recompute_every", {1, max_layers});
   return spec;
 }
 

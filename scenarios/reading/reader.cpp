@@ -50,6 +50,12 @@ std::string describe(const YamlNode& node) {
   throw std::logic_error("unknown kind of YAML node");
 }
 
+bool boolean_of(const YamlNode& node, const std::string& name) {
+  if (node.kind == YamlNode::Kind::scalar && !node.quoted && (node.text == "true" || node.text == "false"))
+    return node.text == "true";
+  throw InputError(node.place, name + " is " + describe(node) + ", expected true or false");
+}
+
 std::vector<const YamlNode*> one_or_several(const YamlNode& node) {
   std::vector<const YamlNode*> found;
   if (node.kind == YamlNode::Kind::sequence) {
@@ -168,10 +174,7 @@ std::vector<Range<std::int64_t>> Reader::ranges(std::string_view key, Range<std:
 
 bool Reader::boolean(std::string_view key, std::optional<bool> fallback) const {
   if (!has(key) && fallback) return *fallback;
-  const YamlNode& node = required(key, "true or false");
-  if (node.kind == YamlNode::Kind::scalar && !node.quoted && (node.text == "true" || node.text == "false"))
-    return node.text == "true";
-  fail(key, full_name(key) + " is " + describe(node) + ", expected true or false");
+  return boolean_of(required(key, "true or false"), full_name(key));
 }
 
 std::string Reader::text(std::string_view key, std::optional<std::string> fallback) const {

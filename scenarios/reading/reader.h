@@ -45,6 +45,14 @@ std::vector<Choice<T>> choices(std::initializer_list<T> values) {
   return found;
 }
 
+/// The keys of a mapping that has a field for each of these values.
+template <typename T, std::size_t count>
+std::vector<std::string_view> keys_of(const std::array<T, count>& values) {
+  std::vector<std::string_view> keys;
+  for (const T& value : values) keys.push_back(name_of(value));
+  return keys;
+}
+
 /// Reads one mapping of the document, field by field. Every getter checks type and range and throws InputError at the place of
 /// the value; a field without a fallback is required. Fields must be among the keys announced to the constructor, which refuses
 /// all others and names the nearest.
@@ -103,6 +111,10 @@ T Reader::choice(std::string_view key, const std::vector<Choice<T>>& choices, st
   for (const Choice<T>& choice : choices) names.emplace_back(choice.name);
   return choice_of(required(key, names.front()), key, choices);
 }
+
+/// Reads a value of true or false by itself. `name` is what messages call it. Throws InputError for anything else, quoted text
+/// included.
+bool boolean_of(const YamlNode& node, const std::string& name);
 
 /// Returns the mappings of a field that is one or a list of them; none where it is missing.
 std::vector<const YamlNode*> one_or_several(const YamlNode& node);

@@ -21,15 +21,15 @@ const YamlNode& list_at(const Reader& runs, std::string_view key) {
 
 std::vector<bool> read_flags(const Reader& runs, std::string_view key) {
   std::vector<bool> flags;
-  for (const YamlNode& item : list_at(runs, key).items)
-    flags.push_back(runs.choice_of<bool>(item, key, {{"true", true}, {"false", false}}));
+  for (const YamlNode& item : list_at(runs, key).items) flags.push_back(boolean_of(item, runs.full_name(key)));
   return flags;
 }
 
 std::vector<std::string> read_recompute(const Reader& runs, std::string_view key) {
+  std::vector<Choice<std::string>> usual;
+  for (const std::string_view name : usual_recomputes) usual.push_back({name, std::string(name)});
   std::vector<std::string> kinds;
-  for (const YamlNode& item : list_at(runs, key).items)
-    kinds.push_back(runs.choice_of<std::string>(item, key, {{"none", "none"}, {"selective", "selective"}, {"full", "full"}}));
+  for (const YamlNode& item : list_at(runs, key).items) kinds.push_back(runs.choice_of<std::string>(item, key, usual));
   return kinds;
 }
 

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "scenarios/reading/campaign_spec.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "scenarios/spec/campaign_spec.h"
 #include "scenarios/spec/limits.h"
 #include "scenarios/spec/scenario.h"
 
@@ -13,14 +13,14 @@ namespace tandem::scenarios {
 // One reader per section of the scenario, each in a file of its own (read_model.cpp, ...). They check every field by itself;
 // checks/checks.h checks the fields against each other. All throw InputError.
 
-ModelSpec read_model(const YamlNode& node);
+ModelSpec read_model(const YamlNode& node);  ///< `head_dim` is 0 when left out where heads do not divide hidden
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn);
 ClusterSpec read_cluster(const YamlNode& node);  ///< `gpus` is 0 when left out
 FabricSpec read_fabric(const YamlNode& node);
 Device read_gpu(const YamlNode& node, const std::string& path);                       ///< `path`: the field, for messages
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device);  ///< of a device whose peaks are known
 AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key);
-ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out
+ParallelismSpec read_parallelism(const YamlNode& node);  ///< `dp` is 0 when left out; `sp` as stated, also with tp 1
 TrainingSpec read_training(const YamlNode& node);        ///< `bucket_parameters` is 0 when left out
 Software read_software(const YamlNode& framework);
 void choose_attention(const YamlNode& framework, Device& device);  ///< that this framework runs on it, where it says so

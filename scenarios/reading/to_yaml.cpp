@@ -17,22 +17,7 @@ bool is_plain(const std::string& text) {
                              [&](char c) { return is_letter(c) || std::string_view("+-._/").find(c) != std::string_view::npos; });
 }
 
-std::string quoted(const std::string& text) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      out += {'\\', 'x', digits[byte / 16], digits[byte % 16]};
-    } else {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-std::string scalar(const YamlNode& node) { return node.quoted || !is_plain(node.text) ? quoted(node.text) : node.text; }
+std::string scalar(const YamlNode& node) { return node.quoted || !is_plain(node.text) ? quoted_yaml(node.text) : node.text; }
 
 std::string sequence(const YamlNode& node) {
   std::string out;
@@ -46,11 +31,27 @@ std::string mapping(const YamlNode& node) {
   std::ranges::sort(entries, {}, [](const YamlNode::Entry* entry) -> const std::string& { return entry->key; });
   std::string out;
   for (const YamlNode::Entry* entry : entries)
-    out += (out.empty() ? "" : ", ") + (is_plain(entry->key) ? entry->key : quoted(entry->key)) + ": " + to_yaml(entry->value);
+    out +=
+        (out.empty() ? "" : ", ") + (is_plain(entry->key) ? entry->key : quoted_yaml(entry->key)) + ": " + to_yaml(entry->value);
   return "{" + out + "}";
 }
 
 }  // namespace
+
+std::string quoted_yaml(const std::string& text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      out += {'\\', 'x', digits[byte / 16], digits[byte % 16]};
+    } else {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  return out + '"';
+}
 
 std::string to_yaml(const YamlNode& document) {
   switch (document.kind) {

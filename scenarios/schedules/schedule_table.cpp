@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "scenarios/spec/limits.h"
+
 namespace tandem::scenarios {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::array table{
                    .torchtitan = "Interleaved1F1B",
                    .least_stages = 2,
                    .least_chunks = 2,
-                   .most_chunks = most_chunks_of_stage,
+                   .most_chunks = max_layers,
                    .chunks_expected = "vpp 2 or more, or schedule 1f1b",
                    .micro_batches_in_rounds = true,
                    .actions = interleaved_one_f_one_b},
@@ -58,6 +60,13 @@ static_assert(is_in_order());
 std::span<const ScheduleTraits> schedule_table() { return table; }
 
 const ScheduleTraits& traits_of(ScheduleKind kind) { return table.at(static_cast<std::size_t>(kind)); }
+
+std::vector<std::string> schedules_of_torchtitan() {
+  std::vector<std::string> names;
+  for (const ScheduleTraits& traits : table)
+    if (!traits.torchtitan.empty()) names.emplace_back(traits.torchtitan);
+  return names;
+}
 
 const ScheduleTraits* schedule_named(std::string_view name) {
   const auto* const found = std::ranges::find(table, name, &ScheduleTraits::name);

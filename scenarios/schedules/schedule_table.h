@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,9 +16,6 @@ enum class ChunkPath : std::uint8_t {
   v,        ///< down the stages and back up
   mirrored  ///< two copies of the model, one in each direction
 };
-
-/// More than any stage has layers.
-inline constexpr std::int64_t most_chunks_of_stage = 10'000;
 
 /// All that is known of a pipeline schedule. Readers, checks, searches, exporters and reports ask this table; none of them keeps
 /// a list of schedules of its own.
@@ -36,8 +34,9 @@ struct ScheduleTraits {
   std::int64_t least_stages = 1;
   std::int64_t stages_multiple_of = 1;
   std::int64_t least_chunks = 1, most_chunks = 1;  ///< model chunks per stage
-  std::string_view chunks_expected = {};           ///< the advice where vpp is another: "vpp 2, the two arms of its V"
-  std::string_view stages_expected = {};           ///< the advice where pp is no multiple of `stages_multiple_of`
+  std::string_view chunks_expected = {};  ///< the advice where vpp is another: "vpp 2, the two arms of its V"; empty: the
+                                          ///< advice is a schedule with several chunks
+  std::string_view stages_expected = {};  ///< the advice where pp is no multiple of `stages_multiple_of`
 
   // What it demands of the number of micro-batches
   std::int64_t micro_batches_multiple_of = 1;
@@ -60,6 +59,8 @@ struct ScheduleTraits {
 std::span<const ScheduleTraits> schedule_table();
 const ScheduleTraits& traits_of(ScheduleKind kind);
 inline std::string_view name_of(ScheduleKind kind) { return traits_of(kind).name; }
+/// What TorchTitan calls those that it has.
+std::vector<std::string> schedules_of_torchtitan();
 /// The schedule of that name, or nullptr.
 const ScheduleTraits* schedule_named(std::string_view name);
 

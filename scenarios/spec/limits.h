@@ -8,4 +8,7 @@ namespace tandem::scenarios {
 /// of ranks, sizes and bytes to fit 63 bits.
 inline constexpr std::int64_t max_gpus = 1'048'576;
 
+/// The deepest model, and so the most model chunks of a stage.
+inline constexpr std::int64_t max_layers = 10'000;
+
 }  // namespace tandem::scenarios

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "scenarios/spec/scenario.h"
@@ -26,6 +28,10 @@ constexpr std::string_view name_in(const std::array<Named<T>, count>& table, con
   throw std::logic_error("a value without a name");
 }
 
+/// Returns a field's name and value for a sentence: "tp 8".
+inline std::string named(std::string_view field, std::int64_t value) { return std::string(field) + " " + std::to_string(value); }
+inline std::string named(Axis axis, std::int64_t size) { return named(name_of(axis), size); }
+
 inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Named<NormKind>{"layer", NormKind::layer}};
 
 inline constexpr std::array cp_method_names{Named<CpMethod>{"ring", CpMethod::ring},
@@ -48,11 +54,27 @@ inline constexpr std::array expert_axis_names{Named<bool>{"folded", false}, Name
 inline constexpr std::array flow_routing_names{Named<FlowRouting>{"adaptive", FlowRouting::adaptive},
                                                Named<FlowRouting>{"ecmp", FlowRouting::ecmp}};
 
+/// The element types that a GPU may have arithmetic for.
+inline constexpr std::array arithmetic_types{DType::f32, DType::bf16, DType::f16, DType::f8};
+
 /// The modules that `training.recompute` lists.
 using RecomputeModule = bool RecomputeSpec::*;
 inline constexpr std::array recompute_module_names{
     Named<RecomputeModule>{"norm", &RecomputeSpec::norm}, Named<RecomputeModule>{"activation", &RecomputeSpec::activation},
     Named<RecomputeModule>{"attention", &RecomputeSpec::attention}, Named<RecomputeModule>{"mlp", &RecomputeSpec::mlp},
     Named<RecomputeModule>{"mla-up", &RecomputeSpec::mla_up}};
+
+/// Values of `training.recompute` that are no list of modules.
+inline constexpr RecomputeSpec no_recompute{}, selective_recompute{.attention = true}, full_recompute{.every = 1};
+/// Attention and every second product keep their outputs (torchtitan, selective_ac_option: op). Products that stand side by side
+/// there are one here, so every second layer's MLP keeps both of its own, the others none.
+inline constexpr RecomputeSpec selective_op_recompute{.norm = true, .activation = true, .mlp = true, .mlp_every = 2};
+inline constexpr std::array recompute_names{
+    Named<RecomputeSpec>{"none", no_recompute}, Named<RecomputeSpec>{"selective", selective_recompute},
+    Named<RecomputeSpec>{"selective-op", selective_op_recompute}, Named<RecomputeSpec>{"full", full_recompute}};
+/// Those that every framework has.
+inline constexpr std::array usual_recomputes{name_in(recompute_names, no_recompute),
+                                             name_in(recompute_names, selective_recompute),
+                                             name_in(recompute_names, full_recompute)};
 
 }  // namespace tandem::scenarios

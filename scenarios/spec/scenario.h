@@ -107,7 +107,7 @@ enum class Dispatcher : std::uint8_t {
 
 struct ParallelismSpec {
   std::int64_t tp = 1;
-  bool sp = false;  ///< sequence parallelism over the tp group
+  bool sp = false;  ///< sequence parallelism over the tp group; never with tp 1
   std::int64_t pp = 1;
   std::int64_t vpp = 1;  ///< model chunks per stage
   std::int64_t cp = 1;
@@ -139,10 +139,14 @@ struct ParallelismSpec {
   std::int64_t reference_zigzag = 0;  ///< ranks among whom the groups' tokens are dealt in a zigzag
   std::int64_t reference_expert_nodes = 1;
 
+  /// Ranks of one data-parallel replica of the model.
+  std::int64_t replica_size() const { return tp * pp * cp * (own_expert_axis ? ep : 1); }
   /// Ranks in all.
-  std::int64_t world_size() const { return tp * pp * cp * data_replicas(); }
+  std::int64_t world_size() const { return replica_size() * dp; }
   /// Ranks, or groups of them, that each work on sequences of their own.
   std::int64_t data_replicas() const { return dp * (own_expert_axis ? ep : 1); }
+  /// Ranks of tp x cp x dp that share a layer's experts among them; those along an expert axis of the mesh come on top.
+  std::int64_t expert_shards() const { return etp * (own_expert_axis ? 1 : ep); }
 };
 
 enum class ScheduleKind : std::uint8_t {
@@ -165,6 +169,8 @@ struct RecomputeSpec {
 
   bool whole(std::int64_t layer) const { return every > 0 && layer % every == 0; }
   bool mlp_of(std::int64_t layer) const { return mlp && layer % mlp_every == 0; }
+
+  bool operator==(const RecomputeSpec&) const = default;
 };
 
 struct TrainingSpec {

@@ -1,5 +1,6 @@
 #include "studies/calibrate/bench.h"
 
+#include "runtime/backend_names.h"
 #include "runtime/host/kernel_timer.h"
 
 namespace tandem::studies {
@@ -26,7 +27,7 @@ CalibrationBench open_gpu_bench(std::unique_ptr<Gpu> gpu) {
   bench.kernels = bench.gpu->make_kernel_timer();
   const GpuInfo info = bench.gpu->info();
   bench.memory = info.memory / 8;
-  bench.origin.backend = "cuda";
+  bench.origin.backend = cuda_backend;
   bench.origin.device = info.name;
   bench.origin.libraries = info.versions;
   bench.origin.tandem = TANDEM_VERSION;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/backend_names.h"
 #include "runtime/host/collective_timer.h"
 #include "studies/calibrate/launched_collectives.h"
 
@@ -45,7 +46,7 @@ std::optional<Measured> measured_with_others(const Launch& launch, Seconds budge
 std::optional<Measured> measured_collectives(const Launch& launch, Seconds budget, const CalibrationRequest& request) {
   if (launch.size > 1) return measured_with_others(launch, budget, request);
   if (request.begin) request.begin();
-  if (request.backend == "host") return measured_on_host(budget, request.told);
+  if (request.backend == host_backend) return measured_on_host(budget, request.told);
   return Measured{open_gpu_bench(open_gpu()), {}};
 }
 

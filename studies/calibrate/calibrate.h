@@ -12,7 +12,7 @@
 namespace tandem::studies {
 
 struct CalibrationRequest {
-  std::string backend;               ///< "host" or "cuda"
+  std::string backend;               ///< host_backend or cuda_backend
   std::vector<Scenario> scenarios;   ///< every kernel of these is measured
   std::vector<TimedKernel> shapes;   ///< and these kernels
   Seconds budget = 180;              ///< to spend in all

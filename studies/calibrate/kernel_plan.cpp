@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "scenarios/checks/checks.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/reading/preset_specs.h"
 #include "scenarios/reading/presets.h"

@@ -6,20 +6,13 @@
 #include <map>
 #include <vector>
 
+#include "scenarios/reading/document.h"
+#include "scenarios/spec/names.h"
 #include "sim/kernel_fit.h"
 #include "traces/kernel_text.h"
 
 namespace tandem::studies {
 namespace {
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out + '"';
-}
 
 std::string row_of(const Timing& t) {
   return fmt::format("{:.6g} {:.6g} {:.6g} {}", t.median * 1e6, t.lowest * 1e6, t.highest * 1e6, t.samples);
@@ -78,7 +71,7 @@ std::vector<Fit> fits_of(const Profile& profile) {
   };
   const Roofline memory = fitted.roofline(OpClass::memory, DType::f32);
   fits.push_back({"launch_us", fmt::format("{:.4g}", memory.launch * 1e6), "the shortest kernel"});
-  for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f8}) {
+  for (const DType type : arithmetic_types) {
     rate("gemm", OpClass::gemm, type);
     rate("attention_forward", OpClass::attention_forward, type);
     rate("attention_backward", OpClass::attention_backward, type);
@@ -95,7 +88,8 @@ std::string to_yaml(const Profile& profile) {
   std::string out = fmt::format(
       "# Measured by `tandem calibrate`. The fits and spreads are for you to read; the simulator makes its own of the rows.\n"
       "machine:\n  backend: {}\n  device: {}\n  threads: {}\n  libraries: {}\n  date: {}\n  tandem: {}\n",
-      quoted(o.backend), quoted(o.device), o.threads, quoted(o.libraries), quoted(o.date), quoted(o.tandem));
+      quoted_yaml(o.backend), quoted_yaml(o.device), o.threads, quoted_yaml(o.libraries), quoted_yaml(o.date),
+      quoted_yaml(o.tandem));
   out += "fits:\n";
   for (const Fit& fit : fits_of(profile)) out += fmt::format("  {}: {}    # {}\n", fit.name, fit.value, fit.note);
   out += "  spread:    # kernels measured; (highest - lowest) / median of a kernel's samples: the median kernel, the worst\n";
@@ -110,12 +104,14 @@ std::string to_yaml(const Profile& profile) {
       out += fmt::format("    {}: [{:.2f}, {}]\n", name, bandwidth_of(*measured) / copy, cost_of(measured->kernel).bytes);
   }
   out += "kernels:    # = median, lowest and highest us, samples\n";
-  for (const auto& [kernel, timing] : profile.kernels) out += "  - " + quoted(to_text(kernel) + " = " + row_of(timing)) + '\n';
+  for (const auto& [kernel, timing] : profile.kernels)
+    out += "  - " + quoted_yaml(to_text(kernel) + " = " + row_of(timing)) + '\n';
   if (profile.collectives.empty()) return out;
   out += "collectives:    # members, bytes, machines where there are several = as above\n";
   for (const MeasuredCollective& c : profile.collectives) {
     const std::string machines = c.machines > 1 ? fmt::format(" on {}", c.machines) : "";
-    out += "  - " + quoted(fmt::format("{} {} {}{} = {}", operation(c.op).name, c.members, c.bytes, machines, row_of(c.timing))) +
+    out += "  - " +
+           quoted_yaml(fmt::format("{} {} {}{} = {}", operation(c.op).name, c.members, c.bytes, machines, row_of(c.timing))) +
            '\n';
   }
   return out;

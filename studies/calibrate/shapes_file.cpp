@@ -6,6 +6,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/text_file.h"
+#include "scenarios/spec/names.h"
 #include "traces/kernel_text.h"
 
 namespace tandem::studies {
@@ -15,7 +16,7 @@ constexpr const char* expected =
     "expected `gemm TYPE M N K`, `attention TYPE SEQUENCE HEADS KV_HEADS HEAD_DIM [causal]` or a kernel as in a profile";
 
 DType type_named(const std::string& name) {
-  for (const DType type : {DType::f32, DType::bf16, DType::f16, DType::f8})
+  for (const DType type : arithmetic_types)
     if (name_of(type) == name) return type;
   throw std::invalid_argument("`" + name + "` is no type, expected fp32, bf16, fp16 or fp8");
 }

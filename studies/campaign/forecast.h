@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/base/progress.h"
-#include "scenarios/reading/campaign_spec.h"
+#include "scenarios/reading/load_campaign.h"
 #include "sim/campaign/replicas.h"
 #include "studies/step/step_interval.h"
 #include "studies/step/step_result.h"

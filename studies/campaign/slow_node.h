@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "scenarios/reading/campaign_spec.h"
+#include "scenarios/reading/load_campaign.h"
 #include "scenarios/spec/scenario.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/step_result.h"

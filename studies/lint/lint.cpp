@@ -8,7 +8,6 @@
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
-#include "scenarios/reading/yaml_mapping.h"
 #include "studies/lint/rules.h"
 #include "studies/runner/distinct_steps.h"
 
@@ -30,7 +29,7 @@ class Source {
     YamlNode document = document_;
     for (const std::string& change : changes) apply_override(document, change);
     resolve_presets(document, file_.parent_path().string());
-    if (document.find("name") == nullptr) put(document, "name", name());
+    give_name(document, name());
     return document;
   }
 

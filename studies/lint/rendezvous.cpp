@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "scenarios/checks/checks.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/reading/preset_specs.h"
 
 namespace tandem::studies {

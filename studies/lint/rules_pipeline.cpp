@@ -3,6 +3,7 @@
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 #include "studies/lint/rendezvous.h"
 #include "studies/lint/rules.h"
 
@@ -35,7 +36,7 @@ void sharded_weights_in_pipeline(LintContext& context) {
   if (p.zero != 3 || p.pp == 1) return;
   Finding& found =
       context.find(Severity::warning, "sharded-weights-in-pipeline", {"parallelism.zero", "parallelism.pp"},
-                   fmt::format("zero 3 with pp {}: {}; zero 1 shards the optimizer's states as well", p.pp,
+                   fmt::format("zero 3 with {}: {}; zero 1 shards the optimizer's states as well", named(Axis::pp, p.pp),
                                p.gather_per_micro_batch
                                    ? "every micro-batch gathers a stage's weights anew"
                                    : "weights are gathered once and kept for the step, so that their memory is not saved"));

@@ -1,6 +1,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "runtime/base/divide_up.h"
+#include "scenarios/spec/names.h"
 #include "studies/lint/rules.h"
 
 namespace tandem::studies {
@@ -12,10 +13,9 @@ void vocabulary_padding(LintContext& context) {
   if (vocab % unit == 0) return;
   Finding& found = context.find(
       vocab / tp % 8 == 0 ? Severity::advice : Severity::warning, "vocabulary-padding", {"model.vocab", "parallelism.tp"},
-      fmt::format(
-          "vocab {} is not a multiple of 128 * tp {}: each rank's {} columns of logits leave part of a tile empty; padded "
-          "it is {}",
-          vocab, tp, vocab / tp, round_up(vocab, unit)));
+      fmt::format("vocab {} is not a multiple of 128 * {}: each rank's {} columns of logits leave part of a tile empty; padded "
+                  "it is {}",
+                  vocab, named(Axis::tp, tp), vocab / tp, round_up(vocab, unit)));
   found.fix = {fmt::format("model.vocab={}", round_up(vocab, unit))};
 }
 
@@ -54,8 +54,8 @@ void thin_shards(LintContext& context) {
   constexpr std::int64_t wide_enough = 1024;
   if (p.tp == 1 || s.model.ffn / p.tp >= wide_enough) return;
   Finding& found = context.find(Severity::advice, "thin-shards", {"parallelism.tp", "model.ffn"},
-                                fmt::format("tp {} leaves products of width {}, too small to fill a GPU; expected {} or more",
-                                            p.tp, s.model.ffn / p.tp, wide_enough));
+                                fmt::format("{} leaves products of width {}, too small to fill a GPU; expected {} or more",
+                                            named(Axis::tp, p.tp), s.model.ffn / p.tp, wide_enough));
   if (p.tp % 2 == 0) found.fix = {fmt::format("parallelism.tp={}", p.tp / 2), "parallelism.dp="};
   found.only_if_faster = true;
 }

@@ -5,6 +5,7 @@
 
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/spec/names.h"
 #include "studies/lint/rules.h"
 
 namespace tandem::studies {
@@ -62,8 +63,8 @@ void idle_options(LintContext& context) {
   if (p.tp > 1 && !p.sp)
     advise("no-sequence-parallelism", {"parallelism.sp", "parallelism.tp"},
            fmt::format(
-               "tp {} without sp: norms and residuals are computed and kept {} times (Korthikanti et al. 2022, arXiv 2205.05198)",
-               p.tp, p.tp),
+               "{} without sp: norms and residuals are computed and kept {} times (Korthikanti et al. 2022, arXiv 2205.05198)",
+               named(Axis::tp, p.tp), p.tp),
            "parallelism.sp=true");
   if (!s.training.overlap_dp && p.data_replicas() * p.cp > 1)
     advise("no-gradient-overlap", {"training.overlap.dp", "training.overlap"},
@@ -71,7 +72,7 @@ void idle_options(LintContext& context) {
   if (s.training.recompute.every > 0 || s.training.recompute.attention || s.training.recompute.mlp)
     advise("needless-recompute", {"training.recompute"}, "activations are computed twice, though there is memory to keep them",
            s.training.recompute.every > 1 ? "training={recompute: none, recompute_every: }" : "training.recompute=none");
-  if (p.tp > 1 && p.sp && !s.training.overlap_tp)
+  if (p.sp && !s.training.overlap_tp)
     advise("no-tensor-overlap", {"training.overlap.tp", "training.overlap", "parallelism.tp"},
            "tensor-parallel collectives stand between the products instead of beside them", "training.overlap.tp=true");
 }

@@ -31,7 +31,7 @@ YamlNode list_of(const std::vector<std::uint32_t>& gpus, const Place& place) {
 
 PlacedJob::PlacedJob(const std::string& file, const std::vector<std::string>& overrides, const std::string& nodes)
     : name_(std::filesystem::path(file).stem().string()), document_(load_document(file, overrides)) {
-  if (document_.find("name") == nullptr) put(document_, "name", name_, document_.place);
+  give_name(document_, name_);
   std::vector<std::uint32_t> listed;
   if (YamlNode* parallelism = document_.find("parallelism");
       parallelism != nullptr && parallelism->find("placement") != nullptr) {

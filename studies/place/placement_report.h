@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/mesh/communicator_rows.h"
 #include "studies/place/placement_search.h"
 
 namespace tandem::studies {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "runtime/base/divide_up.h"
+#include "scenarios/mesh/communicator_rows.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/mesh.h"
-#include "scenarios/mesh/mesh_report.h"
 #include "scenarios/mesh/rank_placement.h"
 
 namespace tandem::studies {
@@ -39,7 +39,7 @@ Reach reach_of(Axis axis, const std::vector<CommunicatorRow>& rows) {
 }
 
 Json axes_of(const Scenario& scenario, const LaidMesh& laid) {
-  const std::vector<CommunicatorRow> rows = report_mesh(scenario);
+  const std::vector<CommunicatorRow> rows = communicator_rows(scenario);
   std::vector<Json> axes;
   for (const Axis axis : mesh_axes) {
     const std::vector<std::uint32_t> members = laid.members(axis);

@@ -32,7 +32,7 @@ std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
   for (std::int64_t dp = 1;; ++dp) {
     const std::int64_t of_stage = p.tp * p.cp * dp;
     const std::int64_t world = of_stage * stages * (p.own_expert_axis ? p.ep : 1);
-    const bool holds_experts = of_stage % (p.etp * (p.own_expert_axis ? 1 : p.ep)) == 0;
+    const bool holds_experts = of_stage % p.expert_shards() == 0;
     if (holds_experts && (world <= node || world % node == 0)) return dp;
   }
 }

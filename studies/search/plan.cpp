@@ -87,8 +87,7 @@ std::string to_text(const Plan& plan, const PlanChoices& choices) {
 
 YamlNode document_of(const Plan& plan, const PlanChoices& choices, const SearchSpec& spec) {
   YamlNode document = spec.document;
-  for (const Assignment& assignment : assignments_of(plan, choices, spec))
-    apply_override(document, assignment.path, assignment.value, assignment.place);
+  for (const Assignment& assignment : assignments_of(plan, choices, spec)) apply_override(document, assignment);
   return document;
 }
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "scenarios/reading/overlay.h"
 #include "scenarios/reading/search_spec.h"
-#include "studies/sweep/study.h"
 
 namespace tandem::studies {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/checks/checks.h"
 #include "scenarios/mesh/mesh.h"
@@ -20,8 +21,6 @@ std::vector<std::string_view> all_schedules() {
   for (const ScheduleTraits& traits : schedule_table()) names.push_back(traits.name);
   return names;
 }
-
-const std::vector<std::string_view> all_recomputes{"none", "selective", "full"};
 
 /// The field's value in the scenario, or its default.
 YamlNode own_value(const SearchSpec& spec, SearchAxis axis, std::string_view otherwise) {
@@ -55,7 +54,8 @@ TrainingSpec training_with(const SearchSpec& spec, const std::string& field, con
   YamlNode section = section_with(field, value);
   for (const char* needed : {"sequence", "global_batch"}) section.entries.push_back({needed, needed, {}, make_scalar("1", {})});
   const YamlNode* every = find_path(spec.document, "training.recompute_every");
-  const bool whole = field == "recompute" && value.kind == YamlNode::Kind::scalar && value.text == "full";
+  const bool whole =
+      field == "recompute" && value.kind == YamlNode::Kind::scalar && value.text == name_in(recompute_names, full_recompute);
   if (every != nullptr && whole) section.entries.push_back({"recompute_every", "recompute_every", {}, *every});
   return read_training(section);
 }
@@ -81,10 +81,9 @@ std::vector<std::int32_t> counted(std::size_t size) {
 std::optional<std::pair<std::int64_t, std::int64_t>> lighter_ends(const Scenario& scenario) {
   const std::int64_t pp = scenario.parallelism.pp, vpp = scenario.parallelism.vpp, layers = scenario.model.layers;
   if (pp == 1) return std::nullopt;
-  const auto up_to_chunks = [&](std::int64_t value) { return (value + vpp - 1) / vpp * vpp; };
-  const std::int64_t of_others = up_to_chunks((layers + 2 + pp - 1) / pp);
+  const std::int64_t of_others = round_up(divide_up(layers + 2, pp), vpp);
   const std::int64_t left = layers - (pp - 2) * of_others;
-  const std::int64_t first = up_to_chunks((left + 1) / 2), last = left - first;
+  const std::int64_t first = round_up(divide_up(left, 2), vpp), last = left - first;
   if (left < 2 * vpp || last < vpp) return std::nullopt;
   return std::pair{first, last};
 }
@@ -111,7 +110,7 @@ bool split_layers(Scenario& trial, const ParallelismSpec& own) {
 
 PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   choices_.schedule = values_or(spec.axis(SearchAxis::schedule), all_schedules());
-  choices_.recompute = values_or(spec.axis(SearchAxis::recompute), all_recomputes);
+  choices_.recompute = values_or(spec.axis(SearchAxis::recompute), {usual_recomputes.begin(), usual_recomputes.end()});
   choices_.order = spec.axis(SearchAxis::order).values;
   choices_.placement = spec.axis(SearchAxis::placement).values;
   free_schedules_ = counted(choices_.schedule.size());
@@ -125,7 +124,8 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   const Scenario& scenario = spec.scenario;
   const ParallelismSpec& p = scenario.parallelism;
   own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, name_of(ScheduleKind::one_f_one_b)));
-  own_.recompute = place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, "none"));
+  own_.recompute =
+      place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, name_in(recompute_names, no_recompute)));
   own_.order = place_of_value(choices_.order, own_order);
   own_.placement = place_of_value(choices_.placement,
                                   own_value(spec, SearchAxis::placement, name_in(placement_names, RankPlacement::Kind::packed)));
@@ -181,7 +181,7 @@ std::vector<std::int32_t> PlanSpace::zeros() const {
 
 std::vector<std::int32_t> PlanSpace::sps(Scenario& trial) const {
   std::vector<std::int32_t> values;
-  for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(value.text == "true" ? 1 : 0);
+  for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(boolean_of(value, "search.axes.sp") ? 1 : 0);
   if (values.empty()) values = {0, 1};
   if (trial.parallelism.tp == 1) values = {0};
   std::erase_if(values, [&](std::int32_t sp) {
@@ -380,7 +380,7 @@ Plan PlanSpace::parse(const std::string& text) const {
         plan.zero = static_cast<std::int32_t>(size());
         break;
       case SearchAxis::sp:
-        plan.sp = field.value.text == "true" ? 1 : 0;
+        plan.sp = boolean_of(field.value, "plan.sp") ? 1 : 0;
         break;
       case SearchAxis::schedule:
         plan.schedule = choose(choices_.schedule);

@@ -68,7 +68,7 @@ Owners owners_of(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   if (p.zero == 0) return {};
   const std::int64_t all = p.data_replicas() * p.cp;
-  const std::int64_t shards = p.etp * (p.own_expert_axis ? 1 : p.ep);
+  const std::int64_t shards = p.expert_shards();
   return {.dense = p.hsdp > 0 ? p.hsdp : all, .expert = std::max<std::int64_t>(1, p.tp * p.cp * p.dp / shards)};
 }
 

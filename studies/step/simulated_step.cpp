@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/backend_names.h"
 #include "runtime/base/peak_rss.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/reading/load.h"
@@ -24,7 +25,7 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   const RunFacts facts{
-      .backend = "simgrid", .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
+      .backend = simgrid_backend, .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
   step.result =
       shown_while(progress, "summing up", [&] { return summarize(step.dag, step.timeline, scenario.training.precision, facts); });
   return step;

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/ops/operation.h"
+#include "runtime/ops/operation_named.h"
 
 namespace tandem::studies {
 namespace {
@@ -15,10 +15,8 @@ constexpr double nine_in_ten = 1.645;  // of the standard normal distribution
 
 /// None for communication.
 const Operation* kernel_named(std::string_view name) {
-  for (std::size_t i = 0; i < op_kind_count; ++i)
-    if (const Operation& known = operation(static_cast<OpKind>(i)); known.name == name)
-      return is_communication(static_cast<OpKind>(i)) ? nullptr : &known;
-  return nullptr;
+  const auto kind = operation_named(name);
+  return kind && !is_communication(*kind) ? &operation(*kind) : nullptr;
 }
 
 double error_of(OpClass op_class) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <vector>
 
+#include "runtime/backend_names.h"
 #include "scenarios/mesh/expert_mesh.h"
 
 namespace tandem::studies {
@@ -72,7 +73,7 @@ VerificationTolerance verification_tolerance(DType precision) {
 }
 
 Verification verify(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
-  const DType precision = step.result().run.backend == "cuda" ? step.precision() : DType::f32;
+  const DType precision = step.result().run.backend == cuda_backend ? step.precision() : DType::f32;
   return {.tolerance = verification_tolerance(precision), .difference = compare_with_unsharded(step, scenario, progress)};
 }
 

@@ -18,10 +18,6 @@ Place place_of_point(const Study& study, const Assignments& assignments) {
   return assignments.empty() ? Place{.file = study.file} : assignments.back().value.place;
 }
 
-void give_name(YamlNode& document, const std::string& name) {
-  if (document.find("name") == nullptr) document.entries.push_back({"name", "name", document.place, make_scalar(name, {})});
-}
-
 }  // namespace
 
 std::vector<NamedCell> values_of_point(const Study& study, std::size_t index) {
@@ -36,8 +32,7 @@ StepJob job_of_point(const Study& study, std::size_t index) {
   YamlNode document = study.scenario;
   StepJob job;
   try {
-    for (const Assignment& assignment : study.assignments(index))
-      apply_override(document, assignment.path, assignment.value, assignment.place);
+    for (const Assignment& assignment : study.assignments(index)) apply_override(document, assignment);
     resolve_presets(document, study.folder);
     give_name(document, study.scenario_name);
     job = job_of(document, study.scenario_name);

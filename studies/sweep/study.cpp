@@ -147,7 +147,7 @@ Study load_study(const std::string& path) {
   expect_apart(set, study);
   study.paths = varied_paths(study);
   expect_size(study, document);
-  for (const Assignment& assignment : set) apply_override(study.scenario, assignment.path, assignment.value, assignment.place);
+  for (const Assignment& assignment : set) apply_override(study.scenario, assignment);
   return study;
 }
 

@@ -4,17 +4,10 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/reading/overlay.h"
 #include "scenarios/reading/yaml_tree.h"
 
 namespace tandem::studies {
-
-/// One field of the scenario and what a point of the study puts there, with the places of both in the study's file.
-struct Assignment {
-  std::string path;  ///< as for --set: "parallelism.dp"
-  Place place;
-  YamlNode value;  ///< null takes the field away, so that its default applies
-};
-using Assignments = std::vector<Assignment>;
 
 /// A scenario and the points at which to simulate it: every item of `points` with every cell of `grid`, the last field of the
 /// grid varying fastest.

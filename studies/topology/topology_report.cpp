@@ -6,7 +6,7 @@ TopologyReport report_topology(const Scenario& scenario) {
   return {.scenario = scenario.name,
           .cluster = scenario.cluster,
           .inventory = take_inventory(Cluster(scenario.cluster)),
-          .communicators = report_mesh(scenario),
+          .communicators = communicator_rows(scenario),
           .warnings = scenario.warnings};
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/mesh/communicator_rows.h"
 #include "scenarios/spec/scenario.h"
 #include "topology/inventory.h"
 

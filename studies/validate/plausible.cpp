@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "runtime/base/divide_up.h"
 #include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::studies {
@@ -40,7 +41,7 @@ std::vector<std::string> chunk_counts(const RunRow& row) {
   const bool interleaved = schedule.empty() ? defaults.always_interleaves || told_by_overlap : stated != nullptr;
   if (!interleaved && (!schedule.empty() || !defaults.interleaves)) return {"1"};
   const std::int64_t pp = *row.integer(name_of(Axis::pp));
-  const std::int64_t of_stage = (layers_of(row) + pp - 1) / pp;
+  const std::int64_t of_stage = divide_up(layers_of(row), pp);
   std::vector<std::string> counts;
   for (std::int64_t count = interleaved ? 2 : 1; count <= of_stage; ++count)
     if (of_stage % count == 0) counts.push_back(std::to_string(count));

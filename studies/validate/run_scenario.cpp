@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
@@ -133,7 +134,7 @@ class ScenarioBuilder {
   void put_node(const std::string& path, std::string_view column, YamlNode value) {
     const auto* not_yet = std::ranges::find(not_yet_fields, path, &NotYetField::path);
     if (not_yet == std::end(not_yet_fields))
-      apply_override(document_, path, std::move(value), row_.place(column));
+      apply_override(document_, Assignment{path, row_.place(column), std::move(value)});
     else if (value.text != not_yet->as_simulated)
       note(std::string(column) + " " + row_.text(column) + " is not simulated yet");
   }
@@ -268,7 +269,7 @@ class ScenarioBuilder {
     const std::int64_t tp = row_.integer(name_of(Axis::tp)).value_or(1);
     if (vocab % tp == 0) return;
     constexpr std::int64_t megatron_multiple = 128;
-    const std::int64_t unit = megatron_multiple * tp, padded = (vocab + unit - 1) / unit * unit;
+    const std::int64_t unit = megatron_multiple * tp, padded = round_up(vocab, unit);
     put("model.vocab", "vocab", std::to_string(padded));
     note("the vocabulary of " + std::to_string(vocab) + " is padded to " + std::to_string(padded));
   }
@@ -284,7 +285,7 @@ class ScenarioBuilder {
            std::to_string(layers) + " layers");
       return;
     }
-    const std::int64_t each = (layers + chunks - 1) / chunks * vpp, last = layers - (pp - 1) * each;
+    const std::int64_t each = divide_up(layers, chunks) * vpp, last = layers - (pp - 1) * each;
     if (last <= 0 || last % vpp != 0) return;  // the scenario refuses it, with its reason
     put("parallelism.last_stage_layers", name_of(Axis::pp), std::to_string(last));
     note("the last of " + std::to_string(pp) + " stages has " + std::to_string(last) + " of " + std::to_string(layers) +
@@ -305,7 +306,7 @@ RunScenario scenario_of(const RunRow& row) { return ScenarioBuilder(row).build()
 std::int64_t layers_of(const RunRow& row) {
   if (!row.has("preset")) return row.integer("layers").value_or(0);
   YamlNode document = make_node(YamlNode::Kind::mapping, row.place());
-  apply_override(document, "model.preset", preset_at(row, "preset"), row.place("preset"));
+  apply_override(document, Assignment{"model.preset", row.place("preset"), preset_at(row, "preset")});
   resolve_presets(document, "");
   return size_at(document, "model.layers");
 }

@@ -9,7 +9,8 @@
 
 #include "runtime/base/nearest.h"
 #include "runtime/base/text_file.h"
-#include "scenarios/reading/sections.h"
+#include "runtime/dag/axis.h"
+#include "scenarios/spec/limits.h"
 
 namespace tandem::studies {
 namespace {
@@ -47,7 +48,7 @@ constexpr ColumnRule run_columns[] = {
     {.name = "network"},
     {.name = "model"},
     {.name = "preset"},
-    {"layers", CellKind::integer, 1, 10'000, "layers"},
+    {"layers", CellKind::integer, 1, max_layers, "layers"},
     {"hidden", CellKind::integer, 1, most_width, "elements"},
     {"heads", CellKind::integer, 1, 65'536, "heads"},
     {"kv_heads", CellKind::integer, 1, 65'536, "heads"},
@@ -63,7 +64,7 @@ constexpr ColumnRule run_columns[] = {
     {name_of(Axis::tp), CellKind::integer, 1, most_ranks, "GPUs"},
     {.name = "sp", .kind = CellKind::flag},
     {name_of(Axis::pp), CellKind::integer, 1, most_ranks, "stages"},
-    {"vpp", CellKind::integer, 1, 10'000, "model chunks of a stage"},
+    {"vpp", CellKind::integer, 1, max_layers, "model chunks of a stage"},
     {name_of(Axis::cp), CellKind::integer, 1, most_ranks, "GPUs"},
     {name_of(Axis::ep), CellKind::integer, 1, most_ranks, "GPUs"},
     {"etp", CellKind::integer, 1, most_ranks, "GPUs"},

@@ -1,6 +1,5 @@
 #include "studies/validate/strata.h"
 
-#include <algorithm>
 #include <map>
 
 namespace tandem::studies {

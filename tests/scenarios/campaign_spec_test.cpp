@@ -1,14 +1,14 @@
 // The section `campaign`: presets, what overrules them, what contradicts what; and how many parameters a checkpoint has.
-#include "scenarios/reading/campaign_spec.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
+#include "scenarios/checks/check_campaign.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "scenarios/reading/load.h"
+#include "scenarios/reading/load_campaign.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/spec/parameter_count.h"
 #include "tests/scenarios/base_scenario.h"
@@ -89,6 +89,24 @@ TEST(CampaignSpec, ContradictionsNameBothFields) {
     const std::string sentence = refusal(section);
     EXPECT_THAT(sentence, AllOf(testing::StartsWith("s.yaml:7:"), HasSubstr(words[0]), HasSubstr(words[1])));
   }
+}
+
+/// A copy speed is held against mode sync where the user states both, not where it is a preset's.
+TEST(CampaignSpec, APresetsCopySpeedDoesNotCountWhereNothingIsCopied) {
+  const CheckpointSpec checkpoint = campaign("{days: 1, checkpoint: {mode: sync}}").spec.checkpoint;
+  EXPECT_FALSE(checkpoint.asynchronous);
+  EXPECT_EQ(checkpoint.copy_GBps, 0);
+  EXPECT_GT(campaign("{days: 1, checkpoint: {mode: async}}").spec.checkpoint.copy_GBps, 0);
+}
+
+TEST(CampaignSpec, RulesNeedNoDocument) {
+  CampaignSpec spec = campaign("{days: 1}").spec;
+  EXPECT_FALSE(first_objection(spec));
+  spec.slow_node = {.one_in = 9, .factor = 0.9, .found_hours = 9};
+  spec.spare_nodes = 0;
+  const auto objection = first_objection(spec);
+  ASSERT_TRUE(objection);
+  EXPECT_THAT(objection->fields, testing::ElementsAre("campaign.slow_node.found_hours", "campaign.spare_nodes"));
 }
 
 TEST(CampaignSpec, WrongFieldsAreRefusedWithTheirPlace) {

@@ -71,7 +71,9 @@ TEST(Framework, CompiledReplacesWhatTorchCompileFuses) {
   EXPECT_THAT(refusal({"training.compiled=true"}), HasSubstr("training.compiled needs a framework"));
   EXPECT_THAT(refusal({"training.compiled=true", "training.framework=megatron-2021"}),
               HasSubstr("does not say what torch.compile"));
-  EXPECT_THAT(refusal({"training.compiled=perhaps", "training.framework=torchtitan"}), HasSubstr("expected true or false"));
+  for (const char* no_boolean : {"perhaps", "\"true\"", "[true]"})
+    EXPECT_THAT(refusal({std::string("training.compiled=") + no_boolean, "training.framework=torchtitan"}),
+                HasSubstr("expected true or false"));
 }
 
 TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {

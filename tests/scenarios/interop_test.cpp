@@ -1,6 +1,4 @@
 // A scenario in another program's words, and back: the same in all that the program expresses.
-#include "scenarios/interop/interop.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/text_file.h"
+#include "scenarios/interop/formats.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/interop/scenario_sections.h"
 #include "scenarios/interop/shell_words.h"
@@ -28,8 +27,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-using Importer = Imported (*)(const std::string&, const std::string&, std::int64_t);
-using Exporter = Exported (*)(const Scenario&);
+Exported exported_to(std::string_view program, const Scenario& scenario) { return find_exporter(program)->write({scenario, {}}); }
 
 /// A scenario and the cluster it was read with.
 struct Written {
@@ -75,11 +73,11 @@ std::string remaining(const Scenario& scenario, const std::vector<Lost>& lost) {
   return to_yaml(document);
 }
 
-void expect_round_trip(const Written& original, Exporter write, Importer read) {
-  const Exported exported = write(original.scenario);
+void expect_round_trip(const Written& original, const Importer& importer) {
+  const Exported exported = exported_to(importer.name, original.scenario);
   SCOPED_TRACE(exported.text);
   const std::int64_t gpus = original.scenario.parallelism.world_size();  // a placement may leave some of the cluster's to others
-  Imported imported = read(exported.text, "exported", gpus);
+  Imported imported = importer.read(exported.text, "exported", gpus);
   const bool without_model = imported.document.find("model") == nullptr;
   if (without_model) {
     put(imported.document, "model", *scenario_sections(original.scenario).find("model"));
@@ -104,12 +102,9 @@ std::vector<Written> shipped() {
   return all;
 }
 
-TEST(Flags, ShippedScenariosThroughMegatron) {
-  for (const Written& one : shipped()) expect_round_trip(one, megatron_arguments, from_megatron_arguments);
-}
-
-TEST(Flags, ShippedScenariosThroughTorchTitan) {
-  for (const Written& one : shipped()) expect_round_trip(one, torchtitan_toml, from_torchtitan_toml);
+TEST(Flags, ShippedScenariosThroughEachProgram) {
+  for (const Written& one : shipped())
+    for (const Importer& importer : importers()) expect_round_trip(one, importer);
 }
 
 TEST(Flags, SectionsReadAsTheSameScenario) {
@@ -186,16 +181,15 @@ TEST(Flags, RandomScenariosThroughBoth) {
     }
     ++valid;
     SCOPED_TRACE(testing::PrintToString(options));
-    expect_round_trip(original, megatron_arguments, from_megatron_arguments);
-    expect_round_trip(original, torchtitan_toml, from_torchtitan_toml);
-    for (const Lost& lost : megatron_arguments(original.scenario).lost) lost_fields.insert(lost.field);
+    for (const Importer& importer : importers()) expect_round_trip(original, importer);
+    for (const Lost& lost : exported_to("megatron", original.scenario).lost) lost_fields.insert(lost.field);
   }
   EXPECT_GE(valid, 100);
   EXPECT_GE(lost_fields.size(), 8);  // so that the draws reach what cannot be expressed
 }
 
 Exported megatron(const std::vector<std::string>& options) {
-  return megatron_arguments(parse_scenario(base_text(), "s.yaml", options));
+  return exported_to("megatron", parse_scenario(base_text(), "s.yaml", options));
 }
 
 // By hand, from megatron/training/arguments.py.
@@ -271,7 +265,7 @@ torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL_ARGS[@]} \
     --tensor-model-parallel-size $TP --pipeline-model-parallel-size 4 \
     --num-layers-per-virtual-pipeline-stage=4 --seq-length ${SEQ} --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4
 )";
-  const Imported imported = from_megatron_arguments(script, "run.sh", 64);
+  const Imported imported = find_importer("megatron")->read(script, "run.sh", 64);
   EXPECT_THAT(imported.ignored, ElementsAre("--nproc_per_node", "--lr"));
   const Scenario scenario =
       read_with(imported.document, written(base_text(), "s.yaml", {"cluster.gpus=64", "parallelism.dp="}), 64);
@@ -289,7 +283,7 @@ torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL_ARGS[@]} \
 
 void expect_refused(const std::string& text, const std::string& place, const std::string& words) {
   try {
-    from_megatron_arguments(text, "run.sh", 8);
+    find_importer("megatron")->read(text, "run.sh", 8);
     FAIL() << "accepted " << text;
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), testing::StartsWith(place));
@@ -363,7 +357,7 @@ mode = "full"
 enable = true
 components = ["model", "loss"]
 )";
-  const Imported imported = from_torchtitan_toml(toml, "t.toml", 512);
+  const Imported imported = find_importer("torchtitan")->read(toml, "t.toml", 512);
   EXPECT_THAT(imported.ignored, ElementsAre("optimizer.lr"));
   const Scenario scenario =
       read_with(imported.document,
@@ -382,7 +376,7 @@ components = ["model", "loss"]
 TEST(Flags, WrongTorchTitanFilesHaveAPlace) {
   const auto refused = [](const std::string& text) -> std::string {
     try {
-      from_torchtitan_toml(text, "t.toml", 8);
+      find_importer("torchtitan")->read(text, "t.toml", 8);
     } catch (const InputError& error) {
       return error.what();
     }
@@ -399,7 +393,7 @@ TEST(Flags, WrongTorchTitanFilesHaveAPlace) {
 
 TEST(Flags, NcclVariablesOnlyWhereTheyMatter) {
   const auto variables = [](const std::vector<std::string>& options) {
-    return nccl_environment(parse_scenario(base_text(), "s.yaml", options)).text;
+    return exported_to("nccl", parse_scenario(base_text(), "s.yaml", options)).text;
   };
   EXPECT_THAT(variables({}), HasSubstr("\nNCCL_CROSS_NIC=0\n"));
   EXPECT_THAT(variables({"cluster.fabric.rail_optimized=false"}), HasSubstr("\nNCCL_CROSS_NIC=1\n"));

@@ -127,6 +127,9 @@ TEST_F(PresetFiles, WhatTheySayOfRunsIsCheckedInAnyScenario) {
               AllOf(HasSubstr("house.yaml:2:2: runs has no field `recompute_to_fitt`"), HasSubstr("`recompute_to_fit`")));
   write("house.yaml", "runs: {zero: [2], sp: [true], recompute: [sometimes]}\n");
   EXPECT_THAT(refusal({"training.framework=house.yaml"}), HasSubstr("house.yaml:1:43: runs.recompute cannot be `sometimes`"));
+  write("house.yaml", "runs: {zero: [2], sp: [perhaps], recompute: [none]}\n");
+  EXPECT_THAT(refusal({"training.framework=house.yaml"}),
+              HasSubstr("house.yaml:1:24: runs.sp is `perhaps`, expected true or false"));
   write("house.yaml", "runs: {zero: [], sp: [true], recompute: [none]}\n");
   EXPECT_THAT(refusal({"training.framework=house.yaml"}), HasSubstr("house.yaml:1:14: runs.zero is empty"));
   write("house.yaml", "runs: {sp: [true], recompute: [none]}\n");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/checks/checks.h"
+#include "scenarios/checks/complete.h"
 #include "scenarios/checks/warnings.h"
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
@@ -43,9 +45,16 @@ TEST_P(Rules, NameTheFieldsAndSayWhy) {
   EXPECT_EQ(objection->sentence, GetParam().objection.sentence);
 }
 
-// One at least of each file of scenarios/checks. The base: 8 layers, 8 heads, 4 key-value heads, 32 GPUs in nodes of 8, tp 4, pp
-// 2, dp 4, sequences of 1024, 16 of them in a batch.
+// One at least of each file of scenarios/checks, but for check_campaign.cpp. The base: 8 layers, 8 heads, 4 key-value heads, 32
+// GPUs in nodes of 8, tp 4, pp 2, dp 4, sequences of 1024, 16 of them in a batch.
 const Wrong wrong_scenarios[] = {
+    {"Model",
+     [](Scenario& s) { s.model.mla = {.kv_rank = 64, .rope_dim = 8, .nope_dim = 8, .v_dim = 8}; },
+     {{"model.kv_heads", "model.heads", "model.mla"},
+      "kv_heads 4 with latent attention, expected heads, 8: every head has a key of its own"}},
+    {"HeadsWithoutAWidth",
+     [](Scenario& s) { s.model.heads = 12, s.model.head_dim = 0; },
+     {{"model.heads", "model.hidden"}, "heads 12 does not divide hidden 512, expected that or model.head_dim"}},
     {"Sharding",
      [](Scenario& s) { s.model.heads = 6, s.model.kv_heads = 6; },
      {{"parallelism.tp", "model.heads"}, "tp 4 does not divide 6 heads; nearest that do: 3, 6"}},
@@ -115,6 +124,11 @@ const Wrong wrong_scenarios[] = {
      [](Scenario& s) { s.parallelism.hsdp = 3; },
      {{"parallelism.hsdp", "parallelism.dp", "cluster.gpus"},
       "hsdp 3 does not divide the data-parallel group of 4; nearest that do: 2, 4"}},
+    {"KeptWeights",
+     [](Scenario& s) { s.parallelism.zero = 3, s.parallelism.reshard_after_forward = true; },
+     {{"parallelism.reshard_after_forward", "parallelism.gather_per_micro_batch"},
+      "reshard_after_forward true with gather_per_micro_batch false, which keeps weights for the whole step; expected at most "
+      "one of the two"}},
     {"Experts",
      [](Scenario& s) { s.parallelism.ep = 2; },
      {{"parallelism.ep", "parallelism.etp"}, "ep 2, etp 1 for a model without experts; expected 1, or model.moe"}},
@@ -124,6 +138,12 @@ const Wrong wrong_scenarios[] = {
        s.parallelism.ep = 3;
      },
      {{"parallelism.ep", "model.moe.experts"}, "ep 3 does not divide the 8 experts; nearest that do: 2, 4"}},
+    {"AttentionOfUnknownSpeed",
+     [](Scenario& s) {
+       s.training.attention = AttentionKernel::cudnn;
+       s.cluster.gpu.efficiency.attention = {};
+     },
+     {{"training.attention"}, "training.attention is cudnn, whose speed on h100-sxm-80gb is not known"}},
     {"Training",
      [](Scenario& s) { s.cluster.gpu.peak[static_cast<std::size_t>(DType::bf16)] = 0; },
      {{"training.precision", "cluster.gpu"},
@@ -211,8 +231,8 @@ class Twice {
     set<Size>("model.layers", s.model.layers, {7, 8, 8, 8, 12});
     set<Size>("model.heads", s.model.heads, {8, 8, 8, 12});
     set<Size>("model.kv_heads", s.model.kv_heads, {2, 4, 4, 8});
-    s.model.head_dim = 64;
-    overrides_.emplace_back("model.head_dim=64");
+    s.model.head_dim = s.model.hidden % s.model.heads == 0 ? s.model.hidden / s.model.heads : 0;  // as it is read
+    if (pick(8) != 0) set<Size>("model.head_dim", s.model.head_dim, {64, 64, 64, 63});
     set<Size>("cluster.gpus", s.cluster.gpus, {32, 32, 32, 64, 36});
     set<Size>("parallelism.tp", p.tp, {1, 2, 4, 4, 8, 3});
     set<Size>("parallelism.pp", p.pp, {1, 2, 2, 4});
@@ -221,7 +241,7 @@ class Twice {
     overrides_.emplace_back("parallelism.dp=");
     if (pick(4) == 0) set<Size>("parallelism.dp", p.dp, {1, 2, 4, 8});
     set_flag("parallelism.sp", p.sp);
-    p.sp = p.sp && p.tp > 1;  // as it is read
+    draw_latent_attention();
     draw_experts();
     choose<ScheduleKind>("training.schedule", s.training.schedule,
                          {{"1f1b", ScheduleKind::one_f_one_b},
@@ -238,8 +258,40 @@ class Twice {
     if (pick(6) == 0) set_flag("training.hierarchical_all_reduce", s.training.hierarchical_all_reduce);
     if (pick(6) == 0) set<Size>("parallelism.hsdp", p.hsdp, {2, 4});
     if (pick(6) == 0) set<int>("parallelism.zero", p.zero, {0, 2});
+    if (pick(6) == 0) draw_gathered_weights();
+    if (pick(6) == 0) draw_attention_kernel();
     if (pick(8) == 0) set<Size>("training.sync_every", s.training.sync_every, {2});
     complete(s);
+  }
+
+  void draw_latent_attention() {
+    ModelSpec& model = scenario_.model;
+    if (pick(4) != 0) return;
+    set<std::int64_t>("model.mla.kv_rank", model.mla.kv_rank, {0, 64, 64, 64});
+    set<std::int64_t>("model.mla.rope_dim", model.mla.rope_dim, {8, 8, 8, 7});
+    set<std::int64_t>("model.mla.nope_dim", model.mla.nope_dim, {8});
+    set<std::int64_t>("model.mla.v_dim", model.mla.v_dim, {8});
+    if (pick(4) != 0) set<std::int64_t>("model.kv_heads", model.kv_heads, {model.heads});
+    if (pick(8) == 0) {
+      set_flag("model.rotary", model.rotary);
+      set<std::int64_t>("model.max_positions", model.max_positions, {512, 4096});
+    }
+    if (model.mla.enabled()) model.head_dim = model.mla.qk_dim();  // as it is read
+  }
+
+  void draw_gathered_weights() {
+    set<int>("parallelism.zero", scenario_.parallelism.zero, {3});
+    set_flag("parallelism.gather_per_micro_batch", scenario_.parallelism.gather_per_micro_batch);
+    set_flag("parallelism.reshard_after_forward", scenario_.parallelism.reshard_after_forward);
+  }
+
+  void draw_attention_kernel() {
+    if (pick(2) == 0) {  // a GPU on which the speed of cuDNN's attention is not known
+      overrides_.emplace_back("cluster.gpu=a100-80gb");
+      scenario_.cluster.gpu = parse_scenario(base_text(), "s.yaml", {overrides_.back()}).cluster.gpu;
+    }
+    choose<std::optional<AttentionKernel>>("training.attention", scenario_.training.attention,
+                                           {{"cudnn", AttentionKernel::cudnn}, {"flash-2", AttentionKernel::flash_2}});
   }
 
   void draw_experts() {

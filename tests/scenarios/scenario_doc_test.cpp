@@ -12,8 +12,8 @@
 #include "runtime/base/input_error.h"
 #include "runtime/base/text_file.h"
 #include "scenarios/reading/aliases.h"
-#include "scenarios/reading/campaign_spec.h"
 #include "scenarios/reading/load.h"
+#include "scenarios/reading/load_campaign.h"
 
 namespace tandem::scenarios::scenario_doc_test {
 namespace {

@@ -45,7 +45,7 @@ TEST(ScheduleTable, SaysWhatTheActionsShow) {
   }
 }
 
-/// Forwards of the last stage before its first backward: all of them where the whole batch is held, a bounded number elsewhere.
+/// The first stage runs all forwards before its first backward where the whole batch is held, and a bounded number elsewhere.
 TEST(ScheduleTable, TellsWhoHoldsTheWholeBatch) {
   constexpr std::int32_t stages = 2, micro_batches = 64;
   for (const ScheduleTraits& traits : schedule_table()) {

@@ -1,5 +1,6 @@
 #include "studies/search/plan_space.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -127,6 +128,24 @@ TEST_P(PlansOfRandomSearches, AreAllThatTheRulesAdmit) {
   EXPECT_EQ(even, std::vector(expected.begin(), expected.end()));
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, PlansOfRandomSearches, testing::Range(1U, 25U));
+
+TEST(ParsedPlans, HaveSequenceParallelismOnlyWhereItIsTrue) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "searched.yaml";
+  std::ofstream(path) << Axes(1).text();
+  const SearchSpec spec = load_search(path, {});
+  const PlanSpace space(spec);
+  EXPECT_EQ(space.parse("tp=2,sp=true").sp, 1);
+  EXPECT_EQ(space.parse("tp=2,sp=false").sp, 0);
+  for (const char* no_boolean : {"yes", "1", "True", "\"true\"", "[true]"}) {
+    try {
+      space.parse(std::string("tp=2,sp=") + no_boolean);
+      ADD_FAILURE() << no_boolean << " was accepted";
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("plan.sp is "), testing::HasSubstr("expected true or false")));
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tandem::studies::plan_space_test

@@ -3,10 +3,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "scenarios/reading/yaml_tree.h"
-#include "scenarios/spec/scenario.h"
+#include "runtime/base/units.h"
 
 namespace tandem::scenarios {
 
@@ -30,7 +28,7 @@ struct CheckpointSpec {
   double write_GBps = 0;                  ///< of the whole job, to storage
   double read_GBps = 0;
   double node_GBps = 0;  ///< of one node, either way; 0: no limit
-  double copy_GBps = 0;  ///< of one GPU, to the memory of its host
+  double copy_GBps = 0;  ///< of one GPU, to the memory of its host; 0: not stated, which an asynchronous one needs
 };
 
 /// `campaign.slow_node`: one node in `one_in` is slow: the kernels of its GPUs take 1 / factor times as long.
@@ -55,20 +53,5 @@ struct CampaignSpec {
   std::int64_t replicas = 0;
   std::uint64_t seed = 0;
 };
-
-/// A scenario and the weeks of it. `document` gives later errors their places (`refuse` in culprit.h).
-struct Campaign {
-  Scenario scenario;
-  CampaignSpec spec;
-  YamlNode document;
-};
-
-/// Like `load_scenario`, with the section `campaign`, whose preset (presets/campaigns; llama3-2024 where none is named) fills in
-/// what is not stated. The preset's mean times between failures count only where `faults.mtbf` states none: they are of one
-/// cluster. Throws InputError, also for settings that contradict each other, by the names of both.
-Campaign load_campaign(const std::string& path, const std::vector<std::string>& overrides);
-
-/// Reads a campaign from text; `name` stands for the file in messages.
-Campaign parse_campaign(const std::string& text, const std::string& name, const std::vector<std::string>& overrides);
 
 }  // namespace tandem::scenarios

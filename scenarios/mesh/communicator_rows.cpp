@@ -1,4 +1,4 @@
-#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/mesh/communicator_rows.h"
 
 #include <algorithm>
 #include <limits>
@@ -39,9 +39,9 @@ void include(CommunicatorRow::Span<T>& span, bool first, T value) {
                : CommunicatorRow::Span<T>{std::min(span.least, value), std::max(span.most, value)};
 }
 
-class Reporter {
+class RowCounter {
  public:
-  Reporter(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
+  RowCounter(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry)
       : cluster_(cluster),
         gpu_of_rank_(gpus_of_ranks(scenario)),
         survey_(survey_communicators(scenario, mesh, cluster, symmetry)) {
@@ -119,12 +119,12 @@ class Reporter {
 
 Reach reach_of(const Cluster& cluster, const Layout& layout) { return reach_of(cluster, count_links(cluster, layout)); }
 
-std::vector<CommunicatorRow> report_mesh(const Scenario& scenario, bool folded) {
+std::vector<CommunicatorRow> communicator_rows(const Scenario& scenario, bool folded) {
   const Mesh mesh(scenario.parallelism);
   const Cluster cluster(scenario.cluster);
   const std::vector<std::uint32_t> alike(static_cast<std::size_t>(mesh.size()), 0);
   const Symmetry symmetry = folded ? symmetry_of(scenario, mesh, cluster, alike) : Symmetry(mesh, cluster);
-  return Reporter(scenario, mesh, cluster, symmetry).rows();
+  return RowCounter(scenario, mesh, cluster, symmetry).rows();
 }
 
 }  // namespace tandem::scenarios

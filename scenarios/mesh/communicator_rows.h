@@ -57,6 +57,6 @@ struct CommunicatorRow {
 /// Where the communicators of the mesh lie, in the order in which a step's lowering meets their families.
 /// `folded`: looks at one of each orbit of communicators (see symmetry.h), which changes nothing but the time it takes.
 /// Throws TopologyError.
-std::vector<CommunicatorRow> report_mesh(const Scenario& scenario, bool folded = true);
+std::vector<CommunicatorRow> communicator_rows(const Scenario& scenario, bool folded = true);
 
 }  // namespace tandem::scenarios

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace tandem::topology {
+namespace tandem::scenarios {
 
 /// Numbers for whatever is to be told apart, such as the initial colours of a `FoldInput`: the same parts have the same number,
 /// others another one.
@@ -28,4 +28,4 @@ class Colours {
   std::map<std::vector<std::uint64_t>, std::uint64_t, Less> known_;
 };
 
-}  // namespace tandem::topology
+}  // namespace tandem::scenarios

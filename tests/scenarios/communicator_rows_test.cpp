@@ -1,4 +1,4 @@
-#include "scenarios/mesh/mesh_report.h"
+#include "scenarios/mesh/communicator_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "scenarios/reading/load.h"
 #include "tests/scenarios/base_scenario.h"
 
-namespace tandem::scenarios::mesh_report_test {
+namespace tandem::scenarios::communicator_rows_test {
 namespace {
 
 using Overrides = std::vector<std::string>;
@@ -53,8 +53,8 @@ Overrides two_level() {
 // its 4 leaves and 2 pods once. All 8 rings of a stage leave a pod together, on 32 NICs' worth of cables over 4: 8 of 48 GB/s,
 // one for each, so that nothing is in their way. Pairs between stages lie 8 nodes apart: always over the core, all 64 out of 2
 // pods.
-TEST(MeshReport, NumbersByHand) {
-  const std::vector<CommunicatorRow> rows = report_mesh(base(two_level()));
+TEST(CommunicatorRows, NumbersByHand) {
+  const std::vector<CommunicatorRow> rows = communicator_rows(base(two_level()));
   ASSERT_EQ(rows_of(rows, "tp").size(), 1U);
   const CommunicatorRow tp = rows_of(rows, "tp").front();
   EXPECT_EQ(tp.axis, Axis::tp);
@@ -94,13 +94,13 @@ TEST(MeshReport, NumbersByHand) {
 }
 
 // 24,576 GPUs of the Llama 3 cluster: tp inside the node; ranks of equal place in it, over all 8 pods, for dp.
-TEST(MeshReport, Llama3OnItsCluster) {
+TEST(CommunicatorRows, Llama3OnItsCluster) {
   const Scenario scenario = parse_scenario(
       "model: llama3-405b\ncluster: {preset: llama3-24k-roce, gpus: 24576}\nparallelism: {tp: 8, sp: true, pp: 16, order: [tp, "
       "cp, "
       "ep, pp, dp], account_for_embedding: true, account_for_loss: true}\ntraining: {sequence: 8192, global_batch: 1536}\n",
       "s", {});
-  const std::vector<CommunicatorRow> rows = report_mesh(scenario);
+  const std::vector<CommunicatorRow> rows = communicator_rows(scenario);
   const CommunicatorRow tp = rows_of(rows, "tp").front(), dp = rows_of(rows, "dp").front();
   EXPECT_EQ(tp.communicators, 3072);
   EXPECT_EQ(tp.reach, Reach::node);
@@ -119,28 +119,28 @@ TEST(MeshReport, Llama3OnItsCluster) {
   EXPECT_EQ(forward[1].communicators, 24'576 / 16 * 7);
 }
 
-class MeshReports : public testing::TestWithParam<Overrides> {};
+class RowsOfMeshes : public testing::TestWithParam<Overrides> {};
 
-TEST_P(MeshReports, FoldedEqualsUnfolded) {
+TEST_P(RowsOfMeshes, FoldedEqualsUnfolded) {
   const Scenario scenario = base(GetParam());
-  EXPECT_EQ(report_mesh(scenario, true), report_mesh(scenario, false));
+  EXPECT_EQ(communicator_rows(scenario, true), communicator_rows(scenario, false));
 }
 
-// The unfolded world has every communicator once. Those of the report are the same in number, size and nodes, by family.
-TEST_P(MeshReports, CountTheCommunicatorsOfTheUnfoldedWorld) {
+// The unfolded world has every communicator once. The rows agree with it in number, size and nodes, by family.
+TEST_P(RowsOfMeshes, CountTheCommunicatorsOfTheUnfoldedWorld) {
   const Scenario scenario = base(GetParam());
   const World world = make_world(scenario, false);
   using Key = std::tuple<std::string, std::uint32_t, std::uint32_t>;
-  std::map<Key, std::int64_t> reported, counted;
-  for (const CommunicatorRow& row : report_mesh(scenario)) reported[{row.family, row.ranks, row.nodes}] += row.communicators;
+  std::map<Key, std::int64_t> in_rows, counted;
+  for (const CommunicatorRow& row : communicator_rows(scenario)) in_rows[{row.family, row.ranks, row.nodes}] += row.communicators;
   for (const Communicator& c : world.communicators)
     ++counted[{c.name, static_cast<std::uint32_t>(c.members.size()), c.layout.nodes}];
-  EXPECT_EQ(reported, counted);
+  EXPECT_EQ(in_rows, counted);
 }
 
-TEST_P(MeshReports, GroupsCoverEveryRankOnce) {
+TEST_P(RowsOfMeshes, GroupsCoverEveryRankOnce) {
   const Scenario scenario = base(GetParam());
-  const std::vector<CommunicatorRow> rows = report_mesh(scenario);
+  const std::vector<CommunicatorRow> rows = communicator_rows(scenario);
   for (const std::string family : {"tp", "dp", "cp", "ep", "etp", "expert dp"}) {
     const std::vector<CommunicatorRow> of_family = rows_of(rows, family);
     if (of_family.empty()) continue;
@@ -154,8 +154,8 @@ TEST_P(MeshReports, GroupsCoverEveryRankOnce) {
   }
 }
 
-TEST_P(MeshReports, TogetherIsNeverFasterThanAlone) {
-  for (const CommunicatorRow& row : report_mesh(base(GetParam()))) {
+TEST_P(RowsOfMeshes, TogetherIsNeverFasterThanAlone) {
+  for (const CommunicatorRow& row : communicator_rows(base(GetParam()))) {
     if (!row.alone) continue;
     EXPECT_GT(row.together->least, 0) << row.family;
     EXPECT_LE(row.together->least, row.alone->least * (1 + 1e-12)) << row.family;
@@ -164,10 +164,10 @@ TEST_P(MeshReports, TogetherIsNeverFasterThanAlone) {
 }
 
 // Each flow is on one cable, and so may collide with others.
-TEST(MeshReport, HashedFlowsLieOnCables) {
+TEST(CommunicatorRows, HashedFlowsLieOnCables) {
   Scenario scenario = base(two_level());
   scenario.cluster.fabric.routing = FlowRouting::ecmp;
-  const std::vector<CommunicatorRow> spread = report_mesh(base(two_level())), hashed = report_mesh(scenario);
+  const std::vector<CommunicatorRow> spread = communicator_rows(base(two_level())), hashed = communicator_rows(scenario);
   const CommunicatorRow dp = rows_of(hashed, "dp").front();
   EXPECT_EQ(communicators(rows_of(hashed, "dp")), 16);
   EXPECT_EQ(links(dp, Tier::leaf), 8U);
@@ -176,7 +176,7 @@ TEST(MeshReport, HashedFlowsLieOnCables) {
 
 const std::string experts = "model.moe={experts: 8, top_k: 2, ffn: 256}";
 INSTANTIATE_TEST_SUITE_P(
-    MeshReport, MeshReports,
+    CommunicatorRows, RowsOfMeshes,
     testing::Values(Overrides{}, Overrides{"parallelism.zero=0"}, Overrides{"parallelism.pp=1", "parallelism.dp=8"}, two_level(),
                     Overrides{"parallelism.pp=4", "parallelism.vpp=2", "parallelism.dp=2", "training.schedule=interleaved-1f1b"},
                     Overrides{"parallelism.order=[tp, pp, cp, ep, dp]"}, Overrides{"parallelism.order=[dp, tp, cp, ep, pp]"},
@@ -189,4 +189,4 @@ INSTANTIATE_TEST_SUITE_P(
                     Overrides{"cluster.nics_per_node=2"}, Overrides{"cluster.nics_per_node=16"}));
 
 }  // namespace
-}  // namespace tandem::scenarios::mesh_report_test
+}  // namespace tandem::scenarios::communicator_rows_test
