@@ -4,7 +4,6 @@
 #include "scenarios/reading/sections.h"
 
 namespace tandem::scenarios {
-namespace {
 
 std::vector<Axis> read_order(const Reader& parallelism) {
   if (!parallelism.has("order")) return ParallelismSpec{}.order;
@@ -23,7 +22,6 @@ std::vector<Axis> read_order(const Reader& parallelism) {
   return order;
 }
 
-/// A placement in a file is a list by now (placement_file.h).
 RankPlacement read_placement(const Reader& parallelism) {
   using Kind = RankPlacement::Kind;
   RankPlacement placement;
@@ -36,6 +34,8 @@ RankPlacement read_placement(const Reader& parallelism) {
     placement.gpus.push_back(static_cast<std::uint32_t>(gpu));
   return placement;
 }
+
+namespace {
 
 /// Without pipeline: gathered for the forward and again for the backward of each micro-batch. With one: gathered once in a step,
 /// as PyTorch's pipeline schedules do with FSDP2 (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync).

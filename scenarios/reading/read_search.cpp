@@ -18,6 +18,7 @@ struct AxisFacts {
   constexpr std::string_view name() const { return path.substr(path.find('.') + 1); }
 };
 constexpr std::array<AxisFacts, search_axis_count> facts{{{"parallelism.tp", true},
+                                                          {"parallelism.sp", false},
                                                           {"parallelism.pp", true},
                                                           {"parallelism.vpp", true},
                                                           {"parallelism.cp", true},
@@ -28,7 +29,6 @@ constexpr std::array<AxisFacts, search_axis_count> facts{{{"parallelism.tp", tru
                                                           {"training.micro_batch", true},
                                                           {"training.schedule", false},
                                                           {"training.recompute", false},
-                                                          {"parallelism.sp", false},
                                                           {"parallelism.order", false},
                                                           {"parallelism.placement", false}}};
 

@@ -24,19 +24,27 @@ RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
   return spec;
 }
 
-RecomputeSpec read_recompute(const Reader& training) {
-  const YamlNode& node = training.child("recompute");
-  RecomputeSpec spec = node.kind == YamlNode::Kind::sequence
-                           ? read_modules(training, node)
-                           : training.choice<RecomputeSpec>("recompute", choices(recompute_names), no_recompute);
-  if (!training.has("recompute_every")) return spec;
+void read_recompute_every(const Reader& training, RecomputeSpec& spec) {
+  if (!training.has("recompute_every")) return;
   if (spec.every == 0)
     training.fail("recompute_every", "training.recompute_every without recompute full, expected both or neither");
   spec.every = training.integer("recompute_every", {1, max_layers});
-  return spec;
 }
 
 }  // namespace
+
+ScheduleKind read_schedule(const Reader& training) {
+  std::vector<Choice<ScheduleKind>> schedules;
+  for (const ScheduleTraits& traits : schedule_table()) schedules.push_back({traits.name, traits.kind});
+  return training.choice<ScheduleKind>("schedule", schedules, ScheduleKind::one_f_one_b);
+}
+
+RecomputeSpec read_recompute(const Reader& training) {
+  const YamlNode& node = training.child("recompute");
+  return node.kind == YamlNode::Kind::sequence
+             ? read_modules(training, node)
+             : training.choice<RecomputeSpec>("recompute", choices(recompute_names), no_recompute);
+}
 
 TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
@@ -49,10 +57,9 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.global_batch = training.integer("global_batch", {1, 16'777'216});
   spec.precision = training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8}), DType::bf16);
   spec.grad_dtype = training.choice<DType>("grad_dtype", choices({DType::f32, DType::bf16, DType::f16}), DType::f32);
-  std::vector<Choice<ScheduleKind>> schedules;
-  for (const ScheduleTraits& traits : schedule_table()) schedules.push_back({traits.name, traits.kind});
-  spec.schedule = training.choice<ScheduleKind>("schedule", schedules, ScheduleKind::one_f_one_b);
+  spec.schedule = read_schedule(training);
   spec.recompute = read_recompute(training);
+  read_recompute_every(training, spec.recompute);
   read_overlap(training.child("overlap"), spec);
   if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");
   if (training.has("bucket_MB")) {

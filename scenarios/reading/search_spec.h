@@ -15,6 +15,7 @@ namespace tandem::scenarios {
 /// What a search is free to choose.
 enum class SearchAxis : std::uint8_t {
   tp,
+  sp,
   pp,
   vpp,
   cp,
@@ -25,11 +26,14 @@ enum class SearchAxis : std::uint8_t {
   micro_batch,
   schedule,
   recompute,
-  sp,
   order,
   placement
 };
-inline constexpr std::size_t search_axis_count = 14;
+inline constexpr std::array search_axes{SearchAxis::tp,    SearchAxis::sp,          SearchAxis::pp,       SearchAxis::vpp,
+                                        SearchAxis::cp,    SearchAxis::ep,          SearchAxis::etp,      SearchAxis::dp,
+                                        SearchAxis::zero,  SearchAxis::micro_batch, SearchAxis::schedule, SearchAxis::recompute,
+                                        SearchAxis::order, SearchAxis::placement};
+inline constexpr std::size_t search_axis_count = search_axes.size();
 std::string_view name_of(SearchAxis axis);
 /// Returns the field of the scenario: "parallelism.tp".
 std::string_view path_of(SearchAxis axis);

@@ -29,4 +29,11 @@ MtbfSpec read_mtbf(const YamlNode& faults);
 JitterSpec read_jitter(const YamlNode& faults, const Device& gpu);  ///< `gpu`: whose profile may say how much kernels vary
 std::vector<LinkFault> read_link_faults(const YamlNode& faults);    ///< dead ones first, each kind in the order of the document
 
+// The readers of single fields that a search chooses among. Each takes the reader of the field's section.
+
+std::vector<Axis> read_order(const Reader& parallelism);  ///< innermost first; the default when left out
+RankPlacement read_placement(const Reader& parallelism);  ///< a placement in a file is a list by now (placement_file.h)
+ScheduleKind read_schedule(const Reader& training);
+RecomputeSpec read_recompute(const Reader& training);  ///< without recompute_every
+
 }  // namespace tandem::scenarios

@@ -1,5 +1,7 @@
 #include "studies/search/plan.h"
 
+#include <array>
+
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 
@@ -8,9 +10,44 @@ namespace {
 
 YamlNode scalar(std::int64_t value) { return make_scalar(std::to_string(value), {}); }
 
-YamlNode truth(bool value) { return make_scalar(value ? "true" : "false", {}); }
+/// The axis's value in the plan, as it stands in a scenario.
+YamlNode value_of(const Plan& plan, SearchAxis axis, const PlanChoices& choices) {
+  const std::int64_t value = plan.*field_of(axis);
+  if (axis == SearchAxis::sp) return make_scalar(value != 0 ? "true" : "false", {});
+  const std::vector<YamlNode>& texts = choices.of(axis);
+  return texts.empty() ? scalar(value) : texts[static_cast<std::size_t>(value)];
+}
+
+/// Whether the search leaves the axis to the scenario, which may have no such field.
+bool is_left_to_scenario(SearchAxis axis, const PlanChoices& choices) {
+  return (axis == SearchAxis::order || axis == SearchAxis::placement) && choices.of(axis).size() == 1;
+}
+
+/// Whether the axis says nothing of the plan.
+bool is_silent(const Plan& plan, SearchAxis axis, const PlanChoices& choices) {
+  switch (axis) {
+    case SearchAxis::sp:
+      return plan.tp == 1;
+    case SearchAxis::schedule:
+      return plan.pp == 1;
+    case SearchAxis::vpp:
+    case SearchAxis::cp:
+    case SearchAxis::ep:
+    case SearchAxis::etp:
+      return plan.*field_of(axis) == 1;
+    default:
+      return is_left_to_scenario(axis, choices);
+  }
+}
 
 }  // namespace
+
+std::int64_t Plan::*field_of(SearchAxis axis) {
+  static constexpr std::array<std::int64_t Plan::*, search_axis_count> fields{
+      &Plan::tp, &Plan::sp,   &Plan::pp,          &Plan::vpp,      &Plan::cp,        &Plan::ep,    &Plan::etp,
+      &Plan::dp, &Plan::zero, &Plan::micro_batch, &Plan::schedule, &Plan::recompute, &Plan::order, &Plan::placement};
+  return fields[static_cast<std::size_t>(axis)];
+}
 
 Assignments assignments_of(const Plan& plan, const PlanChoices& choices, const SearchSpec& spec) {
   Assignments all;
@@ -18,24 +55,9 @@ Assignments assignments_of(const Plan& plan, const PlanChoices& choices, const S
   const auto take_away = [&](const std::string& path) {
     if (find_path(spec.document, path) != nullptr) set(path, make_node(YamlNode::Kind::null, {}));
   };
-  const auto choose = [](const std::vector<YamlNode>& values, std::int32_t index) {
-    return values[static_cast<std::size_t>(index)];
-  };
   set("cluster.gpus", scalar(plan.gpus));
-  set(path_of(SearchAxis::tp), scalar(plan.tp));
-  set(path_of(SearchAxis::sp), truth(plan.sp != 0));
-  set(path_of(SearchAxis::pp), scalar(plan.pp));
-  set(path_of(SearchAxis::vpp), scalar(plan.vpp));
-  set(path_of(SearchAxis::cp), scalar(plan.cp));
-  set(path_of(SearchAxis::ep), scalar(plan.ep));
-  set(path_of(SearchAxis::etp), scalar(plan.etp));
-  set(path_of(SearchAxis::dp), scalar(plan.dp));
-  set(path_of(SearchAxis::zero), scalar(plan.zero));
-  set(path_of(SearchAxis::micro_batch), scalar(plan.micro_batch));
-  set(path_of(SearchAxis::schedule), choose(choices.schedule, plan.schedule));
-  set(path_of(SearchAxis::recompute), choose(choices.recompute, plan.recompute));
-  if (choices.order.size() > 1) set(path_of(SearchAxis::order), choose(choices.order, plan.order));
-  if (choices.placement.size() > 1) set(path_of(SearchAxis::placement), choose(choices.placement, plan.placement));
+  for (const SearchAxis axis : search_axes)
+    if (!is_left_to_scenario(axis, choices)) set(path_of(axis), value_of(plan, axis, choices));
 
   // Fields that belong to the scenario's own plan, and that another one would contradict.
   const bool recomputes_whole_layers = choices.recomputes[static_cast<std::size_t>(plan.recompute)].every > 0;
@@ -59,29 +81,11 @@ Assignments assignments_of(const Plan& plan, const PlanChoices& choices, const S
 
 std::string to_text(const Plan& plan, const PlanChoices& choices) {
   std::string text;
-  const auto add = [&](std::string_view name, const std::string& value) {
-    text += (text.empty() ? "" : " ") + std::string(name) + "=" + value;
-  };
-  const auto add_size = [&](SearchAxis axis, std::int64_t value, bool always) {
-    if (always || value != 1) add(name_of(axis), std::to_string(value));
-  };
-  const auto add_choice = [&](SearchAxis axis, const std::vector<YamlNode>& values, std::int32_t index, bool always) {
-    if (always || values.size() > 1) add(name_of(axis), to_yaml(values[static_cast<std::size_t>(index)]));
-  };
-  add_size(SearchAxis::tp, plan.tp, true);
-  if (plan.tp > 1) add(name_of(SearchAxis::sp), plan.sp != 0 ? "true" : "false");
-  add_size(SearchAxis::pp, plan.pp, true);
-  add_size(SearchAxis::vpp, plan.vpp, false);
-  add_size(SearchAxis::cp, plan.cp, false);
-  add_size(SearchAxis::ep, plan.ep, false);
-  add_size(SearchAxis::etp, plan.etp, false);
-  add_size(SearchAxis::dp, plan.dp, true);
-  add(name_of(SearchAxis::zero), std::to_string(plan.zero));
-  add_size(SearchAxis::micro_batch, plan.micro_batch, true);
-  if (plan.pp > 1) add_choice(SearchAxis::schedule, choices.schedule, plan.schedule, true);
-  add_choice(SearchAxis::recompute, choices.recompute, plan.recompute, true);
-  add_choice(SearchAxis::order, choices.order, plan.order, false);
-  add_choice(SearchAxis::placement, choices.placement, plan.placement, false);
+  for (const SearchAxis axis : search_axes) {
+    if (is_silent(plan, axis, choices)) continue;
+    if (!text.empty()) text += ' ';
+    text += std::string(name_of(axis)) + "=" + to_yaml(value_of(plan, axis, choices));
+  }
   return text;
 }
 
@@ -103,7 +107,7 @@ Scenario scenario_of(const Plan& plan, const PlanChoices& choices, const Scenari
   p.ep = plan.ep;
   p.etp = plan.etp;
   p.dp = plan.dp;
-  p.zero = plan.zero;
+  p.zero = static_cast<std::int32_t>(plan.zero);
   // As read_parallelism has them by default, or where the scenario may say otherwise what takes least time.
   const bool may_say = plan.zero == 3 && base.parallelism.zero == 3;
   p.gather_per_micro_batch = p.pp == 1 && (!may_say || base.parallelism.gather_per_micro_batch);
@@ -117,8 +121,7 @@ Scenario scenario_of(const Plan& plan, const PlanChoices& choices, const Scenari
   TrainingSpec& t = scenario.training;
   t.micro_batch = plan.micro_batch;
   t.schedule = choices.schedules[static_cast<std::size_t>(plan.schedule)];
-  const RecomputeSpec& recompute = choices.recomputes[static_cast<std::size_t>(plan.recompute)];
-  t.recompute = recompute;
+  t.recompute = choices.recomputes[static_cast<std::size_t>(plan.recompute)];
   return scenario;
 }
 

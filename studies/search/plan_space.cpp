@@ -22,42 +22,31 @@ std::vector<std::string_view> all_schedules() {
   return names;
 }
 
-/// The field's value in the scenario, or its default.
-YamlNode own_value(const SearchSpec& spec, SearchAxis axis, std::string_view otherwise) {
-  const YamlNode* stated = find_path(spec.document, path_of(axis));
-  return stated == nullptr ? make_scalar(std::string(otherwise), {}) : *stated;
-}
+YamlNode scalar(std::string_view text) { return make_scalar(std::string(text), {}); }
 
-/// Adds the value unless it is there; returns where it stands.
-std::int32_t place_of_value(std::vector<YamlNode>& values, const YamlNode& value) {
+/// Returns where the value stands; adds it where it doesn't.
+std::int64_t index_of(std::vector<YamlNode>& values, const YamlNode& value) {
   const auto same = [text = to_yaml(value)](const YamlNode& other) { return to_yaml(other) == text; };
   const auto found = std::ranges::find_if(values, same);
-  const auto place = static_cast<std::int32_t>(found - values.begin());
+  const auto index = found - values.begin();
   if (found == values.end()) values.push_back(value);
-  return place;
+  return index;
 }
 
-std::vector<YamlNode> values_or(const SearchAxisSpec& axis, const std::vector<std::string_view>& defaults) {
-  if (!axis.values.empty()) return axis.values;
-  std::vector<YamlNode> values;
-  for (const std::string_view name : defaults) values.push_back(make_scalar(std::string(name), {}));
+/// Reads the axis's value as the scenario's reader of the field does.
+template <typename T>
+T read_value(SearchAxis axis, const YamlNode& value, T (*read)(const Reader&)) {
+  const std::string_view path = path_of(axis), field = name_of(axis);
+  YamlNode section = make_node(YamlNode::Kind::mapping, value.place);
+  section.entries.push_back({std::string(field), std::string(field), value.place, value});
+  return read(Reader(section, std::string(path.substr(0, path.find('.'))), {field}));
+}
+
+template <typename T>
+std::vector<T> read_values(SearchAxis axis, const PlanChoices& choices, T (*read)(const Reader&)) {
+  std::vector<T> values;
+  for (const YamlNode& value : choices.of(axis)) values.push_back(read_value(axis, value, read));
   return values;
-}
-
-YamlNode section_with(const std::string& field, const YamlNode& value) {
-  YamlNode section = make_node(YamlNode::Kind::mapping, {});
-  section.entries.push_back({field, field, {}, value});
-  return section;
-}
-
-TrainingSpec training_with(const SearchSpec& spec, const std::string& field, const YamlNode& value) {
-  YamlNode section = section_with(field, value);
-  for (const char* needed : {"sequence", "global_batch"}) section.entries.push_back({needed, needed, {}, make_scalar("1", {})});
-  const YamlNode* every = find_path(spec.document, "training.recompute_every");
-  const bool whole =
-      field == "recompute" && value.kind == YamlNode::Kind::scalar && value.text == name_in(recompute_names, full_recompute);
-  if (every != nullptr && whole) section.entries.push_back({"recompute_every", "recompute_every", {}, *every});
-  return read_training(section);
 }
 
 /// Whether the scenario keeps the rules about these sizes.
@@ -70,8 +59,8 @@ bool meets(const Scenario& trial, Sizes sizes) {
   return std::ranges::all_of(rules[static_cast<std::size_t>(sizes)], [&](const Rule* rule) { return rule->holds(trial); });
 }
 
-std::vector<std::int32_t> counted(std::size_t size) {
-  std::vector<std::int32_t> indices(size);
+std::vector<std::int64_t> counted(std::size_t size) {
+  std::vector<std::int64_t> indices(size);
   std::iota(indices.begin(), indices.end(), 0);
   return indices;
 }
@@ -109,39 +98,23 @@ bool split_layers(Scenario& trial, const ParallelismSpec& own) {
 }  // namespace
 
 PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
-  choices_.schedule = values_or(spec.axis(SearchAxis::schedule), all_schedules());
-  choices_.recompute = values_or(spec.axis(SearchAxis::recompute), {usual_recomputes.begin(), usual_recomputes.end()});
-  choices_.order = spec.axis(SearchAxis::order).values;
-  choices_.placement = spec.axis(SearchAxis::placement).values;
-  free_schedules_ = counted(choices_.schedule.size());
-  free_recomputes_ = counted(choices_.recompute.size());
-  const auto order = own_value(spec, SearchAxis::order, "");
-  YamlNode own_order = order;
-  if (order.kind != YamlNode::Kind::sequence) {  // the default
-    own_order = make_node(YamlNode::Kind::sequence, {});
-    for (const Axis axis : mesh_axes) own_order.items.push_back(make_scalar(std::string(name_of(axis)), {}));
-  }
+  choose_among(SearchAxis::schedule, all_schedules(), scalar(name_of(ScheduleKind::one_f_one_b)));
+  choose_among(SearchAxis::recompute, {usual_recomputes.begin(), usual_recomputes.end()},
+               scalar(name_in(recompute_names, no_recompute)));
+  choose_among(SearchAxis::placement, {}, scalar(name_in(placement_names, RankPlacement::Kind::packed)));
+  YamlNode default_order = make_node(YamlNode::Kind::sequence, {});
+  for (const Axis axis : mesh_axes) default_order.items.push_back(scalar(name_of(axis)));
+  choose_among(SearchAxis::order, {}, default_order);
+
   const Scenario& scenario = spec.scenario;
   const ParallelismSpec& p = scenario.parallelism;
-  own_.schedule = place_of_value(choices_.schedule, own_value(spec, SearchAxis::schedule, name_of(ScheduleKind::one_f_one_b)));
-  own_.recompute =
-      place_of_value(choices_.recompute, own_value(spec, SearchAxis::recompute, name_in(recompute_names, no_recompute)));
-  own_.order = place_of_value(choices_.order, own_order);
-  own_.placement = place_of_value(choices_.placement,
-                                  own_value(spec, SearchAxis::placement, name_in(placement_names, RankPlacement::Kind::packed)));
-  if (!spec.axis(SearchAxis::recompute).is_stated()) free_recomputes_ = counted(choices_.recompute.size());
-  const auto free_of = [](const SearchAxisSpec& axis, std::int32_t own) {
-    return axis.values.empty() ? std::vector{own} : counted(axis.values.size());
-  };
-  free_orders_ = free_of(spec.axis(SearchAxis::order), own_.order);
-  free_placements_ = free_of(spec.axis(SearchAxis::placement), own_.placement);
-
-  for (const YamlNode& value : choices_.schedule) choices_.schedules.push_back(training_with(spec, "schedule", value).schedule);
-  for (const YamlNode& value : choices_.recompute)
-    choices_.recomputes.push_back(training_with(spec, "recompute", value).recompute);
-  for (const YamlNode& value : choices_.order) choices_.orders.push_back(read_parallelism(section_with("order", value)).order);
-  for (const YamlNode& value : choices_.placement)
-    choices_.placements.push_back(read_parallelism(section_with("placement", value)).placement);
+  choices_.schedules = read_values(SearchAxis::schedule, choices_, read_schedule);
+  choices_.recomputes = read_values(SearchAxis::recompute, choices_, read_recompute);
+  choices_.orders = read_values(SearchAxis::order, choices_, read_order);
+  choices_.placements = read_values(SearchAxis::placement, choices_, read_placement);
+  if (const std::int64_t every = scenario.training.recompute.every; every > 0)  // the scenario's recompute_every
+    for (RecomputeSpec& recompute : choices_.recomputes)
+      if (recompute.every > 0) recompute.every = every;
 
   own_.gpus = scenario.cluster.gpus;
   own_.tp = p.tp;
@@ -156,6 +129,18 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   own_.sp = p.sp ? 1 : 0;
   own_.first_stage_layers = p.first_stage_layers;
   own_.last_stage_layers = p.last_stage_layers;
+}
+
+/// Without a list of its own, an axis takes the defaults and what the scenario has.
+void PlanSpace::choose_among(SearchAxis axis, const std::vector<std::string_view>& defaults, const YamlNode& own) {
+  std::vector<YamlNode>& texts = choices_.of(axis);
+  texts = spec_.axis(axis).values;
+  const std::size_t listed = texts.size();
+  if (listed == 0)
+    for (const std::string_view name : defaults) texts.push_back(scalar(name));
+  const YamlNode* stated = find_path(spec_.document, path_of(axis));
+  own_.*field_of(axis) = index_of(texts, stated == nullptr ? own : *stated);
+  free_[static_cast<std::size_t>(axis)] = counted(listed == 0 ? texts.size() : listed);
 }
 
 std::vector<std::int64_t> PlanSpace::sizes(SearchAxis axis, std::int64_t most) const {
@@ -173,28 +158,28 @@ std::vector<std::int64_t> PlanSpace::sizes(SearchAxis axis, std::int64_t most) c
   return values;
 }
 
-std::vector<std::int32_t> PlanSpace::zeros() const {
-  std::vector<std::int32_t> values;
-  for (const YamlNode& value : spec_.axis(SearchAxis::zero).values) values.push_back(std::stoi(value.text));
-  return values.empty() ? std::vector{0, 1, 2, 3} : values;
+std::vector<std::int64_t> PlanSpace::zeros() const {
+  std::vector<std::int64_t> values;
+  for (const YamlNode& value : spec_.axis(SearchAxis::zero).values) values.push_back(std::stoll(value.text));
+  return values.empty() ? std::vector<std::int64_t>{0, 1, 2, 3} : values;
 }
 
-std::vector<std::int32_t> PlanSpace::sps(Scenario& trial) const {
-  std::vector<std::int32_t> values;
-  for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(boolean_of(value, "search.axes.sp") ? 1 : 0);
+std::vector<std::int64_t> PlanSpace::sps(Scenario& trial) const {
+  std::vector<std::int64_t> values;
+  for (const YamlNode& value : spec_.axis(SearchAxis::sp).values) values.push_back(value.text == "true" ? 1 : 0);
   if (values.empty()) values = {0, 1};
   if (trial.parallelism.tp == 1) values = {0};
-  std::erase_if(values, [&](std::int32_t sp) {
+  std::erase_if(values, [&](std::int64_t sp) {
     trial.parallelism.sp = sp != 0;
     return !meets(trial, Sizes::split);
   });
   return values;
 }
 
-std::vector<std::int32_t> PlanSpace::schedules(Scenario& trial) const {
-  const auto kind = [&](std::int32_t index) { return choices_.schedules[static_cast<std::size_t>(index)]; };
-  std::vector<std::int32_t> found = free_schedules_;
-  std::erase_if(found, [&](std::int32_t index) {
+std::vector<std::int64_t> PlanSpace::schedules(Scenario& trial) const {
+  const auto kind = [&](std::int64_t index) { return choices_.schedules[static_cast<std::size_t>(index)]; };
+  std::vector<std::int64_t> found = free(SearchAxis::schedule);
+  std::erase_if(found, [&](std::int64_t index) {
     trial.training.schedule = kind(index);
     return !meets(trial, Sizes::schedule);
   });
@@ -218,28 +203,28 @@ bool PlanSpace::tp_is_in_node(const Plan& plan) const {
 }
 
 /// The axes that say nothing of who has which GPU.
-bool PlanSpace::visit_mesh(Plan plan, const std::vector<std::int32_t>& sps, Scenario& trial,
+bool PlanSpace::visit_mesh(Plan plan, const std::vector<std::int64_t>& sps, Scenario& trial,
                            const std::function<bool(const Plan&)>& visit) const {
   const std::int64_t batch = trial.training.global_batch;
   const bool one_owner = plan.dp * plan.cp == 1 && trial.model.moe.experts == 0;
-  std::vector<std::int32_t> zero_values = zeros();
+  std::vector<std::int64_t> zero_values = zeros();
   if (one_owner) zero_values.resize(1);
   for (const std::int64_t vpp : sizes(SearchAxis::vpp, std::max<std::int64_t>(1, (trial.model.layers + 2) / plan.pp))) {
     plan.vpp = trial.parallelism.vpp = vpp;
     if (!split_layers(trial, spec_.scenario.parallelism)) continue;
     plan.first_stage_layers = trial.parallelism.first_stage_layers;
     plan.last_stage_layers = trial.parallelism.last_stage_layers;
-    for (const std::int32_t schedule : schedules(trial)) {
+    for (const std::int64_t schedule : schedules(trial)) {
       plan.schedule = schedule;
       trial.training.schedule = choices_.schedules[static_cast<std::size_t>(schedule)];
       for (const std::int64_t micro_batch : sizes(SearchAxis::micro_batch, batch)) {
         plan.micro_batch = trial.training.micro_batch = micro_batch;
         if (!meets(trial, Sizes::batch)) continue;
-        for (const std::int32_t zero : zero_values) {
+        for (const std::int64_t zero : zero_values) {
           plan.zero = zero;
-          for (const std::int32_t sp : sps) {
+          for (const std::int64_t sp : sps) {
             plan.sp = sp;
-            for (const std::int32_t recompute : free_recomputes_) {
+            for (const std::int64_t recompute : free(SearchAxis::recompute)) {
               plan.recompute = recompute;
               if (!visit(plan)) return false;
             }
@@ -263,7 +248,7 @@ void PlanSpace::for_each(const std::function<bool(const Plan&)>& visit) const {
       for (const std::int64_t cp : sizes(SearchAxis::cp, gpus / tp)) {
         p.tp = tp;
         p.cp = cp;
-        const std::vector<std::int32_t> free_sps = sps(trial);
+        const std::vector<std::int64_t> free_sps = sps(trial);
         if (free_sps.empty()) continue;
         for (const std::int64_t pp : sizes(SearchAxis::pp, std::min(gpus / tp / cp, trial.model.layers + 2))) {
           for (const std::int64_t ep : sizes(SearchAxis::ep, std::max<std::int64_t>(1, moe.experts))) {
@@ -281,9 +266,9 @@ void PlanSpace::for_each(const std::function<bool(const Plan&)>& visit) const {
               const bool any_dp = spec_.axis(SearchAxis::dp).values.empty() && !spec_.axis(SearchAxis::dp).is_stated();
               if (!any_dp && std::ranges::find(free_dp, plan.dp) == free_dp.end()) continue;
               if (!meets(trial, Sizes::experts)) continue;
-              for (const std::int32_t order : free_orders_) {
+              for (const std::int64_t order : free(SearchAxis::order)) {
                 plan.order = order;
-                for (const std::int32_t placement : free_placements_) {
+                for (const std::int64_t placement : free(SearchAxis::placement)) {
                   plan.placement = placement;
                   if (spec_.constraints.tp_in_node && !tp_is_in_node(plan)) continue;
                   if (!visit_mesh(plan, free_sps, trial, visit)) return;
@@ -322,7 +307,7 @@ Plan PlanSpace::parse(const std::string& text) const {
   for (const char c : text) yaml += c == '=' ? std::string(": ") : std::string(1, c);
   const YamlNode fields = parse_yaml("{" + yaml + "}", place.file, Lines::none);
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < search_axis_count; ++i) names.emplace_back(name_of(static_cast<SearchAxis>(i)));
+  for (const SearchAxis axis : search_axes) names.emplace_back(name_of(axis));
   std::vector<std::string_view> keys(names.begin(), names.end());
   keys.emplace_back("gpus");
   Plan plan = own_;
@@ -344,57 +329,18 @@ Plan PlanSpace::parse(const std::string& text) const {
       if (found == values.end())
         throw InputError(place, field.key + " is " + excerpt(to_yaml(field.value)) +
                                     ", which the search does not look at; expected one of: " + joined(texts));
-      return static_cast<std::int32_t>(found - values.begin());
+      return static_cast<std::int64_t>(found - values.begin());
     };
     if (field.key == "gpus") {
       plan.gpus = size();
       continue;
     }
-    switch (static_cast<SearchAxis>(known - names.begin())) {
-      case SearchAxis::tp:
-        plan.tp = size();
-        break;
-      case SearchAxis::pp:
-        plan.pp = size();
-        break;
-      case SearchAxis::vpp:
-        plan.vpp = size();
-        break;
-      case SearchAxis::cp:
-        plan.cp = size();
-        break;
-      case SearchAxis::ep:
-        plan.ep = size();
-        break;
-      case SearchAxis::etp:
-        plan.etp = size();
-        break;
-      case SearchAxis::dp:
-        plan.dp = size();
-        dp_is_given = true;
-        break;
-      case SearchAxis::micro_batch:
-        plan.micro_batch = size();
-        break;
-      case SearchAxis::zero:
-        plan.zero = static_cast<std::int32_t>(size());
-        break;
-      case SearchAxis::sp:
-        plan.sp = boolean_of(field.value, "plan.sp") ? 1 : 0;
-        break;
-      case SearchAxis::schedule:
-        plan.schedule = choose(choices_.schedule);
-        break;
-      case SearchAxis::recompute:
-        plan.recompute = choose(choices_.recompute);
-        break;
-      case SearchAxis::order:
-        plan.order = choose(choices_.order);
-        break;
-      case SearchAxis::placement:
-        plan.placement = choose(choices_.placement);
-        break;
-    }
+    const auto axis = static_cast<SearchAxis>(known - names.begin());
+    dp_is_given |= axis == SearchAxis::dp;
+    if (axis == SearchAxis::sp)
+      plan.sp = Reader(fields, "plan", keys).boolean(field.key) ? 1 : 0;
+    else
+      plan.*field_of(axis) = choices_.of(axis).empty() ? size() : choose(choices_.of(axis));
   }
   if (plan.tp == 1) plan.sp = 0;
   const std::int64_t replica = plan.tp * plan.pp * plan.cp * (spec_.scenario.parallelism.own_expert_axis ? plan.ep : 1);

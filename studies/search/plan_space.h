@@ -35,16 +35,18 @@ class PlanSpace {
  private:
   const SearchSpec& spec_;
   PlanChoices choices_;
-  std::vector<std::int32_t> free_schedules_, free_recomputes_, free_orders_, free_placements_;  ///< indices that may be chosen
+  std::array<std::vector<std::int64_t>, search_axis_count> free_;  ///< by axis that has choices: the indices that may be chosen
   Plan own_;
 
+  void choose_among(SearchAxis axis, const std::vector<std::string_view>& defaults, const YamlNode& own);
+  const std::vector<std::int64_t>& free(SearchAxis axis) const { return free_[static_cast<std::size_t>(axis)]; }
   std::vector<std::int64_t> sizes(SearchAxis axis, std::int64_t most) const;
-  std::vector<std::int32_t> zeros() const;
+  std::vector<std::int64_t> zeros() const;
   /// The values of sp for which the trial's tp and cp divide the model: none where they do not.
-  std::vector<std::int32_t> sps(Scenario& trial) const;
-  std::vector<std::int32_t> schedules(Scenario& trial) const;  ///< for the trial's pp and vpp
+  std::vector<std::int64_t> sps(Scenario& trial) const;
+  std::vector<std::int64_t> schedules(Scenario& trial) const;  ///< for the trial's pp and vpp
   bool tp_is_in_node(const Plan& plan) const;
-  bool visit_mesh(Plan plan, const std::vector<std::int32_t>& sps, Scenario& trial,
+  bool visit_mesh(Plan plan, const std::vector<std::int64_t>& sps, Scenario& trial,
                   const std::function<bool(const Plan&)>& visit) const;
 };
 

@@ -172,6 +172,8 @@ TEST(Search, ExplainsWhatRulesAPlanOut) {
   const CommandResult slower = folder.search({"--explain", "tp=4,pp=2,recompute=full"});
   EXPECT_THAT(slower.out, AllOf(HasSubstr("against the winner's"), HasSubstr("exposed tp"), HasSubstr("bubble")));
   expect_refusal(folder.search({"--explain", "ttp=4"}), wrong_input, {"--explain ttp=4", "`ttp`", "no axis", "`tp`"});
+  expect_refusal(folder.search({"--explain", "sp=maybe"}), wrong_input,
+                 {"--explain sp=maybe", "plan.sp", "expected true or false"});
 }
 
 TEST(Search, NamesTheNearestPlanAndItsBytesWhereNoneFits) {

@@ -72,7 +72,7 @@ bool is_named_otherwise(const Plan& plan, const PlanChoices& choices, bool exper
 /// Every combination of the values, with the layers spread evenly, that no rule objects to.
 std::set<Plan> all_by_the_rules(const Axes& axes, const PlanSpace& space, const Scenario& base) {
   std::set<Plan> plans;
-  const auto schedules = static_cast<std::int32_t>(space.choices().schedule.size());
+  const auto schedules = static_cast<std::int64_t>(space.choices().schedules.size());
   for (const std::int64_t gpus : axes.gpus)
     for (const std::int64_t tp : axes.tp)
       for (const std::int64_t pp : axes.pp)
