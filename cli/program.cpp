@@ -4,21 +4,18 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <cctype>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <utility>
 
 #include "runtime/base/input_error.h"
+#include "runtime/base/printable.h"
 
 namespace tandem::cli {
 
-ExitCode complain(const std::string& program, std::string sentence, ExitCode code) {
-  const auto breaks_the_line = [](unsigned char c) { return std::iscntrl(c) != 0; };
-  std::ranges::replace_if(sentence, breaks_the_line, '?');  // a path may hold anything
-  std::cerr << program << ": " << sentence << '\n';
+ExitCode complain(const std::string& program, const std::string& sentence, ExitCode code) {
+  std::cerr << program << ": " << printable(sentence) << '\n';
   return code;
 }
 

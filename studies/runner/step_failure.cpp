@@ -1,20 +1,13 @@
 #include "studies/runner/step_failure.h"
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <exception>
 #include <new>
 
+#include "runtime/base/printable.h"
+
 namespace tandem::studies {
 namespace {
-
-/// A path may hold anything.
-std::string in_one_line(std::string sentence) {
-  const auto breaks_the_line = [](unsigned char c) { return std::iscntrl(c) != 0; };
-  std::ranges::replace_if(sentence, breaks_the_line, '?');
-  return sentence;
-}
 
 /// Takes ":number" off the end of `text`. Returns 0 where it does not end in one.
 int take_number(std::string& text) {
@@ -57,11 +50,11 @@ StepFailure failure_of_exception() {
   try {
     throw;
   } catch (const InputError& error) {
-    return wrong_input(in_one_line(error.what()));
+    return wrong_input(printable(error.what()));
   } catch (const std::bad_alloc&) {
     return {.sentence = "out of memory on this machine"};
   } catch (const std::exception& error) {
-    return {.sentence = in_one_line(error.what())};
+    return {.sentence = printable(error.what())};
   } catch (...) {
     return {.sentence = "unknown exception"};
   }
