@@ -90,14 +90,15 @@ Scenario read_document(const YamlNode& document, const std::string& default_name
   return scenario;
 }
 
-std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name) {
-  std::vector<std::string> refusals;
+std::vector<InputError> refusals_of(const YamlNode& document, const std::string& default_name) {
+  std::vector<InputError> refusals;
   const auto holds = [&](const auto& work) {
     try {
       work();
       return true;
     } catch (const InputError& error) {
-      if (std::ranges::find(refusals, error.what()) == refusals.end()) refusals.emplace_back(error.what());
+      const auto says_the_same = [&](const InputError& other) { return std::string_view(other.what()) == error.what(); };
+      if (std::ranges::none_of(refusals, says_the_same)) refusals.push_back(error);
       return false;
     }
   };

@@ -14,15 +14,12 @@ struct StepFailure {
   Place place = {};      ///< of wrong input
   std::string sentence;  ///< without the place
 
-  /// The sentence behind its place, as InputError::what() has it.
-  std::string text() const;
+  /// Returns the sentence behind its place, as InputError::what() has it.
+  std::string text() const { return placed(place, sentence); }
 };
 
-/// Takes an InputError's `what()` apart: "file:line:column: sentence".
-StepFailure wrong_input(const std::string& what);
-
-/// A scenario that its reader refused with this InputError's `what()`.
-StepFailure refusal(const std::string& what);
+/// Returns the failure of a scenario that its reader refused.
+StepFailure refusal(const InputError& error);
 
 /// Describes the exception that is being handled, as an exit code and a sentence of one line. To be called in a catch block.
 StepFailure failure_of_exception();

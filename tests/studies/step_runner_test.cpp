@@ -297,15 +297,19 @@ TEST(StepFailure, DescribesExceptions) {
   EXPECT_EQ(failed.text(), "no?link");
 }
 
-TEST(StepFailure, KnowsPlacesWithoutLineOrFile) {
-  for (const Place& place : {Place{}, Place{"--set a.b=1", 0, 0}, Place{"runs.csv", 7, 0}, Place{"", 2, 3}}) {
-    const StepFailure failure = refusal(InputError(place, "sentence").what());
+TEST(StepFailure, OfARefusalSaysWhatTheErrorSays) {
+  const auto text = [](const Place& place) {
+    const InputError error(place, "is 3: expected 4");
+    const StepFailure failure = refusal(error);
     EXPECT_TRUE(failure.refused);
-    EXPECT_EQ(failure.place.file, place.file);
-    EXPECT_EQ(failure.place.line, place.line);
-    EXPECT_EQ(failure.place.column, place.column);
-    EXPECT_EQ(failure.text(), InputError(place, "sentence").what());
-  }
+    EXPECT_EQ(failure.code, ExitCode::wrong_input);
+    EXPECT_EQ(failure.text(), error.what());
+    return failure.text();
+  };
+  EXPECT_EQ(text({}), "is 3: expected 4");
+  EXPECT_EQ(text({"--set a.b=1: 2", 0, 0}), "--set a.b=1: 2: is 3: expected 4");
+  EXPECT_EQ(text({"runs.csv", 7, 0}), "runs.csv:7: is 3: expected 4");
+  EXPECT_EQ(text({"s.yaml", 2, 3}), "s.yaml:2:3: is 3: expected 4");
 }
 
 }  // namespace
