@@ -4,12 +4,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <exception>
 #include <iostream>
-#include <new>
 #include <utility>
 
-#include "runtime/base/input_error.h"
+#include "runtime/base/failure.h"
 #include "runtime/base/printable.h"
 
 namespace tandem::cli {
@@ -31,12 +29,9 @@ std::string exact_collectives_sentence(std::size_t kinds) {
 ExitCode guarded(const std::string& program, const std::function<ExitCode()>& work) {
   try {
     return work();
-  } catch (const InputError& error) {
-    return complain(program, error.what(), ExitCode::wrong_input);
-  } catch (const std::bad_alloc&) {
-    return complain(program, "out of memory on this machine", ExitCode::failed);
-  } catch (const std::exception& error) {
-    return complain(program, error.what(), ExitCode::failed);
+  } catch (...) {
+    const Failure failure = failure_of_exception();
+    return complain(program, failure.text(), failure.code);
   }
 }
 

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -272,29 +271,6 @@ TEST(StepRunner, TellsHowFarItIs) {
     EXPECT_EQ(progress.done_before, 1U);
     EXPECT_LE(progress.done + progress.running, 4U);
   }
-}
-
-StepFailure described(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (...) {
-    return failure_of_exception();
-  }
-  return {.sentence = "nothing was thrown"};
-}
-
-TEST(StepFailure, DescribesExceptions) {
-  const StepFailure wrong = described([] { throw InputError({"a.yaml", 3, 14}, "is wrong: expected b"); });
-  EXPECT_EQ(wrong.code, ExitCode::wrong_input);
-  EXPECT_EQ(wrong.place.file, "a.yaml");
-  EXPECT_EQ(wrong.place.line, 3);
-  EXPECT_EQ(wrong.place.column, 14);
-  EXPECT_EQ(wrong.sentence, "is wrong: expected b");
-  EXPECT_EQ(wrong.text(), "a.yaml:3:14: is wrong: expected b");
-  EXPECT_EQ(described([] { throw std::bad_alloc(); }).text(), "out of memory on this machine");
-  const StepFailure failed = described([] { throw std::runtime_error("no\nlink"); });
-  EXPECT_EQ(failed.code, ExitCode::failed);
-  EXPECT_EQ(failed.text(), "no?link");
 }
 
 TEST(StepFailure, OfARefusalSaysWhatTheErrorSays) {

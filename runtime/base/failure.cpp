@@ -1,17 +1,14 @@
-#include "studies/runner/step_failure.h"
+#include "runtime/base/failure.h"
 
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "runtime/base/printable.h"
 
-namespace tandem::studies {
+namespace tandem {
 
-StepFailure refusal(const InputError& error) {
-  return {.code = ExitCode::wrong_input, .refused = true, .place = error.place(), .sentence = error.sentence()};
-}
-
-StepFailure failure_of_exception() {
+Failure failure_of_exception() {
   try {
     throw;
   } catch (const InputError& error) {
@@ -27,4 +24,4 @@ StepFailure failure_of_exception() {
   }
 }
 
-}  // namespace tandem::studies
+}  // namespace tandem
