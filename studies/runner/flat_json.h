@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -18,6 +18,12 @@ struct NamedCell {
   Cell cell;
   bool is_list = false;  ///< the text is a JSON list
 };
+
+/// Returns the cell of that name, or null.
+const NamedCell* find_cell(const std::vector<NamedCell>& cells, std::string_view name);
+
+/// Returns the text of the cell of that name, empty where there is none.
+std::string text_of(const std::vector<NamedCell>& cells, std::string_view name);
 
 /// The JSON result with one cell per key, in its order, named by the path: "time_s.exposed.tp". Lists stay JSON text. Throws
 /// std::runtime_error where the text is not a JSON object.
