@@ -110,7 +110,7 @@ StepProcess::End StepProcess::end() {
   const ChildProcess::End child = child_.join();
   End end;
   end.outcome.started = started_;
-  end.outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  end.outcome.seconds = stopwatch_.elapsed();
   if (!ended_well(child.status)) {
     end.outcome.step = StepFailure{{.sentence = child.sentence.empty() ? death_of(child.status) : child.sentence}};
     return end;

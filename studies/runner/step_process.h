@@ -1,8 +1,8 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 
+#include "runtime/base/stopwatch.h"
 #include "sim/child_process.h"
 #include "studies/runner/signals.h"
 #include "studies/runner/step_job.h"
@@ -44,7 +44,7 @@ class StepProcess {
 
  private:
   std::string started_;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  Stopwatch stopwatch_;
   MemoryFile output_;
   ChildProcess child_;
 };
