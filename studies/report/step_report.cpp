@@ -157,7 +157,7 @@ std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& 
   report["memory"] = memory_json(dag, timeline);
   report["links"] = links_json(dag, timeline);
   report["critical_path"] = critical_path_json(dag, timeline, drawn);
-  report["blame"] = result.run.backend == "simgrid" ? blame_json(dag, timeline, result.run) : Json::array();
+  report["blame"] = result.is_simulated() ? blame_json(dag, timeline, result.run) : Json::array();
   return report_page(report);
 }
 

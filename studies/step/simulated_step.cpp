@@ -24,7 +24,7 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
   step.timeline = std::move(run.timeline);
   spdlog::debug("simulated {:.6f} s", step.timeline.makespan());
   const RunFacts facts{
-      .backend = "simgrid", .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
+      .backend = simulator, .collectives = name_of(options.collectives), .folded = folded, .peak_rss = run.peak_rss};
   step.result =
       shown_while(progress, "summing up", [&] { return summarize(step.dag, step.timeline, scenario.training.precision, facts); });
   return step;

@@ -14,9 +14,12 @@
 
 namespace tandem::studies {
 
+/// The backend of what was simulated and not executed.
+inline constexpr const char* simulator = "simgrid";
+
 /// How a result came about.
 struct RunFacts {
-  std::string backend;           ///< simgrid, host
+  std::string backend;           ///< `simulator`, host or cuda
   std::string collectives = {};  ///< how they were simulated: fluid, steps; empty where nothing was
   bool folded = false;
   Seconds wall = 0;
@@ -76,7 +79,7 @@ struct StepResult {
 
   std::size_t fullest_stage() const;
   Bytes peak_memory() const { return stages[fullest_stage()].peak(); }
-  bool is_simulated() const { return !run.collectives.empty(); }
+  bool is_simulated() const { return run.backend == simulator; }
   bool fits() const { return peak_memory() <= gpu_memory; }
 };
 
