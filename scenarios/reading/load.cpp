@@ -121,7 +121,7 @@ YamlNode parse_document(const std::string& text, const std::string& name, const 
 }
 
 YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_document(read_text_file(path), path, overrides);
+  return parse_document(read_text_file(path, a_scenario), path, overrides);
 }
 
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
@@ -129,7 +129,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_scenario(read_text_file(path), path, overrides);
+  return parse_scenario(read_text_file(path, a_scenario), path, overrides);
 }
 
 }  // namespace tandem::scenarios

@@ -19,7 +19,7 @@ namespace {
 class Source {
  public:
   Source(const std::string& path, const std::vector<std::string>& overrides)
-      : document_(parse_yaml(read_text_file(path), path)), file_(path) {
+      : document_(parse_yaml(read_text_file(path, a_scenario), path)), file_(path) {
     tidy_names(document_);
     for (const std::string& option : overrides) apply_override(document_, option);
   }
