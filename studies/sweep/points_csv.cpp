@@ -1,4 +1,4 @@
-#include "studies/sweep/report.h"
+#include "studies/sweep/points_csv.h"
 
 #include <algorithm>
 
