@@ -29,12 +29,14 @@ struct PlacementResult {
   double gain() const { return search.packed_time() / search.found_time() - 1; }
 };
 
+/// Sums up what a search found.
 PlacementResult placement_result(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search);
 
-/// The stable JSON form, in SI units.
+/// Returns the stable JSON form, in SI units.
 std::string to_json(const PlacementResult& result);
 
-/// What `parallelism.placement: {file: ..}` reads (scenarios/reading/placement_file.h), which is a list in YAML as well.
+/// Returns the text of a file that `parallelism.placement: {file: ..}` reads (scenarios/reading/placement_file.h). The text is a
+/// list in YAML as well.
 std::string placement_file_text(const PlacedJob& job, const PlacementSearch& search);
 
 }  // namespace tandem::studies

@@ -8,8 +8,8 @@
 
 namespace tandem::studies {
 
-/// What searches found, in the SQLite file of the simulations that judge them, so that a search that was killed need not begin
-/// anew: `searches(key PRIMARY KEY, nodes)`. A row is on the disk when `store` returns. Throws as SqliteFile does.
+/// Keeps what searches found in the SQLite file of the simulations that judge them, so that a search that was killed need not
+/// begin anew: `searches(key PRIMARY KEY, nodes)`. A row is on the disk when `store` returns. Throws as SqliteFile does.
 class PlacementStore {
  public:
   explicit PlacementStore(const std::string& path);

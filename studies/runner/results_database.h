@@ -21,7 +21,7 @@ enum class PointStatus : std::uint8_t {
 };
 std::string_view name_of(PointStatus status);
 
-/// One row.
+/// One row of the database.
 struct PointRow {
   std::string hash;  ///< of the scenario; the key
   std::string study;
@@ -35,7 +35,7 @@ struct PointRow {
   std::string json;      ///< the whole result; empty where there is none
 };
 
-/// The cells of a JSON result, one per key, named as the columns are. None for an empty text.
+/// Returns the cells of a JSON result, one per key, named as the columns are. An empty text has none.
 std::vector<NamedCell> result_cells(const std::string& json);
 
 /// The results of studies, in one SQLite file with one table:
@@ -54,13 +54,13 @@ class ResultsDatabase {
  public:
   explicit ResultsDatabase(const std::string& path);
 
-  /// By hash.
+  /// Returns the status of every row, by hash.
   std::unordered_map<std::string, PointStatus> statuses() const;
   std::optional<PointRow> row(const std::string& hash) const;  ///< without `values`
-  /// All of them, in the studies' order; of `values` those that are set.
+  /// Returns all rows, in the studies' order, with those of their `values` that are set.
   std::vector<PointRow> rows() const;
 
-  /// Adds the row, in the place of one that failed. A result that is there stays.
+  /// Adds the row, in place of one that failed. A result that is there stays.
   void store(const PointRow& row);
   /// Makes sure that there is a column for each of these fields, so that they stand together.
   void add_columns(const std::vector<std::string>& paths);

@@ -37,8 +37,8 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
 SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options = {},
                                const Stopwatch& stopwatch = {});
 
-/// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
-/// means, memory is the fuller of both.
+/// Returns the mean over `sync_every` steps of which the last is `sync` and the others are `local`. Times and bounds are means,
+/// memory is that of the fuller step.
 StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::int64_t sync_every);
 
 }  // namespace tandem::studies

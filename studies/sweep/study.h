@@ -46,10 +46,10 @@ struct Study {
   Assignments assignments(std::size_t point) const;
 };
 
-/// Throws InputError, also when a file cannot be read.
+/// Reads a study and its scenario. Throws InputError, also where a file cannot be read.
 Study load_study(const std::string& path);
 
-/// "parallelism.dp=8 training.recompute=full"
+/// Returns the assignments as a message names a point: "parallelism.dp=8 training.recompute=full".
 std::string to_text(const Assignments& assignments);
 
 }  // namespace tandem::studies

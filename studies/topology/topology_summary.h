@@ -18,9 +18,10 @@ struct TopologySummary {
   std::vector<std::string> warnings;  ///< of the scenario
 };
 
+/// Counts what the scenario's cluster is made of, and lays its communicators on it.
 TopologySummary summarize_topology(const Scenario& scenario);
 
-/// The stable JSON form: SI units, one line per key. What lies between two values is [least, most].
+/// Returns the stable JSON form: SI units, one line per key. A range is [least, most].
 std::string to_json(const TopologySummary& summary);
 
 }  // namespace tandem::studies
