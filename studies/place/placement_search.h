@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "studies/place/judge.h"
 #include "studies/place/link_load.h"
 #include "studies/place/local_search.h"
+#include "studies/place/placed_job.h"
+#include "studies/runner/run_progress.h"
+#include "studies/runner/step_job.h"
 
 namespace tandem::studies {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/communicators.h"

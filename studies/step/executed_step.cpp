@@ -1,8 +1,8 @@
 #include "studies/step/executed_step.h"
 
+#include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
-#include "scenarios/reading/load.h"
 #include "studies/step/simulated_step.h"
 
 namespace tandem::studies {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/reading/load.h"
 #include "sim/simulate.h"
 #include "studies/step/jitter_times.h"
 
