@@ -51,13 +51,13 @@ ExitCode PlaceCommand::run() const {
   const std::string database = study.empty() ? std::filesystem::path(out).replace_extension(".sqlite").string() : study;
   const std::size_t at_once = processes_at_once(jobs);
   PointsProgress line;
-  const PlacementReport report =
+  const PlacementResult result =
       place(job, options.scenario, {seed, moves}, database, at_once, [&](const RunProgress& progress) { line.show(progress); });
-  if (!report.search.packed().step()->fits())
+  if (!result.search.packed().step()->fits())
     std::cerr << "tandem: warning: " << options.scenario << ": the step does not fit in memory, wherever its ranks are\n";
-  write_file(&file, placement_file_text(job, report.search));
-  if (json) write_file(json.get(), to_json(report));
-  std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
+  write_file(&file, placement_file_text(job, result.search));
+  if (json) write_file(json.get(), to_json(result));
+  std::cout << (options.json == "-" ? to_json(result) : to_text(result, screen_on(STDOUT_FILENO)));
   return ExitCode::done;
 }
 

@@ -4,21 +4,16 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <cctype>
-#include <exception>
 #include <iostream>
-#include <new>
 #include <utility>
 
-#include "runtime/base/input_error.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/printable.h"
 
 namespace tandem::cli {
 
-ExitCode complain(const std::string& program, std::string sentence, ExitCode code) {
-  const auto breaks_the_line = [](unsigned char c) { return std::iscntrl(c) != 0; };
-  std::ranges::replace_if(sentence, breaks_the_line, '?');  // a path may hold anything
-  std::cerr << program << ": " << sentence << '\n';
+ExitCode complain(const std::string& program, const std::string& sentence, ExitCode code) {
+  std::cerr << program << ": " << printable(sentence) << '\n';
   return code;
 }
 
@@ -34,12 +29,9 @@ std::string exact_collectives_sentence(std::size_t kinds) {
 ExitCode guarded(const std::string& program, const std::function<ExitCode()>& work) {
   try {
     return work();
-  } catch (const InputError& error) {
-    return complain(program, error.what(), ExitCode::wrong_input);
-  } catch (const std::bad_alloc&) {
-    return complain(program, "out of memory on this machine", ExitCode::failed);
-  } catch (const std::exception& error) {
-    return complain(program, error.what(), ExitCode::failed);
+  } catch (...) {
+    const Failure failure = failure_of_exception();
+    return complain(program, failure.text(), failure.code);
   }
 }
 

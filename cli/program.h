@@ -10,7 +10,7 @@
 namespace tandem::cli {
 
 /// One sentence on standard error.
-ExitCode complain(const std::string& program, std::string sentence, ExitCode code);
+ExitCode complain(const std::string& program, const std::string& sentence, ExitCode code);
 
 /// Says on standard error that traces that were there before lie beside one that was written.
 void warn_of_other_traces(const std::string& program, const std::vector<std::string>& others);

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 
@@ -12,6 +11,7 @@
 #include "cli/program.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/search_text.h"
+#include "runtime/base/stopwatch.h"
 #include "studies/report/study_report.h"
 #include "studies/runner/step_runner.h"
 #include "studies/search/search_json.h"
@@ -50,7 +50,7 @@ CLI::App* SearchCommand::add_to(CLI::App& app) {
 }
 
 ExitCode SearchCommand::run() const {
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const SearchStudy study(options.scenario, options.overrides, explained);
   const SearchSpec& spec = study.spec();
   const PlanChoices& choices = study.choices();
@@ -67,7 +67,7 @@ ExitCode SearchCommand::run() const {
 
   const SearchResult& result = found.result;
   const std::optional<Explanation>& explanation = found.explanation;
-  const Seconds wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const Seconds wall = stopwatch.elapsed();
   const std::string as_json =
       options.json.empty() ? "" : to_json(result, explanation ? &*explanation : nullptr, spec, choices, wall);
   write_file(json.get(), as_json);

@@ -1,13 +1,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/step_text.h"
+#include "runtime/base/stopwatch.h"
 #include "studies/report/step_report.h"
 #include "studies/step/relief.h"
 #include "studies/step/simulated_step.h"
@@ -15,8 +15,6 @@
 
 namespace tandem::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct SimulateCommand final : Command {
   StepOptions options;
@@ -28,7 +26,7 @@ struct SimulateCommand final : Command {
   ExitCode run() const override;
 
  private:
-  ExitCode run(const Scenario& scenario, Outputs& outputs, Clock::time_point began) const;
+  ExitCode run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const;
 };
 
 CLI::App* SimulateCommand::add_to(CLI::App& app) {
@@ -42,17 +40,17 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
 }
 
 ExitCode SimulateCommand::run() const {
-  const auto began = Clock::now();
+  const Stopwatch stopwatch;
   const Scenario scenario = load_with_warnings(options);
   refuse_beyond_limits(scenario, !no_fold, collectives);
   Outputs outputs(options, scenario.parallelism.world_size());
-  return reporting_failure(scenario, outputs, command_line, [&] { return run(scenario, outputs, began); });
+  return reporting_failure(scenario, outputs, command_line, [&] { return run(scenario, outputs, stopwatch); });
 }
 
-ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, Clock::time_point began) const {
+ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const {
   const bool in_steps = collectives == Collectives::steps;
   ProgressBar bar;
-  const SimulatedStep step = simulate_in_full(scenario, !no_fold && !in_steps, {fold_tolerance, collectives, &bar}, began);
+  const SimulatedStep step = simulate_in_full(scenario, !no_fold && !in_steps, {fold_tolerance, collectives, &bar}, stopwatch);
   const StepResult& result = step.result;
   bar.take_away();
   outputs.write_report([&] { return step_page(scenario, step.dag, step.timeline, result, command_line); });

@@ -13,7 +13,7 @@
 #include "studies/report/study_report.h"
 #include "studies/runner/step_runner.h"
 #include "studies/sweep/point.h"
-#include "studies/sweep/report.h"
+#include "studies/sweep/points_csv.h"
 #include "studies/sweep/run_points.h"
 #include "studies/sweep/shard.h"
 

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/text/topology_text.h"
-#include "studies/topology/topology_report.h"
+#include "studies/topology/topology_summary.h"
 
 namespace tandem::cli {
 namespace {
@@ -27,9 +27,9 @@ CLI::App* TopologyCommand::add_to(CLI::App& app) {
 ExitCode TopologyCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
   const std::unique_ptr<OutputFile> file = open_file(options.json);
-  const TopologyReport report = report_topology(scenario);
-  if (file) write_file(file.get(), to_json(report));
-  std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
+  const TopologySummary summary = summarize_topology(scenario);
+  if (file) write_file(file.get(), to_json(summary));
+  std::cout << (options.json == "-" ? to_json(summary) : to_text(summary, screen_on(STDOUT_FILENO)));
   return ExitCode::done;
 }
 

@@ -1,8 +1,8 @@
 #include "sim/simulate.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "runtime/base/stopwatch.h"
 #include "runtime/executor.h"
 #include "sim/child_process.h"
 #include "sim/simgrid_backend.h"
@@ -11,7 +11,7 @@ namespace tandem::sim {
 
 SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& speedup,
                        const std::function<void(double share)>& progress) {
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   SharedDoubles start(dag.tasks.size());
   SharedDoubles end(dag.tasks.size());
   SharedCounter ended;
@@ -28,7 +28,7 @@ SimulationRun simulate(const Dag& dag, Collectives collectives, const Speedup& s
   if (progress) tell();
   run.timeline.start.assign(start.values().begin(), start.values().end());
   run.timeline.end.assign(end.values().begin(), end.values().end());
-  run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  run.wall = stopwatch.elapsed();
   return run;
 }
 

@@ -1,5 +1,7 @@
 #include "cli/terminal/page.h"
 
+#include "runtime/base/printable.h"
+
 namespace tandem::cli {
 
 Page& Page::line(const std::string& text, Style style, std::size_t indent) {

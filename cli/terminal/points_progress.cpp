@@ -15,7 +15,7 @@ std::string progress_line(std::size_t done, std::size_t total, std::size_t runni
 
 void PointsProgress::show(const RunProgress& p) {
   if (!line_.is_shown()) return;
-  const Seconds elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  const Seconds elapsed = stopwatch_.elapsed();
   line_.show(progress_line(p.done, p.total, p.running, p.done - p.done_before, elapsed));
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 
 #include "cli/terminal/line.h"
+#include "runtime/base/stopwatch.h"
 #include "runtime/base/units.h"
 #include "studies/runner/run_progress.h"
 
@@ -21,7 +21,7 @@ class PointsProgress {
 
  private:
   TerminalLine line_;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  Stopwatch stopwatch_;
 };
 
 }  // namespace tandem::cli

@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::chrono::milliseconds between_updates(200);
 
-Seconds since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 /// Shows part of the work while it lives.
 class ProgressThread final : public Progress::Watch {
  public:
@@ -63,19 +59,19 @@ ProgressBar::ProgressBar(Seconds patience)
     : shown_(line_.is_shown() && !spdlog::should_log(spdlog::level::debug)), patience_(patience) {}
 
 bool ProgressBar::is_due() {
-  if (!shown_ || since(start_) < patience_ || Clock::now() - drawn_ < between_updates) return false;
+  if (!shown_ || whole_.elapsed() < patience_ || Clock::now() - drawn_ < between_updates) return false;
   drawn_ = Clock::now();
   return true;
 }
 
 void ProgressBar::begin(std::string what) {
   what_ = std::move(what);
-  part_start_ = Clock::now();
+  part_ = {};
 }
 
 void ProgressBar::show(std::optional<double> share) {
   if (!is_due()) return;
-  const Seconds elapsed = since(part_start_);
+  const Seconds elapsed = part_.elapsed();
   if (!share)
     line_.show(fmt::format("{}, {} so far", what_, rounded(elapsed)));
   else

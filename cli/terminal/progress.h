@@ -7,6 +7,7 @@
 #include "cli/terminal/line.h"
 #include "cli/terminal/screen.h"
 #include "runtime/base/progress.h"
+#include "runtime/base/stopwatch.h"
 #include "runtime/base/units.h"
 
 namespace tandem::cli {
@@ -38,7 +39,8 @@ class ProgressBar final : public Progress {
   TerminalLine line_;
   bool shown_;
   Seconds patience_;
-  Clock::time_point start_ = Clock::now(), part_start_ = start_, drawn_;
+  Stopwatch whole_, part_;
+  Clock::time_point drawn_;
   std::string what_;
 
   bool is_due();

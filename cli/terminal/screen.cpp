@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 
@@ -61,12 +60,6 @@ Screen screen_on(int descriptor) {
 std::string painted(std::string_view text, Style style, const Screen& screen) {
   if (!screen.coloured || style == Style::plain || text.empty()) return std::string(text);
   return std::string("\x1b[") + code_of(style) + "m" + std::string(text) + "\x1b[0m";
-}
-
-std::string printable(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return text;
 }
 
 std::size_t columns_of(std::string_view text) {

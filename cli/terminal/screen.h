@@ -35,9 +35,6 @@ enum class Style : std::uint8_t {
 /// `text` between escapes (ECMA-48, select graphic rendition) where the screen has colours.
 std::string painted(std::string_view text, Style style, const Screen& screen);
 
-/// The text with '?' for control characters: a name from a file must not steer the terminal.
-std::string printable(std::string text);
-
 /// Columns that UTF-8 text takes, a character one each.
 std::size_t columns_of(std::string_view text);
 

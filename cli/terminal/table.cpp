@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/terminal/page.h"
+#include "runtime/base/printable.h"
 
 namespace tandem::cli {
 namespace {

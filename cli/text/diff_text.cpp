@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "cli/terminal/page.h"
-#include "runtime/backend_names.h"
 #include "runtime/base/quantities.h"
 
 namespace tandem::cli {
@@ -40,7 +39,7 @@ std::string legend_of(const StepResult& step) {
   std::string text = step.scenario;
   const std::string& backend = step.run.backend;
   if (step.gpus > 0) text += fmt::format(", {} GPUs", step.gpus);
-  if (backend == simgrid_backend) return text + ", simulated";
+  if (step.is_simulated()) return text + ", simulated";
   return backend.empty() ? text : text + ", executed (" + backend + ")";
 }
 

@@ -25,7 +25,7 @@ std::string to_text(const LintReport& report, const Screen& screen) {
   for (const Finding& finding : report.findings) {
     const std::string cost = finding.cost && *finding.cost > 0 ? fmt::format(", costs {:.1f} ms", 1e3 * *finding.cost) : "";
     page.empty_line().line(fmt::format("{} ({}{})", name_of(finding.severity), finding.rule, cost), Style::strong);
-    page.line(finding.place.text() + ": " + finding.sentence, Style::plain, 2);
+    page.line(placed(finding.place, finding.sentence), Style::plain, 2);
     if (!finding.fix.empty()) page.line(fix_text(finding) + outcome_of_fix(finding), Style::plain, 2);
   }
   return page.text();

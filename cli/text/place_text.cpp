@@ -31,12 +31,12 @@ Table candidate_table(const PlacementSearch& search) {
   return table;
 }
 
-Table tier_table(const PlacementReport& report) {
+Table tier_table(const PlacementResult& result) {
   Table table(
       {{"tier", Kind::name}, {"links", Kind::number, 1}, {"GB packed"}, {"GB found"}, {"slowest packed"}, {"slowest found"}});
-  for (std::size_t i = 0; i < report.packed.size(); ++i) {
-    const TierLoad& before = report.packed[i];
-    const TierLoad& after = report.found[i];
+  for (std::size_t i = 0; i < result.packed.size(); ++i) {
+    const TierLoad& before = result.packed[i];
+    const TierLoad& after = result.found[i];
     if (before.links == 0) continue;
     table.add({{name_of(before.tier)},
                {std::to_string(before.links)},
@@ -48,9 +48,9 @@ Table tier_table(const PlacementReport& report) {
   return table;
 }
 
-Table family_table(const PlacementReport& report) {
+Table family_table(const PlacementResult& result) {
   Table table({{"family", Kind::name}, {"packed", Kind::name}, {"found", Kind::name}, {"lower"}, {"higher"}});
-  for (const PlacementReport::Family& family : report.families)
+  for (const PlacementResult::Family& family : result.families)
     table.add({{family.name},
                {reaches(family.packed)},
                {reaches(family.found)},
@@ -61,24 +61,24 @@ Table family_table(const PlacementReport& report) {
 
 }  // namespace
 
-std::string to_text(const PlacementReport& report, const Screen& screen) {
-  const PlacementSearch& search = report.search;
+std::string to_text(const PlacementResult& result, const Screen& screen) {
+  const PlacementSearch& search = result.search;
   const Seconds before = search.packed_time(), after = search.found_time();
   Page page(screen);
-  page.line(fmt::format("{}: {} ranks on {} of {} free nodes, of {} in the cluster", report.scenario, report.ranks, report.blocks,
-                        report.free, report.nodes),
+  page.line(fmt::format("{}: {} ranks on {} of {} free nodes, of {} in the cluster", result.scenario, result.ranks, result.blocks,
+                        result.free, result.nodes),
             Style::strong);
   if (search.best == 0)
     page.line(fmt::format("step time {}, packed: no placement that was found is faster", duration(before)));
   else
     page.line(fmt::format("step time {} instead of {} packed: {} steps in the same time", duration(after), duration(before),
-                          percent_change(report.gain())));
+                          percent_change(result.gain())));
   page.heading("Placements").table(candidate_table(search));
   page.line("slowest link: bytes / capacity of the worst between nodes in a step; spread: root of the mean square over all",
             Style::faint, 2);
-  page.heading("Links between nodes, per step").table(tier_table(report));
-  if (!report.families.empty())
-    page.heading("Communicators over several nodes, and how far up they reach").table(family_table(report));
+  page.heading("Links between nodes, per step").table(tier_table(result));
+  if (!result.families.empty())
+    page.heading("Communicators over several nodes, and how far up they reach").table(family_table(result));
   return page.text();
 }
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "cli/terminal/screen.h"
-#include "studies/place/placement_report.h"
+#include "studies/place/placement_result.h"
 
 namespace tandem::cli {
 
-std::string to_text(const PlacementReport& report, const Screen& screen = {});
+std::string to_text(const PlacementResult& result, const Screen& screen = {});
 
 }  // namespace tandem::cli

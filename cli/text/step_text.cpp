@@ -3,7 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/terminal/page.h"
-#include "runtime/backend_names.h"
 #include "runtime/base/quantities.h"
 #include "studies/step/step_interval.h"
 
@@ -102,11 +101,10 @@ std::string to_text(const StepResult& r, const Screen& screen) {
                         duration(fullest.peak_at)),
             r.fits() ? Style::green : Style::red, 2);
 
-  page.empty_line().line(
-      fmt::format("{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})",
-                  r.run.backend == simgrid_backend ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,
-                  duration(r.run.wall), static_cast<double>(r.run.peak_rss) / 1e6, r.run.backend),
-      Style::faint);
+  page.empty_line().line(fmt::format("{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})",
+                                     r.is_simulated() ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,
+                                     duration(r.run.wall), static_cast<double>(r.run.peak_rss) / 1e6, r.run.backend),
+                         Style::faint);
   return page.text();
 }
 

@@ -9,18 +9,8 @@
 namespace tandem::cli {
 namespace {
 
-const NamedCell* find(const std::vector<NamedCell>& cells, std::string_view name) {
-  const auto found = std::ranges::find(cells, name, &NamedCell::name);
-  return found == cells.end() ? nullptr : &*found;
-}
-
-std::string text_of(const std::vector<NamedCell>& cells, std::string_view name) {
-  const NamedCell* cell = find(cells, name);
-  return cell == nullptr ? "" : studies::to_text(cell->cell);
-}
-
 std::string number_of(const std::vector<NamedCell>& cells, std::string_view name, const char* format, double unit = 1) {
-  const NamedCell* cell = find(cells, name);
+  const NamedCell* cell = find_cell(cells, name);
   const auto* number = cell == nullptr ? nullptr : std::get_if<double>(&cell->cell);
   return number == nullptr ? "" : fmt::format(fmt::runtime(format), *number / unit);
 }

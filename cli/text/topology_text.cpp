@@ -36,9 +36,9 @@ std::string fabric_line(const FabricSpec& fabric) {
                                                      : ", adaptive routing (ideal)");
 }
 
-Table counts(const TopologyReport& report) {
-  const Inventory& inventory = report.inventory;
-  const ClusterSpec& spec = report.cluster;
+Table counts(const TopologySummary& summary) {
+  const Inventory& inventory = summary.inventory;
+  const ClusterSpec& spec = summary.cluster;
   Table table({{"", Kind::name}, {"", Kind::number}, {"", Kind::note}});
   const auto add = [&](const std::string& what, std::int64_t count, const std::string& note = "") {
     table.add({{what}, {std::to_string(count), Style::strong}, {note, Style::faint}});
@@ -121,22 +121,22 @@ Table communicators(const std::vector<CommunicatorRow>& rows) {
 
 }  // namespace
 
-std::string to_text(const TopologyReport& report, const Screen& screen) {
-  const ClusterSpec& spec = report.cluster;
-  const Inventory& inventory = report.inventory;
+std::string to_text(const TopologySummary& summary, const Screen& screen) {
+  const ClusterSpec& spec = summary.cluster;
+  const Inventory& inventory = summary.inventory;
   Page page(screen);
-  page.line(fmt::format("{}: {}, {} x {}", report.scenario, spec.name, inventory.gpus, spec.gpu.name), Style::strong)
+  page.line(fmt::format("{}: {}, {} x {}", summary.scenario, spec.name, inventory.gpus, spec.gpu.name), Style::strong)
       .empty_line()
-      .table(counts(report));
+      .table(counts(summary));
   if (inventory.nics > 0) page.line("fabric: " + fabric_line(spec.fabric), Style::plain, 2);
   page.heading("Links, per direction").table(links(inventory));
   if (inventory.full_bisection > 0)
     page.line(fmt::format("bisection: {} TB/s, {} of what the NICs of half the nodes send",
                           number(inventory.bisection / giga / 1000), percent(inventory.bisection / inventory.full_bisection)),
               Style::plain, 2);
-  if (report.communicators.empty()) return page.empty_line().line("No communicators: one rank alone").text();
+  if (summary.communicators.empty()) return page.empty_line().line("No communicators: one rank alone").text();
   return page.heading("Communicators, the links that one of them crosses, and the GB/s that it gets")
-      .table(communicators(report.communicators))
+      .table(communicators(summary.communicators))
       .line("together: all of the family at once; reach: the highest switches that they cross", Style::faint, 2)
       .text();
 }

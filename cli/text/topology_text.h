@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "cli/terminal/screen.h"
-#include "studies/topology/topology_report.h"
+#include "studies/topology/topology_summary.h"
 
 namespace tandem::cli {
 
-std::string to_text(const TopologyReport& report, const Screen& screen = {});
+std::string to_text(const TopologySummary& summary, const Screen& screen = {});
 
 }  // namespace tandem::cli

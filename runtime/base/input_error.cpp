@@ -1,5 +1,7 @@
 #include "runtime/base/input_error.h"
 
+#include <utility>
+
 namespace tandem {
 
 std::string Place::text() const {
@@ -8,6 +10,12 @@ std::string Place::text() const {
   return file + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
-InputError::InputError(const Place& place, const std::string& sentence) : std::runtime_error(place.text() + ": " + sentence) {}
+std::string placed(const Place& place, const std::string& sentence) {
+  const std::string where = place.text();
+  return where.empty() ? sentence : where + ": " + sentence;
+}
+
+InputError::InputError(Place place, std::string sentence)
+    : std::runtime_error(placed(place, sentence)), place_(std::move(place)), sentence_(std::move(sentence)) {}
 
 }  // namespace tandem

@@ -15,10 +15,21 @@ struct Place {
   std::string text() const;  ///< "file:line:column", shorter where line or column is unknown
 };
 
-/// Wrong input: exit code 2. `what()` is one sentence: place, what was found, what was expected, the nearest valid name or value.
+/// Returns "place: sentence", or the sentence alone where the place says nothing.
+std::string placed(const Place& place, const std::string& sentence);
+
+/// Wrong input: exit code 2. The sentence says what was found, what was expected and the nearest valid name or value; `what()`
+/// puts the place before it.
 class InputError : public std::runtime_error {
  public:
-  InputError(const Place& place, const std::string& sentence);
+  InputError(Place place, std::string sentence);
+
+  const Place& place() const { return place_; }
+  const std::string& sentence() const { return sentence_; }
+
+ private:
+  Place place_;
+  std::string sentence_;
 };
 
 }  // namespace tandem

@@ -6,12 +6,12 @@
 
 namespace tandem {
 
-/// The text of a file, checked by `check_text`. Throws InputError that says why it cannot be read, and when there is no such
-/// file, which one beside it may have been meant.
-std::string read_text_file(const std::string& path, const std::string& expected = "a scenario in YAML");
+/// Returns the text of a file, checked by `check_text`. `expected` says what the file should hold: "a list of nodes". Throws an
+/// InputError that says why the file cannot be read and, where there is none, which one beside it may have been meant.
+std::string read_text_file(const std::string& path, const std::string& expected);
 
 /// Throws InputError unless `text` is at most 1 MB of UTF-8 without NUL and holds something. `file` stands for it in
 /// messages, which say what was `expected`.
-void check_text(const std::string& text, const std::string& file, const std::string& expected = "a scenario in YAML");
+void check_text(const std::string& text, const std::string& file, const std::string& expected);
 
 }  // namespace tandem

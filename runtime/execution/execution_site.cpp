@@ -2,7 +2,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/contents/initial_values.h"
-#include "runtime/cuda/gpu.h"
+#include "runtime/execution/read_buffers.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/limits.h"
 #include "runtime/plan/arena.h"
@@ -38,9 +38,14 @@ class GpuSite final : public ExecutionSite {
     step_->fill(data_seed);
     return tandem::execute(dag_, *step_, &ended);
   }
-  const HostMemory& memory() override { return read(memory_, keeps_its_place); }
+  const HostMemory& memory() override {
+    if (!memory_) memory_ = read_buffers(*step_, dag_, keeps_its_place);
+    return *memory_;
+  }
   const HostMemory& numbers() override {
-    return read(numbers_, [](const Buffer& buffer) { return buffer.shape.elements() == 1; });
+    const auto is_number = [](const Buffer& buffer) { return buffer.shape.elements() == 1; };
+    if (!numbers_) numbers_ = read_buffers(*step_, dag_, is_number);
+    return *numbers_;
   }
   std::optional<Bytes> arena(RankIndex rank) const override { return step_->arena(rank); }
   std::string description() const override {
@@ -53,15 +58,6 @@ class GpuSite final : public ExecutionSite {
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<GpuStep> step_;
   std::optional<HostMemory> memory_, numbers_;
-
-  template <typename Wanted>
-  const HostMemory& read(std::optional<HostMemory>& to, const Wanted& wanted) {
-    if (to) return *to;
-    to.emplace(dag_, wanted);
-    for (BufferId id = 0; id < dag_.buffers.size(); ++id)
-      if (dag_.buffers[id].base == id && wanted(dag_.buffers[id])) step_->read(id, to->tensor(id));
-    return *to;
-  }
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/contents/initial_values.h"
-#include "runtime/cuda/gpu.h"
+#include "runtime/execution/read_buffers.h"
 #include "runtime/executor.h"
 #include "runtime/host/loss.h"
 #include "runtime/launch/control_plane.h"
@@ -18,11 +18,8 @@ namespace tandem {
 namespace {
 
 double loss_on(GpuStep& step, const Dag& dag, RankIndex rank) {
-  const auto wanted = [&](const Buffer& buffer) { return buffer.rank == rank && buffer.shape.elements() == 1; };
-  HostMemory numbers(dag, wanted);
-  for (BufferId id = 0; id < dag.buffers.size(); ++id)
-    if (dag.buffers[id].base == id && wanted(dag.buffers[id])) step.read(id, numbers.tensor(id));
-  return loss_share(numbers, rank);
+  const auto is_number = [&](const Buffer& buffer) { return buffer.rank == rank && buffer.shape.elements() == 1; };
+  return loss_share(read_buffers(step, dag, is_number), rank);
 }
 
 }  // namespace

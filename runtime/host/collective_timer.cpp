@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "runtime/base/stopwatch.h"
 #include "runtime/contents/initial_values.h"
 #include "runtime/executor.h"
 #include "runtime/host/backend.h"
-#include "runtime/host/stopwatch.h"
 
 namespace tandem {
 namespace {
@@ -17,14 +17,14 @@ MachineRanks one_machine(std::int32_t ranks) {
 }
 
 Timing time(const MeasuredCollective& collective, Seconds budget) {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch stopwatch;
   const CollectiveLadder ladder = make_collective_ladder({&collective, 1}, one_machine(collective.members), DType::f32);
   HostMemory memory(ladder.dag, data_seed);
   std::vector<Seconds> samples;
   do {
     const std::vector<Seconds> found = samples_of(ladder, execute(ladder.dag, *make_host_backend(memory))).front();
     samples.insert(samples.end(), found.begin(), found.end());
-  } while (since(begin) < budget);
+  } while (stopwatch.elapsed() < budget);
   return timing_of(std::move(samples));
 }
 
@@ -39,9 +39,9 @@ std::vector<MeasuredCollective> collectives_worth_measuring_on_host() {
 }
 
 void time_on_host(std::span<MeasuredCollective> collectives, Seconds budget, const CollectiveProgress& progress) {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch stopwatch;
   for (std::size_t i = 0; i < collectives.size(); ++i) {
-    const Seconds left = budget - since(begin);
+    const Seconds left = budget - stopwatch.elapsed();
     if (i > 0 && left <= 0) return;
     if (progress) progress(collectives[i]);
     collectives[i].timing = time(collectives[i], left / static_cast<double>(collectives.size() - i));

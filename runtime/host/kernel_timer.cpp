@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "runtime/host/stopwatch.h"
+#include "runtime/base/stopwatch.h"
 #include "runtime/timed_operands.h"
 
 namespace tandem {
@@ -44,11 +44,11 @@ class HostKernelTimer final : public KernelTimer {
     constexpr std::size_t fewest = 5, most = 2000;
     constexpr std::size_t far_apart = 10'007;  // a prime: every set has its turn, and few are where the CPU has read ahead
     std::vector<Seconds> samples;
-    const auto begin = Clock::now();
-    while (samples.size() < fewest || (samples.size() < most && since(begin) < budget)) {
-      const auto start = Clock::now();
+    const Stopwatch stopwatch;
+    while (samples.size() < fewest || (samples.size() < most && stopwatch.elapsed() < budget)) {
+      const Stopwatch of_one;
       run(sets[samples.size() * far_apart % sets.size()], kernel.attributes);
-      samples.push_back(std::max(since(start), shortest));
+      samples.push_back(std::max(of_one.elapsed(), shortest));
     }
     return timing_of(std::move(samples));
   }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/input_error.h"
 #include "scenarios/reading/yaml_tree.h"
 #include "scenarios/spec/scenario.h"
 
@@ -27,9 +28,9 @@ YamlNode parse_document(const std::string& text, const std::string& name, const 
 /// Reads and validates a scenario whose presets are filled in. `default_name` stands in where it has none. Throws InputError.
 Scenario read_document(const YamlNode& document, const std::string& default_name);
 
-/// All that `read_document` would refuse, as far as one thing can be checked in spite of another: its sentence with its place,
-/// the first of each kind of check, in the order of the checks. Empty where the scenario is read.
-std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name);
+/// Returns all that `read_document` would refuse, as far as one thing can be checked in spite of another: the first of each kind
+/// of check, in the order of the checks. Empty where the scenario is read.
+std::vector<InputError> refusals_of(const YamlNode& document, const std::string& default_name);
 
 /// Returns the text between YAML's double quotes, in which it reads as the same text whatever it holds.
 std::string quoted_yaml(const std::string& text);

@@ -91,14 +91,15 @@ Scenario read_document(const YamlNode& document, const std::string& default_name
   return scenario;
 }
 
-std::vector<std::string> refusals_of(const YamlNode& document, const std::string& default_name) {
-  std::vector<std::string> refusals;
+std::vector<InputError> refusals_of(const YamlNode& document, const std::string& default_name) {
+  std::vector<InputError> refusals;
   const auto holds = [&](const auto& work) {
     try {
       work();
       return true;
     } catch (const InputError& error) {
-      if (std::ranges::find(refusals, error.what()) == refusals.end()) refusals.emplace_back(error.what());
+      const auto says_the_same = [&](const InputError& other) { return std::string_view(other.what()) == error.what(); };
+      if (std::ranges::none_of(refusals, says_the_same)) refusals.push_back(error);
       return false;
     }
   };
@@ -121,7 +122,7 @@ YamlNode parse_document(const std::string& text, const std::string& name, const 
 }
 
 YamlNode load_document(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_document(read_text_file(path), path, overrides);
+  return parse_document(read_text_file(path, a_scenario), path, overrides);
 }
 
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
@@ -129,7 +130,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_scenario(read_text_file(path), path, overrides);
+  return parse_scenario(read_text_file(path, a_scenario), path, overrides);
 }
 
 }  // namespace tandem::scenarios

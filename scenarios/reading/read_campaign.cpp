@@ -125,7 +125,7 @@ Campaign parse_campaign(const std::string& text, const std::string& name, const 
 }
 
 Campaign load_campaign(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_campaign(read_text_file(path), path, overrides);
+  return parse_campaign(read_text_file(path, a_scenario), path, overrides);
 }
 
 }  // namespace tandem::scenarios

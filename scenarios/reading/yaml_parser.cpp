@@ -149,7 +149,7 @@ class TreeBuilder : public YAML::EventHandler {
 }  // namespace
 
 YamlNode parse_yaml(const std::string& text, const std::string& file, Lines lines) {
-  check_text(text, file);
+  check_text(text, file, a_scenario);
   TreeBuilder builder(file, lines);
   try {
     std::istringstream stream(text);

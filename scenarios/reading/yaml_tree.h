@@ -47,6 +47,9 @@ enum class Lines : std::uint8_t {
   none
 };
 
+/// What a scenario's file is expected to be, as messages say it.
+inline constexpr const char* a_scenario = "a scenario in YAML";
+
 /// Parses one document. Besides wrong syntax, refuses what no scenario needs and what could exhaust the process: several
 /// documents, tags, duplicate keys, keys that are not plain text, nesting deeper than 32, cyclic aliases, aliases that expand to
 /// more than 20,000 nodes. Throws InputError.

@@ -48,7 +48,7 @@ struct CampaignForecast {
   std::vector<IntervalForecast> intervals;  ///< the used one first
 
   Spread days, tokens, goodput, interruptions;
-  Spread days_with_step, tokens_with_step;  ///< the same if the step's time is drawn, too, from what it may be off by
+  Spread days_with_step, tokens_with_step;  ///< the same, the step's time being drawn, too, from its interval
   CampaignTimes times;                      ///< mean
   ByComponent failures;                     ///< mean
   double planned_stops = 0, slow_found = 0;
@@ -57,11 +57,11 @@ struct CampaignForecast {
   double gpu_hours(double in_days) const { return in_days * 24 * static_cast<double>(gpus); }
 };
 
-/// Plays the campaign's replicas, `jobs` at a time, and those with other intervals. Throws InputError where the settings leave no
-/// time to train, or begin a checkpoint before the last is written.
+/// Plays the campaign's replicas, `jobs` at a time, with its own interval between checkpoints and with others. Throws InputError
+/// where the settings leave no time to train, or begin a checkpoint before the last is written.
 CampaignForecast forecast(const Campaign& campaign, const CampaignSteps& steps, std::size_t jobs, Progress* progress = nullptr);
 
-/// The stable JSON form: SI units, one line per key.
+/// Returns the stable JSON form: SI units, one line per key.
 std::string to_json(const CampaignForecast& forecast);
 
 }  // namespace tandem::studies

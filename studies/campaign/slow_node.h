@@ -9,12 +9,12 @@
 
 namespace tandem::studies {
 
-/// The scenario with one node whose GPUs have `factor` of their speed: that of the first rank of the pipeline stage that computes
-/// longest, where a slow node costs most.
+/// Returns the scenario with one node whose GPUs have `factor` of their speed. The node is that of the first rank of the pipeline
+/// stage that computes longest, where a slow node costs most.
 Scenario with_slow_node(const Scenario& scenario, const StepResult& step, double factor);
 
-/// How long a step takes with such a node, simulated; nothing where the campaign has no slow nodes. `healthy` is the step
-/// without.
+/// Simulates a step with such a node and returns how long it takes; nothing where the campaign has no slow nodes. `healthy` is
+/// the step without.
 std::optional<Seconds> step_with_slow_node(const Campaign& campaign, const StepResult& healthy, const SimulationOptions& options);
 
 }  // namespace tandem::studies

@@ -15,7 +15,7 @@ struct SimulatedAndMeasured {
   Seconds simulated = 0;
   Seconds measured = 0;
 
-  /// simulated / measured - 1; absent where nothing was measured to compare with.
+  /// Returns simulated / measured - 1; nothing where no time was measured to compare with.
   std::optional<double> error() const { return measured > 0 ? std::optional(simulated / measured - 1) : std::nullopt; }
 };
 
@@ -66,7 +66,8 @@ struct Comparison {
   bool same_order() const;
 };
 
-/// `peaks`: by rank of the DAG what the backend's memory held at most; empty where it cannot tell.
+/// Compares two timelines of one DAG. `peaks` says by rank of the DAG what the backend's memory held at most; empty where the
+/// backend cannot tell.
 Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& measured, const std::vector<Bytes>& peaks = {});
 
 }  // namespace tandem::studies

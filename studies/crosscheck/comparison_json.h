@@ -8,10 +8,10 @@
 
 namespace tandem::studies {
 
-/// The object `crosscheck` of the JSON result, in SI units; docs/json.md lists its keys.
+/// Returns the object `crosscheck` of the JSON result, in SI units; docs/json.md lists its keys.
 nlohmann::ordered_json to_json_object(const Comparison& comparison);
 
-/// The JSON result of a cross-check: the executed step's with that object.
+/// Returns the JSON result of a cross-check: that of the executed step, with that object.
 nlohmann::ordered_json to_json_object(const StepResult& executed, const Comparison& comparison);
 std::string to_json(const StepResult& executed, const Comparison& comparison);
 

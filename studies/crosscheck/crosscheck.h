@@ -18,7 +18,7 @@ struct CrosscheckOptions {
   ExecutionChoice backend;  ///< where the step is executed, unless it was measured before
   std::string measured;     ///< a timeline of this scenario that `tandem-run --out` wrote; empty: the step is executed
   Collectives collectives = Collectives::fluid;
-  Progress* progress = nullptr;  ///< is told how far it is
+  Progress* progress = nullptr;  ///< is told how far the work is
 };
 
 /// The same DAG simulated and executed, all ranks of it.
@@ -32,11 +32,11 @@ class Crosscheck {
   const Dag& dag() const;
   const Timeline& simulated() const { return simulated_; }
   const Timeline& measured() const;
-  /// The executed step's.
+  /// Returns the result of the executed step.
   const StepResult& result() const { return result_; }
   const Comparison& comparison() const { return comparison_; }
   std::string executed_on() const;
-  /// How many kinds of collectives were exact on crafted data; absent where the step was not executed here.
+  /// Returns how many kinds of collectives were exact on crafted data; nothing where the step was not executed here.
   std::optional<std::size_t> verified_collectives() const;
 
  private:

@@ -21,7 +21,7 @@ struct Difference {
   std::string name;
   std::optional<Seconds> a, b;
 
-  /// b - a, what is absent taking no time.
+  /// Returns b - a. What is absent takes no time.
   Seconds change() const { return b.value_or(0) - a.value_or(0); }
   bool is_none() const { return a == b; }
 };
@@ -50,9 +50,10 @@ struct ResultDifference {
   bool is_none() const;
 };
 
+/// Matches the parts of two results by name.
 ResultDifference difference_of(NamedResult a, NamedResult b);
 
-/// The fields of `DiffReport` (viz/src/report.ts) but those of every report.
+/// Returns the fields of `DiffReport` (viz/src/report.ts), without those that every report has.
 nlohmann::ordered_json to_json_object(const ResultDifference& difference);
 
 }  // namespace tandem::studies

@@ -6,9 +6,9 @@
 
 namespace tandem::studies {
 
-/// What changed from the file `a` to the file `b`, each a JSON result or a timeline that tandem-run wrote. `dag` is the file of
-/// the timelines' DAG, which `tandem lower` wrote; empty where there is none. Throws InputError, also for a timeline without its
-/// DAG and a DAG without a timeline.
+/// Returns what changed from the file `a` to the file `b`, each a JSON result or a timeline that tandem-run wrote. `dag` is the
+/// file of the timelines' DAG, which `tandem lower` wrote; empty where there is none. Throws InputError, also for a timeline
+/// without its DAG and a DAG without a timeline.
 ResultDifference difference_of_files(const std::string& a, const std::string& b, const std::string& dag);
 
 }  // namespace tandem::studies

@@ -18,7 +18,7 @@ namespace {
 class Source {
  public:
   Source(const std::string& path, const std::vector<std::string>& overrides)
-      : document_(parse_yaml(read_text_file(path), path)), file_(path) {
+      : document_(parse_yaml(read_text_file(path, a_scenario), path)), file_(path) {
     tidy_names(document_);
     for (const std::string& option : overrides) apply_override(document_, option);
   }
@@ -49,9 +49,8 @@ class Source {
   std::filesystem::path file_;
 };
 
-Finding refused(const std::string& what) {
-  const StepFailure failure = refusal(what);
-  return {.severity = Severity::error, .rule = "refused", .place = failure.place, .sentence = failure.sentence};
+Finding refused(const InputError& error) {
+  return {.severity = Severity::error, .rule = "refused", .place = error.place(), .sentence = error.sentence()};
 }
 
 /// Errors first, then by cost, then what has none by severity; else in the order of the rules.
@@ -74,7 +73,7 @@ class Linter {
   }
 
   LintReport run() {
-    for (const std::string& sentence : refusals_of(document_, source_.name())) report_.findings.push_back(refused(sentence));
+    for (const InputError& error : refusals_of(document_, source_.name())) report_.findings.push_back(refused(error));
     if (!report_.findings.empty()) return std::move(report_);
     const Scenario scenario = read_document(document_, source_.name());
     report_.scenario = scenario.name;

@@ -10,19 +10,19 @@ namespace tandem::studies {
 
 // Where a search begins. `free`: the nodes to choose from, at least as many as blocks.
 
-/// Block after block on free nodes in the order of pods, leaves and nodes.
+/// Puts block after block on the free nodes in the order of pods, leaves and nodes.
 NodeOfBlock sorted_by_leaf(const std::vector<std::uint32_t>& free, std::size_t blocks, const NodeSites& sites);
 
-/// Blocks that exchange most share a pod, and in it a leaf. Part after part of the blocks is split off the rest, as large as the
-/// pod (then leaf) that has most free nodes, or that is just large enough for all that are left: a part grows from its lowest
-/// block by whichever block exchanges most with it, then blocks of it and of the rest change places as long as that leaves less
-/// between the two (Kernighan and Lin, "An Efficient Heuristic Procedure for Partitioning Graphs", 1970, with single swaps).
-/// Blocks that follow each other in a ring or tree, or that are a pair, exchange what it carries; in an all-to-all every two
-/// exchange their part of it. `gpus_per_node` ranks are a block.
+/// Puts blocks that exchange most into one pod, and there on one leaf. Splits part after part of the blocks off the rest, each as
+/// large as the pod (then leaf) that has most free nodes, or that is just large enough for all that are left. A part grows from
+/// its lowest block by whichever block exchanges most with it; then blocks of the part and of the rest change places as long as
+/// that leaves less between the two (Kernighan and Lin, "An Efficient Heuristic Procedure for Partitioning Graphs", 1970, with
+/// single swaps). Blocks that follow each other in a ring or tree, or that are a pair, exchange what it carries; in an all-to-all
+/// every two exchange their part of it. `gpus_per_node` ranks are a block.
 NodeOfBlock bisected(const std::vector<std::uint32_t>& free, std::size_t blocks, const NodeSites& sites,
                      const StepTraffic& traffic, std::int64_t gpus_per_node);
 
-/// The same placement with the nodes of each leaf in order, the lowest free ones of it first, where nobody can tell them apart.
+/// Returns the same placement with the nodes of each leaf in order, its lowest free ones first, where nobody can tell them apart.
 NodeOfBlock in_order(NodeOfBlock nodes, const std::vector<std::uint32_t>& free, const NodeSites& sites);
 
 }  // namespace tandem::studies

@@ -1,14 +1,11 @@
 #include "studies/place/free_nodes.h"
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
 
-#include "runtime/base/input_error.h"
-#include "runtime/base/nearest.h"
+#include "runtime/base/number_range.h"
 #include "runtime/base/text_file.h"
 
 namespace tandem::studies {
@@ -16,29 +13,15 @@ namespace {
 
 constexpr std::int64_t most_nodes = 1'048'576;
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() ? std::optional(number) : std::nullopt;
-}
-
 /// Nodes that were named, and where.
 class NodeList {
  public:
   explicit NodeList(std::int64_t nodes) : nodes_(nodes) {}
 
   void add(std::string_view item, const Place& place) {
-    const std::size_t dash = item.find('-');
-    const std::optional<std::int64_t> first = whole_number(item.substr(0, dash));
-    const std::optional<std::int64_t> last = dash == std::string_view::npos ? first : whole_number(item.substr(dash + 1));
-    if (!first || !last)
-      throw InputError(place, "found " + excerpt(item) + ", expected nodes and ranges of nodes, such as 0-3,8,12-15");
-    if (*last < *first)
-      throw InputError(
-          place, excerpt(item) + " ends before it begins, expected " + std::to_string(*last) + "-" + std::to_string(*first));
-    if (*last >= most_nodes) throw InputError(place, no_such({*last}));
-    for (std::int64_t node = *first; node <= *last; ++node) {
+    const NumberRange range = parse_range(item, place, "nodes and ranges of nodes, such as 0-3,8,12-15");
+    if (range.last >= most_nodes) throw InputError(place, no_such({range.last}));
+    for (std::int64_t node = range.first; node <= range.last; ++node) {
       if (node >= nodes_) {
         complain_of(missing_, missing_at_, node, place);
       } else if (!known_.insert(node).second) {

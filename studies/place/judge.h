@@ -8,8 +8,9 @@
 
 namespace tandem::studies {
 
-/// Simulates the job on each of the placements of which `database` has no result, `jobs` at once, and stores each as soon as it
-/// ends. Throws std::runtime_error where the database fails or a signal ends it; all that had ended are stored.
+/// Simulates the job on each of the placements of which `database` has no result, `jobs` at once, and stores each outcome as soon
+/// as it is known. Returns the outcomes in the order of the placements. Throws std::runtime_error where the database fails or a
+/// signal ends the simulations; all that had ended are stored.
 std::vector<StepOutcome> judge_placements(const PlacedJob& job, const std::vector<NodeOfBlock>& placements,
                                           ResultsDatabase& database, std::size_t jobs, const OnRunProgress& told = {});
 

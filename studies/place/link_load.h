@@ -32,15 +32,15 @@ struct TierLoad {
 /// communicators of bytes of a channel times how often the communicator's layout crosses the link. Layouts are those that a
 /// simulation would see. When blocks are moved only communicators with members in them are laid out again.
 ///
-/// The inside of nodes carries the same wherever they are, and is not looked at.
+/// Links inside nodes carry the same wherever the nodes are, and are left out.
 class LinkLoad {
  public:
   using Move = std::pair<std::uint32_t, std::uint32_t>;  ///< block, and the node where it goes
 
-  /// The arguments outlive it.
+  /// The scenario and the traffic must outlive this.
   LinkLoad(const Scenario& scenario, const StepTraffic& traffic, const NodeOfBlock& nodes);
 
-  /// Everything anew.
+  /// Lays out everything anew.
   void place(const NodeOfBlock& nodes);
   /// Moves blocks; two of them may not end on one node. `take_back` undoes the last moves to the last bit.
   void move(std::span<const Move> moves);

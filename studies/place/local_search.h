@@ -18,14 +18,15 @@ struct FoundPlacement {
   LinkTimes load;
 };
 
-/// Whether the load is less: the slowest link's time, then the spread. Differences of rounding are none.
+/// Returns whether `a` is the smaller load, by the slowest link's time, then by the spread. Differences of rounding are none.
 bool is_less(const LinkTimes& a, const LinkTimes& b);
 
-/// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, "Optimization by Simulated Annealing", Science 220, 1983) over which of
-/// the `free` nodes each block is on, from where `load` has them, cooling geometrically; then a descent over swaps and moves of
-/// one block until none helps. A move takes a block to a free node or to another's, which comes back; exchanges two runs of
-/// blocks, or reverses one, the blocks of a run being a power of two apart. Moves among nodes that cannot be told apart are not
-/// tried. What it goes by is the slowest link's time and the spread together, what it keeps the least load by `is_less`.
+/// Searches for the nodes on which the blocks load links least, from where `load` has them: simulated annealing (Kirkpatrick,
+/// Gelatt and Vecchi, "Optimization by Simulated Annealing", Science 220, 1983) over which of the `free` nodes each block is on,
+/// cooling geometrically; then a descent over swaps and moves of one block until none helps. A move takes a block to a free node,
+/// or swaps it with the block of another node; exchanges two runs of blocks; or reverses one run. The blocks of a run are a power
+/// of two apart. Moves among nodes that cannot be told apart are not tried. The annealing goes by the slowest link's time and the
+/// spread together; the search keeps the least load by `is_less`.
 ///
 /// Deterministic: equal arguments give equal placements.
 FoundPlacement search_from(LinkLoad load, const NodeSites& sites, const std::vector<std::uint32_t>& free,

@@ -15,7 +15,7 @@ struct NodeSites {
 
   explicit NodeSites(const Cluster& cluster);
 
-  /// Whether it makes no difference which of the two nodes a block is on.
+  /// Returns whether it makes no difference which of the two nodes a block is on.
   bool same(std::uint32_t a, std::uint32_t b) const { return a == b || (alike && leaf[a] == leaf[b]); }
 };
 

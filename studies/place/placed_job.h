@@ -10,14 +10,14 @@
 
 namespace tandem::studies {
 
-/// By block of ranks, the node that it is on. A block is what fills a node: block b has the ranks from b * gpus_per_node on, in
-/// their order on the node's GPUs; the last may leave GPUs free.
+/// The node of each block of ranks. A block fills a node: block b has the ranks from b * gpus_per_node on, in their order on the
+/// node's GPUs; the last may leave GPUs free.
 using NodeOfBlock = std::vector<std::uint32_t>;
 
 /// A scenario whose ranks are to be placed on nodes that are free.
 ///
 /// `parallelism.dp` may leave nodes of the cluster to others; without it the ranks are as many as the cluster's GPUs. A
-/// placement that the scenario lists says which nodes are free where nothing else does, and is not looked at otherwise.
+/// placement that the scenario lists says which nodes are free where nothing else does, and is ignored otherwise.
 class PlacedJob {
  public:
   /// `nodes` as for `read_free_nodes`; empty for none said. Throws InputError, also where too few nodes are free.
@@ -32,7 +32,7 @@ class PlacedJob {
 
   std::vector<std::uint32_t> gpus(const NodeOfBlock& nodes) const;  ///< by rank
   Scenario scenario(const NodeOfBlock& nodes) const;
-  /// One line of YAML: the scenario with presets filled in.
+  /// Returns the scenario with presets filled in, as one line of YAML.
   std::string text(const NodeOfBlock& nodes) const;
   StepJob step_job(const NodeOfBlock& nodes) const;
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "studies/place/first_placements.h"
+#include "studies/place/judge.h"
 #include "studies/place/placement_store.h"
 #include "studies/runner/scenario_hash.h"
 

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "studies/place/judge.h"
 #include "studies/place/link_load.h"
 #include "studies/place/local_search.h"
+#include "studies/place/placed_job.h"
+#include "studies/runner/run_progress.h"
+#include "studies/runner/step_job.h"
 
 namespace tandem::studies {
 
@@ -21,7 +23,7 @@ struct PlacementCandidate {
   std::string message() const;                                                      ///< of one that failed; else empty
 };
 
-/// What was looked at. The first candidate is packed: block after block on the free nodes in the order given.
+/// The placements that were compared. The first candidate is packed: block after block on the free nodes in the order given.
 struct PlacementSearch {
   std::vector<PlacementCandidate> candidates;
   std::size_t best = 0;
@@ -32,11 +34,11 @@ struct PlacementSearch {
   Seconds found_time() const { return found().step()->step_time; }
 };
 
-/// Searches from packed, from sorted by leaf and from bisected. Packed and those of least load are simulated, and the one with
-/// the least step time wins, packed where no other is faster. `study` is the SQLite file in which searches and simulations are
-/// kept: the same call takes up what it holds. `jobs` searches and simulations run at once, which changes nothing but the time.
+/// Searches from three placements: packed, sorted by leaf, and bisected. Simulates packed and those of least load; the one with
+/// the least step time wins, packed where no other is faster. `study` is the SQLite file that keeps searches and simulations: the
+/// same call takes up what the file holds. `jobs` searches and simulations run at once, which changes nothing but the time.
 ///
-/// Throws std::runtime_error where packed could not be simulated, and for the file's reasons; InputError for the scenario's.
+/// Throws std::runtime_error where packed cannot be simulated or the file fails, InputError where the scenario is wrong.
 PlacementSearch search_placement(const PlacedJob& job, const StepTraffic& traffic, const PlacementBudget& budget,
                                  const std::string& study, std::size_t jobs, const OnRunProgress& told = {});
 

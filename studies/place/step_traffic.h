@@ -19,8 +19,8 @@ struct StepTraffic {
   std::vector<OfCommunicator> communicators;  ///< those over several nodes that carry something
 };
 
-/// From the folded step, lowered once, packed on a cluster of its own; which of its ways NCCL takes is asked of the layouts where
-/// `scenario` has its ranks. Under local SGD it is the step that averages weights. Throws TopologyError.
+/// Counts the traffic of the folded step, lowered once, packed on a cluster of its own. The layouts of the ranks where `scenario`
+/// has them decide which algorithm NCCL takes. Under local SGD the step is the one that averages weights. Throws TopologyError.
 StepTraffic traffic_of_step(const Scenario& scenario);
 
 }  // namespace tandem::studies

@@ -4,12 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "runtime/analysis/critical_path.h"
 #include "runtime/analysis/memory_over_time.h"
-#include "runtime/backend_names.h"
 #include "sim/blame.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
@@ -158,7 +156,7 @@ std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& 
   report["memory"] = memory_json(dag, timeline);
   report["links"] = links_json(dag, timeline);
   report["critical_path"] = critical_path_json(dag, timeline, drawn);
-  report["blame"] = result.run.backend == simgrid_backend ? blame_json(dag, timeline, result.run) : Json::array();
+  report["blame"] = result.is_simulated() ? blame_json(dag, timeline, result.run) : Json::array();
   return report_page(report);
 }
 

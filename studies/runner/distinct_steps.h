@@ -14,11 +14,11 @@ class DistinctSteps {
   explicit DistinctSteps(std::size_t jobs) : runner_(jobs) {}
 
   void want(StepJob job);
-  /// Simulates what was wanted since the last time. Throws as StepRunner does.
+  /// Simulates what has been wanted since the last `run`. Throws as StepRunner does.
   void run(const OnRunProgress& told);
 
   bool has(const std::string& text) const { return outcomes_.contains(text); }
-  /// To be asked for what was wanted before the last `run`.
+  /// Returns what became of a scenario that was wanted before the last `run`.
   const StepOutcome& of(const std::string& text) const { return *outcomes_.at(text); }
 
  private:

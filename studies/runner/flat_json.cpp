@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,6 +61,16 @@ Cell cell_of(const YamlNode& value) {
   if (const auto whole = parsed<std::int64_t>(value.text)) return *whole;
   if (const auto number = parsed<double>(value.text)) return *number;
   return value.text;
+}
+
+const NamedCell* find_cell(const std::vector<NamedCell>& cells, std::string_view name) {
+  const auto found = std::ranges::find(cells, name, &NamedCell::name);
+  return found == cells.end() ? nullptr : &*found;
+}
+
+std::string text_of(const std::vector<NamedCell>& cells, std::string_view name) {
+  const NamedCell* cell = find_cell(cells, name);
+  return cell == nullptr ? "" : to_text(cell->cell);
 }
 
 std::string to_text(const Cell& cell) {

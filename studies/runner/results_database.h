@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,8 +8,7 @@
 
 #include "runtime/base/units.h"
 #include "studies/runner/flat_json.h"
-
-struct sqlite3;
+#include "studies/runner/sqlite.h"
 
 namespace tandem::studies {
 
@@ -23,7 +21,7 @@ enum class PointStatus : std::uint8_t {
 };
 std::string_view name_of(PointStatus status);
 
-/// One row.
+/// One row of the database.
 struct PointRow {
   std::string hash;  ///< of the scenario; the key
   std::string study;
@@ -37,7 +35,7 @@ struct PointRow {
   std::string json;      ///< the whole result; empty where there is none
 };
 
-/// The cells of a JSON result, one per key, named as the columns are. None for an empty text.
+/// Returns the cells of a JSON result, one per key, named as the columns are. An empty text has none.
 std::vector<NamedCell> result_cells(const std::string& json);
 
 /// The results of studies, in one SQLite file with one table:
@@ -49,23 +47,20 @@ std::vector<NamedCell> result_cells(const std::string& json);
 /// the column "result.KEY". Lists are JSON text, truth values 1 and 0.
 ///
 /// Each row is a transaction of its own that is on the disk when `store` returns, so a kill at any moment loses none that was
-/// stored. Several processes may write one file: they wait for each other. That takes a file system with working POSIX locks,
-/// which some that machines share do not have; there, give every shard a file of its own.
+/// stored. Several processes may write one file where SqliteFile says that they may; elsewhere, give every shard its own file.
 ///
-/// All throw std::runtime_error with the path and SQLite's reason.
+/// All throw as SqliteFile does.
 class ResultsDatabase {
  public:
   explicit ResultsDatabase(const std::string& path);
 
-  /// By hash.
+  /// Returns the status of every row, by hash.
   std::unordered_map<std::string, PointStatus> statuses() const;
-  /// Whether there is a row that is kept: one that did not fail.
-  bool has_result(const std::string& hash) const;
   std::optional<PointRow> row(const std::string& hash) const;  ///< without `values`
-  /// All of them, in the studies' order; of `values` those that are set.
+  /// Returns all rows, in the studies' order, with those of their `values` that are set.
   std::vector<PointRow> rows() const;
 
-  /// Adds the row, in the place of one that failed. A result that is there stays.
+  /// Adds the row, in place of one that failed. A result that is there stays.
   void store(const PointRow& row);
   /// Makes sure that there is a column for each of these fields, so that they stand together.
   void add_columns(const std::vector<std::string>& paths);
@@ -74,19 +69,10 @@ class ResultsDatabase {
   void place(const std::vector<PointRow>& rows);
 
  private:
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  class Statement;
-  class Transaction;
-
-  void execute(const std::string& sql) const;
   std::vector<std::string> columns() const;
   void add_missing_columns(const std::vector<NamedCell>& cells) const;
-  [[noreturn]] void fail() const;
 
-  std::string path_;
-  std::unique_ptr<sqlite3, Close> database_;
+  SqliteFile file_;
 };
 
 }  // namespace tandem::studies

@@ -1,30 +1,17 @@
 #pragma once
 
-#include <string>
-
-#include "runtime/base/exit_code.h"
-#include "runtime/base/input_error.h"
+#include "runtime/base/failure.h"
 
 namespace tandem::studies {
 
 /// Why a scenario has no result.
-struct StepFailure {
-  ExitCode code = ExitCode::failed;
+struct StepFailure : Failure {
   bool refused = false;  ///< nothing was simulated, as the scenario is wrong
-  Place place = {};      ///< of wrong input
-  std::string sentence;  ///< without the place
-
-  /// The sentence behind its place, as InputError::what() has it.
-  std::string text() const;
 };
 
-/// Takes an InputError's `what()` apart: "file:line:column: sentence".
-StepFailure wrong_input(const std::string& what);
-
-/// A scenario that its reader refused with this InputError's `what()`.
-StepFailure refusal(const std::string& what);
-
-/// Describes the exception that is being handled, as an exit code and a sentence of one line. To be called in a catch block.
-StepFailure failure_of_exception();
+/// Returns the failure of a scenario that its reader refused.
+inline StepFailure refusal(const InputError& error) {
+  return {{.code = ExitCode::wrong_input, .place = error.place(), .sentence = error.sentence()}, true};
+}
 
 }  // namespace tandem::studies

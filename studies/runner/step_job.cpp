@@ -9,7 +9,7 @@ StepJob job_of(const YamlNode& document, const std::string& default_name) {
   try {
     job.scenario = read_document(document, default_name);
   } catch (const InputError& error) {
-    job.scenario = refusal(error.what());
+    job.scenario = refusal(error);
   }
   return job;
 }

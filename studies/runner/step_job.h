@@ -21,15 +21,15 @@ struct StepJob {
   std::vector<NamedCell> values = {};  ///< of the fields that vary in the study
 };
 
-/// Makes the job of a complete document: validates it, `default_name` standing in where it has no name. A refusal stands in the
-/// job.
+/// Makes the job of a complete document and validates the scenario, `default_name` standing in where the document has no name.
+/// Where the scenario is refused, the job holds the refusal.
 StepJob job_of(const YamlNode& document, const std::string& default_name);
 
 /// What became of a job.
 struct StepOutcome {
   std::variant<StepFailure, StepResult> step;
   std::string started = {};  ///< UTC, ISO 8601
-  Seconds seconds = 0;       ///< that its process took
+  Seconds seconds = 0;       ///< that the job's process took
   bool from_cache = false;
 
   const StepResult* result() const { return std::get_if<StepResult>(&step); }     ///< null for a failure

@@ -27,7 +27,7 @@ constexpr const char* stored_text = "/proc/self/fd/0";
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-std::string to_json(const StepFailure& failure) {
+std::string to_json(const Failure& failure) {
   const Json json = {{"failure", failure.sentence},
                      {"code", static_cast<int>(failure.code)},
                      {"file", failure.place.file},
@@ -36,7 +36,7 @@ std::string to_json(const StepFailure& failure) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // a path need not be UTF-8
 }
 
-StepFailure failure_from(const Json& json) {
+Failure failure_from(const Json& json) {
   return {.code = static_cast<ExitCode>(json.at("code").get<int>()),
           .place = {json.at("file").get<std::string>(), json.at("line").get<int>(), json.at("column").get<int>()},
           .sentence = json.at("failure").get<std::string>()};
@@ -110,22 +110,22 @@ StepProcess::End StepProcess::end() {
   const ChildProcess::End child = child_.join();
   End end;
   end.outcome.started = started_;
-  end.outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  end.outcome.seconds = stopwatch_.elapsed();
   if (!ended_well(child.status)) {
-    end.outcome.step = StepFailure{.sentence = child.sentence.empty() ? death_of(child.status) : child.sentence};
+    end.outcome.step = StepFailure{{.sentence = child.sentence.empty() ? death_of(child.status) : child.sentence}};
     return end;
   }
   std::string text = output_.read();
   const Json json = Json::parse(text, nullptr, false);
   try {
     if (json.is_object() && json.contains("failure")) {
-      end.outcome.step = failure_from(json);
+      end.outcome.step = StepFailure{failure_from(json)};
     } else {
       end.outcome.step = step_result_from_json(json, "its process");
       end.json = std::move(text);
     }
   } catch (const InputError& error) {  // a child that ended well but early, or a result that cannot be
-    end.outcome.step = StepFailure{.sentence = error.what()};
+    end.outcome.step = StepFailure{{.sentence = error.what()}};
   }
   return end;
 }

@@ -1,18 +1,19 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 
+#include "runtime/base/stopwatch.h"
 #include "sim/child_process.h"
 #include "studies/runner/signals.h"
 #include "studies/runner/step_job.h"
 
 namespace tandem::studies {
 
-/// A file without a name in memory, for what comes out of a process: unlike a pipe it never makes either side wait.
+/// A file in memory, without a name, for what comes out of a process: unlike a pipe, the file never makes either side wait.
 class MemoryFile {
  public:
-  /// All throw std::system_error.
+  // All throw std::system_error.
+
   MemoryFile();
   ~MemoryFile();
   MemoryFile(const MemoryFile&) = delete;
@@ -29,27 +30,28 @@ class MemoryFile {
 /// child that crashes or is killed takes nothing else with it. It dies with this object and with the thread that made it.
 class StepProcess {
  public:
-  /// `scenario` is validated, `text` the same in YAML. Throws std::system_error where no process can be had.
+  /// Starts the process. `scenario` is validated, `text` is the same scenario in YAML. Throws std::system_error where no process
+  /// can be had.
   StepProcess(const Scenario& scenario, const std::string& text, const ChildSignals& signals);
 
   bool has_ended() const { return child_.has_ended(); }
 
-  /// How it ended, and the bytes of its JSON result; empty for a failure.
+  /// What became of the step, and the bytes of the JSON result; empty for a failure.
   struct End {
     StepOutcome outcome;
     std::string json;
   };
-  /// To be called once, when it has ended.
+  /// Returns how the process ended. To be called once, when it has.
   End end();
 
  private:
   std::string started_;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  Stopwatch stopwatch_;
   MemoryFile output_;
   ChildProcess child_;
 };
 
-/// ISO 8601, in seconds.
+/// Returns the time of day in UTC as ISO 8601, to the second.
 std::string utc_now();
 
 }  // namespace tandem::studies

@@ -35,7 +35,7 @@ std::optional<StepOutcome> outcome_of(const PointRow& row) {
   if (row.status == PointStatus::failed) return {};
   StepOutcome outcome{.step = {}, .started = row.started, .seconds = row.seconds, .from_cache = true};
   if (row.status == PointStatus::refused)
-    outcome.step = refusal(row.message);
+    outcome.step = StepFailure{{.code = ExitCode::wrong_input, .sentence = row.message}, true};
   else
     outcome.step = step_result_from_json(row.json, "the stored result " + row.hash);
   return outcome;

@@ -11,7 +11,7 @@
 
 namespace tandem::studies {
 
-/// What --jobs says; 0, its default, means as many as this machine has hardware threads.
+/// Returns what `--jobs` asks for: 0, the default, stands for as many as this machine has hardware threads.
 std::size_t processes_at_once(int jobs);
 
 /// Simulates scenarios, several at once, each in a forked child of this process: one that crashes or is killed is a failure and
@@ -24,7 +24,7 @@ std::size_t processes_at_once(int jobs);
 /// a runner runs, SIGINT, SIGTERM and SIGHUP (unless ignored) make it throw Interrupted instead of ending the process.
 class StepRunner {
  public:
-  /// `jobs`: at once. The cache, where there is one, must outlive the runner.
+  /// Runs `jobs` at once. The cache, where there is one, must outlive the runner.
   explicit StepRunner(std::size_t jobs, ResultsDatabase* cache = nullptr) : jobs_(jobs), cache_(cache) {}
 
   /// Makes the job of that index when its turn comes, so that not all scenarios are in memory at once.

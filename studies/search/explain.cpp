@@ -1,7 +1,5 @@
 #include "studies/search/explain.h"
 
-#include <string_view>
-
 #include "scenarios/reading/document.h"
 
 namespace tandem::studies {
@@ -12,8 +10,7 @@ Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& s
   try {
     read_document(document_of(plan, space.choices(), spec), spec.name);
   } catch (const InputError& error) {
-    const std::string_view sentence = error.what();
-    explanation.refusal = sentence.substr(sentence.starts_with(": ") ? 2 : 0);  // a plan's fields stand in no file
+    explanation.refusal = error.what();
     return explanation;
   }
   explanation.memory = search.memory_bound_of(plan);

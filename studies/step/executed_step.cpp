@@ -1,9 +1,8 @@
 #include "studies/step/executed_step.h"
 
-#include <chrono>
-
+#include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
-#include "scenarios/reading/load.h"
+#include "runtime/base/stopwatch.h"
 #include "studies/step/simulated_step.h"
 
 namespace tandem::studies {
@@ -37,12 +36,12 @@ ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, co
       site_(make_site(backend, dag_, file)) {}
 
 void ExecutedStep::execute(Progress* progress, const std::string& what) {
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   EndedTasks ended = 0;
   const auto share = [&] { return static_cast<double>(ended) / static_cast<double>(dag_.tasks.size()); };
   const auto watch = watched(progress, what, share);
   timeline_ = site_->execute(ended);
-  wall_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  wall_ = stopwatch.elapsed();
 }
 
 StepResult ExecutedStep::result() const {

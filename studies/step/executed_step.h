@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "runtime/base/progress.h"
@@ -12,15 +11,15 @@
 
 namespace tandem::studies {
 
-/// To execute, all ranks. Throws InputError, placed at `file`, when the scenario is too large for the backend. `hops`: the DAG
-/// can also be simulated chunk by chunk.
+/// Lowers all ranks, to be executed. With `hops` the DAG can also be simulated chunk by chunk. Throws InputError, placed at
+/// `file`, where the scenario is too large for the backend.
 Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend, const StepRange& steps,
                     bool hops = false);
 
-/// To execute elsewhere, all ranks. Throws InputError, placed at `file`, for more than a machine has room for.
+/// Lowers all ranks, to be executed elsewhere. Throws InputError, placed at `file`, for more than a machine has room for.
 Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops = false);
 
-/// Steps of a scenario for real: all its ranks in this process.
+/// Steps of a scenario, executed with real numbers: all ranks in this process.
 class ExecutedStep {
  public:
   /// Throws like `lower_all_ranks` and `make_site`.
@@ -31,7 +30,7 @@ class ExecutedStep {
   ExecutedStep(const ExecutedStep&) = delete;
 
   std::size_t verify_collectives() const { return site_->verify_collectives(); }
-  /// `progress`, where there is one, is told how far it is.
+  /// `progress`, where there is one, is told how far the execution is, under the name `what`.
   void execute(Progress* progress = nullptr, const std::string& what = "executing");
 
   const Dag& dag() const { return dag_; }

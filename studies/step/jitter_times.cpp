@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <thread>
 
+#include "runtime/base/stopwatch.h"
 #include "sim/jitter.h"
 
 namespace tandem::studies {
@@ -23,7 +23,7 @@ std::size_t simulations_at_a_time(Bytes each) {
 std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, Progress* progress) {
   const JitterSpec& jitter = scenario.jitter;
   if (!jitter.enabled()) return std::nullopt;
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
   const auto draws = static_cast<std::size_t>(jitter.draws);
   const auto show = shown_in(progress, "drawing");
   const auto ended = [&](std::size_t count) {
@@ -38,7 +38,7 @@ std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag,
                      .p90 = percentile(times, 0.9),
                      .p99 = percentile(times, 0.99),
                      .mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(draws),
-                     .wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()};
+                     .wall = stopwatch.elapsed()};
 }
 
 }  // namespace tandem::studies

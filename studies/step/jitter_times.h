@@ -6,8 +6,8 @@
 
 namespace tandem::studies {
 
-/// Draws the steps that `faults.jitter` asks for; none where it does not. `step` is what was simulated without. As many at a time
-/// as the machine has threads and, going by what that one took, memory.
+/// Draws the steps that `faults.jitter` asks for; returns nothing where the scenario has no jitter. `step` is the step simulated
+/// without jitter. Draws as many steps at a time as the machine has threads and, at what simulating `step` took, memory.
 std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, Progress* progress);
 
 }  // namespace tandem::studies

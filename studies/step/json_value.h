@@ -9,12 +9,12 @@
 
 namespace tandem::studies {
 
-/// Parses a text. `file` stands for it in messages, and `expected` says what it should have been: "a result, which ..". Throws
-/// InputError with the place where the text is no JSON.
+/// Parses a text. `file` stands for the text in messages, and `expected` says what the text should have been: "a result, which
+/// ..". Throws InputError with the place where the text is no JSON.
 nlohmann::ordered_json parse_json(const std::string& text, const std::string& file, const std::string& expected);
 
-/// A value of a JSON file, and where it lies: "memory.stages[3].peak_bytes". All that read it throw InputError, which names the
-/// key that is missing or the value that cannot be. The JSON must outlive it.
+/// A value of a JSON file, and its path there: "memory.stages[3].peak_bytes". Whatever reads the value throws InputError, which
+/// names the key that is missing or the value that cannot be. The JSON must outlive this.
 class JsonValue {
  public:
   using Json = nlohmann::ordered_json;

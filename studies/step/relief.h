@@ -15,9 +15,9 @@ struct Relief {
   Seconds step_time = 0;
 };
 
-/// Tries what a planner would, in this order: selective recompute, twice the context parallelism at half the data parallelism,
-/// sequence parallelism, half the micro-batch. Changes that do not bring
-/// `peak` down, or that the scenario does not admit, are left out. `progress`, where there is one, is told how far it is.
+/// Simulates what a planner would try, in this order: selective recompute, twice the context parallelism at half the data
+/// parallelism, sequence parallelism, half the micro-batch. Leaves out changes that do not bring `peak` down or that the scenario
+/// does not admit. `progress`, where there is one, is told how far the simulations are.
 std::vector<Relief> memory_relief(const std::string& file, const std::vector<std::string>& overrides, const Scenario& scenario,
                                   Bytes peak, Progress* progress = nullptr);
 

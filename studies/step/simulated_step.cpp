@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "runtime/backend_names.h"
+#include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
 #include "scenarios/lowering/lower.h"
-#include "scenarios/reading/load.h"
 #include "sim/simulate.h"
 #include "studies/step/jitter_times.h"
 
@@ -117,11 +117,11 @@ SimulatedStep simulate_step(const Scenario& scenario, bool folded, const Simulat
 }
 
 SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options,
-                               std::chrono::steady_clock::time_point began) {
+                               const Stopwatch& stopwatch) {
   SimulatedStep step = simulate_step(scenario, folded, options);
   StepResult& result = step.result;
   result.jitter = draw_jitter(scenario, step.dag, result, options.progress);
-  result.run.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  result.run.wall = stopwatch.elapsed();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
   return step;
 }

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <chrono>
-
 #include "runtime/base/progress.h"
+#include "runtime/base/stopwatch.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 #include "scenarios/spec/scenario.h"
@@ -34,12 +33,12 @@ struct SimulationOptions {
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options = {});
 
 /// Does the same as `tandem simulate`: simulates the step, draws it with jitter where the scenario asks for that, and says in
-/// `result.run` what all this took since `began`.
+/// `result.run` what `stopwatch` says that all this took.
 SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const SimulationOptions& options = {},
-                               std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now());
+                               const Stopwatch& stopwatch = {});
 
-/// The mean over `sync.sync_every` steps of which the last is `sync` and the others are `local`: times and bounds are their
-/// means, memory is the fuller of both.
+/// Returns the mean over `sync_every` steps of which the last is `sync` and the others are `local`. Times and bounds are means,
+/// memory is that of the fuller step.
 StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::int64_t sync_every);
 
 }  // namespace tandem::studies

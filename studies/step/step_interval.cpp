@@ -1,6 +1,5 @@
 #include "studies/step/step_interval.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 

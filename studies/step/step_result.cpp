@@ -56,6 +56,7 @@ std::size_t StepResult::fullest_stage() const {
 
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts) {
   StepResult result;
+  result.run = facts;
   const StepInfo& info = dag.info;
   const auto gpus = static_cast<double>(info.gpus);
   result.scenario = info.scenario;
@@ -82,12 +83,10 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.gpu_memory = smallest_memory(dag);
   result.lower_bound = lower_bound(dag) / steps;
   const KernelTimes alone(dag);
-  const bool simulated = !facts.collectives.empty();
-  result.upper_bound = upper_bound(dag, timeline, simulated ? &alone : nullptr) / steps;
+  result.upper_bound = upper_bound(dag, timeline, result.is_simulated() ? &alone : nullptr) / steps;
   result.rank_classes = dag.ranks.size();
   result.link_classes = dag.links.size();
   result.tasks = dag.tasks.size();
-  result.run = facts;
   return result;
 }
 

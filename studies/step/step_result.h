@@ -9,6 +9,7 @@
 #include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
 #include "runtime/analysis/time_parts.h"
+#include "runtime/backend_names.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
@@ -16,7 +17,7 @@ namespace tandem::studies {
 
 /// How a result came about.
 struct RunFacts {
-  std::string backend;           ///< simgrid, host
+  std::string backend;           ///< see runtime/backend_names.h
   std::string collectives = {};  ///< how they were simulated: fluid, steps; empty where nothing was
   bool folded = false;
   Seconds wall = 0;
@@ -76,23 +77,23 @@ struct StepResult {
 
   std::size_t fullest_stage() const;
   Bytes peak_memory() const { return stages[fullest_stage()].peak(); }
-  bool is_simulated() const { return !run.collectives.empty(); }
+  bool is_simulated() const { return run.backend == simgrid_backend; }
   bool fits() const { return peak_memory() <= gpu_memory; }
 };
 
-/// Of a DAG of several steps: their mean.
+/// Sums up what a timeline says of its DAG; for a DAG of several steps, returns the mean per step.
 StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, const RunFacts& facts);
 
-/// The stable JSON form: SI units, one line per key.
+/// Returns the stable JSON form: SI units, one line per key.
 nlohmann::ordered_json to_json_object(const StepResult& result);
-/// Its object `time_s`.
+/// Returns the object `time_s` of that form.
 nlohmann::ordered_json to_json_object(const TimeParts& parts);
-/// Its list `kinds`.
+/// Returns the list `kinds` of that form.
 nlohmann::ordered_json to_json_list(const std::vector<KindTime>& kinds);
 std::string to_json(const StepResult& result);
 
-/// Reads what `to_json` wrote; `file` stands for it in messages. Of memory it has no `inputs`. Keys that every version wrote are
-/// scenario, step_time_s, time_s and memory.stages; others that are missing leave 0, nothing or an empty list.
+/// Reads what `to_json` wrote; `file` stands for the text in messages. JSON keeps no `inputs` of memory. Every version wrote the
+/// keys scenario, step_time_s, time_s and memory.stages; others may be missing and leave 0, nothing or an empty list.
 ///
 /// Throws InputError, which names the place where the text is no JSON, the key that is missing, or the value that cannot be.
 StepResult step_result_from_json(const std::string& text, const std::string& file);

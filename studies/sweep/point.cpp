@@ -37,7 +37,7 @@ StepJob job_of_point(const Study& study, std::size_t index) {
     give_name(document, study.scenario_name);
     job = job_of(document, study.scenario_name);
   } catch (const InputError& error) {
-    job.scenario = refusal(error.what());
+    job.scenario = refusal(error);
     job.text = to_yaml(document);
   }
   job.study = study.name;

@@ -14,9 +14,9 @@ struct SweptPoints {
   std::size_t kept = 0;
 };
 
-/// Simulates those of `points` that the database has no result of, `jobs` at once, and stores each as soon as it ends. Throws
-/// std::runtime_error where the database fails or a signal ends it, after the running ones were killed; all that had ended are
-/// stored.
+/// Simulates those of `points` of which the database has no result, `jobs` at once, and stores each as soon as it ends. Throws
+/// std::runtime_error where the database fails, or where a signal ends the sweep, after the running simulations were killed; all
+/// that had ended are stored.
 SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs,
                        const OnRunProgress& told = {});
 

@@ -14,10 +14,10 @@ struct Shard {
   std::size_t count = 1;
 };
 
-/// "i/n", i from 0 to n - 1 as Slurm numbers an array's tasks. Nothing where the text is something else.
+/// Reads "i/n", i from 0 to n - 1 as Slurm numbers an array's tasks. Returns nothing where the text is something else.
 std::optional<Shard> parse_shard(const std::string& text);
 
-/// Every n-th point, so that neighbours, which tend to take equally long, go to different shards.
+/// Returns every n-th point, so that neighbours, which tend to take equally long, go to different shards.
 std::vector<PointId> points_of(const Shard& shard, std::vector<PointId> points);
 
 }  // namespace tandem::studies

@@ -72,7 +72,7 @@ void read_scenario(Study& study, const YamlNode& node) {
                        "there is no scenario " + excerpt(path.string()) + ", expected a path from the study's folder");
     study.folder = path.parent_path().string();
     study.scenario_name = path.stem().string();
-    study.scenario = parse_yaml(read_text_file(path.string()), path.string());
+    study.scenario = parse_yaml(read_text_file(path.string(), a_scenario), path.string());
   }
   tidy_names(study.scenario);
 }
@@ -118,7 +118,7 @@ Assignments Study::assignments(std::size_t point) const {
 }
 
 Study load_study(const std::string& path) {
-  const YamlNode document = parse_yaml(read_text_file(path), path);
+  const YamlNode document = parse_yaml(read_text_file(path, "a study in YAML"), path);
   const Reader reader(document, "study", {"scenario", "name", "set", "grid", "points", "skip_invalid"});
   if (!reader.has("scenario"))
     reader.fail("scenario", "study.scenario is missing, expected the path of a scenario, or a scenario as a mapping");

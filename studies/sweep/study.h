@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "scenarios/reading/overlay.h"
@@ -39,10 +38,10 @@ struct Study {
   Assignments assignments(std::size_t point) const;
 };
 
-/// Throws InputError, also when a file cannot be read.
+/// Reads a study and its scenario. Throws InputError, also where a file cannot be read.
 Study load_study(const std::string& path);
 
-/// "parallelism.dp=8 training.recompute=full"
+/// Returns the assignments as a message names a point: "parallelism.dp=8 training.recompute=full".
 std::string to_text(const Assignments& assignments);
 
 }  // namespace tandem::studies

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "scenarios/spec/names.h"
-#include "studies/topology/topology_report.h"
+#include "studies/topology/topology_summary.h"
 
 namespace tandem::studies {
 namespace {
@@ -39,14 +39,14 @@ Json of_row(const CommunicatorRow& row) {
 
 }  // namespace
 
-std::string to_json(const TopologyReport& report) {
-  const ClusterSpec& spec = report.cluster;
-  const Inventory& inventory = report.inventory;
+std::string to_json(const TopologySummary& summary) {
+  const ClusterSpec& spec = summary.cluster;
+  const Inventory& inventory = summary.inventory;
   Json tiers = Json::array(), rows = Json::array();
   for (const TierInventory& tier : inventory.tiers) tiers.push_back(of_tier(tier));
-  for (const CommunicatorRow& row : report.communicators) rows.push_back(of_row(row));
+  for (const CommunicatorRow& row : summary.communicators) rows.push_back(of_row(row));
   const bool halves = inventory.full_bisection > 0;
-  const Json json = {{"scenario", report.scenario},
+  const Json json = {{"scenario", summary.scenario},
                      {"cluster",
                       {{"name", spec.name},
                        {"gpu", spec.gpu.name},
@@ -68,7 +68,7 @@ std::string to_json(const TopologyReport& report) {
                        {"bisection_share", halves ? Json(inventory.bisection / inventory.full_bisection) : Json(nullptr)}}},
                      {"links", tiers},
                      {"communicators", rows},
-                     {"warnings", report.warnings}};
+                     {"warnings", summary.warnings}};
   return json.dump(1) + "\n";
 }
 

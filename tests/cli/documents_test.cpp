@@ -44,7 +44,7 @@ std::set<std::string> subcommands() {
 }
 
 void expect_same_options(const std::string& page, const std::string& help) {
-  const std::string text = read_text_file(documents + "commands/" + page + ".md");
+  const std::string text = read_text_file(documents + "commands/" + page + ".md", "a page");
   const std::set<std::string> documented = found_in(text, std::regex("\\| `(?:-h, )?(--[a-z-]+)[ `]"));
   const std::set<std::string> offered = found_in(help, std::regex("  (?:-h,)?(--[a-z-]+)"));
   EXPECT_FALSE(offered.empty()) << page;
@@ -67,7 +67,7 @@ class Keys {
  public:
   explicit Keys(const std::string& section) {
     std::string heading;
-    for (const std::string& line : lines_of(read_text_file(documents + "json.md"))) {
+    for (const std::string& line : lines_of(read_text_file(documents + "json.md", "a page"))) {
       if (line.starts_with("## ")) heading = line.substr(3);
       std::smatch match;
       if (!std::regex_match(line, match, std::regex("\\| `([^`]+)` \\| ([^|]+) \\|.*"))) continue;
@@ -136,7 +136,7 @@ json result_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--json", file});
   const CommandResult result = run_tandem(arguments);
   EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 1) << result.err;  // 1: what lint warns of
-  return json::parse(read_text_file(file));
+  return json::parse(read_text_file(file, "a result"));
 }
 
 constexpr const char* small_text =

@@ -48,6 +48,9 @@ TEST(ImportExport, RefusesWithAPlace) {
   std::ofstream(file) << "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 "
                          "--global-batch-size 8 --vocab-size 99";
   expect_refusal(run_tandem({"import", file, "--from", "megatron"}), 2, {"--gpus"});
+  std::ofstream(file).close();
+  expect_refusal(run_tandem({"import", file, "--from", "megatron"}), 2,
+                 {file + ": is empty, expected pretrain_gpt.py's arguments"});
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "studies/sweep/report.h"
+#include "studies/sweep/points_csv.h"
 #include "tests/cli/study.h"
 
 namespace tandem::cli::sweep_csv_test {

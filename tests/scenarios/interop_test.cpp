@@ -98,7 +98,7 @@ std::vector<Written> shipped() {
   std::vector<Written> all;
   for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios"))
     if (entry.path().extension() == ".yaml")
-      all.push_back(written(read_text_file(entry.path().string()), entry.path().string(), {}));
+      all.push_back(written(read_text_file(entry.path().string(), "a scenario"), entry.path().string(), {}));
   return all;
 }
 

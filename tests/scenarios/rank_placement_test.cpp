@@ -72,6 +72,13 @@ TEST(PlacementFile, MayBeAYamlListWithComments) {
   };
   EXPECT_EQ(load("placement.yaml").parallelism.placement.gpus[3], 28U);
   EXPECT_THROW(load("wrong.yaml"), InputError);
+  std::ofstream(folder / "empty.yaml").close();
+  try {
+    load("empty.yaml");
+    ADD_FAILURE() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.sentence(), "is empty, expected a list of GPUs, one a line");
+  }
   std::filesystem::remove_all(folder);
 }
 

@@ -120,7 +120,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-std::string document() { return read_text_file(TANDEM_SOURCE_DIR "/docs/scenario.md"); }
+std::string document() { return read_text_file(TANDEM_SOURCE_DIR "/docs/scenario.md", "a page"); }
 
 /// Rows of the tables whose head has so many columns.
 std::vector<Row> rows_of_width(std::size_t columns) {

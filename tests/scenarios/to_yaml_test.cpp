@@ -27,7 +27,7 @@ TEST(ToYaml, ShippedScenariosComeBackTheSame) {
   for (const auto& file : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios")) {
     if (file.path().extension() != ".yaml") continue;
     SCOPED_TRACE(file.path());
-    YamlNode document = parse_yaml(read_text_file(file.path()), file.path());
+    YamlNode document = parse_yaml(read_text_file(file.path(), "a scenario"), file.path());
     tidy_names(document);
     resolve_presets(document, TANDEM_SOURCE_DIR "/scenarios");
     const std::string text = to_yaml(document);

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -207,7 +206,7 @@ TEST(StepRunner, TheCacheHasEachOutcomeBeforeItIsTold) {
   ResultsDatabase cache(folder / "cache.sqlite");
   const ResultsDatabase other(folder / "cache.sqlite");
   const std::vector<StepJob> jobs = four_jobs();
-  const auto stored = [&](std::size_t i, const StepOutcome&) { EXPECT_TRUE(other.has_result(hash_of_scenario(jobs[i].text))); };
+  const auto stored = [&](std::size_t i, const StepOutcome&) { EXPECT_EQ(status_of(other, jobs[i]), PointStatus::done); };
   StepRunner(2, &cache).run(
       jobs.size(), [&](std::size_t i) { return jobs[i]; }, stored);
 
@@ -274,38 +273,19 @@ TEST(StepRunner, TellsHowFarItIs) {
   }
 }
 
-StepFailure described(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (...) {
-    return failure_of_exception();
-  }
-  return {.sentence = "nothing was thrown"};
-}
-
-TEST(StepFailure, DescribesExceptions) {
-  const StepFailure wrong = described([] { throw InputError({"a.yaml", 3, 14}, "is wrong: expected b"); });
-  EXPECT_EQ(wrong.code, ExitCode::wrong_input);
-  EXPECT_EQ(wrong.place.file, "a.yaml");
-  EXPECT_EQ(wrong.place.line, 3);
-  EXPECT_EQ(wrong.place.column, 14);
-  EXPECT_EQ(wrong.sentence, "is wrong: expected b");
-  EXPECT_EQ(wrong.text(), "a.yaml:3:14: is wrong: expected b");
-  EXPECT_EQ(described([] { throw std::bad_alloc(); }).text(), "out of memory on this machine");
-  const StepFailure failed = described([] { throw std::runtime_error("no\nlink"); });
-  EXPECT_EQ(failed.code, ExitCode::failed);
-  EXPECT_EQ(failed.text(), "no?link");
-}
-
-TEST(StepFailure, KnowsPlacesWithoutLineOrFile) {
-  for (const Place& place : {Place{}, Place{"--set a.b=1", 0, 0}, Place{"runs.csv", 7, 0}, Place{"", 2, 3}}) {
-    const StepFailure failure = refusal(InputError(place, "sentence").what());
+TEST(StepFailure, OfARefusalSaysWhatTheErrorSays) {
+  const auto text = [](const Place& place) {
+    const InputError error(place, "is 3: expected 4");
+    const StepFailure failure = refusal(error);
     EXPECT_TRUE(failure.refused);
-    EXPECT_EQ(failure.place.file, place.file);
-    EXPECT_EQ(failure.place.line, place.line);
-    EXPECT_EQ(failure.place.column, place.column);
-    EXPECT_EQ(failure.text(), InputError(place, "sentence").what());
-  }
+    EXPECT_EQ(failure.code, ExitCode::wrong_input);
+    EXPECT_EQ(failure.text(), error.what());
+    return failure.text();
+  };
+  EXPECT_EQ(text({}), "is 3: expected 4");
+  EXPECT_EQ(text({"--set a.b=1: 2", 0, 0}), "--set a.b=1: 2: is 3: expected 4");
+  EXPECT_EQ(text({"runs.csv", 7, 0}), "runs.csv:7: is 3: expected 4");
+  EXPECT_EQ(text({"s.yaml", 2, 3}), "s.yaml:2:3: is 3: expected 4");
 }
 
 }  // namespace

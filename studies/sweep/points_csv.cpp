@@ -1,6 +1,4 @@
-#include "studies/sweep/report.h"
-
-#include <spdlog/fmt/fmt.h>
+#include "studies/sweep/points_csv.h"
 
 #include <algorithm>
 
@@ -8,16 +6,6 @@
 
 namespace tandem::studies {
 namespace {
-
-const NamedCell* find(const std::vector<NamedCell>& cells, std::string_view name) {
-  const auto found = std::ranges::find(cells, name, &NamedCell::name);
-  return found == cells.end() ? nullptr : &*found;
-}
-
-std::string text_of(const std::vector<NamedCell>& cells, std::string_view name) {
-  const NamedCell* cell = find(cells, name);
-  return cell == nullptr ? "" : to_text(cell->cell);
-}
 
 std::vector<NamedCell> csv_cells(const PointRow& row) {
   std::vector<NamedCell> cells = {{"point", static_cast<std::int64_t>(row.point)}};

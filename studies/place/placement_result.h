@@ -12,7 +12,7 @@
 namespace tandem::studies {
 
 /// What `tandem place` says.
-struct PlacementReport {
+struct PlacementResult {
   struct Family {
     std::string name;                             ///< of communicators: "dp", "pp forward"
     std::map<Reach, std::int64_t> packed, found;  ///< how many reach how far
@@ -29,12 +29,14 @@ struct PlacementReport {
   double gain() const { return search.packed_time() / search.found_time() - 1; }
 };
 
-PlacementReport report_placement(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search);
+/// Sums up what a search found.
+PlacementResult placement_result(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search);
 
-/// The stable JSON form, in SI units.
-std::string to_json(const PlacementReport& report);
+/// Returns the stable JSON form, in SI units.
+std::string to_json(const PlacementResult& result);
 
-/// What `parallelism.placement: {file: ..}` reads (scenarios/reading/placement_file.h), which is a list in YAML as well.
+/// Returns the text of a file that `parallelism.placement: {file: ..}` reads (scenarios/reading/placement_file.h). The text is a
+/// list in YAML as well.
 std::string placement_file_text(const PlacedJob& job, const PlacementSearch& search);
 
 }  // namespace tandem::studies

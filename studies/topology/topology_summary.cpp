@@ -1,8 +1,8 @@
-#include "studies/topology/topology_report.h"
+#include "studies/topology/topology_summary.h"
 
 namespace tandem::studies {
 
-TopologyReport report_topology(const Scenario& scenario) {
+TopologySummary summarize_topology(const Scenario& scenario) {
   return {.scenario = scenario.name,
           .cluster = scenario.cluster,
           .inventory = take_inventory(Cluster(scenario.cluster)),

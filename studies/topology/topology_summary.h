@@ -10,7 +10,7 @@
 namespace tandem::studies {
 
 /// What `tandem topology` says of a scenario.
-struct TopologyReport {
+struct TopologySummary {
   std::string scenario;
   ClusterSpec cluster;
   Inventory inventory;
@@ -18,9 +18,10 @@ struct TopologyReport {
   std::vector<std::string> warnings;  ///< of the scenario
 };
 
-TopologyReport report_topology(const Scenario& scenario);
+/// Counts what the scenario's cluster is made of, and lays its communicators on it.
+TopologySummary summarize_topology(const Scenario& scenario);
 
-/// The stable JSON form: SI units, one line per key. What lies between two values is [least, most].
-std::string to_json(const TopologyReport& report);
+/// Returns the stable JSON form: SI units, one line per key. A range is [least, most].
+std::string to_json(const TopologySummary& summary);
 
 }  // namespace tandem::studies

@@ -1,4 +1,4 @@
-#include "studies/place/placement_report.h"
+#include "studies/place/placement_result.h"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -20,14 +20,14 @@ std::vector<CommunicatorInstance> communicators(const Scenario& scenario, const 
   return survey_communicators(scenario, mesh, cluster, Symmetry(mesh, cluster)).instances;
 }
 
-std::vector<PlacementReport::Family> families(const Scenario& packed, const Scenario& found) {
+std::vector<PlacementResult::Family> families(const Scenario& packed, const Scenario& found) {
   const Cluster cluster(packed.cluster);
   const std::vector<CommunicatorInstance> before = communicators(packed, cluster), after = communicators(found, cluster);
-  std::vector<PlacementReport::Family> families;
+  std::vector<PlacementResult::Family> families;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].layout.nodes < 2 || before[i].layout.paths.front().crossings.empty()) continue;
     const std::string name(family_of(before[i].slot));
-    auto family = std::ranges::find(families, name, &PlacementReport::Family::name);
+    auto family = std::ranges::find(families, name, &PlacementResult::Family::name);
     if (family == families.end()) family = families.insert(family, {.name = name, .packed = {}, .found = {}});
     const Reach from = reach_of(cluster, before[i].layout), to = reach_of(cluster, after[i].layout);
     ++family->packed[from];
@@ -69,9 +69,9 @@ Json of_candidate(const PlacementCandidate& candidate) {
 
 }  // namespace
 
-PlacementReport report_placement(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search) {
+PlacementResult placement_result(const PlacedJob& job, const StepTraffic& traffic, PlacementSearch search) {
   const Scenario& packed = job.packed_scenario();
-  PlacementReport report{.scenario = packed.name,
+  PlacementResult result{.scenario = packed.name,
                          .ranks = job.ranks(),
                          .gpus_per_node = packed.cluster.gpus_per_node,
                          .blocks = job.blocks(),
@@ -80,37 +80,37 @@ PlacementReport report_placement(const PlacedJob& job, const StepTraffic& traffi
                          .search = std::move(search),
                          .families = {},
                          .warnings = packed.warnings};
-  LinkLoad load(packed, traffic, report.search.packed().nodes);
-  report.packed = load.by_tier();
-  load.place(report.search.found().nodes);
-  report.found = load.by_tier();
-  report.families = families(packed, job.scenario(report.search.found().nodes));
-  return report;
+  LinkLoad load(packed, traffic, result.search.packed().nodes);
+  result.packed = load.by_tier();
+  load.place(result.search.found().nodes);
+  result.found = load.by_tier();
+  result.families = families(packed, job.scenario(result.search.found().nodes));
+  return result;
 }
 
-std::string to_json(const PlacementReport& report) {
-  const PlacementSearch& search = report.search;
+std::string to_json(const PlacementResult& result) {
+  const PlacementSearch& search = result.search;
   Json candidates = Json::array(), communicators = Json::array();
   for (const PlacementCandidate& candidate : search.candidates) candidates.push_back(of_candidate(candidate));
-  for (const PlacementReport::Family& family : report.families)
+  for (const PlacementResult::Family& family : result.families)
     communicators.push_back({{"family", family.name},
                              {"packed", reaches_json(family.packed)},
                              {"found", reaches_json(family.found)},
                              {"lower", family.lower},
                              {"higher", family.higher}});
-  const Json json = {{"scenario", report.scenario},
-                     {"ranks", report.ranks},
-                     {"gpus_per_node", report.gpus_per_node},
-                     {"nodes", {{"needed", report.blocks}, {"free", report.free}, {"cluster", report.nodes}}},
+  const Json json = {{"scenario", result.scenario},
+                     {"ranks", result.ranks},
+                     {"gpus_per_node", result.gpus_per_node},
+                     {"nodes", {{"needed", result.blocks}, {"free", result.free}, {"cluster", result.nodes}}},
                      {"step_time_packed_s", search.packed_time()},
                      {"step_time_found_s", search.found_time()},
-                     {"gain", report.gain()},
+                     {"gain", result.gain()},
                      {"placement", search.found().name},
                      {"nodes_of_blocks", search.found().nodes},
-                     {"links", {{"packed", of_tiers(report.packed)}, {"found", of_tiers(report.found)}}},
+                     {"links", {{"packed", of_tiers(result.packed)}, {"found", of_tiers(result.found)}}},
                      {"communicators", communicators},
                      {"candidates", candidates},
-                     {"warnings", report.warnings}};
+                     {"warnings", result.warnings}};
   return json.dump(1) + "\n";
 }
 
