@@ -63,9 +63,9 @@ struct Campaign {
   YamlNode document;
 };
 
-/// Like `load_scenario`, with the section `campaign`, whose preset (presets/campaigns; llama3-2024 where none is named) fills in
-/// what is not stated. The preset's mean times between failures count only where `faults.mtbf` states none: they are of one
-/// cluster. Throws InputError, also for settings that contradict each other, by the names of both.
+/// Like `load_scenario`, with the section `campaign`, whose preset (scenarios/presets/campaigns; llama3-2024 where none is named)
+/// fills in what is not stated. The preset's mean times between failures count only where `faults.mtbf` states none: they are of
+/// one cluster. Throws InputError, also for settings that contradict each other, by the names of both.
 Campaign load_campaign(const std::string& path, const std::vector<std::string>& overrides);
 
 /// Reads a campaign from text; `name` stands for the file in messages.

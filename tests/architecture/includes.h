@@ -18,7 +18,7 @@ struct Include {
 /// All of the sources (.h, .cpp, .cu) below these folders of the project, in the order of files and lines.
 std::vector<Include> includes_below(const std::vector<std::string>& folders);
 
-/// "sim" of "sim/campaign/goodput.h".
+/// "sim" of "sim/campaign/campaign.h".
 std::string top_folder(const std::string& file);
 
 /// The folder that a file counts as part of. What `tandem_cuda.so` alone compiles of runtime/ops (the kernels for GPUs, and the
