@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <tuple>
 
 #include "scenarios/reading/profile.h"
 #include "studies/calibrate/launched_collectives.h"

@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "tests/cli/run_command.h"
 #include "tests/runtime/edges.h"
 #include "tests/runtime/temporary_folder.h"
