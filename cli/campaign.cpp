@@ -17,7 +17,7 @@ namespace tandem::cli {
 namespace {
 
 struct CampaignCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   double fold_tolerance = 0;
   int jobs = 0;  ///< 0 for the default
   bool allow_oom = false;

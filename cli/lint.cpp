@@ -23,7 +23,7 @@ ExitCode exit_code(const LintReport& report) {
 }
 
 struct LintCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   int jobs = 0;           ///< 0 for the default
   bool no_costs = false;  ///< nothing is simulated
 

@@ -15,11 +15,15 @@ namespace tandem::cli {
 void ScenarioOptions::add_to(CLI::App& command) {
   command.add_option("scenario", scenario, "the scenario file")->required()->check(not_empty);
   add_overrides_option(command, overrides);
+}
+
+void ResultOptions::add_to(CLI::App& command) {
+  ScenarioOptions::add_to(command);
   command.add_option("--json", json, "write the result as JSON (- for standard output)")->check(not_empty);
 }
 
 void StepOptions::add_to(CLI::App& command) {
-  ScenarioOptions::add_to(command);
+  ResultOptions::add_to(command);
   CLI::Option* option = command.add_option("--trace", trace, "write the timeline: " + trace_formats_text());
   option->check(not_empty);
   command

@@ -13,13 +13,19 @@ namespace tandem::cli {
 struct ScenarioOptions {
   std::string scenario;
   std::vector<std::string> overrides;
+
+  void add_to(CLI::App& command);
+};
+
+/// What the subcommands that read a scenario and have a result take alike.
+struct ResultOptions : ScenarioOptions {
   std::string json;  ///< a path, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 };
 
 /// What the subcommands that run a step take alike.
-struct StepOptions : ScenarioOptions {
+struct StepOptions : ResultOptions {
   std::string trace;
   std::string trace_ranks;  ///< empty for representative ones
   std::string report;

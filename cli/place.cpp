@@ -16,7 +16,7 @@ namespace tandem::cli {
 namespace {
 
 struct PlaceCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   std::string nodes;  ///< a list or a file; empty for all
   std::string out = "placement.yaml";
   std::string study;  ///< empty for the default

@@ -22,7 +22,7 @@ namespace tandem::cli {
 namespace {
 
 struct SearchCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   std::string out;  ///< empty for the default
   int jobs = 0;     ///< 0 for the default
   std::string report;

@@ -12,7 +12,7 @@ namespace tandem::cli {
 namespace {
 
 struct TopologyCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
