@@ -39,7 +39,7 @@ CLI::App* CampaignCommand::add_to(CLI::App& app) {
 ExitCode CampaignCommand::run() const {
   const Campaign campaign = load_campaign(options.scenario, options.overrides);
   tell_warnings(campaign.scenario.warnings);
-  const std::unique_ptr<OutputFile> file = open_file(options.json);
+  Output json(options.json);
 
   ProgressBar bar;
   const SimulationOptions closely{.fold_tolerance = fold_tolerance, .progress = &bar};
@@ -53,8 +53,8 @@ ExitCode CampaignCommand::run() const {
   const std::size_t at_once = processes_at_once(jobs);
   const CampaignForecast told = forecast(campaign, steps, at_once, &bar);
   bar.take_away();
-  if (file) write_file(file.get(), to_json(told));
-  std::cout << (options.json == "-" ? to_json(told) : to_text(told, screen_on(STDOUT_FILENO)));
+  if (json) json.write(to_json(told));
+  if (!json.is_standard_output()) std::cout << to_text(told, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

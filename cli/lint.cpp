@@ -41,12 +41,12 @@ CLI::App* LintCommand::add_to(CLI::App& app) {
 
 ExitCode LintCommand::run() const {
   const std::size_t at_once = processes_at_once(jobs);
-  const std::unique_ptr<OutputFile> file = open_file(options.json);
+  Output json(options.json);
   PointsProgress line;
   const auto told = [&line](const RunProgress& progress) { line.show(progress); };
   const LintReport report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs, .told = told});
-  if (file) write_file(file.get(), to_json(report));
-  std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
+  if (json) json.write(to_json(report));
+  if (!json.is_standard_output()) std::cout << to_text(report, screen_on(STDOUT_FILENO));
   return exit_code(report);
 }
 

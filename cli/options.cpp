@@ -33,7 +33,7 @@ void StepOptions::add_to(CLI::App& command) {
           "simulated or executed, if at most 64, or else of each pipeline stage the commonest and the slowest")
       ->needs(option)
       ->check([](const std::string& list) { return list.empty() ? "is empty, expected ranks such as 0,5,16-31" : ""; });
-  command.add_option("--report", report, "write an HTML page that shows all of it")->check(not_empty);
+  add_report_option(command, report, "all of it");
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
   command.add_flag_callback(
       "--verbose", [] { spdlog::set_level(spdlog::level::debug); }, "say on standard error what is done");
@@ -71,6 +71,11 @@ void add_collectives_option(CLI::App& command, Collectives& collectives) {
           "fluid: each collective one flow; steps: each message of it, which takes every rank and longer")
       ->check(CLI::IsMember(names))
       ->type_name("fluid|steps");
+}
+
+void add_report_option(CLI::App& command, std::string& path, const std::string& what) {
+  const auto is_file = [](const std::string& text) { return text == "-" ? "is standard output, expected a file" : ""; };
+  command.add_option("--report", path, "write an HTML page that shows " + what)->check(not_empty)->check(is_file);
 }
 
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what) {

@@ -45,6 +45,9 @@ void add_profile_option(CLI::App& command, ScenarioOptions& options);
 /// `--collectives fluid|steps`.
 void add_collectives_option(CLI::App& command, Collectives& collectives);
 
+/// `--report F`: an HTML page that shows `what`.
+void add_report_option(CLI::App& command, std::string& path, const std::string& what);
+
 /// `--jobs N`: how many of `what` ("simulations") go on at once; 0, the default, is as many as this machine has threads.
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what);
 

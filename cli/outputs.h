@@ -1,28 +1,45 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/options.h"
+#include "cli/terminal/screen.h"
 #include "runtime/base/exit_code.h"
 #include "studies/trace/trace_output.h"
 #include "traces/output_file.h"
 
 namespace tandem::cli {
 
-// Files are opened before the work begins, so that a wrong path does not cost a run.
+/// What an option names for a result to be written to: a file, "-" for standard output, or nothing. The file is opened when this
+/// is made, which is before the work begins, so that a wrong path does not cost a run.
+class Output {
+ public:
+  /// `path`: as the option has it; empty where nobody gave it. Throws std::runtime_error where the file cannot be opened.
+  explicit Output(const std::string& path);
 
-/// The file that an option names; none where that is empty, or "-", which is standard output.
-std::unique_ptr<OutputFile> open_file(const std::string& path);
-/// The same for an HTML page. Throws std::runtime_error where this program was built without pages.
-std::unique_ptr<OutputFile> open_page(const std::string& path);
-/// Writes the whole file, where there is one.
-void write_file(OutputFile* file, std::string_view text);
-/// Writes `text` into the file at `path`, or to standard output where that is empty.
-void write_to(const std::string& path, std::string_view text);
+  /// Whether anybody wants the result.
+  explicit operator bool() const { return file_.has_value() || is_standard_output_; }
+  bool is_standard_output() const { return is_standard_output_; }
+  /// Writes the result, which is `text`.
+  void write(std::string_view text);
+
+ private:
+  std::optional<OutputFile> file_;
+  bool is_standard_output_;
+};
+
+/// Where text for a person goes, and the screen that it is laid out for.
+struct TextOutput {
+  std::ostream& stream;
+  Screen screen;
+};
 
 /// The files that a command which runs a step was asked for.
 class Outputs {
@@ -34,12 +51,13 @@ class Outputs {
   void write(const std::string& json, const std::vector<TracedStep>& steps);
   /// The HTML page, where one was asked for: what `page` makes (see studies/report/).
   void write_report(const std::function<std::string()>& page);
+  /// Standard output, or standard error where the JSON takes that.
+  TextOutput text() const;
 
  private:
-  const StepOptions& options_;
-  std::unique_ptr<OutputFile> json_;
+  Output json_;
   std::unique_ptr<TraceOutput> trace_;
-  std::unique_ptr<OutputFile> report_;
+  Output report_;
 };
 
 /// Runs a step, and should that fail writes the page that says so before it passes the failure on. `command_line` is for the

@@ -46,7 +46,7 @@ CLI::App* PlaceCommand::add_to(CLI::App& app) {
 ExitCode PlaceCommand::run() const {
   const PlacedJob job(options.scenario, options.overrides, nodes);
   tell_warnings(job.packed_scenario().warnings);
-  const std::unique_ptr<OutputFile> json = open_file(options.json);
+  Output json(options.json);
   OutputFile file(out);
   const std::string database = study.empty() ? std::filesystem::path(out).replace_extension(".sqlite").string() : study;
   const std::size_t at_once = processes_at_once(jobs);
@@ -55,9 +55,10 @@ ExitCode PlaceCommand::run() const {
       place(job, options.scenario, {seed, moves}, database, at_once, [&](const RunProgress& progress) { line.show(progress); });
   if (!report.search.packed().step()->fits())
     std::cerr << "tandem: warning: " << options.scenario << ": the step does not fit in memory, wherever its ranks are\n";
-  write_file(&file, placement_file_text(job, report.search));
-  if (json) write_file(json.get(), to_json(report));
-  std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
+  file.write(placement_file_text(job, report.search));
+  file.commit();
+  if (json) json.write(to_json(report));
+  if (!json.is_standard_output()) std::cout << to_text(report, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

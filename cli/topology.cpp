@@ -26,10 +26,10 @@ CLI::App* TopologyCommand::add_to(CLI::App& app) {
 
 ExitCode TopologyCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  const std::unique_ptr<OutputFile> file = open_file(options.json);
+  Output json(options.json);
   const TopologyReport report = report_topology(scenario);
-  if (file) write_file(file.get(), to_json(report));
-  std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
+  if (json) json.write(to_json(report));
+  if (!json.is_standard_output()) std::cout << to_text(report, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 
