@@ -22,7 +22,7 @@ std::vector<std::string> check(YamlNode document, const std::string& name) {
 }  // namespace
 
 ImportedScenario import_scenario(const std::string& path, const Importer& importer, const ImportOptions& options) {
-  const std::string text = read_text_file(path), name = std::filesystem::path(path).stem().string();
+  const std::string text = read_text_file(path, std::string(importer.what)), name = std::filesystem::path(path).stem().string();
   Imported imported = importer.read(text, path, options.gpus);
   YamlNode& document = imported.document;
   const Place option{.file = "--cluster"};

@@ -15,7 +15,7 @@ void read_placement_file(YamlNode& scenario, const std::string& folder) {
   if (placement == nullptr || placement->kind != YamlNode::Kind::mapping) return;
   const Reader reader(*placement, "parallelism.placement", {"file"});
   const std::string path = (std::filesystem::path(folder) / reader.text("file")).string();
-  std::istringstream lines(read_text_file(path));
+  std::istringstream lines(read_text_file(path, "a list of GPU numbers"));
   YamlNode list = make_node(YamlNode::Kind::sequence, placement->place);
   std::string text;
   for (int line = 1; std::getline(lines, text); ++line) {

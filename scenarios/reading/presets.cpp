@@ -57,7 +57,7 @@ YamlNode tidied(YamlNode fields, PresetKind kind) {
 YamlNode parsed_file(PresetKind kind, const YamlNode& name, const std::string& path) {
   if (name.text.ends_with(".json"))
     throw InputError(name.place, "a Hugging Face config.json is not read yet; supported: a preset, a YAML file or a mapping");
-  YamlNode fields = parse_yaml(read_text_file(path), path);
+  YamlNode fields = parse_yaml(read_text_file(path, "a preset in YAML"), path);
   if (fields.kind != YamlNode::Kind::mapping)
     throw InputError(fields.place,
                      "the file is " + describe(fields) + ", expected the fields of a " + std::string(names_of(kind).singular));

@@ -118,7 +118,7 @@ Assignments Study::assignments(std::size_t point) const {
 }
 
 Study load_study(const std::string& path) {
-  const YamlNode document = parse_yaml(read_text_file(path), path);
+  const YamlNode document = parse_yaml(read_text_file(path, "a study in YAML"), path);
   const Reader reader(document, "study", {"scenario", "name", "set", "grid", "points", "skip_invalid"});
   if (!reader.has("scenario"))
     reader.fail("scenario", "study.scenario is missing, expected the path of a scenario, or a scenario as a mapping");

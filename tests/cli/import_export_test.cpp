@@ -48,6 +48,7 @@ TEST(ImportExport, RefusesWithAPlace) {
   std::ofstream(file) << "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 "
                          "--global-batch-size 8 --vocab-size 99";
   expect_refusal(run_tandem({"import", file, "--from", "megatron"}), 2, {"--gpus"});
+  expect_refusal(run_tandem({"import", "/", "--from", "megatron"}), 2, {"/: is a folder, expected pretrain_gpt.py's arguments"});
 }
 
 }  // namespace
