@@ -55,6 +55,7 @@ ExitCode SearchCommand::run() const {
   const SearchSpec& spec = study.spec();
   const PlanChoices& choices = study.choices();
   Output json(options.json), page(report);
+  if (!folder.empty()) make_plan_folder(folder);
 
   const std::string stem = std::filesystem::path(options.scenario).stem().string();
   ResultsDatabase database(out.empty() ? stem + ".search.sqlite" : out);
