@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/program.h"
-#include "cli/usage_error.h"
 
 namespace {
 

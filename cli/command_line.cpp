@@ -1,4 +1,4 @@
-#include "cli/usage_error.h"
+#include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <vector>
