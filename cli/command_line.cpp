@@ -1,8 +1,10 @@
 #include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <string_view>
 #include <vector>
 
+#include "cli/program.h"
 #include "runtime/base/nearest.h"
 
 namespace tandem::cli {
@@ -24,20 +26,45 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-}  // namespace
-
+/// What CLI11 refused, as one sentence.
 std::string usage_sentence(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const CLI::App& command = chosen.empty() ? app : *chosen.front();
-  const std::string help = "; see tandem " + (chosen.empty() ? "" : command.get_name() + " ") + "--help";
+  const std::vector<std::string> subcommands = subcommand_names(command);
+  const std::string help = "; see " + app.get_name() + (chosen.empty() ? "" : " " + command.get_name()) + " --help";
 
   const std::vector<std::string> unknown = app.remaining(true);
   if (unknown.empty())
-    return chosen.empty() ? "a subcommand is missing; expected one of: " + joined(subcommand_names(app)) : error.what() + help;
+    return subcommands.empty() ? error.what() + help : "a subcommand is missing; expected one of: " + joined(subcommands);
   const std::string& first = unknown.front();
   if (first.starts_with('-')) return "no option " + excerpt(first) + suggestion(first, option_names(command));
-  if (chosen.empty()) return "no subcommand " + excerpt(first) + suggestion(first, subcommand_names(app));
+  if (!subcommands.empty()) return "no subcommand " + excerpt(first) + suggestion(first, subcommands);
   return "one argument too many: " + excerpt(first) + help;
+}
+
+}  // namespace
+
+std::optional<ExitCode> parse(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::Success& answer) {  // --help, --version
+    app.exit(answer);
+    return ExitCode::done;
+  } catch (const CLI::ParseError& error) {
+    return complain(app.get_name(), usage_sentence(app, error), ExitCode::wrong_input);
+  }
+}
+
+std::string as_typed(const std::string& program, int argc, const char* const* argv) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  std::string line = program;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const bool is_one_word = !word.empty() && word.find_first_not_of(plain) == std::string_view::npos;
+    line += ' ' + (is_one_word ? std::string(word) : shell_quoted(word));
+  }
+  return line;
 }
 
 }  // namespace tandem::cli

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/exit_code.h"
@@ -11,6 +12,9 @@ namespace tandem::cli {
 
 /// One sentence on standard error.
 ExitCode complain(const std::string& program, std::string sentence, ExitCode code);
+
+/// In single quotes, so that a shell takes it for one word.
+std::string shell_quoted(std::string_view text);
 
 /// Says on standard error that traces that were there before lie beside one that was written.
 void warn_of_other_traces(const std::string& program, const std::vector<std::string>& others);
