@@ -8,7 +8,8 @@
 #include <regex>
 #include <set>
 #include <string>
-#include <vector>
+
+#include "tests/architecture/includes.h"
 
 namespace tandem::architecture::table_names_test {
 namespace {
@@ -34,16 +35,12 @@ std::set<std::string> matches(const std::string& path, const char* expression) {
 /// By name: the sources that have it between quotes and alone there. What follows `//` is comment.
 std::map<std::string, std::set<std::string>> sources_of(const std::set<std::string>& names) {
   std::map<std::string, std::set<std::string>> sources;
-  for (const char* folder : {"runtime", "topology", "traces", "scenarios", "sim", "studies", "cli"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".cpp" && extension != ".h" && extension != ".cu") continue;
-      std::ifstream file(entry.path());
-      for (std::string line; std::getline(file, line);) {
-        const std::string code = line.substr(0, line.find("//"));
-        for (const std::string& name : names)
-          if (code.find('"' + name + '"') != std::string::npos) sources[name].insert(entry.path().lexically_relative(root));
-      }
+  for (const std::string& source : sources_below(code_folders)) {
+    std::ifstream file(root / source);
+    for (std::string line; std::getline(file, line);) {
+      const std::string code = line.substr(0, line.find("//"));
+      for (const std::string& name : names)
+        if (code.find('"' + name + '"') != std::string::npos) sources[name].insert(source);
     }
   }
   return sources;
