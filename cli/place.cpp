@@ -31,13 +31,15 @@ struct PlaceCommand final : Command {
 CLI::App* PlaceCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("place", "assign ranks to free nodes so that the heaviest communicators stay low");
   options.add_to(*command);
-  command->add_option("--nodes", nodes, "those that are free: 0-3,8,12-15, or a file of such lists (default: all)")
+  command->add_option("--nodes", nodes, "the nodes that are free: 0-3,8,12-15, or a file of such lists (default: all)")
       ->check([](const std::string& list) { return list.empty() ? "is empty, expected nodes such as 0-3,8" : ""; });
-  command->add_option("--out", out, "where the placement goes (default: placement.yaml)")->check(not_empty);
-  command->add_option("--seed", seed, "of the search (default: 1)");
-  command->add_option("--moves", moves, "that a search tries from each of its starts (default: 20000)")
+  command->add_option("--out", out, "the placement to write (default: placement.yaml)")->check(not_empty);
+  command->add_option("--seed", seed, "seed of the search (default: 1)")->check([](const std::string& text) {
+    return text.starts_with('-') ? "is negative, expected a whole number from 0" : "";
+  });
+  command->add_option("--moves", moves, "moves that a search tries from each of its starts (default: 20000)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
-  command->add_option("--study", study, "the SQLite file that keeps searches and simulations (default: OUT, .sqlite)")
+  command->add_option("--study", study, "the SQLite file that keeps searches and simulations (default: OUT with .sqlite)")
       ->check(not_empty);
   add_jobs_option(*command, jobs, "searches and simulations");
   return command;

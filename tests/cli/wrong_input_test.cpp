@@ -137,6 +137,7 @@ const WrongCommand usage[] = {
     {"UnknownCollectives",
      {"simulate", tiny, "--collectives", "chunks"},
      {"--collectives: chunks", "fluid", "steps", "see tandem simulate --help"}},
+    {"NegativeSeed", {"place", tiny, "--seed", "-1"}, {"--seed: is negative, expected a whole number"}},
     {"NoBackend", {"execute", tiny}, {"--backend is required; see tandem execute --help"}},
     {"UnknownBackend", {"execute", tiny, "--backend", "tpu"}, {"--backend: tpu", "host", "cuda", "see tandem execute --help"}},
 };
