@@ -27,7 +27,8 @@ struct CampaignCommand final : Command {
 };
 
 CLI::App* CampaignCommand::add_to(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("campaign", "weeks of training: failures, checkpoints, goodput, days and GPU-hours");
+  CLI::App* command =
+      app.add_subcommand("campaign", "play weeks of training: failures, checkpoints, goodput, days and GPU-hours");
   options.add_to(*command);
   add_profile_option(*command, options);
   add_fold_tolerance_option(*command, fold_tolerance);

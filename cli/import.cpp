@@ -25,7 +25,8 @@ CLI::App* ImportCommand::add_to(CLI::App& app) {
   add_format_option(*command, "--from", from, importers());
   command->add_option("--gpus", options.gpus, "how many GPUs run it; without it, the number that the file implies")
       ->check(CLI::Range(1, 1'048'576));
-  command->add_option("--cluster", options.cluster, "preset of the cluster, of which the file says nothing (dgx-h100)");
+  command->add_option("--cluster", options.cluster,
+                      "preset of the cluster, about which the file says nothing (default: dgx-h100)");
   add_overrides_option(*command, options.overrides, "override a field of the scenario: parallelism.tp=4");
   command->add_option("--out", out, "the scenario; standard output without it")->check(not_empty);
   return command;

@@ -32,10 +32,10 @@ struct LintCommand final : Command {
 };
 
 CLI::App* LintCommand::add_to(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("lint", "what will hurt, and by how much");
+  CLI::App* command = app.add_subcommand("lint", "say what will hurt, and by how much");
   options.add_to(*command);
   add_jobs_option(*command, jobs, "simulations");
-  command->add_flag("--no-costs", no_costs, "simulate nothing: neither memory nor what fixes gain is told");
+  command->add_flag("--no-costs", no_costs, "simulate nothing, which leaves out memory and what fixes would gain");
   return command;
 }
 

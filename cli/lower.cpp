@@ -24,7 +24,7 @@ CLI::App* LowerCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("lower", "write the step's DAG into a file, for tandem-run to execute elsewhere");
   options.add_to(*command);
   command->add_option("--out", out, "the file to write")->required()->check(not_empty);
-  command->add_flag("--folded", folded, "one rank of each class, to simulate; else all, to execute");
+  command->add_flag("--folded", folded, "lower one rank of each class, to be simulated; without it, all ranks, to be executed");
   return command;
 }
 

@@ -29,8 +29,8 @@ void StepOptions::add_to(CLI::App& command) {
   command
       .add_option(
           "--trace-ranks", trace_ranks,
-          "which ranks --trace shows, such as 0,5,16-31; ranks that behave alike are shown once. Without it: all that were "
-          "simulated or executed, if at most 64, or else of each pipeline stage the commonest and the slowest")
+          "the ranks that --trace shows, such as 0,5,16-31; ranks that behave alike are shown once (default: every rank that was "
+          "simulated or executed if there are at most 64, otherwise the most common and the slowest of each pipeline stage)")
       ->needs(option)
       ->check([](const std::string& list) { return list.empty() ? "is empty, expected ranks such as 0,5,16-31" : ""; });
   add_report_option(command, report, "all of it");
@@ -68,7 +68,7 @@ void add_collectives_option(CLI::App& command, Collectives& collectives) {
   command
       .add_option_function<std::string>(
           "--collectives", [&collectives, names](const std::string& name) { collectives = names.at(name); },
-          "fluid: each collective one flow; steps: each message of it, which takes every rank and longer")
+          "fluid: each collective is one flow; steps: each of its messages is played, which takes every rank and more time")
       ->check(CLI::IsMember(names))
       ->type_name("fluid|steps");
 }
@@ -79,7 +79,8 @@ void add_report_option(CLI::App& command, std::string& path, const std::string& 
 }
 
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what) {
-  command.add_option("--jobs", jobs, what + " at once (default: this machine's hardware threads)")->check(CLI::Range(1, 4096));
+  command.add_option("--jobs", jobs, "how many " + what + " run at once (default: this machine's hardware threads)")
+      ->check(CLI::Range(1, 4096));
 }
 
 void add_overrides_option(CLI::App& command, std::vector<std::string>& overrides, const std::string& help) {

@@ -19,7 +19,7 @@ struct TopologyCommand final : Command {
 };
 
 CLI::App* TopologyCommand::add_to(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("topology", "the cluster, its links, and where each communicator lies on them");
+  CLI::App* command = app.add_subcommand("topology", "show the cluster, its links, and where each communicator lies on them");
   options.add_to(*command);
   return command;
 }

@@ -29,11 +29,11 @@ struct ValidateCommand final : Command {
 
 CLI::App* ValidateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("validate", "hold simulations against runs that were measured");
-  command->add_option("rows", rows, "a table with commas, a run in each row; docs/commands/validate.md lists the columns")
+  command->add_option("rows", rows, "a comma-separated table with a run in each row; docs/commands/validate.md lists the columns")
       ->required()
       ->check(not_empty);
   command->add_option("--json", json, "write rows and scores as JSON (- for standard output)")->check(not_empty);
-  command->add_option("--csv", csv, "write the table with columns for what was predicted (- for standard output)")
+  command->add_option("--csv", csv, "write the table with columns for the predictions added (- for standard output)")
       ->check(not_empty);
   add_report_option(*command, report, "all of it");
   add_jobs_option(*command, jobs, "simulations");

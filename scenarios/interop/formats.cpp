@@ -6,11 +6,13 @@ namespace tandem::scenarios {
 namespace {
 
 constexpr Exporter all_exporters[] = {
-    {"megatron", "arguments", "megatron.args",
+    {"megatron", "arguments of pretrain_gpt.py", "megatron.args",
      [](const ScenarioWithDocument& read) { return megatron_arguments(read.scenario); }},
-    {"torchtitan", "TOML", "torchtitan.toml", [](const ScenarioWithDocument& read) { return torchtitan_toml(read.scenario); }},
-    {"nccl", "its environment", "nccl.env", [](const ScenarioWithDocument& read) { return nccl_environment(read.scenario); }},
-    {"scenario", "complete, without presets", "scenario.yaml",
+    {"torchtitan", "a job in TOML", "torchtitan.toml",
+     [](const ScenarioWithDocument& read) { return torchtitan_toml(read.scenario); }},
+    {"nccl", "environment variables", "nccl.env",
+     [](const ScenarioWithDocument& read) { return nccl_environment(read.scenario); }},
+    {"scenario", "YAML without presets", "scenario.yaml",
      [](const ScenarioWithDocument& read) { return Exported{.text = scenario_yaml(read.document), .lost = {}}; }},
 };
 
