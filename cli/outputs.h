@@ -17,8 +17,8 @@
 
 namespace tandem::cli {
 
-/// What an option names for a result to be written to: a file, "-" for standard output, or nothing. The file is opened when this
-/// is made, which is before the work begins, so that a wrong path does not cost a run.
+/// Where an option has a result written: to a file, to standard output ("-"), or nowhere. The file is opened when this is made,
+/// which is before the work begins, so that a wrong path does not cost a run.
 class Output {
  public:
   /// `path`: as the option has it; empty where nobody gave it. Throws std::runtime_error where the file cannot be opened.
@@ -35,7 +35,7 @@ class Output {
   bool is_standard_output_;
 };
 
-/// Where text for a person goes, and the screen that it is laid out for.
+/// The stream to which text for a person goes, and the screen for which the text is laid out.
 struct TextOutput {
   std::ostream& stream;
   Screen screen;
@@ -47,11 +47,11 @@ class Outputs {
   /// `world`: how many ranks the scenario has.
   Outputs(const StepOptions& options, std::int64_t world);
 
-  /// `json`: the result. `steps`: those that a trace shows.
+  /// Writes the result, which is `json`, and the trace of `steps`, each where it was asked for.
   void write(const std::string& json, const std::vector<TracedStep>& steps);
-  /// The HTML page, where one was asked for: what `page` makes (see studies/report/).
+  /// Writes the HTML page that `page` makes (see studies/report/), where one was asked for.
   void write_report(const std::function<std::string()>& page);
-  /// Standard output, or standard error where the JSON takes that.
+  /// Returns standard output, or standard error where the JSON takes the former.
   TextOutput text() const;
 
  private:
@@ -60,8 +60,8 @@ class Outputs {
   Output report_;
 };
 
-/// Runs a step, and should that fail writes the page that says so before it passes the failure on. `command_line` is for the
-/// page.
+/// Runs a step. If that fails, writes the page that says so, which states `command_line`, and passes the failure on; wrong input
+/// leaves no page.
 ExitCode reporting_failure(const Scenario& scenario, Outputs& outputs, const std::string& command_line,
                            const std::function<ExitCode()>& run);
 
