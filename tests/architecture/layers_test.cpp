@@ -13,7 +13,7 @@ namespace {
 
 /// A folder includes itself and those of lower layers. Folders of one layer do not see each other.
 const std::map<std::string, int> layers = {{"runtime", 0}, {"topology", 1}, {"traces", 1}, {"scenarios", 2},
-                                           {"sim", 2},     {"studies", 3},  {"cli", 4},    {"bench", 5}};
+                                           {"sim", 2},     {"studies", 3},  {"cli", 4}};
 
 std::vector<std::string> folders() {
   std::vector<std::string> names;
