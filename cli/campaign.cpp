@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
+#include "cli/program.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/campaign_text.h"
 #include "cli/text/step_text.h"
@@ -47,8 +48,7 @@ ExitCode CampaignCommand::run() const {
   CampaignSteps steps{.healthy = simulate_step(campaign.scenario, true, closely).result, .with_slow_node = {}};
   if (!steps.healthy.fits() && !allow_oom) {
     bar.take_away();
-    std::cerr << "tandem: " << out_of_memory_sentence(options.scenario, steps.healthy) << '\n';
-    return ExitCode::does_not_fit;
+    return complain("tandem", out_of_memory_sentence(options.scenario, steps.healthy), ExitCode::does_not_fit);
   }
   steps.with_slow_node = step_with_slow_node(campaign, steps.healthy, closely);
   const std::size_t at_once = processes_at_once(jobs);

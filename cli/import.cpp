@@ -36,7 +36,7 @@ ExitCode ImportCommand::run() const {
   const ImportedScenario imported = import_scenario(file, *find_importer(from), options);
   tell_warnings(imported.warnings);
   if (!imported.ignored.empty()) {
-    std::cerr << "tandem: without a meaning for a scenario:";
+    std::cerr << "tandem: not imported, as a scenario has no field for it:";
     for (const std::string& what : imported.ignored) std::cerr << ' ' << what;
     std::cerr << '\n';
   }

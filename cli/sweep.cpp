@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
+#include "cli/program.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/sweep_text.h"
 #include "studies/report/study_report.h"
@@ -71,8 +72,8 @@ ExitCode SweepCommand::run() const {
   const auto failures = std::ranges::count(swept.rows, PointStatus::failed, &PointRow::status);
   if (failures == 0) return ExitCode::done;
   std::cout.flush();
-  std::cerr << fmt::format("tandem: {} of {} points failed; the same command tries them again\n", failures, swept.rows.size());
-  return ExitCode::failed;
+  return complain("tandem", fmt::format("{} of {} points failed; the same command tries them again", failures, swept.rows.size()),
+                  ExitCode::failed);
 }
 
 }  // namespace
