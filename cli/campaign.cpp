@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
+#include "cli/program.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/campaign_text.h"
 #include "cli/text/step_text.h"
@@ -17,7 +18,7 @@ namespace tandem::cli {
 namespace {
 
 struct CampaignCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   double fold_tolerance = 0;
   int jobs = 0;  ///< 0 for the default
   bool allow_oom = false;
@@ -27,7 +28,8 @@ struct CampaignCommand final : Command {
 };
 
 CLI::App* CampaignCommand::add_to(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("campaign", "weeks of training: failures, checkpoints, goodput, days and GPU-hours");
+  CLI::App* command =
+      app.add_subcommand("campaign", "play weeks of training: failures, checkpoints, goodput, days and GPU-hours");
   options.add_to(*command);
   add_profile_option(*command, options);
   add_fold_tolerance_option(*command, fold_tolerance);
@@ -39,22 +41,21 @@ CLI::App* CampaignCommand::add_to(CLI::App& app) {
 ExitCode CampaignCommand::run() const {
   const Campaign campaign = load_campaign(options.scenario, options.overrides);
   tell_warnings(campaign.scenario.warnings);
-  const std::unique_ptr<OutputFile> file = open_file(options.json);
+  Output json(options.json);
 
   ProgressBar bar;
   const SimulationOptions closely{.fold_tolerance = fold_tolerance, .progress = &bar};
   CampaignSteps steps{.healthy = simulate_step(campaign.scenario, true, closely).result, .with_slow_node = {}};
   if (!steps.healthy.fits() && !allow_oom) {
     bar.take_away();
-    std::cerr << "tandem: " << out_of_memory_sentence(options.scenario, steps.healthy) << '\n';
-    return ExitCode::does_not_fit;
+    return complain("tandem", out_of_memory_sentence(options.scenario, steps.healthy), ExitCode::does_not_fit);
   }
   steps.with_slow_node = step_with_slow_node(campaign, steps.healthy, closely);
   const std::size_t at_once = processes_at_once(jobs);
   const CampaignForecast told = forecast(campaign, steps, at_once, &bar);
   bar.take_away();
-  if (file) write_file(file.get(), to_json(told));
-  std::cout << (options.json == "-" ? to_json(told) : to_text(told, screen_on(STDOUT_FILENO)));
+  if (json) json.write(to_json(told));
+  if (!json.is_standard_output()) std::cout << to_text(told, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

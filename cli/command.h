@@ -21,10 +21,10 @@ struct Command {
   /// Does what was asked, once the options are parsed.
   virtual ExitCode run() const = 0;
 
-  std::string command_line;  ///< as a person types it in a shell, for pages to say what made them
+  std::string command_line;  ///< as a person types it in a shell; pages say that it made them
 };
 
-/// One of each, in the order of `tandem --help`.
+/// Makes one of each subcommand, in the order of `tandem --help`.
 std::vector<std::unique_ptr<Command>> make_commands();
 
 }  // namespace tandem::cli

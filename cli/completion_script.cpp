@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/program.h"
+
 namespace tandem::cli {
 namespace {
 
@@ -94,12 +96,6 @@ BashPatterns bash_patterns(const CLI::App& app) {
   return patterns;
 }
 
-std::string zsh_quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 /// Within the brackets of a specification for _arguments.
 std::string zsh_escaped(std::string_view text) {
   std::string escaped;
@@ -128,7 +124,7 @@ std::string zsh_action(const Argument& argument) {
 std::string zsh_arguments(const CLI::App& command) {
   std::string text = "      _arguments";
   for (const Argument& argument : arguments_of(command)) {
-    const auto specify = [&](const std::string& specification) { text += " \\\n        " + zsh_quoted(specification); };
+    const auto specify = [&](const std::string& specification) { text += " \\\n        " + shell_quoted(specification); };
     if (argument.names.empty())
       specify(":" + zsh_escaped(argument.what) + zsh_action(argument).substr(zsh_action(argument).rfind(':')));
     for (const std::string& name : argument.names) {
@@ -177,7 +173,7 @@ std::string zsh_completion(const CLI::App& app) {
       fmt::format("#compdef {0}\n# zsh completion for {0}, written by `{0} completion zsh`\n{1}() {{\n", program, function);
   text += "  if ((CURRENT == 2)); then\n    local -a commands=(\n";
   for (const CLI::App* command : subcommands_of(app))
-    text += "      " + zsh_quoted(command->get_name() + ":" + command->get_description()) + "\n";
+    text += "      " + shell_quoted(command->get_name() + ":" + command->get_description()) + "\n";
   text += fmt::format("    )\n    _describe command commands\n    compadd -- {}\n    return\n  fi\n",
                       fmt::join(words_of_options(app), " "));
   text += "  shift words\n  ((CURRENT--))\n  case $words[1] in\n";

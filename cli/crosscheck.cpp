@@ -1,10 +1,8 @@
 #include "studies/crosscheck/crosscheck.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
@@ -67,9 +65,7 @@ ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) cons
   outputs.write_report([&] {
     return crosscheck_page(scenario, dag, check.simulated(), check.measured(), result, check.comparison(), command_line);
   });
-  const bool json_goes_out = options.json == "-";
-  std::ostream& out = json_goes_out ? std::cerr : std::cout;
-  const Screen screen = screen_on(json_goes_out ? STDERR_FILENO : STDOUT_FILENO);
+  const auto [out, screen] = outputs.text();
   out << Page(screen)
              .line(fmt::format("{}: {} ranks, {} tasks, simulated and executed ({})", scenario.name, dag.ranks.size(),
                                dag.tasks.size(), check.executed_on()),

@@ -25,21 +25,21 @@ struct DiffCommand final : Command {
 
 CLI::App* DiffCommand::add_to(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("diff", "what changed from one result to another: by part, kind of task, stage and axis");
+      app.add_subcommand("diff", "say what changed from one result to another: by part, kind of task, stage and axis");
   command->add_option("a", a, "a JSON result, or a timeline that tandem-run wrote")->required()->check(not_empty);
   command->add_option("b", b, "the other, with the changes")->required()->check(not_empty);
   command->add_option("--dag", dag, "the DAG of the timelines, which `tandem lower --out` wrote")->check(not_empty);
-  command->add_option("--report", report, "write an HTML page that shows the differences")->check(not_empty);
+  add_report_option(*command, report, "the differences");
   command->add_option("--json", json, "write the differences as JSON (- for standard output)")->check(not_empty);
   return command;
 }
 
 ExitCode DiffCommand::run() const {
+  Output page(report), json_output(json);
   const ResultDifference difference = difference_of_files(a, b, dag);
-  if (!report.empty()) write_to(report, diff_page(difference, command_line));
-  const std::string json_text = to_json_object(difference).dump(1) + "\n";
-  write_file(open_file(json).get(), json_text);
-  std::cout << (json == "-" ? json_text : to_text(difference, screen_on(STDOUT_FILENO)));
+  if (page) page.write(diff_page(difference, command_line));
+  if (json_output) json_output.write(to_json_object(difference).dump(1) + "\n");
+  if (!json_output.is_standard_output()) std::cout << to_text(difference, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <iostream>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
@@ -53,9 +50,7 @@ ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
   result.warnings = scenario.warnings;
   outputs.write(to_json(result), {{"measured", &step.dag(), &step.timeline()}});
   outputs.write_report([&] { return step_page(scenario, step.dag(), step.timeline(), result, command_line); });
-  const bool json_goes_out = options.json == "-";
-  std::ostream& out = json_goes_out ? std::cerr : std::cout;
-  const Screen screen = screen_on(json_goes_out ? STDERR_FILENO : STDOUT_FILENO);
+  const auto [out, screen] = outputs.text();
   out << to_text(result, screen) << loss_sentence(step.site().numbers()) << exact_collectives_sentence(collectives);
   if (!verify) return ExitCode::done;
   const Verification verification = studies::verify(step, scenario, &bar);

@@ -10,10 +10,9 @@ namespace tandem::cli {
 namespace {
 
 struct ExportCommand final : Command {
-  std::string scenario;
-  std::vector<std::string> overrides;
+  ScenarioOptions options;
   std::string to;
-  std::string out;  ///< a path, empty for standard output
+  std::string out = "-";
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -21,17 +20,16 @@ struct ExportCommand final : Command {
 
 CLI::App* ExportCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("export", "write a scenario as other programs want it");
-  command->add_option("scenario", scenario, "the scenario file")->required();
-  add_overrides_option(*command, overrides);
+  options.add_to(*command);
   add_format_option(*command, "--to", to, exporters());
-  command->add_option("--out", out, "the file; standard output without it");
+  command->add_option("--out", out, "the file; standard output without it")->check(not_empty);
   return command;
 }
 
 ExitCode ExportCommand::run() const {
-  const Exported exported = export_scenario(scenario, overrides, *find_exporter(to));
+  const Exported exported = export_scenario(options.scenario, options.overrides, *find_exporter(to));
   for (const Lost& lost : exported.lost) std::cerr << "tandem: not expressed: " << lost.field << ": " << lost.why << '\n';
-  write_to(out, exported.text);
+  Output(out).write(exported.text);
   return ExitCode::done;
 }
 

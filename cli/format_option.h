@@ -7,7 +7,7 @@
 
 namespace tandem::cli {
 
-/// A required option that takes the name of a row of a registry of formats. Help says of each row its `name` and `what` it is.
+/// Adds a required option that takes the name of a row of a registry of formats. Help lists each row's `name`, and `what` it is.
 template <typename Format>
 CLI::Option* add_format_option(CLI::App& command, const std::string& option, std::string& value,
                                std::span<const Format> formats) {

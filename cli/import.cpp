@@ -13,7 +13,7 @@ struct ImportCommand final : Command {
   std::string file;
   std::string from;
   ImportOptions options{.cluster = "dgx-h100", .gpus = 0, .overrides = {}};
-  std::string out;  ///< a path, empty for standard output
+  std::string out = "-";
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -21,13 +21,14 @@ struct ImportCommand final : Command {
 
 CLI::App* ImportCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("import", "make a scenario of another program's configuration");
-  command->add_option("file", file, "a script or its arguments; a TOML file")->required();
+  command->add_option("file", file, "a script or its arguments; a TOML file")->required()->check(not_empty);
   add_format_option(*command, "--from", from, importers());
   command->add_option("--gpus", options.gpus, "how many GPUs run it; without it, the number that the file implies")
       ->check(CLI::Range(1, 1'048'576));
-  command->add_option("--cluster", options.cluster, "preset of the cluster, of which the file says nothing (dgx-h100)");
+  command->add_option("--cluster", options.cluster,
+                      "preset of the cluster, about which the file says nothing (default: dgx-h100)");
   add_overrides_option(*command, options.overrides, "override a field of the scenario: parallelism.tp=4");
-  command->add_option("--out", out, "the scenario; standard output without it");
+  command->add_option("--out", out, "the scenario; standard output without it")->check(not_empty);
   return command;
 }
 
@@ -35,11 +36,11 @@ ExitCode ImportCommand::run() const {
   const ImportedScenario imported = import_scenario(file, *find_importer(from), options);
   tell_warnings(imported.warnings);
   if (!imported.ignored.empty()) {
-    std::cerr << "tandem: without a meaning for a scenario:";
+    std::cerr << "tandem: not imported, as a scenario has no field for it:";
     for (const std::string& what : imported.ignored) std::cerr << ' ' << what;
     std::cerr << '\n';
   }
-  write_to(out, imported.yaml);
+  Output(out).write(imported.yaml);
   return ExitCode::done;
 }
 

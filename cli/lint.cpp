@@ -23,7 +23,7 @@ ExitCode exit_code(const LintReport& report) {
 }
 
 struct LintCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   int jobs = 0;           ///< 0 for the default
   bool no_costs = false;  ///< nothing is simulated
 
@@ -32,21 +32,21 @@ struct LintCommand final : Command {
 };
 
 CLI::App* LintCommand::add_to(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("lint", "what will hurt, and by how much");
+  CLI::App* command = app.add_subcommand("lint", "say what will hurt, and by how much");
   options.add_to(*command);
   add_jobs_option(*command, jobs, "simulations");
-  command->add_flag("--no-costs", no_costs, "simulate nothing: neither memory nor what fixes gain is told");
+  command->add_flag("--no-costs", no_costs, "simulate nothing, which leaves out memory and what fixes would gain");
   return command;
 }
 
 ExitCode LintCommand::run() const {
   const std::size_t at_once = processes_at_once(jobs);
-  const std::unique_ptr<OutputFile> file = open_file(options.json);
+  Output json(options.json);
   PointsProgress line;
   const auto told = [&line](const RunProgress& progress) { line.show(progress); };
   const LintReport report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs, .told = told});
-  if (file) write_file(file.get(), to_json(report));
-  std::cout << (options.json == "-" ? to_json(report) : to_text(report, screen_on(STDOUT_FILENO)));
+  if (json) json.write(to_json(report));
+  if (!json.is_standard_output()) std::cout << to_text(report, screen_on(STDOUT_FILENO));
   return exit_code(report);
 }
 

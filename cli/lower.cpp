@@ -12,8 +12,7 @@ namespace tandem::cli {
 namespace {
 
 struct LowerCommand final : Command {
-  std::string scenario;
-  std::vector<std::string> overrides;
+  ScenarioOptions options;
   std::string out;
   bool folded = false;
 
@@ -23,17 +22,17 @@ struct LowerCommand final : Command {
 
 CLI::App* LowerCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("lower", "write the step's DAG into a file, for tandem-run to execute elsewhere");
-  command->add_option("scenario", scenario, "the scenario file")->required()->check(not_empty);
-  add_overrides_option(*command, overrides);
+  options.add_to(*command);
   command->add_option("--out", out, "the file to write")->required()->check(not_empty);
-  command->add_flag("--folded", folded, "one rank of each class, to simulate; else all, to execute");
+  command->add_flag("--folded", folded, "lower one rank of each class, to be simulated; without it, all ranks, to be executed");
   return command;
 }
 
 ExitCode LowerCommand::run() const {
-  const Scenario read = load_with_warnings({.scenario = scenario, .overrides = overrides, .json = {}});
+  const Scenario scenario = load_with_warnings(options);
   OutputFile file(out);
-  const Dag dag = folded ? scenarios::lower(read, make_world(read, true), period_of(read)) : lower_to_carry(read, scenario);
+  const Dag dag =
+      folded ? lower(scenario, make_world(scenario, true), period_of(scenario)) : lower_to_carry(scenario, options.scenario);
   const std::string bytes = to_bytes(dag);
   file.write(bytes);
   file.commit();

@@ -16,21 +16,25 @@ namespace tandem::cli {
 void ScenarioOptions::add_to(CLI::App& command) {
   command.add_option("scenario", scenario, "the scenario file")->required()->check(not_empty);
   add_overrides_option(command, overrides);
+}
+
+void ResultOptions::add_to(CLI::App& command) {
+  ScenarioOptions::add_to(command);
   command.add_option("--json", json, "write the result as JSON (- for standard output)")->check(not_empty);
 }
 
 void StepOptions::add_to(CLI::App& command) {
-  ScenarioOptions::add_to(command);
+  ResultOptions::add_to(command);
   CLI::Option* option = command.add_option("--trace", trace, "write the timeline: " + trace_formats_text());
   option->check(not_empty);
   command
       .add_option(
           "--trace-ranks", trace_ranks,
-          "which ranks --trace shows, such as 0,5,16-31; ranks that behave alike are shown once. Without it: all that were "
-          "simulated or executed, if at most 64, or else of each pipeline stage the commonest and the slowest")
+          "the ranks that --trace shows, such as 0,5,16-31; ranks that behave alike are shown once (default: every rank that was "
+          "simulated or executed if there are at most 64, otherwise the most common and the slowest of each pipeline stage)")
       ->needs(option)
       ->check([](const std::string& list) { return list.empty() ? "is empty, expected ranks such as 0,5,16-31" : ""; });
-  command.add_option("--report", report, "write an HTML page that shows all of it")->check(not_empty);
+  add_report_option(command, report, "all of it");
   command.add_flag("--allow-oom", allow_oom, "go on when the scenario does not fit in memory");
   command.add_flag_callback(
       "--verbose", [] { spdlog::set_level(spdlog::level::debug); }, "say on standard error what is done");
@@ -64,13 +68,19 @@ void add_collectives_option(CLI::App& command, Collectives& collectives) {
   command
       .add_option_function<std::string>(
           "--collectives", [&collectives, names](const std::string& name) { collectives = names.at(name); },
-          "fluid: each collective one flow; steps: each message of it, which takes every rank and longer")
+          "fluid: each collective is one flow; steps: each of its messages is played, which takes every rank and more time")
       ->check(CLI::IsMember(names))
       ->type_name(std::string(name_of(Collectives::fluid)) + "|" + name_of(Collectives::steps));
 }
 
+void add_report_option(CLI::App& command, std::string& path, const std::string& what) {
+  const auto is_file = [](const std::string& text) { return text == "-" ? "is standard output, expected a file" : ""; };
+  command.add_option("--report", path, "write an HTML page that shows " + what)->check(not_empty)->check(is_file);
+}
+
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what) {
-  command.add_option("--jobs", jobs, what + " at once (default: this machine's hardware threads)")->check(CLI::Range(1, 4096));
+  command.add_option("--jobs", jobs, "how many " + what + " run at once (default: this machine's hardware threads)")
+      ->check(CLI::Range(1, 4096));
 }
 
 void add_overrides_option(CLI::App& command, std::vector<std::string>& overrides, const std::string& help) {

@@ -9,44 +9,53 @@
 
 namespace tandem::cli {
 
-/// What the subcommands that read a scenario take alike.
+/// The options of a subcommand that reads a scenario.
 struct ScenarioOptions {
   std::string scenario;
   std::vector<std::string> overrides;
+
+  void add_to(CLI::App& command);
+};
+
+/// The options of a subcommand that reads a scenario and has a result.
+struct ResultOptions : ScenarioOptions {
   std::string json;  ///< a path, "-" for standard output, empty for none
 
   void add_to(CLI::App& command);
 };
 
-/// What the subcommands that run a step take alike.
-struct StepOptions : ScenarioOptions {
+/// The options of a subcommand that runs a step.
+struct StepOptions : ResultOptions {
   std::string trace;
-  std::string trace_ranks;  ///< empty for representative ones
+  std::string trace_ranks;  ///< as `parse_ranks` takes them; empty for representative ones
   std::string report;
   bool allow_oom = false;
 
   void add_to(CLI::App& command);
 };
 
-/// The scenario that was asked for. Tells on standard error what of it is unwise.
+/// Reads the scenario, and prints its warnings on standard error. Throws InputError as `load_scenario` does.
 Scenario load_with_warnings(const ScenarioOptions& options);
-/// Tells them on standard error.
+/// Prints each as a line on standard error.
 void tell_warnings(const std::vector<std::string>& warnings);
 
-/// `--profile F`, for `--set cluster.profile=F`, F being a file from the current folder.
+/// Adds `--profile F`, which stands for `--set cluster.profile=F` where F counts from the current folder.
 void add_profile_option(CLI::App& command, ScenarioOptions& options);
 
-/// `--collectives fluid|steps`.
+/// Adds `--collectives fluid|steps`.
 void add_collectives_option(CLI::App& command, Collectives& collectives);
 
-/// `--jobs N`: how many of `what` ("simulations") go on at once; 0, the default, is as many as this machine has threads.
+/// Adds `--report F`, an HTML page that shows `what` ("all of it").
+void add_report_option(CLI::App& command, std::string& path, const std::string& what);
+
+/// Adds `--jobs N`, how many of `what` ("simulations") run at once; 0 stands for the hardware threads of this machine.
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what);
 
-/// `--set PATH=VALUE`, as often as one likes.
+/// Adds `--set PATH=VALUE`, which may be given several times.
 void add_overrides_option(CLI::App& command, std::vector<std::string>& overrides,
                           const std::string& help = "override a field: parallelism.tp=4");
 
-/// `--fold-tolerance X`.
+/// Adds `--fold-tolerance X`.
 void add_fold_tolerance_option(CLI::App& command, double& tolerance);
 
 }  // namespace tandem::cli

@@ -1,51 +1,42 @@
 #include "cli/outputs.h"
 
+#include <unistd.h>
+
 #include <iostream>
 
 #include "cli/program.h"
 #include "runtime/base/input_error.h"
-#include "studies/report/page.h"
 #include "studies/report/step_report.h"
 
 namespace tandem::cli {
 
-std::unique_ptr<OutputFile> open_file(const std::string& path) {
-  return path.empty() || path == "-" ? nullptr : std::make_unique<OutputFile>(path);
+Output::Output(const std::string& path) : is_standard_output_(path == "-") {
+  if (!path.empty() && !is_standard_output_) file_.emplace(path);
 }
 
-std::unique_ptr<OutputFile> open_page(const std::string& path) {
-  if (path.empty()) return nullptr;
-  return std::make_unique<OutputFile>(path);
+void Output::write(std::string_view text) {
+  if (is_standard_output_) std::cout << text;
+  if (!file_) return;
+  file_->write(text);
+  file_->commit();
 }
 
-void write_file(OutputFile* file, std::string_view text) {
-  if (file == nullptr) return;
-  file->write(text);
-  file->commit();
-}
-
-void write_to(const std::string& path, std::string_view text) {
-  if (path.empty()) {
-    std::cout << text;
-    return;
-  }
-  OutputFile file(path);
-  write_file(&file, text);
-}
-
-Outputs::Outputs(const StepOptions& options, std::int64_t world) : options_(options), json_(open_file(options.json)) {
+Outputs::Outputs(const StepOptions& options, std::int64_t world) : json_(options.json), report_(options.report) {
   if (!options.trace.empty()) trace_ = std::make_unique<TraceOutput>(options.trace, options.trace_ranks, world);
-  report_ = open_page(options.report);
 }
 
 void Outputs::write(const std::string& json, const std::vector<TracedStep>& steps) {
   if (trace_) warn_of_other_traces("tandem", trace_->write(steps));
-  write_file(json_.get(), json);
-  if (options_.json == "-") std::cout << json;
+  json_.write(json);
 }
 
 void Outputs::write_report(const std::function<std::string()>& page) {
-  if (report_) write_file(report_.get(), page());
+  if (report_) report_.write(page());
+}
+
+TextOutput Outputs::text() const {
+  if (json_.is_standard_output()) return {std::cerr, screen_on(STDERR_FILENO)};
+  return {std::cout, screen_on(STDOUT_FILENO)};
 }
 
 ExitCode reporting_failure(const Scenario& scenario, Outputs& outputs, const std::string& command_line,

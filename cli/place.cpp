@@ -16,7 +16,7 @@ namespace tandem::cli {
 namespace {
 
 struct PlaceCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   std::string nodes;  ///< a list or a file; empty for all
   std::string out = "placement.yaml";
   std::string study;  ///< empty for the default
@@ -31,13 +31,15 @@ struct PlaceCommand final : Command {
 CLI::App* PlaceCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("place", "assign ranks to free nodes so that the heaviest communicators stay low");
   options.add_to(*command);
-  command->add_option("--nodes", nodes, "those that are free: 0-3,8,12-15, or a file of such lists (default: all)")
+  command->add_option("--nodes", nodes, "the nodes that are free: 0-3,8,12-15, or a file of such lists (default: all)")
       ->check([](const std::string& list) { return list.empty() ? "is empty, expected nodes such as 0-3,8" : ""; });
-  command->add_option("--out", out, "where the placement goes (default: placement.yaml)")->check(not_empty);
-  command->add_option("--seed", seed, "of the search (default: 1)");
-  command->add_option("--moves", moves, "that a search tries from each of its starts (default: 20000)")
+  command->add_option("--out", out, "the placement to write (default: placement.yaml)")->check(not_empty);
+  command->add_option("--seed", seed, "seed of the search (default: 1)")->check([](const std::string& text) {
+    return text.starts_with('-') ? "is negative, expected a whole number from 0" : "";
+  });
+  command->add_option("--moves", moves, "moves that a search tries from each of its starts (default: 20000)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
-  command->add_option("--study", study, "the SQLite file that keeps searches and simulations (default: OUT, .sqlite)")
+  command->add_option("--study", study, "the SQLite file that keeps searches and simulations (default: OUT with .sqlite)")
       ->check(not_empty);
   add_jobs_option(*command, jobs, "searches and simulations");
   return command;
@@ -46,7 +48,7 @@ CLI::App* PlaceCommand::add_to(CLI::App& app) {
 ExitCode PlaceCommand::run() const {
   const PlacedJob job(options.scenario, options.overrides, nodes);
   tell_warnings(job.packed_scenario().warnings);
-  const std::unique_ptr<OutputFile> json = open_file(options.json);
+  Output json(options.json);
   OutputFile file(out);
   const std::string database = study.empty() ? std::filesystem::path(out).replace_extension(".sqlite").string() : study;
   const std::size_t at_once = processes_at_once(jobs);
@@ -55,9 +57,10 @@ ExitCode PlaceCommand::run() const {
       place(job, options.scenario, {seed, moves}, database, at_once, [&](const RunProgress& progress) { line.show(progress); });
   if (!result.search.packed().step()->fits())
     std::cerr << "tandem: warning: " << options.scenario << ": the step does not fit in memory, wherever its ranks are\n";
-  write_file(&file, placement_file_text(job, result.search));
-  if (json) write_file(json.get(), to_json(result));
-  std::cout << (options.json == "-" ? to_json(result) : to_text(result, screen_on(STDOUT_FILENO)));
+  file.write(placement_file_text(job, result.search));
+  file.commit();
+  if (json) json.write(to_json(result));
+  if (!json.is_standard_output()) std::cout << to_text(result, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

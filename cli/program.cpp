@@ -17,6 +17,12 @@ ExitCode complain(const std::string& program, const std::string& sentence, ExitC
   return code;
 }
 
+std::string shell_quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 void warn_of_other_traces(const std::string& program, const std::vector<std::string>& others) {
   for (const std::string& other : others)
     std::cerr << program << ": warning: " << other << " was there before and is of another trace\n";

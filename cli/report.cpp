@@ -18,14 +18,15 @@ struct ReportCommand final : Command {
 
 CLI::App* ReportCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("report", "show a study's database, or a result, as one HTML file");
-  command->add_option("file", file, "what `tandem sweep` or --json wrote")->required()->check(CLI::ExistingFile);
-  command->add_option("--out", out, "the page (default: the file's name with .html, in this folder)");
+  command->add_option("file", file, "what `tandem sweep` or --json wrote")->required()->check(not_empty);
+  command->add_option("--out", out, "the page, - for standard output (default: the file's name with .html, in this folder)")
+      ->check(not_empty);
   return command;
 }
 
 ExitCode ReportCommand::run() const {
-  OutputFile page(out.empty() ? std::filesystem::path(file).stem().string() + ".html" : out);
-  write_file(&page, file_page(file, command_line));
+  Output page(out.empty() ? std::filesystem::path(file).stem().string() + ".html" : out);
+  page.write(file_page(file, command_line));
   return ExitCode::done;
 }
 

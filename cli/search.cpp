@@ -22,7 +22,7 @@ namespace tandem::cli {
 namespace {
 
 struct SearchCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
   std::string out;  ///< empty for the default
   int jobs = 0;     ///< 0 for the default
   std::string report;
@@ -39,7 +39,7 @@ CLI::App* SearchCommand::add_to(CLI::App& app) {
   command->add_option("--out", out, "the database (default: the scenario's name with .search.sqlite, in this folder)")
       ->check(not_empty);
   add_jobs_option(*command, jobs, "simulations");
-  command->add_option("--report", report, "write an HTML page that shows the plans that were simulated")->check(not_empty);
+  add_report_option(*command, report, "the plans that were simulated");
   command->add_option("--explain", explained, "say what rules a plan out, or by how much it loses: tp=4,pp=8,...")
       ->check([](const std::string& text) { return text.empty() ? "is empty, expected a plan such as tp=4,pp=8" : ""; });
   command
@@ -54,7 +54,8 @@ ExitCode SearchCommand::run() const {
   const SearchStudy study(options.scenario, options.overrides, explained);
   const SearchSpec& spec = study.spec();
   const PlanChoices& choices = study.choices();
-  const std::unique_ptr<OutputFile> json = open_file(options.json), page = open_page(report);
+  Output json(options.json), page(report);
+  if (!folder.empty()) make_plan_folder(folder);
 
   const std::string stem = std::filesystem::path(options.scenario).stem().string();
   ResultsDatabase database(out.empty() ? stem + ".search.sqlite" : out);
@@ -68,15 +69,11 @@ ExitCode SearchCommand::run() const {
   const SearchResult& result = found.result;
   const std::optional<Explanation>& explanation = found.explanation;
   const Seconds wall = stopwatch.elapsed();
-  const std::string as_json =
-      options.json.empty() ? "" : to_json(result, explanation ? &*explanation : nullptr, spec, choices, wall);
-  write_file(json.get(), as_json);
-  if (page) write_file(page.get(), study_page(spec.name, found.rows, command_line));
+  if (json) json.write(to_json(result, explanation ? &*explanation : nullptr, spec, choices, wall));
+  if (page) page.write(study_page(spec.name, found.rows, command_line));
   if (!folder.empty() && !result.best.empty()) write_plan(result.best.front().plan, choices, spec, folder);
-  const Screen screen = screen_on(STDOUT_FILENO);
-  if (options.json == "-") {
-    std::cout << as_json;
-  } else {
+  if (!json.is_standard_output()) {
+    const Screen screen = screen_on(STDOUT_FILENO);
     std::cout << to_text(result, spec, choices, wall, screen);
     if (explanation) std::cout << to_text(*explanation, result, spec, choices, screen);
   }

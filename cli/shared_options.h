@@ -13,15 +13,15 @@ namespace tandem::cli {
 
 // Options that `tandem` and `tandem-run` share.
 
-/// A check for options that take a path.
+/// Checks the value of an option that takes a path, as CLI11 wants it: returns why it is refused, or nothing.
 std::string not_empty(const std::string& path);
 
-/// `--backend host|cuda`, which is required.
+/// Adds `--backend host|cuda`, which is required.
 CLI::Option* add_backend_option(CLI::App& command, std::string& backend);
 
-/// Where a step is executed, as options say it.
+/// The options that say where a step is executed.
 struct BackendOptions : ExecutionChoice {
-  /// `--backend` and `--graph`. Returns the first.
+  /// Adds `--backend` and `--graph`. Returns the former.
   CLI::Option* add_to(CLI::App& command);
 };
 

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
+#include "cli/program.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/step_text.h"
 #include "runtime/base/stopwatch.h"
@@ -59,8 +60,8 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
     std::cerr << to_text(result, screen);
     const std::vector<Relief> reliefs = memory_relief(options.scenario, options.overrides, scenario, result.peak_memory(), &bar);
     bar.take_away();
-    std::cerr << to_text(reliefs, screen) << "tandem: " << out_of_memory_sentence(options.scenario, result) << '\n';
-    return ExitCode::does_not_fit;
+    std::cerr << to_text(reliefs, screen);
+    return complain("tandem", out_of_memory_sentence(options.scenario, result), ExitCode::does_not_fit);
   }
   outputs.write(to_json(result), {{"simulated", &step.dag, &step.timeline, true, step.class_of}});
   if (options.json != "-") std::cout << to_text(result, screen_on(STDOUT_FILENO));

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
+#include "cli/program.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/sweep_text.h"
 #include "studies/report/study_report.h"
@@ -41,8 +42,8 @@ CLI::App* SweepCommand::add_to(CLI::App& app) {
   command->add_option("--out", out, "the database (default: the study's name with .sqlite, in this folder)")->check(not_empty);
   command->add_option("--shard", shard, "do every n-th point only, from the i-th: i/n with i from 0")->check(is_shard);
   add_jobs_option(*command, jobs, "points");
-  command->add_option("--csv", csv, "write the points as a table with commas (- for standard output)")->check(not_empty);
-  command->add_option("--report", report, "write an HTML page that shows the points")->check(not_empty);
+  command->add_option("--csv", csv, "write the points as a comma-separated table (- for standard output)")->check(not_empty);
+  add_report_option(*command, report, "the points");
   return command;
 }
 
@@ -55,7 +56,7 @@ ExitCode SweepCommand::run() const {
   }
   const std::vector<PointId> points = points_of(*parse_shard(shard), all);
 
-  const std::unique_ptr<OutputFile> csv_file = open_file(csv), page = open_page(report);
+  Output csv_output(csv), page(report);
   const std::string file = out.empty() ? std::filesystem::path(study).stem().string() + ".sqlite" : out;
   ResultsDatabase database(file);
   const std::size_t at_once = processes_at_once(jobs);
@@ -63,16 +64,16 @@ ExitCode SweepCommand::run() const {
   const SweptPoints swept =
       run_points(loaded, points, database, at_once, [&line](const RunProgress& progress) { line.show(progress); });
 
-  if (csv_file) write_file(csv_file.get(), to_csv(loaded.paths, swept.rows));
-  if (page) write_file(page.get(), study_page(loaded.name, swept.rows, command_line));
-  std::cout << (csv == "-" ? to_csv(loaded.paths, swept.rows)
-                           : to_table(loaded.paths, swept.rows, screen_on(STDOUT_FILENO)) + "\n" +
-                                 summary_text(swept.rows, swept.kept, file));
+  if (csv_output) csv_output.write(to_csv(loaded.paths, swept.rows));
+  if (page) page.write(study_page(loaded.name, swept.rows, command_line));
+  if (!csv_output.is_standard_output())
+    std::cout << to_table(loaded.paths, swept.rows, screen_on(STDOUT_FILENO)) << '\n'
+              << summary_text(swept.rows, swept.kept, file);
   const auto failures = std::ranges::count(swept.rows, PointStatus::failed, &PointRow::status);
   if (failures == 0) return ExitCode::done;
   std::cout.flush();
-  std::cerr << fmt::format("tandem: {} of {} points failed; the same command tries them again\n", failures, swept.rows.size());
-  return ExitCode::failed;
+  return complain("tandem", fmt::format("{} of {} points failed; the same command tries them again", failures, swept.rows.size()),
+                  ExitCode::failed);
 }
 
 }  // namespace

@@ -12,24 +12,24 @@ namespace tandem::cli {
 namespace {
 
 struct TopologyCommand final : Command {
-  ScenarioOptions options;
+  ResultOptions options;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };
 
 CLI::App* TopologyCommand::add_to(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("topology", "the cluster, its links, and where each communicator lies on them");
+  CLI::App* command = app.add_subcommand("topology", "show the cluster, its links, and where each communicator lies on them");
   options.add_to(*command);
   return command;
 }
 
 ExitCode TopologyCommand::run() const {
   const Scenario scenario = load_with_warnings(options);
-  const std::unique_ptr<OutputFile> file = open_file(options.json);
+  Output json(options.json);
   const TopologySummary summary = summarize_topology(scenario);
-  if (file) write_file(file.get(), to_json(summary));
-  std::cout << (options.json == "-" ? to_json(summary) : to_text(summary, screen_on(STDOUT_FILENO)));
+  if (json) json.write(to_json(summary));
+  if (!json.is_standard_output()) std::cout << to_text(summary, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

@@ -29,13 +29,13 @@ struct ValidateCommand final : Command {
 
 CLI::App* ValidateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("validate", "hold simulations against runs that were measured");
-  command->add_option("rows", rows, "a table with commas, a run in each row; docs/commands/validate.md lists the columns")
+  command->add_option("rows", rows, "a comma-separated table with a run in each row; docs/commands/validate.md lists the columns")
       ->required()
       ->check(not_empty);
   command->add_option("--json", json, "write rows and scores as JSON (- for standard output)")->check(not_empty);
-  command->add_option("--csv", csv, "write the table with columns for what was predicted (- for standard output)")
+  command->add_option("--csv", csv, "write the table with columns for the predictions added (- for standard output)")
       ->check(not_empty);
-  command->add_option("--report", report, "write an HTML page that shows all of it")->check(not_empty);
+  add_report_option(*command, report, "all of it");
   add_jobs_option(*command, jobs, "simulations");
   command->add_flag("--core", core, "only the rows whose column `core` is 1");
   return command;
@@ -47,17 +47,16 @@ ExitCode ValidateCommand::run() const {
     std::cerr << "tandem: warning: " << rows << ": the column " << column << " means nothing here\n";
   if (core) file.keep_core();
   if (file.rows.empty()) throw InputError({.file = rows}, "no row has core 1, expected some, or no --core");
-  const std::unique_ptr<OutputFile> json_file = open_file(json), csv_file = open_file(csv), page = open_page(report);
+  Output json_output(json), csv_output(csv), page(report);
   const std::size_t at_once = processes_at_once(jobs);
   PointsProgress line;
   const Validation validation =
       validation_of(file.rows, validate_rows(file.rows, at_once, [&line](const RunProgress& progress) { line.show(progress); }));
-  if (json_file) write_file(json_file.get(), to_json(validation));
-  if (csv_file) write_file(csv_file.get(), to_csv(validation, file.table));
-  if (page) write_file(page.get(), validation_page(std::filesystem::path(rows).filename().string(), validation, command_line));
-  if (json == "-") std::cout << to_json(validation);
-  if (csv == "-") std::cout << to_csv(validation, file.table);
-  if (json != "-" && csv != "-") std::cout << to_text(validation, screen_on(STDOUT_FILENO));
+  if (json_output) json_output.write(to_json(validation));
+  if (csv_output) csv_output.write(to_csv(validation, file.table));
+  if (page) page.write(validation_page(std::filesystem::path(rows).filename().string(), validation, command_line));
+  if (!json_output.is_standard_output() && !csv_output.is_standard_output())
+    std::cout << to_text(validation, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

@@ -13,7 +13,6 @@ set_target_properties(PkgConfig::OPENBLAS PROPERTIES IMPORTED_LOCATION ${TANDEM_
                                                      INTERFACE_INCLUDE_DIRECTORIES "${OPENBLAS_HEADERS_INCLUDE_DIRS}"
                                                      INTERFACE_LINK_LIBRARIES "-Wl,-Bstatic;-lgfortran;-lquadmath;-Wl,-Bdynamic;m;Threads::Threads")
 add_link_options(-static-libstdc++)
-set(TANDEM_TESTS OFF)
 
 add_subdirectory(runtime)
 add_subdirectory(traces)

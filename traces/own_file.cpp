@@ -1,25 +1,13 @@
 #include "traces/own_file.h"
 
 #include <boost/crc.hpp>
-#include <cerrno>
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
-#include <system_error>
+
+#include "runtime/base/text_file.h"
 
 namespace tandem::traces {
 namespace {
-
-std::string read_whole(const std::string& path) {
-  errno = 0;
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
-    throw InputError({path, 0, 0}, "cannot be read: Is a directory");
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad()) throw InputError({path, 0, 0}, "cannot be read: " + std::generic_category().message(errno));
-  return bytes;
-}
 
 /// Returns how a file of the format begins: with its first field, whose tag and length take a byte each.
 std::string beginning_of(const Format& format) {
@@ -63,7 +51,7 @@ bool begins_as(const Format& format, const std::string& path) {
 }
 
 Unsealed unseal(const Format& format, const std::string& path) {
-  const std::string bytes = read_whole(path);
+  const std::string bytes = read_bytes(path);
   const std::string beginning = beginning_of(format);
   if (!bytes.starts_with(beginning))
     throw InputError({path, 0, 0}, "is no " + std::string(format.name) + " file" + advice(format));

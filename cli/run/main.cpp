@@ -4,9 +4,9 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
+#include "cli/command_line.h"
 #include "cli/program.h"
 #include "cli/shared_options.h"
 #include "runtime/execution/execution_site.h"
@@ -78,14 +78,7 @@ ExitCode run(int argc, char** argv) {
   options.backend.add_to(app);
   app.add_option("--out", options.out, "write when each task ran, to be compared")->check(not_empty);
   app.add_option("--trace", options.trace, "write the timeline: " + trace_formats_text())->check(not_empty);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& answer) {  // --help, --version
-    app.exit(answer);
-    return ExitCode::done;
-  } catch (const CLI::ParseError& error) {
-    return complain(program, std::string(error.what()) + "; see tandem-run --help", ExitCode::wrong_input);
-  }
+  if (const auto ended = parse(app, argc, argv)) return *ended;
   return guarded(program, [&] { return execute(options); });
 }
 

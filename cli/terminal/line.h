@@ -13,13 +13,13 @@ class TerminalLine {
   TerminalLine(const TerminalLine&) = delete;
   TerminalLine& operator=(const TerminalLine&) = delete;
 
-  /// Whether there is such a terminal.
+  /// Whether standard error is a terminal.
   bool is_shown() const { return terminal_; }
-  /// What a text may take: a line that breaks could not be rewritten. The terminal may change it at any time.
+  /// How many columns a text may take: a line that wraps could not be rewritten. The terminal may be resized at any time.
   std::size_t width() const;
-  /// Cut to that width.
+  /// Shows `text`, cut to that width.
   void show(const std::string& text);
-  /// Before something else is written.
+  /// Removes the line, before something else is written.
   void take_away();
 
  private:

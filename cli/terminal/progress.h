@@ -12,14 +12,14 @@
 
 namespace tandem::cli {
 
-/// "simulating  [########------------]  41 %, about 12 s left". Without `left` that part is missing. `what` is shortened to what
-/// `width` columns leave.
+/// "simulating  [########------------]  41 %, about 12 s left", without the last part where `left` is not known. `what` is
+/// shortened to what `width` columns leave.
 std::string progress_text(const std::string& what, double share, std::optional<Seconds> left,
                           std::size_t width = Screen::unlimited);
 
-/// How far long work is, in a line on standard error where that is a terminal. Nothing is shown in the first `patience` seconds,
-/// and nothing remains at the end. Silent where `--verbose` tells what is done. Estimates when a part ends from what of it is
-/// done.
+/// Shows how far long work has come, in a line on standard error where that is a terminal. Shows nothing in the first `patience`
+/// seconds, nor where `--verbose` says what is done, and leaves nothing at the end. Estimates when a part ends from the share of
+/// it that is done.
 class ProgressBar final : public Progress {
  public:
   explicit ProgressBar(Seconds patience = 2);
@@ -28,9 +28,9 @@ class ProgressBar final : public Progress {
   void begin(std::string part) override;
   void show(std::optional<double> share) override;
   std::unique_ptr<Watch> watch(std::string part, Share share) override;
-  /// `left` is the caller's estimate.
+  /// Shows the caller's own share and its estimate of the time that is `left`.
   void show(const std::string& what, double share, std::optional<Seconds> left);
-  /// Before something else is written. What goes on shows it again.
+  /// Removes the line, before something else is written; further progress shows it again.
   void take_away() { line_.take_away(); }
 
  private:

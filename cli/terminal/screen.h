@@ -16,11 +16,11 @@ struct Screen {
   bool coloured = false;
 };
 
-/// Of an open file: standard output or error. On a terminal the width is COLUMNS, or what the terminal says, or 80; colours are
-/// shown unless NO_COLOR is set to something (https://no-color.org) or TERM is dumb or missing.
+/// Returns the screen of an open file, standard output or error. On a terminal the width is COLUMNS, or what the terminal says,
+/// or 80; colours are shown unless NO_COLOR is set to something (https://no-color.org) or TERM is dumb or missing.
 Screen screen_on(int descriptor);
 
-/// Colours are the terminal's own eight, which its user chose to be readable. None is the only sign of what it says.
+/// Colours are the terminal's own eight, which its user chose to be readable. No meaning rests on a colour alone.
 enum class Style : std::uint8_t {
   plain,
   strong,
@@ -32,13 +32,13 @@ enum class Style : std::uint8_t {
   cyan
 };
 
-/// `text` between escapes (ECMA-48, select graphic rendition) where the screen has colours.
+/// Puts `text` between escapes (ECMA-48, select graphic rendition) where the screen has colours.
 std::string painted(std::string_view text, Style style, const Screen& screen);
 
-/// Columns that UTF-8 text takes, a character one each.
+/// Counts the columns that UTF-8 text takes, one for each character.
 std::size_t columns_of(std::string_view text);
 
-/// What fits into `width` columns, the rest as "...".
+/// Cuts `text` to `width` columns, the last of which are "..." where something is left out.
 std::string shortened(const std::string& text, std::size_t width);
 
 }  // namespace tandem::cli

@@ -12,8 +12,8 @@ namespace tandem::cli {
 /// over several lines, then columns are left out, which a line below the table says, then names are shortened.
 struct Column {
   enum class Kind : std::uint8_t {
-    name,    ///< from the left
-    number,  ///< to the right; never shortened
+    name,    ///< flush left
+    number,  ///< flush right; never shortened
     bar,
     note  ///< prose, the last column
   };
@@ -37,13 +37,13 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns);
 
-  /// As many cells as columns.
+  /// Adds a row, which has a cell for each column.
   void add(std::vector<TextCell> cells);
-  /// The first cell is `number`. A run of rows with consecutive numbers and else equal cells is one, "1-7".
+  /// Adds a row whose first cell is `number`. Rows with consecutive numbers whose other cells are equal are shown as one, "1-7".
   void add_numbered(std::size_t number, const std::vector<TextCell>& rest);
   bool empty() const { return rows_.empty(); }
 
-  /// In columns, where there is room for everything.
+  /// Returns the width in columns where there is room for everything.
   std::size_t width() const;
 
   std::string text(const Screen& screen) const;
@@ -60,7 +60,7 @@ class Table {
   std::vector<std::size_t> natural_widths() const;
 };
 
-/// `text` in lines of at most `width` columns, broken at spaces, where it has any.
+/// Breaks `text` into lines of at most `width` columns, at spaces where it has any.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
 }  // namespace tandem::cli

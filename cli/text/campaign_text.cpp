@@ -2,8 +2,6 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cmath>
-
 #include "cli/terminal/page.h"
 #include "runtime/base/nearest.h"
 #include "runtime/base/quantities.h"

@@ -8,11 +8,11 @@
 
 namespace tandem::cli {
 
-/// The form for a person. `wall`: of the whole command.
+/// The best plans and how the search found them, for a person. `wall` is the time of the whole command.
 std::string to_text(const SearchResult& result, const SearchSpec& spec, const PlanChoices& choices, Seconds wall,
                     const Screen& screen = {});
 
-/// Why a plan is not the winner.
+/// Says why a plan is not the winner.
 std::string to_text(const Explanation& explanation, const SearchResult& result, const SearchSpec& spec,
                     const PlanChoices& choices, const Screen& screen = {});
 

@@ -12,7 +12,7 @@ namespace tandem::cli {
 /// What a planner wants to know of one step.
 std::string to_text(const StepResult& result, const Screen& screen = {});
 
-/// A table under a heading; nothing where nothing would relieve it.
+/// A table under a heading of what would make the step fit; empty where nothing would.
 std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen = {});
 
 /// Says that and by how much the fullest stage exceeds the GPU, and what takes the room.

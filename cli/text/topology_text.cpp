@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "cli/terminal/screen.h"
 #include "studies/topology/topology_summary.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"

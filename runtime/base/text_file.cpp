@@ -27,6 +27,19 @@ std::string file_beside(const std::filesystem::path& path) {
   return near.empty() ? "" : "; did you mean `" + (path.parent_path() / near).string() + "`?";
 }
 
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+[[noreturn]] void refuse_unreadable(const std::string& path, int reason) {
+  throw InputError({.file = path},
+                   std::string("cannot be read: ") + std::strerror(reason) + (reason == ENOENT ? file_beside(path) : ""));
+}
+
+File opened(const std::string& path) {
+  File file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) refuse_unreadable(path, errno);
+  return file;
+}
+
 /// Length of the UTF-8 character that starts at `at`, or 0 (RFC 3629: no overlong forms, no surrogates, up to U+10FFFF).
 std::size_t character_length(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) -> std::uint32_t { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
@@ -63,20 +76,23 @@ void check_text(const std::string& text, const std::string& file, const std::str
 }
 
 std::string read_text_file(const std::string& path, const std::string& expected) {
-  const Place place{.file = path};
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw InputError(place, "is a folder, expected " + expected);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) {
-    const int reason = errno;
-    throw InputError(place,
-                     std::string("cannot be read: ") + std::strerror(reason) + (reason == ENOENT ? file_beside(path) : ""));
-  }
+  if (std::filesystem::is_directory(path, ignored)) throw InputError({.file = path}, "is a folder, expected " + expected);
+  const File file = opened(path);
   std::string text(max_bytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) throw InputError(place, std::string("cannot be read: ") + std::strerror(errno));
+  if (std::ferror(file.get()) != 0) refuse_unreadable(path, errno);
   check_text(text, path, expected);
   return text;
+}
+
+std::string read_bytes(const std::string& path) {
+  const File file = opened(path);
+  std::string bytes;
+  std::vector<char> block(std::size_t{1} << 16);
+  while (const std::size_t count = std::fread(block.data(), 1, block.size(), file.get())) bytes.append(block.data(), count);
+  if (std::ferror(file.get()) != 0) refuse_unreadable(path, errno);
+  return bytes;
 }
 
 }  // namespace tandem

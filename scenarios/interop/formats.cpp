@@ -11,10 +11,10 @@ ScenarioReader from_megatron, from_torchtitan;
 namespace {
 
 constexpr Exporter all_exporters[] = {
-    {"megatron", "arguments", "megatron.args", megatron_arguments},
-    {"torchtitan", "TOML", "torchtitan.toml", torchtitan_toml},
-    {"nccl", "its environment", "nccl.env", nccl_environment},
-    {"scenario", "complete, without presets", "scenario.yaml",
+    {"megatron", "arguments of pretrain_gpt.py", "megatron.args", megatron_arguments},
+    {"torchtitan", "a job in TOML", "torchtitan.toml", torchtitan_toml},
+    {"nccl", "environment variables", "nccl.env", nccl_environment},
+    {"scenario", "YAML without presets", "scenario.yaml",
      [](const ScenarioWithDocument& read) { return Exported{.text = scenario_yaml(read.document), .lost = {}}; }},
 };
 

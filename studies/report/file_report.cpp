@@ -1,28 +1,17 @@
 #include "studies/report/file_report.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/input_error.h"
+#include "runtime/base/text_file.h"
 #include "studies/report/step_report.h"
 #include "studies/report/study_report.h"
 
 namespace tandem::studies {
-namespace {
-
-std::string contents_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) throw InputError({path, 0, 0}, "cannot be read");
-  return text;
-}
-
-}  // namespace
 
 std::string file_page(const std::string& path, const std::string& command) {
-  const std::string text = contents_of(path);
+  const std::string text = read_bytes(path);
   if (text.starts_with("SQLite format 3"))
     return study_page(std::filesystem::path(path).stem().string(), ResultsDatabase(path).rows(), command);
   const std::string expected = ", expected a database of `tandem sweep` or a result that --json wrote";

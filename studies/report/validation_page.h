@@ -7,7 +7,7 @@
 namespace tandem::studies {
 
 /// The HTML report of measured runs beside their predictions; `title` is the table's name, `command` the command line that makes
-/// it. Throws std::runtime_error where this program was built without the page.
+/// it.
 std::string validation_page(const std::string& title, const Validation& validation, const std::string& command);
 
 }  // namespace tandem::studies

@@ -15,7 +15,7 @@ using Graph = std::map<std::string, std::map<std::string, Include>>;
 Graph graph_of_folders() {
   Graph graph;
   for (const Include& include :
-       includes_below({"runtime", "topology", "traces", "scenarios", "sim", "studies", "cli", "bench", "tests"})) {
+       includes_below({"runtime", "topology", "traces", "scenarios", "sim", "studies", "cli", "tests"})) {
     if (!include.is_ours) continue;
     const std::string from = room_of(include.file), to = room_of(include.target);
     if (from != to) graph[from].try_emplace(to, include);

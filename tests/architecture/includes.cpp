@@ -36,15 +36,19 @@ void read_includes(const std::string& file, std::vector<Include>& found) {
 
 }  // namespace
 
-std::vector<Include> includes_below(const std::vector<std::string>& folders) {
+std::vector<std::string> sources_below(const std::vector<std::string>& folders) {
   const std::filesystem::path root = TANDEM_SOURCE_DIR;
   std::vector<std::string> files;
   for (const std::string& folder : folders)
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder))
       if (is_source(entry.path())) files.push_back(entry.path().lexically_relative(root));
   std::ranges::sort(files);
+  return files;
+}
+
+std::vector<Include> includes_below(const std::vector<std::string>& folders) {
   std::vector<Include> found;
-  for (const std::string& file : files) read_includes(file, found);
+  for (const std::string& file : sources_below(folders)) read_includes(file, found);
   return found;
 }
 

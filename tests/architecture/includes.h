@@ -15,10 +15,16 @@ struct Include {
   std::string place() const { return file + ":" + std::to_string(line); }
 };
 
+/// The folders of the programs and their libraries.
+inline const std::vector<std::string> code_folders = {"runtime", "topology", "traces", "scenarios", "sim", "studies", "cli"};
+
+/// The sources (.h, .cpp, .cu) below these folders of the project, sorted, from the project's root.
+std::vector<std::string> sources_below(const std::vector<std::string>& folders);
+
 /// All of the sources (.h, .cpp, .cu) below these folders of the project, in the order of files and lines.
 std::vector<Include> includes_below(const std::vector<std::string>& folders);
 
-/// "sim" of "sim/campaign/goodput.h".
+/// "sim" of "sim/campaign/campaign.h".
 std::string top_folder(const std::string& file);
 
 /// The folder that a file counts as part of. What `tandem_cuda.so` alone compiles of runtime/ops (the kernels for GPUs, and the

@@ -13,7 +13,7 @@ namespace {
 
 /// A folder includes itself and those of lower layers. Folders of one layer do not see each other.
 const std::map<std::string, int> layers = {{"runtime", 0}, {"topology", 1}, {"traces", 1}, {"scenarios", 2},
-                                           {"sim", 2},     {"studies", 3},  {"cli", 4},    {"bench", 5}};
+                                           {"sim", 2},     {"studies", 3},  {"cli", 4}};
 
 std::vector<std::string> folders() {
   std::vector<std::string> names;
@@ -26,8 +26,8 @@ bool may_include(const std::string& from, const std::string& to) {
   return from == to || (layers.contains(to) && layers.at(to) < layers.at(from));
 }
 
-TEST(Layers,
-     HoldEveryFolderOfSources) {  // viz/ has none, but for what npm lays there; docs/ has examples for who installed the library
+/// viz/ has no sources but for what npm lays there; docs/ has examples for who installed the library.
+TEST(Layers, HoldEveryFolderOfSources) {
   std::set<std::string> with_sources;
   for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR)) {
     const std::string name = entry.path().filename();
@@ -93,7 +93,7 @@ const std::map<std::string, std::string> layer_of_tests = {
     {"studies", "studies"}, {"end_to_end", "studies"}, {"cli", "cli"},         {"cuda", "studies"},        {"gpu", "studies"},
     {"nccl", "runtime"},    {"cudnn", "runtime"},      {"fake_gpu", "runtime"}};
 
-/// "sim" of "tests/sim/small_dag.h".
+/// "sim" of "tests/sim/tiled_device.h".
 std::string folder_of_test(const std::string& file) { return top_folder(file.substr(file.find('/') + 1)); }
 
 TEST(Layers, TestsIncludeTheirLayerAndThoseBelow) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/architecture/includes.h"
+
 namespace tandem::architecture::preset_names_test {
 namespace {
 
@@ -23,7 +25,6 @@ struct Exception {
 };
 constexpr Exception exceptions[] = {
     {"generic", "runtime/dag/software.h"},  // no framework in particular
-    {"torchtitan", "cli"},                  // the program whose configuration is imported and exported
     {"dgx-h100", "cli"},                    // import's default, where a configuration does not say
     {"dgx-h100", "studies/calibrate"},      // any would do: kernels are listed, not timed
 };
@@ -78,23 +79,17 @@ bool has_word(const std::string& text, const std::string& word) {
 TEST(PresetNames, StandInNoSource) {
   const std::set<std::string> names = preset_names();
   ASSERT_TRUE(names.contains("h100-sxm-80gb"));
-  std::size_t files = 0;
-  for (const char* folder : {"runtime", "topology", "traces", "scenarios", "sim", "studies", "cli"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".cpp" && extension != ".h" && extension != ".cu") continue;
-      ++files;
-      const std::string path = entry.path().lexically_relative(root);
-      int number = 0;
-      for (const std::string& line : code_lines(entry.path())) {
-        ++number;
-        const std::string texts = quoted(line);
-        for (const std::string& name : names)
-          EXPECT_TRUE(!has_word(texts, name) || is_excepted(name, path)) << path << ":" << number << " names the preset " << name;
-      }
+  const std::vector<std::string> sources = sources_below(code_folders);
+  EXPECT_GT(sources.size(), 500U);
+  for (const std::string& path : sources) {
+    int number = 0;
+    for (const std::string& line : code_lines(root / path)) {
+      ++number;
+      const std::string texts = quoted(line);
+      for (const std::string& name : names)
+        EXPECT_TRUE(!has_word(texts, name) || is_excepted(name, path)) << path << ":" << number << " names the preset " << name;
     }
   }
-  EXPECT_GT(files, 500U);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "tests/architecture/includes.h"
+
 namespace tandem::architecture::table_names_test {
 namespace {
 
@@ -38,16 +40,12 @@ struct Literal {
 std::vector<Literal> all_literals() {
   const std::regex quoted(R"re("((?:[^"\\]|\\.)*)")re");
   std::vector<Literal> literals;
-  for (const char* folder : {"runtime", "topology", "traces", "scenarios", "sim", "studies", "cli"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".cpp" && extension != ".h" && extension != ".cu") continue;
-      std::ifstream file(entry.path());
-      for (std::string line; std::getline(file, line);) {
-        const std::string code = line.starts_with("#include") ? "" : line.substr(0, line.find("//"));
-        for (std::sregex_iterator match(code.begin(), code.end(), quoted), end; match != end; ++match)
-          literals.push_back({entry.path().lexically_relative(root), (*match)[1]});
-      }
+  for (const std::string& source : sources_below(code_folders)) {
+    std::ifstream file(root / source);
+    for (std::string line; std::getline(file, line);) {
+      const std::string code = line.starts_with("#include") ? "" : line.substr(0, line.find("//"));
+      for (std::sregex_iterator match(code.begin(), code.end(), quoted), end; match != end; ++match)
+        literals.push_back({source, (*match)[1]});
     }
   }
   return literals;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/cli/help_text.h"
 #include "tests/cli/run_command.h"
 
 namespace tandem::cli::completion_test {
@@ -27,33 +28,12 @@ std::string script_for(const std::string& shell) {
   return result.out;
 }
 
-/// The first words of the lines below `heading` in a help text.
-Words listed(const std::string& help, const std::string& heading) {
-  std::istringstream lines(help.substr(std::min(help.find(heading), help.size())));
-  Words words;
-  std::string line;
-  std::getline(lines, line);  // the heading
-  while (std::getline(lines, line) && !line.empty()) {
-    std::istringstream in(line);
-    std::string first;
-    in >> first;
-    if (line.starts_with("  ") && line[2] != ' ') words.push_back(first);
-  }
-  return words;
-}
+Words subcommands() { return subcommands_in(run_tandem({"--help"}).out); }
 
-Words subcommands() { return listed(run_tandem({"--help"}).out, "Subcommands:"); }
-
-/// "-h,--help" is two.
 Words options(const Words& command) {
   Words arguments = command;
   arguments.emplace_back("--help");
-  Words names;
-  for (const std::string& one : listed(run_tandem(arguments).out, "Options:")) {
-    std::istringstream in(one);
-    for (std::string name; std::getline(in, name, ',');) names.push_back(name);
-  }
-  return names;
+  return options_in(run_tandem(arguments).out);
 }
 
 /// A shell that has sourced the script.

@@ -340,7 +340,8 @@ TEST_F(DiffCommandTest, RefusesWhatIsNoResult) {
   expect_refusal(run_tandem({"diff", "/bin/ls", "/bin/ls"}), wrong_input, {"/bin/ls: ", "expected a result"});
   expect_refusal(run_tandem({"diff", folder_ / "a.json"}), wrong_input, {"b is required"});
   expect_refusal(diff("a.json", "b.json", {"--dag", folder_ / "a.json"}), wrong_input, {"--dag ", "is for timelines"});
-  expect_refusal(diff("a.json", "b.json", {"--json", "/no/such/folder/d.json"}), 1, {"/no/such/folder/d.json"});
+  for (const std::string option : {"--json", "--report"})  // found before anything is read
+    expect_refusal(diff("a.json", "topology.json", {option, "/no/such/folder/d"}), 1, {"cannot write '/no/such/folder/d'"});
 }
 
 // Two runs of one DAG, each with its own times.

@@ -51,6 +51,7 @@ TEST(ImportExport, RefusesWithAPlace) {
   std::ofstream(file).close();
   expect_refusal(run_tandem({"import", file, "--from", "megatron"}), 2,
                  {file + ": is empty, expected pretrain_gpt.py's arguments"});
+  expect_refusal(run_tandem({"import", "/", "--from", "megatron"}), 2, {"/: is a folder, expected pretrain_gpt.py's arguments"});
 }
 
 }  // namespace

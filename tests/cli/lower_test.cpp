@@ -82,7 +82,9 @@ TEST(Lower, RefusesWhatItCannotWriteOrRead) {
   expect_refusal(run_tandem({"lower", tiny}), 2, {"--out is required"});
   expect_refusal(run_dag({tiny, "--backend", "host"}), 2, {"is no tandem-dag file", "tandem lower --out"});
   expect_refusal(run_dag({"/no/such/file", "--backend", "host"}), 2, {"cannot be read: No such file"});
-  expect_refusal(run_dag({"/no/such/file"}), 2, {"--backend is required", "tandem-run --help"});
+  expect_refusal(run_dag({"/no/such/file"}), 2, {"--backend is required", "see tandem-run --help"});
+  expect_refusal(run_dag({"/no/such/file", "--bakend", "host"}), 2, {"no option `--bakend`; did you mean `--backend`?"});
+  expect_refusal(run_dag({"/no/such/file", "more", "--backend", "host"}), 2, {"one argument too many: `more`"});
 }
 
 TEST(Run, RefusesWhatItCannotDo) {

@@ -60,6 +60,11 @@ TEST(BadFolders, AreNotLeftBehindByARunThatFails) {
   EXPECT_TRUE(folder.empty());
 }
 
+TEST(BadFolders, OfAPlanAreFoundBeforeTheSearch) {
+  expect_refusal(run_tandem({"search", scenario_file("llama3-8b-64"), "--write", "/dev/null/best"}), failed,
+                 {"cannot write '/dev/null/best': Not a directory"});
+}
+
 /// A file system of 16 KiB, seen by this process alone.
 class SmallDisk {
  public:

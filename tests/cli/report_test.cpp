@@ -199,6 +199,14 @@ TEST(Report, OfAResultByItselfHasNoTimeline) {
   EXPECT_TRUE(report["timeline"]["rows"].empty());
 }
 
+TEST(Report, GoesToStandardOutputWhereThatIsAsked) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_tandem({"simulate", scenario_file("tiny-host"), "--json", folder / "r.json"}).exit_code, 0);
+  const CommandResult run = run_tandem({"report", folder / "r.json", "--out", "-"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("<!doctype html>")) << run.out.substr(0, 80);
+}
+
 TEST(Report, OfACrosschecksResultCompares) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_tandem({"crosscheck", tiny, "--backend", "host", "--json", folder / "r.json"}).exit_code, 0);
@@ -230,7 +238,9 @@ TEST(Report, RefusesWhatIsNoResult) {
                  {"r.json", "has no 'step_time_s'", "--json"});
   std::ofstream(folder / "r.txt") << "hello";
   expect_refusal(run_tandem({"report", folder / "r.txt", "--out", folder / "r.html"}), 2, {"r.txt", "neither SQLite nor JSON"});
-  expect_refusal(run_tandem({"report", folder / "none.json"}), 2, {"none.json"});
+  expect_refusal(run_tandem({"report", folder / "none.json", "--out", folder / "r.html"}), 2,
+                 {"none.json: cannot be read: No such file"});
+  expect_refusal(run_tandem({"report", "/", "--out", folder / "r.html"}), 2, {"/: cannot be read: Is a directory"});
   EXPECT_FALSE(std::filesystem::exists(folder / "r.html"));
 }
 

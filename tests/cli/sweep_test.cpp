@@ -213,6 +213,7 @@ TEST(Sweep, EstimatesTheTimeLeftFromTheRateSoFar) {
   EXPECT_EQ(progress_line(30, 40, 2, 10, 60), "30/40 points, 2 running  [###############-----]  75 %, about 60 s left");
   EXPECT_EQ(progress_line(10, 40, 2, 10, 60), "10/40 points, 2 running  [#####---------------]  25 %, about 3 min left");
   EXPECT_EQ(progress_line(10, 4010, 2, 10, 60), "10/4010 points, 2 running  [--------------------]   0 %, about 6.7 h left");
+  EXPECT_EQ(progress_line(0, 40, 2, 0, 5, 50), "0/40 points, 2 ru...  [--------------------]   0 %");
 }
 
 TEST(Sweep, ADatabaseThatCannotBeWrittenFailsIt) {

@@ -11,7 +11,7 @@
 #include "runtime/cuda/emulation/device.h"
 #endif
 
-/// What kernels are written in, so that the same source runs on a GPU and, compiled as C++, on a CPU (tests/cuda/emulation):
+/// What kernels are written in, so that the same source runs on a GPU and, compiled as C++, on a CPU (runtime/cuda/emulation):
 ///
 ///   threadIdx, blockIdx, blockDim, gridDim; __syncthreads, __syncwarp, __threadfence; __shfl_sync, __shfl_xor_sync,
 ///   __shfl_down_sync, __shfl_up_sync; __ballot_sync, __any_sync, __all_sync; atomicAdd, atomicMax, atomicMin, atomicOr on
