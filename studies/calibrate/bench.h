@@ -8,19 +8,19 @@
 
 namespace tandem::studies {
 
-/// What a backend is calibrated with, and how much it can be asked.
+/// What a backend is calibrated with, and the limits of what can be measured on it.
 struct CalibrationBench {
-  std::unique_ptr<Gpu> gpu;  ///< first: what it made goes before it
+  std::unique_ptr<Gpu> gpu;  ///< first, so that it is destroyed after all that it made
   std::unique_ptr<KernelTimer> kernels;
   ProfileOrigin origin;
-  std::vector<DType> precisions;  ///< that a step can be trained in
+  std::vector<DType> precisions;  ///< in which a step can be trained
   std::int64_t sequence = 0;      ///< tokens of a micro-batch, in the shapes of the model presets
-  Bytes memory = 0;               ///< most that the operands of one kernel may take
+  Bytes memory = 0;               ///< what the operands of one kernel may take at most
 };
 
-/// This machine's CPU.
+/// Returns the bench of this machine's CPU.
 CalibrationBench open_host_bench();
-/// A GPU, as `open_gpu` gives it.
+/// Returns the bench of a GPU that `open_gpu` returned.
 CalibrationBench open_gpu_bench(std::unique_ptr<Gpu> gpu);
 
 }  // namespace tandem::studies

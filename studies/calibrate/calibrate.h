@@ -13,16 +13,16 @@ namespace tandem::studies {
 
 struct CalibrationRequest {
   std::string backend;               ///< host_backend or cuda_backend
-  std::vector<Scenario> scenarios;   ///< every kernel of these is measured
-  std::vector<TimedKernel> shapes;   ///< and these kernels
-  Seconds budget = 180;              ///< to spend in all
+  std::vector<Scenario> scenarios;   ///< whose kernels are all measured
+  std::vector<TimedKernel> shapes;   ///< further kernels to measure
+  Seconds budget = 180;              ///< of time for everything
   std::function<void()> begin = {};  ///< called before anything is measured, on the process that will have the result
   OnMeasuring told = {};
 };
 
 /// Measures kernels, and collectives among the host's ranks or the GPUs of the launch: a tenth of the budget goes to those.
-/// Every process of the launch calls this. The result is rank 0's; the others get nothing, and as soon as the collectives are
-/// measured, as rank 0 goes on alone.
+/// Every process of the launch calls this. Rank 0 returns the result; the other ranks return nothing as soon as the collectives
+/// are measured, and rank 0 goes on alone.
 ///
 /// Throws std::runtime_error where nothing could be measured or the launch cannot be, and what `begin` throws.
 std::optional<Calibration> calibrate(const Launch& launch, const CalibrationRequest& request);

@@ -10,14 +10,14 @@
 
 namespace tandem::studies {
 
-/// Kernels to measure, no two of which would take the same time for the same reason (`KernelKey`).
+/// The kernels to measure, each once: two kernels of one `KernelKey` would take the same time for the same reason.
 class KernelPlan {
  public:
   explicit KernelPlan(Bytes memory) : memory_(memory) {}
 
-  /// Unless it is there already, moves nothing, or its operands take more than the memory.
+  /// Adds the kernel unless the plan has it already, it moves nothing, or its operands take more than the memory.
   void add(const TimedKernel& kernel);
-  /// All kernels of a DAG whose class is among these.
+  /// Adds all kernels of a DAG whose class is among `classes`.
   void add(const Dag& dag, std::initializer_list<OpClass> classes);
 
   const std::vector<TimedKernel>& kernels() const { return kernels_; }
@@ -28,26 +28,26 @@ class KernelPlan {
   std::vector<TimedKernel> kernels_;
 };
 
-/// Every kernel of a step, whatever its class.
+/// Adds every kernel of the scenario's step, whatever its class.
 void add_scenario(const Scenario& scenario, KernelPlan& plan);
 
-// What to sweep on any machine, for steps in each of these precisions.
+// What to measure on any machine, for steps in each of these precisions.
 
-/// A few of each class, the smallest and some of middling size: what tells how long the others will take.
+/// Adds a few kernels of each class, the smallest and some of middling size, which tell how long the others will take.
 void add_probes(const std::vector<DType>& precisions, KernelPlan& plan);
 
-/// The GEMMs and attentions of a training step, each in every combination of types and transposes that its forward and backward
-/// have, on regular grids:
+/// Adds the GEMMs and attentions of a training step on regular grids, each in every combination of types and transposes that its
+/// forward and backward have:
 ///   GEMM        m, n, k of 16, 64, ... 16384
 ///   attention   sequences of 64, 256, ... 16384; 8 and 32 heads of 64 and 128; causal and not
 void add_grids(const std::vector<DType>& precisions, KernelPlan& plan);
 
-/// The memory-bound kernels of steps of several kinds (dense, mixture of experts, latent attention, every way of context
+/// Adds the memory-bound kernels of steps of several kinds (dense, mixture of experts, latent attention, every way of context
 /// parallelism, ...) on a ladder of sizes.
 void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan);
 
-/// The matrix products and attentions of the model presets, tensor-parallel over 1 to 8 ranks, on
-/// micro-batches of one `sequence`; stops after `patience`.
+/// Adds the matrix products and attentions of the model presets, tensor-parallel over 1 to 8 ranks, on micro-batches of one
+/// `sequence`. Stops after `patience`.
 void add_presets(const std::vector<DType>& precisions, std::int64_t sequence, Seconds patience, KernelPlan& plan);
 
 }  // namespace tandem::studies

@@ -12,7 +12,7 @@
 
 namespace tandem::studies {
 
-/// What the processes of a launch, one per GPU, measured together.
+/// What the processes of a launch measured together, one process per GPU.
 struct LaunchedCollectives {
   std::unique_ptr<Gpu> gpu;  ///< of this process
   std::string device;        ///< "16 x NVIDIA H200 on 2 machines of 8"
@@ -28,12 +28,12 @@ struct LaunchedMeasurement {
 /// Measures collectives among the GPUs of a launch by NCCL, each size on every number of machines and of GPUs on each that
 /// `collectives_worth_measuring` names: a ladder (runtime/collective_ladder.h), executed as one CUDA graph by the executor that
 /// runs steps. The first run warms up; then it runs again until about `budget` is spent, and once at least. Every process of the
-/// launch calls this; the result is rank 0's, nothing elsewhere.
+/// launch calls this; only rank 0 returns a result.
 ///
-/// Throws std::runtime_error with the sentence that all processes end with, what `begin` throws on rank 0 included.
+/// Throws std::runtime_error with the same sentence on all processes; the sentence is what `begin` threw on rank 0, if it threw.
 std::optional<LaunchedCollectives> measure_with_others(const Launch& launch, const LaunchedMeasurement& measurement);
 
-/// What GPUs of one model and how they lie on machines, in words.
+/// Returns which GPUs there are and how they lie on machines, in words.
 std::string text_of(const std::string& gpu, const MachineRanks& machines);
 
 }  // namespace tandem::studies

@@ -10,8 +10,8 @@
 
 namespace tandem::studies {
 
-/// What to measure, in this order. The last are too many for most budgets: they are taken in a random order (of fixed seed), so
-/// that those that are reached cover them evenly.
+/// The kernels to measure, in this order. `swept` holds too many for most budgets: they are taken in a random order (of fixed
+/// seed), so that the kernels that are reached cover all of them evenly.
 struct CalibrationPlan {
   std::vector<TimedKernel> probes;     ///< see `add_probes`
   std::vector<TimedKernel> requested;  ///< by --scenario and --shapes: each of them, as long as there is time
@@ -28,15 +28,15 @@ struct Calibration {
   std::string first_failure;
 };
 
-/// Told now and then: what is measured, the share of it that is done, and the seconds that are left, where those are known.
+/// Called now and then with what is being measured, the share of it that is done, and the seconds that are left where known.
 using OnMeasuring = std::function<void(const std::string& what, double share, std::optional<Seconds> left)>;
 
-/// Measures kernels within about `budget` seconds from now. Requested ones get half of what the probes leave, the sweep what is
-/// left then; within these each kernel an equal share, and as many samples as fit into that. Kernels of the sweep that would take
-/// more than a hundredth of the budget, by what the probes took, are left out.
+/// Measures kernels within about `budget` seconds from now. The requested kernels get half of the time that the probes leave, the
+/// sweep gets the rest. Within each group every kernel gets an equal share of time and as many samples as fit into it. A kernel of
+/// the sweep that would take more than a hundredth of the budget, judged by the probes, is left out.
 Calibration measure(const CalibrationBench& bench, const CalibrationPlan& plan, Seconds budget, const OnMeasuring& told = {});
 
-/// Adds collectives that were measured. Those without samples are counted as unreached.
+/// Adds measured collectives. Counts those without samples as unreached.
 void add_collectives(const std::vector<MeasuredCollective>& collectives, Calibration& calibration);
 
 }  // namespace tandem::studies

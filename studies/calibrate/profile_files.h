@@ -7,8 +7,8 @@
 
 namespace tandem::studies {
 
-/// A profile for the simulator at the path `out`, and the same for people in `out`.yaml. Opened before the work begins; both
-/// appear whole or not at all. Throws std::runtime_error with the path and the reason.
+/// The two files of a profile: the one for the simulator at the path `out`, and the one for people at `out`.yaml. Both are opened
+/// before the work begins, and both appear whole or not at all. Throws std::runtime_error with the path and the reason.
 class ProfileFiles {
  public:
   explicit ProfileFiles(const std::string& out) : profile_(out), readable_(out + ".yaml") {}

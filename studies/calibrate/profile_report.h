@@ -6,16 +6,16 @@
 
 namespace tandem::studies {
 
-/// The profile for people and for version control: where it was measured, what the simulator's fits make of it
-/// (sim/kernel_fit.h), the spread by operation, and every kernel. `read_profile` reads it (scenarios/reading/profile.h).
+/// Returns the profile for people and for version control: where it was measured, what the simulator's fits make of it
+/// (sim/kernel_fit.h), the spread by operation, and every kernel. `read_profile` reads the text (scenarios/reading/profile.h).
 std::string to_yaml(const Profile& profile);
 
-/// One line for each figure.
+/// One figure of a fit, as a line for people.
 struct Fit {
   std::string name, value, note;
 };
 
-/// What the simulator's fits make of a profile (sim/kernel_fit.h).
+/// Returns what the simulator's fits make of a profile (sim/kernel_fit.h).
 std::vector<Fit> fits_of(const Profile& profile);
 
 }  // namespace tandem::studies

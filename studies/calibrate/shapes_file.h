@@ -7,11 +7,11 @@
 
 namespace tandem::studies {
 
-/// What a file lists, one kernel on a line, blank lines and what follows a # left out:
+/// Reads the kernels that a file lists, one on a line; blank lines and text after a # are ignored:
 ///   gemm TYPE M N K                                        forward, input gradient and weight gradient
 ///   attention TYPE SEQUENCE HEADS KV_HEADS HEAD_DIM [causal]    forward and backward
 ///   any other line: a kernel as the rows of a profile name it (traces/kernel_text.h)
-/// Throws InputError with the line.
+/// Throws InputError with the place of the line.
 std::vector<TimedKernel> read_shapes_file(const std::string& path);
 
 }  // namespace tandem::studies

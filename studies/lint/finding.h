@@ -12,40 +12,39 @@
 namespace tandem::studies {
 
 enum class Severity : std::uint8_t {
-  error,    ///< it will not run: refused, does not fit, waits for ever
-  warning,  ///< it runs, and costs
+  error,    ///< the step will not run: it is refused, does not fit, or waits for ever
+  warning,  ///< the step runs, and wastes time
   advice    ///< worth a thought
 };
 const char* name_of(Severity severity);
 
-/// What a fix made of the step, simulated.
+/// The simulated step with a fix applied.
 struct FixedStep {
   Seconds step_time = 0;
   bool fits = true;
 };
 
-/// Something that will hurt.
+/// One thing that is wrong or unwise about a scenario.
 struct Finding {
   Severity severity = Severity::advice;
-  std::string rule;      ///< a name that stays: "vocabulary-padding"
-  Place place;           ///< of the field that causes it
-  std::string sentence;  ///< what it is and why it hurts
-  /// Changes that relieve it, as path=value; empty where there is none that leaves the training as it is.
+  std::string rule;      ///< the rule's stable name: "vocabulary-padding"
+  Place place;           ///< the field that causes it
+  std::string sentence;  ///< what is wrong and why it hurts
+  /// Changes that mend it, as path=value; empty where every mend would change the training itself.
   std::vector<std::string> fix = {};
-  bool only_if_faster = false;  ///< dropped where the fix gains nothing
+  bool only_if_faster = false;  ///< the finding is dropped where the fix gains nothing
   std::optional<FixedStep> fixed = {};
-  /// Of one step: what the fix takes off, 0 where it takes nothing off; absent where nothing was simulated.
+  /// Time per step that the fix saves, 0 where it saves none; absent where nothing was simulated.
   std::optional<Seconds> cost = {};
 };
 
-/// The fix as options of the command line.
+/// Returns the fix as options of the command line.
 std::string fix_text(const Finding& finding);
 
-/// Findings by cost, the dearest first; those without a cost before them by severity where they are errors, behind them
-/// otherwise.
+/// What lint found. Errors without a cost come first, then findings by cost, the dearest first, then the rest by severity.
 struct LintReport {
   std::string scenario;
-  std::optional<StepResult> step;  ///< as it stands; absent where it is refused, or nothing was simulated
+  std::optional<StepResult> step;  ///< the scenario as it stands; absent where it is refused or nothing was simulated
   std::vector<Finding> findings;
 
   bool has(Severity severity) const;

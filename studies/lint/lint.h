@@ -14,8 +14,8 @@ struct LintOptions {
   OnRunProgress told = {};
 };
 
-/// What is wrong or unwise about a scenario's file with these overrides. What the reader refuses comes back as errors of the rule
-/// "refused"; InputError is thrown only for what is no scenario at all (no YAML, no such file or preset).
+/// Finds what is wrong or unwise about a scenario's file with these overrides. A refusal by the reader is returned as an error of
+/// the rule "refused". Throws InputError only for a file that is no scenario at all (no YAML, no such file or preset).
 LintReport lint(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options);
 
 }  // namespace tandem::studies

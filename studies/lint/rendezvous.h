@@ -9,9 +9,9 @@
 
 namespace tandem::studies {
 
-/// What ranks do one after the other where every send waits until its receive is posted: NCCL's sends and receives on one
-/// communicator and stream, as torch.distributed has them without groups of their own. Those of one `Batch` are posted together
-/// (ncclGroupStart to ncclGroupEnd, batch_isend_irecv) and the rank goes on when all of them are done.
+/// One send or receive that waits for its peer: NCCL's sends and receives on one communicator and stream, as torch.distributed
+/// has them without groups of their own. The transfers of one `Batch` are posted together (ncclGroupStart to ncclGroupEnd,
+/// batch_isend_irecv), and the rank goes on when all of them are done.
 struct Transfer {
   std::uint32_t peer = 0;  ///< a rank
   std::uint32_t id = 0;    ///< the same on both sides
@@ -19,19 +19,20 @@ struct Transfer {
 };
 using Batch = std::vector<Transfer>;
 
-/// By rank: its batches in order.
+/// The batches of each rank, in order.
 using RankTransfers = std::vector<std::vector<Batch>>;
 
-/// The pipeline's sends and receives of a DAG that is not folded, in each rank's order of lowering. `batched`: those with no
-/// computation between them are one batch, as Megatron-LM posts send_forward with recv_backward; else each is its own.
+/// Returns the pipeline's sends and receives of an unfolded DAG, in each rank's order of lowering. With `batched`, transfers with
+/// no computation between them are one batch, as Megatron-LM posts send_forward with recv_backward; else each is a batch of its
+/// own.
 RankTransfers pipeline_transfers(const Dag& dag, bool batched);
 
-/// Plays them until all are done or none can go on. A circle of those that then wait for each other: the sentences of its ranks,
-/// beginning with the lowest; empty where all are done.
+/// Plays the transfers until all are done or none can go on. Returns a circle of ranks that wait for each other, one sentence for
+/// each rank and the lowest rank first; empty where all transfers are done.
 std::vector<std::string> circle_of(const RankTransfers& ranks);
 
-/// A small scenario with the same pipeline: schedule, stages, chunks and overlap, at most two rounds of micro-batches, one layer
-/// per chunk and one rank per stage. Its order of transfers is the scenario's.
+/// Returns a small scenario with the same order of transfers: the same schedule, stages, chunks and overlap, at most two rounds of
+/// micro-batches, one layer per chunk and one rank per stage.
 Scenario pipeline_in_small(const Scenario& scenario);
 
 }  // namespace tandem::studies

@@ -10,7 +10,7 @@
 
 namespace tandem::studies {
 
-/// What a rule looks at, and where it tells what it finds.
+/// The scenario that a rule looks at, and the findings of the rules so far.
 class LintContext {
  public:
   LintContext(const Scenario& of, const YamlNode& read_from) : scenario(of), document(read_from) {}
@@ -18,7 +18,7 @@ class LintContext {
   const Scenario& scenario;
   const YamlNode& document;
 
-  /// The place is that of the one of `fields` that the user changed last.
+  /// Adds a finding. Its place is that of the field among `fields` that the user changed last.
   Finding& find(Severity severity, std::string rule, const std::vector<std::string>& fields, std::string sentence);
   std::vector<Finding> take() { return std::move(findings_); }
 
@@ -27,10 +27,10 @@ class LintContext {
   std::vector<Finding> findings_;
 };
 
-/// Looks at a scenario that was read, before anything is simulated.
+/// A rule looks at a scenario that was read, before anything is simulated.
 using LintRule = void (*)(LintContext& context);
 
-/// All of them. A rule finds one kind of thing, at most once for each field.
+/// Returns all rules. A rule finds one kind of thing, at most once for each field.
 std::span<const LintRule> lint_rules();
 
 // rules_layout.cpp: ranks on the cluster
@@ -49,7 +49,7 @@ void unusual_batch(LintContext& context);
 void uneven_experts(LintContext& context);
 void idle_options(LintContext& context);
 
-/// Of a step that was simulated: does not fit, or hardly does.
+/// Finds that a simulated step does not fit into memory, or hardly does.
 void memory_left(LintContext& context, const StepResult& step);
 
 }  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 namespace tandem::studies {
 
-/// The page of what changed from one result to another. `command` is the command line that makes it.
+/// Returns the page of what changed from one result to another. `command` is the command line that makes it.
 std::string diff_page(const ResultDifference& difference, const std::string& command);
 
 }  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 namespace tandem::studies {
 
-/// viz/report.html, alone.
+/// Holds viz/report.html and nothing else.
 std::span<const EmbeddedFile> embedded_page();
 
 }  // namespace tandem::studies

@@ -6,7 +6,7 @@
 
 namespace tandem::studies {
 
-/// The scenario as a person would tell it: groups (model, parallelism, training, cluster) of names and values.
+/// Returns the scenario as a person would tell it: groups (model, parallelism, training, cluster) of names and values.
 nlohmann::ordered_json facts_of(const Scenario& scenario);
 
 }  // namespace tandem::studies

@@ -4,7 +4,7 @@
 
 namespace tandem::studies {
 
-/// The page of a study's database or of a JSON result, in the file at `path`. Throws InputError where the file is neither.
+/// Returns the page of the study's database or the JSON result in the file at `path`. Throws InputError where the file is neither.
 std::string file_page(const std::string& path, const std::string& command);
 
 }  // namespace tandem::studies

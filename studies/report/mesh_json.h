@@ -6,7 +6,7 @@
 
 namespace tandem::studies {
 
-/// Which axis of the mesh lies where on the cluster, and the coordinates of its first GPUs.
+/// Returns which axis of the mesh lies where on the cluster, with the coordinates of the first GPUs.
 nlohmann::ordered_json mesh_json(const Scenario& scenario);
 
 }  // namespace tandem::studies

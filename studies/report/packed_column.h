@@ -6,7 +6,7 @@
 
 namespace tandem::studies {
 
-/// Numbers in little-endian order, deflated by zlib, in base64.
+/// Returns the numbers in little-endian order, deflated by zlib, in base64.
 std::string packed(const std::vector<std::uint32_t>& numbers);
 std::string packed(const std::vector<std::int16_t>& numbers);
 

@@ -11,20 +11,21 @@
 
 namespace tandem::studies {
 
-// `command` is the command line that makes the page, which shows it.
+// `command` is the command line that makes the page; the page shows it.
 
-/// The page of one step. A simulated one is simulated again for what would make it faster; an executed one is not.
+/// Returns the page of one step. A simulated step is simulated again to find what would make it faster; an executed one is not.
 std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& timeline, const StepResult& result,
                       const std::string& command);
 
-/// The same DAG simulated and executed; `result` is the executed step's.
+/// Returns the page of one DAG simulated and executed. `result` is that of the executed step.
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
                             const StepResult& result, const Comparison& comparison, const std::string& command);
 
-/// Of a JSON result by itself, of a step or a cross-check, which has no timeline: the rest. `json` holds all keys of a result.
+/// Returns the page of a JSON result of a step or a cross-check, without the timeline, which such a result lacks. `json` holds all
+/// keys of a result.
 std::string result_page(std::string_view json, const std::string& command);
 
-/// A step that came to nothing.
+/// Returns the page of a step that could not be simulated or executed, with the reason.
 std::string failure_page(const Scenario& scenario, const std::string& sentence, const std::string& command);
 
 }  // namespace tandem::studies

@@ -7,8 +7,8 @@
 
 namespace tandem::studies {
 
-/// The page of a study: its points, those that are done or do not fit with their results. `command` is the command line that
-/// makes it.
+/// Returns the page of a study: all its points, with results of those that are done or do not fit. `command` is the command line
+/// that makes the page.
 std::string study_page(const std::string& name, const std::vector<PointRow>& rows, const std::string& command);
 
 }  // namespace tandem::studies

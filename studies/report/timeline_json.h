@@ -10,13 +10,13 @@
 
 namespace tandem::studies {
 
-/// What limits a task: see TaskType in viz/src/report.ts.
+/// Returns what limits a task: see TaskType in viz/src/report.ts.
 using BoundOf = std::function<std::string(TaskId)>;
 
-/// The ranks that the page draws, by stage: all of them, or where they are more than 64 the busiest of each stage.
+/// Returns the ranks that the page draws, by stage: all ranks, or where there are more than 64 the busiest of each stage.
 std::vector<RankIndex> drawn_ranks(const Dag& dag, const Timeline& timeline);
 
-/// The tasks of those ranks, in columns of deflated numbers.
+/// Returns the tasks of those ranks, in columns of deflated numbers.
 nlohmann::ordered_json timeline_json(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                      const BoundOf& bound_of);
 

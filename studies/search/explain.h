@@ -7,16 +7,16 @@
 
 namespace tandem::studies {
 
-/// What rules a plan out, or by how much it loses.
+/// Says what rules a plan out, or by how much the plan loses to the winner.
 struct Explanation {
   Plan plan;
-  std::string refusal;             ///< the scenario's own sentence, where it admits no such plan
-  bool is_among = false;           ///< the plans of the space
-  MemoryBound memory;              ///< what it takes at least; zero where it was refused
-  Seconds time_bound = 0;          ///< likewise
-  std::optional<RatedPlan> rated;  ///< simulated, whatever the bounds say
-  Shortfall lacks;                 ///< of the constraints, as simulated
-  std::string failure;             ///< why it could not be simulated
+  std::string refusal;             ///< the scenario's own sentence; empty where the scenario admits the plan
+  bool is_among = false;           ///< the plan is one of the space
+  MemoryBound memory;              ///< what the plan takes at least; zero where the plan was refused
+  Seconds time_bound = 0;          ///< zero where the plan was refused
+  std::optional<RatedPlan> rated;  ///< the simulated plan, which is simulated whatever the bounds say
+  Shortfall lacks;                 ///< which constraints the simulated plan misses, and by how much
+  std::string failure;             ///< why the plan could not be simulated
 };
 
 Explanation explain(const Plan& plan, const SearchSpec& spec, const PlanSpace& space, Search& search, PlanRuns& runs);

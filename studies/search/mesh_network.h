@@ -10,14 +10,14 @@
 
 namespace tandem::studies {
 
-/// Idle times on the whole, healthy cluster of what crosses it between stages and replicas, for the rank at the origin of the
-/// mesh and those in line with it.
+/// Computes how long transfers between stages and between replicas take on the whole cluster when it is healthy and idle. All
+/// times are those of the rank at the origin of the mesh and of the ranks in line with it.
 class MeshNetwork {
  public:
-  /// One collective over the ranks that share weights; of the experts' weights with `experts`. Nothing where that is one rank, or
-  /// where it works in two levels.
+  /// Returns the time of one collective over the ranks that share weights (with `experts`, the experts' weights). Returns 0 for
+  /// a single rank and for a collective in two levels.
   Seconds data(const Scenario& scenario, OpKind op, Bytes bytes, bool experts);
-  /// From each stage to the next, and from the last on to the first. Of so many bytes.
+  /// Returns the time of a transfer of `bytes` from each stage to the next; the last entry is from the last stage to the first.
   std::vector<Seconds> between_stages(const Scenario& scenario, Bytes bytes);
 
  private:
@@ -30,7 +30,7 @@ class MeshNetwork {
     std::unique_ptr<Cluster> cluster;
     std::vector<Link> links;
   };
-  /// Of scenarios with the same model and kind of cluster.
+  /// Tells scenarios of the same model and kind of cluster apart.
   struct Key {
     std::int64_t gpus, tp, pp, cp, ep, etp, dp;
     int zero;

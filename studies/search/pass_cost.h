@@ -18,7 +18,7 @@ enum class ChunkPlace : std::uint8_t {
 };
 inline constexpr std::size_t chunk_places = 3;
 
-/// How long a pass of one micro-batch through a chunk takes at least, cut at each layer's last kernel:
+/// Lower bounds of the time that one micro-batch takes through a chunk, cut at each layer's last kernel:
 ///
 ///   begin   to the end of the last kernel of the first layer that the pass comes to: from the end of what the rank computed
 ///           before, or from the arrival of the pass's input, which some kernels of the layer (recomputed ones) need not wait for
@@ -34,32 +34,32 @@ struct PassTimes {
   std::array<Begin, chunk_places> begin{};
   std::array<Seconds, chunk_places> end{};
   Seconds next = 0;
-  /// Kernels alone, of a layer and of what is no layer: what a pass takes of its rank whatever runs beside it.
+  /// Times of the kernels alone, of a layer and of what is no layer: how long a pass occupies its rank whatever runs beside it.
   Seconds layer_kernels = 0;
   std::array<Seconds, chunk_places> other_kernels{};
 };
 
-/// What layers of one kind cost a rank, and the model's ends beside such layers. Lower bounds, all of them.
+/// Lower bounds of what layers of one kind, and the model's ends beside such layers, cost a rank.
 struct PassCost {
   PassTimes forward, backward;
-  Seconds weight_kernels = 0;  ///< of a layer, where the schedule splits the backward; else they are in `backward`
+  Seconds weight_kernels = 0;  ///< of a layer's weight gradients, where the schedule splits the backward; else in `backward`
 
-  Bytes kept_by_layer = 0;                        ///< of a micro-batch, from its forward to its backward
-  std::array<Bytes, chunk_places> kept_beside{};  ///< of the chunk, beside its layers
-  /// What more is there at the fullest moment of a backward, of a micro-batch that has just gone forward.
+  Bytes kept_by_layer = 0;                        ///< for a micro-batch, from its forward to its backward
+  std::array<Bytes, chunk_places> kept_beside{};  ///< the same for the rest of the chunk
+  /// Bytes beyond those kept, at the fullest moment of the backward of a micro-batch that has just gone forward.
   std::array<Bytes, chunk_places> passing{};
 
   // Parameters of a rank, in elements.
   std::int64_t layer_parameters = 0;  ///< without the experts'
   std::int64_t layer_expert_parameters = 0;
   std::array<std::int64_t, chunk_places> other_parameters{};  ///< of the embedding, of the head
-  Seconds optimizer_per_parameter = 0;                        ///< of those that a rank owns
+  Seconds optimizer_per_parameter = 0;                        ///< for each parameter that the rank owns
 };
 
-/// A kind of layer.
+/// What distinguishes layers by cost.
 struct LayerKind {
   bool experts = false;     ///< a mixture of experts
-  bool recomputed = false;  ///< in whole
+  bool recomputed = false;  ///< the whole layer is
   bool mlp_recomputed = false;
   auto operator<=>(const LayerKind&) const = default;
 };
@@ -73,9 +73,9 @@ class PassCosts {
   const PassCost& of(const Scenario& scenario, const LayerKind& kind);
   std::size_t found() const { return known_.size(); }
 
-  /// `of` will need the costs of the scenario's layers.
+  /// Notes that `of` will be asked for the costs of the scenario's layers.
   void ask_for(const Scenario& scenario);
-  /// Finds all that was asked for, in `jobs` processes at once. `progress` is told now and then how many are found.
+  /// Finds all costs that were asked for, in `jobs` processes at once. Tells `progress` now and then how many are found.
   void find(std::size_t jobs, const std::function<void(std::size_t done, std::size_t of)>& progress);
 
  private:
@@ -83,7 +83,7 @@ class PassCosts {
     LayerKind layer;
     // parallelism; the order and place of ranks do not matter, as the cluster that layers are lowered on packs them best
     std::int64_t tp, cp, ep, etp;
-    std::int64_t world_size;  ///< among so many GPUs is the slowest
+    std::int64_t world_size;  ///< the slowest of so many GPUs sets the pace
     bool sp, own_expert_axis, scatter_gather;
     CpMethod cp_method;
     CpLayout cp_layout;

@@ -10,8 +10,8 @@
 
 namespace tandem::studies {
 
-/// Simulates plans, several at once, each once: what the database has of a plan's scenario is taken from there, and what is
-/// simulated is there as soon as it ended.
+/// Simulates plans, several at once and each once: takes results that the database already holds, and stores each new result as
+/// soon as its simulation ends.
 class PlanRuns {
  public:
   /// All must outlive it.
@@ -20,7 +20,7 @@ class PlanRuns {
   /// Simulates those that are not known. Throws std::runtime_error when a signal ends the search; all that had ended is stored.
   void run(const std::vector<Plan>& plans, const std::function<void(std::size_t running)>& progress = {});
 
-  /// What became of a plan that was run.
+  /// Returns what became of a plan that was run.
   const StepOutcome& of(const Plan& plan) const { return outcomes_.at(plan); }
   bool knows(const Plan& plan) const { return outcomes_.contains(plan); }
   const std::map<Plan, StepOutcome>& all() const { return outcomes_; }

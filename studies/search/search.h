@@ -14,7 +14,7 @@
 
 namespace tandem::studies {
 
-/// A plan that was simulated, and the time that its bound said it could not beat.
+/// A simulated plan, with the lower bound of its time that was found before.
 struct RatedPlan {
   Plan plan;
   Seconds bound = 0;
@@ -25,9 +25,9 @@ struct RatedPlan {
 /// The best plan that breaks a rule of thumb.
 struct BrokenRule {
   std::string name;
-  std::size_t plans = 0;          ///< that break it and may fit
-  std::optional<RatedPlan> best;  ///< of those that were simulated and keep to the constraints
-  bool is_proven = true;          ///< none of the others can be better
+  std::size_t plans = 0;          ///< plans that break the rule and may fit
+  std::optional<RatedPlan> best;  ///< of the simulated plans that keep to the constraints
+  bool is_proven = true;          ///< no other plan that breaks the rule can be better
 };
 
 /// What a search did.
@@ -35,25 +35,25 @@ struct SearchCounts {
   std::size_t plans = 0;
   std::size_t without_memory = 0;  ///< ruled out by the memory that they take at least
   std::size_t too_slow = 0;        ///< ruled out by the time that they take at least
-  std::size_t refined = 0;         ///< whose time was bounded through the schedule
-  std::size_t passes = 0;          ///< layers of which the cost was found
+  std::size_t refined = 0;         ///< plans whose time was bounded through the schedule
+  std::size_t passes = 0;          ///< kinds of layers whose cost was found
   std::size_t simulated = 0, refused = 0, failed = 0;
 };
 
 struct SearchResult {
   std::vector<RatedPlan> best;    ///< ten at most, best first, all within the constraints
   bool best_is_proven = true;     ///< no plan of the space is better than the first
-  std::size_t proven = 0;         ///< so many of `best` are the best of the space
-  std::vector<RatedPlan> pareto;  ///< of what was simulated: faster than all that take no more memory; fastest first
+  std::size_t proven = 0;         ///< how many of `best` are known to be the best of the space
+  std::vector<RatedPlan> pareto;  ///< of the simulated plans, those that no other beats in time and memory; fastest first
   std::vector<BrokenRule> rules;
   std::optional<RatedPlan> own;      ///< the scenario's own plan, where it can be simulated
-  bool own_is_among = false;         ///< the plans of the space
+  bool own_is_among = false;         ///< the scenario's own plan is one of the space
   std::optional<RatedPlan> nearest;  ///< where no plan keeps to the constraints: the one that lacks least
   SearchCounts counts;
   Seconds bounding = 0;  ///< how long the bounds took
 };
 
-/// How far a search has come, for who shows it.
+/// How far a search has come.
 struct SearchProgress {
   std::string doing;
   std::size_t done = 0, of = 0;
@@ -69,13 +69,14 @@ class Search {
  public:
   static constexpr std::size_t batch = 8, most_for_ten = 48, most_for_winner = 512, most_for_a_rule = 8, best_shown = 10;
 
-  /// All must outlive it.
+  /// `spec`, `space` and `runs` must outlive the search.
   Search(const SearchSpec& spec, const PlanSpace& space, PlanRuns& runs);
 
   SearchResult run(const std::function<void(const SearchProgress&)>& progress);
 
-  /// What the plan takes at least, whether or not it is in the space.
+  /// Returns a lower bound of the plan's time; the plan need not be in the space.
   Seconds time_bound(const Plan& plan);
+  /// Returns a lower bound of the plan's memory; the plan need not be in the space.
   MemoryBound memory_bound_of(const Plan& plan);
   StageCostModel& costs() { return costs_; }
 
@@ -94,8 +95,8 @@ class Search {
   Schedules schedules_;
   std::vector<Candidate> candidates_;
   std::set<Place> waiting_;
-  std::map<Plan, Seconds> bounds_;  ///< of what was simulated
-  std::vector<Plan> least_memory_;  ///< of those that cannot fit, the nearest
+  std::map<Plan, Seconds> bounds_;  ///< of the plans that were simulated
+  std::vector<Plan> least_memory_;  ///< of the plans that cannot fit, those that lack least
   SearchCounts counts_;
 
   void bound_all(const std::function<void(const SearchProgress&)>& progress);

@@ -7,7 +7,8 @@
 
 namespace tandem::studies {
 
-/// The stable JSON form: SI units. All but `run` is the same whatever the number of processes. `explanation` may be null.
+/// Returns the stable JSON form, in SI units. Everything but `run` is the same for any number of processes. `explanation` may be
+/// null.
 std::string to_json(const SearchResult& result, const Explanation* explanation, const SearchSpec& spec,
                     const PlanChoices& choices, Seconds wall);
 

@@ -13,11 +13,11 @@ namespace tandem::studies {
 /// What a search found.
 struct FoundPlans {
   SearchResult result;
-  std::optional<Explanation> explanation;  ///< of the plan that was asked about
-  std::vector<PointRow> rows;              ///< of the plans that were simulated
+  std::optional<Explanation> explanation;  ///< of the plan that the user asked about
+  std::vector<PointRow> rows;              ///< of the simulated plans
 };
 
-/// The search that a scenario's file asks for: its space of plans, read and found not to be empty.
+/// The search that a scenario's file asks for, with its space of plans, which is not empty.
 class SearchStudy {
  public:
   /// Reads the scenario and its `search` block (scenarios/reading/search_spec.h). `explained` is a plan to be explained, such as
@@ -27,7 +27,7 @@ class SearchStudy {
   const SearchSpec& spec() const { return spec_; }
   const PlanChoices& choices() const { return space_.choices(); }
 
-  /// Finds the best plans (search.h), `jobs` simulations at once; those that the database holds are not simulated again.
+  /// Finds the best plans (search.h), `jobs` simulations at once. Plans whose results the database holds are not simulated again.
   FoundPlans run(ResultsDatabase& database, std::size_t jobs, const std::function<void(const SearchProgress&)>& progress) const;
 
  private:

@@ -13,38 +13,38 @@ namespace tandem::studies {
 
 /// A micro-batch's pass through one part of the model. See PassTimes.
 struct PartPass {
-  Seconds from_stream = 0;  ///< from the end of what the rank computed before to the end of the pass's last kernel
-  Seconds from_input = 0;   ///< the same from the arrival of its input
-  Seconds to_send = 0;      ///< from there until what it makes can be sent
-  Seconds kernels = 0;      ///< alone
+  Seconds from_stream = 0;  ///< from the end of the rank's kernel before the pass to the end of the pass's last kernel
+  Seconds from_input = 0;   ///< from the arrival of the pass's input to the same end
+  Seconds to_send = 0;      ///< from that end until the pass's output can be sent
+  Seconds kernels = 0;      ///< time of the kernels alone
 };
 
-/// One part of the model (see ChunkPlacement): its passes, what it keeps, its weights.
+/// The costs of one part of the model (see ChunkPlacement).
 struct PartCosts {
   PartPass forward, backward;
   Seconds weights = 0;                                 ///< of the backward's second half, where the schedule splits it
   Bytes kept = 0;                                      ///< of a micro-batch, from its forward to its backward
-  Bytes passing = 0;                                   ///< more than that at the fullest moment
+  Bytes passing = 0;                                   ///< more than `kept` at the fullest moment
   std::int64_t parameters = 0, expert_parameters = 0;  ///< elements on a rank
   std::int64_t layers = 0;
-  Seconds gather = 0;         ///< of the weights, over those that share them
+  Seconds gather = 0;         ///< of the weights, over the ranks that share them
   Seconds reduce = 0;         ///< of the gradients
   Seconds update = 0;         ///< the optimizer's kernels
   Bytes states = 0;           ///< weights, gradients and optimizer states that live for the whole step
-  Bytes whole_gradients = 0;  ///< more, from the first backward on, where gradients are kept in slices (ZeRO-2 and 3)
+  Bytes whole_gradients = 0;  ///< beyond `states` from the first backward on, where gradients are kept in slices (ZeRO-2 and 3)
 };
 
-/// All that bounds need to know of a plan.
+/// All that the bounds of a plan are computed from.
 struct StageCosts {
   std::vector<PartCosts> parts;
-  std::vector<Seconds> to_next;  ///< by stage: a transfer to the next, from the last to the first
+  std::vector<Seconds> to_next;  ///< by stage: time of a transfer to the next stage; of the last stage, to the first
 };
 
-/// Makes them, and remembers what plans have in common.
+/// Computes the costs of stages, and remembers what plans have in common.
 class StageCostModel {
  public:
   StageCosts of(const Scenario& scenario);
-  /// What `of` asks for costs of layers; to find many of them at once.
+  /// Returns where `of` finds the costs of layers, so that a caller can have many of them found at once.
   PassCosts& passes() { return passes_; }
 
  private:

@@ -13,11 +13,11 @@ namespace tandem::studies {
 struct MemoryRow {
   std::string id;
   Bytes measured = 0;
-  Bytes predicted = 0;  ///< with what the measurement holds beside tensors
+  Bytes predicted = 0;  ///< with what the measurement counts beside tensors
   double error() const { return static_cast<double>(predicted) / static_cast<double>(measured) - 1; }
 };
 
-/// Rows that ran, or ran out of memory, by what was predicted.
+/// Counts of rows by what happened (ran, or ran out of memory) and what was predicted (fits, or exceeds the memory).
 struct FitsTable {
   std::size_t ran_fits = 0;
   std::size_t ran_exceeds = 0;  ///< predicted not to fit, though it did

@@ -14,16 +14,16 @@ using Assumptions = std::vector<std::pair<std::string, std::string>>;
 /// A run with every blank that matters filled in, as a scenario.
 struct PlausibleRun {
   Assumptions assumed;
-  bool to_fit = false;  ///< recomputes more than anybody would whose run fits without
+  bool to_fit = false;  ///< recomputes more than anybody would whose run fits without it
   RunScenario run;
 };
 
-/// The most that are simulated of a run, and of it with more recomputation. Of more, so many evenly spaced ones are, the first
-/// and the last among them.
+/// How many scenarios of a run are simulated at most, and as many again with more recomputation. Of a longer list, so many evenly
+/// spaced ones are taken, the first and the last among them.
 inline constexpr std::size_t most_plausible_runs = 12;
 
-/// The scenarios that a run may have been. One, if it says all. Blank columns take these values, in all combinations that make a
-/// scenario:
+/// Returns the scenarios that a run may have been: a single one if the run's columns say everything. Blank columns take these
+/// values, in all combinations that make a scenario:
 /// - `zero`, `sp` (where tp > 1) and `recompute`: those of the framework (scenarios/reading/run_defaults.h). Those that recompute
 ///   more (`to_fit`) come after the others.
 /// - `vpp` (where pp > 1): 1, and where the framework interleaves and the schedule is not another one, the divisors of a stage's

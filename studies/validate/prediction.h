@@ -21,18 +21,18 @@ struct SimulatedRun {
   Seconds step_time() const { return step.step_time; }
 };
 
-/// What a run is predicted to take.
+/// The predicted step of a run.
 struct Prediction {
   Seconds step_time = 0;  ///< the median of the scenarios that count
   Interval interval;
   SimulatedRun typical;  ///< the one nearest to the median
-  bool fits = true;      ///< whether any scenario does
+  bool fits = true;      ///< whether any scenario fits into memory
   std::vector<std::string> notes;
 };
 
-/// Takes the scenarios that count. A run that was measured did fit, so where some fit only these do; where none fits all count,
-/// and a note says so. Nobody recomputes all that need not: where `recompute` was assumed, full counts only if nothing less fits.
-/// `runs`: at least one.
+/// Predicts a run from the scenarios that count. A run that was measured did fit, so scenarios that don't fit count only where
+/// none fits, which a note then says. Nobody recomputes everything without need: where `recompute` was assumed, full recomputation
+/// counts only if nothing less fits. `runs` holds at least one.
 Prediction predict(std::vector<SimulatedRun> runs);
 
 }  // namespace tandem::studies

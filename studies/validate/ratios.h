@@ -10,8 +10,8 @@
 
 namespace tandem::studies {
 
-/// Two runs of one source that differ in one thing only: how much faster is the one than the other? What is common to both, such
-/// as kernels of the time, drops out, so that this is what a planner who compares mappings depends on.
+/// The step times of two runs of one source that differ in one thing only, one divided by the other. What both have in common,
+/// such as the kernels of their time, drops out: a planner who compares mappings depends on this ratio.
 struct Ratio {
   std::string axis;  ///< "scaling", "schedule", "micro-batch", "tp", "pp", "recompute", "precision"
   std::string source;
@@ -21,15 +21,15 @@ struct Ratio {
   double error() const { return predicted / measured - 1; }
 };
 
-/// The runs that are alike but for one axis, in the table's order, each against the one before it. An axis is a column and those
-/// that follow when it changes:
+/// Compares the runs that are alike but for one axis, in the table's order, each with the one before it. An axis is a column and
+/// the columns that follow when it changes:
 ///   scaling      n_gpus; dp, global_batch    schedule   vpp or schedule     micro-batch  micro_batch
 ///   tp           tp; sp, dp                  pp         pp; dp, vpp, schedule
 ///   recompute    recompute; sp               precision  precision; fp8_recipe
-/// `validated`: of `rows`, in the same order.
+/// `validated` belongs to `rows`, in the same order.
 std::vector<Ratio> ratios_of(std::span<const RunRow> rows, std::span<const ValidatedRow> validated);
 
-/// Of the ratios of each axis, in their order; each source weighs the same.
+/// The score of the ratios of one axis, each source weighing the same.
 struct RatioScore {
   std::string axis;
   Score score;

@@ -9,15 +9,16 @@
 
 namespace tandem::studies {
 
-/// A run as a scenario.
+/// A measured run as a scenario.
 struct RunScenario {
-  std::string yaml;  ///< as a user would write it, in one line: presets by name
+  std::string yaml;  ///< the scenario as a user would write it, in one line, with presets by name
   Scenario scenario;
   std::vector<std::string> notes;  ///< what the scenario leaves out or had to choose, one sentence each
 };
 
-/// The scenario of a run in which nothing that matters is unknown (see plausible.h). It is read as every scenario is; the places
-/// of its errors are cells of the table. Throws InputError where the cells make none.
+/// Returns the scenario of a run in which nothing that matters is unknown (see plausible.h). The scenario's own reader reads the
+/// cells, so that a run keeps the rules of every scenario and an error's place is a cell. Throws InputError where the cells make
+/// no scenario.
 ///
 /// What the columns leave open follows from what they say:
 /// - The cluster is the pod that is sold with the GPU, as the GPU's preset names it: its latencies, efficiencies and switches.
@@ -31,10 +32,10 @@ struct RunScenario {
 ///   like that, else 1.
 RunScenario scenario_of(const RunRow& row);
 
-/// What the run's framework does where the run does not say; a generic one's where that is unknown.
+/// Returns what the run's framework does where the run does not say; what a generic framework does where the run names none.
 scenarios::FrameworkRuns runs_of_framework(const RunRow& row);
 
-/// Layers of the run's model; 0 where the row does not say.
+/// Returns the layers of the run's model; 0 where the row does not say.
 std::int64_t layers_of(const RunRow& row);
 
 }  // namespace tandem::studies

@@ -11,26 +11,26 @@
 
 namespace tandem::studies {
 
-/// One measured run: its cells by column. Blank is unknown, and so is "not given". Numbers are finite and in the range of their
-/// column (see runs_file.cpp), flags are 0 or 1; whether the values make a scenario is not known yet.
+/// One measured run: its cells by column. A cell that is blank or says "not given" is unknown. Numbers are finite and in the range
+/// of their column (see runs_file.cpp), and flags are 0 or 1; whether the values make a scenario is not known yet.
 class RunRow {
  public:
   RunRow(std::map<std::string, CsvCell, std::less<>> cells, Place place) : cells_(std::move(cells)), place_(std::move(place)) {}
 
   bool has(std::string_view column) const { return !text(column).empty(); }
-  /// Without spaces around it; empty where it is unknown.
+  /// Returns the cell without spaces around it; empty where it is unknown.
   const std::string& text(std::string_view column) const;
-  /// In small letters, as the names of presets, schedules and the like are written.
+  /// Returns the cell in small letters, as the names of presets, schedules and the like are written.
   std::string name(std::string_view column) const;
   std::optional<double> number(std::string_view column) const;
   std::optional<std::int64_t> integer(std::string_view column) const;
   std::optional<bool> flag(std::string_view column) const;
 
-  /// Of the cell; of the row where there is no such column.
+  /// Returns the place of the cell, or of the row where there is no such column.
   const Place& place(std::string_view column) const;
   const Place& place() const { return place_; }
 
-  /// The same run with a cell filled in.
+  /// Returns the same run with a cell filled in.
   RunRow with(const std::string& column, const std::string& text) const;
 
  private:
@@ -40,11 +40,11 @@ class RunRow {
 
 /// A table of measured runs.
 struct RunsFile {
-  CsvTable table;                    ///< as it stands
+  CsvTable table;                    ///< the file as it stands
   std::vector<RunRow> rows;          ///< as many as the table has
-  std::vector<std::string> ignored;  ///< columns that mean nothing here
+  std::vector<std::string> ignored;  ///< names of columns that Tandem does not know
 
-  /// Takes away the rows whose `core` is not 1.
+  /// Removes the rows whose `core` is not 1.
   void keep_core();
 };
 
@@ -53,7 +53,7 @@ struct RunsFile {
 /// there twice, a cell of the wrong kind or in the wrong unit. A column that resembles none is left alone (`ignored`).
 RunsFile load_runs(const std::string& path);
 
-/// The columns that say what a run was, its labels apart: two rows that have them in common are the same run.
+/// Returns the columns that describe a run, without its labels: two rows that have all of these in common are the same run.
 std::vector<std::string_view> scenario_columns();
 
 }  // namespace tandem::studies

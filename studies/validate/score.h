@@ -13,8 +13,8 @@ struct ScoredError {
   bool inside = false;  ///< whether the measured value lies in the predicted interval
 };
 
-/// How far predictions are off over a set of rows, each source counting the same: a row weighs 1 / (rows of its source in the
-/// set).
+/// The errors of predictions over a set of rows, in which each source counts the same: a row weighs 1 / (rows of its source in
+/// the set).
 struct Score {
   std::size_t rows = 0, sources = 0;
   double median = 0, mean = 0, p90 = 0;  ///< of |error|
@@ -22,15 +22,15 @@ struct Score {
   double coverage = 0;                   ///< share of rows inside their interval
 };
 
-/// All 0 for an empty set.
+/// Returns zeros for an empty set.
 Score score_of(std::span<const ScoredError> errors);
 
 struct WeightedValue {
   double value = 0, weight = 1;
 };
 
-/// The value below which the share `quantile` of the weight lies. Values stand at the middle of their weight, and lines connect
-/// them; equal weights give the usual median. `values`: at least one.
+/// Returns the value below which the share `quantile` of the weight lies. Each value stands at the middle of its weight, with
+/// linear interpolation between values; equal weights give the usual median. `values` holds at least one.
 double weighted_quantile(std::vector<WeightedValue> values, double quantile);
 
 }  // namespace tandem::studies

@@ -9,7 +9,7 @@
 
 namespace tandem::studies {
 
-/// The score of the rows that are alike in something.
+/// The score of the rows that have something in common.
 struct Stratum {
   std::string set;   ///< "all" rows, or those marked "core"
   std::string by;    ///< "all", "kind", "gpu", "gpu and kind", "framework", "source"
@@ -17,8 +17,8 @@ struct Stratum {
   Score score;
 };
 
-/// Of the rows that have an error, in the order of `by` above, names sorted. The set "core" is there where some rows, not all,
-/// are marked.
+/// Returns the strata of the rows that have an error, in the order of `by` above and then by name. The set "core" is present where
+/// some rows, not all, are marked.
 std::vector<Stratum> strata_of(std::span<const ValidatedRow> rows);
 
 }  // namespace tandem::studies

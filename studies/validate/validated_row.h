@@ -19,18 +19,17 @@ struct ValidatedRow {
   bool core = false;
   std::optional<Seconds> measured;
   MeasuredMemory memory;
-  std::optional<Prediction> prediction;  ///< none where `reason` says why not
+  std::optional<Prediction> prediction;  ///< absent where `reason` says why
   std::string reason;
   std::vector<std::string> notes;
-  double tokens_per_gpu = 0;  ///< of a step
+  double tokens_per_gpu = 0;  ///< tokens of a step per GPU
 
-  /// predicted / measured - 1
+  /// Returns predicted / measured - 1.
   std::optional<double> error() const;
 };
 
-/// Simulates the plausible scenarios of all runs, `jobs` at once, each in a process of its own; those that are the same scenario
-/// only once. One row that cannot be simulated leaves the others alone. Throws std::runtime_error where a
-/// signal ends it.
+/// Simulates the plausible scenarios of all runs, `jobs` at once, each in a process of its own and equal scenarios only once. A row
+/// that cannot be simulated does not stop the others. Throws std::runtime_error where a signal ends the work.
 std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told = {});
 
 }  // namespace tandem::studies

@@ -11,7 +11,7 @@
 
 namespace tandem::studies {
 
-/// Measured runs beside their predictions, and how far these are off.
+/// Measured runs beside their predictions, with the scores of these.
 struct Validation {
   std::vector<ValidatedRow> rows;
   std::vector<Stratum> strata;
@@ -20,15 +20,15 @@ struct Validation {
   std::vector<CrossValidation> cross_validation;
 };
 
-/// `validated`: of `rows`, in the same order.
+/// Scores the rows. `validated` belongs to `rows`, in the same order.
 Validation validation_of(std::span<const RunRow> rows, std::vector<ValidatedRow> validated);
 
-/// What there is to know about how a row was predicted, or why it was not.
+/// Returns how a row was predicted, or why it was not.
 std::string note_of(const ValidatedRow& row);
 
 nlohmann::ordered_json to_json_object(const Validation& validation);
 std::string to_json(const Validation& validation);
-/// The table of the same runs with columns for what was predicted beside its own; a column that has the name of one of those is
+/// Returns the table `runs` with columns for the predictions added; a column of the table that has the name of an added one is
 /// replaced.
 std::string to_csv(const Validation& validation, const CsvTable& runs);
 
