@@ -14,7 +14,7 @@
 namespace tandem::cli {
 namespace {
 
-ExitCode exit_code(const LintReport& report) {
+ExitCode exit_code(const LintResult& report) {
   for (const Finding& finding : report.findings) {
     if (finding.rule == "refused") return ExitCode::wrong_input;
     if (finding.rule == "does-not-fit") return ExitCode::does_not_fit;
@@ -44,7 +44,7 @@ ExitCode LintCommand::run() const {
   Output json(options.json);
   PointsProgress line;
   const auto told = [&line](const RunProgress& progress) { line.show(progress); };
-  const LintReport report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs, .told = told});
+  const LintResult report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs, .told = told});
   if (json) json.write(to_json(report));
   if (!json.is_standard_output()) std::cout << to_text(report, screen_on(STDOUT_FILENO));
   return exit_code(report);

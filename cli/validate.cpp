@@ -10,7 +10,7 @@
 #include "cli/text/validation_text.h"
 #include "studies/report/validation_page.h"
 #include "studies/runner/step_runner.h"
-#include "studies/validate/validation_report.h"
+#include "studies/validate/validation.h"
 
 namespace tandem::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "studies/calibrate/profile_report.h"
+#include "studies/calibrate/profile_yaml.h"
 
 namespace tandem::cli {
 

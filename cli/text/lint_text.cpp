@@ -17,7 +17,7 @@ std::string outcome_of_fix(const Finding& finding) {
 
 }  // namespace
 
-std::string to_text(const LintReport& report, const Screen& screen) {
+std::string to_text(const LintResult& report, const Screen& screen) {
   Page page(screen);
   if (report.step)
     page.line(fmt::format("{}: a step takes {}", report.scenario, duration(report.step->step_time)), Style::strong);

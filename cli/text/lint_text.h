@@ -8,6 +8,6 @@
 namespace tandem::cli {
 
 /// The findings, each with its place, its cost and its fix.
-std::string to_text(const LintReport& report, const Screen& screen = {});
+std::string to_text(const LintResult& report, const Screen& screen = {});
 
 }  // namespace tandem::cli

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "cli/terminal/screen.h"
-#include "studies/validate/validation_report.h"
+#include "studies/validate/validation.h"
 
 namespace tandem::cli {
 

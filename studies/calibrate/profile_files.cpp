@@ -1,6 +1,6 @@
 #include "studies/calibrate/profile_files.h"
 
-#include "studies/calibrate/profile_report.h"
+#include "studies/calibrate/profile_yaml.h"
 #include "traces/profile_file.h"
 
 namespace tandem::studies {

@@ -19,11 +19,11 @@ std::string fix_text(const Finding& finding) {
   return text;
 }
 
-bool LintReport::has(Severity severity) const {
+bool LintResult::has(Severity severity) const {
   return std::ranges::find(findings, severity, &Finding::severity) != findings.end();
 }
 
-std::string to_json(const LintReport& report) {
+std::string to_json(const LintResult& report) {
   using nlohmann::ordered_json;
   ordered_json findings = ordered_json::array();
   for (const Finding& finding : report.findings) {

@@ -42,7 +42,7 @@ struct Finding {
 std::string fix_text(const Finding& finding);
 
 /// What lint found. Errors without a cost come first, then findings by cost, the dearest first, then the rest by severity.
-struct LintReport {
+struct LintResult {
   std::string scenario;
   std::optional<StepResult> step;  ///< the scenario as it stands; absent where it is refused or nothing was simulated
   std::vector<Finding> findings;
@@ -50,6 +50,6 @@ struct LintReport {
   bool has(Severity severity) const;
 };
 
-std::string to_json(const LintReport& report);
+std::string to_json(const LintResult& report);
 
 }  // namespace tandem::studies

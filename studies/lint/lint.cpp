@@ -72,7 +72,7 @@ class Linter {
     report_.scenario = source_.name();
   }
 
-  LintReport run() {
+  LintResult run() {
     for (const InputError& error : refusals_of(document_, source_.name())) report_.findings.push_back(refused(error));
     if (!report_.findings.empty()) return std::move(report_);
     const Scenario scenario = read_document(document_, source_.name());
@@ -95,7 +95,7 @@ class Linter {
   Source source_;
   LintOptions options_;
   YamlNode document_;
-  LintReport report_;
+  LintResult report_;
   DistinctSteps steps_;
 
   void simulate_all() {
@@ -144,7 +144,7 @@ class Linter {
 
 }  // namespace
 
-LintReport lint(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options) {
+LintResult lint(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options) {
   return Linter(path, overrides, options).run();
 }
 

@@ -16,6 +16,6 @@ struct LintOptions {
 
 /// Finds what is wrong or unwise about a scenario's file with these overrides. A refusal by the reader is returned as an error of
 /// the rule "refused". Throws InputError only for a file that is no scenario at all (no YAML, no such file or preset).
-LintReport lint(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options);
+LintResult lint(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options);
 
 }  // namespace tandem::studies

@@ -1,6 +1,6 @@
-#include <spdlog/fmt/fmt.h>
+#include "studies/validate/validation.h"
 
-#include "studies/validate/validation_report.h"
+#include <spdlog/fmt/fmt.h>
 
 namespace tandem::studies {
 

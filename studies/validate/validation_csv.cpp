@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "studies/validate/validation_report.h"
+#include "studies/validate/validation.h"
 
 namespace tandem::studies {
 namespace {

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "studies/validate/validation_report.h"
+#include "studies/validate/validation.h"
 
 namespace tandem::studies {
 namespace {

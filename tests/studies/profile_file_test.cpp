@@ -10,7 +10,7 @@
 #include "scenarios/reading/profile.h"
 #include "scenarios/reading/profile_yaml.h"
 #include "studies/calibrate/kernel_plan.h"
-#include "studies/calibrate/profile_report.h"
+#include "studies/calibrate/profile_yaml.h"
 #include "tests/runtime/temporary_folder.h"
 #include "tests/traces/damaged_file.h"
 #include "traces/dag.pb.h"

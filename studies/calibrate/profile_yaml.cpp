@@ -1,4 +1,4 @@
-#include "studies/calibrate/profile_report.h"
+#include "studies/calibrate/profile_yaml.h"
 
 #include <spdlog/fmt/fmt.h>
 
