@@ -11,7 +11,7 @@
 namespace tandem::cli {
 
 /// Prints one sentence on standard error, after the program's name. Returns `code`.
-ExitCode complain(const std::string& program, std::string sentence, ExitCode code);
+ExitCode complain(const std::string& program, const std::string& sentence, ExitCode code);
 
 /// Puts `text` into single quotes, so that a shell takes it for one word.
 std::string shell_quoted(std::string_view text);
