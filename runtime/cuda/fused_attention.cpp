@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-/// Of positions that are not none.
+/// Returns the first of some positions, of which there is at least one.
 std::int32_t first_of(const Positions& positions) {
   std::int32_t first = positions.at(0);
   if (positions.length[1] > 0) first = std::min(first, positions.start[1]);

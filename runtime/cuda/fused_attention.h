@@ -19,9 +19,9 @@ struct FusedAttention {
   auto operator<=>(const FusedAttention&) const = default;
 };
 
-/// The same attention without positions, which libraries do not know: of the operation attention or attention_backward.
-/// None: it is not in bf16 or fp16, or which keys a query sees is neither all nor those up to its own index, as in some pairs of
-/// chunks that context parallelism makes.
+/// Returns the attention of an operation attention or attention_backward without positions, which libraries do not know. Returns
+/// nothing where it is not in bf16 or fp16, or where a query sees neither all keys nor those up to its own index, as in some
+/// pairs of chunks that context parallelism makes.
 std::optional<FusedAttention> fused_attention(std::span<const OperandType> operands, const AttentionAttributes& attributes);
 
 }  // namespace tandem

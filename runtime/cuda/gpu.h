@@ -33,11 +33,12 @@ class GpuStep : public Backend {
  public:
   /// Fills memory with the initial contents (see initial_contents.h), and with NaN elsewhere.
   virtual void fill(std::uint64_t seed) = 0;
-  /// A buffer of a rank that runs here, as fp32, or int32 where it holds tokens.
+  /// Reads a buffer of a rank that runs here, as fp32, or int32 where it holds tokens.
   virtual void read(BufferId id, const HostTensor& out) = 0;
-  /// Every distinct collective of the DAG once, on contents whose result is known exactly: of virtual ranks in fp32 on memory of
-  /// their own, by what runs theirs; between processes by NCCL in the DAG's own buffers and types, which hold anything
-  /// afterwards. Returns how many. Called by all processes. Throws std::runtime_error with the first element that is another.
+  /// Runs every distinct collective of the DAG once, on contents whose result is known exactly; returns how many there are. Those
+  /// of virtual ranks run in fp32 on memory of their own, by the kernels of the step; those between processes run by NCCL in the
+  /// DAG's own buffers and types, whose contents are undefined afterwards. All processes call it. Throws std::runtime_error with
+  /// the first wrong element.
   virtual std::size_t verify_collectives() = 0;
   /// Returns the bytes that the plan took from the GPU for one rank's buffers, gaps between them included.
   virtual Bytes arena(RankIndex rank) const = 0;
@@ -59,7 +60,7 @@ inline constexpr std::uint32_t most_virtual_ranks = 16;
 /// says, and the GPU `device` with it. Throws std::runtime_error with the reason: not built, no driver, no GPU.
 std::unique_ptr<Gpu> open_gpu(int device = 0);
 
-/// What the module exports, as `tandem_open_gpu`; `interface` is gpu_interface as the program was built with.
+/// The function that the module exports as `tandem_open_gpu`; `interface` is the gpu_interface that the program was built with.
 using OpenGpu = std::unique_ptr<Gpu>(int device, int interface);
 inline constexpr int gpu_interface = 2;
 

@@ -51,7 +51,7 @@ NcclType type_of(DType type) {
   throw std::logic_error("a type that NCCL does not know");
 }
 
-/// The operands of one member, by what it sends from and receives into.
+/// The operands of one member: the buffer that it sends from and the one that it receives into.
 class Operands {
  public:
   Operands(const Dag& dag, TaskId id) : dag_(dag), op_(dag.tasks[id].op) {

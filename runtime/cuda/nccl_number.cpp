@@ -12,7 +12,7 @@ namespace {
 constexpr int mantissa_bits_f32 = 23, mantissa_bits_bf16 = 7, mantissa_bits_f16 = 10;
 constexpr std::uint32_t bias_f32 = 127, bias_f16 = 15;
 
-/// The upper bits, rounded to nearest, ties to even.
+/// Drops the lower bits, rounding to nearest, ties to even.
 std::uint32_t rounded_off(std::uint32_t bits, int dropped) {
   const std::uint32_t half = 1U << (dropped - 1);
   return (bits + half - 1 + ((bits >> dropped) & 1U)) >> dropped;

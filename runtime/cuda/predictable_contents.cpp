@@ -11,14 +11,14 @@
 namespace tandem {
 namespace {
 
-// A prime: NCCL cuts vectors into powers of two, and no multiple of them within reach is one of the period.
+// The period is prime: NCCL cuts vectors into powers of two, no multiple of which, within reach, is a multiple of the period.
 constexpr std::size_t period = 65521;
 constexpr unsigned bits_of_number = 8;
 constexpr std::size_t largest_moved = 251;
 constexpr std::size_t step_of_member = 97;
 constexpr std::size_t step_of_many_members = 7919;
 
-/// v(e) in the lowest bits, s(e) above them.
+/// Returns v(e) in the lowest bits and s(e) above them.
 std::uint32_t drawn(std::size_t element) {
   static const std::vector<std::uint32_t> numbers = [] {
     std::mt19937 random(1);
@@ -36,7 +36,7 @@ std::uint8_t moved(std::size_t member, std::size_t element) {
                                    largest_moved);
 }
 
-/// The bits of whoever comes `place` members after the one with bit 0.
+/// Returns the bits of the member that comes `place` members after the one with bit 0.
 std::uint8_t bits_at(std::size_t place, std::size_t members) {
   std::uint32_t bits = 0;
   for (std::size_t bit = place; bit < bits_of_number; bit += members) bits |= 1U << bit;
@@ -164,7 +164,7 @@ double PredictableContents::value(std::uint8_t number) const {
   return divided ? number / static_cast<double>(members_) : number;
 }
 
-/// Relative.
+/// Returns the relative error that a result may have.
 double PredictableContents::tolerance() const {
   if (source_ != Source::reduced || reduction_ != Reduction::mean || std::has_single_bit(members_)) return 0;
   const double rounding = rounding_of(type_);

@@ -36,20 +36,20 @@ struct MemberPlace {
 /// What else a buffer may hold tells from all of this: NaN, and 0xFF where bytes or whole numbers are moved.
 class PredictableContents {
  public:
-  /// What `place` hands to `call`, and what it must get: nothing where it sends or receives nothing.
+  /// Returns what the member at `place` hands to `call`, and what it must get; nothing where it sends or receives nothing.
   static PredictableContents sent(const NcclCall& call, const MemberPlace& place);
   static PredictableContents expected(const NcclCall& call, const MemberPlace& place);
 
   std::size_t elements() const;
 
-  /// The elements from `first` on, as many as `out` holds, as bytes of the call's type.
+  /// Writes the elements from `first` on, as many as `out` holds, as bytes of the call's type.
   void write(std::size_t first, std::span<std::byte> out) const;
 
   struct Difference {
     std::size_t element = 0;
     double found = 0, expected = 0;
   };
-  /// The first of the elements from `first` on, which lie in `found`, that is another number.
+  /// Returns the first wrong element in `found`, which holds the elements from `first` on.
   std::optional<Difference> first_difference(std::size_t first, std::span<const std::byte> found) const;
 
  private:

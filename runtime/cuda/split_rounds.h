@@ -22,8 +22,8 @@ struct SplitRound {
 /// a pipeline take two rounds, a ring of odd length three.
 std::vector<SplitRound> split_rounds(const Dag& dag);
 
-/// The arguments that one rank passes to ncclCommSplit. `key`: its place among the members, so that NCCL's ranks are in the
-/// members' order.
+/// The arguments that one rank passes to ncclCommSplit. `key` is the rank's place among the members, so that NCCL's ranks are in
+/// the members' order.
 struct SplitPlace {
   CommunicatorId communicator = no_id;  ///< none
   int colour = -1;                      ///< NCCL_SPLIT_NOCOLOR

@@ -15,11 +15,11 @@ namespace {
 
 constexpr Seconds never = CampaignModel::never;
 
-/// Nodes in the job, beside it, and in repair.
+/// Counts the nodes in the job, those that are spare and those in repair.
 class Nodes {
  public:
   Nodes(const CampaignModel& model, CounterRandom& random) : model_(model), random_(random), spares_(model.spare_nodes) {
-    // From one slow node to the next, instead of asking every node.
+    // Draws the distance from one slow node to the next, which is geometric, instead of drawing for every node.
     if (model.slow_share <= 0) return;
     if (model.slow_share >= 1) slow_ = model.nodes;
     if (model.slow_share >= 1) return;
@@ -34,12 +34,12 @@ class Nodes {
     come_back(now);
     return spares_ > 0;
   }
-  /// One of the job's nodes is taken out, each as likely as the others. Returns until when the job waits for another.
+  /// Takes one of the job's nodes out, each as likely as the others. Returns until when the job waits for another.
   Seconds replace_any(Seconds now) {
     if (slow_ > 0 && random_.uniform() * static_cast<double>(model_.nodes) <= static_cast<double>(slow_)) --slow_;
     return replace(now);
   }
-  /// As many slow nodes as there are spares for.
+  /// Replaces as many slow nodes as there are spares for.
   void replace_slow(Seconds now) {
     const std::int64_t found = slow_;
     for (std::int64_t i = 0; i < found && has_spare(now); ++i) {
@@ -137,7 +137,7 @@ class Player {
     }
   }
 
-  /// Until a failure, a planned stop or the end.
+  /// Trains until a failure, a planned stop or the end.
   void train() {
     const double speed = nodes_->any_slow() ? model_.slow_speed : 1;
     const Seconds stall = model_.checkpoint.stall, period = model_.interval / speed + stall;
@@ -154,7 +154,7 @@ class Player {
       over_ = true;
     } else if (ends == fails) {
       const double durable = std::max(0.0, std::floor((ends - model_.checkpoint.write) / period));
-      // Of no checkpoints at all nothing is kept; zero of them last never times zero.
+      // Without a durable checkpoint nothing is kept; the products below would be infinity times zero.
       if (durable > 0) keep({durable * model_.interval, durable * (period - stall), durable * stall});
       spend(&CampaignTimes::lost, durable > 0 ? ends - durable * period : ends);
       fail();
@@ -175,7 +175,7 @@ class Player {
     nodes_->replace_slow(now_);
   }
 
-  /// Without the checkpoint at its end.
+  /// Returns how long the work takes, without the checkpoint at its end.
   Seconds time_to_do(Seconds work, double speed) const {
     const double checkpoints = std::max(0.0, std::ceil(work / model_.interval) - 1);
     return work / speed + checkpoints * model_.checkpoint.stall;

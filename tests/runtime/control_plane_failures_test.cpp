@@ -175,7 +175,7 @@ TEST_F(ControlPlaneFailures, FailureCallsBack) {
       meet(plane);
       EXPECT_THROW(plane.barrier(), std::runtime_error);
       if (late) plane.on_failure(tell);
-      const std::string sentence = told.get_future().get();
+      std::string sentence = told.get_future().get();
       plane.on_failure({});
       return sentence;
     });

@@ -19,14 +19,14 @@ class Block {
  public:
   explicit Block(std::size_t threads) : threads_(threads) {}
 
-  /// What the block looks like from now on; `threads` are as many as before.
+  /// Sets the block's dimensions and shared memory; `threads` are as many as before.
   void shape(dim3 threads, std::size_t dynamic_shared_bytes);
 
   /// Runs `body` as each thread, taken in the given order. Throws what a thread threw, or how the threads wait for each other in
   /// vain.
   void run(const std::function<void()>& body, const std::vector<unsigned>& order);
 
-  // By the thread that runs now; see grid.h.
+  // Called by the thread that runs now; see grid.h.
   void wait_for_block(std::source_location place);
   void exchange(unsigned mask, const void* mine, void* of_all, std::size_t bytes, std::source_location place);
   void* shared_bytes_of(const void* site, std::size_t bytes);

@@ -38,7 +38,7 @@ void store(DType type, void* data, std::int64_t i, float value) {
   if (type == DType::f8 || type == DType::i32) throw std::logic_error("not written");
 }
 
-/// Where op(matrix)[row, column] lies.
+/// Returns where op(matrix)[row, column] lies.
 std::int64_t place(const ColumnMajorMatrix& matrix, std::int64_t row, std::int64_t column) {
   if (matrix.transposed) std::swap(row, column);
   if (row >= matrix.rows || column >= matrix.columns || matrix.leading < matrix.rows)
@@ -46,7 +46,7 @@ std::int64_t place(const ColumnMajorMatrix& matrix, std::int64_t row, std::int64
   return column * matrix.leading + row;
 }
 
-/// What cublasLtMatmulAlgoGetHeuristic refuses on Hopper.
+/// Whether cublasLtMatmulAlgoGetHeuristic refuses the product on Hopper.
 bool refused(const Matmul& matmul) {
   const auto& [size, first, second, result, count] = matmul.product;
   const bool tn = first.transposed && !second.transposed;

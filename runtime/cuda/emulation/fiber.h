@@ -21,7 +21,7 @@ class Fiber {
   void start(const std::function<void()>& body);
   /// Runs until the body suspends or ends.
   void resume();
-  /// By the body: back to resume().
+  /// Called by the body; goes back to resume().
   void suspend();
 
  private:

@@ -23,7 +23,7 @@ struct Order {
   unsigned seed = 0;
 };
 
-/// Sets the order while it lives.
+/// Sets the order of launches while it lives.
 class ScopedOrder {
  public:
   explicit ScopedOrder(Order order);
@@ -43,10 +43,10 @@ void run_grid(const std::string& kernel, dim3 blocks, dim3 threads, std::size_t 
 
 void wait_for_block(std::source_location place);
 
-/// What the lanes of a warp do together: each gives `bytes` bytes and gets those of all lanes of `mask`, by lane.
+/// Exchanges data among the lanes of a warp: each gives `bytes` bytes and gets those of all lanes of `mask`, by lane.
 void exchange(unsigned mask, const void* mine, void* of_all, std::size_t bytes, std::source_location place);
 
-/// A block's shared array, the same for all threads that pass the same `site`.
+/// Returns a block's shared array, the same for all threads that pass the same `site`.
 void* shared_bytes_of(const void* site, std::size_t bytes);
 void* dynamic_shared_bytes();
 

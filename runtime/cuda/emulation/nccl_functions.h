@@ -10,7 +10,7 @@ namespace tandem {
 
 // NCCL's functions as its header describes them. Ranks are those of one communicator, in their order.
 
-/// How many elements of its send buffer the call of `rank` reads.
+/// Returns how many elements of its send buffer the call of `rank` reads.
 inline std::size_t elements_read(const NcclCall& call, std::size_t rank, std::size_t ranks) {
   const bool root = static_cast<int>(rank) == call.peer;
   switch (call.function) {
@@ -28,7 +28,7 @@ inline std::size_t elements_read(const NcclCall& call, std::size_t rank, std::si
   }
 }
 
-/// Whether the ranks call the same function, alike, or are the two sides of a transfer.
+/// Returns whether all ranks call the same function with the same arguments, or are the two sides of a transfer.
 inline bool belong_together(std::span<const NcclCall> calls) {
   const NcclCall& first = calls.front();
   const auto alike = [&](const NcclCall& call) {
@@ -39,7 +39,8 @@ inline bool belong_together(std::span<const NcclCall> calls) {
   return calls.size() == 2 && alike(calls[1]) && calls[1].function == NcclFunction::receive;
 }
 
-/// What the receive buffer of `rank` gets, from what all ranks have sent. Sums are taken in fp32, in the order of the ranks.
+/// Returns what the receive buffer of `rank` gets, from what all ranks have sent. Sums are taken in fp32, in the order of the
+/// ranks.
 inline std::vector<float> received(const NcclCall& call, const std::vector<std::vector<float>>& sent, std::size_t rank) {
   const std::size_t count = call.count;
   const auto root = static_cast<std::size_t>(call.peer);

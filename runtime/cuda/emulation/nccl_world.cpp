@@ -100,7 +100,7 @@ class EmulatedWorld final : public NcclWorld {
   void close() override {}
 
  private:
-  /// All that there is at a time.
+  /// All of a process's registered memory; there is one at a time.
   class Memory final : public NcclMemory {
    public:
     Memory(std::span<std::byte>& registered, std::size_t bytes) : registered_(registered), bytes_(bytes) { registered_ = bytes_; }
@@ -137,8 +137,8 @@ class EmulatedWorld final : public NcclWorld {
     return address;
   }
 
-  /// As if each operation filled the GPU: one after the other, in the order of the calls (NCCL_LAUNCH_ORDER_IMPLICIT=1). When the
-  /// run has failed they end at once, as when they are aborted.
+  /// Runs the operations one after the other in the order of the calls, as if each filled the GPU (NCCL_LAUNCH_ORDER_IMPLICIT=1).
+  /// When the run has failed they end at once, as when they are aborted.
   bool attempt(const Operation& operation) {
     if (control_.failure()) return true;
     if (operation.turn != ended_) return false;

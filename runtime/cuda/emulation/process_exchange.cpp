@@ -21,7 +21,7 @@ ProcessExchange*& the_exchange() {
   return one;
 }
 
-/// By communicator, the most elements that a member sends at once.
+/// Returns, by communicator, the most elements that a member sends at once.
 std::vector<std::size_t> most_sent(const Dag& dag) {
   std::vector<std::size_t> most(dag.communicators.size(), 0);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
@@ -38,7 +38,7 @@ std::vector<std::size_t> most_sent(const Dag& dag) {
 
 }  // namespace
 
-/// Followed by the elements.
+/// The head of a member's box; the elements lie behind it.
 struct ProcessExchange::Box {
   std::atomic<std::uint64_t> sent = 0, taken = 0;  ///< operations
   NcclCall call = {};

@@ -20,7 +20,7 @@ class ProcessExchange {
 
   static ProcessExchange& current();
 
-  /// What goes wrong in all operations, to be chosen before the processes are forked.
+  /// What goes wrong in all operations; chosen before the processes are forked.
   enum class Fault : std::uint8_t {
     none,
     swapped,  ///< what the first two members send, where it is as much
@@ -39,9 +39,9 @@ class ProcessExchange {
     std::vector<std::vector<float>> sent;  ///< by member
   };
 
-  /// Puts what the member sends into its box, once. False: not all have taken what the operation before brought.
+  /// Puts what the member sends into its box, once. Returns false while not all have taken what the operation before brought.
   bool send(const Part& part, const NcclCall& call, const std::vector<float>& sent);
-  /// What all have sent, once: the boxes may then be filled again. Nothing unless all have.
+  /// Takes what all have sent, once; the boxes may then be filled again. Returns nothing until all have sent.
   std::optional<Contributions> take(const Part& part);
 
  private:

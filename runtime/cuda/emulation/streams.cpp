@@ -54,7 +54,7 @@ bool can_go_on(const EmulatedStream& stream) {
   return item.wait == nullptr || item.wait->happened >= item.times;
 }
 
-/// The first item of a stream that can go on; false where it waits for other processes.
+/// Runs the first item of a stream that can go on; returns false where it waits for other processes.
 bool run_first(EmulatedStream& stream) {
   Item item = std::move(stream.items.front());
   stream.items.pop_front();
@@ -76,7 +76,7 @@ enum class Progress {
   ended,  ///< nothing is left
 };
 
-/// An item of one of the streams that can go on, which is drawn at random.
+/// Runs an item of a stream that is drawn at random from those that can go on.
 Progress run_one() {
   Machine& all = machine();
   std::vector<EmulatedStream*> ready;
@@ -162,7 +162,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return of(event).happened == of(event).recorded ? cudaSuccess : cudaErrorNotReady;
 }
 
-/// Who asks lets the streams run, as far as they come without long waits for other processes.
+/// Lets the streams run, as far as they come without long waits for other processes.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (machine().captures) return cudaErrorStreamCaptureUnsupported;
   constexpr int longest_wait = 200;
@@ -215,7 +215,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
-/// Once for each capture: events count on.
+/// A capture is launched once, because its events count on.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
   for (const auto& [stream, items] : reinterpret_cast<EmulatedGraph*>(executable)->streams)
     stream->items.insert(stream->items.end(), items.begin(), items.end());

@@ -11,11 +11,11 @@ namespace tandem::emulation {
 /// Runs `work` in the stream's turn; at once where there is no stream.
 void put(cudaStream_t stream, std::function<void()> work);
 
-/// From the stream's turn on tries `attempt` now and then, until it returns true: what other processes take part in. The other
-/// streams go on meanwhile.
+/// From the stream's turn on tries `attempt` now and then, until it returns true, as work does in which other processes take
+/// part. The other streams go on meanwhile.
 void put_until(cudaStream_t stream, std::function<bool()> attempt);
 
-/// For the draws from now on.
+/// Sets the seed of all draws from now on.
 void seed_streams(unsigned seed);
 
 }  // namespace tandem::emulation

@@ -20,7 +20,7 @@ struct Handle {
   cudnnHandle_t handle = nullptr;
 };
 
-/// Opened once; null where there is none.
+/// Returns cuDNN, which is opened once; null where there is none.
 const CudnnLibrary* library() {
   static const std::unique_ptr<const CudnnLibrary> opened = CudnnLibrary::open();
   return opened.get();
@@ -68,13 +68,13 @@ class Compiled final : public CudnnAttention {
   }
 };
 
-/// What was compiled for one device; null for what cuDNN has no kernel for.
+/// The attentions that were compiled for one device; null where cuDNN has no kernel.
 class Device {
  public:
   explicit Device(const CudnnLibrary& cudnn)
       : cudnn_(cudnn), is_usable_(cudnn.cudnnCreate(&handle_.handle) == CUDNN_STATUS_SUCCESS) {}
 
-  /// False where this cuDNN does not know the GPU, or wants a later driver.
+  /// Returns false where this cuDNN does not know the GPU, or wants a later driver.
   bool is_usable() const { return is_usable_; }
 
   const CudnnAttention* find(const FusedAttention& attention, AttentionDirection direction) {
@@ -85,7 +85,7 @@ class Device {
       try {
         place->second = std::make_unique<Compiled>(cudnn_, handle_, attention, direction);
       } catch (const std::runtime_error&) {
-        // cuDNN says so only by refusing.
+        // That it has no kernel cuDNN says only by refusing the graph.
       }
     }
     return place->second.get();

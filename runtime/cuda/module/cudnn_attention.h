@@ -20,19 +20,19 @@ enum class AttentionDirection {
 class CudnnAttention {
  public:
   virtual ~CudnnAttention() = default;
-  /// Returns how much of the queue's scratch it uses, from the beginning.
+  /// Returns how much of the queue's scratch `run` uses, from the beginning.
   virtual std::size_t scratch_bytes() const = 0;
-  /// The operands of the operation, each aligned to 16 bytes.
+  /// Runs on the operands of the operation, each aligned to 16 bytes.
   virtual void run(const Queue& queue, std::span<const DeviceTensor> operands, float scale) const = 0;
 };
 
-/// For the calling thread's GPU; made at the first call for a shape, which may take a second and must not happen while a stream
-/// is captured, and kept. Any thread may call it. Null: there is no cuDNN (see `cudnn_version`), or it has no kernel for this
-/// shape and GPU.
+/// Returns the compiled attention for the calling thread's GPU; null where there is no cuDNN (see `cudnn_version`), or it has no
+/// kernel for this shape and GPU. The first call for a shape compiles it, which may take a second and must not happen while a
+/// stream is captured; later calls find it. Any thread may call this.
 const CudnnAttention* cudnn_attention(const FusedAttention& attention, AttentionDirection direction);
 
-/// Such as "9.19.0"; none where cuDNN was missing when this was built, is not found now, is switched off (see CudnnLibrary), or
-/// cannot use the calling thread's GPU.
+/// Returns cuDNN's version, such as "9.19.0"; nothing where cuDNN was missing when this was built, is not found now, is switched
+/// off (see CudnnLibrary), or cannot use the calling thread's GPU.
 std::optional<std::string> cudnn_version();
 
 }  // namespace tandem

@@ -3,8 +3,8 @@
 #include <limits>
 
 // The operations, their order and their types are those that cuDNN's engines for fused attention look for: a graph that says the
-// same in other words has no engine. Described by NVIDIA's own front end (github.com/NVIDIA/cudnn-frontend,
-// docs/operations/Attention.md); held by tests that have such graphs compiled for an H200 that is not there.
+// same in other words has no engine. NVIDIA's own front end describes them (github.com/NVIDIA/cudnn-frontend,
+// docs/operations/Attention.md), and tests have such graphs compiled for an H200 that is not there.
 namespace tandem {
 namespace {
 
@@ -21,7 +21,7 @@ class Layout {
   explicit Layout(const FusedAttention& attention) : type(cudnn_type(attention.type)), a_(attention) {}
 
   Dimensions scores() const { return {a_.micro_batch, a_.heads, a_.queries, a_.keys}; }
-  /// The transpose of scores, as these lie, rounded to the operands' type.
+  /// Adds the transpose of scores, in the order in which the scores lie, rounded to the operands' type.
   CudnnTensor transposed_scores(CudnnGraph& graph) const {
     const Dimensions straight = CudnnGraph::dense(scores());
     return graph.inside({a_.micro_batch, a_.heads, a_.keys, a_.queries}, {straight[0], straight[1], straight[3], straight[2]},
@@ -36,11 +36,11 @@ class Layout {
   CudnnTensor value(CudnnGraph& graph) const { return add(graph, a_.kv_heads, a_.keys, a_.value_dim); }
   CudnnTensor transposed_key(CudnnGraph& graph) const { return add_transposed(graph, a_.kv_heads, a_.keys, a_.head_dim); }
   CudnnTensor transposed_value(CudnnGraph& graph) const { return add_transposed(graph, a_.kv_heads, a_.keys, a_.value_dim); }
-  /// `transposed_key` as it lies, inside the kernel.
+  /// Adds, inside the kernel, `transposed_key` in the order in which it lies.
   CudnnTensor straight_key(CudnnGraph& graph) const {
     return graph.inside({a_.micro_batch, a_.kv_heads, a_.keys, a_.head_dim}, strides(a_.kv_heads, a_.head_dim), type);
   }
-  /// One fp32 number for each query.
+  /// Adds one fp32 number for each query.
   CudnnTensor statistics(CudnnGraph& graph) const {
     return graph.in_memory(CUDNN_DATA_FLOAT, per_query(1), {a_.heads * a_.queries, a_.queries, 1, 1});
   }
@@ -97,7 +97,7 @@ class Builder {
     return combined(CUDNN_POINTWISE_MUL, products, result_.scale);
   }
 
-  /// Lowered so far that nothing is left of their exponentials, where the key comes after the query.
+  /// Lowers scores whose key comes after the query so far that nothing is left of their exponentials.
   CudnnTensor masked(const CudnnTensor& scores) {
     if (!causal_) return scores;
     constexpr std::int64_t row = 2, column = 3;
@@ -116,7 +116,7 @@ class Builder {
     return result;
   }
 
-  /// `result` = a b, summed over the query heads that read one key head.
+  /// Multiplies `result` = a b, summed over the query heads that read one key head.
   void multiply_for_keys(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& result) {
     const CudnnGraph::Dimensions of_all_heads = layout_.per_key_of_all_heads(result.size[3]);
     if (of_all_heads == result.size) return graph_.matmul(a, b, result);

@@ -47,7 +47,7 @@ TANDEM_DEVICE Number larger(Number a, Number b) {
   return a < b ? b : a;
 }
 
-/// e^x within 2e-7 (1 + |x|) of it, zero where the result is no normal number.
+/// Returns e^x with a relative error below 2e-7 (1 + |x|), and zero where the result is no normal number.
 TANDEM_DEVICE float exp_fast(float x) {
 #ifdef TANDEM_EMULATED
   return expf(x);
@@ -59,7 +59,7 @@ TANDEM_DEVICE float exp_fast(float x) {
 #endif
 }
 
-/// a / b within 2 units in the last place; zero where b exceeds 2^126.
+/// Returns a / b within 2 units in the last place, and zero where b exceeds 2^126.
 TANDEM_DEVICE float divide_fast(float a, float b) {
 #ifdef TANDEM_EMULATED
   return a / b;
@@ -90,7 +90,7 @@ TANDEM_DEVICE void copy_aligned(void* to, const void* from) {
 #endif
 }
 
-/// `count` consecutive elements, aligned to min(16 bytes, all of them), as fp32.
+/// Loads `count` consecutive elements, aligned to min(16 bytes, all of them), as fp32.
 template <int count, typename Element>
 TANDEM_DEVICE void load(const Element* from, float (&values)[count]) {
   alignas(widest_access) Element raw[count];
@@ -117,7 +117,8 @@ TANDEM_DEVICE float warp_max(float value) {
   return value;
 }
 
-/// Sums over a block of whole warps, in one dimension; all threads call it and get them. Always taken in the same order.
+/// Sums each value over a block of whole warps, in one dimension and always in the same order. All threads call it and get the
+/// sums.
 template <int count>
 TANDEM_DEVICE void block_sums(float (&values)[count]) {
   using OfWarps = float[lanes_of_warp];
@@ -139,7 +140,7 @@ TANDEM_DEVICE float block_sum(float value) {
   return values[0];
 }
 
-/// Likewise the largest.
+/// Likewise returns the largest value.
 TANDEM_DEVICE float block_max(float value) {
   TANDEM_SHARED(float, of_warps, lanes_of_warp);
   const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp, lane = static_cast<int>(threadIdx.x) % lanes_of_warp;

@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-/// Times what is put into a stream by two CUDA events, and waits for it.
+/// Times, by two CUDA events, what is put into a stream between them, and waits for it.
 class EventTimer {
  public:
   explicit EventTimer(cudaStream_t stream) : stream_(stream) {

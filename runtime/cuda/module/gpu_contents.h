@@ -7,10 +7,10 @@
 
 namespace tandem {
 
-/// Writes initial contents into the GPU's memory, by kernels in one queue. Into fp8 as if its scale were 1.
+/// Writes initial contents into the GPU's memory, by kernels in one queue; into fp8 as if its scale were 1.
 class GpuContentsWriter final : public ContentsWriter {
  public:
-  /// `tensor`: a base buffer; without data: of a rank that runs elsewhere.
+  /// `tensor` finds a base buffer; it has no data where the buffer's rank runs elsewhere.
   GpuContentsWriter(Queue& queue, std::function<DeviceTensor(BufferId)> tensor) : queue_(queue), tensor_(std::move(tensor)) {}
 
   void write(const Stretch& out, float value) override;

@@ -21,7 +21,7 @@ constexpr int fewest_samples = 5, most_samples = 200;
 
 Bytes aligned(Bytes bytes) { return round_up(bytes, alignment); }
 
-/// Operands of one run, in memory of their own.
+/// The operands of one run, in memory of their own.
 class OperandSet {
  public:
   OperandSet(const TimedKernel& kernel, Queue& queue) {
@@ -45,7 +45,7 @@ class OperandSet {
   GpuMemory memory_;
   std::vector<DeviceTensor> tensors_;
 
-  /// Random numbers of a usual size: what is multiplied decides what the arithmetic draws of power, and so the clock.
+  /// Writes random numbers of a usual size, because the numbers decide how much power the arithmetic draws, and so the clock.
   void write(const TimedKernel& kernel, Queue& queue) {
     const std::vector<std::vector<std::int32_t>> integers = integer_contents(kernel);
     GpuContentsWriter writer(queue, [this](BufferId id) { return tensors_[id]; });
@@ -96,7 +96,7 @@ class GpuKernelTimer final : public KernelTimer {
   }
 
  private:
-  /// Runs of a kernel, captured.
+  /// A captured graph of several runs of a kernel.
   class Graph {
    public:
     template <typename Run>

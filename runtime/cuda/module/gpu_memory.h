@@ -6,7 +6,8 @@
 
 namespace tandem {
 
-/// A block of the GPU's memory. Throws std::runtime_error with how much was asked for when there is not so much.
+/// A block of the GPU's memory. The constructor throws std::runtime_error, with the size that was asked for, when there is not so
+/// much.
 class GpuMemory {
  public:
   GpuMemory() = default;

@@ -24,14 +24,14 @@
 namespace tandem {
 namespace {
 
-/// What fp8 takes beside its elements: the scale, behind them.
+/// The bytes that a buffer of fp8 takes behind its elements, for the scale.
 constexpr Bytes bytes_of_scale = arena_alignment;
 
 Bytes aligned(Bytes bytes) { return round_up(bytes, arena_alignment); }
 
 Bytes bytes_on_gpu(const Buffer& buffer) { return aligned(buffer.bytes()) + (buffer.dtype == DType::f8 ? bytes_of_scale : 0); }
 
-/// Events of one unit; made once, recorded in every run.
+/// The events of one unit, which are made once and recorded in every run.
 struct UnitEvents {
   std::optional<Event> ended;                      ///< for those who wait
   std::optional<Event> began_at, ended_at;         ///< dates
@@ -268,7 +268,7 @@ void Step::run_kernel(TaskId id) {
 }
 
 void Step::run_unit_of_virtual_ranks(std::span<const TaskId> unit) {
-  // The members' operands are told apart by address and number of elements alone.
+  // A virtual collective looks at the operands' addresses and numbers of elements alone, so any pointer type will do.
   const Collective collective = collective_of(dag_, unit, [this](BufferId id) { return static_cast<float*>(tensor(id).data); });
   DType dtype = DType::f32;
   for (const TaskId id : unit)
@@ -307,7 +307,7 @@ void Step::launch_graph() {
   check(cudaGraphLaunch(graph_, origin_->get().stream), "cudaGraphLaunch");
 }
 
-/// Until a queue is done. Meanwhile `report` tells the other processes how far this one is; when the run has failed, throws.
+/// Waits until a queue is done. Meanwhile `report` tells the other processes how far this one is. Throws when the run has failed.
 void Step::wait_for(const Queue& queue, const char* what, const std::function<void()>& report) {
   constexpr std::chrono::milliseconds often(5);
   while (options_.control != nullptr && cudaStreamQuery(queue.stream) == cudaErrorNotReady) {
@@ -319,7 +319,7 @@ void Step::wait_for(const Queue& queue, const char* what, const std::function<vo
   if (const std::optional<std::string> failure = options_.control->failure()) throw std::runtime_error(*failure);
 }
 
-/// `at`: in the order of issue, the first task that had not ended when it was asked before.
+/// Reports the first task, in the order of issue, that has not ended. `at` is the one that was found before.
 void Step::report_first_that_runs(std::size_t& at) {
   while (at < order_.size() && (!events_[order_[at]].ended_at || events_[order_[at]].ended_at->has_happened())) ++at;
   if (at < order_.size()) options_.control->progress(order_[at], is_communication(dag_.tasks[order_[at]].op));
@@ -345,7 +345,7 @@ std::size_t Step::verify_collectives() {
   return distinct.size();
 }
 
-/// Ends before the next begins: all processes take the collectives in one order.
+/// Returns when the collective has ended, so that all processes take the collectives in one order.
 void Step::verify_between_processes(TaskId id) {
   const auto address = [this](BufferId buffer) { return tensor(buffer).data; };
   const Queue& queue = queue_of(id);

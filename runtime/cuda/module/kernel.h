@@ -39,12 +39,12 @@ struct Queue {
 /// Throws std::logic_error for shapes that break the operation's rule, std::runtime_error for what CUDA reports.
 using DeviceKernel = void(Queue&, std::span<const DeviceTensor>, const OpAttributes&);
 
-/// Scratch that a kernel needs, from types and shapes alone; null: none.
+/// Returns the bytes of scratch that a kernel needs, from types and shapes alone. A null function stands for none.
 using ScratchFunction = std::size_t(std::span<const OperandType>, const OpAttributes&);
 
-/// What is done once ahead of a run, for each distinct types, shapes and attributes: a kernel that has the choice between
-/// algorithms tries them. Allocates, and waits for the stream: never while it is captured. null: nothing. A kernel that was not
-/// prepared runs, but perhaps more slowly.
+/// Prepares a kernel once ahead of a run, for each distinct types, shapes and attributes: one that has the choice between
+/// algorithms tries them. It allocates and waits for the stream, so it is never called while the stream is captured. A null
+/// function stands for nothing to do. A kernel that was not prepared runs, but perhaps more slowly.
 using PrepareFunction = void(Queue&, std::span<const OperandType>, const OpAttributes&);
 
 struct DeviceOperation {

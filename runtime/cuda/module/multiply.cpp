@@ -65,7 +65,7 @@ std::vector<ProductBatch> one_by_one(const ProductBatch& batch) {
   return products;
 }
 
-/// Calls `use` for each call that the batch takes: one, if cuBLASLt has an algorithm for the whole batch.
+/// Calls `use` for each call that the batch takes, which is one where cuBLASLt has an algorithm for the whole batch.
 template <typename Use>
 void for_each_call(const ProductBatch& batch, std::span<const DeviceTensor, 3> operands, bool accumulate, Use use) {
   const auto& [a, b, c] = std::tie(operands[0], operands[1], operands[2]);
@@ -74,7 +74,7 @@ void for_each_call(const ProductBatch& batch, std::span<const DeviceTensor, 3> o
   for (const ProductBatch& product : one_by_one(batch)) use(Call(product, a, b, c, accumulate));
 }
 
-/// A product over no depth: C's rows lie one after the other, also from one product to the next.
+/// Writes the result of products over no depth. C's rows lie one after the other, also from one product to the next.
 void write_zeros(const Queue& queue, const ProductBatch& batch, const DeviceTensor& c) {
   const auto [m, n, k] = batch.first.size;
   const auto bytes = static_cast<std::size_t>(batch.count * m * n) * size_of(c.dtype);
@@ -92,12 +92,12 @@ void multiply_as_typed(const Queue& queue, std::span<const DeviceTensor, 3> oper
   }
 }
 
-/// Memory for a trial; freed with it.
+/// A tensor for a trial; its memory is freed with it.
 class TrialTensor {
  public:
-  /// Null `data` where there is not enough memory.
+  /// Leaves `data` null where there is not enough memory.
   explicit TrialTensor(const OperandType& type) : tensor_{.shape = type.shape, .dtype = type.dtype} {
-    // Bytes of which every type makes a small number.
+    // Every type makes a small number of such bytes.
     constexpr int pattern = 0x3C;
     const auto bytes = static_cast<std::size_t>(type.bytes());
     if (cudaMalloc(&tensor_.data, bytes) != cudaSuccess) {

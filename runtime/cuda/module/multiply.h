@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-/// The products of an operation whose operands are A, B; C.
+/// The products of an operation that reads A and B and writes C.
 struct Multiplication {
   std::vector<ProductBatch> batches;
   bool accumulate = false;
@@ -18,8 +18,8 @@ inline std::array<OperandType, 3> types_of(const std::array<DeviceTensor, 3>& op
   return {type(operands[0]), type(operands[1]), type(operands[2])};
 }
 
-// By cuBLASLt, in the types of `multiplied_types`; fp8 only where all products fit it. Scratch: the workspace, and the tensors
-// that are converted.
+// cuBLASLt multiplies, in the types of `multiplied_types`, and in fp8 only where all products fit it. The scratch holds
+// cuBLASLt's workspace and the tensors that are converted.
 
 void multiply(Queue& queue, std::span<const DeviceTensor, 3> operands, const Multiplication& multiplication);
 

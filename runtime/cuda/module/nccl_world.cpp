@@ -37,7 +37,7 @@ void require_one_process_per_rank(const Launch& launch, const Dag& dag) {
                            (launch.size == 1 ? " process was" : " processes were") + " started: start one for each rank");
 }
 
-/// Before anything runs.
+/// Throws for a collective that NCCL cannot do, before anything runs.
 void require_possible(const Launch& launch, const Dag& dag) {
   for (TaskId id = 0; id < dag.tasks.size(); ++id)
     if (dag.tasks[id].rank == launch.rank && is_communication(dag.tasks[id].op)) plan_call(dag, id);
@@ -140,8 +140,8 @@ class World final : public NcclWorld {
 
   std::mutex mutex_;  ///< NCCL is called by one thread at a time, and not with what another has aborted
   std::condition_variable end_;
-  /// In the order they were made, the world first. NCCL's own thread writes a handle when the communicator is ready, perhaps when
-  /// this has long given up: after a failure they are never freed.
+  /// The communicators in the order they were made, the world first. NCCL's own thread writes a handle when the communicator is
+  /// ready, perhaps when this process has long given up, so after a failure handles are never freed.
   std::deque<ncclComm_t>& handles_ = *new std::deque<ncclComm_t>;
   std::vector<ncclComm_t*> of_;   ///< by CommunicatorId; null where this rank is no member
   ncclComm_t nobodys_ = nullptr;  ///< where a split without colour would put its communicator
@@ -198,7 +198,7 @@ class World final : public NcclWorld {
     return handles_.emplace_back(nullptr);
   }
 
-  /// Throws nothing: after a failure the memory is freed all the same.
+  /// Deregisters and frees the memory. Throws nothing: after a failure the memory is freed all the same.
   void release(const Memory& memory) {
     const auto what = [] { return "the end of a registration"; };
     try {
@@ -212,7 +212,7 @@ class World final : public NcclWorld {
     if (memory.data_ != nullptr) nccl_.ncclMemFree(memory.data_);
   }
 
-  /// One call of NCCL, which may only begin what it does.
+  /// Makes one call of NCCL, which may return before what it does has ended.
   template <typename What, typename Call>
   void begin(const What& what, const Call& call) {
     const std::scoped_lock lock(mutex_);
@@ -258,7 +258,8 @@ class World final : public NcclWorld {
     return "NCCL: " + what + ": " + nccl_.what_is(result);
   }
 
-  /// Inside a group: all are told to stop before the first is freed: to free one may wait for the kernels of all.
+  /// Aborts all communicators inside a group, so that all are told to stop before the first is freed: freeing one may wait for
+  /// the kernels of all.
   void abort() {
     // Not try_lock_for: GCC's thread sanitizer does not see it.
     std::unique_lock lock(mutex_, std::try_to_lock);

@@ -24,7 +24,7 @@ inline void check_shapes(OpKind kind, std::span<const DeviceTensor> operands, co
   operation(kind).cost(types, attributes);
 }
 
-/// The operands by name, their shapes checked.
+/// Returns the operands as an array to be taken apart by name, after a check of their shapes.
 template <std::size_t count>
 std::array<DeviceTensor, count> checked(OpKind kind, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
   const auto result = unpack<count>(operands, operation(kind).name.data());
@@ -32,7 +32,7 @@ std::array<DeviceTensor, count> checked(OpKind kind, std::span<const DeviceTenso
   return result;
 }
 
-/// A combination of types that no lowering makes.
+/// Throws std::logic_error unless the types hold to the rule; no lowering breaks it.
 inline void expect_types(bool hold, const char* rule) {
   if (!hold) throw std::logic_error(std::string("wrong operand types: ") + rule);
 }

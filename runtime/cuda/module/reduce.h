@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-// One number from many elements, in two passes with partial results in scratch: always the same partial results in the same
-// order.
+// Reductions of many elements to one number, in two passes with partial results in scratch: always the same partial results in
+// the same order.
 
 inline constexpr int most_partial_results = 1024;
 inline constexpr int threads_of_reduction = 256;
@@ -20,7 +20,7 @@ struct Sum {
   static TANDEM_DEVICE float of_block(float value) { return block_sum(value); }
 };
 
-/// Of numbers that are not negative.
+/// The largest of numbers that are not negative.
 struct Maximum {
   static TANDEM_DEVICE float of(float a, float b) { return fmaxf(a, b); }
   static TANDEM_DEVICE float of_block(float value) { return block_max(value); }
@@ -41,7 +41,7 @@ __global__ void partial_results_kernel(Body body, std::int64_t count, float* par
   if (threadIdx.x == 0) partial[blockIdx.x] = result;
 }
 
-/// The result from the partial ones, to all threads of one block.
+/// Returns the result from the partial ones, to all threads of one block.
 template <typename Join>
 TANDEM_DEVICE float joined_results(const float* partial, int count) {
   float result = 0;
@@ -68,7 +68,7 @@ __global__ void finish_sum_kernel(const float* partial, int count, float factor,
   if (threadIdx.x == 0) *out = (adds ? *out : 0.0F) + factor * sum;
 }
 
-/// out = factor * the sum, or out += that.
+/// Writes out = factor * sum, or adds that to out.
 template <bool adds, typename Body>
 void launch_sum(const char* name, const Queue& queue, std::int64_t count, bool aligned, const Body& body, float factor,
                 float* out) {

@@ -17,15 +17,15 @@ struct SharedTile {
 
   // Rows and columns of fragments are multiples of 8 and of 16.
 
-  /// The operand A [16,16] from `row` and `column` on.
+  /// Loads the operand A [16,16] from `row` and `column` on.
   TANDEM_DEVICE void load_a(unsigned (&a)[4], int row, int column, int lane) const {
     load_tiles(a, at_fragment(row, lane % 16, column, lane / 16));
   }
-  /// B [16,16], two of the operand, whose columns are rows here.
+  /// Loads B [16,16], two of the operand, whose columns are rows here.
   TANDEM_DEVICE void load_b(unsigned (&b)[4], int row, int column, int lane) const {
     load_tiles(b, at_fragment(row, lane / 16 * 8 + lane % 8, column, lane / 8 % 2));
   }
-  /// B [16,16], two of the operand, whose rows are rows here.
+  /// Loads B [16,16], two of the operand, whose rows are rows here.
   TANDEM_DEVICE void load_b_by_rows(unsigned (&b)[4], int row, int column, int lane) const {
     load_tiles_transposed(b, at_fragment(row, lane % 16, column, lane / 16));
   }
@@ -47,7 +47,7 @@ struct GlobalRows {
   int width, count;
 };
 
-/// Begins to copy; what does not exist becomes zeros. By all threads of the block.
+/// Begins to copy; rows that do not exist become zeros. All threads of the block call it.
 template <int rows, int threads, typename Element, int width>
 TANDEM_DEVICE void copy_rows_async(SharedTile<Element, width> to, GlobalRows<const Element> from) {
   constexpr int chunks = SharedTile<Element, width>::chunks, chunk = SharedTile<Element, width>::chunk;
@@ -63,7 +63,8 @@ TANDEM_DEVICE void copy_rows_async(SharedTile<Element, width> to, GlobalRows<con
   }
 }
 
-/// Elements of `c`, a warp's results, become `value` where `hidden(row, column)`; rows and columns count from the first of c.
+/// Replaces elements of `c`, a warp's results, by `value` where `hidden(row, column)`; rows and columns count from the first of
+/// c.
 template <int m_tiles, int n_tiles, typename Hidden>
 TANDEM_DEVICE void replace_where(float (&c)[m_tiles][n_tiles][4], float value, int lane, Hidden hidden) {
 #pragma unroll

@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-/// A CUDA event. `timed`: its date can be asked for.
+/// A CUDA event. The date of a `timed` one can be asked for.
 class Event {
  public:
   explicit Event(bool timed) : timed_(timed) {
@@ -25,7 +25,7 @@ class Event {
   }
   void awaited_by(const Queue& queue) const { check(cudaStreamWaitEvent(queue.stream, event_, 0), "cudaStreamWaitEvent"); }
   bool has_happened() const { return cudaEventQuery(event_) == cudaSuccess; }
-  /// Since `begin`, which is timed too.
+  /// Returns the seconds since `begin`, which is timed, too.
   double seconds_since(const Event& begin) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, begin.event_, event_), "cudaEventElapsedTime");
