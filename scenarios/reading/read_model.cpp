@@ -29,6 +29,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.hidden = model.integer("hidden", {1, 1'048'576});
   spec.heads = model.integer("heads", {1, 65'536});
   spec.kv_heads = model.integer("kv_heads", {1, 65'536}, spec.heads);
+  spec.head_dim = model.integer("head_dim", {1, 65'536}, spec.hidden % spec.heads == 0 ? spec.hidden / spec.heads : 0);
   spec.ffn = model.integer("ffn", {1, 4'194'304});
   spec.gated = model.boolean("gated", true);
   spec.vocab = model.integer("vocab", {2, 16'777'216});
@@ -41,8 +42,6 @@ ModelSpec read_model(const YamlNode& node) {
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
-  const std::int64_t head_dim = spec.hidden % spec.heads == 0 ? spec.hidden / spec.heads : 0;
-  spec.head_dim = model.integer("head_dim", {1, 65'536}, head_dim);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
 }
