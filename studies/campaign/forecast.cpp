@@ -112,7 +112,6 @@ Spread spread_over(const std::vector<CampaignRun>& runs, const std::function<dou
 double goodput_of(const CampaignRun& run) { return run.times.training / run.times.total(); }
 
 void summarize(const std::vector<CampaignRun>& runs, CampaignForecast& f) {
-  constexpr double nine_in_ten = 1.645;  // of the standard normal distribution, as in step_interval.h
   const double off = std::log(f.step_interval.high / f.step_time) / nine_in_ten;
   const double tokens_per_second = static_cast<double>(f.tokens_per_step) / f.step_time;
   const auto slowdown = [off](const CampaignRun& run) { return std::exp(off * run.luck); };
