@@ -10,8 +10,8 @@ namespace tandem {
 /// InputError that says why the file cannot be read and, where there is none, which one beside it may have been meant.
 std::string read_text_file(const std::string& path, const std::string& expected);
 
-/// Throws InputError unless `text` is at most 1 MB of UTF-8 without NUL and holds something. `file` stands for it in
-/// messages, which say what was `expected`.
+/// Throws InputError unless `text` is at most 1 MB of UTF-8 without NUL and holds something. `file` stands for
+/// the text in messages, which say what was `expected`.
 void check_text(const std::string& text, const std::string& file, const std::string& expected);
 
 }  // namespace tandem

@@ -11,7 +11,7 @@ namespace {
 constexpr double error_of_gemm = 0.05, error_of_attention = 0.04, error_of_memory = 0.10, error_of_communication = 0.20;
 constexpr double error_of_framework = 0.06, error_with_experts = 0.12;
 
-/// None for communication.
+/// Returns null for communication.
 const Operation* kernel_named(std::string_view name) {
   for (std::size_t i = 0; i < op_kind_count; ++i)
     if (const Operation& known = operation(static_cast<OpKind>(i)); known.name == name)
