@@ -13,7 +13,7 @@ class CsvParser {
     if (text.starts_with(byte_order_mark)) at_ = line_start_ = byte_order_mark.size();
   }
 
-  /// The cells of the next line that has any; none at the end.
+  /// Returns the cells of the next line that has any; none at the end.
   std::vector<CsvCell> row() {
     while (at_ < text_.size() && at_line_end()) end_line();
     std::vector<CsvCell> cells;

@@ -22,19 +22,19 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
 /// Returns "; did you mean `x`?" where a candidate is near, "; expected one of: a, b, c" otherwise.
 std::string suggestion(std::string_view name, std::span<const std::string> candidates);
 
-/// The closest divisors of `number` below and above `value`.
+/// Returns the closest divisors of `number` below and above `value`.
 std::vector<std::int64_t> nearest_divisors(std::int64_t number, std::int64_t value);
 
-/// The closest positive multiples of `unit` below and above `value`.
+/// Returns the closest positive multiples of `unit` below and above `value`.
 std::vector<std::int64_t> nearest_multiples(std::int64_t unit, std::int64_t value);
 
 std::string joined(std::span<const std::int64_t> values);
 std::string joined(std::span<const std::string> values);
 
-/// 1048576 as 1,048,576.
+/// Returns 1048576 as 1,048,576.
 std::string grouped(std::int64_t value);
 
-/// Any text of the input, between backquotes, printable and of bounded length.
+/// Returns any text of the input between backquotes, printable and of bounded length.
 std::string excerpt(std::string_view text);
 
 }  // namespace tandem

@@ -14,8 +14,8 @@ struct NumberRange {
   std::int64_t first = 0, last = 0;
 };
 
-/// Reads an item of a list of numbers, "7" or "3-8". Throws InputError at `place` where the item is no such thing, which says
-/// what was `expected`, or where a range ends before it begins.
+/// Reads an item of a list of numbers, "7" or "3-8". Throws InputError at `place` where the item is neither, saying what was
+/// `expected`, and where a range ends before it begins.
 NumberRange parse_range(std::string_view item, const Place& place, const std::string& expected);
 
 }  // namespace tandem

@@ -13,7 +13,7 @@ struct LargestNormal {
 /// 1956, Annals of Mathematical Statistics 27(2); n = 8: 1.42360, n = 100: 2.50759) to all their digits. n >= 1.
 LargestNormal largest_normal(std::size_t n);
 
-/// Phi and its inverse; `p` in (0, 1).
+/// Returns Phi or its inverse; `p` in (0, 1).
 double normal_share_below(double z);
 double normal_quantile(double p);
 

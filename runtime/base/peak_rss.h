@@ -4,7 +4,7 @@
 
 namespace tandem {
 
-/// Peak resident memory of this process.
+/// Returns the peak of this process's resident memory.
 Bytes peak_rss();
 
 }  // namespace tandem

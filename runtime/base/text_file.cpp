@@ -40,7 +40,8 @@ File opened(const std::string& path) {
   return file;
 }
 
-/// Length of the UTF-8 character that starts at `at`, or 0 (RFC 3629: no overlong forms, no surrogates, up to U+10FFFF).
+/// Returns the length of the UTF-8 character that starts at `at`, or 0 (RFC 3629: no overlong forms, no surrogates, up to
+/// U+10FFFF).
 std::size_t character_length(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) -> std::uint32_t { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   const std::uint32_t first = byte(at);

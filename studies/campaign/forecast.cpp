@@ -15,7 +15,7 @@
 namespace tandem::studies {
 namespace {
 
-/// The weights, as the step keeps them, and the optimizer's three states in fp32: master weights, momentum, variance.
+/// Counts the weights, as the step keeps them, and the optimizer's three states in fp32: master weights, momentum, variance.
 double checkpoint_bytes(const CheckpointSpec& spec, const Scenario& scenario) {
   if (spec.bytes) return *spec.bytes;
   const double states = static_cast<double>(size_of(scenario.training.storage()) + 3 * size_of(DType::f32));
@@ -33,7 +33,7 @@ CheckpointTimes times_of(const CheckpointSpec& spec, const CampaignForecast& f, 
                            .copy = spec.copy_GBps * giga});
 }
 
-/// All but the interval.
+/// Returns the model without its interval.
 CampaignModel model_of(const Campaign& campaign, const CampaignSteps& steps, const CampaignForecast& f) {
   const CampaignSpec& spec = campaign.spec;
   const auto gpus = static_cast<double>(f.gpus), nodes = static_cast<double>(f.nodes);
@@ -58,7 +58,7 @@ CampaignModel model_of(const Campaign& campaign, const CampaignSteps& steps, con
   return model;
 }
 
-/// The fewest steps after which an asynchronous checkpoint is written before the next begins.
+/// Returns the fewest steps after which an asynchronous checkpoint is written before the next begins.
 std::int64_t fewest_steps(const CampaignModel& model, Seconds step_time) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(model.checkpoint.write / step_time)));
 }
@@ -112,7 +112,6 @@ Spread spread_over(const std::vector<CampaignRun>& runs, const std::function<dou
 double goodput_of(const CampaignRun& run) { return run.times.training / run.times.total(); }
 
 void summarize(const std::vector<CampaignRun>& runs, CampaignForecast& f) {
-  constexpr double nine_in_ten = 1.645;  // of the standard normal distribution, as in step_interval.h
   const double off = std::log(f.step_interval.high / f.step_time) / nine_in_ten;
   const double tokens_per_second = static_cast<double>(f.tokens_per_step) / f.step_time;
   const auto slowdown = [off](const CampaignRun& run) { return std::exp(off * run.luck); };

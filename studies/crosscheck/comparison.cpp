@@ -69,7 +69,7 @@ std::vector<TaskComparison> worst_tasks(const Dag& dag, const Timeline& simulate
   return worst;
 }
 
-/// The tasks of each stream of each rank in the order in which they ran.
+/// Returns the tasks of each stream of each rank in the order in which they ran.
 std::vector<std::vector<TaskId>> order_by_stream(const Dag& dag, const Timeline& timeline) {
   std::vector<std::vector<TaskId>> order(dag.ranks.size() * stream_count);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {

@@ -18,7 +18,7 @@ class Crosscheck::MeasuredSide {
   virtual void measure(Progress*) {}
   virtual const Timeline& timeline() const = 0;
   virtual StepResult result() const = 0;
-  /// By rank, what its memory held at most; nothing where nobody can tell.
+  /// Returns by rank what its memory held at most; nothing where nobody can tell.
   virtual std::vector<Bytes> peaks() const { return {}; }
   virtual std::string executed_on() const = 0;
   virtual std::optional<std::size_t> verified_collectives() const { return std::nullopt; }

@@ -32,7 +32,7 @@ std::vector<NamedTime> parts_of(const StageTime& stage) {
                       parts);
 }
 
-/// "gemm forward", "all_reduce (tp) backward-input"
+/// Returns the times of the kinds of tasks by name and phase: "gemm forward", "all_reduce (tp) backward-input".
 std::vector<NamedTime> kinds_of(const StepResult& step) {
   std::vector<NamedTime> kinds;
   for (const KindTime& kind : step.kinds) {
@@ -46,7 +46,7 @@ std::vector<NamedTime> kinds_of(const StepResult& step) {
   return kinds;
 }
 
-/// By name: what `a` has in its order, then what `b` alone has.
+/// Matches times by name: those of `a` in their order, then those that `b` alone has.
 std::vector<Difference> matched(const std::vector<NamedTime>& a, const std::vector<NamedTime>& b) {
   std::vector<Difference> differences;
   for (const NamedTime& time : a) differences.push_back({time.name, time.time, std::nullopt});

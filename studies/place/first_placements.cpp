@@ -87,7 +87,7 @@ class Split {
     }
   }
 
-  /// What changing sides would take off what the sides exchange.
+  /// Returns the bytes that changing sides would take off what the sides exchange.
   double gain(std::uint32_t block) const {
     double gain = 0;
     for (const auto& [other, bytes] : exchange_.with(block)) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t nobody = 0xFFFFFFFF;
 
-/// The standard's distributions may differ between libraries; these do not.
+/// Draws numbers. The distributions of the standard library may differ between libraries; these do not.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -135,7 +135,7 @@ class Search {
     if (block_on_[node] != nobody) tried_.emplace_back(block_on_[node], from);
   }
 
-  /// Up to eight blocks, a power of two apart. May be shorter than asked for at the end.
+  /// Returns `length` blocks from `first` on, `stride` apart; fewer where the blocks end.
   std::vector<std::uint32_t> run(std::size_t first, std::size_t stride, std::size_t length) const {
     std::vector<std::uint32_t> found;
     for (std::size_t i = 0; i < length && first + i * stride < blocks(); ++i)

@@ -13,7 +13,7 @@
 namespace tandem::studies {
 namespace {
 
-/// Of the mesh with dp, at most one more than any cluster has.
+/// Counts the ranks of a mesh that states dp, up to one more than any cluster has.
 std::int64_t ranks_of(const ParallelismSpec& p) {
   std::int64_t ranks = 1;
   for (const std::int64_t size : {p.tp, p.pp, p.cp, p.own_expert_axis ? p.ep : 1, p.dp})
@@ -43,7 +43,7 @@ PlacedJob::PlacedJob(const std::string& file, const std::vector<std::string>& ov
   packed_scenario_ = scenario(packed());
 }
 
-/// Ranks, blocks and nodes.
+/// Counts ranks, blocks and nodes.
 void PlacedJob::count(const Place& place) {
   const ParallelismSpec p = read_parallelism(section_of(document_, "parallelism", document_.place));
   const YamlNode* described = document_.find("cluster");

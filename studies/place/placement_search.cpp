@@ -12,7 +12,7 @@
 namespace tandem::studies {
 namespace {
 
-/// Distinct ones: of equal placements the first.
+/// Adds a candidate unless an earlier one has the same placement.
 void add(std::vector<PlacementCandidate>& candidates, PlacementCandidate candidate) {
   const bool is_known =
       std::ranges::any_of(candidates, [&](const PlacementCandidate& other) { return other.nodes == candidate.nodes; });
@@ -25,7 +25,7 @@ std::string key_of(const PlacedJob& job, const PlacementCandidate& start, const 
   return hash_of_scenario(text);
 }
 
-/// From each start that no row of the store knows the end of, `jobs` at once.
+/// Searches, `jobs` at once, from each start whose end the store does not know. Returns where each start led.
 std::vector<NodeOfBlock> search_from_all(const PlacedJob& job, const std::vector<PlacementCandidate>& starts,
                                          const LinkLoad& load, const NodeSites& sites, const PlacementBudget& budget,
                                          PlacementStore& store, std::size_t jobs) {
@@ -51,7 +51,7 @@ std::vector<NodeOfBlock> search_from_all(const PlacedJob& job, const std::vector
   return nodes;
 }
 
-/// Packed and the best few by load.
+/// Simulates packed and the few that load links least.
 void simulate_best(const PlacedJob& job, std::vector<PlacementCandidate>& candidates, ResultsDatabase& database, std::size_t jobs,
                    const OnRunProgress& told) {
   constexpr std::size_t most = 4;  // with packed

@@ -10,7 +10,8 @@
 namespace tandem::studies {
 namespace {
 
-/// The same ranks with nothing to tell their nodes apart, so that they fold well: what a step sends does not depend on it.
+/// Returns the same ranks on nodes that nothing tells apart, so that they fold well: what a step sends does not depend on its
+/// nodes.
 Scenario on_its_own(Scenario scenario) {
   scenario.cluster.gpus = scenario.parallelism.world_size();
   scenario.cluster.other_gpus.clear();

@@ -19,15 +19,15 @@ std::string quoted_name(const std::string& name) {
   return quoted + '"';
 }
 
-/// SQLite's names of columns are the same in either case.
+/// Compares names of columns as SQLite does: in either case.
 bool same_name(std::string_view a, std::string_view b) {
   return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
 }
 
-/// Nothing rather than an empty text.
+/// Returns a cell without a value for an empty text.
 Cell text_cell(const std::string& text) { return text.empty() ? Cell{} : Cell{text}; }
 
-/// Whether a column is a scenario's field, and not a key of the result.
+/// Returns whether a column is a scenario's field, and not a key of the result.
 bool is_field(std::string_view name) {
   const std::string_view first = name.substr(0, name.find('.'));
   return std::ranges::any_of(sections, [&](std::string_view section) { return same_name(section, first); });

@@ -16,7 +16,7 @@ SqliteFile::SqliteFile(std::string path, const std::string& schema) : path_(std:
   file_.reset(file);
   if (code != SQLITE_OK) fail();
   sqlite3_busy_timeout(file, patience_ms);
-  // A rollback journal and not a write-ahead log, which needs memory that all writers share: they may be on several machines.
+  // The journal is no write-ahead log, which needs memory that all writers share: they may be on several machines.
   execute("PRAGMA journal_mode = DELETE");
   execute("PRAGMA synchronous = FULL");
   SqliteTransaction transaction(*this);

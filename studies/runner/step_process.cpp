@@ -42,14 +42,14 @@ Failure failure_from(const Json& json) {
           .sentence = json.at("failure").get<std::string>()};
 }
 
-/// Nothing that a simulation prints gets between the lines of whoever asked for it.
+/// Keeps what a simulation prints from getting between the lines of whoever asked for the simulation.
 void silence() {
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) fail("cannot open /dev/null");
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, stream);
 }
 
-/// What `tandem simulate --allow-oom --json` writes of the scenario: what does not fit is a result like any other.
+/// Returns what `tandem simulate --allow-oom --json` writes of the scenario: a step that does not fit is a result like any other.
 std::string simulated(const Scenario& scenario, const std::string& text) {
   StepResult result = simulate_in_full(scenario, true).result;
   if (!result.warnings.empty()) result.warnings = parse_scenario(text, stored_text, {}).warnings;

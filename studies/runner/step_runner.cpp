@@ -30,7 +30,7 @@ PointRow row_of(const StepJob& job, const StepOutcome& outcome, std::string json
           .json = std::move(json)};
 }
 
-/// Nothing for a row that failed, as that is tried again.
+/// Returns nothing for a row that failed, as the job is tried again.
 std::optional<StepOutcome> outcome_of(const PointRow& row) {
   if (row.status == PointStatus::failed) return {};
   StepOutcome outcome{.step = {}, .started = row.started, .seconds = row.seconds, .from_cache = true};

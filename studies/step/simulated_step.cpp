@@ -52,7 +52,7 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
   for (std::size_t stage = 0; stage < period.stage_times.size(); ++stage)
     period.stage_times[stage].parts = mean_parts(local.stage_times[stage].parts, sync.stage_times[stage].parts);
   period.kinds = weighted_sum(local.kinds, of_local, sync.kinds, of_sync);
-  // The same tokens in every step, so that what counts work per time goes as the inverse of the time.
+  // Every step has the same tokens, so what counts work per time goes as the inverse of the time.
   const double pace = sync.step_time / period.step_time;
   period.tokens_per_second_per_gpu *= pace;
   period.model_flops_per_gpu *= pace;

@@ -10,9 +10,8 @@ namespace {
 
 constexpr double error_of_gemm = 0.05, error_of_attention = 0.04, error_of_memory = 0.10, error_of_communication = 0.20;
 constexpr double error_of_framework = 0.06, error_with_experts = 0.12;
-constexpr double nine_in_ten = 1.645;  // of the standard normal distribution
 
-/// None for communication.
+/// Returns null for communication.
 const Operation* kernel_named(std::string_view name) {
   const auto kind = operation_named(name);
   return kind && !is_communication(*kind) ? &operation(*kind) : nullptr;

@@ -9,11 +9,14 @@ struct Interval {
   Seconds low = 0, high = 0;
 };
 
+/// Nine of ten draws from a normal distribution lie within this many standard deviations of its mean.
+inline constexpr double nine_in_ten = 1.645;
+
 /// Returns the interval that follows from the spread of what was fitted. With f for a part's share of the step time and s for the
 /// relative error of what predicts the part,
 ///
 ///   error^2 = sum over parts of (f s)^2 + s_framework^2        errors of different parts have nothing to do with each other
-///   low, high = step time * exp(-+ 1.645 error)
+///   low, high = step time * exp(-+ nine_in_ten error)
 ///
 ///   part                    s      from
 ///   matrix products         0.05   bench/accuracy/kernels.csv, 90th percentile over 1.645

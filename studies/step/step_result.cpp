@@ -18,7 +18,7 @@ Flops flops_on_all_ranks(const Dag& dag) {
   return flops;
 }
 
-/// Of all models of GPUs that take part.
+/// Names all models of GPUs that take part.
 std::string gpu_names(const Dag& dag) {
   std::vector<std::string> names;
   for (const Rank& rank : dag.ranks) {
@@ -30,7 +30,7 @@ std::string gpu_names(const Dag& dag) {
   return all;
 }
 
-/// Over all ranks.
+/// Returns the mean over all ranks.
 FlopsPerSecond mean_peak(const Dag& dag, DType precision) {
   FlopsPerSecond sum = 0;
   std::int64_t ranks = 0;

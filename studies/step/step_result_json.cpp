@@ -40,7 +40,7 @@ Json stage_times_json(const std::vector<StageTime>& times) {
 
 constexpr const char* a_result = "a result, which `tandem simulate SCENARIO --json F` writes";
 
-/// Communication and bubble, which the step and each of its stages have alike.
+/// Reads communication, bubble and optimizer, which the step and each of its stages have alike.
 TimeParts waiting_parts(const JsonValue& of) {
   TimeParts parts;
   const JsonValue exposed = of.at("exposed");

@@ -13,7 +13,7 @@
 namespace tandem::studies {
 namespace {
 
-/// The innermost place of a point in the study's file.
+/// Returns the innermost place of a point in the study's file.
 Place place_of_point(const Study& study, const Assignments& assignments) {
   return assignments.empty() ? Place{.file = study.file} : assignments.back().value.place;
 }

@@ -10,7 +10,7 @@
 namespace tandem::studies {
 namespace {
 
-/// Says in the database where the points stand that have a result. Returns the others.
+/// Writes into the database where in the study the points stand that have a result. Returns the others.
 std::vector<PointId> without_result(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database) {
   database.add_columns(study.paths);
   const auto statuses = database.statuses();

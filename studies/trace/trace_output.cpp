@@ -26,7 +26,7 @@ void count_memory(TraceSource& source) {
   }
 }
 
-/// The mean over the links of each tier.
+/// Adds a counter for each tier: the mean over its links.
 void count_link_use(TraceSource& source) {
   constexpr double percent = 100;
   const LinkUse use = link_use(*source.dag, *source.timeline, link_use_bins);
