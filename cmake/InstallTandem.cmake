@@ -1,4 +1,4 @@
-# What `cmake --install` lays down: programs, libraries, headers, the CUDA backend where it is built, and TandemConfig.cmake for
+# What `cmake --install` installs: programs, libraries, headers, the CUDA backend where it is built, and TandemConfig.cmake for
 # find_package(Tandem). Includes read as they do here ("studies/step/simulated_step.h"): the targets know where the headers are.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

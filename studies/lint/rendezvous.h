@@ -31,8 +31,8 @@ RankTransfers pipeline_transfers(const Dag& dag, bool batched);
 /// each rank and the lowest rank first; empty where all transfers are done.
 std::vector<std::string> circle_of(const RankTransfers& ranks);
 
-/// Returns a small scenario with the same order of transfers: the same schedule, stages, chunks and overlap, at most two rounds of
-/// micro-batches, one layer per chunk and one rank per stage.
+/// Returns a small scenario with the same order of transfers: the same schedule, stages, chunks and overlap, at most two rounds
+/// of micro-batches, one layer per chunk and one rank per stage.
 Scenario pipeline_in_small(const Scenario& scenario);
 
 }  // namespace tandem::studies

@@ -21,8 +21,8 @@ std::string step_page(const Scenario& scenario, const Dag& dag, const Timeline& 
 std::string crosscheck_page(const Scenario& scenario, const Dag& dag, const Timeline& simulated, const Timeline& measured,
                             const StepResult& result, const Comparison& comparison, const std::string& command);
 
-/// Returns the page of a JSON result of a step or a cross-check, without the timeline, which such a result lacks. `json` holds all
-/// keys of a result.
+/// Returns the page of a JSON result of a step or a cross-check, without the timeline, which such a result lacks. `json` holds
+/// all keys of a result.
 std::string result_page(std::string_view json, const std::string& command);
 
 /// Returns the page of a step that could not be simulated or executed, with the reason.

@@ -25,9 +25,9 @@ class Schedules {
 /// and of the traffic on the stage's data-parallel stream. O(parts).
 Seconds coarse_step_bound(const Scenario& scenario, const StageCosts& costs);
 
-/// Returns such a time from the schedule: the longest path through all passes of all micro-batches, in each stage's order and from stage to
-/// stage, with weights that have to be gathered first and gradients that have to be reduced after. The result is at least
-/// `coarse_step_bound` but for rounding, and near the simulated time. O(stages * micro-batches * chunks).
+/// Returns such a time from the schedule: the longest path through all passes of all micro-batches, in each stage's order and
+/// from stage to stage, with weights that have to be gathered first and gradients that have to be reduced after. The result is at
+/// least `coarse_step_bound` but for rounding, and near the simulated time. O(stages * micro-batches * chunks).
 Seconds step_bound(const Scenario& scenario, const StageCosts& costs, Schedules& schedules);
 
 /// A lower bound of the peak of memory on the plan's fullest stage: weights, gradients and optimizer states, what the

@@ -19,7 +19,8 @@ struct CountedFlops {
 ///   backward and full recomputation, every token attending to all.
 /// - "72bs": 72 B s l h^2 (1 + s / 6h + V / 12lh), Korthikanti et al. 2022 (arXiv 2205.05198), equation 7: without recomputation.
 /// - else model FLOPs: 6 per token and weight that multiplies it (of experts the top_k, not the table of the input
-///   embedding), and 12 l s (width of all heads) per token for attention. Half of the latter where the words say "causal" and not "non-causal".
+///   embedding), and 12 l s (width of all heads) per token for attention. Half of the latter where the words say "causal" and not
+///   "non-causal".
 /// Unverified where the words are "unverified", "unstated" or say nothing of the kind; attention then counts in full, as in the
 /// formulas above, unless they say "causal".
 CountedFlops counted_flops(const std::string& words, const Scenario& scenario);
@@ -30,8 +31,8 @@ struct MeasuredStep {
   std::string note;             ///< how the time was derived; empty where it was given
 };
 
-/// Returns `step_time_s`, else the batch over `tokens_per_s_per_gpu`, else the FLOPs of `flops_formula` over `tflops_per_gpu`, or over
-/// `mfu_pct` of the GPU's dense peak at the run's precision.
+/// Returns `step_time_s`, else the batch over `tokens_per_s_per_gpu`, else the FLOPs of `flops_formula` over `tflops_per_gpu`, or
+/// over `mfu_pct` of the GPU's dense peak at the run's precision.
 MeasuredStep measured_step(const RunRow& row, const Scenario& scenario);
 
 }  // namespace tandem::studies

@@ -31,8 +31,8 @@ struct Prediction {
 };
 
 /// Predicts a run from the scenarios that count. A run that was measured did fit, so scenarios that don't fit count only where
-/// none fits, which a note then says. Nobody recomputes everything without need: where `recompute` was assumed, full recomputation
-/// counts only if nothing less fits. `runs` holds at least one.
+/// none fits, which a note then says. Nobody recomputes everything without need: where `recompute` was assumed, full
+/// recomputation counts only if nothing less fits. `runs` holds at least one.
 Prediction predict(std::vector<SimulatedRun> runs);
 
 }  // namespace tandem::studies

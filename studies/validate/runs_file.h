@@ -11,8 +11,8 @@
 
 namespace tandem::studies {
 
-/// One measured run: its cells by column. A cell that is blank or says "not given" is unknown. Numbers are finite and in the range
-/// of their column (see runs_file.cpp), and flags are 0 or 1; whether the values make a scenario is not known yet.
+/// One measured run: its cells by column. A cell that is blank or says "not given" is unknown. Numbers are finite and in the
+/// range of their column (see runs_file.cpp), and flags are 0 or 1; whether the values make a scenario is not known yet.
 class RunRow {
  public:
   RunRow(std::map<std::string, CsvCell, std::less<>> cells, Place place) : cells_(std::move(cells)), place_(std::move(place)) {}

@@ -17,8 +17,8 @@ struct Stratum {
   Score score;
 };
 
-/// Returns the strata of the rows that have an error, in the order of `by` above and then by name. The set "core" is present where
-/// some rows, not all, are marked.
+/// Returns the strata of the rows that have an error, in the order of `by` above and then by name. The set "core" is present
+/// where some rows, not all, are marked.
 std::vector<Stratum> strata_of(std::span<const ValidatedRow> rows);
 
 }  // namespace tandem::studies

@@ -28,8 +28,8 @@ struct ValidatedRow {
   std::optional<double> error() const;
 };
 
-/// Simulates the plausible scenarios of all runs, `jobs` at once, each in a process of its own and equal scenarios only once. A row
-/// that cannot be simulated does not stop the others. Throws std::runtime_error where a signal ends the work.
+/// Simulates the plausible scenarios of all runs, `jobs` at once, each in a process of its own and equal scenarios only once. A
+/// row that cannot be simulated does not stop the others. Throws std::runtime_error where a signal ends the work.
 std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told = {});
 
 }  // namespace tandem::studies
