@@ -28,9 +28,7 @@ class Tuning {
         nodes_(static_cast<double>(layout.nodes)),
         levels_(static_cast<double>(std::bit_width(layout.nodes) - 1)),
         layout_(layout),
-        limits_(constants_.limits[static_cast<std::size_t>(architecture)]),
-        channels_(constants_.channels[static_cast<std::size_t>(architecture)]),
-        measured_(constants_.ring_in_node[static_cast<std::size_t>(architecture)]) {}
+        architecture_(static_cast<std::size_t>(architecture)) {}
 
   CollectiveCost best();
 
@@ -53,9 +51,10 @@ class Tuning {
   const std::uint32_t ranks_;
   const double members_, nodes_, levels_;
   const Layout& layout_;
-  const NcclConstants::Limits& limits_;
-  const NcclConstants::Channels& channels_;
-  const NcclConstants::Measured& measured_;
+  const std::size_t architecture_;
+  const NcclConstants::Limits& limits_ = constants_.limits[architecture_];
+  const NcclConstants::Channels& channels_ = constants_.channels[architecture_];
+  const NcclConstants::Measured& measured_ = constants_.ring_in_node[architecture_];
   struct Hops {
     Seconds start, intra, inter;
   };
@@ -65,6 +64,10 @@ class Tuning {
   std::size_t by_nodes() const { return std::min<std::size_t>(layout_.nodes, 3) - 1; }
   double share(const NcclConstants::Way& way, std::size_t p) const {
     return layout_.nodes == 1 ? way.one_node[p] : way.several[p];
+  }
+  /// Returns what a channel carries at most.
+  BytesPerSecond channel_limit(const NcclConstants::Way& way, Protocol protocol) const {
+    return way.channel_limits[architecture_][static_cast<std::size_t>(protocol)][by_nodes()];
   }
   Seconds intra(const NcclConstants::Way& way, std::size_t p) const {
     return std::max(0.0, way.nvlink[p] + layout_.intra_latency - ring_.nvlink[simple]);
@@ -80,7 +83,7 @@ class Tuning {
     const auto hops = static_cast<double>(passes * (ranks_ - 1));
     const double between = passes * (nodes_ - 1);
     const Bytes data = scaled_up(bytes_, Bytes{passes} * (ranks_ - 1), Bytes{ranks_} * layout_.paths[index].channels);
-    const BytesPerSecond most[] = {limits_.ll[by_nodes()], channels() * limits_.ring_ll128[by_nodes()], no_limit};
+    const BytesPerSecond most[] = {limits_.ll[by_nodes()], channels() * channel_limit(way, Protocol::ll128), no_limit};
     for (std::size_t p = 0; p < protocol_count; ++p) {
       const Hops hop{way.base[p], intra(way, p), inter(way, p)};
       const Seconds predicted = hop.start + (hops - between) * hop.intra + between * hop.inter;
@@ -125,8 +128,8 @@ class Tuning {
   /// A byte of the vector goes up and down: the bus carries two.
   void tree(std::uint32_t index, const NcclConstants::Way& way) {
     const Bytes data = scaled_up(bytes_, 1, layout_.paths[index].channels);
-    const BytesPerSecond most[] = {limits_.ll[by_nodes()], channels() * limits_.tree_ll128[by_nodes()],
-                                   channels() * limits_.tree_simple[by_nodes()]};
+    const BytesPerSecond most[] = {limits_.ll[by_nodes()], channels() * channel_limit(way, Protocol::ll128),
+                                   channels() * channel_limit(way, Protocol::simple)};
     for (std::size_t p = 0; p < protocol_count; ++p) {
       const Hops hop{way.base[p], intra(way, p), inter(way, p)};
       const Seconds latency = hop.start + 2 * ((members_ / nodes_ - 1) * hop.intra + levels_ * hop.inter);
@@ -155,7 +158,8 @@ class Tuning {
       return std::min(efficiency * paths.in_node, paths.between_nodes) / paths.bandwidth;
     };
     const double share = paths.bandwidth > 0 ? of_links(limits_.nvls_efficiency) : 1;
-    const BytesPerSecond most = limits_.nvls_tree[by_nodes()] * members_ / nodes_ / 2;
+    // There is one channel for each GPU of a node.
+    const BytesPerSecond most = channel_limit(way, Protocol::simple) * members_ / nodes_ / 2;
     const Seconds latency = hop.start + hop.intra + 2 * levels_ * hop.inter;
     if (!consider(index, simple, hop, latency, data, share, most) || paths.bandwidth == 0) return;
     const BytesPerSecond achieved = of_links(limits_.achieved_nvls_efficiency) * paths.bandwidth;

@@ -58,6 +58,12 @@ class Table {
   }
 };
 
+NcclConstants::ByNodes read_by_nodes(const Table& table, const std::string& name, const std::string& generation) {
+  NcclConstants::ByNodes values;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = table.number_or_zero(name, generation, node_counts[i]) * GBps;
+  return values;
+}
+
 NcclConstants::Way read_way(const Table& table, const std::string& name) {
   NcclConstants::Way way;
   for (std::size_t p = 0; p < protocol_count; ++p) {
@@ -66,21 +72,15 @@ NcclConstants::Way read_way(const Table& table, const std::string& name) {
     way.net[p] = table.number("net_us", name, columns[p]) * us;
     way.one_node[p] = table.number_or_zero("share " + name, columns[p], "1 node");
     way.several[p] = table.number_or_zero("share " + name, columns[p], "several");
+    for (const Architecture generation : generations)
+      way.channel_limits[static_cast<std::size_t>(generation)][p] =
+          read_by_nodes(table, name + "_" + columns[p] + "_channel_GBps", name_of(generation));
   }
   return way;
 }
 
 NcclConstants::Limits read_limits(const Table& table, const std::string& generation) {
-  const auto by_nodes = [&](const char* name) {
-    NcclConstants::ByNodes values;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = table.number(name, generation, node_counts[i]) * GBps;
-    return values;
-  };
-  return {.ll = by_nodes("ll_max_GBps"),
-          .ring_ll128 = by_nodes("ring_ll128_channel_GBps"),
-          .tree_ll128 = by_nodes("tree_ll128_channel_GBps"),
-          .tree_simple = by_nodes("tree_simple_channel_GBps"),
-          .nvls_tree = by_nodes("nvls_tree_channel_GBps"),
+  return {.ll = read_by_nodes(table, "ll_max_GBps", generation),
           .nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "published"),
           .achieved_nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "achieved")};
 }

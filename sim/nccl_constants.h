@@ -34,6 +34,7 @@ struct NcclConstants {
     ByProtocol<Seconds> base{};
     ByProtocol<Seconds> nvlink{}, net{};       ///< one hop
     ByProtocol<double> one_node{}, several{};  ///< share of the bus bandwidth; 0 where NCCL never does it
+    std::array<ByProtocol<ByNodes>, architecture_count> channel_limits{};  ///< of a channel; 0 where NCCL has none
   };
   /// The times of rings in one node, where they were measured: see `nccl_choice`.
   struct Measured {
@@ -42,9 +43,7 @@ struct NcclConstants {
     ByProtocol<double> fill{};                       ///< of the time of one message
   };
   struct Limits {
-    ByNodes ll{};                                       ///< bus bandwidth, all channels
-    ByNodes ring_ll128{}, tree_ll128{}, tree_simple{};  ///< per channel
-    ByNodes nvls_tree{};                                ///< per channel, of which there is one for each GPU of a node
+    ByNodes ll{};  ///< bus bandwidth, all channels
     double nvls_efficiency = 0, achieved_nvls_efficiency = 0;
   };
   /// One multiprocessor each; see nccl_channels.h.

@@ -1,5 +1,6 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/reading/yaml_mapping.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -44,6 +45,42 @@ ModelSpec read_model(const YamlNode& node) {
   spec.mla = read_mla(model.child("mla"));
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
+}
+
+namespace {
+
+YamlNode mla_section(const MlaSpec& mla) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "q_rank", mla.q_rank);
+  put(node, "kv_rank", mla.kv_rank);
+  put(node, "rope_dim", mla.rope_dim);
+  put(node, "nope_dim", mla.nope_dim);
+  put(node, "v_dim", mla.v_dim);
+  return node;
+}
+
+}  // namespace
+
+YamlNode write_model(const ModelSpec& model) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "name", model.name);
+  put(node, "layers", model.layers);
+  put(node, "hidden", model.hidden);
+  put(node, "heads", model.heads);
+  put(node, "kv_heads", model.kv_heads);
+  if (!model.mla.enabled()) put(node, "head_dim", model.head_dim);
+  put(node, "ffn", model.ffn);
+  put(node, "gated", model.gated);
+  put(node, "vocab", model.vocab);
+  put(node, "norm", name_in(norm_names, model.norm));
+  put(node, "tied_embeddings", model.tied_embeddings);
+  put(node, "rotary", model.rotary);
+  if (model.rotary) put(node, "rotary_base", model.rotary_base);
+  if (!model.rotary) put(node, "max_positions", model.max_positions);
+  if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
+  if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
+  put(node, "mtp_depth", model.mtp_depth);
+  return node;
 }
 
 }  // namespace tandem::scenarios

@@ -1,5 +1,6 @@
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/reading/yaml_mapping.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -38,6 +39,40 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   spec.load = read_load(moe);
   spec.balance_loss = moe.number("balance_loss", {0, 1e6}, spec.balance_loss);
   return spec;
+}
+
+namespace {
+
+YamlNode load_section(const ExpertLoad& load) {
+  if (load.shares.empty()) {
+    YamlNode node = make_node(YamlNode::Kind::mapping, {});
+    put(node, "zipf", load.zipf);
+    return node;
+  }
+  YamlNode list = make_node(YamlNode::Kind::sequence, {});
+  for (const double share : load.shares) {
+    YamlNode item = make_node(YamlNode::Kind::mapping, {});
+    put(item, "share", share);
+    list.items.push_back(*item.find("share"));
+  }
+  return list;
+}
+
+}  // namespace
+
+YamlNode write_moe(const MoeSpec& moe) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "experts", moe.experts);
+  put(node, "top_k", moe.top_k);
+  put(node, "ffn", moe.ffn);
+  put(node, "shared_experts", moe.shared_experts);
+  put(node, "first_dense_layers", moe.first_dense_layers);
+  put(node, "every", moe.every);
+  put(node, "capacity_factor", moe.capacity_factor);
+  put(node, "node_limit", moe.node_limit);
+  put(node, "load", load_section(moe.load));
+  put(node, "balance_loss", moe.balance_loss);
+  return node;
 }
 
 }  // namespace tandem::scenarios

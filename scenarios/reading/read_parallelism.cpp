@@ -2,6 +2,7 @@
 
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/reading/yaml_mapping.h"
 
 namespace tandem::scenarios {
 
@@ -109,6 +110,55 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   if (parallelism.has("hsdp")) spec.hsdp = parallelism.integer("hsdp", {2, max_gpus});
   spec.own_expert_axis = parallelism.choice<bool>("expert_axis", choices(expert_axis_names), false);
   return spec;
+}
+
+namespace {
+
+YamlNode order_list(const std::vector<Axis>& order) {
+  std::vector<std::string> names;
+  for (const Axis axis : order) names.emplace_back(name_of(axis));
+  return list_of(names);
+}
+
+YamlNode placement_node(const RankPlacement& placement) {
+  if (placement.kind != RankPlacement::Kind::listed)
+    return make_scalar(std::string(name_in(placement_names, placement.kind)), {});
+  std::vector<std::string> gpus;
+  for (const std::uint32_t gpu : placement.gpus) gpus.push_back(std::to_string(gpu));
+  return list_of(gpus);
+}
+
+}  // namespace
+
+YamlNode write_parallelism(const ParallelismSpec& p) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, name_of(Axis::tp), p.tp);
+  put(node, "sp", p.sp);
+  put(node, name_of(Axis::pp), p.pp);
+  put(node, "vpp", p.vpp);
+  put(node, name_of(Axis::cp), p.cp);
+  put(node, "cp_method", name_in(cp_method_names, p.cp_method));
+  put(node, "cp_layout", name_in(cp_layout_names, p.cp_layout));
+  put(node, name_of(Axis::ep), p.ep);
+  put(node, "etp", p.etp);
+  put(node, "expert_axis", name_in(expert_axis_names, p.own_expert_axis));
+  put(node, "dispatcher", name_in(dispatcher_names, p.dispatcher));
+  put(node, name_of(Axis::dp), p.dp);
+  put(node, "zero", static_cast<std::int64_t>(p.zero));
+  if (p.zero == 3) {
+    put(node, "reshard_after_forward", p.reshard_after_forward);
+    put(node, "gather_per_micro_batch", p.gather_per_micro_batch);
+    put(node, "prefetch", p.prefetch);
+  }
+  if (p.hsdp > 0) put(node, "hsdp", p.hsdp);
+  put(node, "account_for_embedding", p.account_for_embedding);
+  put(node, "account_for_loss", p.account_for_loss);
+  if (p.first_stage_layers > 0) put(node, "first_stage_layers", p.first_stage_layers);
+  if (p.last_stage_layers > 0) put(node, "last_stage_layers", p.last_stage_layers);
+  put(node, "order", order_list(p.order));
+  put(node, "placement", placement_node(p.placement));
+  put(node, "scatter_gather", p.scatter_gather);
+  return node;
 }
 
 }  // namespace tandem::scenarios

@@ -2,6 +2,7 @@
 
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
+#include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
@@ -70,6 +71,44 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
   spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
   return spec;
+}
+
+namespace {
+
+YamlNode recompute_node(const RecomputeSpec& recompute) {
+  const auto named = [](const RecomputeSpec& spec) { return make_scalar(std::string(name_in(recompute_names, spec)), {}); };
+  if (recompute.every > 0) return named(full_recompute);
+  if (recompute.mlp_every > 1) return named(selective_op_recompute);
+  std::vector<std::string> modules;
+  for (const Named<RecomputeModule>& module : recompute_module_names)
+    if (recompute.*module.value) modules.emplace_back(module.name);
+  if (modules.empty()) return named(no_recompute);
+  return list_of(modules);
+}
+
+}  // namespace
+
+YamlNode write_training(const TrainingSpec& training) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "sequence", training.sequence);
+  put(node, "micro_batch", training.micro_batch);
+  put(node, "global_batch", training.global_batch);
+  put(node, "precision", name_of(training.precision));
+  put(node, "grad_dtype", name_of(training.grad_dtype));
+  put(node, "schedule", name_of(training.schedule));
+  put(node, "recompute", recompute_node(training.recompute));
+  if (training.recompute.every > 0) put(node, "recompute_every", training.recompute.every);
+  YamlNode& overlap = section_of(node, "overlap");
+  put(overlap, name_of(Axis::dp), training.overlap_dp);
+  put(overlap, name_of(Axis::tp), training.overlap_tp);
+  put(overlap, name_of(Axis::pp), training.overlap_pp);
+  const auto bucket = static_cast<double>(training.bucket_parameters) * static_cast<double>(size_of(training.grad_dtype));
+  put(node, "bucket_MB", bucket / 1e6);
+  put(node, "hierarchical_all_reduce", training.hierarchical_all_reduce);
+  put(node, "sync_every", training.sync_every);
+  if (training.attention) put(node, "attention", name_of(*training.attention));
+  put(node, "grad_compression", training.grad_compression);
+  return node;
 }
 
 }  // namespace tandem::scenarios

@@ -29,6 +29,14 @@ MtbfSpec read_mtbf(const YamlNode& faults);
 JitterSpec read_jitter(const YamlNode& faults, const Device& gpu);  ///< `gpu`: whose profile may say how much kernels vary
 std::vector<LinkFault> read_link_faults(const YamlNode& faults);    ///< dead ones first, each kind in the order of the document
 
+// Writers of the sections that are read into specs alone, each in the file of its reader. A writer returns every field that has a
+// meaning in the spec, whether it was stated or a default; reading the section gives the same spec.
+
+YamlNode write_model(const ModelSpec& model);
+YamlNode write_moe(const MoeSpec& moe);
+YamlNode write_parallelism(const ParallelismSpec& parallelism);
+YamlNode write_training(const TrainingSpec& training);
+
 // The readers of single fields that a search chooses among. Each takes the reader of the field's section.
 
 std::vector<Axis> read_order(const Reader& parallelism);  ///< innermost first; the default when left out

@@ -32,6 +32,12 @@ void put(YamlNode& mapping, std::string_view key, bool value, const Place& place
   put(mapping, key, value ? "true" : "false", place);
 }
 
+YamlNode list_of(const std::vector<std::string>& texts) {
+  YamlNode list = make_node(YamlNode::Kind::sequence, {});
+  for (const std::string& text : texts) list.items.push_back(make_scalar(text, {}));
+  return list;
+}
+
 YamlNode& section_of(YamlNode& mapping, std::string_view key, const Place& place) {
   if (mapping.find(key) == nullptr) put(mapping, key, make_node(YamlNode::Kind::mapping, place));
   return *mapping.find(key);
