@@ -83,7 +83,8 @@ Inventory take_inventory(const Cluster& cluster) {
     for (const Tier tier : {Tier::leaf, Tier::spine}) inventory.tiers.push_back(fabric_tier(fabric, tier, below));
     if (inventory.nodes > 1) {
       inventory.bisection = fabric.bisection(cluster.nic_capacity());
-      inventory.full_bisection = static_cast<double>(inventory.nodes / 2 * spec.nics_per_node) * wire;
+      const auto half = inventory.nodes / 2;
+      inventory.full_bisection = static_cast<double>(half * spec.nics_per_node) * wire;
     }
   }
   std::erase_if(inventory.tiers,

@@ -24,7 +24,8 @@ std::vector<MemoryPoint> points_of(const std::vector<MemoryChange>& changes, Byt
 
 std::vector<MemoryPoint> thinned(std::vector<MemoryPoint> points, std::size_t most) {
   if (points.size() <= most) return points;
-  const auto bins = static_cast<double>((most - 1) / 2);
+  const std::size_t pairs = (most - 1) / 2;
+  const auto bins = static_cast<double>(pairs);
   const Seconds end = points.back().at;
   const auto bin_of = [&](const MemoryPoint& point) { return std::min(std::floor(point.at / end * bins), bins - 1); };
   std::vector<MemoryPoint> kept{points.front()};

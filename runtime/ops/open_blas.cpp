@@ -17,7 +17,7 @@ void* function(const char* name) {
   if (found == nullptr) throw std::runtime_error(std::string("OpenBLAS: ") + dlerror());
   return found;
 }
-#define TANDEM_BLAS_FUNCTION(name) reinterpret_cast<decltype(&name)>(function(#name))
+#define TANDEM_BLAS_FUNCTION(name) reinterpret_cast<decltype(&(name))>(function(#name))
 #endif
 
 }  // namespace

@@ -90,12 +90,12 @@ void apply_override(YamlNode& scenario, const std::string& option) {
   apply_override(scenario, Assignment{option.substr(0, equals), place, std::move(value)});
 }
 
-void apply_override(YamlNode& scenario, Assignment assignment) {
-  auto& [path, place, value] = assignment;
+void apply_override(YamlNode& scenario, const Assignment& assignment) {
+  const auto& [path, place, value] = assignment;
   const std::vector<std::string> keys = split_path(path);
   if (keys.empty()) throw InputError(place, excerpt(path) + " names no field, expected a path such as parallelism.tp");
   const bool removed = value.kind == YamlNode::Kind::null;
-  YamlNode patch = nested(keys, std::move(value), place);
+  YamlNode patch = nested(keys, value, place);
   rename_aliases(patch);
   if (removed) {
     remove(scenario, patch);

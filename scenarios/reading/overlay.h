@@ -27,7 +27,7 @@ struct Assignment {
 using Assignments = std::vector<Assignment>;
 
 /// Puts the value there.
-void apply_override(YamlNode& scenario, Assignment assignment);
+void apply_override(YamlNode& scenario, const Assignment& assignment);
 
 /// Calls `visit` for the field `gpu` of each item of `cluster.other_gpus` that has one.
 void for_each_other_gpu(YamlNode& cluster, const std::function<void(YamlNode*)>& visit);
