@@ -81,7 +81,8 @@ TEST_F(Calibrate, CrosscheckComparesWithIt) {
     std::vector<std::string> arguments{"crosscheck", tiny, "--backend", "host", "--profile", profile(), "--json", "-"};
     const CommandResult result = run_tandem(parallel ? arguments : on_one_rank(arguments));
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    const nlohmann::json json = checked_result(result.out), check = json["crosscheck"];
+    const nlohmann::json json = checked_result(result.out);
+    const nlohmann::json& check = json["crosscheck"];
     std::size_t count = 0;
     double share = 0;
     for (const nlohmann::json& kind : check["kinds"]) {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr int wrong_input = 2, does_not_fit = 3;
 
-CommandResult run_campaign(std::vector<std::string> settings, const std::string& scenario = "llama3-8b-64") {
+CommandResult run_campaign(const std::vector<std::string>& settings, const std::string& scenario = "llama3-8b-64") {
   std::vector<std::string> arguments{"campaign", scenario_file(scenario)};
   for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
   arguments.insert(arguments.end(), {"--json", "-", "--jobs", "2"});
@@ -83,7 +83,7 @@ TEST(Campaign, NoIntervalIsBetterThanTheBest) {
 TEST(Campaign, ASlowNodeSlowsTheWholeJob) {
   const std::vector<std::string> settings{"campaign.days=30", "faults.mtbf={software_hours: 1e6}"};
   std::vector<std::string> slow = settings;
-  slow.push_back("campaign.slow_node={one_in: 1, factor: 0.5}");  // all nodes
+  slow.emplace_back("campaign.slow_node={one_in: 1, factor: 0.5}");  // all nodes
   const Json healthy = campaign_json(settings), slowed = campaign_json(slow);
   const double speed = slowed["step"]["time_s"].get<double>() / slowed["step"]["with_slow_node_s"].get<double>();
   EXPECT_LT(speed, 0.75);

@@ -48,7 +48,7 @@ class StepDraw {
     const auto override_with = [&](const std::string& value) { return field + "=" + value; };
     for (const char* value : values)
       if (*value != '\0') step_.choices.insert(override_with(value));
-    const std::string value = *(values.begin() + random_() % values.size());
+    std::string value = *(values.begin() + random_() % values.size());
     if (!value.empty()) step_.overrides.push_back(override_with(value));
     return value;
   }
