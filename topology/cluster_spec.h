@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -51,6 +53,15 @@ struct FabricSpec {
   std::uint64_t ecmp_seed = 1;
   std::int64_t flows = 1;  ///< queue pairs per connection of two NICs, each of which is hashed by itself
   std::vector<SwitchSpec> switches = {};
+
+  /// Returns whether switches have less bandwidth upwards than downwards, so that it matters which ranks are near each other.
+  /// Says nothing of custom fabrics.
+  bool is_oversubscribed() const {
+    if (kind == Kind::one_switch || kind == Kind::custom) return false;
+    const auto built = std::min(oversubscription.size(), static_cast<std::size_t>(tiers));
+    return std::any_of(oversubscription.begin() + 1, oversubscription.begin() + static_cast<std::ptrdiff_t>(built),
+                       [](double ratio) { return ratio > 1; });
+  }
 };
 
 /// Says how a node's GPUs reach their NICs through PCIe. Where it is empty, NIC i * nics / gpus is GPU i's, and PCIe is never in

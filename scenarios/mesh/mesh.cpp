@@ -43,4 +43,9 @@ std::vector<std::uint32_t> Mesh::members(std::uint32_t rank, const std::vector<A
   return members;
 }
 
+std::vector<Axis> exchanged(std::vector<Axis> order, Axis one, Axis other) {
+  std::iter_swap(std::ranges::find(order, one), std::ranges::find(order, other));
+  return order;
+}
+
 }  // namespace tandem::scenarios

@@ -41,4 +41,7 @@ class Mesh {
   std::int64_t size_ = 1;
 };
 
+/// Returns the order with two of its axes exchanged.
+std::vector<Axis> exchanged(std::vector<Axis> order, Axis one, Axis other);
+
 }  // namespace tandem::scenarios

@@ -114,12 +114,6 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
 
 namespace {
 
-YamlNode order_list(const std::vector<Axis>& order) {
-  std::vector<std::string> names;
-  for (const Axis axis : order) names.emplace_back(name_of(axis));
-  return list_of(names);
-}
-
 YamlNode placement_node(const RankPlacement& placement) {
   if (placement.kind != RankPlacement::Kind::listed)
     return make_scalar(std::string(name_in(placement_names, placement.kind)), {});
@@ -129,6 +123,12 @@ YamlNode placement_node(const RankPlacement& placement) {
 }
 
 }  // namespace
+
+YamlNode write_order(const std::vector<Axis>& order) {
+  std::vector<std::string> names;
+  for (const Axis axis : order) names.emplace_back(name_of(axis));
+  return list_of(names);
+}
 
 YamlNode write_parallelism(const ParallelismSpec& p) {
   YamlNode node = make_node(YamlNode::Kind::mapping, {});
@@ -155,7 +155,7 @@ YamlNode write_parallelism(const ParallelismSpec& p) {
   put(node, "account_for_loss", p.account_for_loss);
   if (p.first_stage_layers > 0) put(node, "first_stage_layers", p.first_stage_layers);
   if (p.last_stage_layers > 0) put(node, "last_stage_layers", p.last_stage_layers);
-  put(node, "order", order_list(p.order));
+  put(node, "order", write_order(p.order));
   put(node, "placement", placement_node(p.placement));
   put(node, "scatter_gather", p.scatter_gather);
   return node;

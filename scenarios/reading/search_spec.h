@@ -73,8 +73,9 @@ struct SearchConstraints {
 ///       objective: step-time
 ///
 /// An axis that is left out has all powers of two that the model and the cluster admit (of cp those up to 64 that leave a rank
-/// 128 tokens of a sequence); zero 0 to 3; every schedule; recompute none, selective and full; sp both; order and placement as
-/// the scenario has them.
+/// 128 tokens of a sequence); zero 0 to 3; every schedule; recompute none, selective and full; sp both; the scenario's order,
+/// and where it matters that with dp and pp exchanged (on an oversubscribed fabric, or where one of them lies inside a node); the
+/// scenario's placement.
 struct SearchSpec {
   std::array<SearchAxisSpec, search_axis_count> axes;
   std::vector<std::int64_t> gpus;  ///< ascending

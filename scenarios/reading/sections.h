@@ -36,6 +36,7 @@ YamlNode write_model(const ModelSpec& model);
 YamlNode write_moe(const MoeSpec& moe);
 YamlNode write_parallelism(const ParallelismSpec& parallelism);
 YamlNode write_training(const TrainingSpec& training);
+YamlNode write_order(const std::vector<Axis>& order);
 
 // The readers of single fields that a search chooses among. Each takes the reader of the field's section.
 

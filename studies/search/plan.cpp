@@ -18,9 +18,11 @@ YamlNode value_of(const Plan& plan, SearchAxis axis, const PlanChoices& choices)
   return texts.empty() ? scalar(value) : texts[static_cast<std::size_t>(value)];
 }
 
-/// Whether the search leaves the axis to the scenario, which may have no such field.
-bool is_left_to_scenario(SearchAxis axis, const PlanChoices& choices) {
-  return (axis == SearchAxis::order || axis == SearchAxis::placement) && choices.of(axis).size() == 1;
+/// Whether the plan leaves the axis as the scenario has it, which may have no such field. Without a list of values, the
+/// scenario's own is the first.
+bool is_left_to_scenario(const Plan& plan, SearchAxis axis, const PlanChoices& choices) {
+  if (axis != SearchAxis::order && axis != SearchAxis::placement) return false;
+  return choices.of(axis).size() == 1 || (!choices.is_stated[static_cast<std::size_t>(axis)] && plan.*field_of(axis) == 0);
 }
 
 /// Whether the axis says nothing of the plan.
@@ -36,7 +38,7 @@ bool is_silent(const Plan& plan, SearchAxis axis, const PlanChoices& choices) {
     case SearchAxis::etp:
       return plan.*field_of(axis) == 1;
     default:
-      return is_left_to_scenario(axis, choices);
+      return is_left_to_scenario(plan, axis, choices);
   }
 }
 
@@ -57,7 +59,7 @@ Assignments assignments_of(const Plan& plan, const PlanChoices& choices, const S
   };
   set("cluster.gpus", scalar(plan.gpus));
   for (const SearchAxis axis : search_axes)
-    if (!is_left_to_scenario(axis, choices)) set(path_of(axis), value_of(plan, axis, choices));
+    if (!is_left_to_scenario(plan, axis, choices)) set(path_of(axis), value_of(plan, axis, choices));
 
   // Fields that belong to the scenario's own plan, and that another one would contradict.
   const bool recomputes_whole_layers = choices.recomputes[static_cast<std::size_t>(plan.recompute)].every > 0;

@@ -33,6 +33,7 @@ std::int64_t Plan::*field_of(SearchAxis axis);
 /// The values of the axes that are no numbers.
 struct PlanChoices {
   std::array<std::vector<YamlNode>, search_axis_count> texts;  ///< by axis, as they stand in a scenario; none of numbers
+  std::array<bool, search_axis_count> is_stated{};             ///< whether the search lists values of the axis
   // As they are read there, in the order of `texts`.
   std::vector<ScheduleKind> schedules;
   std::vector<RecomputeSpec> recomputes;

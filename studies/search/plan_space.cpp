@@ -102,11 +102,13 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   choose_among(SearchAxis::recompute, {usual_recomputes.begin(), usual_recomputes.end()},
                scalar(name_in(recompute_names, no_recompute)));
   choose_among(SearchAxis::placement, {}, scalar(name_in(placement_names, RankPlacement::Kind::packed)));
-  YamlNode default_order = make_node(YamlNode::Kind::sequence, {});
-  for (const Axis axis : mesh_axes) default_order.items.push_back(scalar(name_of(axis)));
-  choose_among(SearchAxis::order, {}, default_order);
-
   const Scenario& scenario = spec.scenario;
+  choose_among(SearchAxis::order, {}, write_order(scenario.parallelism.order));
+  if (!choices_.is_stated[static_cast<std::size_t>(SearchAxis::order)]) {
+    choices_.of(SearchAxis::order).push_back(write_order(exchanged(scenario.parallelism.order, Axis::dp, Axis::pp)));
+    free_[static_cast<std::size_t>(SearchAxis::order)] = counted(2);
+  }
+
   const ParallelismSpec& p = scenario.parallelism;
   choices_.schedules = read_values(SearchAxis::schedule, choices_, read_schedule);
   choices_.recomputes = read_values(SearchAxis::recompute, choices_, read_recompute);
@@ -140,6 +142,7 @@ void PlanSpace::choose_among(SearchAxis axis, const std::vector<std::string_view
     for (const std::string_view name : defaults) texts.push_back(scalar(name));
   const YamlNode* stated = find_path(spec_.document, path_of(axis));
   own_.*field_of(axis) = index_of(texts, stated == nullptr ? own : *stated);
+  choices_.is_stated[static_cast<std::size_t>(axis)] = listed > 0;
   free_[static_cast<std::size_t>(axis)] = counted(listed == 0 ? texts.size() : listed);
 }
 
@@ -200,6 +203,17 @@ bool PlanSpace::tp_is_in_node(const Plan& plan) const {
     for (const std::uint32_t member : mesh.members(rank, {Axis::tp}))
       if (places.node(member) != places.node(rank)) return false;
   return true;
+}
+
+/// Exchanging dp and pp changes nothing but numbers of ranks where neither shares a node with anything, and no switch is short of
+/// bandwidth.
+bool PlanSpace::order_matters(const Plan& plan) const {
+  if (choices_.is_stated[static_cast<std::size_t>(SearchAxis::order)]) return true;
+  const ClusterSpec& cluster = spec_.scenario.cluster;
+  if (plan.dp == 1 || plan.pp == 1 || plan.gpus <= cluster.gpus_per_node) return false;
+  if (cluster.fabric.is_oversubscribed()) return true;
+  const Mesh mesh(scenario_of(plan, choices_, spec_.scenario).parallelism);
+  return std::min(mesh.stride(Axis::dp), mesh.stride(Axis::pp)) < cluster.gpus_per_node;
 }
 
 /// The axes that say nothing of who has which GPU.
@@ -268,6 +282,7 @@ void PlanSpace::for_each(const std::function<bool(const Plan&)>& visit) const {
               if (!meets(trial, Sizes::experts)) continue;
               for (const std::int64_t order : free(SearchAxis::order)) {
                 plan.order = order;
+                if (order != own_.order && !order_matters(plan)) continue;
                 for (const std::int64_t placement : free(SearchAxis::placement)) {
                   plan.placement = placement;
                   if (spec_.constraints.tp_in_node && !tp_is_in_node(plan)) continue;

@@ -47,6 +47,8 @@ class PlanSpace {
   std::vector<std::int64_t> sps(Scenario& trial) const;
   std::vector<std::int64_t> schedules(Scenario& trial) const;  ///< for the trial's pp and vpp
   bool tp_is_in_node(const Plan& plan) const;
+  /// Whether the search should try another order of the axes than the scenario's.
+  bool order_matters(const Plan& plan) const;
   bool visit_mesh(Plan plan, const std::vector<std::int64_t>& sps, Scenario& trial,
                   const std::function<bool(const Plan&)>& visit) const;
 };

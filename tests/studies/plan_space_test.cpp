@@ -18,7 +18,7 @@ namespace {
 /// What a search may choose, drawn from a seed; of each axis some values that do not divide.
 struct Axes {
   std::vector<std::int64_t> gpus, tp, pp, vpp, cp, ep, etp, micro_batch;
-  bool experts = false, own_axis = false, ulysses = false;
+  bool experts = false, own_axis = false, ulysses = false, oversubscribed = false;
   std::int64_t sequence = 0, global_batch = 0;
 
   explicit Axes(std::uint32_t seed) {
@@ -42,6 +42,7 @@ struct Axes {
     ep = some({1, 2, 3, 4});
     etp = some({1, 2});
     micro_batch = some({1, 2, 3});
+    oversubscribed = random() % 2 == 0;
   }
 
   std::string text() const {
@@ -52,7 +53,8 @@ struct Axes {
     };
     return "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1536, vocab: 4608" +
            std::string(experts ? ", moe: {experts: 8, top_k: 2, ffn: 64}" : "") +
-           "}\ncluster: {preset: dgx-h100, gpus: 16}\nparallelism: {expert_axis: " + (own_axis ? "own" : "folded") +
+           "}\ncluster: {preset: dgx-h100, gpus: 16, fabric: {oversubscription: [1, 1, " +
+           std::string(oversubscribed ? "2" : "1") + "]}}\nparallelism: {expert_axis: " + (own_axis ? "own" : "folded") +
            ", cp_method: " + (ulysses ? "ulysses" : "ring") + "}\ntraining: {sequence: " + std::to_string(sequence) +
            ", global_batch: " + std::to_string(global_batch) + "}\nsearch:\n  gpus: [" + std::to_string(gpus.front()) + ", " +
            std::to_string(gpus.back()) + "]\n  axes: {tp: " + list(tp) + ", pp: " + list(pp) + ", vpp: " + list(vpp) +
@@ -62,11 +64,15 @@ struct Axes {
 };
 
 /// Plans that are the same step as another one are there once: schedules without a pipeline, sp without tp, ZeRO without ranks
-/// to shard over.
-bool is_named_otherwise(const Plan& plan, const PlanChoices& choices, bool experts) {
+/// to shard over, and pp inside dp where all that is inside them fills whole nodes of a fabric that never blocks.
+bool is_named_otherwise(const Plan& plan, const PlanChoices& choices, const Axes& axes) {
+  constexpr std::int64_t node = 8;
+  const std::int64_t inside = plan.tp * plan.cp * (axes.own_axis ? plan.ep : 1);
+  const bool order_matters = plan.pp > 1 && plan.dp > 1 && plan.gpus > node && (axes.oversubscribed || inside < node);
+  if (plan.order != 0 && !order_matters) return true;
   const ScheduleKind schedule = choices.schedules[static_cast<std::size_t>(plan.schedule)];
   return (plan.pp == 1 && schedule != ScheduleKind::one_f_one_b) || (plan.tp == 1 && plan.sp != 0) ||
-         (plan.dp * plan.cp == 1 && !experts && plan.zero != 1);
+         (plan.dp * plan.cp == 1 && !axes.experts && plan.zero != 1);
 }
 
 /// Every combination of the values, with the layers spread evenly, that no rule objects to.
@@ -83,23 +89,25 @@ std::set<Plan> all_by_the_rules(const Axes& axes, const PlanSpace& space, const 
                 for (const std::int64_t micro_batch : axes.micro_batch)
                   for (const std::int32_t zero : {1, 3})
                     for (const std::int32_t sp : {0, 1})
-                      for (std::int32_t schedule = 0; schedule < schedules; ++schedule) {
-                        Plan plan = space.own();
-                        plan.gpus = gpus;
-                        plan.tp = tp;
-                        plan.pp = pp;
-                        plan.vpp = vpp;
-                        plan.cp = cp;
-                        plan.ep = ep;
-                        plan.etp = etp;
-                        plan.dp = gpus / (tp * pp * cp * (axes.own_axis ? ep : 1));
-                        plan.micro_batch = micro_batch;
-                        plan.zero = zero;
-                        plan.sp = sp;
-                        plan.schedule = schedule;
-                        if (plan.dp == 0 || is_named_otherwise(plan, space.choices(), axes.experts)) continue;
-                        if (!first_objection(scenario_of(plan, space.choices(), base))) plans.insert(plan);
-                      }
+                      for (std::int64_t schedule = 0; schedule < schedules; ++schedule)
+                        for (const std::int64_t order : {0, 1}) {
+                          Plan plan = space.own();
+                          plan.gpus = gpus;
+                          plan.tp = tp;
+                          plan.pp = pp;
+                          plan.vpp = vpp;
+                          plan.cp = cp;
+                          plan.ep = ep;
+                          plan.etp = etp;
+                          plan.dp = gpus / (tp * pp * cp * (axes.own_axis ? ep : 1));
+                          plan.micro_batch = micro_batch;
+                          plan.zero = zero;
+                          plan.sp = sp;
+                          plan.schedule = schedule;
+                          plan.order = order;
+                          if (plan.dp == 0 || is_named_otherwise(plan, space.choices(), axes)) continue;
+                          if (!first_objection(scenario_of(plan, space.choices(), base))) plans.insert(plan);
+                        }
   return plans;
 }
 
