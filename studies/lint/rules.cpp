@@ -12,9 +12,10 @@ Finding& LintContext::find(Severity severity, std::string rule, const std::vecto
 }
 
 std::span<const LintRule> lint_rules() {
-  static constexpr LintRule rules[] = {known_warnings,     crossed_rails,      few_micro_batches, sharded_weights_in_pipeline,
-                                       circular_transfers, vocabulary_padding, uneven_products,   thin_shards,
-                                       unusual_batch,      uneven_experts,     idle_options};
+  static constexpr LintRule rules[] = {
+      known_warnings,     crossed_rails,      stages_across_fabric, few_micro_batches, sharded_weights_in_pipeline,
+      circular_transfers, vocabulary_padding, uneven_products,      thin_shards,       unusual_batch,
+      uneven_experts,     idle_options};
   return rules;
 }
 

@@ -36,6 +36,7 @@ std::span<const LintRule> lint_rules();
 // rules_layout.cpp: ranks on the cluster
 void known_warnings(LintContext& context);  ///< what every subcommand warns of (scenarios/checks/warnings.h), with fixes
 void crossed_rails(LintContext& context);
+void stages_across_fabric(LintContext& context);
 // rules_pipeline.cpp
 void few_micro_batches(LintContext& context);
 void sharded_weights_in_pipeline(LintContext& context);

@@ -10,6 +10,8 @@
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/reading/culprit.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/sections.h"
 #include "studies/lint/rules.h"
 
 namespace tandem::studies {
@@ -102,6 +104,25 @@ void crossed_rails(LintContext& context) {
       break;
     }
   }
+}
+
+/// Llama 3's order is tp, cp, pp, dp from the inside, so that what stages send stays near and gradients, which overlap with
+/// compute, go far (arXiv 2407.21783, 3.3.2). Megatron-Core's default has pp outside.
+void stages_across_fabric(LintContext& context) {
+  const Scenario& scenario = context.scenario;
+  const ParallelismSpec& p = scenario.parallelism;
+  if (!scenario.cluster.fabric.is_oversubscribed() || !p.placement.is_packed()) return;
+  const Mesh mesh(p);
+  if (p.pp == 1 || p.dp == 1 || mesh.stride(Axis::pp) < mesh.stride(Axis::dp)) return;
+  const std::string order = to_yaml(write_order(exchanged(p.order, Axis::dp, Axis::pp)));
+  Finding& found = context.find(
+      Severity::warning, "stages-across-fabric", {"parallelism.order", "cluster.fabric.oversubscription"},
+      fmt::format(
+          "the fabric is oversubscribed, and ranks of neighbouring stages are {} GPUs apart, so that activations compete for "
+          "its uplinks while stages wait for them; the order {} brings them {} apart and sends gradients the long way",
+          mesh.stride(Axis::pp), order, mesh.stride(Axis::dp)));
+  found.fix = {"parallelism.order=" + order};
+  found.only_if_faster = true;
 }
 
 }  // namespace tandem::studies

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/plan/issue_order.h"
 #include "scenarios/lowering/lower.h"
@@ -20,6 +21,7 @@
 namespace tandem::cli::lint_test {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -149,6 +151,26 @@ TEST(Lint, CrossedRails) {
   EXPECT_THAT(found.sentence, HasSubstr("the dp group of rank 0 has GPUs 1, 4 on node 0 but 0, 4 on node 1"));
   EXPECT_THAT(found.fix, testing::ElementsAre("parallelism.placement=packed"));
   EXPECT_THAT(rules({usual_batch, swapped + "]", "cluster.fabric.rail_optimized=false"}), Not(Contains("crossed-rails")));
+}
+
+/// Llama 3's own order keeps stages near each other; with pp outermost each message between stages crosses Meta's core.
+TEST(LintRules, NameTheOrderThatRelievesAnOversubscribedFabric) {
+  const std::string scenario = TANDEM_SOURCE_DIR "/scenarios/llama3-405b-64k.yaml";
+  const auto found = [&](const std::vector<std::string>& overrides) -> std::optional<Finding> {
+    const LintResult result = lint(scenario, overrides, {.jobs = 2});
+    const auto finding = std::ranges::find(result.findings, "stages-across-fabric", &Finding::rule);
+    if (finding == result.findings.end()) return std::nullopt;
+    EXPECT_NEAR(*finding->cost, result.step->step_time - finding->fixed->step_time, 1e-9);
+    EXPECT_GT(*finding->cost, 0.05 * result.step->step_time);
+    return *finding;
+  };
+  const std::string megatron = "parallelism.order=[tp, cp, ep, dp, pp]", core = "cluster.fabric.oversubscription=";
+  const auto finding = found({megatron, core + "[1, 1, 7]"});
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->fix, testing::ElementsAre("parallelism.order=[tp, cp, ep, pp, dp]"));
+  EXPECT_THAT(finding->sentence, AllOf(HasSubstr("4096 GPUs apart"), HasSubstr("brings them 8 apart")));
+  EXPECT_FALSE(found({megatron, core + "[1, 1, 1]"}));
+  EXPECT_FALSE(found({core + "[1, 1, 7]"}));
 }
 
 TEST(Lint, FewMicroBatches) {
