@@ -1,3 +1,5 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <cmath>
 
 #include "scenarios/reading/reader.h"
@@ -36,7 +38,12 @@ void read_recompute_every(const Reader& training, RecomputeSpec& spec) {
 
 ScheduleKind read_schedule(const Reader& training) {
   std::vector<Choice<ScheduleKind>> schedules;
-  for (const ScheduleTraits& traits : schedule_table()) schedules.push_back({traits.name, traits.kind});
+  for (const ScheduleTraits& traits : schedule_table()) {
+    schedules.push_back({traits.name, traits.kind});
+    if (!traits.elsewhere.empty() && training.child("schedule").text == traits.elsewhere)
+      training.fail("schedule", fmt::format("training.schedule cannot be `{}`; did you mean `{}`, which is the same schedule?",
+                                            traits.elsewhere, traits.name));
+  }
   return training.choice<ScheduleKind>("schedule", schedules, ScheduleKind::one_f_one_b);
 }
 

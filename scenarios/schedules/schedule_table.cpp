@@ -9,8 +9,12 @@ namespace tandem::scenarios {
 namespace {
 
 constexpr std::array table{
-    ScheduleTraits{
-        .kind = ScheduleKind::gpipe, .name = "gpipe", .torchtitan = "GPipe", .holds_whole_batch = true, .actions = gpipe},
+    ScheduleTraits{.kind = ScheduleKind::gpipe,
+                   .name = "gpipe",
+                   .elsewhere = "afab",
+                   .torchtitan = "GPipe",
+                   .holds_whole_batch = true,
+                   .actions = gpipe},
     ScheduleTraits{
         .kind = ScheduleKind::one_f_one_b, .name = "1f1b", .megatron = "1F1B", .torchtitan = "1F1B", .actions = one_f_one_b},
     ScheduleTraits{.kind = ScheduleKind::interleaved,

@@ -22,6 +22,7 @@ enum class ChunkPath : std::uint8_t {
 struct ScheduleTraits {
   ScheduleKind kind = ScheduleKind::one_f_one_b;
   std::string_view name = {};        ///< in scenarios, studies, results and on the command line
+  std::string_view elsewhere = {};   ///< another name in the literature, which readers answer with `name`
   std::string_view megatron = {};    ///< what Megatron-Core calls it; empty: it has no such schedule
   std::string_view torchtitan = {};  ///< what TorchTitan calls it; empty: it has no such schedule
 
