@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
@@ -28,15 +31,22 @@ std::string test_name(const testing::TestParamInfo<std::string>& test) {
   return name;
 }
 
-CommandResult simulate_even_if_too_large(const std::string& file) {
-  const CommandResult result = run_tandem({"simulate", file, "--json", "-"});
-  return result.exit_code == does_not_fit ? run_tandem({"simulate", file, "--json", "-", "--allow-oom"}) : result;
+/// The published plan fits by means that are not lowered yet (scenarios/studies/published-plans.md).
+const std::set<std::string> too_large{"deepseek-v3-2k", "deepseek-v3-2k-search"};
+
+CommandResult simulated(const std::string& name) {
+  std::vector<std::string> arguments{"simulate", scenario_file(name), "--json", "-"};
+  if (too_large.contains(name)) {
+    EXPECT_EQ(run_tandem(arguments).exit_code, does_not_fit) << name << " fits by now";
+    arguments.emplace_back("--allow-oom");
+  }
+  return run_tandem(arguments);
 }
 
 class EveryScenario : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryScenario, SimulatesToAConsistentResult) {
-  const CommandResult run = simulate_even_if_too_large(scenario_file(GetParam()));
+  const CommandResult run = simulated(GetParam());
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const nlohmann::json result = checked_result(run.out);
   std::string warnings;
