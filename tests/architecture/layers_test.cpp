@@ -101,7 +101,7 @@ TEST(Layers, TestsIncludeTheirLayerAndThoseBelow) {
     const std::string from = folder_of_test(include.file);
     if (!include.is_ours || from == "architecture") continue;
     ASSERT_TRUE(layer_of_tests.contains(from)) << "tests/" << from << " has no layer in layers_test.cpp";
-    const std::string layer = layer_of_tests.at(from);
+    const std::string& layer = layer_of_tests.at(from);
     const bool of_tests = top_folder(include.target) == "tests";
     const std::string of = of_tests ? folder_of_test(include.target) : top_folder(include.target);
     const bool helper = of_tests && (of == from || (layer_of_tests.contains(of) && may_include(layer, layer_of_tests.at(of))));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "tests/scenarios/base_scenario.h"
@@ -85,9 +86,9 @@ TEST(Load, OneSlowGpuOrAList) {
 
 TEST(Load, UnitsOfDevices) {
   const Device gpu = parse_scenario(base_text(), "s.yaml", {}).cluster.gpu;
-  EXPECT_DOUBLE_EQ(gpu.memory_bandwidth, 3.35e12);                                   // H100 datasheet: 3.35 TB/s
-  EXPECT_DOUBLE_EQ(gpu.peak[static_cast<std::size_t>(DType::bf16)], 989.4e12);       // 989.4 TFLOP/s dense
-  EXPECT_EQ(gpu.memory, static_cast<Bytes>(79.11 * (std::int64_t{1} << 30) + 0.5));  // of 80 GiB
+  EXPECT_DOUBLE_EQ(gpu.memory_bandwidth, 3.35e12);                                           // H100 datasheet: 3.35 TB/s
+  EXPECT_DOUBLE_EQ(gpu.peak[static_cast<std::size_t>(DType::bf16)], 989.4e12);               // 989.4 TFLOP/s dense
+  EXPECT_EQ(gpu.memory, static_cast<Bytes>(std::llround(79.11 * (std::int64_t{1} << 30))));  // of 80 GiB
   EXPECT_EQ(gpu.peak[static_cast<std::size_t>(DType::i32)], 0);
 }
 

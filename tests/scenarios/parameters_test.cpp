@@ -10,7 +10,7 @@ namespace {
 
 using enum ParameterKind;
 
-ParameterSpec spec(ParameterKind kind, std::vector<std::int64_t> rows, std::int64_t columns, int uses = 1) {
+ParameterSpec spec(ParameterKind kind, const std::vector<std::int64_t>& rows, std::int64_t columns, int uses = 1) {
   ParameterSpec spec{.kind = kind, .pieces = {}, .uses = uses};
   for (const std::int64_t r : rows) {
     spec.pieces.push_back({.tensor = "t", .tensor_rows = 2 * r, .tensor_columns = columns, .rows = r, .columns = columns});
