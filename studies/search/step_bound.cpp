@@ -291,7 +291,7 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
     Bytes states = 0, now = 0;
     for (std::int32_t c = 0; c < placement.chunks(); ++c)
       states += costs.parts[static_cast<std::size_t>(placement.part(s, c))].states;
-    std::vector<bool> has_gradients(static_cast<std::size_t>(placement.chunks()), false);
+    std::vector<std::int32_t> backwards(static_cast<std::size_t>(placement.chunks()), 0);
     Bytes most = 0, gradients = 0;
     // A forward and a backward that go on in turns: at no moment of them must all be there that either needs alone.
     const bool in_turns = traits_of(scenario.training.schedule).pairs_passes;
@@ -302,10 +302,10 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
       if (!in_turns) most = std::max(most, now + gradients + (backward ? part.passing : 0));
       if (backward) {
         now -= part.kept;
-        // Slices are what lives on; while micro-batches come back, so do whole gradients. ZeRO-3 has them unit by unit.
-        if (!has_gradients[static_cast<std::size_t>(action.chunk)] && scenario.parallelism.zero == 2)
-          gradients += part.whole_gradients;
-        has_gradients[static_cast<std::size_t>(action.chunk)] = true;
+        // ZeRO-2 keeps a chunk's gradients whole from its first backward to its last, then slices of them. ZeRO-3 has them unit by
+        // unit.
+        const std::int32_t done = ++backwards[static_cast<std::size_t>(action.chunk)];
+        if (scenario.parallelism.zero == 2) gradients += part.whole_gradients * ((done == 1) - (done == micro_batches));
       }
       if (in_turns && !action.beside_next) most = std::max(most, now);
     }
