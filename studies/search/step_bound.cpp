@@ -302,8 +302,8 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
       if (!in_turns) most = std::max(most, now + gradients + (backward ? part.passing : 0));
       if (backward) {
         now -= part.kept;
-        // ZeRO-2 keeps a chunk's gradients whole from its first backward to its last, then slices of them. ZeRO-3 has them unit by
-        // unit.
+        // ZeRO-2 keeps a chunk's gradients whole from its first backward to its last, then slices of them. ZeRO-3 has them unit
+        // by unit.
         const std::int32_t done = ++backwards[static_cast<std::size_t>(action.chunk)];
         if (scenario.parallelism.zero == 2) gradients += part.whole_gradients * ((done == 1) - (done == micro_batches));
       }

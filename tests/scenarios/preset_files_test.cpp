@@ -63,7 +63,8 @@ class PresetFiles : public testing::Test {
 TEST_F(PresetFiles, WhatShipsIsWhatIsInTheFolders) {
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(presets_folder))
-    if (entry.path().extension() == ".yaml") files.push_back("scenarios/presets/" + entry.path().lexically_relative(presets_folder).string());
+    if (entry.path().extension() == ".yaml")
+      files.push_back("scenarios/presets/" + entry.path().lexically_relative(presets_folder).string());
   std::vector<std::string> embedded;
   for (const EmbeddedFile& file : embedded_files()) embedded.emplace_back(file.path);
   std::ranges::sort(files);
