@@ -93,11 +93,11 @@ TEST(TraceRanks, OfAFoldedStepAreShownByTheirClass) {
   const std::map<std::string, std::size_t> all = processes_of(traced({"simulate", scenario}));
   EXPECT_EQ(all.size(), 16U);
   const std::map<std::string, std::size_t> some =
-      processes_of(traced({"simulate", scenario, "--trace-ranks", "16-31,0,5,3000,15360"}));
-  const std::string first = "rank 0 · tp 0 · pp 0 · dp 0 ×1024", third = "rank 2048 · tp 0 · pp 2 · dp 0 ×1024",
-                    last = "rank 15360 · tp 0 · pp 15 · dp 0 ×1024";
-  EXPECT_EQ(some, (std::map<std::string, std::size_t>{{first + " (among them 0, 5, 16-31)", all.at(first)},
-                                                      {third + " (among them 3000)", all.at(third)},
+      processes_of(traced({"simulate", scenario, "--trace-ranks", "128-135,0,5,28,120"}));
+  const std::string first = "rank 0 · tp 0 · pp 0 · dp 0 ×1024", fourth = "rank 24 · tp 0 · pp 3 · dp 0 ×1024",
+                    last = "rank 120 · tp 0 · pp 15 · dp 0 ×1024";
+  EXPECT_EQ(some, (std::map<std::string, std::size_t>{{first + " (among them 0, 5, 128-135)", all.at(first)},
+                                                      {fourth + " (among them 28)", all.at(fourth)},
                                                       {last, all.at(last)}}));
 }
 
