@@ -187,7 +187,10 @@ TEST(HostBackend, ManySmallTasksOnManyStreamsDoNotRace) {
   const auto backend = make_host_backend(memory);
   for (int repetition = 0; repetition < 2; ++repetition) expect_in_order(dag, execute(dag, *backend));
   // Row i holds 4i, 4i + 1, 4i + 2, 4i + 3: sum 16 i + 6. The column adds 4.
-  const auto expected = [](std::uint32_t r) { return static_cast<float>(Mesh::rounds * (16 * (r / Mesh::side) + 6 + 4)); };
+  const auto expected = [](std::uint32_t r) {
+    const std::uint32_t row = r / Mesh::side;
+    return static_cast<float>(Mesh::rounds * (16 * row + 6 + 4));
+  };
   for (std::uint32_t r = 0; r < Mesh::ranks; ++r) {
     for (int e = 0; e < Mesh::elements; ++e) {
       EXPECT_EQ(memory.tensor(mesh.sums[r]).f32()[e], expected(r));
