@@ -34,7 +34,10 @@ TEST(PackGroups, RefusesHeadsThatDoNotDivide) {
 void expect_order(bool zigzag, const std::vector<float>& expected_parts) {
   const SequenceAttributes attributes{.ranks = 2, .zigzag = zigzag};
   Tensor k = counted(Shape(4, 1, 1, 1)), v(Shape(4, 1, 1, 2)), parts(Shape(12));
-  for (std::int64_t i = 0; i < 8; ++i) v[i] = static_cast<float>(100 + i / 2);
+  for (std::int64_t i = 0; i < 8; ++i) {
+    const std::int64_t row = i / 2;
+    v[i] = static_cast<float>(100 + row);
+  }
   run(OpKind::split_sequence, attributes, {k.host(), v.host(), parts.host()});
   EXPECT_EQ(parts.values, expected_parts);
   Tensor k_back(k.shape), v_back(v.shape);

@@ -45,8 +45,7 @@ bool comes(int descriptor, std::chrono::milliseconds limit) {
 }  // namespace
 
 Processes::~Processes() {
-  for (std::size_t process = 0; process < children_.size(); ++process) {
-    Child& child = children_[process];
+  for (Child& child : children_) {
     if (!child.ended) {
       ::kill(child.pid, SIGKILL);
       ::waitpid(child.pid, nullptr, 0);
