@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -58,9 +57,9 @@ struct FabricSpec {
   /// Says nothing of custom fabrics.
   bool is_oversubscribed() const {
     if (kind == Kind::one_switch || kind == Kind::custom) return false;
-    const auto built = std::min(oversubscription.size(), static_cast<std::size_t>(tiers));
-    return std::any_of(oversubscription.begin() + 1, oversubscription.begin() + static_cast<std::ptrdiff_t>(built),
-                       [](double ratio) { return ratio > 1; });
+    for (std::size_t tier = 1; tier < oversubscription.size() && tier < static_cast<std::size_t>(tiers); ++tier)
+      if (oversubscription[tier] > 1) return true;
+    return false;
   }
 };
 

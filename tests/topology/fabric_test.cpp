@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "topology/layouts.h"
@@ -190,6 +191,21 @@ TEST(Bisection, FollowsTheOversubscription) {
   EXPECT_DOUBLE_EQ(Fabric(spec).bisection(50e9), 2 * 50e9);
   spec.fabric.oversubscription = {1, 1, 8};
   EXPECT_DOUBLE_EQ(Fabric(spec).bisection(50e9), 1 * 50e9);
+}
+
+TEST(Oversubscription, IsThatOfTheTiersThatAreBuilt) {
+  const auto is_oversubscribed = [](FabricSpec::Kind kind, int tiers, std::vector<double> ratios) {
+    return FabricSpec{.kind = kind, .tiers = tiers, .oversubscription = std::move(ratios)}.is_oversubscribed();
+  };
+  using enum FabricSpec::Kind;
+  EXPECT_FALSE(is_oversubscribed(fat_tree, 3, {}));
+  EXPECT_FALSE(is_oversubscribed(fat_tree, 3, {2}));  // NICs to leaves: the same for all ranks
+  EXPECT_FALSE(is_oversubscribed(fat_tree, 3, {1, 1, 1}));
+  EXPECT_TRUE(is_oversubscribed(fat_tree, 3, {1, 1, 7}));
+  EXPECT_TRUE(is_oversubscribed(fat_tree, 2, {1, 1.5}));
+  EXPECT_FALSE(is_oversubscribed(fat_tree, 2, {1, 1, 7}));
+  EXPECT_TRUE(is_oversubscribed(dragonfly_plus, 3, {1, 1, 2}));
+  EXPECT_FALSE(is_oversubscribed(one_switch, 3, {1, 1, 7}));
 }
 
 }  // namespace
