@@ -23,10 +23,10 @@ bool LintResult::has(Severity severity) const {
   return std::ranges::find(findings, severity, &Finding::severity) != findings.end();
 }
 
-std::string to_json(const LintResult& report) {
+std::string to_json(const LintResult& result) {
   using nlohmann::ordered_json;
   ordered_json findings = ordered_json::array();
-  for (const Finding& finding : report.findings) {
+  for (const Finding& finding : result.findings) {
     ordered_json one{{"severity", name_of(finding.severity)},
                      {"rule", finding.rule},
                      {"place", finding.place.text()},
@@ -39,13 +39,13 @@ std::string to_json(const LintResult& report) {
     findings.push_back(std::move(one));
   }
   ordered_json step = nullptr;
-  if (report.step) {
-    step = {{"step_time_s", report.step->step_time},
-            {"peak_bytes", report.step->peak_memory()},
-            {"gpu_bytes", report.step->gpu_memory},
-            {"fits", report.step->fits()}};
+  if (result.step) {
+    step = {{"step_time_s", result.step->step_time},
+            {"peak_bytes", result.step->peak_memory()},
+            {"gpu_bytes", result.step->gpu_memory},
+            {"fits", result.step->fits()}};
   }
-  const ordered_json all{{"scenario", report.scenario}, {"step", step}, {"findings", findings}};
+  const ordered_json all{{"scenario", result.scenario}, {"step", step}, {"findings", findings}};
   return all.dump(1) + "\n";
 }
 

@@ -50,6 +50,6 @@ struct LintResult {
   bool has(Severity severity) const;
 };
 
-std::string to_json(const LintResult& report);
+std::string to_json(const LintResult& result);
 
 }  // namespace tandem::studies

@@ -69,52 +69,52 @@ class Linter {
  public:
   Linter(const std::string& path, const std::vector<std::string>& overrides, const LintOptions& options)
       : source_(path, overrides), options_(options), document_(source_.resolved()), steps_(options.jobs) {
-    report_.scenario = source_.name();
+    result_.scenario = source_.name();
   }
 
   LintResult run() {
-    for (const InputError& error : refusals_of(document_, source_.name())) report_.findings.push_back(refused(error));
-    if (!report_.findings.empty()) return std::move(report_);
+    for (const InputError& error : refusals_of(document_, source_.name())) result_.findings.push_back(refused(error));
+    if (!result_.findings.empty()) return std::move(result_);
     const Scenario scenario = read_document(document_, source_.name());
-    report_.scenario = scenario.name;
+    result_.scenario = scenario.name;
     LintContext context(scenario, document_);
     for (const LintRule rule : lint_rules()) rule(context);
-    report_.findings = context.take();
+    result_.findings = context.take();
     if (options_.with_costs) {
       simulate_all();
-      if (report_.step) add_memory(context);
+      if (result_.step) add_memory(context);
     }
-    std::erase_if(report_.findings, worthless);
+    std::erase_if(result_.findings, worthless);
     // What is only worth telling for its gain has none that is known.
-    std::erase_if(report_.findings, [&](const Finding& finding) { return finding.only_if_faster && !finding.cost; });
-    sort_findings(report_.findings);
-    return std::move(report_);
+    std::erase_if(result_.findings, [&](const Finding& finding) { return finding.only_if_faster && !finding.cost; });
+    sort_findings(result_.findings);
+    return std::move(result_);
   }
 
  private:
   Source source_;
   LintOptions options_;
   YamlNode document_;
-  LintResult report_;
+  LintResult result_;
   DistinctSteps steps_;
 
   void simulate_all() {
     const StepJob as_it_is = job_of(document_, source_.name());
     steps_.want(as_it_is);
-    const std::vector<std::string> fixes = want_fixes(report_.findings);
+    const std::vector<std::string> fixes = want_fixes(result_.findings);
     steps_.run(options_.told);
-    if (const StepResult* step = steps_.of(as_it_is.text).result()) report_.step = *step;
-    judge(report_.findings, fixes);
+    if (const StepResult* step = steps_.of(as_it_is.text).result()) result_.step = *step;
+    judge(result_.findings, fixes);
   }
 
   /// The fullest stage is known only now.
   void add_memory(LintContext& context) {
-    memory_left(context, *report_.step);
+    memory_left(context, *result_.step);
     std::vector<Finding> found = context.take();
     const std::vector<std::string> fixes = want_fixes(found);
     steps_.run(options_.told);
     judge(found, fixes);
-    report_.findings.insert(report_.findings.end(), found.begin(), found.end());
+    result_.findings.insert(result_.findings.end(), found.begin(), found.end());
   }
 
   /// By finding: the scenario with its fix, empty where there is none. A fix that makes no scenario is none.
@@ -133,11 +133,11 @@ class Linter {
 
   void judge(std::vector<Finding>& findings, const std::vector<std::string>& fixes) const {
     for (std::size_t i = 0; i < findings.size(); ++i) {
-      if (fixes[i].empty() || !report_.step) continue;
+      if (fixes[i].empty() || !result_.step) continue;
       const StepResult* fixed = steps_.of(fixes[i]).result();
       if (fixed == nullptr) continue;  // failed: there is no cost to tell
       findings[i].fixed = FixedStep{.step_time = fixed->step_time, .fits = fixed->fits()};
-      findings[i].cost = std::max(0.0, report_.step->step_time - fixed->step_time);
+      findings[i].cost = std::max(0.0, result_.step->step_time - fixed->step_time);
     }
   }
 };

@@ -48,7 +48,8 @@ struct PlanChoices {
 Assignments assignments_of(const Plan& plan, const PlanChoices& choices, const SearchSpec& spec);
 
 /// Returns "tp=8 sp=true pp=8 dp=64 zero=1 micro_batch=1 schedule=1f1b recompute=none". Leaves out sizes of 1 (but for tp, pp, dp
-/// and micro_batch), sp without tp, the schedule without a pipeline, and an order or a placement that is the only one.
+/// and micro_batch), sp without tp, the schedule without a pipeline, and an order or a placement that is the only one, or the
+/// scenario's where the search lists none.
 std::string to_text(const Plan& plan, const PlanChoices& choices);
 
 /// Returns the scenario's document with the plan in it.
