@@ -5,6 +5,7 @@
 #include "scenarios/checks/rules.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -26,6 +27,30 @@ constexpr Rule dense_models_have_no_expert_ranks{
       return {{"parallelism.ep", "parallelism.etp"},
               named(Axis::ep, s.parallelism.ep) + ", " + named("etp", s.parallelism.etp) +
                   " for a model without experts; expected 1, or model.moe"};
+    }};
+
+constexpr Rule exchanges_hide_in_pairs{
+    .sizes = Sizes::schedule,
+    .holds =
+        [](const Scenario& s) { return !s.training.overlap_ep || traits_of(s.training.schedule).can_pair(s.parallelism.pp); },
+    .objection = [](const Scenario& s) -> Objection {
+      std::string schedules;
+      for (const ScheduleTraits& traits : schedule_table())
+        if (traits.can_pair(s.parallelism.pp)) schedules += (schedules.empty() ? "" : " or ") + std::string(traits.name);
+      return {{"training.overlap.ep", "training.schedule", "parallelism.pp"},
+              "overlap.ep with schedule " + std::string(name_of(s.training.schedule)) + " and " +
+                  named(Axis::pp, s.parallelism.pp) +
+                  ", where no forward runs beside a backward to hide the experts' exchanges; " + "expected schedule " +
+                  schedules + ", or overlap.ep false"};
+    }};
+
+constexpr Rule exchanges_hide_without_gathered_weights{
+    .holds = [](const Scenario& s) { return !s.training.overlap_ep || s.parallelism.zero < 3; },
+    .objection = [](const Scenario&) -> Objection {
+      return {
+          {"training.overlap.ep", "parallelism.zero"},
+          "overlap.ep with zero 3, whose weights would have to be there for two passes at once, is not lowered; expected zero "
+          "2 or less, or overlap.ep false"};
     }};
 
 /// The model by itself.
@@ -156,6 +181,8 @@ constexpr Rule rules_of_experts[] = {deepep_has_ranks,
                                      etp_divides_ffn,
                                      expert_shards_divide_ranks,
                                      own_axis_has_no_hsdp,
+                                     exchanges_hide_in_pairs,
+                                     exchanges_hide_without_gathered_weights,
                                      rule_of<find_wrong_node_limit>};
 
 }  // namespace

@@ -231,6 +231,8 @@ class MegatronReader {
         arguments_.place(name));
     put(section_of(section("training"), "overlap"), name_of(Axis::pp), !arguments_.has("no-overlap-p2p-communication"),
         {.file = file_});
+    set(section_of(section("training"), "overlap"), name_of(Axis::ep), "overlap-moe-expert-parallel-comm");
+    arguments_.has("delay-wgrad-compute");  // as overlap.ep does in any case
   }
 
   void data_parallel() {

@@ -162,6 +162,12 @@ class ArgumentsWriter {
     if (known && schedule.least_chunks > 1) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
     if (!known && p_.vpp > 1) out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
     flag("no-overlap-p2p-communication", !t_.overlap_pp);
+    if (scenario_.overlaps_ep() && !traits_of(t_.schedule).megatron.empty()) {
+      flag("overlap-moe-expert-parallel-comm");
+      flag("delay-wgrad-compute");
+    } else if (t_.overlap_ep) {
+      out_.lose("training.overlap.ep", "exchanges of experts hide in interleaved 1F1B or without a pipeline, with ep above 1");
+    }
     flag("account-for-embedding-in-pipeline-split", p_.account_for_embedding);
     flag("account-for-loss-in-pipeline-split", p_.account_for_loss);
     if (p_.first_stage_layers > 0) add("decoder-first-pipeline-num-layers", p_.first_stage_layers);

@@ -65,13 +65,18 @@ ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLin
   const auto x = std::make_shared<BufferId>(no_id);  // between the pieces
   const auto lower = [=, this, &tapes, &link](std::size_t piece) {
     if (piece == 0) {
-      *x = layout_.embedding ? embedding(context_, tapes[piece], embedding_) : link.receive(PipelineLink::Direction::forward);
+      if (layout_.embedding) {
+        *x = embedding(context_, tapes[piece], embedding_);
+      } else {
+        context_.issue([x, &link] { *x = link.receive(PipelineLink::Direction::forward); });
+      }
     } else if (piece < last_piece()) {
       *x = layer(context_, tapes[piece], layers_[piece - 1], *x);
+      if (!layers_[piece - 1].mixture) context_.cut();
     } else if (layout_.loss) {
       losses(context_, tapes[piece], loss_, mtp_, *x);
     } else {
-      link.send(PipelineLink::Direction::forward, *x);
+      context_.issue([x, &link] { link.send(PipelineLink::Direction::forward, *x); });
     }
   };
   Pieces pieces;
@@ -84,14 +89,25 @@ ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLin
 ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLink& link, PutOffWeights* put_off) {
   const std::vector<Tape>& tapes = tapes_.at(micro_batch);
   const auto dy = std::make_shared<BufferId>(no_id);
+  const bool overlaps = context_.scenario.overlaps_ep();
+  const auto waiting = std::make_shared<PutOffWeights>(true);
   const auto lower = [=, this, &tapes, &link](std::size_t piece) {
-    if (piece == last_piece() && !layout_.loss) *dy = link.receive(PipelineLink::Direction::backward);
-    context_.put_off = put_off;
+    if (piece == last_piece() && !layout_.loss) {
+      context_.issue([dy, &link] { *dy = link.receive(PipelineLink::Direction::backward); });
+      return;
+    }
+    context_.put_off = overlaps && put_off == nullptr ? waiting.get() : put_off;
     *dy = tapes[piece].backward(context_, *dy);
+    if (piece == 0 && !layout_.embedding) {
+      context_.issue([dy, &link] { link.send(PipelineLink::Direction::backward, *dy); });
+    }
+    const bool exchanges = piece > 0 && (piece == last_piece() || layers_[piece - 1].mixture);  // those of the loss in the next
+    if (overlaps && !exchanges) {
+      context_.lower_waiting_weights();
+      context_.cut();
+    }
     context_.put_off = nullptr;
-    if (piece > 0) return;
-    if (!layout_.embedding) link.send(PipelineLink::Direction::backward, *dy);
-    tapes_.erase(micro_batch);
+    if (piece == 0) tapes_.erase(micro_batch);
   };
   Pieces pieces;
   for (std::size_t i = 0; i <= last_piece(); ++i) {

@@ -1,5 +1,7 @@
 #include "scenarios/lowering/context.h"
 
+#include <utility>
+
 #include "scenarios/lowering/positions.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/token_routing.h"
@@ -70,6 +72,12 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 
 TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
                        std::span<const BufferId> writes, std::span<const BufferId> updates) {
+  if (recording != nullptr) {
+    issue([this, op, attributes, name = std::string(name), reads = std::vector(reads.begin(), reads.end()),
+           writes = std::vector(writes.begin(), writes.end()),
+           updates = std::vector(updates.begin(), updates.end())] { kernel(op, attributes, name, reads, writes, updates); });
+    return no_id;
+  }
   const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), reads, writes, updates);
   for (const TaskId before : held_) builder.depend(before, task);
   held_.clear();
@@ -78,6 +86,10 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 
 TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
                            Reduction reduction, Bytes sent) {
+  if (recording != nullptr) {
+    issue([=, this, name = std::string(name)] { collective(op, slot, stream, name, in, out, reduction, sent); });
+    return no_id;
+  }
   return builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction, sent);
 }
 
@@ -118,13 +130,47 @@ void Context::weight_gradient(ParameterId parameter, std::function<void(Context&
     c.phase = Phase::backward_weight;
     lower(c, c.parameters().gradient(parameter));
     c.phase = before;
-    c.on_gradient(static_cast<std::size_t>(c.chunk), parameter);
+    c.issue([&c, parameter] { c.on_gradient(static_cast<std::size_t>(c.chunk), parameter); });
   };
   if (put_off != nullptr) {
     put_off->push(layer, std::move(step));
   } else {
     step(*this);
   }
+}
+
+void Context::lower_waiting_weights() {
+  if (put_off == nullptr || !put_off->waits_for_exchange()) return;
+  PutOffWeights* const waiting = std::exchange(put_off, nullptr);
+  const std::int16_t layer_now = layer;
+  waiting->take().lower(*this);
+  layer = layer_now;
+  put_off = waiting;
+}
+
+void Context::issue(std::function<void()> lower) {
+  if (recording == nullptr) {
+    lower();
+    return;
+  }
+  recording->push_back([this, lower = std::move(lower), p = phase, m = micro_batch, l = layer, c = chunk] {
+    phase = p;
+    micro_batch = m;
+    layer = l;
+    chunk = c;
+    lower();
+  });
+}
+
+void Context::cut() {
+  if (recording != nullptr) recording->emplace_back();
+}
+
+void Context::exchange_under_way() {
+  if (beside_exchange) std::exchange(beside_exchange, nullptr)();
+  if (!scenario.overlaps_ep()) return;
+  lower_waiting_weights();
+  cut();
 }
 
 }  // namespace tandem::scenarios

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <span>
@@ -43,6 +44,9 @@ struct LocalSizes {
 struct GemmOperand {
   BufferId by_row = no_id, by_column = no_id;
 };
+
+/// What a pass lowers, held back until its turn comes (see turns.h). An empty function is a cut, where the turn ends.
+using Recording = std::deque<std::function<void()>>;
 
 /// The lowering of one rank's step in progress: where it writes, and what the tasks it writes now belong to.
 class Context {
@@ -100,6 +104,8 @@ class Context {
   void weight_gradient(ParameterId parameter, std::function<void(Context&, BufferId gradient)> lower);
   bool puts_off_weights() const { return put_off != nullptr; }
   PutOffWeights* put_off = nullptr;  ///< where the action being lowered leaves its weight gradients, if not lowered at once
+  /// Lowers the weight gradients that were put off until an exchange is under way.
+  void lower_waiting_weights();
   std::function<void(std::size_t chunk, ParameterId parameter)> on_gradient;
 
   /// Returns the backward's `x`: what the forward kept, or the copy computed again of what it did not (see `recompute_output`).
@@ -108,6 +114,18 @@ class Context {
     return copy == copies_.end() ? x : copy->second;
   }
   void replace(BufferId x, BufferId copy) { copies_[x] = copy; }
+
+  /// Runs `lower`, which lowers tasks: at once, or if the pass is being recorded, when its turn comes. What asks the builder
+  /// which tasks there are, or needs the id of a task, must be issued as one; single kernels and collectives issue themselves,
+  /// and return `no_id` where they are recorded.
+  void issue(std::function<void()> lower);
+  /// Ends a turn of a pass that is being recorded.
+  void cut();
+  Recording* recording = nullptr;  ///< of the pass being lowered, if it takes turns with another
+
+  /// To be called when an exchange of tokens has been issued: lowers what is to run beside it, and ends the turn.
+  void exchange_under_way();
+  std::function<void()> beside_exchange;  ///< lowers what is to run beside the next exchange
 
   /// Makes the next compute kernel start after `task`.
   void hold_compute_until(TaskId task) { held_.push_back(task); }

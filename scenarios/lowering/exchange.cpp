@@ -19,11 +19,15 @@ Bytes bytes_in_fp8(const Shape& shape) {
 }  // namespace
 
 BufferId exchange(Context& context, BufferId rows, Way way, std::string_view name) {
-  if (context.communicator(Slot::expert) == no_id) return rows;
+  if (context.communicator(Slot::expert) == no_id) {
+    context.exchange_under_way();
+    return rows;
+  }
   const Shape shape = context.shape_of(rows);
   const BufferId arrived = context.gathered(shape);
   const Bytes sent = way == Way::dispatch && sends_fp8(context) ? bytes_in_fp8(shape) : 0;
   context.collective(OpKind::all_to_all, Slot::expert, Stream::ep, name, rows, arrived, Reduction::sum, sent);
+  context.exchange_under_way();
   return arrived;
 }
 

@@ -56,11 +56,21 @@ MixtureParameters declare_mixture(const Context& context, ChunkParameters& param
 BufferId mixture(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
   if (!weights.shared) return routed_experts(context, tape, weights, x);
   Tape routed, shared;
+  BufferId from_shared = no_id;
+  const auto share = [&] { from_shared = mlp(context, shared, *weights.shared, x); };
+  if (context.scenario.overlaps_ep()) context.beside_exchange = share;
   const BufferId from_routed = routed_experts(context, routed, weights, x);
-  const BufferId from_shared = mlp(context, shared, *weights.shared, x);
+  if (!context.scenario.overlaps_ep()) share();
   tape.push([routed = std::move(routed), shared = std::move(shared)](Context& c, BufferId dy) {
-    const BufferId through_shared = shared.backward(c, dy);
-    return sum(c, routed.backward(c, dy), through_shared, "experts");
+    BufferId through_shared = no_id;
+    const auto share_back = [&] { through_shared = shared.backward(c, dy); };
+    if (c.scenario.overlaps_ep()) {
+      c.beside_exchange = share_back;
+    } else {
+      share_back();
+    }
+    const BufferId through_routed = routed.backward(c, dy);
+    return sum(c, through_routed, through_shared, "experts");
   });
   return sum(context, from_routed, from_shared, "experts");
 }

@@ -16,12 +16,19 @@ class PutOffWeights {
  public:
   using Step = std::function<void(Context&)>;
 
+  /// `waits_for_exchange`: put off until tokens are on their way, no longer (`training.overlap.ep`).
+  explicit PutOffWeights(bool waits_for_exchange = false) : waits_for_exchange_(waits_for_exchange) {}
+
+  bool waits_for_exchange() const { return waits_for_exchange_; }
   void push(std::int16_t layer, Step step) { steps_.emplace_back(layer, std::move(step)); }
+
+  PutOffWeights take() { return std::exchange(*this, PutOffWeights(waits_for_exchange_)); }
 
   /// Lowers them in the order of the backward, each labelled with the layer it comes from.
   void lower(Context& context) const;
 
  private:
+  bool waits_for_exchange_;
   std::vector<std::pair<std::int16_t, Step>> steps_;
 };
 

@@ -22,8 +22,10 @@ void send(Context& context, BufferId data, std::string_view name) {
 /// It is posted when the work lowered so far is done, which frees the block before the one at hand: two buffers suffice.
 BufferId receive(Context& context, const Shape& shape, std::string_view name) {
   const BufferId data = context.gathered(shape);
-  const TaskId task = context.collective(OpKind::receive, Slot::receive_context, Stream::cp_receive, name, no_id, data);
-  context.builder.depend(context.builder.last_on(context.rank, Stream::compute), task);
+  context.issue([&context, data, name = std::string(name)] {
+    const TaskId task = context.collective(OpKind::receive, Slot::receive_context, Stream::cp_receive, name, no_id, data);
+    context.builder.depend(context.builder.last_on(context.rank, Stream::compute), task);
+  });
   return data;
 }
 

@@ -6,6 +6,8 @@
 #include "scenarios/lowering/data_parallel.h"
 #include "scenarios/lowering/local_steps.h"
 #include "scenarios/lowering/optimizer.h"
+#include "scenarios/lowering/turns.h"
+#include "scenarios/schedules/stage_actions.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -37,11 +39,8 @@ StageProgram::StageProgram(Context& context)
 
 std::vector<Action> StageProgram::actions() const {
   const Scenario& scenario = context_.scenario;
-  return schedule(scenario.training.schedule,
-                  {.stage = context_.world.ranks[context_.rank].pp,
-                   .stages = static_cast<std::int32_t>(scenario.parallelism.pp),
-                   .micro_batches = static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)),
-                   .chunks = placement_.chunks()});
+  return stage_actions(scenario, context_.world.ranks[context_.rank].pp,
+                       static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)));
 }
 
 void StageProgram::lower(const StepRange& steps) {
@@ -95,8 +94,13 @@ void StageProgram::shard_weights(const std::vector<Action>& actions) {
 void StageProgram::follow(const std::vector<Action>& actions) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     ChunkProgram::Pieces pieces = pieces_of(actions[i]);
-    if (actions[i].beside_next) pieces = in_turns(std::move(pieces), pieces_of(actions.at(++i)));
-    for (const std::function<void()>& piece : pieces) piece();
+    if (actions[i].beside_next && context_.scenario.overlaps_ep()) {
+      take_turns(context_, pieces_of(actions.at(i + 1)), std::move(pieces));
+      ++i;
+    } else {
+      if (actions[i].beside_next) pieces = in_turns(std::move(pieces), pieces_of(actions.at(++i)));
+      for (const std::function<void()>& piece : pieces) piece();
+    }
     if (actions[i].kind != Action::Kind::backward_weight) link_.end_action(!actions[i].exchanges_with_next);
   }
 }

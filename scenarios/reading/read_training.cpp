@@ -11,10 +11,11 @@ namespace tandem::scenarios {
 namespace {
 
 void read_overlap(const YamlNode& node, TrainingSpec& spec) {
-  const Reader overlap(node, "training.overlap", {name_of(Axis::dp), name_of(Axis::tp), name_of(Axis::pp)});
+  const Reader overlap(node, "training.overlap", {name_of(Axis::dp), name_of(Axis::tp), name_of(Axis::pp), name_of(Axis::ep)});
   spec.overlap_dp = overlap.boolean(name_of(Axis::dp), true);
   spec.overlap_tp = overlap.boolean(name_of(Axis::tp), false);
   spec.overlap_pp = overlap.boolean(name_of(Axis::pp), true);
+  spec.overlap_ep = overlap.boolean(name_of(Axis::ep), false);
 }
 
 RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
@@ -109,6 +110,7 @@ YamlNode write_training(const TrainingSpec& training) {
   put(overlap, name_of(Axis::dp), training.overlap_dp);
   put(overlap, name_of(Axis::tp), training.overlap_tp);
   put(overlap, name_of(Axis::pp), training.overlap_pp);
+  if (training.overlap_ep) put(overlap, name_of(Axis::ep), true);
   const auto bucket = static_cast<double>(training.bucket_parameters) * static_cast<double>(size_of(training.grad_dtype));
   put(node, "bucket_MB", bucket / 1e6);
   put(node, "hierarchical_all_reduce", training.hierarchical_all_reduce);

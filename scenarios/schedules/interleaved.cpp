@@ -17,13 +17,15 @@ Action unit(const PipelineShape& shape, Action::Kind kind, std::int32_t k) {
 
 std::vector<Action> interleaved_one_f_one_b(const PipelineShape& shape) {
   const std::int32_t units = shape.micro_batches * shape.chunks;
-  const std::int32_t warm_up = std::min(2 * (shape.stages - 1 - shape.stage) + (shape.chunks - 1) * shape.stages, units);
+  const std::int32_t warm_up =
+      std::min(2 * (shape.stages - 1 - shape.stage) + (shape.chunks - 1) * shape.stages + (shape.pairs ? 1 : 0), units);
   std::vector<Action> actions;
   for (std::int32_t k = 0; k < warm_up; ++k) actions.push_back(unit(shape, Action::Kind::forward, k));
   for (std::int32_t k = 0; k < units; ++k) {
     if (k + warm_up < units) {
       actions.push_back(unit(shape, Action::Kind::forward, k + warm_up));
       actions.back().exchanges_with_next = true;
+      actions.back().beside_next = shape.pairs;
     }
     actions.push_back(unit(shape, Action::Kind::backward, k));
   }

@@ -20,7 +20,7 @@ struct Action {
   Kind kind = Kind::forward;
   std::int32_t micro_batch = 0;
   std::int32_t chunk = 0;
-  bool beside_next = false;  ///< lowered in turns with the next action, so that each hides the other's communication
+  bool beside_next = false;  ///< lowered in turns with the next action, a backward, so that each hides the other's communication
   /// Where nothing overlaps the exchanges between stages, this one's waits for the next action's (Megatron-LM, schedules.py:
   /// send_forward_backward_recv_forward_backward).
   bool exchanges_with_next = false;
@@ -33,12 +33,17 @@ struct PipelineShape {
   std::int32_t stages = 1;
   std::int32_t micro_batches = 1;
   std::int32_t chunks = 1;
+  /// A forward runs beside each backward (`Action::beside_next`) for as long as there are forwards. 1F1B then warms up with one
+  /// forward more, or its last stage would run a backward beside the forward that it needs. The same in Megatron-Core 0.14
+  /// (schedules.py, get_pp_rank_microbatches, with overlap_moe_expert_parallel_comm).
+  bool pairs = false;
 };
 
 /// All forwards, then all backwards, last micro-batch first (Huang et al. 2019).
 std::vector<Action> gpipe(const PipelineShape& shape);
 
-/// Warm up with as many forwards as stages follow, then alternate (Narayanan et al. 2019, PipeDream-Flush).
+/// Warm up with as many forwards as stages follow, then alternate (Narayanan et al. 2019, PipeDream-Flush). Pairs on one stage
+/// alone: on several, each pair would wait for the pair before it on the next stage and on the stage before.
 std::vector<Action> one_f_one_b(const PipelineShape& shape);
 
 /// 1F1B over model chunks: micro-batches advance in groups of `stages` through chunk after chunk (Narayanan et al. 2021,

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "scenarios/spec/limits.h"
 
 namespace tandem::scenarios {
 namespace {
+
+constexpr std::int64_t any_stages = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::array table{
     ScheduleTraits{.kind = ScheduleKind::gpipe,
@@ -15,12 +18,17 @@ constexpr std::array table{
                    .torchtitan = "GPipe",
                    .holds_whole_batch = true,
                    .actions = gpipe},
-    ScheduleTraits{
-        .kind = ScheduleKind::one_f_one_b, .name = "1f1b", .megatron = "1F1B", .torchtitan = "1F1B", .actions = one_f_one_b},
+    ScheduleTraits{.kind = ScheduleKind::one_f_one_b,
+                   .name = "1f1b",
+                   .megatron = "1F1B",
+                   .torchtitan = "1F1B",
+                   .most_stages_paired = 1,
+                   .actions = one_f_one_b},
     ScheduleTraits{.kind = ScheduleKind::interleaved,
                    .name = "interleaved-1f1b",
                    .megatron = "interleaved 1F1B",
                    .torchtitan = "Interleaved1F1B",
+                   .most_stages_paired = any_stages,
                    .least_stages = 2,
                    .least_chunks = 2,
                    .most_chunks = max_layers,
@@ -43,6 +51,7 @@ constexpr std::array table{
                    .path = ChunkPath::mirrored,
                    .splits_backward = true,
                    .pairs_passes = true,
+                   .most_stages_paired = any_stages,
                    .least_stages = 2,
                    .stages_multiple_of = 2,
                    .chunks_expected = "vpp 1: it holds two chunks of two copies of the model by itself",

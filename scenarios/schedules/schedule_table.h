@@ -27,9 +27,10 @@ struct ScheduleTraits {
   std::string_view torchtitan = {};  ///< what TorchTitan calls it; empty: it has no such schedule
 
   ChunkPath path = ChunkPath::loop;
-  bool splits_backward = false;    ///< into the gradients of inputs and those of weights
-  bool pairs_passes = false;       ///< runs a forward beside a backward, in turns (`Action::beside_next`)
-  bool holds_whole_batch = false;  ///< keeps activations of all micro-batches, so that a longer batch needs more memory
+  bool splits_backward = false;         ///< into the gradients of inputs and those of weights
+  bool pairs_passes = false;            ///< always runs a forward beside a backward, in turns (`Action::beside_next`)
+  std::int64_t most_stages_paired = 0;  ///< stages up to which it can do so (`PipelineShape::pairs`); 0: it never can
+  bool holds_whole_batch = false;       ///< keeps activations of all micro-batches, so that a longer batch needs more memory
 
   // What it demands of parallelism.pp and parallelism.vpp
   std::int64_t least_stages = 1;
@@ -48,6 +49,7 @@ struct ScheduleTraits {
   std::vector<Action> (*actions)(const PipelineShape& shape) = nullptr;
 
   bool admits_stages(std::int64_t pp) const { return pp >= least_stages && pp % stages_multiple_of == 0; }
+  bool can_pair(std::int64_t pp) const { return pp <= most_stages_paired; }
   bool admits_chunks(std::int64_t vpp) const { return vpp >= least_chunks && vpp <= most_chunks; }
   std::int64_t micro_batch_unit(std::int64_t pp) const { return micro_batches_in_rounds ? pp : micro_batches_multiple_of; }
   std::int64_t least_micro_batches(std::int64_t pp) const { return least_micro_batches_per_stage * pp; }

@@ -184,6 +184,7 @@ struct TrainingSpec {
   bool overlap_dp = true;
   bool overlap_tp = false;
   bool overlap_pp = true;
+  bool overlap_ep = false;
   std::int64_t bucket_parameters = 0;    ///< gradient bucket, in parameters; from `bucket_MB` of gradients
   bool hierarchical_all_reduce = false;  ///< gradients inside the node first, then across nodes
   /// Optimizer steps from one exchange of the data-parallel replicas to the next. 1: they reduce their gradients in every step;
@@ -233,6 +234,9 @@ struct Scenario {
 
   /// Whether shards of the sequence travel beside the GEMMs (lowering/tp_overlap.h).
   bool overlaps_tp() const { return training.overlap_tp && parallelism.tp > 1; }
+
+  /// Whether tokens travel to experts and back beside the compute of another pass (lowering/turns.h).
+  bool overlaps_ep() const { return training.overlap_ep && parallelism.ep > 1; }
 };
 
 }  // namespace tandem::scenarios

@@ -327,6 +327,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .grad_compression = t.grad_compression,
           .overlaps_dp = t.overlap_dp,
           .overlaps_tp = t.overlap_tp,
+          .overlaps_ep = t.overlap_ep,
           .recomputes_norm = t.recompute.norm,
           .recomputes_activation = t.recompute.activation,
           .recomputes_attention = t.recompute.attention,

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "scenarios/schedules/stage_actions.h"
 namespace tandem::studies {
 namespace {
 
@@ -230,21 +231,17 @@ class Pipeline {
 
 const std::vector<std::vector<Action>>& Schedules::of(const Scenario& scenario, std::int32_t micro_batches) {
   const ChunkPlacement placement(scenario);
-  const auto [known, is_new] =
-      known_.try_emplace({scenario.training.schedule, scenario.parallelism.pp, placement.chunks(), micro_batches},
-                         std::vector<std::vector<Action>>{});
+  const Key key{scenario.training.schedule, scenario.parallelism.pp, placement.chunks(), micro_batches, pairs_passes(scenario)};
+  const auto [known, is_new] = known_.try_emplace(key, std::vector<std::vector<Action>>{});
   if (is_new)
     for (std::int32_t stage = 0; stage < scenario.parallelism.pp; ++stage)
-      known->second.push_back(schedule(scenario.training.schedule, {.stage = stage,
-                                                                    .stages = static_cast<std::int32_t>(scenario.parallelism.pp),
-                                                                    .micro_batches = micro_batches,
-                                                                    .chunks = placement.chunks()}));
+      known->second.push_back(stage_actions(scenario, stage, micro_batches));
   return known->second;
 }
 
 Seconds coarse_step_bound(const Scenario& scenario, const StageCosts& costs) {
   const ChunkPlacement placement(scenario);
-  const bool in_turns = traits_of(scenario.training.schedule).pairs_passes;
+  const bool in_turns = pairs_passes(scenario);
   const double passes = static_cast<double>(micro_batches_of(scenario)) / placement.copies();
   const bool ends_with_first_backward = !traits_of(scenario.training.schedule).splits_backward;
   const auto stages = static_cast<std::int32_t>(scenario.parallelism.pp);
@@ -294,7 +291,7 @@ MemoryBound memory_bound(const Scenario& scenario, const StageCosts& costs, Sche
     std::vector<std::int32_t> backwards(static_cast<std::size_t>(placement.chunks()), 0);
     Bytes most = 0, gradients = 0;
     // A forward and a backward that go on in turns: at no moment of them must all be there that either needs alone.
-    const bool in_turns = traits_of(scenario.training.schedule).pairs_passes;
+    const bool in_turns = pairs_passes(scenario);
     for (const Action& action : actions[static_cast<std::size_t>(s)]) {
       const PartCosts& part = costs.parts[static_cast<std::size_t>(placement.part(s, action.chunk))];
       const bool backward = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_input;

@@ -15,7 +15,8 @@ class Schedules {
   const std::vector<std::vector<Action>>& of(const Scenario& scenario, std::int32_t micro_batches);
 
  private:
-  std::map<std::tuple<ScheduleKind, std::int64_t, std::int64_t, std::int32_t>, std::vector<std::vector<Action>>> known_;
+  using Key = std::tuple<ScheduleKind, std::int64_t, std::int64_t, std::int32_t, bool>;
+  std::map<Key, std::vector<std::vector<Action>>> known_;
 };
 
 /// Returns a time that no simulation of the plan beats: the largest, over the stages, of

@@ -38,7 +38,7 @@ class StepDraw {
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomStep step_;
   int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
-  bool sp_ = false, own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false;
+  bool sp_ = false, own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false, pairs_ = false;
   std::string schedule_;
 
   bool one_in(unsigned n) { return random_() % n == 0; }
@@ -118,6 +118,7 @@ class StepDraw {
     schedule_ = pp_ == 1 ? set(field, {"gpipe", "1f1b", "zb-h1"})
                          : set(field, {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"});
     set("training.overlap.pp", {"true", "false"});
+    pairs_ = schedule_ == "interleaved-1f1b" || schedule_ == "dualpipe" || (schedule_ == "1f1b" && pp_ == 1);
     if (schedule_ != "interleaved-1f1b" && schedule_ != "zb-v") return pp_;
     fix("parallelism.vpp", 2);
     return 2 * pp_;
@@ -147,7 +148,9 @@ class StepDraw {
   }
 
   void sharded_weights() {
-    const std::string zero = set("parallelism.zero", {"0", "1", "2", "3", "3"});
+    const bool hides = pairs_ && ep_ > 1 && set("training.overlap.ep", {"true", "true", "false"}) == "true";
+    const std::string zero =
+        hides ? set("parallelism.zero", {"0", "1", "2"}) : set("parallelism.zero", {"0", "1", "2", "3", "3"});
     if (zero == "0") local_ = !set("training.sync_every", {"", "2"}).empty();
     if (zero == "3") {
       set("parallelism.prefetch", {"", "0", "3"});
