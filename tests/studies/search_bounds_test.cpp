@@ -100,6 +100,18 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16}
                      40, 3);
 }
 
+TEST(SearchBounds, HoldWhereExchangesOfExpertsHide) {
+  expect_bounds_hold(R"(
+model: {preset: deepseek-v3, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16, ep: 8}
+training: {sequence: 4096, micro_batch: 1, global_batch: 64, precision: bf16, overlap: {ep: true}}
+search:
+  axes: {pp: [1, 2, 4], schedule: [1f1b, interleaved-1f1b, dualpipe], ep: [4, 8]}
+)",
+                     8, 6, 0.75);
+}
+
 TEST(SearchBounds, HoldWithoutOverlapOfGradientsInFp8) {
   expect_bounds_hold(R"(
 model: {preset: llama3-8b, layers: 8}
