@@ -8,13 +8,14 @@
 namespace tandem {
 namespace {
 
-template <typename Gradient, typename Parameter>
+template <typename Gradient, typename Parameter, typename Moment>
 struct Adam {
   static constexpr int vector = 4;  // of fp32, in which most of it is
   const Gradient* grad;
   const float* norm_square;
   Parameter* param;
-  float *master, *m, *v;
+  float* master;
+  Moment *m, *v;
   AdamAttributes attributes;
   float correction1, correction2;
 
@@ -47,25 +48,38 @@ struct Adam {
   }
 };
 
+/// In fp32 or bf16, as moments are kept.
+template <typename Visit>
+void with_moment(DType type, Visit visit) {
+  expect_types(type == DType::f32 || type == DType::bf16, "adam's moments are fp32 or bf16");
+  if (type == DType::bf16)
+    visit(Type<Bf16>{});
+  else
+    visit(Type<float>{});
+}
+
 }  // namespace
 
 void adam_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto& attributes = std::get<AdamAttributes>(any);
   const auto [grad, norm_square, param, master, m, v] = checked<6>(OpKind::adam, operands, any);
-  expect_types(norm_square.dtype == DType::f32 && of_one_type(norm_square, master, m, v), "adam's norm and states are fp32");
+  expect_types(norm_square.dtype == DType::f32 && of_one_type(norm_square, master), "adam's norm and master weights are fp32");
+  expect_types(of_one_type(m, v), "adam's moments are of one type");
   const auto correction = [&](float beta) { return static_cast<float>(1 / (1 - std::pow(double{beta}, attributes.step))); };
   with_type(grad.dtype, [&]<typename Gradient>(Type<Gradient>) {
     with_type(param.dtype, [&]<typename Parameter>(Type<Parameter>) {
-      const Adam<Gradient, Parameter> body{.grad = grad.template as<const Gradient>(),
-                                           .norm_square = norm_square.template as<const float>(),
-                                           .param = param.template as<Parameter>(),
-                                           .master = master.template as<float>(),
-                                           .m = m.template as<float>(),
-                                           .v = v.template as<float>(),
-                                           .attributes = attributes,
-                                           .correction1 = correction(attributes.beta1),
-                                           .correction2 = correction(attributes.beta2)};
-      launch_elementwise("adam", queue, grad.shape.elements(), are_aligned({grad, param, master, m, v}, body.vector), body);
+      with_moment(m.dtype, [&]<typename Moment>(Type<Moment>) {
+        const Adam<Gradient, Parameter, Moment> body{.grad = grad.template as<const Gradient>(),
+                                                     .norm_square = norm_square.template as<const float>(),
+                                                     .param = param.template as<Parameter>(),
+                                                     .master = master.template as<float>(),
+                                                     .m = m.template as<Moment>(),
+                                                     .v = v.template as<Moment>(),
+                                                     .attributes = attributes,
+                                                     .correction1 = correction(attributes.beta1),
+                                                     .correction2 = correction(attributes.beta2)};
+        launch_elementwise("adam", queue, grad.shape.elements(), are_aligned({grad, param, master, m, v}, body.vector), body);
+      });
     });
   });
 }

@@ -299,6 +299,12 @@ class MegatronReader {
                          : bf16 ? "bf16"
                                 : "fp16"));
     put(node, "grad_dtype", gradient_type(), arguments_.place("grad-reduce-in-bf16"));
+    const std::string moment = arguments_.text("exp-avg-dtype", "fp32");
+    if ((moment != "fp32" && moment != "bf16") || arguments_.text("exp-avg-sq-dtype", "fp32") != moment)
+      fail(moment == "fp32" ? "exp-avg-sq-dtype" : "exp-avg-dtype", "fp32 or bf16, and the same for both moments");
+    arguments_.has("use-precision-aware-optimizer");
+    put(node, "moment_dtype", moment, arguments_.place("exp-avg-dtype"));
+    set(node, "fp8_activation_input", "activation-func-fp8-input-store");
     put(node, "framework", "megatron-core", {.file = file_});
   }
 

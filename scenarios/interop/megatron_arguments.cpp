@@ -216,6 +216,13 @@ class ArgumentsWriter {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
                                                    name_of(t_.grad_dtype), name_of(t_.precision)));
     }
+    if (t_.moment_dtype == DType::bf16) {
+      flag("use-precision-aware-optimizer");
+      add("exp-avg-dtype", "bf16");
+      add("exp-avg-sq-dtype", "bf16");
+      if (p_.zero == 0) out_.lose("training.moment_dtype", "moments of other types need the distributed optimizer");
+    }
+    flag("activation-func-fp8-input-store", t_.fp8_activation_input);
   }
 
   void recompute() {

@@ -192,6 +192,8 @@ class TomlWriter {
   void not_there() {
     if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
     if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
+    if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");
+    if (t_.fp8_activation_input) out_.lose("training.fp8_activation_input", "activations are kept as they are");
     if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");
     if (!t_.overlap_pp) out_.lose("training.overlap.pp", "sends and receives are asynchronous");
     if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");

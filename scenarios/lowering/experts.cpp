@@ -4,7 +4,6 @@
 
 #include "scenarios/lowering/exchange.h"
 #include "scenarios/lowering/gemm_operand.h"
-#include "scenarios/lowering/recompute.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -116,9 +115,7 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, Buf
   const Module down = [=](Context& c, Tape& t, BufferId in) {
     return grouped_linear(c, t, weights.down, of_expert, in, "experts down");
   };
-  const bool again = context.recompute().activation && !context.recomputes_mlp();
-  const BufferId out =
-      again ? recompute_output(context, tape, middle, down, inner) : down(context, tape, middle(context, tape, inner));
+  const BufferId out = down_of_activation(context, tape, middle, down, inner);
   tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, dy, "combine"); });
   return to_sources(context, blocks, out, "combine");
 }

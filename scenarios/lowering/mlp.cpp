@@ -12,10 +12,26 @@ BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) 
   context.kernel(OpKind::activation, attributes, "activation", {x}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
-    c.kernel(OpKind::activation_backward, attributes, "activation", {x, dy}, {dx});
+    c.kernel(OpKind::activation_backward, attributes, "activation", {c.kept(x), dy}, {dx});
     return dx;
   });
   return y;
+}
+
+BufferId down_of_activation(Context& context, Tape& tape, const Module& middle, const Module& down, BufferId inner) {
+  const bool again = context.recompute().activation && !context.recomputes_mlp();
+  const BufferId out =
+      again ? recompute_output(context, tape, middle, down, inner) : down(context, tape, middle(context, tape, inner));
+  if (!context.scenario.training.fp8_activation_input) return out;
+  const BufferId stored = context.activation(context.shape_of(inner), DType::f8);
+  context.kernel(OpKind::cast, {}, "cast", {inner}, {stored});
+  tape.push([=](Context& c, BufferId dy) {  // before anything that reads what was kept
+    const BufferId restored = c.activation(c.shape_of(inner));
+    c.kernel(OpKind::cast, {}, "cast", {stored}, {restored});
+    c.replace(inner, restored);
+    return dy;
+  });
+  return out;
 }
 
 MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, const std::string& layer, std::int64_t width) {
@@ -37,8 +53,7 @@ BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferI
   const BufferId inner = column_parallel(context, tape, weights.up, x, "mlp up");
   const Module middle = [=](Context& c, Tape& t, BufferId in) { return activate(c, t, in, weights.width); };
   const Module down = [=](Context& c, Tape& t, BufferId in) { return row_parallel(c, t, weights.down, in, "mlp down"); };
-  if (context.recompute().activation && !context.recomputes_mlp()) return recompute_output(context, tape, middle, down, inner);
-  return down(context, tape, middle(context, tape, inner));
+  return down_of_activation(context, tape, middle, down, inner);
 }
 
 }  // namespace tandem::scenarios

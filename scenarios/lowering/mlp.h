@@ -15,6 +15,10 @@ MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, c
 
 BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width);
 
+/// Returns down(middle(inner)), `middle` being the activation function: computed again in the backward where the scenario says
+/// so, from what was kept of `inner`, in fp8 where it says that.
+BufferId down_of_activation(Context& context, Tape& tape, const Module& middle, const Module& down, BufferId inner);
+
 BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferId x);
 
 }  // namespace tandem::scenarios

@@ -83,8 +83,9 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
       bucket.gradients = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, bucket.whole);
       bucket.gradient_slice = builder.view(bucket.gradients, begin, Shape(slice));
     }
-    for (BufferId* state : {&bucket.master, &bucket.momentum, &bucket.variance}) {
-      *state = builder.buffer(rank, BufferKind::optimizer, DType::f32, Shape(slice));
+    bucket.master = builder.buffer(rank, BufferKind::optimizer, DType::f32, Shape(slice));
+    for (BufferId* moment : {&bucket.momentum, &bucket.variance}) {
+      *moment = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, Shape(slice));
     }
     place(builder, ids, bucket,
           sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}

@@ -58,14 +58,16 @@ RecomputeSpec read_recompute(const Reader& training) {
 TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
                         {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
-                         "overlap", "grad_dtype", "framework", "compiled", "attention", "bucket_MB", "sync_every",
-                         "grad_compression", "hierarchical_all_reduce"});
+                         "overlap", "grad_dtype", "moment_dtype", "fp8_activation_input", "framework", "compiled", "attention",
+                         "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
   spec.global_batch = training.integer("global_batch", {1, 16'777'216});
   spec.precision = training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8}), DType::bf16);
   spec.grad_dtype = training.choice<DType>("grad_dtype", choices({DType::f32, DType::bf16, DType::f16}), DType::f32);
+  spec.moment_dtype = training.choice<DType>("moment_dtype", choices({DType::f32, DType::bf16}), DType::f32);
+  spec.fp8_activation_input = training.boolean("fp8_activation_input", false);
   spec.schedule = read_schedule(training);
   spec.recompute = read_recompute(training);
   read_recompute_every(training, spec.recompute);
@@ -103,6 +105,8 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "global_batch", training.global_batch);
   put(node, "precision", name_of(training.precision));
   put(node, "grad_dtype", name_of(training.grad_dtype));
+  if (training.moment_dtype != DType::f32) put(node, "moment_dtype", name_of(training.moment_dtype));
+  if (training.fp8_activation_input) put(node, "fp8_activation_input", true);
   put(node, "schedule", name_of(training.schedule));
   put(node, "recompute", recompute_node(training.recompute));
   if (training.recompute.every > 0) put(node, "recompute_every", training.recompute.every);

@@ -179,8 +179,10 @@ struct TrainingSpec {
   std::int64_t global_batch = 0;  ///< sequences
   DType precision = DType::bf16;
   DType grad_dtype = DType::f32;
+  DType moment_dtype = DType::f32;  ///< of both of Adam's moments
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   RecomputeSpec recompute;
+  bool fp8_activation_input = false;  ///< what the MLPs' activation functions read is kept for the backward in fp8
   bool overlap_dp = true;
   bool overlap_tp = false;
   bool overlap_pp = true;

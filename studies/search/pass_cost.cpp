@@ -323,6 +323,8 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .micro_batch = t.micro_batch,
           .precision = t.precision,
           .grad_dtype = t.grad_dtype,
+          .moment_dtype = t.moment_dtype,
+          .fp8_activation_input = t.fp8_activation_input,
           .attention = t.attention,
           .grad_compression = t.grad_compression,
           .overlaps_dp = t.overlap_dp,

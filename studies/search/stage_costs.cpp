@@ -76,7 +76,7 @@ void add_states(PartCosts& part, const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
-  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype), states = 3 * size_of(DType::f32);
+  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype), states = size_of(DType::f32) + 2 * size_of(t.moment_dtype);
   for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
     const bool sliced = slices > 1;
     part.states += weight * (p.zero >= 3 ? elements / slices : elements) +

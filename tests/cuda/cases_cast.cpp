@@ -35,6 +35,7 @@ std::vector<OperationCase> adam_cases() {
   std::vector<OperationCase> cases;
   for (const DType gradient : trained_types) {
     for (const DType parameter : trained_types) {
+      const DType moment = gradient == DType::f16 ? DType::bf16 : DType::f32;
       for (const int n : {3, 1029}) {
         const Shape shape(n);
         std::vector<float> variance = random_numbers(shape, 5);
@@ -44,7 +45,7 @@ std::vector<OperationCase> adam_cases() {
                            OpKind::adam,
                            AdamAttributes{.learning_rate = 0.1F, .clip_norm = clip_norm, .step = 3},
                            {read(shape, gradient, 1), read(Shape(1), DType::f32, std::vector{9.0F}), write(shape, parameter),
-                            update(shape, DType::f32, 2), update(shape, DType::f32, 3), update(shape, DType::f32, variance)}});
+                            update(shape, DType::f32, 2), update(shape, moment, 3), update(shape, moment, variance)}});
         }
         cases.push_back(skewed(cases.back()));
       }

@@ -110,6 +110,8 @@ class StepDraw {
     set("model.tied_embeddings", {"true", "false", "false"});
     set("model.mtp_depth", {"", "", "", "1", "2"});
     set("training.precision", {"fp32", "bf16", "fp8"});
+    set("training.moment_dtype", {"", "fp32", "bf16"});
+    set("training.fp8_activation_input", {"", "", "true"});
   }
 
   /// Returns the chunks of the model.

@@ -128,6 +128,8 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"training.overlap={dp: true}", "training.overlap={dp: false, pp: false}", "training.overlap={tp: true}",
        "training.overlap={ep: true}"},
       {"training.bucket_MB=", "training.bucket_MB=200"},
+      {"training.moment_dtype=", "training.moment_dtype=bf16"},
+      {"training.fp8_activation_input=", "training.fp8_activation_input=true"},
       {"training.attention=", "training.attention=cudnn", "training.attention=flash-2", "training.attention=flash-3"},
       {"parallelism.expert_axis=folded", "parallelism.expert_axis=own"},
   };
