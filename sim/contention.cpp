@@ -57,8 +57,11 @@ void Contention::end_communication(std::span<const TaskId> unit, Seconds now) {
 }
 
 double Contention::slowdown_now(TaskId task, const OnRank& rank) const {
-  if (rank.taken.multiprocessors == 0 && rank.taken.memory == 0) return 1;
-  return slowdown(times_.parts_of(task), dag_.device_of(dag_.tasks[task]), rank.taken);
+  Occupation taken = rank.taken;
+  if (operation(dag_.tasks[task].op).op_class == OpClass::gemm)
+    taken.multiprocessors = std::max(taken.multiprocessors, dag_.software.gemm_sm_margin);
+  if (taken.multiprocessors == 0 && taken.memory == 0) return 1;
+  return slowdown(times_.parts_of(task), dag_.device_of(dag_.tasks[task]), taken);
 }
 
 void Contention::redate(OnRank& rank, Seconds now) {

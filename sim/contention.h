@@ -26,6 +26,7 @@ double slowdown(const KernelTime& kernel, const Device& device, const Occupation
 /// Communication is charged to a rank while it runs; that of several collectives adds up. What is left out: collectives are not
 /// slowed by kernels, nor does one that has to wait for other members yet hold multiprocessors. Kernels of one rank at the same
 /// time on several streams do not slow each other.
+/// Matrix products leave `Software::gemm_sm_margin` multiprocessors alone even where no communication takes them.
 /// A device whose number of multiprocessors is not known knows no contention.
 class Contention {
  public:

@@ -161,8 +161,9 @@ inline constexpr auto fields_of<ExtraWork> = std::tuple{&ExtraWork::kernels, &Ex
 template <>
 inline constexpr auto fields_of<IssueCost> = std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication};
 template <>
-inline constexpr auto fields_of<Software> = std::tuple{&Software::name,  &Software::extra,     &Software::sequence_copies,
-                                                       &Software::issue, &Software::waits_for, &Software::reserved};
+inline constexpr auto fields_of<Software> =
+    std::tuple{&Software::name,      &Software::extra,          &Software::sequence_copies, &Software::issue,
+               &Software::waits_for, &Software::gemm_sm_margin, &Software::reserved};
 
 // the step
 template <>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,10 @@ struct Software {
   double sequence_copies = 0;
   IssueCost issue;
   std::vector<OpKind> waits_for;  ///< the CPU issues nothing more until these have ended
-  Bytes reserved = 0;             ///< of every GPU's memory, beside tensors: buckets, communicators, what the allocator keeps
+  /// Multiprocessors that matrix products leave to communication, whether there is any beside them or not: the grids of
+  /// persistent kernels are sized for it (DeepGEMM's set_num_sms, cuBLAS's CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET).
+  std::int32_t gemm_sm_margin = 0;
+  Bytes reserved = 0;  ///< of every GPU's memory, beside tensors: buckets, communicators, what the allocator keeps
 
   const ExtraWork& beside(OpKind op, Pass pass) const {
     return extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(op)];

@@ -57,7 +57,7 @@ Reader framework_reader(const YamlNode& node) {
   return {node,
           "training.framework",
           {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
-           "reserved_GB"}};
+           "gemm_sm_margin", "reserved_GB"}};
 }
 
 }  // namespace
@@ -70,6 +70,7 @@ Software read_software(const YamlNode& node) {
   software.issue = read_issue(framework);
   for (std::size_t pass = 0; pass < pass_count; ++pass) read_extra(framework, static_cast<Pass>(pass), software);
   read_waits(framework, software);
+  software.gemm_sm_margin = static_cast<std::int32_t>(framework.integer("gemm_sm_margin", {0, 128}, 0));
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
   return software;
 }

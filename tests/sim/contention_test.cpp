@@ -127,6 +127,22 @@ TEST_F(OneBesideOne, WhatWaitsForAnotherIsNotSlowed) {
   for (const TaskId product : products) EXPECT_DOUBLE_EQ(timeline.duration(product), 100 * us);
 }
 
+TEST_F(OneBesideOne, AProductLeavesItsMarginAndNoMore) {
+  const TaskId product = small.product(rank, 1000);
+  const TaskId reduce = small.all_reduce(rank, pair, 4'000'000);
+  Dag dag = small.finish();
+  complete(dag);
+  const auto time_with_margin = [&](std::int32_t margin) {
+    dag.software.gemm_sm_margin = margin;
+    return simulate(dag).timeline.duration(product);
+  };
+  ASSERT_EQ(occupation_of(dag, reduce).multiprocessors, 24);
+  EXPECT_NEAR(time_with_margin(24), 1000 * us * 132 / 108, rounding * 1000 * us);  // as if the collective never ended
+  EXPECT_NEAR(time_with_margin(66), 2000 * us, rounding * 1000 * us);
+  EXPECT_LT(time_with_margin(0), time_with_margin(12));  // which fills up where the collective has ended
+  EXPECT_LT(time_with_margin(12), time_with_margin(24));
+}
+
 TEST_F(OneBesideOne, OtherRanksAreNotSlowed) {
   const TaskId other = small.product(small.rank(), 1000);
   small.all_reduce(rank, pair, 4'000'000);
