@@ -57,7 +57,7 @@ Reader framework_reader(const YamlNode& node) {
   return {node,
           "training.framework",
           {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
-           "reserved_GB"}};
+           "reserved_GB", "attention_dropout"}};
 }
 
 }  // namespace
@@ -72,6 +72,10 @@ Software read_software(const YamlNode& node) {
   read_waits(framework, software);
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
   return software;
+}
+
+double read_attention_dropout(const YamlNode& node) {
+  return framework_reader(node).number("attention_dropout", dropout_range, 0);
 }
 
 void choose_attention(const YamlNode& node, Device& device) {
