@@ -77,12 +77,11 @@ class Unfused {
 
   Seconds forward() const {
     const auto [q, t, d, e] = dims();
-    return product({q, t, d}) + moving(seen_ + all_, 0) + moving(2 * all_, all_) + product({q, e, t});
+    return product({q, t, d}) + moving(seen_ + all_) + product({q, e, t});
   }
   Seconds backward() const {
     const auto [q, t, d, e] = dims();
-    return product({t, e, q}) + product({q, t, e}) + moving(2 * all_, all_) + moving(3 * all_, 0) + product({q, d, t}) +
-           product({t, d, q});
+    return product({t, e, q}) + product({q, t, e}) + moving(3 * all_) + product({q, d, t}) + product({t, d, q});
   }
 
  private:
@@ -96,8 +95,8 @@ class Unfused {
     const GemmBatch batch{size, sizes_.micro_batch * sizes_.heads};
     return gemm_time(device_, {&batch, 1}, {type_, type_});
   }
-  Seconds moving(double elements, double mask_bytes) const {
-    const double bytes = elements * static_cast<double>(size_of(type_)) + mask_bytes;
+  Seconds moving(double elements) const {
+    const double bytes = elements * static_cast<double>(size_of(type_));
     return device_.efficiency.launch +
            bytes / (device_.efficiency.unfused * device_.efficiency.memory * device_.memory_bandwidth);
   }
@@ -113,6 +112,10 @@ const AttentionPass& pass_of(const Device& device, bool backward) {
 bool states_attention(const Device& device, DType type) {
   if (device.efficiency.attention_kernel == AttentionKernel::unfused) return is_tiled(device, type);
   return device.multiprocessors > 0 && device.peak[static_cast<std::size_t>(type)] > 0 && pass_of(device, false).rate[0] > 0;
+}
+
+bool works_on_scores(OpKind op) {
+  return op == OpKind::softmax || op == OpKind::softmax_backward || op == OpKind::dropout || op == OpKind::dropout_backward;
 }
 
 Seconds attention_time(const Device& device, const TimedKernel& kernel) {

@@ -22,18 +22,23 @@ namespace tandem::sim {
 //                                                                 about half of one
 //   time      = launch + max(computing, bytes / (memory * memory_bandwidth))
 //
-// Unfused (2021-2022, Megatron-LM), over all q t scores of b H heads, seen or not, in the type of q. Each line is a kernel:
-//   forward    scores = q k^T (products, gemm_cost.h); mask and softmax; dropout; out = p v
-//   backward   dv = p^T dout; dp = dout v^T; dropout; softmax; dq = ds k; dk = ds^T q
-// Softmax and dropout move bytes: softmax reads what is seen and writes all, dropout reads and writes all and a mask of one byte;
-// backward softmax reads two and writes one, all at `unfused` of the achieved bandwidth. Kernels of Megatron-LM's fused softmax
-// and PyTorch's dropout.
+// Unfused (2021-2022, Megatron-LM), over all q t scores of b H heads, seen or not, in the type of q. It is lowered as kernels of its
+// own (runtime/ops: batched_gemm, softmax, dropout), each with its own time. Where attention goes block by block, as between
+// context-parallel ranks, one kernel stands for all of a block, and its time is the sum of
+//   forward    scores = q k^T (products, gemm_cost.h); mask and softmax; out = p v
+//   backward   dv = p^T dout; dp = dout v^T; softmax; dq = ds k; dk = ds^T q
+// Softmax moves bytes: it reads what is seen and writes all; backward it reads two and writes one. It and dropout reach `unfused`
+// of the achieved bandwidth (`works_on_scores`). Kernels of Megatron-LM's fused softmax and PyTorch's dropout.
 //
 // Rates, `causal` and `tile` are fitted to FlashAttention's tables in bench/accuracy. They were measured over milliseconds on
 // end, so no further clock is taken off.
 
 /// Returns whether the device states how fast the attention kernel that it uses is, in this type.
 bool states_attention(const Device& device, DType type);
+
+/// Returns whether the kernel is one of those between the products of unfused attention, which reach `unfused` of the achieved
+/// bandwidth.
+bool works_on_scores(OpKind op);
 
 /// Returns the time of `attention` or `attention_backward` on a healthy device. Throws std::logic_error when the device does not
 /// state its speed.

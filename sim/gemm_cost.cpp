@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/ops/batched_gemm.h"
 #include "runtime/ops/operands.h"
 
 namespace tandem::sim {
@@ -92,6 +93,10 @@ bool is_tiled(const Device& device, DType type) {
 std::vector<GemmBatch> products_of(const TimedKernel& kernel) {
   const OperandType &a = kernel.operands.at(0), &b = kernel.operands.at(1), &c = kernel.operands.at(2);
   if (const auto* one = std::get_if<GemmAttributes>(&kernel.attributes)) return {{gemm_product(a, b, c, *one).size}};
+  if (const auto* batched = std::get_if<BatchedGemmAttributes>(&kernel.attributes)) {
+    const auto [size, count] = batched_gemm_size(a.shape, b.shape, c.shape, *batched);
+    return {{size, count}};
+  }
   std::vector<GemmBatch> batches;
   for (const MatrixProduct& product : grouped_gemm_products(a, b, c, std::get<GroupedGemmAttributes>(kernel.attributes))) {
     if (!batches.empty() && batches.back().size == product.size) {
@@ -104,9 +109,10 @@ std::vector<GemmBatch> products_of(const TimedKernel& kernel) {
 }
 
 GemmTypes types_of(const TimedKernel& kernel) {
-  const auto* one = std::get_if<GemmAttributes>(&kernel.attributes);
-  const bool accumulate = one != nullptr ? one->accumulate : std::get<GroupedGemmAttributes>(kernel.attributes).accumulate;
-  return {kernel.operands.at(0).dtype, kernel.operands.at(2).dtype, accumulate};
+  GemmTypes types{.operands = kernel.operands.at(0).dtype, .result = kernel.operands.at(2).dtype};
+  if (const auto* one = std::get_if<GemmAttributes>(&kernel.attributes)) types.accumulate = one->accumulate;
+  if (const auto* grouped = std::get_if<GroupedGemmAttributes>(&kernel.attributes)) types.accumulate = grouped->accumulate;
+  return types;
 }
 
 Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock) {

@@ -66,7 +66,9 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel) {
     return gemm_time(device, products_of(kernel), types_of(kernel)) / device.speed;
   if (is_attention && states_attention(device, type)) return attention_time(device, kernel) / device.speed;
   const OpCost cost = cost_of(kernel);
-  return time_on(device, roofline_of(device, op_class, cost.math), cost);
+  Roofline roofline = roofline_of(device, op_class, cost.math);
+  if (works_on_scores(kernel.op)) roofline.memory *= device.efficiency.unfused;
+  return time_on(device, roofline, cost);
 }
 
 Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel) {

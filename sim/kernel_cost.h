@@ -23,7 +23,8 @@ struct Roofline {
 Roofline roofline_of(const Device& device, OpClass op_class, DType math);
 
 /// Returns how long a kernel takes, over the device's speed: matrix products by their tiles (`gemm_cost.h`) and attention by its
-/// own (`attention_cost.h`) where the device states them; everything else, and these elsewhere, by `roofline_of`. A kernel that
+/// own (`attention_cost.h`) where the device states them; everything else, and these elsewhere, by `roofline_of`, between the
+/// products of unfused attention with `unfused` of the bandwidth. A kernel that
 /// only moves memory so reaches half of the achieved bandwidth at launch * memory bytes, and little of it below.
 Seconds kernel_time(const Device& device, const TimedKernel& kernel);
 

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "runtime/ops/attention.h"
+#include "runtime/ops/batched_gemm.h"
 #include "runtime/ops/operands.h"
 
 namespace tandem::sim {
@@ -20,6 +21,11 @@ OpAttributes deciding(const EmbeddingAttributes&) { return EmbeddingAttributes{}
 OpAttributes deciding(const CrossEntropyAttributes&) { return CrossEntropyAttributes{}; }
 OpAttributes deciding(const AdamAttributes&) { return AdamAttributes{}; }
 OpAttributes deciding(const ScaleAttributes&) { return ScaleAttributes{}; }
+OpAttributes deciding(BatchedGemmAttributes a) {
+  a.factor = 1;
+  return a;
+}
+OpAttributes deciding(const DropoutAttributes&) { return DropoutAttributes{}; }
 OpAttributes deciding(RoutingAttributes a) {
   a.balance = 0;
   return a;
@@ -29,6 +35,7 @@ OpAttributes deciding(RoutingAttributes a) {
 int mode_of(const OpAttributes&) { return 0; }
 int mode_of(const GemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }
 int mode_of(const GroupedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }
+int mode_of(const BatchedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0); }
 int mode_of(const NormAttributes& a) { return static_cast<int>(a.kind); }
 int mode_of(const SplitHeadsAttributes& a) { return a.rotate ? 1 : 0; }
 int mode_of(const AttentionAttributes& a) { return a.causal ? 1 : 0; }
@@ -53,6 +60,12 @@ std::vector<double> grouped_gemm_size(const TimedKernel& kernel, const GroupedGe
   const Shape& weight = kernel.operands[attributes.transpose_a ? 2 : 1].shape;
   return {static_cast<double>(rows_of(kernel.operands[0].shape)), static_cast<double>(rows_of(weight)) / experts,
           static_cast<double>(columns_of(weight)), experts};
+}
+
+std::vector<double> batched_gemm_size(const TimedKernel& kernel, const BatchedGemmAttributes& attributes) {
+  const auto& o = kernel.operands;
+  const auto [size, count] = tandem::batched_gemm_size(o[0].shape, o[1].shape, o[2].shape, attributes);
+  return {static_cast<double>(size.m), static_cast<double>(size.n), static_cast<double>(size.k), static_cast<double>(count)};
 }
 
 std::vector<double> attention_size(const TimedKernel& kernel, const AttentionAttributes& attributes) {
@@ -92,6 +105,8 @@ std::vector<double> size_of(const TimedKernel& kernel) {
       return gemm_size(kernel, std::get<GemmAttributes>(kernel.attributes).transpose_a);
     case OpKind::grouped_gemm:
       return grouped_gemm_size(kernel, std::get<GroupedGemmAttributes>(kernel.attributes));
+    case OpKind::batched_gemm:
+      return batched_gemm_size(kernel, std::get<BatchedGemmAttributes>(kernel.attributes));
     case OpKind::attention:
     case OpKind::attention_backward:
       return attention_size(kernel, std::get<AttentionAttributes>(kernel.attributes));

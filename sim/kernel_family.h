@@ -37,6 +37,7 @@ KernelFamily family_of(const TimedKernel& kernel);
 /// A kernel's size within its family: numbers in each of which its time grows, and never faster than the number.
 ///   gemm           m, n, k
 ///   grouped_gemm   rows of all experts, n, k, experts
+///   batched_gemm   m, n, k, products
 ///   attention      pairs of a query and a key it sees, heads of all sequences, width of a head's key and value
 ///   others         bytes moved
 std::vector<double> size_of(const TimedKernel& kernel);

@@ -90,6 +90,13 @@ template <>
 inline constexpr auto fields_of<RegroupAttributes> =
     std::tuple{&RegroupAttributes::blocks, &RegroupAttributes::block, &RegroupAttributes::inverse, &RegroupAttributes::rows};
 
+template <>
+inline constexpr auto fields_of<BatchedGemmAttributes> =
+    std::tuple{&BatchedGemmAttributes::transpose_a, &BatchedGemmAttributes::transpose_b, &BatchedGemmAttributes::factor};
+template <>
+inline constexpr auto fields_of<DropoutAttributes> = std::tuple{&DropoutAttributes::probability, &DropoutAttributes::stream,
+                                                                &DropoutAttributes::first_head, &DropoutAttributes::rows};
+
 // what was measured
 template <>
 inline constexpr auto fields_of<OperandType> = std::tuple{&OperandType::shape, &OperandType::dtype};
@@ -225,7 +232,7 @@ inline constexpr auto last_of<Access> = Access::update;
 template <>
 inline constexpr auto last_of<DType> = last_of_so_many<DType>(dtype_count);
 template <>
-inline constexpr auto last_of<InputShard::Content> = InputShard::Content::positions;
+inline constexpr auto last_of<InputShard::Content> = InputShard::Content::sequences;
 template <>
 inline constexpr auto last_of<NormKind> = NormKind::layer;
 template <>

@@ -5,9 +5,15 @@
 namespace tandem::traces {
 namespace {
 
-constexpr Format profile_format{.name = "tandem-profile", .version = 2, .written_by = "tandem calibrate --out", .oldest = 1};
+constexpr Format profile_format{.name = "tandem-profile", .version = 3, .written_by = "tandem calibrate --out", .oldest = 1};
 
 static_assert(names_every_field<Profile>() && names_every_field<ProfileOrigin>() && names_every_field<MeasuredCollective>());
+
+/// Before version 3 there were fewer kernels before it.
+OpKind communication_before_version_3(OpKind op) {
+  constexpr int first = 41;
+  return static_cast<OpKind>(static_cast<int>(op) - first + static_cast<int>(OpKind::all_reduce));
+}
 
 /// A collective of a file of version 1, which lay on one machine.
 struct CollectiveOfVersion1 {
@@ -63,6 +69,8 @@ Profile read_profile_file(const std::string& path) {
     } else {
       read_table(content.tables(0), profile);
     }
+    if (version < 3)
+      for (MeasuredCollective& collective : profile.collectives) collective.op = communication_before_version_3(collective.op);
     if (const std::string flaw = first_flaw(profile); !flaw.empty()) throw CorruptTable(flaw);
     return profile;
   } catch (const CorruptTable& flaw) {

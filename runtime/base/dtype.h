@@ -14,17 +14,18 @@ enum class DType : std::uint8_t {
   bf16,
   f16,
   f8,
-  i32
+  i32,
+  u8  ///< masks: 0 or 1
 };
-inline constexpr std::size_t dtype_count = 5;
+inline constexpr std::size_t dtype_count = 6;
 
 constexpr Bytes size_of(DType type) {
-  constexpr std::array<Bytes, dtype_count> bytes{4, 2, 2, 1, 4};
+  constexpr std::array<Bytes, dtype_count> bytes{4, 2, 2, 1, 4, 1};
   return bytes[static_cast<std::size_t>(type)];
 }
 
 constexpr std::string_view name_of(DType type) {
-  constexpr std::array<std::string_view, dtype_count> names{"fp32", "bf16", "fp16", "fp8", "int32"};
+  constexpr std::array<std::string_view, dtype_count> names{"fp32", "bf16", "fp16", "fp8", "int32", "uint8"};
   return names[static_cast<std::size_t>(type)];
 }
 

@@ -25,7 +25,7 @@ struct ShardValues {
   }
 };
 
-/// Tokens, targets or positions, row by row of [sequence, micro-batch].
+/// Tokens, targets or positions, row by row of [sequence, micro-batch]; or one row of the sequences' numbers.
 struct InputValues {
   InputShard::Content content = InputShard::Content::tokens;
   std::int32_t first_start = 0, first_run = 0, second_start = 0;  ///< of Positions: its second run goes on to the end
@@ -37,6 +37,7 @@ struct InputValues {
     const auto local = static_cast<std::int32_t>(i / sequences);
     const std::int32_t position = local < first_run ? first_start + local : second_start + local - first_run;
     if (content == InputShard::Content::positions) return position;
+    if (content == InputShard::Content::sequences) return static_cast<std::int32_t>(first_sequence + i % sequences);
     const std::int64_t next = content == InputShard::Content::targets ? 1 : 0;
     return token_of(key, first_sequence + i % sequences, position + next + ahead, vocabulary);
   }

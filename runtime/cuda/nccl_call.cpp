@@ -44,6 +44,7 @@ NcclType type_of(DType type) {
     case DType::f16:
       return NcclType::f16;
     case DType::f8:
+    case DType::u8:
       return NcclType::u8;
     case DType::i32:
       return NcclType::i32;

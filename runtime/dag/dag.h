@@ -150,7 +150,8 @@ struct InputShard {
   enum class Content : std::uint8_t {
     tokens,
     targets,
-    positions
+    positions,
+    sequences  ///< their numbers in the global batch
   };
   BufferId buffer = 0;
   Content content = Content::tokens;

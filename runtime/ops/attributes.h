@@ -166,6 +166,23 @@ struct RegroupAttributes {
   auto operator<=>(const RegroupAttributes&) const = default;
 };
 
+/// A product for each head. Says which operands are transposed, as GemmAttributes do; results are multiplied by `factor`.
+struct BatchedGemmAttributes {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  float factor = 1.0F;
+  auto operator<=>(const BatchedGemmAttributes&) const = default;
+};
+
+/// Says where in the unsharded model the elements lie that are dropped, each with `probability` (runtime/ops/dropout.h).
+struct DropoutAttributes {
+  float probability = 0.0F;
+  std::int32_t stream = 0;  ///< of random numbers: one for each place of the model that drops elements
+  std::int32_t first_head = 0;
+  Positions rows;
+  auto operator<=>(const DropoutAttributes&) const = default;
+};
+
 /// Marks a kernel whose work an exchange before or after it does on its way (DeepEP: scenarios/lowering/exchange.h). It is
 /// executed like any other, and takes no time in a simulation.
 struct FusedAttributes {
@@ -177,7 +194,7 @@ using OpAttributes =
     std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
                  SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
-                 RegroupAttributes, FusedAttributes>;
+                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

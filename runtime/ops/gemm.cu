@@ -9,7 +9,7 @@ namespace {
 Multiplication multiplication_of(const std::array<OperandType, 3>& types, const OpAttributes& any) {
   const auto& attributes = std::get<GemmAttributes>(any);
   const MatrixProduct product = gemm_product(types[0], types[1], types[2], attributes);
-  return {batches_of({&product, 1}), attributes.accumulate};
+  return {.batches = batches_of({&product, 1}), .accumulate = attributes.accumulate};
 }
 
 }  // namespace

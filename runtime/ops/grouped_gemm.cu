@@ -11,7 +11,8 @@ namespace {
 // rows, whose products are too small to fill the GPU, pay for being apart.
 Multiplication multiplication_of(const std::array<OperandType, 3>& types, const OpAttributes& any) {
   const auto& attributes = std::get<GroupedGemmAttributes>(any);
-  return {batches_of(grouped_gemm_products(types[0], types[1], types[2], attributes)), attributes.accumulate};
+  return {.batches = batches_of(grouped_gemm_products(types[0], types[1], types[2], attributes)),
+          .accumulate = attributes.accumulate};
 }
 
 }  // namespace

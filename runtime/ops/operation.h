@@ -53,6 +53,13 @@ enum class OpKind : std::uint8_t {
   combine_backward,
   regroup,
   grouped_gemm,
+  batched_gemm,
+  softmax,
+  softmax_backward,
+  dropout,
+  dropout_backward,
+  dropout_add,
+  dropout_add_backward,
   // communication
   all_reduce,
   all_gather,
@@ -94,7 +101,7 @@ struct OpCost {
   Bytes bytes = 0;
 };
 
-/// A host operand: always fp32, or int32 for token ids, whatever the DAG's dtype says (which sets sizes and speeds).
+/// A host operand: always fp32 (a mask, too), or int32 for token ids, whatever the DAG's dtype says (which sets sizes and speeds).
 struct HostTensor {
   void* data = nullptr;
   Shape shape;

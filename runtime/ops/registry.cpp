@@ -4,9 +4,11 @@
 #include "runtime/ops/adam.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_merge.h"
+#include "runtime/ops/batched_gemm.h"
 #include "runtime/ops/cast.h"
 #include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/dropout.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/gemm.h"
@@ -18,6 +20,7 @@
 #include "runtime/ops/operation.h"
 #include "runtime/ops/permute.h"
 #include "runtime/ops/route.h"
+#include "runtime/ops/softmax.h"
 #include "runtime/ops/split_heads.h"
 
 namespace tandem {
@@ -76,6 +79,13 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::combine_backward, {"combine_backward", memory, combine_backward_cost, combine_backward_host}},
     {OpKind::regroup, {"regroup", memory, regroup_cost, regroup_host}},
     {OpKind::grouped_gemm, {"grouped_gemm", OpClass::gemm, grouped_gemm_cost, grouped_gemm_host}},
+    {OpKind::batched_gemm, {"batched_gemm", OpClass::gemm, batched_gemm_cost, batched_gemm_host}},
+    {OpKind::softmax, {"softmax", memory, softmax_cost, softmax_host}},
+    {OpKind::softmax_backward, {"softmax_backward", memory, softmax_backward_cost, softmax_backward_host}},
+    {OpKind::dropout, {"dropout", memory, dropout_cost, dropout_host}},
+    {OpKind::dropout_backward, {"dropout_backward", memory, dropout_backward_cost, dropout_backward_host}},
+    {OpKind::dropout_add, {"dropout_add", memory, dropout_add_cost, dropout_add_host}},
+    {OpKind::dropout_add_backward, {"dropout_add_backward", memory, dropout_backward_cost, dropout_backward_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -20,6 +20,19 @@ constexpr Rule recomputed_modules_exist{
               "recompute of mla-up without model.mla, expected a model with multi-head latent attention"};
     }};
 
+constexpr Rule dropped_probabilities_exist{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.training.attention_dropout == 0 || s.has_probabilities(); },
+    .objection = [](const Scenario& s) -> Objection {
+      const bool passes_keys = s.parallelism.cp > 1 && s.parallelism.cp_method != CpMethod::ulysses;
+      return {{"training.attention_dropout", passes_keys ? "parallelism.cp_method" : "training.attention"},
+              passes_keys
+                  ? "training.attention_dropout is not lowered where keys pass between context-parallel ranks, expected 0, "
+                    "or parallelism.cp_method: ulysses"
+                  : "training.attention_dropout is lowered for unfused attention alone, expected 0, or training.attention: "
+                    "unfused"};
+    }};
+
 std::optional<Objection> find_unknown_attention(const Scenario& scenario) {
   const std::optional<AttentionKernel> kernel = scenario.training.attention;
   if (!kernel) return {};
@@ -51,7 +64,7 @@ std::optional<Objection> find_missing_arithmetic(const Scenario& scenario) {
 }
 
 constexpr Rule rules_of_training[] = {rule_of<find_unknown_attention>, positions_hold_sequence, recomputed_modules_exist,
-                                      rule_of<find_missing_arithmetic>};
+                                      dropped_probabilities_exist, rule_of<find_missing_arithmetic>};
 
 }  // namespace
 

@@ -1,7 +1,10 @@
 #include "scenarios/lowering/attention_block.h"
 
 #include <cmath>
+#include <utility>
 
+#include "scenarios/lowering/dropout.h"
+#include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/positions.h"
 
 namespace tandem::scenarios {
@@ -10,6 +13,61 @@ namespace {
 AttentionAttributes attributes_of(const Context& context, const Heads& heads, const Block& block) {
   const auto head_dim = static_cast<float>(context.shape_of(heads.q)[3]);
   return {.causal = true, .scale = 1.0F / std::sqrt(head_dim), .queries = block.queries, .keys = block.keys};
+}
+
+bool is_unfused(const Context& context) {
+  const Device& device = context.world.devices[context.world.ranks[context.rank].device];
+  return device.efficiency.attention_kernel == AttentionKernel::unfused;
+}
+
+/// What unfused attention keeps of the scores for its backward: the softmax's output, what dropout leaves of it, and its mask.
+struct Probabilities {
+  BufferId softmax = no_id, dropped = no_id, mask = no_id;
+};
+
+Probabilities drop(Context& context, BufferId softmax, const DropoutAttributes& attributes) {
+  if (attributes.probability == 0) return {softmax, softmax, no_id};
+  const Shape shape = context.shape_of(softmax);
+  const Probabilities p{softmax, context.activation(shape), context.activation(shape, DType::u8)};
+  context.kernel(OpKind::dropout, attributes, "attention dropout", {softmax, sequence_numbers(context)}, {p.dropped, p.mask});
+  return p;
+}
+
+BufferId dropout_backward(Context& context, const Probabilities& p, const DropoutAttributes& attributes, BufferId gradient) {
+  if (p.mask == no_id) return gradient;
+  const BufferId before = context.activation(context.shape_of(gradient));
+  context.kernel(OpKind::dropout_backward, attributes, "attention dropout", {gradient, p.mask}, {before});
+  return before;
+}
+
+/// All queries by all keys at once, a kernel for each step, as Megatron-LM ran it (Narayanan et al. 2021).
+Attended unfused_attention(Context& context, const Heads& heads, const Block& block) {
+  const Shape q = context.shape_of(heads.q);
+  const Shape of_scores(q[1], q[2], q[0], context.shape_of(heads.k)[0]);
+  AttentionAttributes attributes = attributes_of(context, heads, block);
+  const float scale = std::exchange(attributes.scale, 1.0F);  // the products apply it
+  const DropoutAttributes dropout = dropout_of_probabilities(context, q[2]);
+
+  const BufferId scores = context.activation(of_scores), softmax = context.activation(of_scores);
+  context.kernel(OpKind::batched_gemm, BatchedGemmAttributes{.transpose_b = true, .factor = scale}, "attention scores",
+                 {heads.q, heads.k}, {scores});
+  context.kernel(OpKind::softmax, attributes, "attention softmax", {scores}, {softmax});
+  const Probabilities p = drop(context, softmax, dropout);
+  const BufferId out = context.activation(Shape(q[0], q[1], q[2], context.shape_of(heads.v)[3]));
+  context.kernel(OpKind::batched_gemm, BatchedGemmAttributes{}, "attention context", {p.dropped, heads.v}, {out});
+  return {out, [=](Context& c, const Heads& h, BufferId dout) {
+            const Heads d = make_like(c, h);
+            const BatchedGemmAttributes scores_form{.transpose_b = true}, back{.factor = scale};
+            const BatchedGemmAttributes to_values{.transpose_a = true}, to_keys{.transpose_a = true, .factor = scale};
+            c.kernel(OpKind::batched_gemm, to_values, "attention context", {p.dropped, dout}, {d.v});
+            const BufferId ddropped = c.activation(of_scores), dscores = c.activation(of_scores);
+            c.kernel(OpKind::batched_gemm, scores_form, "attention context", {dout, h.v}, {ddropped});
+            const BufferId dp = dropout_backward(c, p, dropout, ddropped);
+            c.kernel(OpKind::softmax_backward, attributes, "attention softmax", {p.softmax, dp}, {dscores});
+            c.kernel(OpKind::batched_gemm, back, "attention scores", {dscores, h.k}, {d.q});
+            c.kernel(OpKind::batched_gemm, to_keys, "attention scores", {dscores, h.q}, {d.k});
+            return d;
+          }};
 }
 
 }  // namespace
@@ -36,6 +94,7 @@ void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput&
 
 Attended whole_attention(Context& context, const Heads& heads) {
   const Block block{whole_sequence(context.scenario), whole_sequence(context.scenario)};
+  if (is_unfused(context)) return unfused_attention(context, heads, block);
   const BlockOutput output = attend_block(context, heads, block);
   return {output.out,
           [=](Context& c, const Heads& h, BufferId dout) { return attend_block_backward(c, h, block, output, dout); }};

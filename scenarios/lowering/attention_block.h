@@ -20,7 +20,8 @@ BlockOutput attend_block(Context& context, const Heads& heads, const Block& bloc
 Heads attend_block_backward(Context& context, const Heads& heads, const Block& block, const BlockOutput& output, BufferId dout);
 void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput& into);
 
-/// Lowers attention where every key of the sequence is on this rank.
+/// Lowers attention where every key of the sequence is on this rank: as one kernel, or with `training.attention: unfused` as one
+/// for each step, which keeps the scores' softmax for the backward.
 Attended whole_attention(Context& context, const Heads& heads);
 
 }  // namespace tandem::scenarios

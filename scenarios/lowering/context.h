@@ -3,9 +3,11 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/dag/dag_builder.h"
@@ -76,6 +78,7 @@ class Context {
   const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 
+  std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
   std::unordered_map<BufferId, GemmOperand> fp8_operands;  ///< what was cast to fp8 so far; see gemm_operand.h
 
   BufferId activation(const Shape& shape);  ///< in the type that activations are kept in

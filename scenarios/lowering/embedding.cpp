@@ -1,5 +1,6 @@
 #include "scenarios/lowering/embedding.h"
 
+#include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/inputs.h"
 
 namespace tandem::scenarios {
@@ -71,7 +72,7 @@ BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weig
   }
   const BufferId x = context.reduce_partial(sum, "embedding");
   tape.push([](Context& c, BufferId dy) { return c.gather_sequence(dy, "embedding"); });
-  return x;
+  return drop_embedding(context, tape, x);
 }
 
 }  // namespace tandem::scenarios

@@ -1,17 +1,36 @@
 #include "scenarios/lowering/layer.h"
 
+#include "scenarios/lowering/dropout.h"
+#include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/norm.h"
 #include "scenarios/lowering/recompute.h"
 
 namespace tandem::scenarios {
 namespace {
 
+/// x + z, of whose elements some are dropped where the scenario says so; leaves the way back to z on the branch's tape.
+BufferId add_branch(Context& context, Tape& branch, BufferId x, BufferId z, DropoutSite site) {
+  const BufferId y = context.activation(context.shape_of(x));
+  if (context.scenario.training.hidden_dropout == 0) {
+    context.kernel(OpKind::add, {}, "residual", {x, z}, {y});
+    return y;
+  }
+  const DropoutAttributes attributes = dropout_of_hidden(context, site);
+  const BufferId mask = context.activation(context.shape_of(x), DType::u8);
+  context.kernel(OpKind::dropout_add, attributes, "residual", {z, x, sequence_numbers(context)}, {y, mask});
+  branch.push([=](Context& c, BufferId dy) {
+    const BufferId dz = c.activation(c.shape_of(z));
+    c.kernel(OpKind::dropout_add_backward, attributes, "residual", {dy, mask}, {dz});
+    return dz;
+  });
+  return y;
+}
+
 /// x + branch(x). Backward, the gradient goes through the branch and past it.
-BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch) {
+BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch, DropoutSite site) {
   Tape inner;
   const BufferId z = branch(context, inner, x);
-  const BufferId y = context.activation(context.shape_of(x));
-  context.kernel(OpKind::add, {}, "residual", {x, z}, {y});
+  const BufferId y = add_branch(context, inner, x, z, site);
   tape.push([inner = std::move(inner), x](Context& c, BufferId dy) {
     const BufferId through = inner.backward(c, dy);
     const BufferId dx = c.activation(c.shape_of(x));
@@ -27,13 +46,15 @@ BufferId either_attention(Context& context, Tape& tape, const LayerParameters& w
 }
 
 /// x + branch(norm(x)).
-BufferId pre_norm(Context& context, Tape& tape, ParameterId weight, std::string_view name, const Module& branch, BufferId x) {
+BufferId pre_norm(Context& context, Tape& tape, ParameterId weight, std::string_view name, const Module& branch, DropoutSite site,
+                  BufferId x) {
   const Module normed = [weight, name = std::string(name)](Context& c, Tape& t, BufferId in) {
     return norm(c, t, weight, in, name);
   };
-  return residual(context, tape, x, [&](Context& c, Tape& t, BufferId in) {
+  const Module half = [&](Context& c, Tape& t, BufferId in) {
     return c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
-  });
+  };
+  return residual(context, tape, x, half, site);
 }
 
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
@@ -42,8 +63,10 @@ BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weight
     return weights.mixture ? mixture(c, t, *weights.mixture, in) : mlp(c, t, weights.mlp, in);
   };
   const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
-  const BufferId middle = pre_norm(context, tape, weights.attention_norm, "attention norm", attend, x);
-  return pre_norm(context, tape, weights.mlp_norm, "mlp norm", context.recomputes_mlp() ? feed_again : feed, middle);
+  const BufferId middle =
+      pre_norm(context, tape, weights.attention_norm, "attention norm", attend, DropoutSite::attention_output, x);
+  return pre_norm(context, tape, weights.mlp_norm, "mlp norm", context.recomputes_mlp() ? feed_again : feed,
+                  DropoutSite::mlp_output, middle);
 }
 
 }  // namespace

@@ -15,4 +15,7 @@ Positions positions_of(const Scenario& scenario, std::int64_t cp_rank);
 /// Returns all positions of a sequence.
 Positions whole_sequence(const Scenario& scenario);
 
+/// Returns `count` of the positions, from the `first` of them on.
+Positions positions_among(const Positions& positions, std::int64_t first, std::int64_t count);
+
 }  // namespace tandem::scenarios

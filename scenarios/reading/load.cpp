@@ -29,6 +29,9 @@ void read_framework(const YamlNode& training, Scenario& scenario) {
   };
   choose(scenario.cluster.gpu);
   for (auto& other : scenario.cluster.other_gpus) choose(other.gpu);
+  const double attention_dropout = read_attention_dropout(framework);
+  if (training.find("attention_dropout") == nullptr && scenario.has_probabilities())
+    scenario.training.attention_dropout = attention_dropout;
 }
 
 /// They were measured on links without fault.

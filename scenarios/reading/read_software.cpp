@@ -57,7 +57,7 @@ Reader framework_reader(const YamlNode& node) {
   return {node,
           "training.framework",
           {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
-           "gemm_sm_margin", "reserved_GB"}};
+           "gemm_sm_margin", "reserved_GB", "attention_dropout"}};
 }
 
 }  // namespace
@@ -73,6 +73,10 @@ Software read_software(const YamlNode& node) {
   software.gemm_sm_margin = static_cast<std::int32_t>(framework.integer("gemm_sm_margin", {0, 128}, 0));
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
   return software;
+}
+
+double read_attention_dropout(const YamlNode& node) {
+  return framework_reader(node).number("attention_dropout", dropout_range, 0);
 }
 
 void choose_attention(const YamlNode& node, Device& device) {

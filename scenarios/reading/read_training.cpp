@@ -59,7 +59,7 @@ TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
                         {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
                          "overlap", "grad_dtype", "moment_dtype", "fp8_activation_input", "framework", "compiled", "attention",
-                         "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce"});
+                         "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce", "hidden_dropout", "attention_dropout"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -80,6 +80,8 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.hierarchical_all_reduce = training.boolean("hierarchical_all_reduce", false);
   spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
   spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
+  spec.hidden_dropout = training.number("hidden_dropout", dropout_range, 0);
+  spec.attention_dropout = training.number("attention_dropout", dropout_range, 0);
   return spec;
 }
 
@@ -121,6 +123,8 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "sync_every", training.sync_every);
   if (training.attention) put(node, "attention", name_of(*training.attention));
   put(node, "grad_compression", training.grad_compression);
+  put(node, "hidden_dropout", training.hidden_dropout);
+  put(node, "attention_dropout", training.attention_dropout);
   return node;
 }
 

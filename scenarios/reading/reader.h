@@ -22,6 +22,8 @@ struct Range {
 
 /// What a short time, written in microseconds, may be.
 constexpr Range<double> microseconds{0, 1e6};
+/// What share of the elements dropout may drop.
+constexpr Range<double> dropout_range{0, 0.99};
 
 /// A name that a field may have. Without a value it is known, but a later release lowers it: give it its value to enable it.
 template <typename T>

@@ -193,6 +193,8 @@ struct TrainingSpec {
   /// more: each takes steps of its own, and then their weights are averaged (local SGD, see lowering/local_steps.h).
   std::int64_t sync_every = 1;
   std::optional<AttentionKernel> attention;  ///< none: what the framework runs on the GPU
+  double hidden_dropout = 0;                 ///< of the embedding's output and of the residual branches
+  double attention_dropout = 0;              ///< of attention's probabilities
   std::int64_t grad_compression = 1;         ///< gradients are reduced in a type so many times smaller
 
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
@@ -233,6 +235,14 @@ struct Scenario {
 
   /// Neighbouring tensor-parallel ranks that hold the same key-value head, where there are more ranks than heads.
   std::int64_t kv_replicas() const { return std::max<std::int64_t>(1, parallelism.tp / model.kv_heads); }
+
+  /// Whether the probabilities of attention are there to be dropped: on every GPU it is unfused, and no block of keys comes from
+  /// another rank.
+  bool has_probabilities() const {
+    const auto unfused = [](const Device& gpu) { return gpu.efficiency.attention_kernel == AttentionKernel::unfused; };
+    return unfused(cluster.gpu) && std::ranges::all_of(cluster.other_gpus, unfused, &OtherGpus::gpu) &&
+           (parallelism.cp == 1 || parallelism.cp_method == CpMethod::ulysses);
+  }
 
   /// Whether shards of the sequence travel beside the GEMMs (lowering/tp_overlap.h).
   bool overlaps_tp() const { return training.overlap_tp && parallelism.tp > 1; }

@@ -23,6 +23,8 @@ std::vector<OperationCase> heads_cases();
 std::vector<OperationCase> norm_cases();
 std::vector<OperationCase> gemm_cases();
 std::vector<OperationCase> grouped_gemm_cases();
+std::vector<OperationCase> unfused_attention_cases();
+std::vector<OperationCase> dropout_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 

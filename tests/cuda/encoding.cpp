@@ -30,6 +30,18 @@ std::vector<float> decode_as(const std::vector<std::byte>& bytes, float scale) {
   return numbers;
 }
 
+/// Masks: 1 for any number above 0.
+std::vector<std::byte> encode_mask(const std::vector<float>& numbers) {
+  std::vector<std::byte> bytes;
+  for (const float number : numbers) bytes.push_back(std::byte{number > 0 ? std::uint8_t{1} : std::uint8_t{0}});
+  return bytes;
+}
+std::vector<float> decode_mask(const std::vector<std::byte>& bytes) {
+  std::vector<float> numbers;
+  for (const std::byte byte : bytes) numbers.push_back(static_cast<float>(std::to_integer<int>(byte)));
+  return numbers;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode(const std::vector<float>& numbers, DType type, float scale) {
@@ -42,6 +54,8 @@ std::vector<std::byte> encode(const std::vector<float>& numbers, DType type, flo
       return encode_as<F16>(numbers, 1);
     case DType::f8:
       return encode_as<F8>(numbers, scale);
+    case DType::u8:
+      return encode_mask(numbers);
     default:
       throw std::logic_error("numbers are not stored as integers");
   }
@@ -57,6 +71,8 @@ std::vector<float> decode(const std::vector<std::byte>& bytes, DType type, float
       return decode_as<F16>(bytes, 1);
     case DType::f8:
       return decode_as<F8>(bytes, scale);
+    case DType::u8:
+      return decode_mask(bytes);
     default:
       throw std::logic_error("numbers are not stored as integers");
   }

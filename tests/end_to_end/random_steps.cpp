@@ -29,6 +29,7 @@ class StepDraw {
     recompute();
     cluster();
     if (sp_) set("training.overlap.tp", {"true", "true", "false"});
+    scores();
     return std::move(step_);
   }
 
@@ -39,6 +40,7 @@ class StepDraw {
   RandomStep step_;
   int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
   bool sp_ = false, own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false, pairs_ = false;
+  bool passes_keys_ = false;
   std::string schedule_;
 
   bool one_in(unsigned n) { return random_() % n == 0; }
@@ -70,8 +72,8 @@ class StepDraw {
       own_axis_ = experts_ && set("parallelism.expert_axis", {"folded", "folded", "own"}) == "own";
     } while (tp_ * pp_ * cp_ * dp_ * (own_axis_ ? ep_ : 1) > most_ranks);
     sp_ = tp_ > 1 && (experts_ ? set("parallelism.sp", {"true"}) : set("parallelism.sp", {"true", "false"})) == "true";
-    if (cp_ > 1 && set("parallelism.cp_method", {"ring", "all-gather", "ulysses"}) != "ulysses")
-      set("parallelism.cp_layout", {"zigzag", "contiguous"});
+    passes_keys_ = cp_ > 1 && set("parallelism.cp_method", {"ring", "all-gather", "ulysses"}) != "ulysses";
+    if (passes_keys_) set("parallelism.cp_layout", {"zigzag", "contiguous"});
     set("parallelism.order",
         {"", "", "", "[dp,tp,pp,cp,ep]", "[pp,dp,tp,cp,ep]", "[tp,pp,dp,cp,ep]", "[cp,ep,pp,tp,dp]", "[ep,dp,cp,tp,pp]"});
   }
@@ -102,6 +104,12 @@ class StepDraw {
     step_.overrides.insert(step_.overrides.end(),
                            {"model.mla.kv_rank=16", "model.mla.rope_dim=4", "model.mla.nope_dim=6", "model.mla.v_dim=5"});
     set("model.mla.q_rank", {"0", "12"});
+  }
+
+  void scores() {
+    const bool unfused = set("training.attention", {"", "", "unfused"}) == "unfused";
+    if (unfused && !passes_keys_) set("training.attention_dropout", {"", "0.25"});
+    set("training.hidden_dropout", {"", "", "0.125"});
   }
 
   void model() {

@@ -77,14 +77,34 @@ std::string sealed(const file::Content& content, std::uint32_t version) {
   return file.SerializeAsString();
 }
 
+/// The table of the collectives, with the operations numbered as before version 3, which has further kernels before them. Columns
+/// hold differences, so that the first number moves all.
+file::Table& collectives_of_old(file::Content& content) {
+  file::Table& table = *content.mutable_tables(0);
+  file::Table& collectives = *table.mutable_columns(table.columns_size() - 1)->mutable_items();
+  file::Column& operations = *collectives.mutable_columns(0);
+  constexpr int all_reduce = 41;
+  operations.set_integers(0, operations.integers(0) - (static_cast<int>(OpKind::all_reduce) - all_reduce));
+  return collectives;
+}
+
+TEST(ProfileFile, OfTheSecondVersionIsRead) {
+  const Profile profile = small();
+  file::Content content;
+  ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
+  collectives_of_old(content);
+  const TemporaryFolder folder;
+  write_bytes(folder / "old", sealed(content, 2));
+  EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
+}
+
 // The first version had no column of machines, which is the last column of the last list.
 TEST(ProfileFile, OfTheFirstVersionIsRead) {
   Profile profile = small();
   profile.collectives.pop_back();
   file::Content content;
   ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
-  file::Table& table = *content.mutable_tables(0);
-  file::Table& collectives = *table.mutable_columns(table.columns_size() - 1)->mutable_items();
+  file::Table& collectives = collectives_of_old(content);
   ASSERT_EQ(collectives.columns_size(), 8);
   collectives.mutable_columns()->RemoveLast();
   const TemporaryFolder folder;
@@ -92,7 +112,7 @@ TEST(ProfileFile, OfTheFirstVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
   write_bytes(folder / "mislabelled", sealed(content, 2));
   EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
-  write_bytes(folder / "unknown", sealed(content, 3));
+  write_bytes(folder / "unknown", sealed(content, 4));
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 

@@ -26,6 +26,7 @@ float load(DType type, const void* data, std::int64_t i) {
     case DType::f8:
       return element<F8>(data, i);
     case DType::i32:
+    case DType::u8:
       break;
   }
   throw std::logic_error("not multiplied");
@@ -35,7 +36,7 @@ void store(DType type, void* data, std::int64_t i, float value) {
   if (type == DType::f32) static_cast<float*>(data)[i] = value;
   if (type == DType::bf16) static_cast<Bf16*>(data)[i] = from_float<Bf16>(value);
   if (type == DType::f16) static_cast<F16*>(data)[i] = from_float<F16>(value);
-  if (type == DType::f8 || type == DType::i32) throw std::logic_error("not written");
+  if (type == DType::f8 || type == DType::i32 || type == DType::u8) throw std::logic_error("not written");
 }
 
 /// Returns where op(matrix)[row, column] lies.
@@ -56,7 +57,7 @@ bool refused(const Matmul& matmul) {
 
 void multiply(const Matmul& matmul, const MatmulData& data) {
   const auto& [size, first, second, result, count] = matmul.product;
-  const float scale = (data.first_scale ? *data.first_scale : 1.0F) * (data.second_scale ? *data.second_scale : 1.0F);
+  const float scale = data.factor * (data.first_scale ? *data.first_scale : 1.0F) * (data.second_scale ? *data.second_scale : 1.0F);
   for (std::int64_t i = 0; i < count; ++i)
     for (std::int64_t row = 0; row < size.m; ++row)
       for (std::int64_t column = 0; column < size.n; ++column) {

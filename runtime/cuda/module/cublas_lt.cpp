@@ -26,6 +26,7 @@ cudaDataType_t cuda_type(DType type) {
     case DType::f8:
       return CUDA_R_8F_E4M3;
     case DType::i32:
+    case DType::u8:
       break;
   }
   throw std::logic_error("cuBLASLt multiplies no " + std::string(name_of(type)));
@@ -106,7 +107,7 @@ std::vector<cublasLtMatmulAlgo_t> advised_algorithms(cublasLtHandle_t handle, co
 void multiply(cublasLtHandle_t handle, const Queue& queue, const Matmul& matmul, const MatmulData& data,
               std::size_t workspace_bytes, const cublasLtMatmulAlgo_t& algorithm) {
   if (queue.scratch_bytes < workspace_bytes) throw std::logic_error("a product needs more scratch than the queue has");
-  const float factor = 1, of_old_result = matmul.accumulate ? 1 : 0;
+  const float factor = data.factor, of_old_result = matmul.accumulate ? 1 : 0;
   Descriptors descriptors(matmul, data);
   check(cublasLtMatmul(handle, &descriptors.operation, &factor, data.first, &descriptors.first, data.second, &descriptors.second,
                        &of_old_result, data.result, &descriptors.result, data.result, &descriptors.result, &algorithm,

@@ -28,6 +28,7 @@ struct MatmulData {
   void* result = nullptr;
   const float* first_scale = nullptr;
   const float* second_scale = nullptr;
+  float factor = 1;  ///< of the product
 };
 
 /// cuBLASLt on one device, with the algorithms chosen so far. Any thread may use it. Products are summed in fp32, TF32 and fp8's

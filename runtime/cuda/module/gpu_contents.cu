@@ -30,6 +30,18 @@ struct Write {
   }
 };
 
+template <typename Values>
+struct WriteMask {
+  static constexpr int vector = 1;
+  std::uint8_t* out;
+  Values values;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    out[i] = values.at(i) > 0 ? 1 : 0;
+  }
+};
+
 struct WriteInput {
   static constexpr int vector = 1;
   std::int32_t* out;
@@ -58,6 +70,9 @@ void write_floats(Queue& queue, const DeviceTensor& tensor, const Stretch& out, 
       return write_as<F16>(queue, tensor, out, values);
     case DType::f8:
       return write_as<F8>(queue, tensor, out, values);
+    case DType::u8:
+      return launch_elementwise("initial contents", queue, out.count, false,
+                                WriteMask<Values>{tensor.as<std::uint8_t>() + out.begin, values});
     default:
       throw std::logic_error("initial contents of " + std::string(name_of(tensor.dtype)));
   }

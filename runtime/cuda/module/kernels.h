@@ -46,6 +46,13 @@ DeviceKernel combine_device;
 DeviceKernel combine_backward_device;
 DeviceKernel regroup_device;
 DeviceKernel grouped_gemm_device;
+DeviceKernel batched_gemm_device;
+DeviceKernel softmax_device;
+DeviceKernel softmax_backward_device;
+DeviceKernel dropout_device;
+DeviceKernel dropout_backward_device;
+DeviceKernel dropout_add_device;
+DeviceKernel dropout_add_backward_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
@@ -61,8 +68,10 @@ ScratchFunction route_backward_scratch;
 ScratchFunction gemm_scratch;
 ScratchFunction attention_scratch, attention_backward_scratch;
 ScratchFunction grouped_gemm_scratch;
+ScratchFunction batched_gemm_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;
+PrepareFunction prepare_batched_gemm;
 
 }  // namespace tandem

@@ -39,16 +39,18 @@ struct Call {
   Matmul matmul;
   MatmulData data;
 
-  Call(const ProductBatch& batch, const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& c, bool accumulate)
+  Call(const ProductBatch& batch, const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& c,
+       const Multiplication& multiplication)
       : data{.first = at(b, batch.first.b.offset),
              .second = at(a, batch.first.a.offset),
              .result = at(c, batch.first.c.offset),
              .first_scale = b.scale,
-             .second_scale = a.scale} {
+             .second_scale = a.scale,
+             .factor = multiplication.factor} {
     matmul = {.product = column_major(batch),
               .operands = a.dtype,
               .result = c.dtype,
-              .accumulate = accumulate,
+              .accumulate = multiplication.accumulate,
               .alignment = alignment_of({data.first, data.second, data.result})};
   }
 };
@@ -67,11 +69,12 @@ std::vector<ProductBatch> one_by_one(const ProductBatch& batch) {
 
 /// Calls `use` for each call that the batch takes, which is one where cuBLASLt has an algorithm for the whole batch.
 template <typename Use>
-void for_each_call(const ProductBatch& batch, std::span<const DeviceTensor, 3> operands, bool accumulate, Use use) {
+void for_each_call(const ProductBatch& batch, std::span<const DeviceTensor, 3> operands, const Multiplication& multiplication,
+                   Use use) {
   const auto& [a, b, c] = std::tie(operands[0], operands[1], operands[2]);
-  const Call whole(batch, a, b, c, accumulate);
+  const Call whole(batch, a, b, c, multiplication);
   if (batch.count == 1 || CublasLt::of_this_device().supports(whole.matmul, whole.data)) return use(whole);
-  for (const ProductBatch& product : one_by_one(batch)) use(Call(product, a, b, c, accumulate));
+  for (const ProductBatch& product : one_by_one(batch)) use(Call(product, a, b, c, multiplication));
 }
 
 /// Writes the result of products over no depth. C's rows lie one after the other, also from one product to the next.
@@ -87,7 +90,7 @@ void multiply_as_typed(const Queue& queue, std::span<const DeviceTensor, 3> oper
       if (!multiplication.accumulate) write_zeros(queue, batch, operands[2]);
       continue;
     }
-    for_each_call(batch, operands, multiplication.accumulate,
+    for_each_call(batch, operands, multiplication,
                   [&](const Call& call) { CublasLt::of_this_device().run(queue, call.matmul, call.data); });
   }
 }
@@ -152,7 +155,7 @@ void prepare_multiply(Queue& queue, std::span<const OperandType, 3> operands, co
   if (a.tensor().data == nullptr || b.tensor().data == nullptr || c.tensor().data == nullptr) return;
   for (const ProductBatch& batch : multiplication.batches) {
     if (batch.first.size.k == 0) continue;
-    for_each_call(batch, std::array{a.tensor(), b.tensor(), c.tensor()}, multiplication.accumulate,
+    for_each_call(batch, std::array{a.tensor(), b.tensor(), c.tensor()}, multiplication,
                   [&](const Call& call) { CublasLt::of_this_device().choose(queue, call.matmul, call.data); });
   }
 }

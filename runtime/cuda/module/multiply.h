@@ -11,6 +11,7 @@ namespace tandem {
 struct Multiplication {
   std::vector<ProductBatch> batches;
   bool accumulate = false;
+  float factor = 1;  ///< of the products
 };
 
 inline std::array<OperandType, 3> types_of(const std::array<DeviceTensor, 3>& operands) {

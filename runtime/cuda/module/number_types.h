@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "runtime/contents/host_device.h"
+#include "runtime/base/host_device.h"
 
 namespace tandem {
 

@@ -39,6 +39,9 @@ void read_back(const DeviceTensor& from, const HostTensor& out) {
       case DType::f16:
         out.f32()[i] = __half2float(raw(__half{}, i));
         break;
+      case DType::u8:
+        out.f32()[i] = static_cast<float>(raw(std::uint8_t{}, i));
+        break;
       case DType::f8:
         out.f32()[i] = scale * static_cast<float>(raw(__nv_fp8_e4m3{}, i));
         break;

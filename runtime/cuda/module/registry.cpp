@@ -54,6 +54,13 @@ constexpr std::array table{
     Row{OpKind::combine_backward, {combine_backward_device, combine_backward_scratch}},
     Row{OpKind::regroup, {regroup_device}},
     Row{OpKind::grouped_gemm, {grouped_gemm_device, grouped_gemm_scratch, prepare_grouped_gemm}},
+    Row{OpKind::batched_gemm, {batched_gemm_device, batched_gemm_scratch, prepare_batched_gemm}},
+    Row{OpKind::softmax, {softmax_device}},
+    Row{OpKind::softmax_backward, {softmax_backward_device}},
+    Row{OpKind::dropout, {dropout_device}},
+    Row{OpKind::dropout_backward, {dropout_backward_device}},
+    Row{OpKind::dropout_add, {dropout_add_device}},
+    Row{OpKind::dropout_add_backward, {dropout_add_backward_device}},
 };
 
 }  // namespace

@@ -1,0 +1,112 @@
+#include "runtime/cuda/module/elementwise.h"
+#include "runtime/cuda/module/kernels.h"
+#include "runtime/cuda/module/operands.h"
+#include "runtime/ops/dropout.h"
+
+// Each moves the bytes of its cost; a thread draws the bits of its own elements.
+namespace tandem {
+namespace {
+
+/// With a residual where `past` is not null.
+template <typename Element>
+struct Drop {
+  static constexpr int vector = vector_of<Element>;
+  DropoutMask mask;
+  const Element *x, *past;
+  const std::int32_t* sequences;
+  Element* y;
+  std::uint8_t* kept;
+  std::int64_t columns;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
+    const std::uint64_t key = mask.of_row(row, sequences);
+    const std::int64_t i = row * columns + column;
+    alignas(widest_access) std::uint8_t bytes[n];
+    float values[n], residual[n] = {};
+    load(x + i, values);
+    if (past != nullptr) load(past + i, residual);
+    for (int j = 0; j < n; ++j) {
+      const bool keep = mask.keeps(key, column + j);
+      bytes[j] = keep ? 1 : 0;
+      values[j] = residual[j] + (keep ? mask.factor * values[j] : 0.0F);
+    }
+    store(y + i, values);
+    copy_aligned<n>(kept + i, bytes);
+  }
+};
+
+template <typename Element>
+struct DropBackward {
+  static constexpr int vector = vector_of<Element>;
+  const Element* dy;
+  const std::uint8_t* kept;
+  Element* dx;
+  float factor;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    alignas(widest_access) std::uint8_t bytes[n];
+    float values[n];
+    load(dy + i, values);
+    copy_aligned<n>(bytes, kept + i);
+    for (int j = 0; j < n; ++j) values[j] = bytes[j] != 0 ? factor * values[j] : 0.0F;
+    store(dx + i, values);
+  }
+};
+
+void drop(const char* name, const Queue& queue, const DropoutAttributes& attributes, const DeviceTensor& x,
+          const DeviceTensor* past, const DeviceTensor& sequences, const DeviceTensor& y, const DeviceTensor& mask) {
+  expect_types(
+      of_one_type(x, y) && (past == nullptr || of_one_type(x, *past)) && sequences.dtype == DType::i32 && mask.dtype == DType::u8,
+      "dropout keeps the type, its mask is of bytes, sequences int32");
+  const DropoutMask drawn = mask_of(x.shape, sequences.shape, attributes);
+  const std::int64_t columns = columns_of(x.shape);
+  with_type(x.dtype, [&]<typename Element>(Type<Element>) {
+    constexpr int vector = vector_of<Element>;
+    const bool aligned = columns % vector == 0 && are_aligned({x, y}, vector) && is_aligned(mask, vector) &&
+                         (past == nullptr || is_aligned(*past, vector));
+    const Drop<Element> body{drawn,
+                             x.template as<const Element>(),
+                             past == nullptr ? nullptr : past->template as<const Element>(),
+                             sequences.template as<const std::int32_t>(),
+                             y.template as<Element>(),
+                             mask.template as<std::uint8_t>(),
+                             columns};
+    launch_by_rows(name, queue, rows_of(x.shape), columns, aligned, body);
+  });
+}
+
+void drop_backward(OpKind kind, const Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  const auto [dy, mask, dx] = checked<3>(kind, operands, any);
+  expect_types(of_one_type(dy, dx) && mask.dtype == DType::u8, "dropout keeps the type, its mask is of bytes");
+  with_type(dy.dtype, [&]<typename Element>(Type<Element>) {
+    constexpr int vector = vector_of<Element>;
+    const DropBackward<Element> body{dy.template as<const Element>(), mask.template as<const std::uint8_t>(),
+                                     dx.template as<Element>(), kept_factor(std::get<DropoutAttributes>(any))};
+    launch_elementwise(operation(kind).name.data(), queue, dx.shape.elements(),
+                       are_aligned({dy, dx}, vector) && is_aligned(mask, vector), body);
+  });
+}
+
+}  // namespace
+
+void dropout_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  const auto [x, sequences, y, mask] = checked<4>(OpKind::dropout, operands, any);
+  drop("dropout", queue, std::get<DropoutAttributes>(any), x, nullptr, sequences, y, mask);
+}
+
+void dropout_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  drop_backward(OpKind::dropout_backward, queue, operands, any);
+}
+
+void dropout_add_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  const auto [x, residual, sequences, y, mask] = checked<5>(OpKind::dropout_add, operands, any);
+  drop("dropout_add", queue, std::get<DropoutAttributes>(any), x, &residual, sequences, y, mask);
+}
+
+void dropout_add_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  drop_backward(OpKind::dropout_add_backward, queue, operands, any);
+}
+
+}  // namespace tandem
