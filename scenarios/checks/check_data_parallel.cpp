@@ -94,6 +94,14 @@ constexpr Rule local_steps_reduce_no_gradients{
                   "two"};
     }};
 
+constexpr Rule local_steps_keep_states_on_gpus{
+    .holds = [](const Scenario& s) { return !s.training.local_steps() || s.training.offload.optimizer == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {
+          {"training.sync_every", "training.offload.optimizer"},
+          sync_text(s) + " with offload.optimizer, whose master weights no replica averages; expected at most one of the two"};
+    }};
+
 /// Consecutive ranks, in the order of the axes in which experts are laid out, that lie in one data-parallel replica.
 std::int64_t run_of_replica(const ParallelismSpec& p) {
   std::int64_t run = 1;
@@ -128,6 +136,7 @@ constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            compressed_gradients_have_bytes,
                                            local_steps_have_whole_states,
                                            local_steps_reduce_no_gradients,
+                                           local_steps_keep_states_on_gpus,
                                            local_steps_have_all_experts};
 
 }  // namespace

@@ -49,7 +49,9 @@ Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
       routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}) {}
 
 BufferId Context::activation(const Shape& shape, DType dtype) {
-  return builder.buffer(rank, BufferKind::activation, dtype, shape);
+  const BufferId made = builder.buffer(rank, BufferKind::activation, dtype, shape);
+  offload.made(made);
+  return made;
 }
 
 BufferId Context::activation(const Shape& shape) { return activation(shape, scenario.training.storage()); }
@@ -70,7 +72,13 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 
 TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
                        std::span<const BufferId> writes, std::span<const BufferId> updates) {
-  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), reads, writes, updates);
+  std::vector<BufferId> there(reads.begin(), reads.end());
+  if (offload.is_active()) {
+    for (BufferId& buffer : there) buffer = offload.read(*this, buffer);
+    for (const std::span<const BufferId> written : {writes, updates})
+      for (const BufferId buffer : written) offload.write(*this, buffer);
+  }
+  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), there, writes, updates);
   for (const TaskId before : held_) builder.depend(before, task);
   held_.clear();
   return task;
@@ -78,6 +86,10 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 
 TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
                            Reduction reduction, Bytes sent) {
+  if (offload.is_active()) {
+    if (in != no_id && in != out) in = offload.read(*this, in);
+    if (out != no_id) offload.write(*this, out);
+  }
   return builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction, sent);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/dag/dag_builder.h"
+#include "scenarios/lowering/offload_activations.h"
 #include "scenarios/lowering/ownership.h"
 #include "scenarios/lowering/parameters.h"
 #include "scenarios/lowering/put_off_weights.h"
@@ -72,6 +73,7 @@ class Context {
   const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 
+  ActivationOffload offload;
   std::unordered_map<BufferId, GemmOperand> fp8_operands;  ///< what was cast to fp8 so far; see gemm_operand.h
 
   BufferId activation(const Shape& shape);  ///< in the type that activations are kept in

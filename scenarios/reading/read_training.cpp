@@ -17,6 +17,13 @@ void read_overlap(const YamlNode& node, TrainingSpec& spec) {
   spec.overlap_pp = overlap.boolean(name_of(Axis::pp), true);
 }
 
+OffloadSpec read_offload(const YamlNode& node) {
+  const Reader offload(node, "training.offload", {"optimizer", "overlap_optimizer", "activations"});
+  return {.optimizer = offload.number("optimizer", {0, 1}, 0),
+          .overlap_optimizer = offload.boolean("overlap_optimizer", false),
+          .activations = offload.integer("activations", {0, max_layers}, 0)};
+}
+
 RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
   RecomputeSpec spec;
   for (const YamlNode& item : list.items) {
@@ -58,7 +65,7 @@ TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
                         {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
                          "overlap", "grad_dtype", "framework", "compiled", "attention", "bucket_MB", "sync_every",
-                         "grad_compression", "hierarchical_all_reduce"});
+                         "grad_compression", "hierarchical_all_reduce", "offload"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -76,6 +83,7 @@ TrainingSpec read_training(const YamlNode& node) {
   }
   spec.hierarchical_all_reduce = training.boolean("hierarchical_all_reduce", false);
   spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
+  spec.offload = read_offload(training.child("offload"));
   spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
   return spec;
 }
@@ -115,6 +123,12 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "sync_every", training.sync_every);
   if (training.attention) put(node, "attention", name_of(*training.attention));
   put(node, "grad_compression", training.grad_compression);
+  if (training.offload.any()) {
+    YamlNode& offload = section_of(node, "offload");
+    put(offload, "optimizer", training.offload.optimizer);
+    put(offload, "overlap_optimizer", training.offload.overlap_optimizer);
+    put(offload, "activations", training.offload.activations);
+  }
   return node;
 }
 
