@@ -69,10 +69,10 @@ class OneAtATime final : public Backend {
 
 Seconds lower_bound(const Dag& dag) {
   const KernelTimes times(dag);
-  std::vector<Seconds> compute(dag.ranks.size(), 0);
+  std::vector<Seconds> compute(dag.ranks.size(), 0), on_host = compute;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    if (!is_communication(task.op)) compute[task.rank] += times.lower_bound_of(id);
+    if (!is_communication(task.op)) (task.stream == Stream::host ? on_host : compute)[task.rank] += times.lower_bound_of(id);
   }
   Seconds longest = 0;  // of the transfers that their protocol holds back
   std::vector<double> link_bytes(dag.links.size(), 0);
@@ -88,6 +88,7 @@ Seconds lower_bound(const Dag& dag) {
     }
   }
   Seconds bound = compute.empty() ? longest : std::max(longest, *std::max_element(compute.begin(), compute.end()));
+  for (const Seconds computing : on_host) bound = std::max(bound, computing);
   for (const Seconds issuing : issue_times(dag)) bound = std::max(bound, issuing);
   for (LinkId link = 0; link < dag.links.size(); ++link) bound = std::max(bound, link_bytes[link] / dag.links[link].capacity);
   return bound;

@@ -7,7 +7,8 @@
 namespace tandem::sim {
 
 /// Returns the time below which no step of this DAG can be, with perfect overlap at the devices' peaks: the largest of
-///   for each rank, its kernels one after the other at the roofline of full peaks, or as measured where that is faster;
+///   for each rank, its kernels one after the other at the roofline of full peaks, or as measured where that is faster; and what
+///   its host computes;
 ///   for each link, all its bytes at its capacity;
 ///   for each collective, its bytes at the rate that its protocol allows.
 Seconds lower_bound(const Dag& dag);

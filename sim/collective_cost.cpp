@@ -104,6 +104,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
   const auto n = static_cast<std::uint32_t>(members);
   if (n < 1 || layout.nodes < 1 || layout.paths.empty() || layout.paths.front().channels < 1)
     throw std::logic_error("a communicator without members, channels or nodes");
+  if (kind == OpKind::copy) return at_once(bytes, layout, layout.intra_latency);
   if (n == 1) return {};
   const bool tuned = architecture != Architecture::unknown;
   const Bytes channels = layout.paths.front().channels;

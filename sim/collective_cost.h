@@ -37,7 +37,7 @@ struct CollectiveCost {
 
 /// A collective of `bytes` (as in `Group`) over `members` ranks. A rank sends on the bus, with n members
 ///   all-reduce      2 (n-1)/n bytes   all-gather, reduce-scatter, all-to-all, gather, scatter   (n-1)/n bytes
-///   broadcast, reduce, send   bytes   barrier   nothing
+///   broadcast, reduce, send, copy   bytes   barrier   nothing
 ///
 /// DeepEP sends less than that in an all-to-all, see `lay_token_dispatch`.
 ///

@@ -23,7 +23,7 @@ Contention::Contention(const Dag& dag, const KernelTimes& times, std::function<v
 
 Seconds Contention::begin_kernel(TaskId task, Seconds alone, Seconds now) {
   OnRank& rank = ranks_[dag_.tasks[task].rank];
-  if (!rank.is_contended) return now + alone;
+  if (!rank.is_contended || is_on_host(task)) return now + alone;
   const double slowed = slowdown_now(task, rank);
   rank.kernels.push_back({task, now, now + alone * slowed, slowed});
   return rank.kernels.back().end;
@@ -31,7 +31,7 @@ Seconds Contention::begin_kernel(TaskId task, Seconds alone, Seconds now) {
 
 bool Contention::end_kernel(TaskId task, Seconds date) {
   OnRank& rank = ranks_[dag_.tasks[task].rank];
-  if (!rank.is_contended) return true;
+  if (!rank.is_contended || is_on_host(task)) return true;
   const auto found = std::ranges::find(rank.kernels, task, &Kernel::task);
   if (found == rank.kernels.end() || found->end != date) return false;
   rank.kernels.erase(found);

@@ -65,6 +65,8 @@ class Contention {
   std::function<void(TaskId, Seconds)> redated_;
   std::vector<OnRank> ranks_;
 
+  /// The host computes apart from the GPU.
+  bool is_on_host(TaskId task) const { return dag_.tasks[task].stream == Stream::host; }
   double slowdown_now(TaskId task, const OnRank& rank) const;
   void redate(OnRank& rank, Seconds now);
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/container_hash/hash.hpp>
+#include <stdexcept>
 
 #include "sim/kernel_cost.h"
 
@@ -11,6 +12,7 @@ std::size_t KernelTimes::Hash::operator()(const Known& known) const {
   const Task& task = dag.tasks[known.task];
   std::size_t hash = task.attributes * op_kind_count + static_cast<std::size_t>(task.op);
   boost::hash_combine(hash, dag.ranks[task.rank].device);
+  boost::hash_combine(hash, task.stream == Stream::host);
   boost::hash_combine(hash, static_cast<int>(pass_of(task.phase)));
   for (const Operand& operand : dag.operands_of(known.task))
     for (const std::int64_t dim : dag.buffers[operand.buffer].shape.dims) boost::hash_combine(hash, dim);
@@ -20,7 +22,8 @@ std::size_t KernelTimes::Hash::operator()(const Known& known) const {
 bool KernelTimes::Same::operator()(const Known& a, const Known& b) const {
   const Task &one = dag.tasks[a.task], &other = dag.tasks[b.task];
   if (one.op != other.op || one.attributes != other.attributes || pass_of(one.phase) != pass_of(other.phase) ||
-      dag.ranks[one.rank].device != dag.ranks[other.rank].device)
+      dag.ranks[one.rank].device != dag.ranks[other.rank].device ||
+      (one.stream == Stream::host) != (other.stream == Stream::host))
     return false;
   const auto same_type = [&](const Operand& x, const Operand& y) {
     const Buffer &left = dag.buffers[x.buffer], &right = dag.buffers[y.buffer];
@@ -34,6 +37,16 @@ KernelTimes::KernelTimes(const Dag& dag) : dag_(dag), models_(dag.devices.size()
     if (!dag.devices[i].measured.empty()) models_[i].emplace(dag.devices[i]);
 }
 
+namespace {
+
+/// What runs on the host there only moves memory.
+Seconds on_host(const Device& device, const OpCost& cost) {
+  if (!(device.host_bandwidth > 0)) throw std::logic_error("a kernel on a host whose memory bandwidth is not known");
+  return static_cast<double>(cost.bytes) / device.host_bandwidth;
+}
+
+}  // namespace
+
 const KernelTime& KernelTimes::parts_of(TaskId id) const {
   if (const auto known = known_.find({id, {}}); known != known_.end()) return known->time;
   return known_.insert({id, computed(id)}).first->time;
@@ -44,6 +57,7 @@ KernelTime KernelTimes::computed(TaskId id) const {
   const Device& device = dag_.devices[index];
   const TimedKernel kernel = kernel_of(dag_, id);
   if (is_fused(kernel.attributes)) return {};
+  if (dag_.tasks[id].stream == Stream::host) return {.total = on_host(device, cost_of(kernel))};
   KernelTime time;
   time.total = models_[index] ? models_[index]->time(kernel) : kernel_time(device, kernel);
   const Seconds extra = extra_time(device, dag_.software.beside(kernel.op, pass_of(dag_.tasks[id].phase)), kernel);
@@ -74,6 +88,7 @@ Roofline KernelTimes::roofline_of(TaskId id) const {
 
 Seconds KernelTimes::lower_bound_of(TaskId id) const {
   const Task& task = dag_.tasks[id];
+  if (task.stream == Stream::host) return of(id);
   const bool measured = models_[dag_.ranks[task.rank].device].has_value();
   const Seconds at_peaks = kernel_lower_bound(dag_.device_of(task), cost_of(dag_, id));
   return measured ? std::min(at_peaks, of(id)) : at_peaks;

@@ -14,6 +14,7 @@ Cluster::Cluster(const ClusterSpec& spec) : spec_(spec), fabric_(spec), nodes_(d
   const double to_leaf = spec.fabric.oversubscription.empty() ? 1 : spec.fabric.oversubscription.front();
   nic_ = spec.nic_gbps * giga / bits_per_byte * spec.nic_efficiency / to_leaf;
   attach_nics();
+  attach_hosts();
   number_devices();
   plain_nics_ = spec.link_faults.empty() && spec_.pcie.ports.empty() &&
                 std::ranges::all_of(nics_of_gpu_, [](const auto& nics) { return nics.size() <= 1; });
@@ -36,9 +37,17 @@ void Cluster::attach_nics() {
   }
 }
 
+void Cluster::attach_hosts() {
+  for (std::int64_t place = 0; place < spec_.gpus_per_node && spec_.host.link_GBps > 0; ++place) {
+    const std::string name = "pcie of gpu " + std::to_string(place);
+    spec_.pcie.ports.push_back({.name = name, .GBps = spec_.host.link_GBps, .gpus = {place}});
+  }
+}
+
 /// A PCIe port that is as fast as all NICs behind it becomes no link, because it never holds anything up.
 void Cluster::number_devices() {
   std::erase_if(spec_.pcie.ports, [&](const PcieSpec::Port& port) {
+    if (spec_.host.link_GBps > 0) return false;  // copies to the host cross it, too
     std::set<std::int64_t> behind;
     for (const std::int64_t gpu : port.gpus) {
       const auto& nics = nics_of_gpu_[static_cast<std::size_t>(gpu)];
@@ -161,12 +170,12 @@ void Cluster::find_rates(Paths& paths) const {
 Attachment Cluster::attachment(std::uint32_t gpu) const {
   Attachment attachment{.node = static_cast<std::uint32_t>(node_of(gpu)),
                         .devices = {gpu, no_device, no_device, no_device, no_device}};
-  if (spec_.nics_per_node == 0) return attachment;
   const auto& ports = spec_.pcie.ports;
   for (std::size_t port = 0; port < ports.size(); ++port) {
     if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) != ports[port].gpus.end())
       attachment.devices[1] = first_pcie_ + static_cast<std::uint32_t>(attachment.node * ports.size() + port);
   }
+  if (spec_.nics_per_node == 0) return attachment;
   const std::int64_t nic = own_nic(gpu);
   attachment.devices[2] = first_nic_ + static_cast<std::uint32_t>(nic);
   std::size_t level = 3;
@@ -243,6 +252,10 @@ Seconds Cluster::cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_
   }
   return hop_latency(switches);
 }
+
+void Cluster::cross_to_host(std::uint32_t gpu, bool out, CrossingSum& sum) const { cross_pcie(gpu, out, {}, sum); }
+
+Seconds Cluster::host_latency() const { return spec_.host.link_latency_us * micro; }
 
 Seconds Cluster::hop_latency(int switches) const { return (spec_.nic_latency_us + switches * spec_.switch_latency_us) * micro; }
 

@@ -25,6 +25,7 @@ struct Attachment {
 /// Physical links, all directed:
 ///   per GPU      to and from the NVSwitches     nvlink_GBps x efficiency
 ///   per PCIe port that can be in the way        GBps
+///   per GPU with a link to its host             host.link_GBps, as a port of its own
 ///   per NIC      to and from its leaf           nic_gbps / 8 x efficiency / oversubscription[0]
 ///   per bundle of the fabric, or under ECMP per cable of it (see Fabric)
 /// A node's planes of NVSwitches are taken together, as a bundle is: GPUs spread over them.
@@ -58,6 +59,10 @@ class Cluster {
   /// uses the next of its node that is alive, over NVLink. Throws TopologyError where dead cables leave a hashed flow no way.
   Seconds cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
 
+  /// Adds a copy from the GPU to the memory of its host (`out`), or back.
+  void cross_to_host(std::uint32_t gpu, bool out, CrossingSum& sum) const;
+  Seconds host_latency() const;
+
   /// Returns the GPU in `gpu`'s node that has the NIC of `other`'s rail; `gpu` itself where none does.
   std::uint32_t on_rail_of(std::uint32_t gpu, std::uint32_t other) const;
 
@@ -84,6 +89,7 @@ class Cluster {
   std::int64_t place_in_node(std::uint32_t gpu) const { return gpu % spec_.gpus_per_node; }
   std::int64_t nic_device(std::int64_t nic) const { return first_nic_ + nic; }
   void attach_nics();
+  void attach_hosts();
   void number_devices();
   Seconds hop_latency(int switches) const;
   std::int64_t own_nic(std::uint32_t gpu) const;

@@ -75,6 +75,14 @@ struct PcieSpec {
   std::vector<Port> ports;
 };
 
+/// Says how a node's GPUs reach the memory of their host, which what is offloaded is moved to. With a link each GPU has one of
+/// its own, and its messages to NICs cross it, too.
+struct HostSpec {
+  double link_GBps = 0;  ///< of one GPU, per direction; 0: not known
+  double link_latency_us = 0;
+  double memory_GBps = 0;  ///< of a node, for all that its CPUs read and write; 0: not known
+};
+
 /// A link that is slow or dead: all of a port or bundle, or one cable of a bundle.
 struct LinkFault {
   enum class Where : std::uint8_t {
@@ -113,6 +121,7 @@ struct ClusterSpec {
   double nic_latency_us = 0;     ///< one ring hop between nodes, without the switches
   double switch_latency_us = 0;  ///< each switch crossed
   PcieSpec pcie;
+  HostSpec host;
   FabricSpec fabric;
   std::vector<LinkFault> link_faults;
 };

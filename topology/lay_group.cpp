@@ -200,6 +200,14 @@ Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> member
   return layout;
 }
 
+Layout lay_host_copy(const Cluster& cluster, std::uint32_t gpu, bool out) {
+  CrossingSum sum;
+  cluster.cross_to_host(gpu, out, sum);
+  Layout layout{.nodes = 1, .intra_latency = cluster.host_latency(), .paths = {sum.paths(Algorithm::direct, 1)}};
+  cluster.find_rates(layout.paths.front());
+  return layout;
+}
+
 Layout lay_group(const Cluster& cluster, std::span<const std::uint32_t> members, GroupAlgorithms algorithms, Detail detail) {
   return Group(cluster, members, detail).lay(algorithms);
 }

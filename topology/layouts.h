@@ -43,6 +43,9 @@ Layout lay_latency(const Cluster& cluster, std::span<const std::uint32_t> member
 /// Lays a send from one GPU to another.
 Layout lay_pair(const Cluster& cluster, std::uint32_t source, std::uint32_t destination, Detail detail = Detail::sums);
 
+/// Lays copies of one GPU to the memory of its host (`out`), or back.
+Layout lay_host_copy(const Cluster& cluster, std::uint32_t gpu, bool out);
+
 /// Lays an all-to-all: the messages of all pairs at once, where a channel carries what one pair exchanges. Between nodes a
 /// message first goes over NVLink to the GPU on the receiver's rail (NCCL's PXN), so that it need not leave the rail.
 Layout lay_exchange(const Cluster& cluster, std::span<const std::uint32_t> members, Detail detail = Detail::sums);

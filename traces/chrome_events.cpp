@@ -178,7 +178,7 @@ void ChromeEvents::write_slice(std::size_t index, std::int32_t pid, std::int32_t
 
 void ChromeEvents::append_name(std::string& event, const Task& task) const {
   const std::string& name = names_[task.name];
-  if (collective_names_ == CollectiveNames::own || !is_communication(task.op)) {
+  if (collective_names_ == CollectiveNames::own || !is_communication(task.op) || task.op == OpKind::copy) {
     event += name;
     return;
   }

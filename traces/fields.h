@@ -139,11 +139,10 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::memory,
                                                                &KernelEfficiency::launch};
 template <>
-inline constexpr auto fields_of<Device> = std::tuple{&Device::name,        &Device::architecture,
-                                                     &Device::memory,      &Device::memory_bandwidth,
-                                                     &Device::peak,        &Device::multiprocessors,
-                                                     &Device::efficiency,  &Device::measured,
-                                                     &Device::collectives, &Device::speed};
+inline constexpr auto fields_of<Device> =
+    std::tuple{&Device::name,        &Device::architecture,    &Device::memory,        &Device::memory_bandwidth,
+               &Device::peak,        &Device::multiprocessors, &Device::efficiency,    &Device::measured,
+               &Device::collectives, &Device::speed,           &Device::host_bandwidth};
 template <>
 inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
 template <>
@@ -222,11 +221,11 @@ inline constexpr auto last_of<OpKind> = last_of_so_many<OpKind>(op_kind_count);
 template <>
 inline constexpr auto last_of<Phase> = Phase::optimizer;
 template <>
-inline constexpr auto last_of<Axis> = Axis::pp;
+inline constexpr auto last_of<Axis> = Axis::host;
 template <>
 inline constexpr auto last_of<Stream> = last_of_so_many<Stream>(stream_count);
 template <>
-inline constexpr auto last_of<BufferKind> = BufferKind::input;
+inline constexpr auto last_of<BufferKind> = BufferKind::host;
 template <>
 inline constexpr auto last_of<Access> = Access::update;
 template <>

@@ -52,7 +52,7 @@ Table parts(const StepResult& r) {
     table.add({{what}, {duration(time)}, {percent(time / r.step_time)}, bar_of(time / r.step_time, style)});
   };
   add("compute", r.parts.compute(), Style::cyan);
-  for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp}) {
+  for (const Axis axis : {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp, Axis::host}) {
     if (r.parts.exposed_on(axis) > 0) add(fmt::format("exposed {}", name_of(axis)), r.parts.exposed_on(axis), Style::yellow);
   }
   add("bubble", r.parts.bubble, Style::magenta);

@@ -37,6 +37,9 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes) 
       case BufferKind::input:
         use.inputs += buffer.bytes();
         break;
+      case BufferKind::host:
+        use.host += buffer.bytes();
+        break;
       case BufferKind::activation:
       case BufferKind::communication:
         break;  // these come and go

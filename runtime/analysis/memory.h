@@ -16,6 +16,7 @@ struct MemoryUse {
   Bytes optimizer = 0;
   Bytes activations = 0;  ///< at the peak
   Bytes buffers = 0;      ///< communication buffers and inputs at the peak
+  Bytes host = 0;         ///< what the rank keeps in the memory of its host, which is none of the peak
   Bytes inputs = 0;       ///< these among them, and what the framework reserves
   Seconds peak_at = 0;
 

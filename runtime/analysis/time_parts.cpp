@@ -8,6 +8,10 @@
 namespace tandem {
 namespace {
 
+std::size_t exposed_axis(const Task& task) {
+  return static_cast<std::size_t>(task.stream == Stream::host ? Axis::host : task.axis);
+}
+
 class RankAccount {
  public:
   RankAccount(const Dag& dag, const Timeline& timeline, const Predecessors& predecessors)
@@ -22,7 +26,7 @@ class RankAccount {
       const Seconds start = std::max(timeline_.start[cause], from);
       if (end <= from) break;
       parts.bubble += to - end;
-      parts.exposed[static_cast<std::size_t>(dag_.tasks[cause].axis)] += end - start;
+      parts.exposed[exposed_axis(dag_.tasks[cause])] += end - start;
       to = start;
       waiter = cause;
     }
@@ -36,12 +40,12 @@ class RankAccount {
   const Timeline& timeline_;
   const Predecessors& predecessors_;
 
-  /// Of the communications on the same rank that `task` waited for, the one that ended last.
+  /// Of the communications, and what the host computes, on the same rank that `task` waited for, the one that ended last.
   TaskId last_communication_before(TaskId task) const {
     TaskId last = no_id;
     for (const TaskId before : predecessors_.of(task)) {
       const Task& t = dag_.tasks[before];
-      if (t.rank != dag_.tasks[task].rank || !is_communication(t.op)) continue;
+      if (t.rank != dag_.tasks[task].rank || !(is_communication(t.op) || t.stream == Stream::host)) continue;
       if (last == no_id || timeline_.end[before] > timeline_.end[last]) last = before;
     }
     return last;
@@ -90,7 +94,7 @@ std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) {
     if (last != no_id && timeline.end[last] > busy_until[rank]) {
       const Seconds end = timeline.end[last];
       const Seconds start = std::max(timeline.start[last], busy_until[rank]);
-      account.parts.exposed[static_cast<std::size_t>(dag.tasks[last].axis)] += end - start;
+      account.parts.exposed[exposed_axis(dag.tasks[last])] += end - start;
       account.add_gap(busy_until[rank], start, last);
       account.parts.bubble += step - end;
     } else {

@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-inline constexpr std::size_t axis_count = static_cast<std::size_t>(Axis::pp) + 1;
+inline constexpr std::size_t axis_count = static_cast<std::size_t>(Axis::host) + 1;
 inline constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::optimizer) + 1;
 
 /// Where a rank's step time goes; the parts add up to the step time.
@@ -16,7 +16,7 @@ inline constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::optim
 /// While a kernel runs it is its phase's time: compute, or the optimizer's. Before each kernel that starts later than the one
 /// before it ended, the gap belongs to what the kernel waited for, followed back from it: the time during which a communication
 /// it waited for ran is that axis's exposed communication; what remains, the time in which that communication itself waited for
-/// other ranks, is bubble.
+/// other ranks, is bubble. What the host computes counts as what is moved to it and back, on the axis `host`.
 struct TimeParts {
   std::array<Seconds, phase_count> kernels{};
   Seconds bubble = 0;

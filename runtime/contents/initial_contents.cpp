@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <stdexcept>
+
+#include "runtime/analysis/weights_from_host.h"
 
 namespace tandem {
 namespace {
@@ -61,18 +64,21 @@ void write_inputs(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
 /// Master copies equal the parameters. The moments are those of a run under way, not zero: Adam's first step from zero divides
 /// each gradient by itself, so that its sign alone counts, and rounding would decide the sign of the smallest.
 void write_adam_states(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
+  const std::map<BufferId, BufferId> weight_of = copied_from_host(dag);
   constexpr float gradient_scale = 1e-3F;
   const std::vector<std::vector<const ParameterShard*>> shards_of = shards_by_base(dag);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     if (dag.tasks[id].op != OpKind::adam) continue;
     const std::span<const Operand> operands = dag.operands_of(id);  // gradient, norm; parameter, master, m, v
     const auto buffer = [&](std::size_t i) -> const Buffer& { return dag.buffers[operands[i].buffer]; };
-    const Stretch parameter = stretch_of(buffer(2)), master = stretch_of(buffer(3));
+    const auto copied = weight_of.find(operands[2].buffer);
+    const Buffer& weight = copied == weight_of.end() ? buffer(2) : dag.buffers[copied->second];
+    const Stretch parameter = stretch_of(weight), master = stretch_of(buffer(3));
     const Stretch momentum = stretch_of(buffer(4)), variance = stretch_of(buffer(5));
     if (operands[2].buffer != operands[3].buffer) writer.copy(parameter, master);
     writer.write(momentum, 0);
     writer.write(variance, 0);
-    const Interval slice = interval_of(buffer(2));
+    const Interval slice = interval_of(weight);
     for (const ParameterShard* shard : shards_of[parameter.base]) {
       const Interval block = interval_of(dag.buffers[shard->buffer]);
       const std::int64_t begin = std::max(block.begin, slice.begin), end = std::min(block.end, slice.end);

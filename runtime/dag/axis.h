@@ -13,17 +13,18 @@ namespace tandem {
 /// command line, in results and on timelines.
 enum class Axis : std::uint8_t {
   none,
-  tp,  ///< tensor parallelism
-  cp,  ///< context parallelism
-  ep,  ///< expert parallelism
-  dp,  ///< data parallelism
-  pp   ///< pipeline parallelism
+  tp,   ///< tensor parallelism
+  cp,   ///< context parallelism
+  ep,   ///< expert parallelism
+  dp,   ///< data parallelism
+  pp,   ///< pipeline parallelism
+  host  ///< no axis of a mesh: between a GPU and the memory of its host
 };
 
 /// The axes of a device mesh, in the default order of `parallelism.order`: innermost first.
 inline constexpr std::array mesh_axes{Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::pp};
 
-inline constexpr std::array<std::string_view, mesh_axes.size() + 1> axis_names{"none", "tp", "cp", "ep", "dp", "pp"};
+inline constexpr std::array<std::string_view, mesh_axes.size() + 2> axis_names{"none", "tp", "cp", "ep", "dp", "pp", "host"};
 
 constexpr std::string_view name_of(Axis axis) { return axis_names[static_cast<std::size_t>(axis)]; }
 

@@ -33,13 +33,16 @@ std::string_view name_of(Stream stream) {
                                                                     "pp send forward, descending",
                                                                     "pp receive forward, descending",
                                                                     "pp send backward, descending",
-                                                                    "pp receive backward, descending"};
+                                                                    "pp receive backward, descending",
+                                                                    "to host",
+                                                                    "host",
+                                                                    "from host"};
   return pick(names, stream);
 }
 
 std::string_view name_of(BufferKind kind) {
-  static constexpr std::array<std::string_view, 6> names{"parameter",  "gradient",      "optimizer",
-                                                         "activation", "communication", "input"};
+  static constexpr std::array<std::string_view, 7> names{"parameter",     "gradient", "optimizer", "activation",
+                                                         "communication", "input",    "host"};
   return pick(names, kind);
 }
 

@@ -51,8 +51,12 @@ enum class Stream : std::uint8_t {
   pp_receive_forward_descending,
   pp_send_backward_descending,
   pp_receive_backward_descending,
+  // between the GPU and its host, and what the host computes
+  to_host,
+  host,
+  from_host,
 };
-inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::pp_receive_backward_descending) + 1;
+inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::from_host) + 1;
 
 std::string_view name_of(Phase phase);
 std::string_view name_of(Stream stream);
@@ -64,12 +68,13 @@ enum class BufferKind : std::uint8_t {
   optimizer,
   activation,
   communication,
-  input
+  input,
+  host  ///< in the host's memory, and none of the GPU's
 };
 std::string_view name_of(BufferKind kind);
 
-/// Parameters, gradients, optimizer states and inputs live for the whole step; activations and communication buffers from the
-/// first task that touches them to the last.
+/// Parameters, gradients, optimizer states, inputs and what the host holds live for the whole step; activations and communication
+/// buffers from the first task that touches them to the last.
 constexpr bool is_persistent(BufferKind kind) { return kind != BufferKind::activation && kind != BufferKind::communication; }
 
 /// A buffer, or a view into one: `elements()` consecutive elements of `base` from `offset` on. `base` is the buffer's own id

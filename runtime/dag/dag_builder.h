@@ -46,7 +46,8 @@ class DagBuilder {
 
   /// all_reduce: `in` is updated in place and `out` is the same buffer. all_gather: the shard, the whole. reduce_scatter: the
   /// whole, the shard. all_to_all: parts by destination, parts by source, equally large and in the members' order. send: `in`
-  /// alone; receive: `out` alone; pass `no_id` for the other. `sent`: the group's bytes, where they are not the buffers', as
+  /// alone; receive: `out` alone; pass `no_id` for the other. copy: one
+  /// member alone, from `in` to `out`. `sent`: the group's bytes, where they are not the buffers', as
   /// those that are cast on the way.
   TaskId collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, BufferId in, BufferId out,
                     Reduction reduction = Reduction::sum, Bytes sent = 0);

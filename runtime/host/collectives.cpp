@@ -44,6 +44,7 @@ std::size_t whole_elements(const Collective& collective) {
     case OpKind::reduce_scatter:
     case OpKind::all_to_all:
     case OpKind::send:
+    case OpKind::copy:
       return first.in.size();
     default:
       throw malformed(collective.op, "not a collective");
@@ -78,6 +79,7 @@ void require_consistent(const Collective& collective, std::size_t elements) {
   if (has_root(op)) return require_consistent_with_root(collective, elements);
   const bool sharded = op == OpKind::all_gather || op == OpKind::reduce_scatter || op == OpKind::all_to_all;
   if (sharded && elements % count != 0) throw malformed(op, "the members' shards are not equal");
+  if (op == OpKind::copy && count != 1) throw malformed(op, "a copy has one member");
   if (op == OpKind::send && count != 2) throw malformed(op, "a transfer needs a source and a destination");
   for (std::size_t i = 0; i < count; ++i) {
     const auto& [in, out] = collective.members[i];

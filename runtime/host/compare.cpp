@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "runtime/analysis/weights_from_host.h"
 #include "runtime/host/loss.h"
 
 namespace tandem {
@@ -54,6 +55,7 @@ void for_each_update(const HostMemory& memory, Visit visit) {
   std::unordered_map<BufferId, std::vector<const ParameterShard*>> shards_of_base;
   for (const ParameterShard& shard : dag.shards) shards_of_base[dag.buffers[shard.buffer].base].push_back(&shard);
 
+  const std::map<BufferId, BufferId> copied = copied_from_host(dag);
   std::set<BufferId> visited;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     if (dag.tasks[id].op != OpKind::adam) continue;
@@ -61,8 +63,10 @@ void for_each_update(const HostMemory& memory, Visit visit) {
     if (!visited.insert(operands[2].buffer).second) continue;
     const auto replica = static_cast<std::size_t>(dag.ranks[dag.tasks[id].rank].dp);
     const float* gradient = memory.tensor(operands[0].buffer).f32();
-    const float* weight = memory.tensor(operands[2].buffer).f32();
-    const Buffer& updated = dag.buffers[operands[2].buffer];
+    const auto back = copied.find(operands[2].buffer);
+    const BufferId parameter = back == copied.end() ? operands[2].buffer : back->second;
+    const float* weight = memory.tensor(parameter).f32();
+    const Buffer& updated = dag.buffers[parameter];
     for (const ParameterShard* shard : shards_of_base[updated.base]) {
       const std::int64_t shard_begin = dag.buffers[shard->buffer].offset;
       const std::int64_t begin = std::max(updated.offset, shard_begin);

@@ -72,8 +72,9 @@ enum class OpKind : std::uint8_t {
   barrier,
   send,
   receive,
+  copy,  ///< between a GPU and its host
 };
-inline constexpr std::size_t op_kind_count = static_cast<std::size_t>(OpKind::receive) + 1;
+inline constexpr std::size_t op_kind_count = static_cast<std::size_t>(OpKind::copy) + 1;
 
 constexpr bool is_communication(OpKind kind) { return kind >= OpKind::all_reduce; }
 

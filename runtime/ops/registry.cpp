@@ -97,6 +97,7 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::barrier, {"barrier", communication}},
     {OpKind::send, {"send", communication}},
     {OpKind::receive, {"receive", communication}},
+    {OpKind::copy, {"copy", communication}},
 }};
 
 constexpr bool in_the_order_of_op_kind() {

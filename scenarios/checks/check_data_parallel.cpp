@@ -1,4 +1,3 @@
-#include <map>
 #include <string>
 #include <vector>
 
@@ -22,11 +21,11 @@ constexpr Rule hsdp_has_slices{
 constexpr Rule hsdp_divides_group{.holds =
                                       [](const Scenario& s) {
                                         const ParallelismSpec& p = s.parallelism;
-                                        return p.hsdp == 0 || p.dp * p.cp % p.hsdp == 0;
+                                        return p.hsdp == 0 || p.data_replicas() * p.cp % p.hsdp == 0;
                                       },
                                   .objection = [](const Scenario& s) -> Objection {
                                     const ParallelismSpec& p = s.parallelism;
-                                    const std::int64_t members = p.dp * p.cp;
+                                    const std::int64_t members = p.data_replicas() * p.cp;
                                     return {{"parallelism.hsdp", "parallelism.dp", "cluster.gpus"},
                                             "hsdp " + std::to_string(p.hsdp) + " does not divide the data-parallel group of " +
                                                 std::to_string(members) +
@@ -45,11 +44,6 @@ constexpr Rule kept_weights_are_not_dropped{
 
 // All-reduce in two levels.
 
-Objection no_hierarchy(const std::string& sentence) {
-  return {{"training.hierarchical_all_reduce", "parallelism.dp", "parallelism.order", "cluster.gpus_per_node"},
-          "hierarchical_all_reduce " + sentence};
-}
-
 std::optional<Objection> find_wrong_hierarchy(const Scenario& scenario) {
   if (!scenario.training.hierarchical_all_reduce) return {};
   if (scenario.parallelism.hsdp > 0)
@@ -60,22 +54,12 @@ std::optional<Objection> find_wrong_hierarchy(const Scenario& scenario) {
         {"training.hierarchical_all_reduce", "parallelism.placement"},
         "hierarchical_all_reduce takes neighbouring ranks for a node's, expected parallelism.placement packed, or a list of "
         "whole nodes"};
-  const Mesh mesh(scenario.parallelism);
-  const std::int64_t members = scenario.parallelism.dp * scenario.parallelism.cp;
-  const std::int64_t on_node = data_members_on_node(scenario, mesh, 0);
-  if (on_node < 2) return no_hierarchy("with one member of the data-parallel group on a node, expected several");
-  if (on_node == members) return no_hierarchy("with the whole data-parallel group on one node, expected several nodes");
-  for (std::uint32_t rank = 0; rank < mesh.size(); ++rank) {
-    const std::vector<std::uint32_t> group = mesh.members(rank, {Axis::cp, Axis::dp});
-    if (group.front() != rank) continue;
-    std::map<std::int64_t, std::int64_t> by_node;
-    for (const std::uint32_t member : group) ++by_node[member / scenario.cluster.gpus_per_node];
-    for (const auto& [node, count] : by_node) {
-      if (count != on_node)
-        return no_hierarchy("with " + std::to_string(on_node) + " members of a data-parallel group on one node and " +
-                            std::to_string(count) + " on another, expected the same number on each");
-    }
-  }
+  const auto [least, most] = data_members_by_node(scenario, Mesh(scenario.parallelism));
+  if (least != most)
+    return Objection{{"training.hierarchical_all_reduce", "parallelism.dp", "parallelism.order", "cluster.gpus_per_node"},
+                     "hierarchical_all_reduce with " + std::to_string(most) +
+                         " members of a data-parallel group on one node and " + std::to_string(least) +
+                         " on another, expected the same number on each"};
   return {};
 }
 
@@ -108,6 +92,14 @@ constexpr Rule local_steps_reduce_no_gradients{
               sync_text(s) +
                   " with hierarchical_all_reduce of gradients, which replicas then do not reduce; expected at most one of the "
                   "two"};
+    }};
+
+constexpr Rule local_steps_keep_states_on_gpus{
+    .holds = [](const Scenario& s) { return !s.training.local_steps() || s.training.offload.optimizer == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {
+          {"training.sync_every", "training.offload.optimizer"},
+          sync_text(s) + " with offload.optimizer, whose master weights no replica averages; expected at most one of the two"};
     }};
 
 /// Consecutive ranks, in the order of the axes in which experts are laid out, that lie in one data-parallel replica.
@@ -144,6 +136,7 @@ constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            compressed_gradients_have_bytes,
                                            local_steps_have_whole_states,
                                            local_steps_reduce_no_gradients,
+                                           local_steps_keep_states_on_gpus,
                                            local_steps_have_all_experts};
 
 }  // namespace

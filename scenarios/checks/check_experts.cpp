@@ -75,14 +75,6 @@ std::optional<Objection> find_wrong_choice(const Scenario& s) {
   return {};
 }
 
-constexpr Rule own_axis_reduces_in_one_level{
-    .holds =
-        [](const Scenario& s) { return is_dense(s) || !s.parallelism.own_expert_axis || !s.training.hierarchical_all_reduce; },
-    .objection = [](const Scenario&) -> Objection {
-      return {{"parallelism.expert_axis", "training.hierarchical_all_reduce"},
-              "hierarchical_all_reduce with expert_axis own is not lowered yet; supported: folded"};
-    }};
-
 // Experts over ranks.
 
 constexpr Rule ep_divides_experts{
@@ -116,12 +108,6 @@ constexpr Rule expert_shards_divide_ranks{
               named("etp", p.etp) + (p.own_expert_axis ? "" : " * " + named(Axis::ep, p.ep)) + " does not divide " +
                   named(Axis::tp, p.tp) + " * " + named(Axis::cp, p.cp) + " * " + named(Axis::dp, p.dp) + " = " +
                   std::to_string(ranks) + "; nearest that do: " + joined(nearest_divisors(ranks, p.expert_shards()))};
-    }};
-
-constexpr Rule own_axis_has_no_hsdp{
-    .holds = [](const Scenario& s) { return is_dense(s) || !s.parallelism.own_expert_axis || s.parallelism.hsdp == 0; },
-    .objection = [](const Scenario&) -> Objection {
-      return {{"parallelism.expert_axis", "parallelism.hsdp"}, "hsdp with expert_axis own is not lowered yet; supported: folded"};
     }};
 
 // A token's experts in few nodes.
@@ -176,11 +162,9 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
 constexpr Rule rules_of_experts[] = {deepep_has_ranks,
                                      dense_models_have_no_expert_ranks,
                                      rule_of<find_wrong_choice>,
-                                     own_axis_reduces_in_one_level,
                                      ep_divides_experts,
                                      etp_divides_ffn,
                                      expert_shards_divide_ranks,
-                                     own_axis_has_no_hsdp,
                                      exchanges_hide_in_pairs,
                                      exchanges_hide_without_gathered_weights,
                                      rule_of<find_wrong_node_limit>};

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "scenarios/checks/rules.h"
+#include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -63,8 +64,45 @@ std::optional<Objection> find_missing_arithmetic(const Scenario& scenario) {
   return {};
 }
 
-constexpr Rule rules_of_training[] = {rule_of<find_unknown_attention>, positions_hold_sequence, recomputed_modules_exist,
-                                      dropped_probabilities_exist, rule_of<find_missing_arithmetic>};
+constexpr Rule offload_knows_the_host{
+    .holds =
+        [](const Scenario& s) {
+          const HostSpec& host = s.cluster.host;
+          const OffloadSpec& offload = s.training.offload;
+          return (!offload.any() || host.link_GBps > 0) && (offload.optimizer == 0 || host.memory_GBps > 0);
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string missing = s.cluster.host.link_GBps > 0 ? "memory_GBps" : "link_GBps";
+      const std::string field = s.training.offload.optimizer > 0 ? "optimizer" : "activations";
+      return {{"training.offload." + field, "cluster.host"},
+              "offload." + field + " without cluster.host." + missing +
+                  ", which no preset has; expected cluster.host.link_GBps, of one GPU to its host, and cluster.host.memory_GBps, "
+                  "of a node's memory"};
+    }};
+
+constexpr Rule offloaded_activations_are_read_at_once{
+    .holds =
+        [](const Scenario& s) { return s.training.offload.activations == 0 || !traits_of(s.training.schedule).splits_backward; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.offload.activations", "training.schedule"},
+              "offload.activations with schedule " + std::string(name_of(s.training.schedule)) +
+                  ", which puts gradients of weights off until the activations are gone; expected a schedule that does not split "
+                  "the backward"};
+    }};
+
+constexpr Rule offload_and_turns_do_not_meet{
+    .holds = [](const Scenario& s) { return s.training.offload.activations == 0 || !s.training.overlap_ep; },
+    .objection = [](const Scenario&) -> Objection {
+      return {
+          {"training.offload.activations", "training.overlap.ep"},
+          "offload.activations with overlap.ep, where two passes would fetch what they keep at once, is not lowered; expected "
+          "one of the two"};
+    }};
+
+constexpr Rule rules_of_training[] = {rule_of<find_unknown_attention>,  positions_hold_sequence,
+                                      recomputed_modules_exist,         dropped_probabilities_exist,
+                                      offload_knows_the_host,           offloaded_activations_are_read_at_once,
+                                      rule_of<find_missing_arithmetic>, offload_and_turns_do_not_meet};
 
 }  // namespace
 

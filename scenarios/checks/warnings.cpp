@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scenarios/mesh/data_blocks.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/spec/names.h"
@@ -20,6 +21,7 @@ class Warnings {
     communicators_beyond_the_node();
     small_shard_group();
     many_expert_ranks();
+    hierarchy_of_one_level();
     return std::move(found_);
   }
 
@@ -85,6 +87,19 @@ class Warnings {
          fmt::format("{} without a node limit: each token's {} choices may cross the NICs one by one; expected {} or less, or "
                      "model.moe.node_limit",
                      named(Axis::ep, p_.ep), scenario_.model.moe.top_k, named(Axis::ep, manageable)));
+  }
+
+  void hierarchy_of_one_level() {
+    if (!scenario_.training.hierarchical_all_reduce || data_block(scenario_, mesh_) > 0) return;
+    const std::int64_t members = data_members(mesh_);
+    const bool one_node = members > 1 && data_members_by_node(scenario_, mesh_).first == members;
+    warn("hierarchy-of-one-level", {"training.hierarchical_all_reduce", "parallelism.order", "cluster.gpus_per_node"},
+         one_node
+             ? fmt::format("hierarchical_all_reduce with all {} members of a data-parallel group on one node: gradients are "
+                           "reduced in one level, as without it",
+                           members)
+             : std::string("hierarchical_all_reduce with one member of a data-parallel group on a node: gradients are reduced "
+                           "in one level, as without it; expected several, with dp or cp further in in parallelism.order"));
   }
 
   void small_shard_group() {

@@ -197,6 +197,13 @@ class ArgumentsWriter {
     if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
     if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");
     if (t_.grad_compression > 1) out_.lose("training.grad_compression", "gradients travel as they are");
+    if (t_.offload.optimizer > 0) {
+      flag("optimizer-cpu-offload");
+      add("optimizer-offload-fraction", t_.offload.optimizer);
+      flag("overlap-cpu-optimizer-d2h-h2d", t_.offload.overlap_optimizer);
+    }
+    if (t_.offload.activations > 0)
+      out_.lose("training.offload.activations", "it is a field of TransformerConfig, cpu_offloading_num_layers");
   }
 
   void training() {

@@ -46,6 +46,11 @@ std::vector<std::optional<Visit>> ChunkProgram::visits(const Action& action) con
   return visits;
 }
 
+LayerPass ChunkProgram::pass_of(std::size_t piece, std::int32_t micro_batch) const {
+  const std::optional<std::size_t> section = piece <= last_piece() ? section_of(piece) : std::nullopt;
+  return {context_.steps_before, number_, section ? sections_[*section].layer : std::int16_t{-1}, micro_batch};
+}
+
 void ChunkProgram::lower_piece(std::size_t piece, Phase phase, std::int32_t micro_batch, const std::function<void()>& lower) {
   const std::optional<std::size_t> section = section_of(piece);
   context_.phase = phase;
@@ -54,7 +59,12 @@ void ChunkProgram::lower_piece(std::size_t piece, Phase phase, std::int32_t micr
   context_.layer = section ? sections_[*section].layer : std::int16_t{-1};
   const bool gathers = sharded_ != nullptr && section;
   if (gathers) sharded_->enter({static_cast<std::size_t>(number_), *section, micro_batch, phase != Phase::forward});
+  const LayerPass pass = pass_of(piece, micro_batch);
+  if (phase == Phase::forward) context_.offload.begin_forward(context_, pass);
+  if (phase != Phase::forward) context_.offload.begin_backward(context_, pass, pass_of(piece - 1, micro_batch));
   lower();
+  if (phase == Phase::forward) context_.offload.end_forward(context_, pass);
+  if (phase != Phase::forward) context_.offload.end_backward(pass);
   if (gathers) sharded_->leave();
   context_.layer = -1;
 }

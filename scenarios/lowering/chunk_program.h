@@ -56,6 +56,8 @@ class ChunkProgram {
   std::optional<std::size_t> section_of(std::size_t piece) const;
   Pieces backward(std::int32_t micro_batch, PipelineLink& link, PutOffWeights* put_off);
   /// Lowers piece number `piece` of the chunk in forward order, labelled, while its weights are there.
+  /// Of the layer that the piece is, of none (-1) where it is another section, or beyond the first piece.
+  LayerPass pass_of(std::size_t piece, std::int32_t micro_batch) const;
   void lower_piece(std::size_t piece, Phase phase, std::int32_t micro_batch, const std::function<void()>& lower);
 };
 

@@ -51,7 +51,9 @@ Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
       routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}) {}
 
 BufferId Context::activation(const Shape& shape, DType dtype) {
-  return builder.buffer(rank, BufferKind::activation, dtype, shape);
+  const BufferId made = builder.buffer(rank, BufferKind::activation, dtype, shape);
+  offload.made(made);
+  return made;
 }
 
 BufferId Context::activation(const Shape& shape) { return activation(shape, scenario.training.storage()); }
@@ -78,7 +80,13 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
            updates = std::vector(updates.begin(), updates.end())] { kernel(op, attributes, name, reads, writes, updates); });
     return no_id;
   }
-  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), reads, writes, updates);
+  std::vector<BufferId> there(reads.begin(), reads.end());
+  if (offload.is_active()) {
+    for (BufferId& buffer : there) buffer = offload.read(*this, buffer);
+    for (const std::span<const BufferId> written : {writes, updates})
+      for (const BufferId buffer : written) offload.write(*this, buffer);
+  }
+  const TaskId task = builder.kernel(op, attributes, labels(name, Stream::compute), there, writes, updates);
   for (const TaskId before : held_) builder.depend(before, task);
   held_.clear();
   return task;
@@ -89,6 +97,10 @@ TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view
   if (recording != nullptr) {
     issue([=, this, name = std::string(name)] { collective(op, slot, stream, name, in, out, reduction, sent); });
     return no_id;
+  }
+  if (offload.is_active()) {
+    if (in != no_id && in != out) in = offload.read(*this, in);
+    if (out != no_id) offload.write(*this, out);
   }
   return builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction, sent);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/dag/dag_builder.h"
+#include "scenarios/lowering/offload_activations.h"
 #include "scenarios/lowering/ownership.h"
 #include "scenarios/lowering/parameters.h"
 #include "scenarios/lowering/put_off_weights.h"
@@ -79,6 +80,7 @@ class Context {
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 
   std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
+  ActivationOffload offload;
   std::unordered_map<BufferId, GemmOperand> fp8_operands;  ///< what was cast to fp8 so far; see gemm_operand.h
 
   BufferId activation(const Shape& shape);  ///< in the type that activations are kept in

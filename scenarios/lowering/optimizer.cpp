@@ -2,6 +2,7 @@
 
 #include "scenarios/lowering/copies.h"
 #include "scenarios/lowering/data_groups.h"
+#include "scenarios/lowering/offload.h"
 #include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {
@@ -48,6 +49,13 @@ BufferId squared_norm(Context& context) {
   return sum;
 }
 
+/// What of a slice the GPU updates itself.
+BufferId kept_part(Context& context, const Bucket& bucket, BufferId slice) {
+  const std::int64_t offloaded = bucket.on_host.elements;
+  if (offloaded == 0) return slice;
+  return context.builder.view(slice, offloaded, Shape(context.shape_of(slice).elements() - offloaded));
+}
+
 }  // namespace
 
 void clear_gradients(Context& context) {
@@ -62,9 +70,12 @@ void clear_gradients(Context& context) {
 void update_parameters(Context& context) {
   add_up_shared_gradients(context);
   const BufferId norm = squared_norm(context);
+  update_on_host(context, norm);
   for_each_bucket(context, [&](const Bucket& bucket) {
-    context.kernel(OpKind::adam, AdamAttributes{.step = 1 + context.steps_before}, "adam", {bucket.gradient_slice, norm},
-                   {bucket.weight_slice}, {bucket.master, bucket.momentum, bucket.variance});
+    if (bucket.master == no_id) return;
+    context.kernel(OpKind::adam, AdamAttributes{.step = 1 + context.steps_before}, "adam",
+                   {kept_part(context, bucket, bucket.gradient_slice), norm}, {kept_part(context, bucket, bucket.weight_slice)},
+                   {bucket.master, bucket.momentum, bucket.variance});
   });
 }
 

@@ -1,5 +1,6 @@
 #include "scenarios/lowering/parameters.h"
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -83,9 +84,19 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
       bucket.gradients = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, bucket.whole);
       bucket.gradient_slice = builder.view(bucket.gradients, begin, Shape(slice));
     }
-    bucket.master = builder.buffer(rank, BufferKind::optimizer, DType::f32, Shape(slice));
-    for (BufferId* moment : {&bucket.momentum, &bucket.variance}) {
-      *moment = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, Shape(slice));
+    bucket.on_host.elements = std::llround(training.offload.optimizer * static_cast<double>(slice));
+    if (const Shape offloaded(bucket.on_host.elements); offloaded.elements() > 0) {
+      Bucket::OnHost& host = bucket.on_host;
+      host.gradient = builder.buffer(rank, BufferKind::host, training.grad_dtype, offloaded);
+      host.weight = builder.buffer(rank, BufferKind::host, training.storage(), offloaded);
+      host.master = builder.buffer(rank, BufferKind::host, DType::f32, offloaded);
+      for (BufferId* moment : {&host.momentum, &host.variance})
+        *moment = builder.buffer(rank, BufferKind::host, training.moment_dtype, offloaded);
+    }
+    if (const Shape kept(slice - bucket.on_host.elements); kept.elements() > 0) {
+      bucket.master = builder.buffer(rank, BufferKind::optimizer, DType::f32, kept);
+      for (BufferId* moment : {&bucket.momentum, &bucket.variance})
+        *moment = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, kept);
     }
     place(builder, ids, bucket,
           sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}

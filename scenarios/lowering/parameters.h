@@ -45,12 +45,21 @@ struct ParameterSpec {
 /// its place; without, the slice is the whole. From ZeRO-2 on only the slice of the reduced gradient lives for the whole step;
 /// the gradients themselves live from the chunk's first backward to their reduction. With ZeRO-3 the weights, too, are a slice
 /// of their own, gathered into a buffer that `ChunkParameters::bind` puts in their place.
+///
+/// `training.offload.optimizer` keeps the states of the first elements of the slice in the memory of the host; `master`,
+/// `momentum` and `variance` are those of the rest, `no_id` where there is none.
 struct Bucket {
   ParameterKind kind = ParameterKind::sharded;
   double norm_share = 1;
   BufferId weights = no_id, gradients = no_id;
   BufferId weight_slice = no_id, gradient_slice = no_id;
   BufferId master = no_id, momentum = no_id, variance = no_id;
+  struct OnHost {
+    std::int64_t elements = 0;
+    BufferId gradient = no_id, weight = no_id;  ///< what is copied there, and back
+    BufferId master = no_id, momentum = no_id, variance = no_id;
+  };
+  OnHost on_host = {};
   int uses = 0;          ///< gradient contributions per backward pass
   std::size_t unit = 0;  ///< with ZeRO-3: the only unit of its parameters
   Shape whole;           ///< all slices

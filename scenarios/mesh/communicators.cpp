@@ -46,6 +46,7 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
   if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
   if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
+  if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
   // Carries one number, whose bandwidth is nothing to anybody: latency alone.
   if (slot == Slot::gradient_norm) return lay_latency(cluster, gpus);
   return lay_group(cluster, gpus, algorithms(scenario, slot), detail);
@@ -77,6 +78,7 @@ class Surveyor {
       groups(Slot::data, data_axes(scenario_));
     }
     if (scenario_.training.local_steps()) groups(Slot::replicas, replica_axes);
+    if (scenario_.training.offload.any()) host_copies();
     if (scenario_.parallelism.cp > 1) context();
     if (scenario_.model.moe.experts > 0) expert_groups();
     if (scenario_.parallelism.zero >= 1 || scenario_.model.moe.experts > 0) {
@@ -161,6 +163,11 @@ class Surveyor {
       if (members.size() < 2) return;
       add_group(slot, std::move(members));
     }
+  }
+
+  void host_copies() {
+    for (const Slot slot : {Slot::to_host, Slot::from_host})
+      for (const std::uint32_t rank : symmetry_.representatives()) add_group(slot, {rank});
   }
 
   void context() {

@@ -43,6 +43,10 @@ Family describe(Slot slot) {
       return {"gradient norm", Axis::dp};
     case Slot::embedding:
       return {"embedding", Axis::pp};
+    case Slot::to_host:
+      return {"to host", Axis::host};
+    case Slot::from_host:
+      return {"from host", Axis::host};
     case Slot::mirror:
       return {"mirror", Axis::pp};
     case Slot::send_forward:

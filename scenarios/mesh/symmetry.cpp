@@ -1,6 +1,7 @@
 #include "scenarios/mesh/symmetry.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace tandem::scenarios {
@@ -54,11 +55,13 @@ bool takes_rings_to_rings(Axis axis, const Mesh& mesh, const std::vector<std::ve
   });
 }
 
-/// Ranks along cp and dp, ascending, are cut into blocks: does the shift take each block to another or itself?
+/// Ranks along cp, ep and dp, ascending, are cut into blocks: does the shift take each block to another or itself?
 bool moves_whole_blocks(Axis axis, std::int64_t places, const Mesh& mesh, std::int64_t block) {
-  if (block == 0 || (axis != Axis::cp && axis != Axis::dp)) return true;
-  const Axis other = axis == Axis::cp ? Axis::dp : Axis::cp;
-  const std::int64_t neighbours = mesh.stride(other) < mesh.stride(axis) ? mesh.extent(other) : 1;
+  constexpr std::array blocked{Axis::cp, Axis::ep, Axis::dp};
+  if (block == 0 || std::ranges::find(blocked, axis) == blocked.end()) return true;
+  std::int64_t neighbours = 1;
+  for (const Axis other : blocked)
+    if (mesh.stride(other) < mesh.stride(axis)) neighbours *= mesh.extent(other);
   return neighbours * places % block == 0;
 }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "runtime/base/input_error.h"
+#include "runtime/base/si.h"
 #include "scenarios/mesh/cable_shares.h"
 #include "scenarios/mesh/colours.h"
 #include "scenarios/mesh/communicators.h"
@@ -53,6 +54,7 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
     world.devices.push_back(kind.first == 0 ? cluster.gpu : cluster.other_gpus[kind.first - 1].gpu);
     // Where speeds are drawn, the slowest one's is among them.
     const double spread = scenario.jitter.rank > 0 ? 0 : world.devices.back().efficiency.spread;
+    world.devices.back().host_bandwidth = cluster.host.memory_GBps * giga / static_cast<double>(cluster.gpus_per_node);
     world.devices.back().speed = kind.second * slowest_of(speeds.size(), spread);
   }
   return device_of;

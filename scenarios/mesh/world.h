@@ -38,7 +38,9 @@ enum class Slot : std::uint8_t {
   send_backward_descending,
   receive_backward_descending,
   replicas,  ///< ranks of equal place in the data-parallel replicas, where these average weights (local SGD)
-  mirror,    ///< two stages that hold the same parts of the model (dualpipe)
+  to_host,   ///< one rank, and the memory of its host, where something is offloaded
+  from_host,
+  mirror,  ///< two stages that hold the same parts of the model (dualpipe)
 };
 inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::mirror) + 1;
 

@@ -34,6 +34,15 @@ PcieSpec read_pcie(const YamlNode& node) {
   return spec;
 }
 
+HostSpec read_host(const YamlNode& node) {
+  const Reader host(node, "cluster.host", {"link_GBps", "link_latency_us", "memory_GBps"});
+  const Range<double> bandwidth{1e-3, 1e6};
+  HostSpec spec{.link_latency_us = host.number("link_latency_us", microseconds, 0)};
+  if (host.has("link_GBps")) spec.link_GBps = host.number("link_GBps", bandwidth);
+  if (host.has("memory_GBps")) spec.memory_GBps = host.number("memory_GBps", bandwidth);
+  return spec;
+}
+
 std::vector<OtherGpus> read_other_gpus(const YamlNode& node) {
   std::vector<OtherGpus> others;
   for (const YamlNode* item : one_or_several(node)) {
@@ -49,9 +58,26 @@ std::vector<OtherGpus> read_other_gpus(const YamlNode& node) {
 
 ClusterSpec read_cluster(const YamlNode& node) {
   const Reader cluster(node, "cluster",
-                       {"name", "gpus", "gpu", "gpus_per_node", "nvlink_GBps", "nics_per_node", "nic_gbps", "nvlink_efficiency",
-                        "nic_efficiency", "nvlink_latency_us", "nic_latency_us", "switch_latency_us", "fabric", "other_gpus",
-                        "nvswitch_planes", "nvls", "pcie", "nccl_topology", "profile"});
+                       {"name",
+                        "gpus",
+                        "gpu",
+                        "gpus_per_node",
+                        "nvlink_GBps",
+                        "nics_per_node",
+                        "nic_gbps",
+                        "nvlink_efficiency",
+                        "nic_efficiency",
+                        "nvlink_latency_us",
+                        "nic_latency_us",
+                        "switch_latency_us",
+                        "fabric",
+                        "other_gpus",
+                        "nvswitch_planes",
+                        "nvls",
+                        "pcie",
+                        "host",
+                        "nccl_topology",
+                        "profile"});
   const Range<double> bandwidth{1e-3, 1e6}, share{1e-3, 1}, latency_us{0, 1e6};
   ClusterSpec spec;
   spec.name = cluster.text("name", "inline");
@@ -71,6 +97,7 @@ ClusterSpec read_cluster(const YamlNode& node) {
   spec.nic_latency_us = cluster.number("nic_latency_us", latency_us, spec.nics_per_node == 0 ? std::optional(0.0) : std::nullopt);
   spec.switch_latency_us = cluster.number("switch_latency_us", latency_us, 0);
   spec.pcie = read_pcie(cluster.child("pcie"));
+  spec.host = read_host(cluster.child("host"));
   spec.fabric = read_fabric(cluster.child("fabric"));
   if (cluster.has("nccl_topology")) spec.pcie = read_imported_pcie(cluster, spec.gpus_per_node, spec.nics_per_node);
   return spec;

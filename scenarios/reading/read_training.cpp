@@ -18,6 +18,13 @@ void read_overlap(const YamlNode& node, TrainingSpec& spec) {
   spec.overlap_ep = overlap.boolean(name_of(Axis::ep), false);
 }
 
+OffloadSpec read_offload(const YamlNode& node) {
+  const Reader offload(node, "training.offload", {"optimizer", "overlap_optimizer", "activations"});
+  return {.optimizer = offload.number("optimizer", {0, 1}, 0),
+          .overlap_optimizer = offload.boolean("overlap_optimizer", false),
+          .activations = offload.integer("activations", {0, max_layers}, 0)};
+}
+
 RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
   RecomputeSpec spec;
   for (const YamlNode& item : list.items) {
@@ -57,9 +64,27 @@ RecomputeSpec read_recompute(const Reader& training) {
 
 TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
-                        {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
-                         "overlap", "grad_dtype", "moment_dtype", "fp8_activation_input", "framework", "compiled", "attention",
-                         "bucket_MB", "sync_every", "grad_compression", "hierarchical_all_reduce", "hidden_dropout", "attention_dropout"});
+                        {"sequence",
+                         "micro_batch",
+                         "global_batch",
+                         "precision",
+                         "schedule",
+                         "recompute",
+                         "recompute_every",
+                         "overlap",
+                         "grad_dtype",
+                         "moment_dtype",
+                         "fp8_activation_input",
+                         "framework",
+                         "compiled",
+                         "attention",
+                         "bucket_MB",
+                         "sync_every",
+                         "grad_compression",
+                         "hierarchical_all_reduce",
+                         "hidden_dropout",
+                         "attention_dropout",
+                         "offload"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -79,6 +104,7 @@ TrainingSpec read_training(const YamlNode& node) {
   }
   spec.hierarchical_all_reduce = training.boolean("hierarchical_all_reduce", false);
   spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
+  spec.offload = read_offload(training.child("offload"));
   spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
   spec.hidden_dropout = training.number("hidden_dropout", dropout_range, 0);
   spec.attention_dropout = training.number("attention_dropout", dropout_range, 0);
@@ -125,6 +151,12 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "grad_compression", training.grad_compression);
   put(node, "hidden_dropout", training.hidden_dropout);
   put(node, "attention_dropout", training.attention_dropout);
+  if (training.offload.any()) {
+    YamlNode& offload = section_of(node, "offload");
+    put(offload, "optimizer", training.offload.optimizer);
+    put(offload, "overlap_optimizer", training.offload.overlap_optimizer);
+    put(offload, "activations", training.offload.activations);
+  }
   return node;
 }
 

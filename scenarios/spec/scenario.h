@@ -173,6 +173,14 @@ struct RecomputeSpec {
   bool operator==(const RecomputeSpec&) const = default;
 };
 
+/// What is kept in the memory of the host.
+struct OffloadSpec {
+  double optimizer = 0;            ///< share of the optimizer's states, which Adam then updates on the CPU
+  bool overlap_optimizer = false;  ///< gradients, Adam and weights follow each other bucket by bucket
+  std::int64_t activations = 0;    ///< layers of each model chunk, the first ones, whose activations wait there for the backward
+  bool any() const { return optimizer > 0 || activations > 0; }
+};
+
 struct TrainingSpec {
   std::int64_t sequence = 0;
   std::int64_t micro_batch = 1;   ///< sequences
@@ -196,6 +204,7 @@ struct TrainingSpec {
   double hidden_dropout = 0;                 ///< of the embedding's output and of the residual branches
   double attention_dropout = 0;              ///< of attention's probabilities
   std::int64_t grad_compression = 1;         ///< gradients are reduced in a type so many times smaller
+  OffloadSpec offload;
 
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
   DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }

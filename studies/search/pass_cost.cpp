@@ -70,6 +70,7 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   t.overlap_pp = true;  // what stages wait for is the schedule's
   t.sync_every = 1;
   t.hierarchical_all_reduce = false;
+  t.offload = {};
   t.bucket_parameters = std::numeric_limits<std::int64_t>::max();
   return s;
 }

@@ -76,11 +76,14 @@ void add_states(PartCosts& part, const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
-  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype), states = size_of(DType::f32) + 2 * size_of(t.moment_dtype);
+  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype),
+              states = size_of(DType::f32) + 2 * size_of(t.moment_dtype);
+  const double kept = 1 - t.offload.optimizer;
   for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
     const bool sliced = slices > 1;
     part.states += weight * (p.zero >= 3 ? elements / slices : elements) +
-                   gradient * (p.zero >= 2 ? elements / slices : elements) + states * (elements / slices);
+                   gradient * (p.zero >= 2 ? elements / slices : elements) +
+                   static_cast<Bytes>(kept * static_cast<double>(states * (elements / slices)));
     if (p.zero >= 2 && sliced) part.whole_gradients += gradient * elements;
   }
 }
@@ -95,7 +98,8 @@ void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& n
     const std::int64_t elements = experts ? part.expert_parameters : part.parameters;
     part.reduce += network.data(scenario, reduction, elements * gradient, experts);
     if (p.zero >= 1) part.gather += network.data(scenario, OpKind::all_gather, elements * size_of(t.storage()), experts);
-    part.update += update_per_parameter * static_cast<double>(elements / (experts ? owners.expert : owners.dense));
+    part.update += (1 - t.offload.optimizer) * update_per_parameter *
+                   static_cast<double>(elements / (experts ? owners.expert : owners.dense));
   }
 }
 
@@ -127,10 +131,11 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
     part.forward = pass_through(costs, kinds, of_ends, &PassCost::forward, enters, leaves);
     const PassCost& at_ends = costs.of(of_ends);
     Seconds update_per_parameter = at_ends.optimizer_per_parameter;
+    std::int64_t offloaded = scenario.training.offload.activations;  // the first layers leave nothing on the GPU
     for (const LayerKind& kind : kinds) {
       const PassCost& cost = costs.of(kind);
       part.weights += cost.weight_kernels;
-      part.kept += cost.kept_by_layer;
+      if (offloaded-- <= 0) part.kept += cost.kept_by_layer;
       part.parameters += cost.layer_parameters;
       part.expert_parameters += cost.layer_expert_parameters;
       update_per_parameter = std::min(update_per_parameter, cost.optimizer_per_parameter);

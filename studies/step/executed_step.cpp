@@ -1,5 +1,6 @@
 #include "studies/step/executed_step.h"
 
+#include "runtime/backend_names.h"
 #include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
 #include "runtime/base/stopwatch.h"
@@ -11,6 +12,8 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Exe
                     bool hops) {
   constexpr std::int32_t most_steps = 64;
   refuse_too_many_ranks(scenario.parallelism.world_size(), file, backend);
+  if (backend.backend == cuda_backend && scenario.training.offload.any())
+    throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
   if (steps.count > most_steps) {
     throw InputError({file, 0, 0}, "sync_every " + std::to_string(steps.count) +
                                        " makes too many steps to execute, which takes a whole period; expected at most " +

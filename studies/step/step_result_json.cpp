@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 Json exposed_json(const TimeParts& parts) {
   Json exposed = Json::object();
   for (const Axis axis : communication_axes) exposed[name_of(axis)] = parts.exposed_on(axis);
+  if (parts.exposed_on(Axis::host) > 0) exposed[name_of(Axis::host)] = parts.exposed_on(Axis::host);
   return exposed;
 }
 
@@ -47,6 +48,8 @@ TimeParts waiting_parts(const JsonValue& of) {
   exposed.expect_object();
   for (const Axis axis : communication_axes)
     exposed.read(std::string(name_of(axis)), parts.exposed[static_cast<std::size_t>(axis)]);
+  if (const std::string host(name_of(Axis::host)); exposed.has(host))
+    exposed.read(host, parts.exposed[static_cast<std::size_t>(Axis::host)]);
   parts.bubble = of.at("bubble").number();
   parts.kernels[static_cast<std::size_t>(Phase::optimizer)] = of.at("optimizer").number();
   return parts;
@@ -89,6 +92,7 @@ MemoryUse memory_use(const JsonValue& stage) {
   stage.read("gradients", use.gradients);
   stage.read("optimizer", use.optimizer);
   stage.read("buffers", use.buffers);
+  if (stage.has("host")) stage.read("host", use.host);
   const Bytes others = use.peak();
   use.activations = stage.at("peak_bytes").whole_number() - others;
   stage.read("peak_at_s", use.peak_at);
@@ -194,6 +198,7 @@ Json to_json_object(const StepResult& r) {
                       {"buffers", m.buffers},
                       {"peak_bytes", m.peak()},
                       {"peak_at_s", m.peak_at}});
+    if (m.host > 0) stages.back()["host"] = m.host;
   }
   Json json = {{"scenario", r.scenario},
                {"gpus", r.gpus},

@@ -24,12 +24,14 @@ Scenario unsharded(const Scenario& scenario) {
   reference.training.schedule = ScheduleKind::one_f_one_b;
   reference.training.recompute = {};
   reference.training.hierarchical_all_reduce = false;
+  reference.training.offload = {};
   reference.training.global_batch = scenario.training.gradient_batch(scenario.parallelism);
   reference.training.sync_every = 1;
   ClusterSpec& cluster = reference.cluster;
   cluster.gpus = 1;
   cluster.nics_per_node = 0;
   cluster.pcie = {};
+  cluster.host = {};
   cluster.fabric = {};
   cluster.link_faults.clear();
   cluster.other_gpus.clear();

@@ -97,6 +97,35 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.vpp=2 training.schedule=interleaved-1f1b training.bucket_MB=0.01 cluster.gpus_per_node=4 "
                     "cluster.nics_per_node=4"));
 
+class OwnExpertAxis : public testing::TestWithParam<const char*> {
+ protected:
+  static Scenario scenario(const char* more = "") {
+    const std::string experts =
+        "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.expert_axis=own parallelism.sp=true ";
+    return tiny_cluster(words(experts + GetParam() + " " + more));
+  }
+};
+
+TEST_P(OwnExpertAxis, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(scenario()), 1e-5); }
+
+TEST_P(OwnExpertAxis, FoldedTimesAreTheUnfoldedOnes) {
+  EXPECT_GE(expect_equal_when_folded(scenario("cluster.fabric.oversubscription=[1,2,4]")), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    InTwoLevels, OwnExpertAxis,
+    testing::Values("parallelism.ep=4 parallelism.dp=2 parallelism.zero=3 parallelism.hsdp=4 cluster.gpus_per_node=4 "
+                    "cluster.nics_per_node=4",
+                    "parallelism.ep=4 parallelism.dp=2 parallelism.zero=0 training.hierarchical_all_reduce=true "
+                    "cluster.gpus_per_node=4 cluster.nics_per_node=4",
+                    "parallelism.ep=2 parallelism.dp=4 parallelism.zero=2 training.hierarchical_all_reduce=true "
+                    "cluster.gpus_per_node=4 cluster.nics_per_node=4 parallelism.order=[dp,tp,cp,ep,pp]",
+                    "parallelism.ep=2 parallelism.dp=2 parallelism.tp=2 parallelism.etp=2 parallelism.zero=1 "
+                    "training.hierarchical_all_reduce=true cluster.gpus_per_node=4 cluster.nics_per_node=4",
+                    "parallelism.ep=2 parallelism.dp=2 parallelism.tp=2 parallelism.zero=0 "
+                    "training.hierarchical_all_reduce=true cluster.gpus_per_node=2 "
+                    "cluster.nics_per_node=2"));  // one member on a node
+
 INSTANTIATE_TEST_SUITE_P(
     Compressed, DataParallel,
     testing::Values("training.grad_compression=4 parallelism.dp=2 parallelism.zero=0 training.bucket_MB=0.01",
@@ -199,13 +228,15 @@ TEST(Zero3Volume, PipelinesGatherOncePerStepUnlessToldOtherwise) {
   EXPECT_EQ(moved(stage + "parallelism.reshard_after_forward=true"), (Moved{16 * all - layer, all}));
 }
 
-/// Bytes of rank 0's collectives over dp of one kind, by the size of the communicator.
-std::map<std::size_t, Bytes> bytes_by_size(const Dag& dag, OpKind op) {
+/// Bytes of rank 0's collectives over dp of one kind, by the size of the communicator; of those of one family alone.
+std::map<std::size_t, Bytes> bytes_by_size(const Dag& dag, OpKind op, const std::string& family = "") {
   std::map<std::size_t, Bytes> bytes;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
     const bool gradients_or_weights = task.op == op && task.axis == Axis::dp && dag.name_of_task(id) != "gradient norm";
-    if (task.rank == 0 && gradients_or_weights) bytes[dag.communicator_of(task).members.size()] += dag.groups[task.group].bytes;
+    if (!gradients_or_weights || task.rank != 0) continue;
+    if (!family.empty() && !dag.communicator_of(task).name.starts_with(family)) continue;
+    bytes[dag.communicator_of(task).members.size()] += dag.groups[task.group].bytes;
   }
   return bytes;
 }
@@ -231,6 +262,39 @@ TEST(HierarchicalVolume, CrossesNodesWithAPartOnly) {
   const Dag sliced = lowered(nodes + "parallelism.zero=1");
   EXPECT_EQ(bytes_by_size(sliced, OpKind::reduce_scatter), (BySize{{4, 4 * parameters}, {2, parameters}}));
   EXPECT_EQ(bytes_by_size(sliced, OpKind::all_gather), (BySize{{4, 4 * parameters}, {2, parameters}}));
+}
+
+// Along an expert axis of its own the dense part has replicas, too: here eight. The experts' replicas, dp, stay in one piece.
+constexpr std::int64_t with_routers = parameters + 4 * (8 * 32 - 3 * 48 * 32);
+const std::string own_axis =
+    "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.expert_axis=own parallelism.ep=4 parallelism.dp=2 "
+    "parallelism.sp=true cluster.gpus_per_node=4 cluster.nics_per_node=4 ";
+
+TEST(OwnExpertAxisVolume, OfHsdpIsThatOfDenseRanks) {
+  const Dag dag = lowered(own_axis + "parallelism.zero=3 parallelism.hsdp=4 parallelism.gather_per_micro_batch=false");
+  EXPECT_EQ(bytes_by_size(dag, OpKind::reduce_scatter, "dp"), (BySize{{4, 4 * with_routers}}));
+  EXPECT_EQ(bytes_by_size(dag, OpKind::all_reduce, "dp"), (BySize{{2, with_routers}}));
+  EXPECT_EQ(bytes_by_size(dag, OpKind::all_gather, "dp"), (BySize{{4, 4 * with_routers}}));
+}
+
+TEST(OwnExpertAxisVolume, OfTheHierarchyCrossesNodesWithAPart) {
+  const Dag dag = lowered(own_axis + "parallelism.zero=0 training.hierarchical_all_reduce=true");
+  EXPECT_EQ(bytes_by_size(dag, OpKind::reduce_scatter, "dp"), (BySize{{4, 4 * with_routers}}));
+  EXPECT_EQ(bytes_by_size(dag, OpKind::all_reduce, "dp"), (BySize{{2, with_routers}}));
+  EXPECT_EQ(bytes_by_size(dag, OpKind::all_gather, "dp"), (BySize{{4, 4 * with_routers}}));
+}
+
+/// One member of each group on a node, or all: one level, and the very step without the hierarchy.
+TEST(HierarchicalVolume, IsThatOfOneLevelWhereThereIsButOne) {
+  for (const std::string mesh : {"parallelism.tp=2 parallelism.dp=4 cluster.gpus_per_node=2 cluster.nics_per_node=2 ",
+                                 "parallelism.tp=2 parallelism.dp=4 cluster.gpus_per_node=8 cluster.nics_per_node=8 "}) {
+    for (const std::string zero : {"parallelism.zero=0", "parallelism.zero=1"}) {
+      const Dag flat = lowered(mesh + zero), asked = lowered(mesh + zero + " training.hierarchical_all_reduce=true");
+      for (const OpKind op : {OpKind::all_reduce, OpKind::reduce_scatter, OpKind::all_gather})
+        EXPECT_EQ(bytes_by_size(asked, op), bytes_by_size(flat, op)) << mesh << zero;
+      EXPECT_EQ(simulate(asked).timeline.end, simulate(flat).timeline.end) << mesh << zero;
+    }
+  }
 }
 
 // A part of the bytes on the wire, and two kernels that read and write gradients: 4 bytes and 4 / ratio.

@@ -61,6 +61,11 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.ep=2 parallelism.dp=2 parallelism.expert_axis=own parallelism.zero=2 parallelism.tp=2 parallelism.sp=true",
         "parallelism.ep=2 parallelism.dp=2 parallelism.expert_axis=own parallelism.tp=2 parallelism.sp=true parallelism.etp=2",
         "parallelism.ep=2 parallelism.pp=2 parallelism.dp=2 parallelism.expert_axis=own parallelism.order=[ep,tp,dp,pp,cp]",
+        "parallelism.ep=4 parallelism.dp=2 parallelism.expert_axis=own parallelism.zero=3 parallelism.hsdp=4",
+        "parallelism.ep=2 parallelism.dp=4 parallelism.expert_axis=own parallelism.zero=1 parallelism.hsdp=2 parallelism.etp=2 "
+        "parallelism.tp=2 parallelism.sp=true",
+        "parallelism.cp=2 parallelism.ep=2 parallelism.dp=2 parallelism.expert_axis=own parallelism.zero=2 parallelism.hsdp=4 "
+        "parallelism.order=[tp,dp,cp,ep,pp]",
         "parallelism.dp=4 parallelism.ep=2 parallelism.zero=3", "parallelism.dp=4 parallelism.ep=4 parallelism.zero=3",
         "parallelism.dp=4 parallelism.ep=2 parallelism.zero=3 parallelism.hsdp=2",
         "parallelism.tp=2 parallelism.sp=true parallelism.zero=3",

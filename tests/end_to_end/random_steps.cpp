@@ -157,6 +157,8 @@ class StepDraw {
     fix("training.global_batch", dp_ * (own_axis_ ? ep_ : 1) * micro_batch * micro_batches);
   }
 
+  int data_ranks() const { return dp_ * cp_ * (own_axis_ ? ep_ : 1); }
+
   void sharded_weights() {
     const bool hides = pairs_ && ep_ > 1 && set("training.overlap.ep", {"true", "true", "false"}) == "true";
     const std::string zero =
@@ -167,7 +169,7 @@ class StepDraw {
       const bool reshards = set("parallelism.reshard_after_forward", {"", "true", "false"}) == "true";
       if (!reshards) set("parallelism.gather_per_micro_batch", {"true", "false"});
     }
-    if (zero != "0" && dp_ * cp_ > 2 && !own_axis_) hsdp_ = !set("parallelism.hsdp", {"", "2", "4"}).empty();
+    if (zero != "0" && data_ranks() > 2) hsdp_ = !set("parallelism.hsdp", {"", "2", "4"}).empty();
   }
 
   void gradients() {
@@ -178,7 +180,7 @@ class StepDraw {
     } else {
       set("training.grad_compression", {"", "2"});
     }
-    if (dp_ * cp_ > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
+    if (data_ranks() > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
   }
 
   void recompute() {

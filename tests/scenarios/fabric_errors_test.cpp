@@ -215,6 +215,17 @@ TEST(PlacementFile, IsReadBesideTheScenarioAndKeepsItsLines) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(HierarchicalAllReduce, NeedsEquallyManyRanksOnEachNode) {
+  try {
+    parse_scenario(base_text(), "s.yaml",
+                   {"training.hierarchical_all_reduce=true", "parallelism={tp: 4, sp: true, pp: 1, dp: 6}",
+                    "cluster={preset: dgx-h100, gpus: 24, gpus_per_node: 6, nics_per_node: 6}", "training.global_batch=12"});
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("with 2 members of a data-parallel group on one node and 1 on another"));
+  }
+}
+
 TEST(HierarchicalAllReduce, NeedsNeighbouringRanksOnANode) {
   try {
     parse_scenario(base_text(), "s.yaml",

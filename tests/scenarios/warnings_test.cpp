@@ -70,5 +70,14 @@ TEST(Warnings, ContextParallelismBeyondTheNode) {
   EXPECT_THAT(find_warnings(scenario, document), ElementsAre(HasSubstr("cp 4 * tp 4 reaches beyond the node of 8 GPUs")));
 }
 
+TEST(Warnings, HierarchyOfOneLevel) {
+  const std::string hierarchical = "training.hierarchical_all_reduce=true";
+  EXPECT_THAT(warnings({hierarchical, "parallelism={tp: 4, pp: 2, dp: 4, order: [tp, pp, cp, ep, dp]}"}),
+              ElementsAre(HasSubstr("one member of a data-parallel group on a node")));
+  EXPECT_THAT(warnings({hierarchical, "parallelism={tp: 1, pp: 8, dp: 4}"}),
+              ElementsAre(HasSubstr("all 4 members of a data-parallel group on one node")));
+  EXPECT_THAT(warnings({hierarchical, "parallelism={tp: 4, pp: 2, dp: 4, order: [tp, cp, ep, dp, pp]}"}), IsEmpty());
+}
+
 }  // namespace
 }  // namespace tandem::scenarios::warnings_test
