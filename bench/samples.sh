@@ -15,7 +15,7 @@ sample() {
   local name=$1 result=$samples/result.json key
   local TIMEFORMAT='%R %U %S'
   shift
-  { time build/release/tandem simulate "$@" --allow-oom --json "$result" >/dev/null 2>&1; } 2>"$samples/time"
+  { time build/release/tandem simulate "$@" --json "$result" >/dev/null 2>"$samples/error"; } 2>"$samples/time" || { cat "$samples/error" >&2; exit 1; }
   awk '{ print $1 }' "$samples/time" >>"$samples/$name.process_s"
   awk '{ print $2 + $3 }' "$samples/time" >>"$samples/$name.cpu_s"
   for key in gpus rank_classes link_classes tasks wall_s peak_rss_bytes; do

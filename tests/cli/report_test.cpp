@@ -88,7 +88,7 @@ void expect_consistent(const json& report) {
 TEST(Report, HoldsTheResultAndItsTimeline) {
   for (const char* name : {"tiny-host", "llama3-8b-64", "mixtral-8x22b-8k"}) {
     SCOPED_TRACE(name);
-    const StepPage page = simulated({scenario_file(name), "--allow-oom"});
+    const StepPage page = simulated({scenario_file(name)});
     EXPECT_EQ(page.report["kind"], "step");
     EXPECT_EQ(page.report["result"], page.result);
     EXPECT_FALSE(page.report["blame"].empty());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/text_file.h"
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
 
@@ -60,6 +61,12 @@ TEST_P(EveryScenario, SimulatesToAConsistentResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, EveryScenario, testing::ValuesIn(scenario_names()), test_name);
+
+TEST(Scenarios, AllAreInTheReadme) {
+  const std::string readme = read_text_file(TANDEM_SOURCE_DIR "/scenarios/README.md", "a page");
+  for (const std::string& name : scenario_names())
+    EXPECT_THAT(readme, testing::HasSubstr("| [`" + name + "`](" + name + ".yaml)"));
+}
 
 // The published run reached an MFU of 0.41 on 16,384 GPUs (arXiv 2407.21783, table 4). A twin of a cluster without stragglers
 // lies above rather than below; above 0.55 it would have lost a cost.

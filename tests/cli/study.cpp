@@ -99,7 +99,7 @@ std::vector<std::string> column_of(const std::string& database, const std::strin
 void expect_simulated(const Row& row, const std::vector<std::string>& simulate_arguments) {
   std::vector<std::string> arguments = {"simulate"};
   arguments.insert(arguments.end(), simulate_arguments.begin(), simulate_arguments.end());
-  arguments.insert(arguments.end(), {"--json", "-", "--allow-oom"});
+  arguments.insert(arguments.end(), {"--json", "-"});
   const CommandResult alone = run_tandem(arguments);
   ASSERT_EQ(alone.exit_code, 0) << alone.err;
   checked_result(alone.out);

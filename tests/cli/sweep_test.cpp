@@ -257,6 +257,18 @@ INSTANTIATE_TEST_SUITE_P(Shipped, EveryStudy, testing::ValuesIn(study_names()), 
   return name;
 });
 
+/// What does not fit is a row that says so: these studies are about that.
+TEST(Sweep, StudiesOfMemoryHavePlansThatFitAndPlansThatDoNot) {
+  const auto statuses = [](const std::string& name) {
+    const StudyFolder folder("");
+    const CommandResult run = run_tandem({"sweep", scenario_file("studies/" + name), "--out", folder.database()});
+    EXPECT_EQ(run.exit_code, done) << run.err;
+    return column_of(folder.database(), "status");
+  };
+  EXPECT_THAT(statuses("5d-memory"), ElementsAre("done", "done", "oom", "oom", "oom", "oom"));
+  EXPECT_THAT(statuses("5d-memory-gpt4-scale"), ElementsAre("done", "done", "oom", "oom", "oom"));
+}
+
 TEST(Sweep, ShippedStudiesRun) {
   for (const std::string name : {"llama3-405b-weak-scaling", "llama3-405b-strong-scaling"}) {
     const StudyFolder folder("");

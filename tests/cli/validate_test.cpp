@@ -32,7 +32,7 @@ Json validated(const RunsTable& table, const std::vector<std::string>& more = {}
 /// What `simulate` says of a scenario, with these fields set.
 double simulated_time(const RunsTable& table, const Json& scenario, const std::vector<std::string>& fields = {}) {
   std::ofstream(table / "run.yaml") << scenario.get<std::string>();
-  std::vector<std::string> arguments = {"simulate", table / "run.yaml", "--json", "-", "--allow-oom"};
+  std::vector<std::string> arguments = {"simulate", table / "run.yaml", "--json", "-"};
   for (const std::string& field : fields) arguments.insert(arguments.end(), {"--set", field});
   const CommandResult run = run_tandem(arguments);
   EXPECT_EQ(run.exit_code, done) << run.err;

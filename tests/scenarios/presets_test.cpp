@@ -101,14 +101,22 @@ TEST(Presets, ModelsHaveTheirPublishedSize) {
   EXPECT_NEAR(static_cast<double>(parameters(model_preset("gpt3-175b"))), 174.6e9, 0.1e9);
 }
 
-// As published with each model; the last two are of no published model, but of the size that their names promise.
+// As published with each model; the last three are of no published model, but of the size that their names promise.
 TEST(Presets, MixturesOfExpertsHaveTheirPublishedSize) {
   const std::vector<std::pair<std::string, double>> billions{
-      {"mixtral-8x7b", 46.7},  {"mixtral-8x22b", 141},   {"deepseek-v3", 671},
-      {"qwen3-30b-a3b", 30.5}, {"qwen3-235b-a22b", 235}, {"qwen2-57b-a14b", 57.4},
-      {"grok-1", 314},         {"gpt4-scale-moe", 1800}, {"moe-1t", 1000}};
+      {"mixtral-8x7b", 46.7},   {"mixtral-8x22b", 141},     {"deepseek-v3", 671}, {"qwen3-30b-a3b", 30.5},
+      {"qwen3-235b-a22b", 235}, {"qwen2-57b-a14b", 57.4},   {"grok-1", 314},      {"gpt4-scale-moe", 1800},
+      {"moe-1t", 1000},         {"moe-1t-200b-dense", 1000}};
   for (const auto& [name, expected] : billions)
     EXPECT_NEAR(static_cast<double>(parameters(model_preset(name))), expected * 1e9, 0.01 * expected * 1e9) << name;
+}
+
+// The 1T mixture of a textbook: 200B that every token uses, 800B of experts.
+TEST(Presets, TheTextbooksMixtureIsSplitAsItSays) {
+  const ModelSpec model = model_preset("moe-1t-200b-dense");
+  const std::int64_t experts = model.layers * model.moe.experts * 3 * model.hidden * model.moe.ffn;
+  EXPECT_NEAR(static_cast<double>(experts), 800e9, 2e9);
+  EXPECT_NEAR(static_cast<double>(parameters(model) - experts), 200e9, 2e9);
 }
 
 // DeepSeek-V3 keeps 512 numbers of a token, where 128 heads have a key and a value of 128 each.
