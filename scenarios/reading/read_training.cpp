@@ -58,8 +58,8 @@ RecomputeSpec read_recompute(const Reader& training) {
 TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
                         {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
-                         "overlap", "grad_dtype", "framework", "compiled", "attention", "bucket_MB", "sync_every",
-                         "grad_compression", "hierarchical_all_reduce"});
+                         "overlap", "gates_at_experts", "grad_dtype", "framework", "compiled", "attention", "bucket_MB",
+                         "sync_every", "grad_compression", "hierarchical_all_reduce"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -70,6 +70,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.recompute = read_recompute(training);
   read_recompute_every(training, spec.recompute);
   read_overlap(training.child("overlap"), spec);
+  spec.gates_at_experts = training.boolean("gates_at_experts", false);
   if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");
   if (training.has("bucket_MB")) {
     const double bucket_bytes = training.number("bucket_MB", {1e-3, 1e9}) * 1e6;
@@ -111,6 +112,7 @@ YamlNode write_training(const TrainingSpec& training) {
   put(overlap, name_of(Axis::tp), training.overlap_tp);
   put(overlap, name_of(Axis::pp), training.overlap_pp);
   if (training.overlap_ep) put(overlap, name_of(Axis::ep), true);
+  if (training.gates_at_experts) put(node, "gates_at_experts", true);
   const auto bucket = static_cast<double>(training.bucket_parameters) * static_cast<double>(size_of(training.grad_dtype));
   put(node, "bucket_MB", bucket / 1e6);
   put(node, "hierarchical_all_reduce", training.hierarchical_all_reduce);

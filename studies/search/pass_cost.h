@@ -93,7 +93,7 @@ class PassCosts {
     DType precision, grad_dtype;
     std::optional<AttentionKernel> attention;
     std::int64_t grad_compression;
-    bool overlaps_dp, overlaps_tp, overlaps_ep;
+    bool overlaps_dp, overlaps_tp, overlaps_ep, gates_at_experts;
     bool recomputes_norm, recomputes_activation, recomputes_attention, recomputes_mla_up;
     bool splits_backward;
     auto operator<=>(const Key&) const = default;

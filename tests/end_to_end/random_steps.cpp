@@ -29,6 +29,7 @@ class StepDraw {
     recompute();
     cluster();
     if (sp_) set("training.overlap.tp", {"true", "true", "false"});
+    if (experts_) set("training.gates_at_experts", {"", "true"});
     return std::move(step_);
   }
 
