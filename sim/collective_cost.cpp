@@ -126,6 +126,7 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
       // Messages between the root and every other, all at once: the root's port carries all but its own part. The ports of the
       // others are charged as much, which is too much where other traffic needs them.
     case OpKind::all_to_all:
+      if (kind == OpKind::all_to_all && bytes == 0) return {};  // the next one's kernel carries it
       if (layout.paths.front().algorithm == Algorithm::deepep) return deepep(bytes, n, layout, hop);
       // Pairwise messages, all under way at once: the latency of one, the bytes of all but a member's own.
       return at_once(scaled_up(bytes, n - 1, n * channels), layout, hop);

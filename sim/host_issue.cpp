@@ -9,7 +9,8 @@ namespace tandem::sim {
 Seconds issue_time(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
   const IssueCost& cost = dag.software.issue;
-  if (is_communication(task.op)) return cost.communication;
+  const bool is_carried = task.op == OpKind::all_to_all && dag.groups[task.group].bytes == 0;  // see collective_cost.h
+  if (is_communication(task.op)) return is_carried ? 0 : cost.communication;
   if (is_fused(dag.attributes[task.attributes])) return 0;
   const Pass pass = pass_of(task.phase);
   const bool backward = pass == Pass::backward || pass == Pass::weights;

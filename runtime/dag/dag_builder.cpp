@@ -112,7 +112,7 @@ TaskId DagBuilder::kernel(OpKind op, const OpAttributes& attributes, const TaskL
 }
 
 TaskId DagBuilder::collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, BufferId in, BufferId out,
-                              Reduction reduction, Bytes sent) {
+                              Reduction reduction, std::optional<Bytes> sent) {
   std::array<Operand, 2> operands;
   std::size_t count = 0;
   if (op == OpKind::all_reduce) {
@@ -123,7 +123,7 @@ TaskId DagBuilder::collective(OpKind op, CommunicatorId communicator, const Task
   }
   const RankIndex rank = dag_.buffers[operands[0].buffer].rank;
   const Bytes bytes = dag_.buffers[op == OpKind::all_gather || op == OpKind::receive ? out : in].bytes();
-  return join(op, communicator, labels, rank, sent > 0 ? sent : bytes, {operands.data(), count}, {.reduction = reduction});
+  return join(op, communicator, labels, rank, sent.value_or(bytes), {operands.data(), count}, {.reduction = reduction});
 }
 
 TaskId DagBuilder::rooted_collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, std::uint32_t root,

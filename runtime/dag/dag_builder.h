@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,9 +49,9 @@ class DagBuilder {
   /// whole, the shard. all_to_all: parts by destination, parts by source, equally large and in the members' order. send: `in`
   /// alone; receive: `out` alone; pass `no_id` for the other. copy: one
   /// member alone, from `in` to `out`. `sent`: the group's bytes, where they are not the buffers', as
-  /// those that are cast on the way.
+  /// those that are cast on the way, or that another collective carries.
   TaskId collective(OpKind op, CommunicatorId communicator, const TaskLabels& labels, BufferId in, BufferId out,
-                    Reduction reduction = Reduction::sum, Bytes sent = 0);
+                    Reduction reduction = Reduction::sum, std::optional<Bytes> sent = {});
 
   /// A collective with a root, the member `root` of the communicator. `whole`: the vector of broadcast and reduce, on every
   /// member, sent or replaced by the result on the root; what the root gathers or scatters, and `no_id` elsewhere. `part`: a

@@ -1,9 +1,12 @@
 #include "runtime/ops/activation.h"
 
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "runtime/ops/operands.h"
+#include "runtime/ops/sum.h"
 
 namespace tandem {
 namespace {
@@ -42,6 +45,26 @@ void swiglu_backward_row(const float* gate, const float* value, const float* dy,
   }
 }
 
+void activate_row(Activation kind, const float* x, float* y, std::int64_t width) {
+  if (kind == Activation::swiglu) {
+    swiglu_row(x, x + width, y, width);
+  } else {
+    for (std::int64_t i = 0; i < width; ++i) y[i] = gelu(x[i]);
+  }
+}
+
+void backward_row(Activation kind, const float* x, const float* dy, float* dx, std::int64_t width) {
+  if (kind == Activation::swiglu) {
+    swiglu_backward_row(x, x + width, dy, dx, dx + width, width);
+  } else {
+    for (std::int64_t i = 0; i < width; ++i) dx[i] = dy[i] * gelu_derivative(x[i]);
+  }
+}
+
+void check_weights(const Shape& weights, const Shape& y) {
+  expect_shapes(rows_of(weights) == rows_of(y) && columns_of(weights) == 1, "a weight [s,b,1] for each row of [s,b,f]");
+}
+
 }  // namespace
 
 OpCost activation_cost(std::span<const OperandType> operands, const OpAttributes& any) {
@@ -54,17 +77,9 @@ void activation_host(std::span<const HostTensor> operands, const OpAttributes& a
   const Activation kind = std::get<ActivationAttributes>(any).kind;
   const auto [x, y] = unpack<2>(operands, "activation");
   check_shapes(x.shape, y.shape, kind);
-  const std::int64_t width = columns_of(y.shape);
-  for (std::int64_t row = 0; row < rows_of(y.shape); ++row) {
-    float* out = y.f32() + row * width;
-    if (kind == Activation::swiglu) {
-      const float* gate = x.f32() + 2 * row * width;
-      swiglu_row(gate, gate + width, out, width);
-    } else {
-      const float* in = x.f32() + row * width;
-      for (std::int64_t i = 0; i < width; ++i) out[i] = gelu(in[i]);
-    }
-  }
+  const std::int64_t inputs = columns_of(x.shape), width = columns_of(y.shape);
+  for (std::int64_t row = 0; row < rows_of(y.shape); ++row)
+    activate_row(kind, x.f32() + row * inputs, y.f32() + row * width, width);
 }
 
 OpCost activation_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
@@ -78,17 +93,48 @@ void activation_backward_host(std::span<const HostTensor> operands, const OpAttr
   const Activation kind = std::get<ActivationAttributes>(any).kind;
   const auto [x, dy, dx] = unpack<3>(operands, "activation_backward");
   check_shapes(x.shape, dy.shape, kind);
-  const std::int64_t width = columns_of(dy.shape);
+  const std::int64_t inputs = columns_of(x.shape), width = columns_of(dy.shape);
+  for (std::int64_t row = 0; row < rows_of(dy.shape); ++row)
+    backward_row(kind, x.f32() + row * inputs, dy.f32() + row * width, dx.f32() + row * inputs, width);
+}
+
+OpCost weighted_activation_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto [x, weights, y] = unpack<3>(operands, "weighted_activation");
+  check_shapes(x.shape, y.shape, std::get<ActivationAttributes>(any).kind);
+  check_weights(weights.shape, y.shape);
+  return memory_cost(bytes_of(x, weights, y));
+}
+
+void weighted_activation_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const auto [x, weights, y] = unpack<3>(operands, "weighted_activation");
+  check_weights(weights.shape, y.shape);
+  activation_host(std::array{x, y}, any);
+  const std::int64_t width = columns_of(y.shape);
+  for (std::int64_t i = 0; i < y.shape.elements(); ++i) y.f32()[i] *= weights.f32()[i / width];
+}
+
+OpCost weighted_activation_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto [x, weights, dy, dx, dweights] = unpack<5>(operands, "weighted_activation_backward");
+  check_shapes(x.shape, dy.shape, std::get<ActivationAttributes>(any).kind);
+  check_weights(weights.shape, dy.shape);
+  expect_shapes(dx.shape == x.shape && dweights.shape == weights.shape, "activation's gradients are shaped as its inputs");
+  return memory_cost(bytes_of(x, weights, dy, dx, dweights));
+}
+
+void weighted_activation_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const Activation kind = std::get<ActivationAttributes>(any).kind;
+  const auto [x, weights, dy, dx, dweights] = unpack<5>(operands, "weighted_activation_backward");
+  check_weights(weights.shape, dy.shape);
+  activation_backward_host(std::array{x, dy, dx}, any);
+  const std::int64_t inputs = columns_of(x.shape), width = columns_of(dy.shape);
+  std::vector<float> activated(static_cast<std::size_t>(width));
   for (std::int64_t row = 0; row < rows_of(dy.shape); ++row) {
-    const float* gradient = dy.f32() + row * width;
-    if (kind == Activation::swiglu) {
-      const float* gate = x.f32() + 2 * row * width;
-      float* dgate = dx.f32() + 2 * row * width;
-      swiglu_backward_row(gate, gate + width, gradient, dgate, dgate + width, width);
-    } else {
-      const float* in = x.f32() + row * width;
-      for (std::int64_t i = 0; i < width; ++i) dx.f32()[row * width + i] = gradient[i] * gelu_derivative(in[i]);
-    }
+    float* const gradient = dx.f32() + row * inputs;
+    for (std::int64_t i = 0; i < inputs; ++i) gradient[i] *= weights.f32()[row];
+    activate_row(kind, x.f32() + row * inputs, activated.data(), width);
+    const float* const of_row = dy.f32() + row * width;
+    const auto product = [&](std::int64_t i) { return double{activated[static_cast<std::size_t>(i)]} * double{of_row[i]}; };
+    dweights.f32()[row] = static_cast<float>(sum_of(width, product));
   }
 }
 

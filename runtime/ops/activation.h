@@ -14,4 +14,13 @@ HostKernel activation_host;
 CostFunction activation_backward_cost;
 HostKernel activation_backward_host;
 
+/// weighted_activation: x, weights [s,b,1]; y. The activation, each row times its weight: an expert's rows times their gates.
+CostFunction weighted_activation_cost;
+HostKernel weighted_activation_host;
+
+/// weighted_activation_backward: x, weights, dy; dx, dweights [s,b,1]. The gradient of a row's weight is the product of dy's row
+/// with the row of the activation, which is computed again.
+CostFunction weighted_activation_backward_cost;
+HostKernel weighted_activation_backward_host;
+
 }  // namespace tandem

@@ -30,6 +30,8 @@ enum class OpKind : std::uint8_t {
   unpack_groups,
   activation,
   activation_backward,
+  weighted_activation,
+  weighted_activation_backward,
   add,
   cast,
   split_columns,

@@ -195,6 +195,8 @@ class TomlWriter {
     if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");
     if (t_.fp8_activation_input) out_.lose("training.fp8_activation_input", "activations are kept as they are");
     if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");
+    if (t_.gates_at_experts && model_.moe.experts > 0)
+      out_.lose("training.gates_at_experts", "scores weight what experts return, or what is sent to them (score_before_experts)");
     if (!t_.overlap_pp) out_.lose("training.overlap.pp", "sends and receives are asynchronous");
     if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
     if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");

@@ -58,9 +58,11 @@ BufferId Context::activation(const Shape& shape, DType dtype) {
 
 BufferId Context::activation(const Shape& shape) { return activation(shape, scenario.training.storage()); }
 
-BufferId Context::gathered(const Shape& shape) {
-  return builder.buffer(rank, BufferKind::communication, scenario.training.storage(), shape);
+BufferId Context::gathered(const Shape& shape, DType dtype) {
+  return builder.buffer(rank, BufferKind::communication, dtype, shape);
 }
+
+BufferId Context::gathered(const Shape& shape) { return gathered(shape, scenario.training.storage()); }
 
 TaskLabels Context::labels(std::string_view name, Stream stream) const {
   return {.name = name, .phase = phase, .stream = stream, .micro_batch = micro_batch, .layer = layer, .chunk = chunk};
@@ -93,7 +95,7 @@ TaskId Context::kernel(OpKind op, const OpAttributes& attributes, std::string_vi
 }
 
 TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
-                           Reduction reduction, Bytes sent) {
+                           Reduction reduction, std::optional<Bytes> sent) {
   if (recording != nullptr) {
     issue([=, this, name = std::string(name)] { collective(op, slot, stream, name, in, out, reduction, sent); });
     return no_id;

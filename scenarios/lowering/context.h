@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -86,14 +87,16 @@ class Context {
   BufferId activation(const Shape& shape);  ///< in the type that activations are kept in
   BufferId activation(const Shape& shape, DType dtype);
   BufferId gathered(const Shape& shape);  ///< what a collective writes for immediate use
+  BufferId gathered(const Shape& shape, DType dtype);
   Shape shape_of(BufferId id) const { return builder.dag().buffers[id].shape; }
+  DType type_of(BufferId id) const { return builder.dag().buffers[id].dtype; }
 
   TaskId kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::initializer_list<BufferId> reads,
                 std::initializer_list<BufferId> writes, std::initializer_list<BufferId> updates = {});
   TaskId kernel(OpKind op, const OpAttributes& attributes, std::string_view name, std::span<const BufferId> reads,
                 std::span<const BufferId> writes, std::span<const BufferId> updates = {});
   TaskId collective(OpKind op, Slot slot, Stream stream, std::string_view name, BufferId in, BufferId out,
-                    Reduction reduction = Reduction::sum, Bytes sent = 0);
+                    Reduction reduction = Reduction::sum, std::optional<Bytes> sent = {});
 
   /// Gathers sequence shards [s/tp, b, h] into the whole [s, b, h]; `reduce_partial` turns partial sums back into shards (or
   /// into the whole, without sp).

@@ -19,8 +19,18 @@ enum class Way {
   combine
 };
 
-/// Exchanges `rows` between all ranks; returns them as they are where there is one rank. An all-to-all is its own way back.
-BufferId exchange(Context& context, BufferId rows, Way way, std::string_view name);
+/// Rows of tokens and, with `training.gates_at_experts`, a number for each: its gate, or the gradient of that.
+struct Rows {
+  BufferId rows = no_id;
+  BufferId gates = no_id;  ///< [rows, 1], fp32; `no_id`: the rows travel alone
+};
+
+/// Returns what the tasks are called that move gates beside the rows of the tasks called `name`.
+std::string gates_of(const std::string& name);
+
+/// Exchanges `sent` between all ranks; returns it as it is where there is one rank. An all-to-all is its own way back. Gates
+/// travel by an all-to-all of their own, before the rows', as Megatron-Core sends them; with DeepEP in the rows' kernel.
+Rows exchange(Context& context, const Rows& sent, Way way, const std::string& name);
 
 /// Returns the attributes of the kernels between a token and its rows.
 OpAttributes at_exchange(const Context& context);

@@ -28,7 +28,7 @@ RegroupAttributes arrivals(const Context& context) {
 BufferId gather_shards(Context& context, BufferId rows, std::string_view name) {
   if (context.communicator(Slot::expert_tensor) == no_id) return rows;
   const Shape shape = context.shape_of(rows);
-  const BufferId all = context.gathered(Shape(shape[0] * context.sizes.etp, shape[1]));
+  const BufferId all = context.gathered(Shape(shape[0] * context.sizes.etp, shape[1]), context.type_of(rows));
   context.collective(OpKind::all_gather, Slot::expert_tensor, Stream::tp, name, rows, all);
   return all;
 }
@@ -36,7 +36,7 @@ BufferId gather_shards(Context& context, BufferId rows, std::string_view name) {
 BufferId reduce_shards(Context& context, BufferId rows, std::string_view name) {
   if (context.communicator(Slot::expert_tensor) == no_id) return rows;
   const Shape shape = context.shape_of(rows);
-  const BufferId sum = context.gathered(Shape(shape[0] / context.sizes.etp, shape[1]));
+  const BufferId sum = context.gathered(Shape(shape[0] / context.sizes.etp, shape[1]), context.type_of(rows));
   context.collective(OpKind::reduce_scatter, Slot::expert_tensor, Stream::tp, name, rows, sum);
   return sum;
 }
@@ -45,21 +45,30 @@ BufferId regroup(Context& context, RegroupAttributes blocks, bool inverse, Buffe
   const std::int64_t filled = std::accumulate(blocks.rows.begin(), blocks.rows.end(), std::int64_t{0});
   if (blocks.rows.size() == 1 && filled == blocks.block) return x;  // by source is by expert already
   blocks.inverse = inverse;
-  const BufferId y = context.activation(Shape(blocks.blocks * (inverse ? blocks.block : filled), context.shape_of(x)[1]));
+  const Shape shape(blocks.blocks * (inverse ? blocks.block : filled), context.shape_of(x)[1]);
+  const BufferId y = context.activation(shape, context.type_of(x));
   context.kernel(OpKind::regroup, blocks, name, {x}, {y});
   return y;
 }
 
-BufferId to_experts(Context& context, const RegroupAttributes& blocks, BufferId rows, std::string_view name) {
-  const BufferId arrived = gather_shards(context, exchange(context, rows, Way::dispatch, name), name);
-  const BufferId sorted = regroup(context, blocks, false, arrived, name);
-  arrive_in_fp8(context, sorted);
-  return sorted;
+Rows to_experts(Context& context, const RegroupAttributes& blocks, const Rows& sent, const std::string& name) {
+  Rows rows = exchange(context, sent, Way::dispatch, name);
+  const auto sort = [&](BufferId x, const std::string& named) {
+    return regroup(context, blocks, false, gather_shards(context, x, named), named);
+  };
+  rows.rows = sort(rows.rows, name);
+  if (rows.gates != no_id) rows.gates = sort(rows.gates, gates_of(name));
+  arrive_in_fp8(context, rows.rows);
+  return rows;
 }
 
-BufferId to_sources(Context& context, const RegroupAttributes& blocks, BufferId rows, std::string_view name) {
-  const BufferId by_source = regroup(context, blocks, true, rows, name);
-  return exchange(context, reduce_shards(context, by_source, name), Way::combine, name);
+Rows to_sources(Context& context, const RegroupAttributes& blocks, Rows rows, const std::string& name) {
+  const auto unsort = [&](BufferId x, const std::string& named) {
+    return reduce_shards(context, regroup(context, blocks, true, x, named), named);
+  };
+  if (rows.gates != no_id) rows.gates = unsort(rows.gates, gates_of(name));
+  rows.rows = unsort(rows.rows, name);
+  return exchange(context, rows, Way::combine, name);
 }
 
 GemmOperand operand(Context& context, BufferId x) { return gemm_operand(context, x, GemmMath::as_trained); }
@@ -105,19 +114,28 @@ MlpParameters declare_experts(const Context& context, ChunkParameters& parameter
   return {up_id, parameters.declare(std::move(down)), f};
 }
 
-BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, BufferId rows) {
+BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, const Rows& sent,
+                 const std::shared_ptr<BufferId>& gate_gradients) {
   const RegroupAttributes blocks = arrivals(context);
   const std::vector<std::int32_t> of_expert = rows_by_expert(blocks);
-  const BufferId sorted = to_experts(context, blocks, rows, "dispatch");
-  tape.push([=](Context& c, BufferId dy) { return to_sources(c, blocks, dy, "dispatch"); });
-  const BufferId inner = grouped_linear(context, tape, weights.up, of_expert, sorted, "experts up");
-  const Module middle = [=](Context& c, Tape& t, BufferId in) { return activate(c, t, in, weights.width); };
+  const Rows sorted = to_experts(context, blocks, sent, "dispatch");
+  const bool weighted = sorted.gates != no_id;
+  tape.push([=](Context& c, BufferId dy) {
+    const Rows back = to_sources(c, blocks, {dy, weighted ? *gate_gradients : no_id}, "dispatch");
+    if (weighted) *gate_gradients = back.gates;
+    return back.rows;
+  });
+  const BufferId inner = grouped_linear(context, tape, weights.up, of_expert, sorted.rows, "experts up");
+  const Module middle = [=](Context& c, Tape& t, BufferId in) {
+    return weighted ? activate_weighted(c, t, in, weights.width, sorted.gates, gate_gradients)
+                    : activate(c, t, in, weights.width);
+  };
   const Module down = [=](Context& c, Tape& t, BufferId in) {
     return grouped_linear(c, t, weights.down, of_expert, in, "experts down");
   };
   const BufferId out = down_of_activation(context, tape, middle, down, inner);
-  tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, dy, "combine"); });
-  return to_sources(context, blocks, out, "combine");
+  tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, {dy}, "combine").rows; });
+  return to_sources(context, blocks, {out}, "combine").rows;
 }
 
 }  // namespace tandem::scenarios

@@ -5,14 +5,36 @@
 
 namespace tandem::scenarios {
 
+namespace {
+
+ActivationAttributes activation_of(const Context& context) {
+  return {context.scenario.model.gated ? Activation::swiglu : Activation::gelu};
+}
+
+}  // namespace
+
 BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) {
-  const ActivationAttributes attributes{context.scenario.model.gated ? Activation::swiglu : Activation::gelu};
+  const ActivationAttributes attributes = activation_of(context);
   const Shape rows = context.shape_of(x);
   const BufferId y = context.activation(rows.rank == 2 ? Shape(rows[0], width) : Shape(rows[0], rows[1], width));
   context.kernel(OpKind::activation, attributes, "activation", {x}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
     c.kernel(OpKind::activation_backward, attributes, "activation", {c.kept(x), dy}, {dx});
+    return dx;
+  });
+  return y;
+}
+
+BufferId activate_weighted(Context& context, Tape& tape, BufferId x, std::int64_t width, BufferId weights,
+                           const std::shared_ptr<BufferId>& gradients) {
+  const ActivationAttributes attributes = activation_of(context);
+  const BufferId y = context.activation(Shape(context.shape_of(x)[0], width));
+  context.kernel(OpKind::weighted_activation, attributes, "activation", {x, weights}, {y});
+  tape.push([=](Context& c, BufferId dy) {
+    const BufferId dx = c.activation(c.shape_of(x));
+    *gradients = c.activation(c.shape_of(weights), DType::f32);
+    c.kernel(OpKind::weighted_activation_backward, attributes, "activation", {c.kept(x), weights, dy}, {dx, *gradients});
     return dx;
   });
   return y;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "scenarios/lowering/context.h"
 
 namespace tandem::scenarios {
@@ -14,6 +16,10 @@ struct MlpParameters {
 MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, const std::string& layer, std::int64_t width);
 
 BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width);
+
+/// The same, each row times its weight [rows, 1]; the backward leaves the gradients of the weights in `*gradients`.
+BufferId activate_weighted(Context& context, Tape& tape, BufferId x, std::int64_t width, BufferId weights,
+                           const std::shared_ptr<BufferId>& gradients);
 
 /// Returns down(middle(inner)), `middle` being the activation function: computed again in the backward where the scenario says
 /// so, from what was kept of `inner`, in fp8 where it says that.

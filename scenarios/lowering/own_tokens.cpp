@@ -15,8 +15,7 @@ BufferId all_tokens(Context& context, BufferId own, std::string_view name) {
   if (have_own(context)) return own;
   Shape shape = context.shape_of(own);
   shape.dims[0] *= context.sizes.tp;
-  const DType dtype = context.builder.dag().buffers[own].dtype;
-  const BufferId whole = context.builder.buffer(context.rank, BufferKind::communication, dtype, shape);
+  const BufferId whole = context.gathered(shape, context.type_of(own));
   context.collective(OpKind::all_gather, Slot::tp, Stream::tp, name, own, whole);
   return whole;
 }

@@ -72,6 +72,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "recompute",
                          "recompute_every",
                          "overlap",
+                         "gates_at_experts",
                          "grad_dtype",
                          "moment_dtype",
                          "fp8_activation_input",
@@ -97,6 +98,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.recompute = read_recompute(training);
   read_recompute_every(training, spec.recompute);
   read_overlap(training.child("overlap"), spec);
+  spec.gates_at_experts = training.boolean("gates_at_experts", false);
   if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");
   if (training.has("bucket_MB")) {
     const double bucket_bytes = training.number("bucket_MB", {1e-3, 1e9}) * 1e6;
@@ -143,6 +145,7 @@ YamlNode write_training(const TrainingSpec& training) {
   put(overlap, name_of(Axis::tp), training.overlap_tp);
   put(overlap, name_of(Axis::pp), training.overlap_pp);
   if (training.overlap_ep) put(overlap, name_of(Axis::ep), true);
+  if (training.gates_at_experts) put(node, "gates_at_experts", true);
   const auto bucket = static_cast<double>(training.bucket_parameters) * static_cast<double>(size_of(training.grad_dtype));
   put(node, "bucket_MB", bucket / 1e6);
   put(node, "hierarchical_all_reduce", training.hierarchical_all_reduce);

@@ -195,6 +195,9 @@ struct TrainingSpec {
   bool overlap_tp = false;
   bool overlap_pp = true;
   bool overlap_ep = false;
+  /// Each expert weights its rows by their gates, between its two products, so that what returns need only be added up and need
+  /// not be kept; else the gates weight it where it returns.
+  bool gates_at_experts = false;
   std::int64_t bucket_parameters = 0;    ///< gradient bucket, in parameters; from `bucket_MB` of gradients
   bool hierarchical_all_reduce = false;  ///< gradients inside the node first, then across nodes
   /// Optimizer steps from one exchange of the data-parallel replicas to the next. 1: they reduce their gradients in every step;

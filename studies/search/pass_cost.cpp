@@ -331,6 +331,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .overlaps_dp = t.overlap_dp,
           .overlaps_tp = t.overlap_tp,
           .overlaps_ep = t.overlap_ep,
+          .gates_at_experts = t.gates_at_experts,
           .recomputes_norm = t.recompute.norm,
           .recomputes_activation = t.recompute.activation,
           .recomputes_attention = t.recompute.attention,

@@ -94,7 +94,7 @@ class PassCosts {
     bool fp8_activation_input;
     std::optional<AttentionKernel> attention;
     std::int64_t grad_compression;
-    bool overlaps_dp, overlaps_tp, overlaps_ep;
+    bool overlaps_dp, overlaps_tp, overlaps_ep, gates_at_experts;
     bool recomputes_norm, recomputes_activation, recomputes_attention, recomputes_mla_up;
     bool splits_backward;
     auto operator<=>(const Key&) const = default;

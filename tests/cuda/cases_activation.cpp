@@ -18,6 +18,16 @@ std::vector<OperationCase> activation_cases() {
                          OpKind::activation_backward,
                          attributes,
                          {read(x, type, in), read(y, type, 2), write(x, type)}});
+        const Shape per_row(3, 2, 1);
+        const CaseOperand weights = read(per_row, DType::f32, 3);
+        cases.push_back({join_name("weighted_activation", name, name_of(type), width),
+                         OpKind::weighted_activation,
+                         attributes,
+                         {read(x, type, in), weights, write(y, type)}});
+        cases.push_back({join_name("weighted_activation_backward", name, name_of(type), width),
+                         OpKind::weighted_activation_backward,
+                         attributes,
+                         {read(x, type, in), weights, read(y, type, 2), write(x, type), write(per_row, DType::f32)}});
       }
     }
   }

@@ -35,6 +35,15 @@ void append_permutations(std::vector<OperationCase>& cases, DType type, int widt
                    {read(tokens, type, 1), read(rows, type, 2), slots, gates, write(rows, type), write(per_choice, DType::f32)}});
 }
 
+/// Gates into the rows of their choices, and the gradients of the rows back: a choice is a token of width 1.
+void append_gates(std::vector<OperationCase>& cases) {
+  const Shape choices(69, 1), rows(75, 1);
+  const CaseOperand slots = read_integers(choices, some_slots(69, 75));
+  cases.push_back({"permute_gates", OpKind::permute, {}, {read(choices, DType::f32, 1), slots, write(rows, DType::f32)}});
+  cases.push_back(
+      {"permute_gates_backward", OpKind::permute_backward, {}, {read(rows, DType::f32, 1), slots, write(choices, DType::f32)}});
+}
+
 void append_regroup(std::vector<OperationCase>& cases, DType type, int width) {
   const std::vector<std::int32_t> of_experts{3, 0, 5, 1, 1, 1, 1, 1, 1, 2};  // more than are copied by one launch
   const int filled = std::accumulate(of_experts.begin(), of_experts.end(), 0);
@@ -104,6 +113,7 @@ std::vector<OperationCase> expert_cases() {
     for (const int width : {1, 8, 37, 264, 2056}) append_permutations(cases, type, width);
     for (const int width : {3, 16}) append_regroup(cases, type, width);
   }
+  append_gates(cases);
   append_routes(cases);
   const std::size_t aligned = cases.size();
   for (std::size_t i = 0; i < aligned; ++i) cases.push_back(skewed(cases[i]));

@@ -50,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
                     dualpipe + two_ranks + "parallelism.pp=4 training.global_batch=32 model.layers=8 model.mtp_depth=1",
                     interleaved + two_ranks, interleaved + two_ranks + "training.overlap.pp=false parallelism.zero=0",
                     interleaved + two_ranks + "parallelism.vpp=3 model.layers=6 training.global_batch=16",
-                    two_ranks + "training.global_batch=8", two_ranks + "parallelism.dp=4 model.moe.every=2 model.layers=4"));
+                    dualpipe + two_ranks + "training.gates_at_experts=true", two_ranks + "training.global_batch=8",
+                    two_ranks + "parallelism.dp=4 model.moe.every=2 model.layers=4"));
 
 INSTANTIATE_TEST_SUITE_P(
     Meshes, ExpertOverlap,
@@ -82,14 +83,29 @@ std::vector<std::pair<std::string, Phase>> exchanges_of_pair(const Dag& dag, std
   return exchanges;
 }
 
+Dag lowered_pairs(const std::string& overrides) {
+  const Scenario scenario = hidden(two_ranks + "model.layers=2 training.global_batch=8 " + overrides);
+  return lower(scenario, make_world(scenario, true));
+}
+
 // DeepSeek-V3, figure 4: COMBINE(B), DISPATCH(F), DISPATCH(B), COMBINE(F), and so on. There, too, COMBINE(B) is the backward of
 // the combine.
 TEST(ExpertOverlapOrder, IsThatOfDeepSeek) {
-  const Scenario scenario = hidden("parallelism.dp=2 parallelism.ep=2 model.layers=2 training.global_batch=8");
-  const Dag dag = lower(scenario, make_world(scenario, true));
+  const Dag dag = lowered_pairs("");
   const Phase f = Phase::forward, b = Phase::backward_input;
   const std::vector<std::pair<std::string, Phase>> expected = {{"combine", b}, {"dispatch", f}, {"dispatch", b}, {"combine", f},
                                                                {"combine", b}, {"dispatch", f}, {"dispatch", b}, {"combine", f}};
+  EXPECT_EQ(exchanges_of_pair(dag, 2, 1), expected);
+}
+
+// Gates travel right before the rows they weight, and their gradients before those of the rows: no turn ends between them.
+TEST(ExpertOverlapOrder, SendsGatesBeforeTheirRows) {
+  const Dag dag = lowered_pairs("training.gates_at_experts=true");
+  const Phase f = Phase::forward, b = Phase::backward_input;
+  const std::vector<std::pair<std::string, Phase>> of_layer = {{"combine", b},        {"dispatch gates", f}, {"dispatch", f},
+                                                               {"dispatch gates", b}, {"dispatch", b},       {"combine", f}};
+  std::vector<std::pair<std::string, Phase>> expected = of_layer;
+  expected.insert(expected.end(), of_layer.begin(), of_layer.end());
   EXPECT_EQ(exchanges_of_pair(dag, 2, 1), expected);
 }
 

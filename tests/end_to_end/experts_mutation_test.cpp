@@ -42,7 +42,8 @@ class ExpertMutation : public testing::TestWithParam<const char*>, protected Uns
 
   Dag dag_;
 };
-INSTANTIATE_TEST_SUITE_P(Options, ExpertMutation, testing::Values("0", "2", "1 parallelism.sp=false"));
+INSTANTIATE_TEST_SUITE_P(Options, ExpertMutation,
+                         testing::Values("0", "2", "1 parallelism.sp=false", "1 training.gates_at_experts=true"));
 
 TEST_P(ExpertMutation, NoneLeavesTheStepAsItIsInAnyOrder) {
   for (unsigned seed = 0; seed < 4; ++seed) EXPECT_LT(difference(dag_, seed), 1e-5);

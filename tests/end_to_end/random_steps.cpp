@@ -30,6 +30,7 @@ class StepDraw {
     cluster();
     if (sp_) set("training.overlap.tp", {"true", "true", "false"});
     scores();
+    if (experts_) set("training.gates_at_experts", {"", "true"});
     return std::move(step_);
   }
 

@@ -55,6 +55,51 @@ TEST_P(ActivationTest, MovesEachOperandOnce) {
   EXPECT_EQ(cost(OpKind::activation_backward, attributes, {in, out, in}).bytes, 2 * (2 * x.size() + y.size()));
 }
 
+class WeightedActivationTest : public ActivationTest {
+ protected:
+  Tensor weights = random_tensor(Shape(s, b, 1), 3);
+
+  void weighted_forward() { run(OpKind::weighted_activation, attributes, {x.host(), weights.host(), y.host()}); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, WeightedActivationTest, testing::Values(Activation::swiglu, Activation::gelu),
+                         [](const auto& kind) { return kind.param == Activation::swiglu ? "swiglu" : "gelu"; });
+
+TEST_P(WeightedActivationTest, IsTheActivationTimesTheRowsWeights) {
+  forward();
+  std::vector<double> expected;
+  for (std::int64_t i = 0; i < y.size(); ++i) expected.push_back(double{y[i]} * double{weights[i / f]});
+  weighted_forward();
+  expect_close(y, expected, 1e-6);
+}
+
+TEST_P(WeightedActivationTest, BackwardEqualsFiniteDifferences) {
+  Tensor dy = random_tensor(y.shape, 2), dx(x.shape), dweights(weights.shape);
+  run(OpKind::weighted_activation_backward, attributes, {x.host(), weights.host(), dy.host(), dx.host(), dweights.host()});
+  const auto loss = [&] {
+    weighted_forward();
+    return dot(y, dy);
+  };
+  expect_gradient_of(loss, x, dx);
+  expect_gradient_of(loss, weights, dweights);
+}
+
+// y is linear in the weights: the sum over a row of weight times dweight is dy y.
+TEST_P(WeightedActivationTest, GradientOfTheWeightsIsThatOfAProduct) {
+  Tensor dy = random_tensor(y.shape, 2), dx(x.shape), dweights(weights.shape);
+  run(OpKind::weighted_activation_backward, attributes, {x.host(), weights.host(), dy.host(), dx.host(), dweights.host()});
+  weighted_forward();
+  EXPECT_NEAR(dot(weights, dweights), dot(y, dy), 1e-5);
+}
+
+TEST_P(WeightedActivationTest, MovesEachOperandOnce) {
+  const OperandType in{x.shape, DType::bf16}, out{y.shape, DType::bf16}, per_row{weights.shape, DType::f32};
+  const Bytes forward = 2 * (x.size() + y.size()) + 4 * s * b;
+  EXPECT_EQ(cost(OpKind::weighted_activation, attributes, {in, per_row, out}).bytes, forward);
+  EXPECT_EQ(cost(OpKind::weighted_activation_backward, attributes, {in, per_row, out, in, per_row}).bytes,
+            forward + 2 * x.size() + 4 * s * b);
+}
+
 // Both forms agree within 5e-4 everywhere: they differ most at |x| = 2.70, by 4.73e-4 (scan of the two formulas in steps of
 // 1e-4).
 TEST(Gelu, ApproximatesXTimesTheNormalDistribution) {

@@ -210,6 +210,34 @@ TEST(Combine, GradientsAreThoseOfPermuteAndCombine) {
   expect_gradient_of(loss, x, dx);
 }
 
+// Choices as tokens of width 1: gates become weights of rows. A row that nobody took weighs nothing, a dropped choice has no
+// gradient.
+TEST(Permute, TakesGatesToTheirRowsAndGradientsBack) {
+  Tensor gates(Shape(6, 1)), rows(Shape(7, 1)), drows(Shape(7, 1)), dgates(Shape(6, 1));
+  gates.values = {1, 2, 3, 4, 5, 6};
+  drows.values = {10, 11, 12, 13, 14, 15, 16};
+  Ids slots(Shape(6, 1), 0);
+  slots.values = {4, 0, 2, -1, 1, 5};
+  run(OpKind::permute, {}, {gates.host(), slots.host(), rows.host()});
+  EXPECT_EQ(rows.values, (std::vector<float>{2, 5, 3, 0, 1, 6, 0}));
+  run(OpKind::permute_backward, {}, {drows.host(), slots.host(), dgates.host()});
+  EXPECT_EQ(dgates.values, (std::vector<float>{14, 10, 12, 0, 11, 15}));
+}
+
+// Weighting rows where they are made, and adding them up unweighted, is the combination by the gates.
+TEST(Permute, SumsWeightedRowsAsCombineDoes) {
+  Tensor rows = random_tensor(Shape(7, 5), 1), gates = random_tensor(Shape(3, 2), 2), combined(Shape(3, 5)), summed(Shape(3, 5));
+  Tensor weights(Shape(7, 1));
+  Ids slots(Shape(3, 2), 0);
+  slots.values = {4, 0, 2, -1, 1, 5};
+  run(OpKind::combine, {}, {rows.host(), slots.host(), gates.host(), combined.host()});
+  run(OpKind::permute, {},
+      {HostTensor{gates.values.data(), Shape(6, 1)}, HostTensor{slots.values.data(), Shape(6, 1)}, weights.host()});
+  for (std::int64_t i = 0; i < rows.size(); ++i) rows[i] *= weights[i / 5];
+  run(OpKind::permute_backward, {}, {rows.host(), slots.host(), summed.host()});
+  EXPECT_EQ(summed.values, combined.values);
+}
+
 TEST(Regroup, SortsByExpertAndBack) {
   // Two blocks of four rows: expert 0 has one, expert 1 two, one is padding.
   Tensor x(Shape(8, 1)), y(Shape(6, 1)), back(x.shape);

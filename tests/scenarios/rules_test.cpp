@@ -256,6 +256,7 @@ class Twice {
     if (pick(6) == 0) set<Size>("parallelism.first_stage_layers", p.first_stage_layers, {2, 3});
     if (pick(6) == 0) set_flag("training.overlap.tp", s.training.overlap_tp);
     if (pick(6) == 0) set_flag("training.overlap.ep", s.training.overlap_ep);
+    if (pick(6) == 0) set_flag("training.gates_at_experts", s.training.gates_at_experts);
     if (pick(6) == 0) set_flag("training.hierarchical_all_reduce", s.training.hierarchical_all_reduce);
     if (pick(6) == 0) set<Size>("parallelism.hsdp", p.hsdp, {2, 4});
     if (pick(6) == 0) set<int>("parallelism.zero", p.zero, {0, 2});

@@ -23,6 +23,8 @@ DeviceKernel pack_groups_device;
 DeviceKernel unpack_groups_device;
 DeviceKernel activation_device;
 DeviceKernel activation_backward_device;
+DeviceKernel weighted_activation_device;
+DeviceKernel weighted_activation_backward_device;
 DeviceKernel add_device;
 DeviceKernel cast_device;
 DeviceKernel split_columns_device;

@@ -31,6 +31,8 @@ constexpr std::array table{
     Row{OpKind::unpack_groups, {unpack_groups_device}},
     Row{OpKind::activation, {activation_device}},
     Row{OpKind::activation_backward, {activation_backward_device}},
+    Row{OpKind::weighted_activation, {weighted_activation_device}},
+    Row{OpKind::weighted_activation_backward, {weighted_activation_backward_device}},
     Row{OpKind::add, {add_device}},
     Row{OpKind::cast, {cast_device, cast_scratch}},
     Row{OpKind::split_columns, {split_columns_device}},
