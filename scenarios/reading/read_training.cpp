@@ -34,6 +34,16 @@ void read_recompute_every(const Reader& training, RecomputeSpec& spec) {
   spec.every = training.integer("recompute_every", {1, max_layers});
 }
 
+void read_recompute_segment(const Reader& training, RecomputeSpec& spec) {
+  if (!training.has("recompute_segment")) return;
+  if (spec.every == 0)
+    training.fail("recompute_segment", "training.recompute_segment without recompute full, expected both or neither");
+  spec.segment = training.integer("recompute_segment", {1, max_layers});
+  if (spec.segment > 1 && spec.every > 1)
+    training.fail("recompute_segment",
+                  "training.recompute_segment with recompute_every, expected one of them: a segment's layers are all recomputed");
+}
+
 }  // namespace
 
 ScheduleKind read_schedule(const Reader& training) {
@@ -57,8 +67,8 @@ RecomputeSpec read_recompute(const Reader& training) {
 TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
                         {"sequence", "micro_batch", "global_batch", "precision", "schedule", "recompute", "recompute_every",
-                         "overlap", "grad_dtype", "framework", "compiled", "attention", "bucket_MB", "sync_every",
-                         "grad_compression", "hierarchical_all_reduce", "hidden_dropout", "attention_dropout"});
+                         "recompute_segment", "overlap", "grad_dtype", "framework", "compiled", "attention", "bucket_MB",
+                         "sync_every", "grad_compression", "hierarchical_all_reduce", "hidden_dropout", "attention_dropout"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
@@ -68,6 +78,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.schedule = read_schedule(training);
   spec.recompute = read_recompute(training);
   read_recompute_every(training, spec.recompute);
+  read_recompute_segment(training, spec.recompute);
   read_overlap(training.child("overlap"), spec);
   if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");
   if (training.has("bucket_MB")) {
@@ -107,6 +118,7 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "schedule", name_of(training.schedule));
   put(node, "recompute", recompute_node(training.recompute));
   if (training.recompute.every > 0) put(node, "recompute_every", training.recompute.every);
+  if (training.recompute.in_segments()) put(node, "recompute_segment", training.recompute.segment);
   YamlNode& overlap = section_of(node, "overlap");
   put(overlap, name_of(Axis::dp), training.overlap_dp);
   put(overlap, name_of(Axis::tp), training.overlap_tp);
