@@ -175,7 +175,7 @@ inline constexpr auto fields_of<Software> =
 template <>
 inline constexpr auto fields_of<StepInfo> =
     std::tuple{&StepInfo::scenario, &StepInfo::gpus,          &StepInfo::tokens, &StepInfo::model_flops_per_token,
-               &StepInfo::steps,    &StepInfo::micro_batches, &StepInfo::stages};
+               &StepInfo::steps,    &StepInfo::micro_batches, &StepInfo::stages, &StepInfo::causal};
 template <>
 inline constexpr auto fields_of<Rank> =
     std::tuple{&Rank::world_rank, &Rank::count, &Rank::tp, &Rank::cp, &Rank::ep, &Rank::dp, &Rank::pp, &Rank::device};

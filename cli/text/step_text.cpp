@@ -41,7 +41,8 @@ Table figures(const StepResult& r) {
                     1 + r.merged_fold->tolerance));
   }
   add("tokens/s/GPU", fmt::format("{:.1f}", r.tokens_per_second_per_gpu));
-  add("model TFLOP/s/GPU", fmt::format("{:.1f}", r.model_flops_per_gpu / 1e12), "causal attention counted at half");
+  add("model TFLOP/s/GPU", fmt::format("{:.1f}", r.model_flops_per_gpu / 1e12),
+      r.causal ? "causal attention counted at half" : "attention counted in full");
   add("MFU", percent(r.mfu), "HFU " + percent(r.hfu));
   return table;
 }

@@ -18,7 +18,7 @@ InitialParameter::InitialParameter(std::uint64_t seed, std::string_view tensor, 
   if (tensor.ends_with("norm.weight")) {
     mean_ = 1.0F;
     half_width_ = 0.1F;
-  } else if (tensor.ends_with("norm.bias")) {
+  } else if (tensor.ends_with(".bias")) {
     half_width_ = 0.1F;
   } else {
     // A uniform distribution over [-w, w) has the standard deviation w / sqrt(3).

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t data_seed = 1;
 /// any rank computes any block alone.
 ///
 /// Uniform, with the mean and width of a usual initialisation: matrices 0 and standard deviation 1 / sqrt(columns); norm weights
-/// ("...norm.weight") 1 +- 10 % and norm biases 0 +- 10 %, so that a misplaced element shows.
+/// ("...norm.weight") 1 +- 10 % and biases 0 +- 10 %, so that a misplaced element shows.
 class InitialParameter {
  public:
   InitialParameter(std::uint64_t seed, std::string_view tensor, std::int64_t columns);

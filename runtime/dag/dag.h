@@ -171,10 +171,11 @@ struct StepInfo {
   std::string scenario;
   std::int64_t gpus = 0;
   std::int64_t tokens = 0;          ///< of a global batch
-  Flops model_flops_per_token = 0;  ///< forward + backward, causal attention, no recompute
+  Flops model_flops_per_token = 0;  ///< forward + backward, no recompute
   std::int32_t steps = 1;           ///< of the optimizer, each on a global batch of its own
   std::int32_t micro_batches = 0;   ///< per data-parallel rank and step
   std::int32_t stages = 1;
+  bool causal = true;  ///< attention, which counts at half then
 };
 
 /// Holds which tasks wait for which, as compressed sparse rows. An edge u -> v means that v starts after u ended. Buffer

@@ -62,6 +62,8 @@ enum class OpKind : std::uint8_t {
   dropout_backward,
   dropout_add,
   dropout_add_backward,
+  add_bias,
+  bias_gradient,
   // communication
   all_reduce,
   all_gather,
@@ -104,7 +106,8 @@ struct OpCost {
   Bytes bytes = 0;
 };
 
-/// A host operand: always fp32 (a mask, too), or int32 for token ids, whatever the DAG's dtype says (which sets sizes and speeds).
+/// A host operand: always fp32 (a mask, too), or int32 for token ids, whatever the DAG's dtype says (which sets sizes and
+/// speeds).
 struct HostTensor {
   void* data = nullptr;
   Shape shape;

@@ -5,6 +5,7 @@
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_merge.h"
 #include "runtime/ops/batched_gemm.h"
+#include "runtime/ops/bias.h"
 #include "runtime/ops/cast.h"
 #include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
@@ -89,6 +90,8 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::dropout_backward, {"dropout_backward", memory, dropout_backward_cost, dropout_backward_host}},
     {OpKind::dropout_add, {"dropout_add", memory, dropout_add_cost, dropout_add_host}},
     {OpKind::dropout_add_backward, {"dropout_add_backward", memory, dropout_backward_cost, dropout_backward_host}},
+    {OpKind::add_bias, {"add_bias", memory, add_bias_cost, add_bias_host}},
+    {OpKind::bias_gradient, {"bias_gradient", memory, bias_gradient_cost, bias_gradient_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -51,6 +51,13 @@ constexpr Rule latent_heads_have_keys{
                   ": every head has a key of its own"};
     }};
 
+constexpr Rule biased_layers_are_dense{
+    .holds = [](const Scenario& s) { return !s.model.linear_bias || (s.model.moe.experts == 0 && !s.model.mla.enabled()); },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string field = s.model.mla.enabled() ? "model.mla" : "model.moe.experts";
+      return {{"model.linear_bias", field}, "model.linear_bias is not lowered with " + field + ", expected false"};
+    }};
+
 // Grouped and rotated heads.
 
 constexpr Rule kv_heads_divide_heads{
@@ -70,10 +77,9 @@ constexpr Rule rotated_heads_are_even{
     }};
 
 constexpr Rule rules_of_model[] = {
-    heads_have_a_width,     rule_of<find_part_without_latent>,
-    latent_rotates_pairs,   latent_attention_is_rotary,
-    latent_heads_have_keys, kv_heads_divide_heads,
-    rotated_heads_are_even,
+    heads_have_a_width,    biased_layers_are_dense,    rule_of<find_part_without_latent>,
+    latent_rotates_pairs,  latent_attention_is_rotary, latent_heads_have_keys,
+    kv_heads_divide_heads, rotated_heads_are_even,
 };
 
 }  // namespace

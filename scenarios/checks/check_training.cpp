@@ -99,10 +99,17 @@ constexpr Rule offload_and_turns_do_not_meet{
           "one of the two"};
     }};
 
-constexpr Rule rules_of_training[] = {rule_of<find_unknown_attention>,  positions_hold_sequence,
-                                      recomputed_modules_exist,         dropped_probabilities_exist,
-                                      offload_knows_the_host,           offloaded_activations_are_read_at_once,
-                                      rule_of<find_missing_arithmetic>, offload_and_turns_do_not_meet};
+constexpr Rule offloaded_layers_keep_something{
+    .holds = [](const Scenario& s) { return s.training.offload.activations == 0 || !s.training.recompute.in_segments(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.offload.activations", "training.recompute_segment"},
+              "offload.activations with recompute_segment, where a segment keeps one input alone; expected one of the two"};
+    }};
+
+constexpr Rule rules_of_training[] = {
+    rule_of<find_unknown_attention>,  positions_hold_sequence,       recomputed_modules_exist,
+    dropped_probabilities_exist,      offload_knows_the_host,        offloaded_activations_are_read_at_once,
+    rule_of<find_missing_arithmetic>, offload_and_turns_do_not_meet, offloaded_layers_keep_something};
 
 }  // namespace
 

@@ -30,8 +30,7 @@ class MegatronReader {
     data_parallel();
     training();
     recompute();
-    for (const char* means_nothing :
-         {"use-mcore-models", "moe-grouped-gemm", "disable-bias-linear", "no-gradient-accumulation-fusion"})
+    for (const char* means_nothing : {"use-mcore-models", "moe-grouped-gemm", "no-gradient-accumulation-fusion"})
       arguments_.has(means_nothing);
     return {.document = std::move(document_), .ignored = arguments_.unknown()};
   }
@@ -95,6 +94,9 @@ class MegatronReader {
     put(node, "vocab", vocabulary(), arguments_.place(arguments_.has("padded-vocab-size") ? "padded-vocab-size" : "vocab-size"));
     put(node, "tied_embeddings", !arguments_.has("untie-embeddings-and-output-weights"), {.file = file_});
     arguments_.copy_integer(node, "mtp_depth", "mtp-num-layers", 0);
+    const bool biased = !arguments_.has("disable-bias-linear");
+    const bool takes_biases = !arguments_.has("num-experts") && !arguments_.has("multi-latent-attention");
+    put(node, "linear_bias", biased && takes_biases, arguments_.place("disable-bias-linear"));
     positions(node);
   }
 
@@ -130,9 +132,21 @@ class MegatronReader {
     const std::string backend = arguments_.text("attention-backend", "auto");
     if (backend == "unfused")
       put(section("training"), "attention", name_of(AttentionKernel::unfused), arguments_.place("attention-backend"));
+    dropout(backend);
     if (backend == "fused") put(section("training"), "attention", "cudnn", arguments_.place("attention-backend"));
     if (backend == "flash")
       put(section("training"), "attention", name_of(AttentionKernel::flash_2), arguments_.place("attention-backend"));
+  }
+
+  /// Where they are not stated, the framework's choice is left to it.
+  void dropout(const std::string& backend) {
+    for (const char* name : {"hidden", "attention"}) {
+      const std::string argument = std::string(name) + "-dropout";
+      if (!arguments_.has(argument)) continue;
+      const double probability = arguments_.number(argument, 0);
+      if (std::string_view(name) == "attention" && backend != "unfused") continue;  // fused attention keeps no mask
+      put(section("training"), std::string(name) + "_dropout", probability, arguments_.place(argument));
+    }
   }
 
   void experts() {
@@ -318,7 +332,10 @@ class MegatronReader {
     if (granularity != "full") fail("recompute-granularity", "selective or full");
     put(node, "recompute", "full", place);
     const std::int64_t count = positive("recompute-num-layers", 1);
-    if (arguments_.text("recompute-method", "uniform") != "block") return;  // uniform stores less, and recomputes all the same
+    if (arguments_.text("recompute-method", "uniform") != "block") {
+      if (count > 1) put(node, "recompute_segment", count, arguments_.place("recompute-num-layers"));
+      return;
+    }
     const std::int64_t in_chunk = std::max<std::int64_t>(1, layers_ / (pp_ * vpp_));
     if (count < in_chunk) put(node, "recompute_every", divide_up(in_chunk, count), arguments_.place("recompute-num-layers"));
   }

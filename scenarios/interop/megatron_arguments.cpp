@@ -55,7 +55,8 @@ class ArgumentsWriter {
     add("ffn-hidden-size", model_.ffn);
     flag("swiglu", model_.gated);
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
-    flag("disable-bias-linear");
+    flag("disable-bias-linear", !model_.linear_bias);
+    if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
     if (model_.mtp_depth > 0) add("mtp-num-layers", model_.mtp_depth);
@@ -85,6 +86,8 @@ class ArgumentsWriter {
       flag("group-query-attention", model_.kv_heads != model_.heads);
       if (model_.kv_heads != model_.heads) add("num-query-groups", model_.kv_heads);
     }
+    add("hidden-dropout", t_.hidden_dropout);
+    add("attention-dropout", t_.attention_dropout);
     if (!t_.attention) return;
     switch (*t_.attention) {
       case AttentionKernel::unfused:
@@ -239,7 +242,7 @@ class ArgumentsWriter {
       add("recompute-granularity", "full");
       if (r.every == 1) {
         add("recompute-method", "uniform");
-        add("recompute-num-layers", 1);
+        add("recompute-num-layers", r.segment);
         return;
       }
       const std::int64_t in_chunk = std::max<std::int64_t>(1, model_.layers / (p_.pp * p_.vpp));

@@ -190,6 +190,11 @@ class TomlWriter {
   }
 
   void not_there() {
+    if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
+    if (model_.linear_bias) out_.lose("model.linear_bias", "its linear layers have none");
+    if (t_.hidden_dropout > 0) out_.lose("training.hidden_dropout", "it has no dropout");
+    if (t_.attention_dropout > 0) out_.lose("training.attention_dropout", "it has no dropout");
+    if (t_.recompute.in_segments()) out_.lose("training.recompute_segment", "every layer keeps its input");
     if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
     if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
     if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");

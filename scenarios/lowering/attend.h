@@ -22,7 +22,7 @@ struct Attended {
   std::function<Heads(Context&, const Heads& heads, BufferId dout)> backward;
 };
 
-/// Lowers causal attention of this rank's queries to all keys of the sequence, of which it holds those at its own positions.
+/// Lowers attention of this rank's queries to all keys of the sequence, of which it holds those at its own positions.
 Attended attend(Context& context, const Heads& heads);
 
 }  // namespace tandem::scenarios

@@ -49,6 +49,27 @@ BufferId core_attention(Context& context, Tape& tape, const std::vector<Paramete
   return attended.out;
 }
 
+/// Of the projections' outputs on this rank. Those of q, k and v are parts of one tensor: without rotary positions the gradient
+/// of k's part is zero but for rounding, as a softmax does not see what all keys have in common.
+void declare_biases(const Context& context, ChunkParameters& parameters, const std::string& layer, AttentionParameters& weights) {
+  const LocalSizes& n = context.sizes;
+  const std::int64_t queries = n.heads * n.head_dim * n.tp, keys = n.kv_heads * n.head_dim * n.tp / n.kv_replicas;
+  const auto part = [&](std::int64_t first, std::int64_t heads, std::int64_t replicas) {
+    const std::int64_t rows = heads * n.head_dim;
+    return ParameterPiece{layer + ".qkv.bias", queries + 2 * keys, 1, first + rows * (n.tp_rank / replicas), 0, rows, 1};
+  };
+  const ParameterPiece q = part(0, n.heads, 1);
+  const ParameterPiece k = part(queries, n.kv_heads, n.kv_replicas), v = part(queries + keys, n.kv_heads, n.kv_replicas);
+  if (n.kv_replicas == 1) {
+    weights.qkv_bias = {parameters.declare({.pieces = {q, k, v}})};
+  } else {
+    const double share = 1.0 / static_cast<double>(n.kv_replicas);
+    const ParameterId query = parameters.declare({.pieces = {q}});
+    weights.qkv_bias = {query, parameters.declare({.kind = ParameterKind::shared_kv, .pieces = {k, v}, .norm_share = share})};
+  }
+  weights.output_bias = parameters.declare(replicated_bias(context, layer + ".attention_output.bias", n.hidden));
+}
+
 }  // namespace
 
 AttentionParameters declare_attention(const Context& context, ChunkParameters& parameters, const std::string& layer) {
@@ -71,11 +92,12 @@ AttentionParameters declare_attention(const Context& context, ChunkParameters& p
   const std::int64_t columns = n.heads * n.head_dim;
   weights.output =
       parameters.declare({.pieces = {{layer + ".attention_output", h, columns * n.tp, 0, columns * n.tp_rank, h, columns}}});
+  if (context.scenario.model.linear_bias) declare_biases(context, parameters, layer, weights);
   return weights;
 }
 
 BufferId attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
-  const BufferId qkv = column_parallel(context, tape, weights.qkv, x, "qkv");
+  const BufferId qkv = column_parallel(context, tape, weights.qkv, x, "qkv", GemmMath::as_trained, weights.qkv_bias);
   const Module core = [projections = weights.qkv](Context& c, Tape& t, BufferId in) {
     return core_attention(c, t, projections, in);
   };
@@ -84,7 +106,7 @@ BufferId attention(Context& context, Tape& tape, const AttentionParameters& weig
   const LocalSizes& n = context.sizes;
   const BufferId rows = context.builder.view(heads, 0, Shape(n.sequence, n.batch, n.heads * n.head_dim));
   tape.push([=](Context& c, BufferId dy) { return c.builder.view(dy, 0, c.shape_of(heads)); });
-  return row_parallel(context, tape, weights.output, rows, "attention output");
+  return row_parallel(context, tape, weights.output, rows, "attention output", weights.output_bias);
 }
 
 }  // namespace tandem::scenarios

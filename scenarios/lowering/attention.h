@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "scenarios/lowering/context.h"
 
 namespace tandem::scenarios {
@@ -7,10 +9,12 @@ namespace tandem::scenarios {
 struct AttentionParameters {
   std::vector<ParameterId> qkv;  ///< one weight; where tensor-parallel ranks share key-value heads, q apart from k and v
   ParameterId output = 0;
+  std::vector<ParameterId> qkv_bias = {};  ///< one for each of the weights, or none
+  std::optional<ParameterId> output_bias = {};
 };
 
-/// Multi-head or grouped-query attention, heads sharded over tp: one projection to q, k and v, rotary embedding, causal flash
-/// attention, output projection.
+/// Multi-head or grouped-query attention, heads sharded over tp: one projection to q, k and v, rotary embedding, attention,
+/// output projection; linear biases where the model has them.
 ///
 /// With more ranks than key-value heads, every rank has one of these, and tp / kv_heads neighbours the same one. Each sees the
 /// gradient of its own queries alone, so that of the weights of k and v is summed over these neighbours at the end of the step.

@@ -12,7 +12,8 @@ namespace {
 
 AttentionAttributes attributes_of(const Context& context, const Heads& heads, const Block& block) {
   const auto head_dim = static_cast<float>(context.shape_of(heads.q)[3]);
-  return {.causal = true, .scale = 1.0F / std::sqrt(head_dim), .queries = block.queries, .keys = block.keys};
+  return {
+      .causal = context.scenario.model.causal, .scale = 1.0F / std::sqrt(head_dim), .queries = block.queries, .keys = block.keys};
 }
 
 bool is_unfused(const Context& context) {

@@ -38,10 +38,16 @@ std::vector<std::optional<Visit>> ChunkProgram::visits(const Action& action) con
   if (action.kind == Action::Kind::backward_weight) return {};  // needs no weights
   const bool backward = action.kind != Action::Kind::forward;
   std::vector<std::optional<Visit>> visits;
-  for (std::size_t i = 0; i <= last_piece(); ++i) {
-    const std::optional<std::size_t> section = section_of(backward ? last_piece() - i : i);
+  const auto add = [&](std::size_t piece, bool back, bool again) {
+    const std::optional<std::size_t> section = section_of(piece);
     visits.emplace_back();
-    if (section) visits.back() = {static_cast<std::size_t>(number_), *section, action.micro_batch, backward};
+    if (section) visits.back() = {static_cast<std::size_t>(number_), *section, action.micro_batch, back, again};
+  };
+  for (std::size_t i = 0; i <= last_piece(); ++i) {
+    const std::size_t piece = backward ? last_piece() - i : i;
+    if (backward)
+      for (const std::size_t again : recomputed_before(piece)) add(again, false, true);
+    add(piece, backward, false);
   }
   return visits;
 }
@@ -51,6 +57,34 @@ LayerPass ChunkProgram::pass_of(std::size_t piece, std::int32_t micro_batch) con
   return {context_.steps_before, number_, section ? sections_[*section].layer : std::int16_t{-1}, micro_batch};
 }
 
+std::vector<std::size_t> ChunkProgram::recomputed_before(std::size_t piece) const {
+  const RecomputeSpec& recompute = context_.scenario.training.recompute;
+  if (!recompute.in_segments() || piece == 0 || piece == last_piece()) return {};
+  const auto length = static_cast<std::size_t>(recompute.segment);
+  if (piece % length != 0 && piece + 1 != last_piece()) return {};
+  std::vector<std::size_t> pieces;
+  for (std::size_t first = (piece - 1) / length * length + 1; first <= piece; ++first) pieces.push_back(first);
+  return pieces;
+}
+
+BufferId ChunkProgram::lower_layer(std::int32_t micro_batch, std::size_t piece, Tape& tape, BufferId x) {
+  const RecomputeSpec& recompute = context_.scenario.training.recompute;
+  if (!recompute.in_segments()) return layer(context_, tape, layers_[piece - 1], x);
+  if ((piece - 1) % static_cast<std::size_t>(recompute.segment) == 0) segments_[{micro_batch, piece}] = x;
+  Tape dropped;
+  return layer(context_, dropped, layers_[piece - 1], x);
+}
+
+/// The layer's forward once more, whose tape the backward goes through.
+std::function<void()> ChunkProgram::recompute(std::int32_t micro_batch, std::size_t piece, const std::shared_ptr<BufferId>& x) {
+  return [=, this] {
+    lower_piece(piece, Phase::recompute, micro_batch, [&] {
+      if (const auto kept = segments_.extract({micro_batch, piece}); !kept.empty()) *x = kept.mapped();
+      *x = layer(context_, tapes_.at(micro_batch)[piece], layers_[piece - 1], *x);
+    });
+  };
+}
+
 void ChunkProgram::lower_piece(std::size_t piece, Phase phase, std::int32_t micro_batch, const std::function<void()>& lower) {
   const std::optional<std::size_t> section = section_of(piece);
   context_.phase = phase;
@@ -58,13 +92,15 @@ void ChunkProgram::lower_piece(std::size_t piece, Phase phase, std::int32_t micr
   context_.micro_batch = micro_batch;
   context_.layer = section ? sections_[*section].layer : std::int16_t{-1};
   const bool gathers = sharded_ != nullptr && section;
-  if (gathers) sharded_->enter({static_cast<std::size_t>(number_), *section, micro_batch, phase != Phase::forward});
+  if (gathers)
+    sharded_->enter(
+        {static_cast<std::size_t>(number_), *section, micro_batch, phase == Phase::backward_input, phase == Phase::recompute});
   const LayerPass pass = pass_of(piece, micro_batch);
   if (phase == Phase::forward) context_.offload.begin_forward(context_, pass);
-  if (phase != Phase::forward) context_.offload.begin_backward(context_, pass, pass_of(piece - 1, micro_batch));
+  if (phase == Phase::backward_input) context_.offload.begin_backward(context_, pass, pass_of(piece - 1, micro_batch));
   lower();
   if (phase == Phase::forward) context_.offload.end_forward(context_, pass);
-  if (phase != Phase::forward) context_.offload.end_backward(pass);
+  if (phase == Phase::backward_input) context_.offload.end_backward(pass);
   if (gathers) sharded_->leave();
   context_.layer = -1;
 }
@@ -81,7 +117,7 @@ ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLin
         context_.issue([x, &link] { *x = link.receive(PipelineLink::Direction::forward); });
       }
     } else if (piece < last_piece()) {
-      *x = layer(context_, tapes[piece], layers_[piece - 1], *x);
+      *x = lower_layer(micro_batch, piece, tapes[piece], *x);
       if (!layers_[piece - 1].mixture) context_.cut();
     } else if (layout_.loss) {
       losses(context_, tapes[piece], loss_, mtp_, *x);
@@ -120,8 +156,10 @@ ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLi
     if (piece == 0) tapes_.erase(micro_batch);
   };
   Pieces pieces;
+  const auto again = std::make_shared<BufferId>(no_id);  // between the recomputed pieces of a segment
   for (std::size_t i = 0; i <= last_piece(); ++i) {
     const std::size_t piece = last_piece() - i;
+    for (const std::size_t first : recomputed_before(piece)) pieces.push_back(recompute(micro_batch, first, again));
     pieces.emplace_back([=, this] { lower_piece(piece, Phase::backward_input, micro_batch, [&] { lower(piece); }); });
   }
   return pieces;

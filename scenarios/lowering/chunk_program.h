@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -50,11 +51,17 @@ class ChunkProgram {
   std::vector<Section> sections_;
   ShardedWeights* sharded_ = nullptr;
   std::map<std::int32_t, std::vector<Tape>> tapes_;  ///< forward done, backward to come: by micro-batch, each piece's
-  std::map<std::int32_t, PutOffWeights> weights_;    ///< backward_input done, backward_weight to come
+  std::map<std::pair<std::int32_t, std::size_t>, BufferId> segments_;  ///< inputs of recomputed ones: by micro-batch, first piece
+  std::map<std::int32_t, PutOffWeights> weights_;                      ///< backward_input done, backward_weight to come
 
   std::size_t last_piece() const { return layers_.size() + 1; }
   std::optional<std::size_t> section_of(std::size_t piece) const;
   Pieces backward(std::int32_t micro_batch, PipelineLink& link, PutOffWeights* put_off);
+  /// The layers' pieces [first, last] that the backward recomputes before it goes through `piece`; empty but for the last of a
+  /// segment.
+  std::vector<std::size_t> recomputed_before(std::size_t piece) const;
+  BufferId lower_layer(std::int32_t micro_batch, std::size_t piece, Tape& tape, BufferId x);
+  std::function<void()> recompute(std::int32_t micro_batch, std::size_t piece, const std::shared_ptr<BufferId>& x);
   /// Lowers piece number `piece` of the chunk in forward order, labelled, while its weights are there.
   /// Of the layer that the piece is, of none (-1) where it is another section, or beyond the first piece.
   LayerPass pass_of(std::size_t piece, std::int32_t micro_batch) const;

@@ -91,7 +91,9 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
 
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
   const Module whole = [weights](Context& c, Tape& t, BufferId in) { return both_halves(c, t, weights, in); };
-  return context.recompute().whole(context.layer) ? checkpoint(context, tape, whole, x) : whole(context, tape, x);
+  const RecomputeSpec& recompute = context.recompute();
+  const bool in_segment = recompute.in_segments() && context.layer < context.scenario.model.layers;  // see chunk_program.cpp
+  return recompute.whole(context.layer) && !in_segment ? checkpoint(context, tape, whole, x) : whole(context, tape, x);
 }
 
 }  // namespace tandem::scenarios

@@ -50,6 +50,16 @@ void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, s
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, name, {a, b}, {}, {gradient});
 }
 
+void add_bias(Context& context, ParameterId bias, BufferId y, std::string_view name) {
+  context.kernel(OpKind::add_bias, {}, name, {context.parameters().weight(bias)}, {}, {y});
+}
+
+void bias_gradient(Context& context, ParameterId bias, BufferId dy, std::string_view name) {
+  context.weight_gradient(bias, [=, name = std::string(name)](Context& c, BufferId gradient) {
+    c.kernel(OpKind::bias_gradient, {}, name, {dy}, {}, {gradient});
+  });
+}
+
 }  // namespace
 
 BufferId column_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name, GemmMath math) {
@@ -70,7 +80,7 @@ std::vector<BufferId> outputs_apart(Context& context, const std::vector<Paramete
 }
 
 BufferId column_parallel(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId x, std::string_view name,
-                         GemmMath math) {
+                         GemmMath math, const std::vector<ParameterId>& biases) {
   const Shape rows = context.gathered_shape(x);
   std::int64_t outputs = 0;
   for (const ParameterId weight : weights) outputs += outputs_of(context, weight);
@@ -82,6 +92,7 @@ BufferId column_parallel(Context& context, Tape& tape, const std::vector<Paramet
     const BufferId whole = context.gather_sequence(x, name);
     for (std::size_t i = 0; i < parts.size(); ++i) multiply(context, weights[i], whole, parts[i], name, math);
   }
+  for (std::size_t i = 0; i < biases.size(); ++i) add_bias(context, biases[i], parts[i], name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId in = c.kept(x);
     const auto gathered = std::make_shared<BufferId>(c.puts_off_weights() ? no_id : c.gather_sequence(in, name));
@@ -95,20 +106,24 @@ BufferId column_parallel(Context& context, Tape& tape, const std::vector<Paramet
         add_product(w, gradient, part, *gathered, name, math);
       });
     }
+    for (std::size_t i = 0; i < biases.size(); ++i) bias_gradient(c, biases[i], gradients[i], name);
     return dx;
   });
   return y;
 }
 
-BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name) {
+BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId x, std::string_view name,
+                      std::optional<ParameterId> bias) {
   const bool overlaps = overlaps_tp(context, GemmMath::as_trained);
   const BufferId y = overlaps ? multiply_and_scatter(context, weight, x, name)
                               : context.reduce_partial(multiply(context, weight, x, name, GemmMath::as_trained), name);
+  if (bias) add_bias(context, *bias, y, name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const GatheredGradient d =
         overlaps ? input_gradient_in_ring(c, weight, dy, name) : input_gradient_gathered(c, weight, dy, name);
     const BufferId in = c.kept(x);
     c.weight_gradient(weight, [=](Context& w, BufferId gradient) { add_product(w, gradient, d.dy, in, name); });
+    if (bias) bias_gradient(c, *bias, dy, name);
     return d.dx;
   });
   return y;
@@ -122,6 +137,10 @@ void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferI
   multiply_back(context, weight, dy, dx, name, GemmMath::as_trained, false);
   context.weight_gradient(
       weight, [=, name = std::string(name)](Context& w, BufferId gradient) { add_product(w, gradient, dy, x, name); });
+}
+
+ParameterSpec replicated_bias(const Context& context, const std::string& tensor, std::int64_t outputs) {
+  return replicated_matrix(context, {{tensor, outputs, 1, 0, 0, outputs, 1}});
 }
 
 ParameterSpec replicated_matrix(const Context& context, std::vector<ParameterPiece> pieces) {

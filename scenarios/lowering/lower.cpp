@@ -11,7 +11,7 @@ namespace tandem::scenarios {
 
 namespace {
 
-/// Forward: projections, and the causal half of the two products of every query with all keys and values.
+/// Forward: projections, and the two products of every query with all keys and values, or their causal half.
 double attention_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
   const MlaSpec& mla = model.mla;
   const std::int64_t h = model.hidden, heads = model.heads;
@@ -23,8 +23,8 @@ double attention_flops_per_token(const ModelSpec& model, std::int64_t sequence) 
   } else {
     weights += h * (heads + 2 * model.kv_heads) * model.head_dim;
   }
-  return 2 * static_cast<double>(weights) +
-         static_cast<double>(sequence) * static_cast<double>(heads * (model.head_dim + value_dim));
+  const double seen = (model.causal ? 0.5 : 1) * static_cast<double>(sequence);
+  return 2 * static_cast<double>(weights) + 2 * seen * static_cast<double>(heads * (model.head_dim + value_dim));
 }
 
 void add_ranks_and_communicators(const World& world, DagBuilder& builder) {
@@ -79,7 +79,8 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
               .model_flops_per_token = model_flops_per_token(scenario.model, scenario.training.sequence),
               .steps = steps.count,
               .micro_batches = static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)),
-              .stages = static_cast<std::int32_t>(scenario.parallelism.pp)};
+              .stages = static_cast<std::int32_t>(scenario.parallelism.pp),
+              .causal = scenario.model.causal};
   dag.software = scenario.software;
   dag.devices = world.devices;
   dag.links = world.links;

@@ -67,14 +67,29 @@ MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, c
   up.pieces.push_back(rows_of(".up"));
   ParameterSpec down;
   down.pieces = {{layer + ".down", h, width * n.tp, 0, width * n.tp_rank, h, width}};
-  const ParameterId up_id = parameters.declare(std::move(up));
-  return {up_id, parameters.declare(std::move(down)), width};
+  MlpParameters weights;
+  weights.width = width;
+  weights.up = parameters.declare(std::move(up));
+  weights.down = parameters.declare(std::move(down));
+  if (!context.scenario.model.linear_bias) return weights;
+  ParameterSpec up_bias;
+  const auto bias_of = [&](const char* name) {
+    return ParameterPiece{layer + name, width * n.tp, 1, width * n.tp_rank, 0, width, 1};
+  };
+  if (context.scenario.model.gated) up_bias.pieces.push_back(bias_of(".gate.bias"));
+  up_bias.pieces.push_back(bias_of(".up.bias"));
+  weights.up_bias = {parameters.declare(std::move(up_bias))};
+  weights.down_bias = parameters.declare(replicated_bias(context, layer + ".down.bias", h));
+  return weights;
 }
 
 BufferId mlp(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
-  const BufferId inner = column_parallel(context, tape, weights.up, x, "mlp up");
+  const BufferId inner =
+      column_parallel(context, tape, std::vector{weights.up}, x, "mlp up", GemmMath::as_trained, weights.up_bias);
   const Module middle = [=](Context& c, Tape& t, BufferId in) { return activate(c, t, in, weights.width); };
-  const Module down = [=](Context& c, Tape& t, BufferId in) { return row_parallel(c, t, weights.down, in, "mlp down"); };
+  const Module down = [=](Context& c, Tape& t, BufferId in) {
+    return row_parallel(c, t, weights.down, in, "mlp down", weights.down_bias);
+  };
   return down_of_activation(context, tape, middle, down, inner);
 }
 

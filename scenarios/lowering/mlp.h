@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "scenarios/lowering/context.h"
 
@@ -9,7 +11,9 @@ namespace tandem::scenarios {
 struct MlpParameters {
   ParameterId up = 0;  ///< gate and up projection in one, where the MLP is gated
   ParameterId down = 0;
-  std::int64_t width = 0;  ///< inner, on this rank
+  std::int64_t width = 0;                 ///< inner, on this rank
+  std::vector<ParameterId> up_bias = {};  ///< one or none
+  std::optional<ParameterId> down_bias = {};
 };
 
 /// SwiGLU or GELU MLP, inner width sharded over tp: `width` on this rank.

@@ -13,7 +13,9 @@ Block block_at(const Context& context, std::int64_t hop) {
   return {n.positions, positions_of(context.scenario, (n.cp_rank - hop + n.cp) % n.cp)};
 }
 
-bool visible(const Block& block) { return causal_pairs(block.queries, block.keys) > 0; }
+bool visible(const Context& context, const Block& block) {
+  return !context.scenario.model.causal || causal_pairs(block.queries, block.keys) > 0;
+}
 
 void send(Context& context, BufferId data, std::string_view name) {
   context.collective(OpKind::send, Slot::send_context, Stream::cp, name, data, no_id);
@@ -49,7 +51,7 @@ Attending ring_backward(Context& context, const Attending& mine, const KeyMaking
     BufferId dkeys = hop == 0 ? no_id : receive(context, shape, "ring dkv");
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
-    if (visible(block)) {
+    if (visible(context, block)) {
       const Heads heads = make_again(context, making, mine.q, keys, block.keys);
       const Heads share = attend_block_backward(context, heads, block, output, dout);
       const BufferId dkeys_share = making.gradient(context, keys, share, block.keys).both;
@@ -72,7 +74,7 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
   for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) {
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
-    if (visible(block)) {
+    if (visible(context, block)) {
       const BlockOutput part = attend_block(context, making.heads(context, mine.q, keys, block.keys), block);
       if (hop == 0) output = part;
       if (hop > 0) merge_outputs(context, part, output);
@@ -84,7 +86,7 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
 
 int visible_blocks(const Context& context) {
   int count = 0;
-  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) count += visible(block_at(context, hop)) ? 1 : 0;
+  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) count += visible(context, block_at(context, hop)) ? 1 : 0;
   return count;
 }
 

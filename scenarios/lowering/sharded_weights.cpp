@@ -43,7 +43,7 @@ void ShardedWeights::enter(const Visit& visit) {
 void ShardedWeights::leave() {
   const Visit& visit = plan_[current_];
   for (const std::size_t unit : section_of(visit).units) {
-    units_[visit.chunk][unit].in_flight += visit.backward ? -1 : 1;
+    if (!visit.again) units_[visit.chunk][unit].in_flight += visit.backward ? -1 : 1;
     if (!keeps(visit.chunk, unit)) drop(visit.chunk, unit);
   }
   ++current_;
@@ -69,7 +69,7 @@ bool ShardedWeights::keeps(std::size_t chunk, std::size_t unit) const {
 void ShardedWeights::gather(const Visit& visit, std::size_t unit, TaskId before) {
   units_[visit.chunk][unit].gathered = true;
   const auto labels = std::tuple(context_.phase, context_.micro_batch, context_.layer, context_.chunk);
-  context_.phase = visit.backward ? Phase::backward_input : Phase::forward;
+  context_.phase = visit.backward || visit.again ? Phase::backward_input : Phase::forward;
   context_.micro_batch = visit.micro_batch;
   context_.layer = section_of(visit).layer;
   context_.chunk = static_cast<std::int16_t>(visit.chunk);

@@ -20,6 +20,7 @@ struct Visit {
   std::size_t section = 0;
   std::int32_t micro_batch = 0;
   bool backward = false;
+  bool again = false;  ///< a forward that is recomputed
   bool operator==(const Visit&) const = default;
 };
 

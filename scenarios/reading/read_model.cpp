@@ -21,9 +21,10 @@ MlaSpec read_mla(const YamlNode& node) {
 }  // namespace
 
 ModelSpec read_model(const YamlNode& node) {
-  const Reader model(node, "model",
-                     {"name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "vocab", "norm",
-                      "tied_embeddings", "rotary", "max_positions", "rotary_base", "moe", "mla", "mtp_depth"});
+  const Reader model(
+      node, "model",
+      {"name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "vocab", "norm", "tied_embeddings", "rotary",
+       "max_positions", "rotary_base", "causal", "linear_bias", "moe", "mla", "mtp_depth"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, max_layers});
@@ -40,6 +41,8 @@ ModelSpec read_model(const YamlNode& node) {
   spec.rotary_base = model.number("rotary_base", {1, 1e12}, spec.rotary_base);
   const Range<std::int64_t> positions{1, 16'777'216};
   spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
+  spec.causal = model.boolean("causal", true);
+  spec.linear_bias = model.boolean("linear_bias", false);
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
@@ -77,6 +80,8 @@ YamlNode write_model(const ModelSpec& model) {
   put(node, "rotary", model.rotary);
   if (model.rotary) put(node, "rotary_base", model.rotary_base);
   if (!model.rotary) put(node, "max_positions", model.max_positions);
+  put(node, "causal", model.causal);
+  put(node, "linear_bias", model.linear_bias);
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
   put(node, "mtp_depth", model.mtp_depth);

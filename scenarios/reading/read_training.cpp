@@ -42,6 +42,16 @@ void read_recompute_every(const Reader& training, RecomputeSpec& spec) {
   spec.every = training.integer("recompute_every", {1, max_layers});
 }
 
+void read_recompute_segment(const Reader& training, RecomputeSpec& spec) {
+  if (!training.has("recompute_segment")) return;
+  if (spec.every == 0)
+    training.fail("recompute_segment", "training.recompute_segment without recompute full, expected both or neither");
+  spec.segment = training.integer("recompute_segment", {1, max_layers});
+  if (spec.segment > 1 && spec.every > 1)
+    training.fail("recompute_segment",
+                  "training.recompute_segment with recompute_every, expected one of them: a segment's layers are all recomputed");
+}
+
 }  // namespace
 
 ScheduleKind read_schedule(const Reader& training) {
@@ -71,6 +81,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "schedule",
                          "recompute",
                          "recompute_every",
+                         "recompute_segment",
                          "overlap",
                          "gates_at_experts",
                          "grad_dtype",
@@ -97,6 +108,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.schedule = read_schedule(training);
   spec.recompute = read_recompute(training);
   read_recompute_every(training, spec.recompute);
+  read_recompute_segment(training, spec.recompute);
   read_overlap(training.child("overlap"), spec);
   spec.gates_at_experts = training.boolean("gates_at_experts", false);
   if (training.has("attention")) spec.attention = read_attention_kernel(training, "attention");
@@ -140,6 +152,7 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "schedule", name_of(training.schedule));
   put(node, "recompute", recompute_node(training.recompute));
   if (training.recompute.every > 0) put(node, "recompute_every", training.recompute.every);
+  if (training.recompute.in_segments()) put(node, "recompute_segment", training.recompute.segment);
   YamlNode& overlap = section_of(node, "overlap");
   put(overlap, name_of(Axis::dp), training.overlap_dp);
   put(overlap, name_of(Axis::tp), training.overlap_tp);

@@ -66,6 +66,8 @@ struct ModelSpec {
   bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows
   std::int64_t max_positions = 0;  ///< only with learned positions
   double rotary_base = 500000.0;
+  bool causal = true;        ///< a position attends to itself and those before; false: to all of the sequence
+  bool linear_bias = false;  ///< of attention's and the MLP's projections
   MlaSpec mla;
   MoeSpec moe;
   std::int64_t mtp_depth = 0;  ///< tokens predicted beyond the next one, by one more layer each
@@ -160,6 +162,7 @@ enum class ScheduleKind : std::uint8_t {
 /// What the backward computes once more instead of keeping it from the forward.
 struct RecomputeSpec {
   std::int64_t every = 0;      ///< whole layers: those whose number it divides; 0: none
+  std::int64_t segment = 1;    ///< whole layers: so many of a model chunk, one after the other, keep one input together
   bool norm = false;           ///< outputs of the norms
   bool activation = false;     ///< outputs of the MLP's activation function
   bool attention = false;      ///< attention between its projections ("selective")
@@ -168,6 +171,7 @@ struct RecomputeSpec {
   bool mla_up = false;         ///< the up-projections of latent attention
 
   bool whole(std::int64_t layer) const { return every > 0 && layer % every == 0; }
+  bool in_segments() const { return every > 0 && segment > 1; }
   bool mlp_of(std::int64_t layer) const { return mlp && layer % mlp_every == 0; }
 
   bool operator==(const RecomputeSpec&) const = default;

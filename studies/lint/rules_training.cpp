@@ -71,7 +71,9 @@ void idle_options(LintContext& context) {
            "gradients are reduced after the backward instead of beside it", "training.overlap.dp=true");
   if (s.training.recompute.every > 0 || s.training.recompute.attention || s.training.recompute.mlp)
     advise("needless-recompute", {"training.recompute"}, "activations are computed twice, though there is memory to keep them",
-           s.training.recompute.every > 1 ? "training={recompute: none, recompute_every: }" : "training.recompute=none");
+           s.training.recompute.every > 1     ? "training={recompute: none, recompute_every: }"
+           : s.training.recompute.segment > 1 ? "training={recompute: none, recompute_segment: }"
+                                              : "training.recompute=none");
   if (p.sp && !s.training.overlap_tp)
     advise("no-tensor-overlap", {"training.overlap.tp", "training.overlap", "parallelism.tp"},
            "tensor-parallel collectives stand between the products instead of beside them", "training.overlap.tp=true");

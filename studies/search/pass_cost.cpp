@@ -258,6 +258,7 @@ class Measured {
     cost.kept_by_layer = kept_of_a_layer();
     for (std::size_t stage = 0; stage < stages; ++stage)
       cost.kept_beside[stage] = std::max<Bytes>(0, kept[stage] - layers_per_stage * cost.kept_by_layer);
+    if (scenario_.training.recompute.segment > 1) cost.kept_by_layer = 0;  // its segment's input, if it is the first
   }
 
   /// Of the middle stage's second layer: what its own kernels write first.
@@ -301,7 +302,7 @@ class Measured {
 LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
   const RecomputeSpec& recompute = scenario.training.recompute;
   return {.experts = scenario.model.moe.in_layer(layer),
-          .recomputed = recompute.whole(layer),
+          .recomputed = recompute.whole(layer) && !recompute.in_segments(),  // when a segment is recomputed depends on its others
           .mlp_recomputed = recompute.mlp_of(layer)};
 }
 

@@ -63,7 +63,8 @@ Assignments assignments_of(const Plan& plan, const PlanChoices& choices, const S
 
   // Fields that belong to the scenario's own plan, and that another one would contradict.
   const bool recomputes_whole_layers = choices.recomputes[static_cast<std::size_t>(plan.recompute)].every > 0;
-  if (!recomputes_whole_layers) take_away("training.recompute_every");
+  if (!recomputes_whole_layers)
+    for (const char* field : {"training.recompute_every", "training.recompute_segment"}) take_away(field);
   if (plan.zero != 3)
     for (const char* field : {"reshard_after_forward", "gather_per_micro_batch", "prefetch"})
       take_away(std::string("parallelism.") + field);

@@ -116,7 +116,10 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   choices_.placements = read_values(SearchAxis::placement, choices_, read_placement);
   if (const std::int64_t every = scenario.training.recompute.every; every > 0)  // the scenario's recompute_every
     for (RecomputeSpec& recompute : choices_.recomputes)
-      if (recompute.every > 0) recompute.every = every;
+      if (recompute.every > 0) {
+        recompute.every = every;
+        recompute.segment = scenario.training.recompute.segment;
+      }
 
   own_.gpus = scenario.cluster.gpus;
   own_.tp = p.tp;

@@ -69,6 +69,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   const auto tokens = static_cast<double>(info.tokens);
   result.tokens_per_second_per_gpu = tokens / result.step_time / gpus;
   result.model_flops_per_gpu = info.model_flops_per_token * tokens / result.step_time / gpus;
+  result.causal = info.causal;
   const FlopsPerSecond peak = mean_peak(dag, precision);
   result.mfu = result.model_flops_per_gpu / peak;
   result.hfu = flops_on_all_ranks(dag) / steps / result.step_time / gpus / peak;

@@ -60,6 +60,7 @@ struct StepResult {
   std::optional<MergedFold> merged_fold;     ///< absent where the fold is exact
   double tokens_per_second_per_gpu = 0;
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
+  bool causal = true;                      ///< attention
   double mfu = 0;
   double hfu = 0;                      ///< what was computed, recompute included
   TimeParts parts;                     ///< read from JSON, with all compute under `Phase::forward`

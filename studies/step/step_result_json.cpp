@@ -152,6 +152,7 @@ StepResult read_result(const JsonValue& root) {
   constexpr double tera = 1e12;
   root.read("model_tflops_per_gpu", result.model_flops_per_gpu);
   result.model_flops_per_gpu *= tera;
+  if (root.has("flops_convention")) result.causal = root.at("flops_convention").text() != "full";
   root.read("mfu", result.mfu);
   root.read("hfu", result.hfu);
   root.read("sync_every", result.sync_every);
@@ -209,7 +210,7 @@ Json to_json_object(const StepResult& r) {
                {"model_tflops_per_gpu", r.model_flops_per_gpu / 1e12},
                {"mfu", r.mfu},
                {"hfu", r.hfu},
-               {"flops_convention", "causal"},
+               {"flops_convention", r.causal ? "causal" : "full"},
                {"bubble_fraction", r.parts.bubble / r.step_time},
                {"time_s", to_json_object(r.parts)},
                {"stages_s", stage_times_json(r.stage_times)},

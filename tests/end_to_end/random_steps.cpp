@@ -31,6 +31,9 @@ class StepDraw {
     if (sp_) set("training.overlap.tp", {"true", "true", "false"});
     scores();
     if (experts_) set("training.gates_at_experts", {"", "true"});
+    if (!experts_ && !latent_) set("model.linear_bias", {"", "", "true"});
+    set("model.causal", {"", "", "false"});
+    if (segments_) set("training.recompute_segment", {"", "2", "3"});
     return std::move(step_);
   }
 
@@ -41,7 +44,7 @@ class StepDraw {
   RandomStep step_;
   int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
   bool sp_ = false, own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false, pairs_ = false;
-  bool passes_keys_ = false;
+  bool passes_keys_ = false, segments_ = false;
   std::string schedule_;
 
   bool one_in(unsigned n) { return random_() % n == 0; }
@@ -188,7 +191,7 @@ class StepDraw {
     const std::string kind = latent_ && one_in(2) ? set("training.recompute", {"[mla-up]", "[norm,mla-up,activation]"})
                                                   : set("training.recompute", {"none", "selective", "full", "full", "[norm]",
                                                                                "[activation]", "[mlp]", "[norm,attention]"});
-    if (kind == "full") set("training.recompute_every", {"", "2"});
+    if (kind == "full" && set("training.recompute_every", {"", "2"}).empty()) segments_ = true;
   }
 
   void cluster() {

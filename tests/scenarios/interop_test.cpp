@@ -127,10 +127,16 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"training.recompute_every=", "training.recompute_every=2"},
       {"training.overlap={dp: true}", "training.overlap={dp: false, pp: false}", "training.overlap={tp: true}",
        "training.overlap={ep: true}"},
+      {"training.recompute_segment=", "training.recompute_segment=2"},
+      {"training.attention_dropout=", "training.attention_dropout=0.1"},
+      {"training.hidden_dropout=0", "training.hidden_dropout=0.1"},
+      {"model.linear_bias=false", "model.linear_bias=true"},
+      {"model.causal=true", "model.causal=false"},
       {"training.bucket_MB=", "training.bucket_MB=200"},
       {"training.moment_dtype=", "training.moment_dtype=bf16"},
       {"training.fp8_activation_input=", "training.fp8_activation_input=true"},
-      {"training.attention=", "training.attention=cudnn", "training.attention=flash-2", "training.attention=flash-3"},
+      {"training.attention=", "training.attention=cudnn", "training.attention=flash-2", "training.attention=flash-3",
+       "training.attention=unfused"},
       {"parallelism.expert_axis=folded", "parallelism.expert_axis=own"},
   };
   std::vector<std::string> options;

@@ -43,6 +43,8 @@ TEST(MegatronArguments, OfASmallScenario) {
 --kv-channels 64
 --group-query-attention
 --num-query-groups 4
+--hidden-dropout 0
+--attention-dropout 0
 
 # parallelism
 --tensor-model-parallel-size 4

@@ -42,6 +42,7 @@ const std::vector<Precondition>& preconditions() {
       {"parallelism.gather_per_micro_batch", {"parallelism.zero=3"}},
       {"parallelism.prefetch", {"parallelism.zero=3"}},
       {"training.recompute_every", {"training.recompute=full"}},
+      {"training.recompute_segment", {"training.recompute=full"}},
       {"faults.slow_gpu.factor", {"faults.slow_gpu.rank=0"}},
       {"faults.dead_link.cable", {"faults.dead_link.leaf=0"}},
       {"faults.slow_link.cable", {"faults.slow_link.leaf=0"}},

@@ -55,6 +55,8 @@ DeviceKernel dropout_device;
 DeviceKernel dropout_backward_device;
 DeviceKernel dropout_add_device;
 DeviceKernel dropout_add_backward_device;
+DeviceKernel add_bias_device;
+DeviceKernel bias_gradient_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;

@@ -63,6 +63,8 @@ constexpr std::array table{
     Row{OpKind::dropout_backward, {dropout_backward_device}},
     Row{OpKind::dropout_add, {dropout_add_device}},
     Row{OpKind::dropout_add_backward, {dropout_add_backward_device}},
+    Row{OpKind::add_bias, {add_bias_device}},
+    Row{OpKind::bias_gradient, {bias_gradient_device}},
 };
 
 }  // namespace

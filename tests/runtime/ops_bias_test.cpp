@@ -1,0 +1,33 @@
+#include <gtest/gtest.h>
+
+#include "runtime/ops/bias.h"
+#include "tests/runtime/ops_support.h"
+
+namespace tandem::ops_bias_test {
+namespace {
+
+// With y = x + 1 b^T, the gradient of the sum of y * dy is dy for x and its column sums for b.
+TEST(Bias, IsAddedToEveryRowAndSummedOverThem) {
+  const Shape shape(5, 3, 7);
+  Tensor x = random_tensor(shape, 1), bias = random_tensor(Shape(7, 1), 2), dy = random_tensor(shape, 3),
+         dbias(Shape(7, 1), 0.5F);
+  const Tensor before = x;
+  run(OpKind::add_bias, {}, {bias.host(), x.host()});
+  run(OpKind::bias_gradient, {}, {dy.host(), dbias.host()});
+  for (std::int64_t i = 0; i < x.size(); ++i) EXPECT_FLOAT_EQ(x[i], before[i] + bias[i % 7]);
+  for (std::int64_t column = 0; column < 7; ++column) {
+    double sum = 0.5;
+    for (std::int64_t row = 0; row < 15; ++row) sum += dy[row * 7 + column];
+    EXPECT_NEAR(dbias[column], sum, 1e-6 * 15);
+  }
+}
+
+TEST(Bias, MovesItsBytes) {
+  const OperandType x{Shape(5, 3, 8), DType::bf16}, bias{Shape(8, 1), DType::bf16}, gradient{Shape(8, 1), DType::f32};
+  EXPECT_EQ(cost(OpKind::add_bias, {}, {bias, x}).bytes, 2 * x.bytes() + bias.bytes());
+  EXPECT_EQ(cost(OpKind::bias_gradient, {}, {x, gradient}).bytes, x.bytes() + 2 * gradient.bytes());
+  EXPECT_THROW(cost(OpKind::add_bias, {}, {x, x}), std::logic_error);
+}
+
+}  // namespace
+}  // namespace tandem::ops_bias_test
