@@ -53,15 +53,16 @@ Json by_axis(const AxisValues& values) {
 
 Json communication_json(const StepMetrics& metrics) {
   const CommunicationOverlap& overlap = metrics.overlap;
+  Json hidden_share = Json::object();
+  for (const Axis axis : communication_axes)
+    if (overlap.on(axis).busy > 0) hidden_share[name_of(axis)] = overlap.on(axis).hidden();
+  Json all = {{"sent_bytes", metrics.all_sent()}, {"busy_s", overlap.all.busy}, {"hidden_s", overlap.all.covered}};
+  if (overlap.all.busy > 0) all["hidden_share"] = overlap.all.hidden();
   return {{"sent_bytes", by_axis(metrics.sent)},
           {"busy_s", by_axis([&](Axis axis) { return overlap.on(axis).busy; })},
           {"hidden_s", by_axis([&](Axis axis) { return overlap.on(axis).covered; })},
-          {"hidden_share", by_axis([&](Axis axis) { return overlap.on(axis).hidden(); })},
-          {"all",
-           {{"sent_bytes", metrics.all_sent()},
-            {"busy_s", overlap.all.busy},
-            {"hidden_s", overlap.all.covered},
-            {"hidden_share", overlap.all.hidden()}}}};
+          {"hidden_share", hidden_share},
+          {"all", all}};
 }
 
 Json layers_json(const std::vector<LayerTraffic>& traffic) {
