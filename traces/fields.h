@@ -21,6 +21,21 @@ inline constexpr auto fields_of = nullptr;
 template <typename T>
 concept Record = !std::is_null_pointer_v<std::remove_const_t<decltype(fields_of<T>)>>;
 
+/// How many fields of a record, its last ones, profiles may lack that are older than these; they keep their defaults.
+template <typename T>
+inline constexpr std::size_t newer_fields_of = 0;
+
+/// Calls `get` with each field of the record, but not with the newer ones where `ended` says that there is nothing more to read.
+template <Record T, typename Get, typename Ended>
+void read_fields(T& record, const Get& get, const Ended& ended) {
+  std::apply(
+      [&](auto... field) {
+        std::size_t later = sizeof...(field);
+        ((later-- > newer_fields_of<T> || !ended() ? get(record.*field) : void()), ...);
+      },
+      fields_of<T>);
+}
+
 /// Says of which DAG a timeline is, and where it was executed.
 struct TimelineOrigin {
   std::uint32_t dag = 0;  ///< digest
@@ -79,7 +94,9 @@ template <>
 inline constexpr auto fields_of<RoutingAttributes> = std::tuple{
     &RoutingAttributes::top_k,   &RoutingAttributes::groups, &RoutingAttributes::zigzag,     &RoutingAttributes::parts,
     &RoutingAttributes::block,   &RoutingAttributes::nodes,  &RoutingAttributes::node_limit, &RoutingAttributes::forced,
-    &RoutingAttributes::balance, &RoutingAttributes::slots};
+    &RoutingAttributes::balance, &RoutingAttributes::slots,  &RoutingAttributes::load,       &RoutingAttributes::expert_choice};
+template <>
+inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 2;
 template <>
 inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
@@ -173,9 +190,11 @@ inline constexpr auto fields_of<Software> =
 
 // the step
 template <>
-inline constexpr auto fields_of<StepInfo> =
-    std::tuple{&StepInfo::scenario, &StepInfo::gpus,          &StepInfo::tokens, &StepInfo::model_flops_per_token,
-               &StepInfo::steps,    &StepInfo::micro_batches, &StepInfo::stages, &StepInfo::causal};
+inline constexpr auto fields_of<StepInfo> = std::tuple{&StepInfo::scenario,   &StepInfo::gpus,
+                                                       &StepInfo::tokens,     &StepInfo::model_flops_per_token,
+                                                       &StepInfo::parameters, &StepInfo::active_parameters,
+                                                       &StepInfo::steps,      &StepInfo::micro_batches,
+                                                       &StepInfo::stages,     &StepInfo::causal};
 template <>
 inline constexpr auto fields_of<Rank> =
     std::tuple{&Rank::world_rank, &Rank::count, &Rank::tp, &Rank::cp, &Rank::ep, &Rank::dp, &Rank::pp, &Rank::device};

@@ -29,6 +29,7 @@ class Words {
     if (!(in_ >> word)) throw std::invalid_argument("ends too early, expected " + expected);
     return word;
   }
+  bool ended() { return (in_ >> std::ws).eof(); }
   void expect_end() {
     std::string word;
     if (in_ >> word) throw std::invalid_argument("`" + word + "` is too much");
@@ -64,7 +65,8 @@ void put(std::string& out, const T& value) {
 template <typename T>
 void get(Words& words, T& value) {
   if constexpr (Record<T>) {
-    std::apply([&](auto... field) { (get(words, value.*field), ...); }, fields_of<T>);
+    read_fields(
+        value, [&](auto& field) { get(words, field); }, [&] { return words.ended(); });
   } else if constexpr (Whole<T>) {
     const auto whole = number<std::int64_t>(words.next("a whole number"));
     bool fits = true;

@@ -168,7 +168,9 @@ class TableReader {
   template <typename T>
   void get(T& value) {
     if constexpr (Record<T>) {
-      std::apply([&](auto... field) { (get(value.*field), ...); }, fields_of<T>);
+      read_fields(
+          value, [this](auto& field) { get(field); },
+          [this] { return next_ == static_cast<std::size_t>(table_.columns_size()); });
     } else if constexpr (std::is_same_v<T, Operand>) {
       constexpr std::int64_t all_bits = 0xFFFFFFFF;
       const auto bits = static_cast<std::uint32_t>(integer_from_0_to(all_bits, next()));

@@ -2,6 +2,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"
 #include "studies/step/step_interval.h"
@@ -87,6 +92,91 @@ Table memory(const StepResult& r) {
   return table;
 }
 
+std::string in_units(double value, const std::string& unit) {
+  constexpr std::array<std::pair<double, const char*>, 4> scales{{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
+  for (const auto& [scale, name] : scales)
+    if (value >= scale) return fmt::format("{:.2f} {}{}", value / scale, name, unit);
+  return value == 0 ? "0" : fmt::format("{:g} {}", value, unit);
+}
+
+Table model_figures(const StepMetrics& m) {
+  Table table({{"", Kind::name}, {"", Kind::number}, {"", Kind::note}});
+  const auto count = [](std::int64_t parameters) { return in_units(static_cast<double>(parameters), ""); };
+  const bool all = m.active_parameters == m.parameters;
+  table.add({{"parameters"},
+             {count(m.parameters), Style::strong},
+             {all ? "all of which a token passes" : count(m.active_parameters) + " of which a token passes", Style::faint}});
+  table.add({{"FLOPs per byte"},
+             {fmt::format("{:.1f}", m.intensity()), Style::strong},
+             {fmt::format("of GPU memory, kernels alone; from {:.1f} on arithmetic is the limit", m.ridge), Style::faint}});
+  return table;
+}
+
+Table communication(const StepMetrics& m) {
+  Table table({{"axis", Kind::name}, {"sent", Kind::number}, {"running", Kind::number}, {"hidden", Kind::number}});
+  const auto add = [&](std::string_view axis, double sent, const CommunicationOverlap::Times& times) {
+    table.add({{std::string(axis)}, {in_units(sent, "B")}, {duration(times.busy)}, {percent(times.hidden())}});
+  };
+  for (const Axis axis : communication_axes)
+    if (m.overlap.on(axis).busy > 0) add(name_of(axis), m.sent[static_cast<std::size_t>(axis)], m.overlap.on(axis));
+  add("all", m.all_sent(), m.overlap.all);
+  return table;
+}
+
+Table layers(const StepMetrics& m) {
+  std::vector<Column> columns{{"layer"}, {"activations"}};
+  std::vector<Axis> axes;
+  for (const Axis axis : layer_axes) {
+    const auto sends = [&](const LayerTraffic& layer) { return layer.sent[static_cast<std::size_t>(axis)] > 0; };
+    if (std::ranges::any_of(m.layers, sends)) axes.push_back(axis);
+  }
+  for (const Axis axis : axes) columns.push_back({"sent, " + std::string(name_of(axis))});
+  Table table(std::move(columns));
+  for (const LayerTraffic& layer : m.layers) {
+    std::vector<TextCell> row{{in_units(layer.kept, "B")}};
+    for (const Axis axis : axes) row.push_back({in_units(layer.sent[static_cast<std::size_t>(axis)], "B")});
+    table.add_numbered(static_cast<std::size_t>(layer.layer), row);
+  }
+  return table;
+}
+
+/// "144 of expert 0, 94 of expert 2", those first that drop most.
+std::string dropped_by_expert(const ExpertBalance& balance) {
+  constexpr std::size_t most_told = 4;
+  const std::vector<std::int32_t> dropped = balance.dropped();
+  std::vector<std::size_t> order;
+  for (std::size_t e = 0; e < dropped.size(); ++e)
+    if (dropped[e] > 0) order.push_back(e);
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t e) { return dropped[e]; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most_told, order.size()); ++i)
+    text += fmt::format("{}{} of expert {}", i == 0 ? "" : ", ", dropped[order[i]], order[i]);
+  return order.size() > most_told ? text + fmt::format(" and some of {} more", order.size() - most_told) : text;
+}
+
+Table expert_figures(const ExpertBalance& balance) {
+  Table table({{"", Kind::name}, {"", Kind::number}, {"", Kind::note}});
+  const auto add = [&](const std::string& what, const std::string& value, const std::string& note) {
+    table.add({{what}, {value, Style::strong}, {note, Style::faint}});
+  };
+  if (balance.expert_choice) {
+    add("each takes", std::to_string(balance.slots.front()), fmt::format("of {} tokens", balance.tokens));
+    add("no one takes", percent(balance.untaken_share()), "of the tokens, if each expert chooses at random");
+    return table;
+  }
+  const auto busiest = std::ranges::max_element(balance.choices);
+  add("busiest expert", std::to_string(*busiest),
+      fmt::format("of {} choices: expert {}, with {:.4g} times its even share", balance.all_choices(),
+                  busiest - balance.choices.begin(), balance.safe_capacity_factor()));
+  const std::int64_t dropped = balance.all_dropped();
+  add("dropped", percent(balance.dropped_share()), dropped == 0 ? "" : dropped_by_expert(balance));
+  if (dropped == 0 && !balance.safe_step_time) return table;
+  add("safe capacity", fmt::format("{:.4g}", balance.safe_capacity_factor()),
+      balance.safe_step_time ? "the least factor that drops nothing: a step of " + duration(*balance.safe_step_time)
+                             : "the least factor that drops nothing");
+  return table;
+}
+
 }  // namespace
 
 std::string to_text(const StepResult& r, const Screen& screen) {
@@ -101,6 +191,18 @@ std::string to_text(const StepResult& r, const Screen& screen) {
       .line(fmt::format("{}: stage {} is fullest, {} into the step", r.fits() ? "fits" : "DOES NOT FIT", r.fullest_stage(),
                         duration(fullest.peak_at)),
             r.fits() ? Style::green : Style::red, 2);
+  if (r.metrics) {
+    page.heading("Model and arithmetic").table(model_figures(*r.metrics));
+    if (r.metrics->overlap.all.busy > 0)
+      page.heading("Communication of a rank in a step (mean over ranks); hidden: while a kernel runs")
+          .table(communication(*r.metrics));
+    if (!r.metrics->layers.empty())
+      page.heading("By layer: activations kept for the backward of a micro-batch, bytes sent in a step (mean over its ranks)")
+          .table(layers(*r.metrics));
+  }
+  if (r.experts)
+    page.heading(fmt::format("Experts, of {} tokens that are routed together", r.experts->tokens))
+        .table(expert_figures(*r.experts));
 
   page.empty_line().line(fmt::format("{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})",
                                      r.is_simulated() ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,

@@ -39,27 +39,61 @@ Seconds common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   return sum;
 }
 
+/// When the compute stream of each rank was busy.
+std::vector<std::vector<Interval>> compute_intervals(const Dag& dag, const Timeline& timeline) {
+  std::vector<std::vector<Interval>> compute(dag.ranks.size());
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (!is_communication(task.op) && task.stream == Stream::compute)
+      compute[task.rank].push_back({timeline.start[id], timeline.end[id]});
+  }
+  for (std::vector<Interval>& intervals : compute) intervals = joined(std::move(intervals));
+  return compute;
+}
+
 }  // namespace
 
 std::vector<StreamOverlap> stream_overlaps(const Dag& dag, const Timeline& timeline) {
   std::map<std::pair<RankIndex, Stream>, std::vector<Interval>> communication;
-  std::vector<std::vector<Interval>> compute(dag.ranks.size());
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    const Interval interval{timeline.start[id], timeline.end[id]};
-    if (is_communication(task.op)) {
-      communication[{task.rank, task.stream}].push_back(interval);
-    } else if (task.stream == Stream::compute) {
-      compute[task.rank].push_back(interval);
-    }
+    if (is_communication(task.op)) communication[{task.rank, task.stream}].push_back({timeline.start[id], timeline.end[id]});
   }
-  for (std::vector<Interval>& intervals : compute) intervals = joined(std::move(intervals));
+  const std::vector<std::vector<Interval>> compute = compute_intervals(dag, timeline);
   std::vector<StreamOverlap> overlaps;
   for (auto& [place, intervals] : communication) {
     const std::vector<Interval> busy = joined(std::move(intervals));
     overlaps.push_back({place.first, place.second, total(busy), common(busy, compute[place.first])});
   }
   return overlaps;
+}
+
+CommunicationOverlap communication_overlap(const Dag& dag, const Timeline& timeline) {
+  std::vector<std::array<std::vector<Interval>, axis_count>> communication(dag.ranks.size());
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (is_communication(task.op))
+      communication[task.rank][static_cast<std::size_t>(task.axis)].push_back({timeline.start[id], timeline.end[id]});
+  }
+  const std::vector<std::vector<Interval>> compute = compute_intervals(dag, timeline);
+  double ranks = 0;
+  for (const Rank& rank : dag.ranks) ranks += rank.count;
+  CommunicationOverlap overlap;
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
+    const double share = dag.ranks[rank].count / (ranks * dag.info.steps);
+    const auto add = [&](CommunicationOverlap::Times& times, const std::vector<Interval>& busy) {
+      times.busy += share * total(busy);
+      times.covered += share * common(busy, compute[rank]);
+    };
+    std::vector<Interval> any;
+    for (std::size_t axis = 0; axis < axis_count; ++axis) {
+      const std::vector<Interval> busy = joined(std::move(communication[rank][axis]));
+      add(overlap.by_axis[axis], busy);
+      any.insert(any.end(), busy.begin(), busy.end());
+    }
+    add(overlap.all, joined(std::move(any)));
+  }
+  return overlap;
 }
 
 }  // namespace tandem

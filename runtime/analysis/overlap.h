@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
+#include "runtime/analysis/time_parts.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
 
@@ -20,5 +22,22 @@ struct StreamOverlap {
 
 /// Returns the overlap of every stream that has communication, by rank, then stream.
 std::vector<StreamOverlap> stream_overlaps(const Dag& dag, const Timeline& timeline);
+
+/// Says for how much of the time in which a rank communicated it computed, too: the mean over all ranks of the world and the
+/// steps of the DAG. What is not covered need not be exposed (time_parts.h): an idle rank may wait for something else meanwhile.
+struct CommunicationOverlap {
+  struct Times {
+    Seconds busy = 0;     ///< some communication ran
+    Seconds covered = 0;  ///< and a kernel of the compute stream at the same time
+    /// The part that kernels hide; not a number where nothing was communicated.
+    double hidden() const { return covered / busy; }
+  };
+  std::array<Times, axis_count> by_axis{};
+  Times all;  ///< with communication of any axis; less than their sum where several ran at once
+
+  const Times& on(Axis axis) const { return by_axis[static_cast<std::size_t>(axis)]; }
+};
+
+CommunicationOverlap communication_overlap(const Dag& dag, const Timeline& timeline);
 
 }  // namespace tandem

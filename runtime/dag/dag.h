@@ -170,10 +170,12 @@ struct InputShard {
 struct StepInfo {
   std::string scenario;
   std::int64_t gpus = 0;
-  std::int64_t tokens = 0;          ///< of a global batch
-  Flops model_flops_per_token = 0;  ///< forward + backward, no recompute
-  std::int32_t steps = 1;           ///< of the optimizer, each on a global batch of its own
-  std::int32_t micro_batches = 0;   ///< per data-parallel rank and step
+  std::int64_t tokens = 0;             ///< of a global batch
+  Flops model_flops_per_token = 0;     ///< forward + backward, no recompute
+  std::int64_t parameters = 0;         ///< of the unsharded model
+  std::int64_t active_parameters = 0;  ///< that one token passes: without the experts that it does not go to
+  std::int32_t steps = 1;              ///< of the optimizer, each on a global batch of its own
+  std::int32_t micro_batches = 0;      ///< per data-parallel rank and step
   std::int32_t stages = 1;
   bool causal = true;  ///< attention, which counts at half then
 };

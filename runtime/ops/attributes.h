@@ -142,10 +142,14 @@ struct RoutingAttributes {
   std::int32_t block = 0;
   std::int32_t nodes = 1;       ///< runs of experts, equally long, that lie in one node each
   std::int32_t node_limit = 0;  ///< a token's experts lie in at most so many < `nodes` and `top_k`; 0 = no limit
-  bool forced = false;  ///< the load is given: as many choices for each expert as it has slots; else the top k by the numbers
+  bool forced = false;  ///< the load is given: so many choices for each expert as `load` says; else the top k by the numbers
   float balance = 0;    ///< coefficient of the balance loss / tokens of the global batch
-  std::vector<std::int32_t> slots;  ///< by expert
+  std::vector<std::int32_t> slots;      ///< by expert
+  std::vector<std::int32_t> load = {};  ///< forced choices by expert, beyond its slots, too; empty: as many as it has slots
+  bool expert_choice = false;           ///< each expert takes as many tokens as it has slots; `top_k` is then all experts
   auto operator<=>(const RoutingAttributes&) const = default;
+
+  const std::vector<std::int32_t>& forced_load() const { return load.empty() ? slots : load; }
 };
 
 /// One matrix product per expert; `rows[e]` rows of tokens belong to expert e.

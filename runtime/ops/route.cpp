@@ -78,7 +78,7 @@ std::vector<std::vector<std::int32_t>> forced_within_nodes(const RoutingAttribut
   std::vector<std::int32_t> visits;
   std::vector<std::vector<std::vector<Dealt>>> in_node;
   for (std::size_t first = 0; first < attributes.slots.size(); first += node_size) {
-    const std::span<const std::int32_t> slots(attributes.slots.data() + first, node_size);
+    const std::span<const std::int32_t> slots(attributes.forced_load().data() + first, node_size);
     visits.push_back(std::accumulate(slots.begin(), slots.end(), 0) / (attributes.top_k / attributes.node_limit));
     in_node.push_back(deal(slots, static_cast<std::size_t>(visits.back())));
   }
@@ -97,7 +97,7 @@ std::vector<std::vector<std::int32_t>> forced_within_nodes(const RoutingAttribut
 std::vector<std::vector<std::int32_t>> forced_choices(const RoutingAttributes& attributes, std::size_t tokens) {
   if (attributes.node_limit > 0) return forced_within_nodes(attributes, tokens);
   std::vector<std::vector<std::int32_t>> choices;
-  for (const std::vector<Dealt>& experts : deal(attributes.slots, tokens)) {
+  for (const std::vector<Dealt>& experts : deal(attributes.forced_load(), tokens)) {
     choices.emplace_back();
     for (const Dealt& expert : experts) choices.back().push_back(expert.thing);
   }
@@ -151,6 +151,41 @@ std::vector<double> probabilities(const float* logits, std::size_t experts) {
   return softmax(logits, all);
 }
 
+/// Lets the experts take tokens of a group: fills the rows of `gates` and `slots` that belong to these tokens.
+void let_experts_choose(const HostTensor& logits, const std::vector<std::int64_t>& tokens, std::int32_t group,
+                        const RoutingAttributes& attributes, const HostTensor& gates, const HostTensor& slots) {
+  const auto experts = static_cast<std::int64_t>(attributes.slots.size());
+  for (const std::int64_t token : tokens) {
+    const std::vector<double> p = probabilities(logits.f32() + token * experts, attributes.slots.size());
+    for (std::int64_t e = 0; e < experts; ++e)
+      gates.f32()[token * experts + e] = static_cast<float>(p[static_cast<std::size_t>(e)]);
+  }
+  const std::vector<std::int32_t> offsets = offsets_in_block(attributes);
+  std::vector<float> of_expert(tokens.size());
+  std::vector<std::int32_t> all(tokens.size());
+  std::iota(all.begin(), all.end(), 0);
+  for (std::int64_t e = 0; e < experts; ++e) {
+    const auto expert = static_cast<std::size_t>(e);
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      of_expert[t] = gates.f32()[tokens[t] * experts + e];
+      slots.i32()[tokens[t] * experts + e] = static_cast<std::int32_t>(-1 - e);
+    }
+    std::vector<std::int32_t> taken = best(of_expert.data(), all, attributes.slots[expert]);
+    std::ranges::sort(taken);
+    std::int32_t slot = first_slot(attributes, offsets, expert, group);
+    for (const std::int32_t t : taken) slots.i32()[tokens[static_cast<std::size_t>(t)] * experts + e] = slot++;
+  }
+}
+
+/// dlogits of one token whom experts chose, from the gradients of its gates: those of experts that passed it by are 0.
+void taken_token_gradient(std::span<const float> logits, const std::int32_t* slots, const float* dgates, float* dlogits) {
+  const std::vector<double> p = probabilities(logits.data(), logits.size());
+  const auto dgate = [&](std::size_t e) { return slots[e] < 0 ? 0.0 : double{dgates[e]}; };
+  double mean = 0;
+  for (std::size_t e = 0; e < p.size(); ++e) mean += p[e] * dgate(e);
+  for (std::size_t e = 0; e < p.size(); ++e) dlogits[e] = static_cast<float>(p[e] * (dgate(e) - mean));
+}
+
 /// dlogits of one token, from the gradients of its gates and of the probabilities of all experts.
 void token_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const float* dgates,
                     std::vector<double> dprobabilities, float* dlogits) {
@@ -184,6 +219,10 @@ void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   if (attributes.forced) forced = forced_choices(attributes, of_group);
   std::int32_t group = 0;
   for (const std::vector<std::int64_t>& tokens : tokens_by_group(rows_of(logits.shape), attributes)) {
+    if (attributes.expert_choice) {
+      let_experts_choose(logits, tokens, group++, attributes, gates, slots);
+      continue;
+    }
     std::vector<std::int32_t> taken(experts, 0);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const float* of_token = logits.f32() + tokens[t] * static_cast<std::int64_t>(experts);
@@ -221,6 +260,11 @@ void route_backward_host(std::span<const HostTensor> operands, const OpAttribute
       chosen.push_back(static_cast<std::int32_t>(expert_of(slots.i32()[choice], attributes, offsets)));
     return chosen;
   };
+  if (attributes.expert_choice) {
+    for (std::int64_t first = 0; first < logits.shape.elements(); first += static_cast<std::int64_t>(experts))
+      taken_token_gradient({logits.f32() + first, experts}, slots.i32() + first, dgates.f32() + first, dlogits.f32() + first);
+    return;
+  }
   for (const std::vector<std::int64_t>& tokens : tokens_by_group(rows_of(logits.shape), attributes)) {
     std::vector<double> slope(experts, 0.0);  // of the balance loss, by probability
     const double of_choice =

@@ -86,11 +86,16 @@ __global__ void choose_by_logits_kernel(const float* logits, int* choices, Token
   }
 }
 
-/// A forced load: choice j of a group's token t is the place t + j * (tokens of the group) in the list of all slots.
+/// A forced load: choice j of a group's token t is the place t + j * (tokens of the group) in the list of all choices.
 struct ForceChoices {
   static constexpr int vector = 1;
   int* choices;
-  TokenRouting routing;
+  TokenRouting routing;  ///< with as many slots as there are choices
+
+  static TokenRouting of_load(RoutingAttributes attributes, std::int64_t tokens) {
+    attributes.slots = attributes.forced_load();
+    return TokenRouting(attributes, tokens);
+  }
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t token) const {
@@ -114,6 +119,18 @@ struct ForceChoices {
       for (int i = 0; i < per_visit; ++i)
         *mine++ = routing.expert_at(routing.slots_before[first] + visit + i * visits_of(node), first, first + size - 1);
     }
+  }
+};
+
+/// Expert choice: choice j of each token is expert j, for better or worse.
+struct OfferAll {
+  static constexpr int vector = 1;
+  int* choices;
+  int experts;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t choice) const {
+    choices[choice] = static_cast<int>(choice % experts);
   }
 };
 
@@ -158,16 +175,75 @@ __global__ void deal_slots_kernel(const int* choices, const int* by_group, std::
   }
 }
 
-/// A warp per token: the softmax over the chosen experts, or for one choice over all.
+/// The number of the block's threads that offer something, summed; `of_warps` is the block's.
+TANDEM_DEVICE int count_in_block(int mine, int* of_warps) {
+  for (int lanes = lanes_of_warp / 2; lanes > 0; lanes /= 2) mine += __shfl_xor_sync(every_lane, mine, lanes);
+  if (threadIdx.x % lanes_of_warp == 0) of_warps[threadIdx.x / lanes_of_warp] = mine;
+  __syncthreads();
+  int sum = 0;
+  for (int w = 0; w < warps_of_route; ++w) sum += of_warps[w];
+  __syncthreads();  // before the counts are overwritten
+  return sum;
+}
+
+/// Expert choice, block (e, g): expert e takes the tokens of group g with the highest gates. Gates are not negative, so that
+/// their bits as integers are in their order: the lowest gate that is taken is found bit by bit.
+__global__ void take_tokens_kernel(const float* gates, const int* by_group, std::int32_t* slots, TokenRouting routing) {
+  TANDEM_SHARED(int, of_warps, warps_of_route);
+  constexpr int highest_bit = 30;
+  const int expert = static_cast<int>(blockIdx.x), group = static_cast<int>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp, lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
+  const int capacity = routing.slots_of(expert), first = routing.first_slot(expert, group);
+  const auto tokens = static_cast<int>(routing.tokens_of_group());
+  const auto choice_of = [&](int i) {
+    return std::int64_t{by_group[group * std::int64_t{tokens} + i]} * routing.experts + expert;
+  };
+  const auto key_of = [&](int i) { return __float_as_int(gates[choice_of(i)]); };
+  const auto count_from = [&](int key) {
+    int mine = 0;
+    for (int i = static_cast<int>(threadIdx.x); i < tokens; i += threads_of_route) mine += key_of(i) >= key ? 1 : 0;
+    return count_in_block(mine, of_warps);
+  };
+  int lowest = 0;  // the highest key that as many tokens reach as the expert takes
+  for (int bit = highest_bit; bit >= 0; --bit)
+    if (count_from(lowest | (1 << bit)) >= capacity) lowest |= 1 << bit;
+  int ties_left = capacity - count_from(lowest + 1), taken = 0;
+  for (int begin = 0; begin < tokens; begin += threads_of_route) {
+    const int i = begin + static_cast<int>(threadIdx.x), key = i < tokens ? key_of(i) : -1;
+    const unsigned ties = __ballot_sync(every_lane, key == lowest);
+    if (lane == 0) of_warps[warp] = __popc(ties);
+    __syncthreads();
+    int ties_before = __popc(ties & ((1U << lane) - 1)), all_ties = 0;
+    for (int w = 0; w < warps_of_route; ++w) {
+      if (w < warp) ties_before += of_warps[w];
+      all_ties += of_warps[w];
+    }
+    __syncthreads();
+    const bool takes = key > lowest || (key == lowest && ties_before < ties_left);
+    const unsigned takers = __ballot_sync(every_lane, takes);
+    if (lane == 0) of_warps[warp] = __popc(takers);
+    __syncthreads();
+    int number = taken + __popc(takers & ((1U << lane) - 1));
+    for (int w = 0; w < warps_of_route; ++w) {
+      if (w < warp) number += of_warps[w];
+      taken += of_warps[w];
+    }
+    if (i < tokens) slots[choice_of(i)] = takes ? first + number : -1 - expert;
+    ties_left = larger(0, ties_left - all_ties);
+    __syncthreads();  // before the counts are overwritten
+  }
+}
+
+/// A warp per token: the softmax over the chosen experts; for one choice, or where experts choose, over all.
 __global__ void gates_kernel(const float* logits, const int* choices, float* gates, TokenRouting routing) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
   if (token >= routing.tokens) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
   const float* const of_token = logits + token * routing.experts;
   const int* const chosen = choices + token * routing.top_k;
-  const bool one = routing.top_k == 1;
-  const int count = one ? routing.experts : routing.top_k;
-  const auto logit = [&](int i) { return of_token[one ? i : chosen[i]]; };
+  const bool all = routing.top_k == 1 || routing.expert_choice;
+  const int count = all ? routing.experts : routing.top_k;
+  const auto logit = [&](int i) { return of_token[all ? i : chosen[i]]; };
   float largest = -INFINITY, sum = 0;
   for (int i = lane; i < count; i += lanes_of_warp) largest = fmaxf(largest, logit(i));
   largest = warp_max(largest);
@@ -191,12 +267,17 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
   const auto* const of_logits = logits.as<const float>();
   const Grid by_warps{dim3(blocks_along_x(divide_up(tokens, warps_of_route))), dim3(threads_of_route)};
   if (attributes.forced)
-    launch_elementwise("route", queue, tokens, true, ForceChoices{choices, routing});
+    launch_elementwise("route", queue, tokens, true, ForceChoices{choices, ForceChoices::of_load(attributes, tokens)});
+  else if (attributes.expert_choice)
+    launch_elementwise("route", queue, tokens * routing.experts, true, OfferAll{choices, routing.experts});
   else
     launch("route", queue, by_warps, choose_by_logits_kernel, of_logits, choices, routing);
   launch("route", queue, by_warps, gates_kernel, of_logits, choices, gates.as<float>(), routing);
   launch_elementwise("route", queue, tokens, true, GroupTokens{by_group, routing});
   const dim3 experts_and_groups(static_cast<unsigned>(routing.experts), static_cast<unsigned>(routing.groups));
+  if (attributes.expert_choice)
+    return launch("route", queue, {experts_and_groups, dim3(threads_of_route)}, take_tokens_kernel, gates.as<const float>(),
+                  by_group, slots.as<std::int32_t>(), routing);
   launch("route", queue, {experts_and_groups, dim3(threads_of_route)}, deal_slots_kernel, choices, by_group,
          slots.as<std::int32_t>(), routing);
 }

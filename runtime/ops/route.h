@@ -11,15 +11,22 @@ namespace tandem {
 /// chosen experts, for k = 1 over all. Choices take the slots of their expert in the order of the tokens; who finds none left is
 /// dropped and has slot -1 - expert.
 ///
-/// A forced load instead gives expert e exactly slots[e] of a group's choices: they stand in a list, the experts one after the
-/// other, and token t of T takes the places t, t + T, ... so that its experts differ while no expert has more than T slots. Under
-/// a node limit M a token visits M nodes, where it takes k/M experts: first nodes are dealt in this way, with a visit for every
-/// k/M slots there, then each node's experts to its visits.
+/// A forced load instead gives expert e exactly load[e] of a group's choices, as many as it has slots unless said otherwise: they
+/// stand in a list, the experts one after the other, and token t of T takes the places t, t + T, ... so that its experts differ
+/// while no expert has more than T slots. Under a node limit M a token visits M nodes, where it takes k/M experts: first nodes
+/// are dealt in this way, with a visit for every k/M slots there, then each node's experts to its visits. Where the load gives an
+/// expert more choices than it has slots, those of the first tokens find one, and the others are dropped.
+///
+/// Under expert choice (Zhou et al. 2022, arXiv 2202.09368, section 3.2) it is the experts that choose: expert e takes the
+/// slots[e] tokens of a group that have the highest probability, by the softmax over all experts; of equal ones the first. That
+/// is their gate. k is the number of experts: choice e of a token is the one of expert e, and -1 - e where it passes the token
+/// by.
 CostFunction route_cost;
 HostKernel route_host;
 
 /// route_backward: logits, slots, dgates [T,k]; dlogits [T,E]. Adds the gradient of the balance loss (Fedus et al. 2021, equation
-/// 4) of each group, E * sum over e of (share of choices of e) * (mean probability of e), its shares being constants.
+/// 4) of each group, E * sum over e of (share of choices of e) * (mean probability of e), its shares being constants. There is
+/// none under expert choice, which balances by itself: equal shares make the sum a constant.
 CostFunction route_backward_cost;
 HostKernel route_backward_host;
 

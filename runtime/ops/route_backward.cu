@@ -36,7 +36,8 @@ struct CountChoices {
 };
 
 /// With p the softmax over all experts and q the gates, the softmax over the chosen ones, and d the gradients by p and q:
-/// dlogits = p (dp - p . dp), for the chosen + q (dq - q . dq). A single gate is its expert's p.
+/// dlogits = p (dp - p . dp), for the chosen + q (dq - q . dq). A single gate is its expert's p, and so are those of experts that
+/// choose.
 __global__ void route_backward_kernel(const float* logits, const std::int32_t* slots, const float* dgates, const int* counts,
                                       float* dlogits, TokenRouting routing, float slope_of_choice) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
@@ -49,6 +50,7 @@ __global__ void route_backward_kernel(const float* logits, const std::int32_t* s
   const auto expert = [&](int j) { return routing.expert_of(slots[token * k + j]); };
   const auto dgate = [&](int j) { return dgates[token * k + j]; };
   const auto dprobability = [&](int e) {
+    if (routing.expert_choice) return slots[token * k + e] < 0 ? 0.0F : dgate(e);
     return slope_of_choice * static_cast<float>(counts_of_group[e]) + (one && expert(0) == e ? dgate(0) : 0.0F);
   };
 
@@ -63,7 +65,7 @@ __global__ void route_backward_kernel(const float* logits, const std::int32_t* s
   sum = warp_sum(sum);
   mean = warp_sum(mean) / sum;
   for (int e = lane; e < experts; e += lanes_of_warp) gradient[e] = expf(of_token[e] - largest) / sum * (dprobability(e) - mean);
-  if (one) return;
+  if (one || routing.expert_choice) return;
 
   float largest_chosen = -INFINITY, gate_sum = 0, gate_mean = 0;
   for (int j = lane; j < k; j += lanes_of_warp) largest_chosen = fmaxf(largest_chosen, of_token[expert(j)]);

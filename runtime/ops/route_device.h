@@ -13,6 +13,7 @@ struct TokenRouting {
   static constexpr int most_experts = 1024;
 
   int experts, top_k, groups, zigzag, parts, block, nodes, node_limit;
+  bool expert_choice;
   std::int64_t tokens;
   int slots_before[most_experts + 1];  ///< of all experts with lower numbers
 
@@ -26,6 +27,7 @@ struct TokenRouting {
         block(attributes.block),
         nodes(attributes.nodes),
         node_limit(attributes.node_limit),
+        expert_choice(attributes.expert_choice),
         tokens(token_count) {
     if (experts > most_experts) throw std::logic_error("kernels route to at most 1024 experts");
     slots_before[0] = 0;

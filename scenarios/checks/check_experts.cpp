@@ -68,10 +68,15 @@ std::optional<Objection> find_wrong_choice(const Scenario& s) {
   if (std::ranges::count_if(shares, [](double share) { return share > 0; }) < moe.top_k && !shares.empty())
     return Objection{{"model.moe.load", "model.moe.top_k"},
                      "the load gives too few experts a share, expected at least " + named("top_k", moe.top_k) + " above 0"};
-  if (moe.capacity_factor > 0 && (!shares.empty() || moe.load.zipf > 0))
-    return Objection{{"model.moe.load", "model.moe.capacity_factor"},
-                     "a load beside a capacity factor: with a capacity, tokens go where their numbers send them; expected one of "
-                     "the two"};
+  if (moe.routing == Routing::expert_choice && !moe.load.is_uniform())
+    return Objection{{"model.moe.routing", "model.moe.load"},
+                     "a load with routing expert-choice, under which every expert takes as many tokens as the others; expected "
+                     "no load, or routing top-k"};
+  if (moe.routing == Routing::expert_choice && moe.node_limit > 0)
+    return Objection{{"model.moe.routing", "model.moe.node_limit"},
+                     named("node_limit", moe.node_limit) +
+                         " with routing expert-choice, under which no token chooses its nodes; expected no node_limit, or "
+                         "routing top-k"};
   return {};
 }
 
@@ -115,10 +120,10 @@ constexpr Rule expert_shards_divide_ranks{
 /// A load gives each token its nodes, and every node as many of its choices.
 std::optional<Objection> find_wrong_load_of_nodes(const MoeSpec& moe, const NodeLimit& limit) {
   if (moe.top_k % limit.visited != 0)
-    return Objection{
-        {"model.moe.node_limit", "model.moe.top_k"},
-        named("node_limit", moe.node_limit) + " does not divide " + named("top_k", moe.top_k) +
-            ", so that nodes would get unequal parts of a token's choices; expected a divisor of top_k, or a capacity factor"};
+    return Objection{{"model.moe.node_limit", "model.moe.top_k"},
+                     named("node_limit", moe.node_limit) + " does not divide " + named("top_k", moe.top_k) +
+                         ", so that nodes would get unequal parts of a token's choices; expected a divisor of top_k, or a "
+                         "capacity factor without a load"};
   const std::vector<double>& shares = moe.load.shares;
   const std::int64_t of_node = moe.top_k / limit.visited, node_size = moe.experts / limit.nodes;
   std::int64_t loaded = 0;
@@ -155,7 +160,7 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
                      named("top_k", moe.top_k) + " experts do not fit into " + named("node_limit", moe.node_limit) +
                          ": each of the " + std::to_string(limit.nodes) + " nodes holds " +
                          std::to_string(moe.experts / limit.nodes) + " experts"};
-  if (moe.capacity_factor > 0) return {};
+  if (!moe.forces_choices()) return {};
   return find_wrong_load_of_nodes(moe, limit);
 }
 

@@ -159,6 +159,8 @@ class MegatronReader {
     if (arguments_.has("moe-expert-capacity-factor"))
       put(moe, "capacity_factor", arguments_.number("moe-expert-capacity-factor", 0),
           arguments_.place("moe-expert-capacity-factor"));
+    if (const bool pads = arguments_.has("moe-pad-expert-input-to-capacity"); arguments_.has("moe-expert-capacity-factor"))
+      put(moe, "pad_to_capacity", pads, arguments_.place("moe-expert-capacity-factor"));
     put(moe, "balance_loss", arguments_.number("moe-aux-loss-coeff", 0), arguments_.place("moe-aux-loss-coeff"));
     arguments_.has("moe-router-load-balancing-type");
     arguments_.has("moe-router-num-groups");

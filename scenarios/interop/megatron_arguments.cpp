@@ -116,6 +116,9 @@ class ArgumentsWriter {
     add("moe-router-load-balancing-type", moe.balance_loss > 0 ? "aux_loss" : "none");
     if (moe.balance_loss > 0) add("moe-aux-loss-coeff", moe.balance_loss);
     if (moe.capacity_factor > 0) add("moe-expert-capacity-factor", moe.capacity_factor);
+    if (moe.capacity_factor > 0 && moe.pad_to_capacity) flag("moe-pad-expert-input-to-capacity");
+    if (moe.routing == Routing::expert_choice)
+      out_.lose("model.moe.routing", "Megatron's experts do not choose: its tokens take the top k");
     if (const NodeLimit limit = node_limit_of(scenario_); limit.visited > 0) {
       add("moe-router-num-groups", limit.nodes);
       add("moe-router-group-topk", moe.node_limit);

@@ -6,6 +6,7 @@
 
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/stage_program.h"
+#include "scenarios/spec/parameter_count.h"
 
 namespace tandem::scenarios {
 
@@ -59,7 +60,8 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
   for (std::int64_t l = 0; l < layers; ++l) {
     const MoeSpec& moe = model.moe;
     active_width += !moe.in_layer(l) ? mlp_matrices * static_cast<double>(model.ffn)
-                                     : mlp_matrices * static_cast<double>((moe.top_k + moe.shared_experts) * moe.ffn) +
+                                     : mlp_matrices * (moe.experts_per_token() + static_cast<double>(moe.shared_experts)) *
+                                               static_cast<double>(moe.ffn) +
                                            static_cast<double>(moe.experts);
   }
   const auto depths = static_cast<double>(model.mtp_depth);
@@ -77,6 +79,8 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
               .gpus = scenario.parallelism.world_size(),
               .tokens = scenario.training.global_batch * scenario.training.sequence,
               .model_flops_per_token = model_flops_per_token(scenario.model, scenario.training.sequence),
+              .parameters = parameter_count(scenario.model),
+              .active_parameters = active_parameter_count(scenario.model),
               .steps = steps.count,
               .micro_batches = static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)),
               .stages = static_cast<std::int32_t>(scenario.parallelism.pp),

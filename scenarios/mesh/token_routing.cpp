@@ -63,12 +63,29 @@ double places_met(double places, std::int64_t experts, std::int64_t choices) {
   return places * (1 - missed);
 }
 
+/// Each expert takes a token or passes it by whatever the others do: places with experts_of_place of them all pass it by with
+/// probability (1 - share)^experts_of_place.
+TokenCopies copies_of_taken_token(const MoeSpec& moe, double ranks, std::int64_t nodes) {
+  const auto experts = static_cast<double>(moe.experts);
+  const double share = moe.experts_per_token() / experts;
+  const auto met = [&](double places) { return places * (1 - std::pow(1 - share, experts / places)); };
+  return {moe.experts_per_token(), met(static_cast<double>(nodes)), met(ranks)};
+}
+
+std::int32_t capacity_of(const MoeSpec& moe, std::int64_t tokens) {
+  const double fair = static_cast<double>(tokens * moe.top_k) / static_cast<double>(moe.experts);
+  const double factor = moe.capacity_factor > 0 ? moe.capacity_factor : 1;
+  const auto capacity = static_cast<std::int32_t>(std::max(1.0, std::floor(factor * fair + 1e-9)));
+  return moe.routing == Routing::expert_choice ? std::min(capacity, static_cast<std::int32_t>(tokens)) : capacity;
+}
+
 }  // namespace
 
 TokenCopies copies_of_token(const Scenario& scenario) {
   const MoeSpec& moe = scenario.model.moe;
   const auto ranks = static_cast<double>(scenario.parallelism.ep);
   const NodeLimit limit = node_limit_of(scenario);
+  if (moe.routing == Routing::expert_choice) return copies_of_taken_token(moe, ranks, expert_nodes(scenario));
   const auto choices = static_cast<double>(moe.top_k);
   if (limit.visited == 0)
     return {choices, places_met(static_cast<double>(expert_nodes(scenario)), moe.experts, moe.top_k),
@@ -90,27 +107,32 @@ std::int64_t tokens_of_group(const Scenario& scenario) {
   return scenario.training.sequence / p.cp / p.tp / p.reference_token_groups * scenario.training.micro_batch;
 }
 
-std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit) {
-  const std::int64_t choices = tokens * moe.top_k;
-  if (moe.capacity_factor > 0) {
-    const double fair = static_cast<double>(choices) / static_cast<double>(moe.experts);
-    const auto capacity = static_cast<std::int32_t>(std::max(1.0, std::floor(moe.capacity_factor * fair + 1e-9)));
-    return std::vector<std::int32_t>(static_cast<std::size_t>(moe.experts), capacity);
-  }
+std::vector<std::int32_t> choices_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit) {
   const std::vector<double> shares = shares_of(moe);
-  if (limit.visited == 0) return split(shares, choices, tokens);
+  if (limit.visited == 0) return split(shares, tokens * moe.top_k, tokens);
   std::vector<std::vector<double>> in_node;
   std::vector<double> of_node;
   for (auto begin = shares.begin(); begin != shares.end(); begin += moe.experts / limit.nodes) {
     in_node.emplace_back(begin, begin + moe.experts / limit.nodes);
     of_node.push_back(std::accumulate(in_node.back().begin(), in_node.back().end(), 0.0));
   }
-  std::vector<std::int32_t> slots;
+  std::vector<std::int32_t> choices;
   const std::vector<std::int32_t> visits = split(of_node, tokens * limit.visited, tokens);
   for (std::size_t node = 0; node < visits.size(); ++node) {
     const std::vector<std::int32_t> of_experts = split(in_node[node], visits[node] * (moe.top_k / limit.visited), visits[node]);
-    slots.insert(slots.end(), of_experts.begin(), of_experts.end());
+    choices.insert(choices.end(), of_experts.begin(), of_experts.end());
   }
+  return choices;
+}
+
+std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit) {
+  const bool has_capacity = moe.capacity_factor > 0 || moe.routing == Routing::expert_choice;
+  if (!has_capacity) return choices_by_expert(moe, tokens, limit);
+  const std::int32_t capacity = capacity_of(moe, tokens);
+  if (moe.routing == Routing::expert_choice || moe.pad_to_capacity)
+    return std::vector<std::int32_t>(static_cast<std::size_t>(moe.experts), capacity);
+  std::vector<std::int32_t> slots = choices_by_expert(moe, tokens, limit);
+  for (std::int32_t& of_expert : slots) of_expert = std::min(of_expert, capacity);
   return slots;
 }
 
@@ -120,15 +142,19 @@ RoutingAttributes routing_of(const Scenario& scenario) {
   const double tokens =
       static_cast<double>(scenario.training.gradient_batch(p)) * static_cast<double>(scenario.training.sequence);
   const NodeLimit limit = node_limit_of(scenario);
-  RoutingAttributes routing{.top_k = static_cast<std::int32_t>(moe.top_k),
+  const bool expert_choice = moe.routing == Routing::expert_choice;
+  RoutingAttributes routing{.top_k = static_cast<std::int32_t>(expert_choice ? moe.experts : moe.top_k),
                             .groups = static_cast<std::int32_t>(p.reference_token_groups),
                             .zigzag = static_cast<std::int32_t>(p.reference_zigzag),
                             .parts = static_cast<std::int32_t>(p.ep),
                             .nodes = static_cast<std::int32_t>(limit.nodes),
                             .node_limit = static_cast<std::int32_t>(limit.visited),
-                            .forced = moe.capacity_factor == 0,
+                            .forced = moe.forces_choices(),
                             .balance = static_cast<float>(moe.balance_loss / tokens),
-                            .slots = slots_by_expert(moe, tokens_of_group(scenario), limit)};
+                            .slots = slots_by_expert(moe, tokens_of_group(scenario), limit),
+                            .expert_choice = expert_choice};
+  if (routing.forced) routing.load = choices_by_expert(moe, tokens_of_group(scenario), limit);
+  if (routing.load == routing.slots) routing.load.clear();
   const std::int64_t per_part = moe.experts / p.ep;
   for (auto part = routing.slots.begin(); part != routing.slots.end(); part += per_part) {
     routing.block = std::max(routing.block, std::accumulate(part, part + per_part, 0));

@@ -19,11 +19,15 @@ struct NodeLimit {
 };
 NodeLimit node_limit_of(const Scenario& scenario);
 
-/// Slots of each expert for one token group. With a capacity factor f: max(1, floor(f * tokens * top_k / experts)) for each.
-/// Otherwise the choices split exactly by the load, whole choices going to the largest remainders; as a token goes to an expert
-/// once at most, no expert gets more than `tokens`, and what the load gives it beyond goes to the others in proportion.
-/// Under a node limit M the tokens' M visits split over the nodes in this way first, each bringing k/M choices, then the choices
-/// of each node over its experts.
+/// Choices of each expert by the load, of one token group. They split exactly, whole choices going to the largest remainders; as
+/// a token goes to an expert once at most, no expert gets more than `tokens`, and what the load gives it beyond goes to the
+/// others in proportion. Under a node limit M the tokens' M visits split over the nodes in this way first, each bringing k/M
+/// choices, then the choices of each node over its experts.
+std::vector<std::int32_t> choices_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit = {});
+
+/// Slots of each expert for one token group. With a capacity factor f: max(1, floor(f * tokens * top_k / experts)) for each, or
+/// without padding no more than there are choices. Without a factor: as many as there are choices. Under expert choice the factor
+/// is 1 unless given, and an expert takes no more than `tokens`.
 std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t tokens, const NodeLimit& limit = {});
 
 /// How many nodes and ranks a token's experts lie on when all sets of top_k experts, or under a node limit all such sets of its

@@ -24,17 +24,19 @@ ExpertLoad read_load(const Reader& moe) {
 
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   const Reader moe(node, "model.moe",
-                   {"experts", "top_k", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor", "node_limit",
-                    "load", "balance_loss"});
+                   {"experts", "top_k", "routing", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor",
+                    "pad_to_capacity", "node_limit", "load", "balance_loss"});
   MoeSpec spec;
   spec.experts = moe.integer("experts", {0, 65'536}, 0);
   if (spec.experts == 0) return spec;
   spec.top_k = moe.integer("top_k", {1, 1'024});
+  spec.routing = moe.choice<Routing>("routing", choices(routing_names), Routing::top_k);
   spec.ffn = moe.integer("ffn", {1, 4'194'304}, dense_ffn);
   spec.shared_experts = moe.integer("shared_experts", {0, 1'024}, 0);
   spec.first_dense_layers = moe.integer("first_dense_layers", {0, max_layers}, 0);
   spec.every = moe.integer("every", {1, max_layers}, 1);
   spec.capacity_factor = moe.number("capacity_factor", {0, 1e6}, 0.0);
+  spec.pad_to_capacity = moe.boolean("pad_to_capacity", true);
   spec.node_limit = moe.integer("node_limit", {0, 65'536}, 0);
   spec.load = read_load(moe);
   spec.balance_loss = moe.number("balance_loss", {0, 1e6}, spec.balance_loss);
@@ -64,11 +66,13 @@ YamlNode write_moe(const MoeSpec& moe) {
   YamlNode node = make_node(YamlNode::Kind::mapping, {});
   put(node, "experts", moe.experts);
   put(node, "top_k", moe.top_k);
+  put(node, "routing", name_in(routing_names, moe.routing));
   put(node, "ffn", moe.ffn);
   put(node, "shared_experts", moe.shared_experts);
   put(node, "first_dense_layers", moe.first_dense_layers);
   put(node, "every", moe.every);
   put(node, "capacity_factor", moe.capacity_factor);
+  put(node, "pad_to_capacity", moe.pad_to_capacity);
   put(node, "node_limit", moe.node_limit);
   put(node, "load", load_section(moe.load));
   put(node, "balance_loss", moe.balance_loss);

@@ -44,6 +44,9 @@ inline constexpr std::array cp_layout_names{Named<CpLayout>{"zigzag", CpLayout::
 inline constexpr std::array dispatcher_names{Named<Dispatcher>{"nccl", Dispatcher::nccl},
                                              Named<Dispatcher>{"deepep", Dispatcher::deepep}};
 
+inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
+                                          Named<Routing>{"expert-choice", Routing::expert_choice}};
+
 /// Of placements that are no list of GPUs.
 inline constexpr std::array placement_names{Named<RankPlacement::Kind>{"packed", RankPlacement::Kind::packed},
                                             Named<RankPlacement::Kind>{"round-robin", RankPlacement::Kind::round_robin}};

@@ -1,11 +1,14 @@
 #include "scenarios/spec/parameter_count.h"
 
+#include <cmath>
+
 namespace tandem::scenarios {
 namespace {
 
 class Parameters {
  public:
-  explicit Parameters(const ModelSpec& model) : m_(model) {}
+  /// `experts`: how many of a layer's routed experts count.
+  Parameters(const ModelSpec& model, double experts) : m_(model), experts_(experts) {}
 
   std::int64_t all() const {
     const std::int64_t tables = (m_.tied_embeddings ? 1 : 2) * m_.vocab * m_.hidden;
@@ -18,6 +21,7 @@ class Parameters {
 
  private:
   const ModelSpec& m_;
+  double experts_;
 
   std::int64_t norm(std::int64_t width) const { return (m_.norm == NormKind::layer ? 2 : 1) * width; }
   std::int64_t layer(std::int64_t number) const { return attention() + mlp(number) + 2 * norm(m_.hidden); }
@@ -35,12 +39,15 @@ class Parameters {
   std::int64_t mlp(std::int64_t number) const {
     const std::int64_t matrices = m_.gated ? 3 : 2;
     if (!m_.moe.in_layer(number)) return matrices * m_.hidden * m_.ffn;
-    return matrices * m_.hidden * m_.moe.ffn * (m_.moe.experts + m_.moe.shared_experts) + m_.hidden * m_.moe.experts;
+    const std::int64_t expert = matrices * m_.hidden * m_.moe.ffn;
+    return std::llround(static_cast<double>(expert) * experts_) + expert * m_.moe.shared_experts + m_.hidden * m_.moe.experts;
   }
 };
 
 }  // namespace
 
-std::int64_t parameter_count(const ModelSpec& model) { return Parameters(model).all(); }
+std::int64_t parameter_count(const ModelSpec& model) { return Parameters(model, static_cast<double>(model.moe.experts)).all(); }
+
+std::int64_t active_parameter_count(const ModelSpec& model) { return Parameters(model, model.moe.experts_per_token()).all(); }
 
 }  // namespace tandem::scenarios

@@ -11,4 +11,7 @@ namespace tandem::scenarios {
 /// layers) is left out.
 std::int64_t parameter_count(const ModelSpec& model);
 
+/// Counts those of them that one token passes: of the routed experts as many as it goes to, on average, and all else.
+std::int64_t active_parameter_count(const ModelSpec& model);
+
 }  // namespace tandem::scenarios

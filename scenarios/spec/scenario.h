@@ -26,25 +26,47 @@ struct MlaSpec {
   std::int64_t qk_dim() const { return nope_dim + rope_dim; }
 };
 
-/// How the choices of a micro-batch's tokens spread over the experts when nothing is dropped.
+/// How the choices of a micro-batch's tokens spread over the experts before any is dropped.
 struct ExpertLoad {
   std::vector<double> shares;  ///< by expert, in any unit; empty: by `zipf`
   double zipf = 0;             ///< expert e gets a share of 1 / (e + 1)^zipf; 0 = uniform
+
+  bool is_uniform() const { return shares.empty() && zipf == 0; }
+};
+
+/// Who chooses whom.
+enum class Routing : std::uint8_t {
+  top_k,          ///< a token goes to the `top_k` experts of its highest logits
+  expert_choice,  ///< an expert takes the tokens of the highest probabilities (Zhou et al. 2022, arXiv 2202.09368)
 };
 
 /// Mixture of experts in place of the MLP: in layers `first_dense_layers`, `first_dense_layers` + `every`, ...
 struct MoeSpec {
   std::int64_t experts = 0;  ///< 0: a dense model
-  std::int64_t top_k = 1;
+  std::int64_t top_k = 1;    ///< experts that a token goes to; under expert choice on average
+  Routing routing = Routing::top_k;
   std::int64_t ffn = 0;             ///< inner width of one expert
   std::int64_t shared_experts = 0;  ///< that every token goes to, as one MLP of so many times `ffn`
   std::int64_t first_dense_layers = 0;
   std::int64_t every = 1;
-  double capacity_factor = 0;   ///< 0: nothing is dropped, and the choices are forced to `load`
+  /// Slots of an expert as a multiple of its even share. 0: as many as `load` says, so that nothing is dropped. Choices are
+  /// forced to `load`, but for an even one with a capacity: then tokens go where their numbers send them.
+  double capacity_factor = 0;
+  bool pad_to_capacity = true;  ///< slots that nobody took are sent and computed, too
   std::int64_t node_limit = 0;  ///< a token's experts lie in at most so many nodes; 0 = no limit
   ExpertLoad load;
   double balance_loss = 0.01;  ///< coefficient of the auxiliary loss; default: Fedus et al. 2021, section 2.2
 
+  /// Whether tokens go where `load` says, and not where their numbers send them.
+  bool forces_choices() const {
+    return routing == Routing::top_k && (capacity_factor == 0 || !load.is_uniform() || !pad_to_capacity);
+  }
+  /// Experts that a token goes to on average, before any choice is dropped.
+  double experts_per_token() const {
+    const auto chosen = static_cast<double>(top_k);
+    if (routing == Routing::top_k || capacity_factor == 0) return chosen;
+    return std::min(capacity_factor * chosen, static_cast<double>(experts));
+  }
   bool in_layer(std::int64_t layer) const {
     return experts > 0 && layer >= first_dense_layers && (layer - first_dense_layers) % every == 0;
   }

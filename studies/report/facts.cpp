@@ -43,7 +43,9 @@ Facts facts_of_model(const ModelSpec& m) {
               {"vocabulary", fmt::format("{}{}", m.vocab, m.tied_embeddings ? ", tied" : "")}};
   if (m.mla.enabled()) facts.emplace_back("latent attention", fmt::format("q {}, kv {}", m.mla.q_rank, m.mla.kv_rank));
   if (m.moe.experts > 0) {
-    facts.emplace_back("experts", fmt::format("{} of {}, top {}", m.moe.experts, m.moe.ffn, m.moe.top_k));
+    const std::string choice = m.moe.routing == scenarios::Routing::expert_choice ? "choosing tokens, mean" : "top";
+    facts.emplace_back("experts", fmt::format("{} of {}, {} {}", m.moe.experts, m.moe.ffn, choice, m.moe.top_k));
+    if (m.moe.capacity_factor > 0) facts.emplace_back("capacity factor", fmt::format("{:g}", m.moe.capacity_factor));
     if (m.moe.shared_experts > 0) facts.emplace_back("shared experts", fmt::format("{}", m.moe.shared_experts));
     if (m.moe.first_dense_layers > 0) facts.emplace_back("dense layers first", fmt::format("{}", m.moe.first_dense_layers));
     if (m.moe.every > 1) facts.emplace_back("experts in every", fmt::format("{}th layer", m.moe.every));

@@ -8,6 +8,7 @@
 #include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
 #include "scenarios/lowering/lower.h"
+#include "scenarios/mesh/token_routing.h"
 #include "sim/simulate.h"
 #include "studies/step/jitter_times.h"
 
@@ -52,6 +53,7 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
   for (std::size_t stage = 0; stage < period.stage_times.size(); ++stage)
     period.stage_times[stage].parts = mean_parts(local.stage_times[stage].parts, sync.stage_times[stage].parts);
   period.kinds = weighted_sum(local.kinds, of_local, sync.kinds, of_sync);
+  if (local.metrics && sync.metrics) period.metrics = weighted_sum(*local.metrics, of_local, *sync.metrics, of_sync);
   // Every step has the same tokens, so what counts work per time goes as the inverse of the time.
   const double pace = sync.step_time / period.step_time;
   period.tokens_per_second_per_gpu *= pace;
@@ -101,6 +103,17 @@ void refuse_too_many_classes(const Scenario& scenario, const World& world) {
                                : "; a more regular placement or fewer faults leave fewer"));
 }
 
+/// The time of a step that drops nothing; nothing where experts have no capacity, or no more and no less than it takes.
+std::optional<Seconds> safe_step_time(const Scenario& scenario, bool folded, const SimulationOptions& options,
+                                      const ExpertBalance& balance) {
+  const MoeSpec& moe = scenario.model.moe;
+  if (balance.expert_choice || moe.capacity_factor == 0) return {};
+  Scenario safe = scenario;
+  safe.model.moe.capacity_factor = balance.safe_capacity_factor();
+  if (slots_by_expert(safe.model.moe, balance.tokens, node_limit_of(safe)) == balance.slots) return {};
+  return simulate_step(safe, folded, options).result.step_time;
+}
+
 }  // namespace
 
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
@@ -120,6 +133,7 @@ SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const Simu
                                const Stopwatch& stopwatch) {
   SimulatedStep step = simulate_step(scenario, folded, options);
   StepResult& result = step.result;
+  if (result.experts) result.experts->safe_step_time = safe_step_time(scenario, folded, options, *result.experts);
   result.jitter = draw_jitter(scenario, step.dag, result, options.progress);
   result.run.wall = stopwatch.elapsed();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);

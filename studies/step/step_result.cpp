@@ -7,17 +7,6 @@
 namespace tandem::studies {
 namespace {
 
-Flops flops_on_all_ranks(const Dag& dag) {
-  Flops flops = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    const Task& task = dag.tasks[id];
-    const OpClass op_class = operation(task.op).op_class;
-    if (op_class == OpClass::memory || op_class == OpClass::communication) continue;
-    flops += cost_of(dag, id).flops * dag.ranks[task.rank].count;
-  }
-  return flops;
-}
-
 /// Names all models of GPUs that take part.
 std::string gpu_names(const Dag& dag) {
   std::vector<std::string> names;
@@ -72,7 +61,8 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.causal = info.causal;
   const FlopsPerSecond peak = mean_peak(dag, precision);
   result.mfu = result.model_flops_per_gpu / peak;
-  result.hfu = flops_on_all_ranks(dag) / steps / result.step_time / gpus / peak;
+  const KernelWork work = kernel_work(dag);
+  result.hfu = work.flops / steps / result.step_time / gpus / peak;
   const std::vector<TimeParts> parts = time_parts(dag, timeline);
   result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
   for (const StageTime& sum : mean_by_stage(dag, parts)) {
@@ -80,6 +70,8 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
     result.stage_times.back().parts.add(sum.parts, 1 / steps);
   }
   result.kinds = time_by_kind(dag, timeline);
+  result.metrics = step_metrics(dag, timeline, work, precision);
+  result.experts = expert_balance(dag);
   result.stages = memory_by_stage(dag, memory_use(dag, timeline));
   result.gpu_memory = smallest_memory(dag);
   result.lower_bound = lower_bound(dag) / steps;

@@ -12,6 +12,8 @@
 #include "runtime/backend_names.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
+#include "studies/step/expert_balance.h"
+#include "studies/step/step_metrics.h"
 
 namespace tandem::studies {
 
@@ -62,10 +64,12 @@ struct StepResult {
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
   bool causal = true;                      ///< attention
   double mfu = 0;
-  double hfu = 0;                      ///< what was computed, recompute included
-  TimeParts parts;                     ///< read from JSON, with all compute under `Phase::forward`
-  std::vector<StageTime> stage_times;  ///< empty where an older version's JSON has none
-  std::vector<KindTime> kinds;         ///< the same
+  double hfu = 0;                        ///< what was computed, recompute included
+  TimeParts parts;                       ///< read from JSON, with all compute under `Phase::forward`
+  std::vector<StageTime> stage_times;    ///< empty where an older version's JSON has none
+  std::vector<KindTime> kinds;           ///< the same
+  std::optional<StepMetrics> metrics;    ///< absent where an older version's JSON has none
+  std::optional<ExpertBalance> experts;  ///< see `expert_balance`
   std::vector<MemoryUse> stages;
   Bytes gpu_memory = 0;               ///< of the GPU that has least
   std::vector<std::string> warnings;  ///< of the scenario

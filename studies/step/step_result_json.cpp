@@ -6,6 +6,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/text_file.h"
+#include "scenarios/spec/names.h"
 #include "studies/step/json_value.h"
 #include "studies/step/step_interval.h"
 #include "studies/step/step_result.h"
@@ -37,6 +38,106 @@ Json stage_times_json(const std::vector<StageTime>& times) {
                       {"optimizer", parts.optimizer()}});
   }
   return stages;
+}
+
+/// An object of a number for each axis.
+template <typename Get>
+Json by_axis(const Get& get) {
+  Json values = Json::object();
+  for (const Axis axis : communication_axes) values[name_of(axis)] = get(axis);
+  return values;
+}
+
+Json by_axis(const AxisValues& values) {
+  return by_axis([&](Axis axis) { return values[static_cast<std::size_t>(axis)]; });
+}
+
+Json communication_json(const StepMetrics& metrics) {
+  const CommunicationOverlap& overlap = metrics.overlap;
+  Json hidden_share = Json::object();
+  for (const Axis axis : communication_axes)
+    if (overlap.on(axis).busy > 0) hidden_share[name_of(axis)] = overlap.on(axis).hidden();
+  Json all = {{"sent_bytes", metrics.all_sent()}, {"busy_s", overlap.all.busy}, {"hidden_s", overlap.all.covered}};
+  if (overlap.all.busy > 0) all["hidden_share"] = overlap.all.hidden();
+  return {{"sent_bytes", by_axis(metrics.sent)},
+          {"busy_s", by_axis([&](Axis axis) { return overlap.on(axis).busy; })},
+          {"hidden_s", by_axis([&](Axis axis) { return overlap.on(axis).covered; })},
+          {"hidden_share", hidden_share},
+          {"all", all}};
+}
+
+Json layers_json(const std::vector<LayerTraffic>& traffic) {
+  Json layers = Json::array();
+  for (const LayerTraffic& layer : traffic) {
+    Json sent = Json::object();
+    for (const Axis axis : layer_axes) sent[name_of(axis)] = layer.sent[static_cast<std::size_t>(axis)];
+    layers.push_back({{"layer", layer.layer}, {"ranks", layer.ranks}, {"sent_bytes", sent}, {"activation_bytes", layer.kept}});
+  }
+  return layers;
+}
+
+Json experts_json(const ExpertBalance& balance) {
+  Json experts = {{"routing", name_in(scenarios::routing_names,
+                                      balance.expert_choice ? scenarios::Routing::expert_choice : scenarios::Routing::top_k)},
+                  {"tokens", balance.tokens},
+                  {"choices", balance.choices},
+                  {"slots", balance.slots},
+                  {"dropped", balance.dropped()},
+                  {"dropped_share", balance.dropped_share()}};
+  if (balance.expert_choice) {
+    experts["untaken_share"] = balance.untaken_share();
+  } else {
+    experts["safe_capacity_factor"] = balance.safe_capacity_factor();
+  }
+  if (balance.safe_step_time) experts["safe_step_time_s"] = *balance.safe_step_time;
+  return experts;
+}
+
+AxisValues axis_values(const JsonValue& of) {
+  AxisValues values{};
+  for (const Axis axis : communication_axes) of.read(std::string(name_of(axis)), values[static_cast<std::size_t>(axis)]);
+  return values;
+}
+
+/// Reads what `to_json_object` writes from `parameters` to `layers`.
+StepMetrics step_metrics(const JsonValue& root) {
+  StepMetrics metrics;
+  metrics.parameters = root.at("parameters").at("total").whole_number();
+  metrics.active_parameters = root.at("parameters").at("active").whole_number();
+  const JsonValue communication = root.at("communication");
+  metrics.sent = axis_values(communication.at("sent_bytes"));
+  const AxisValues busy = axis_values(communication.at("busy_s")), hidden = axis_values(communication.at("hidden_s"));
+  for (std::size_t axis = 0; axis < axis_count; ++axis) metrics.overlap.by_axis[axis] = {busy[axis], hidden[axis]};
+  const JsonValue all = communication.at("all");
+  metrics.overlap.all = {all.at("busy_s").number(), all.at("hidden_s").number()};
+  const JsonValue intensity = root.at("intensity");
+  metrics.flops = intensity.at("flops").number();
+  metrics.memory_traffic = intensity.at("memory_bytes").number();
+  metrics.ridge = intensity.at("ridge_flops_per_byte").number();
+  for (const JsonValue& layer : root.at("layers").elements())
+    metrics.layers.push_back({.layer = static_cast<std::int32_t>(layer.at("layer").whole_number()),
+                              .ranks = layer.at("ranks").whole_number(),
+                              .sent = axis_values(layer.at("sent_bytes")),
+                              .kept = layer.at("activation_bytes").number()});
+  return metrics;
+}
+
+std::vector<std::int32_t> counts(const JsonValue& list) {
+  std::vector<std::int32_t> numbers;
+  for (const JsonValue& number : list.elements()) numbers.push_back(static_cast<std::int32_t>(number.whole_number()));
+  return numbers;
+}
+
+ExpertBalance expert_balance(const JsonValue& experts) {
+  const std::string routing = experts.at("routing").text();
+  ExpertBalance balance{.expert_choice = routing == name_in(scenarios::routing_names, scenarios::Routing::expert_choice),
+                        .tokens = experts.at("tokens").whole_number(),
+                        .choices = counts(experts.at("choices")),
+                        .slots = counts(experts.at("slots"))};
+  if (balance.choices.empty()) throw experts.at("choices").wrong("an expert at least");
+  if (balance.choices.size() != balance.slots.size()) throw experts.at("slots").wrong("as many experts as choices has");
+  if (experts.has("safe_step_time_s")) balance.safe_step_time = experts.at("safe_step_time_s").number();
+  return balance;
 }
 
 constexpr const char* a_result = "a result, which `tandem simulate SCENARIO --json F` writes";
@@ -162,6 +263,8 @@ StepResult read_result(const JsonValue& root) {
     for (const JsonValue& stage : root.at("stages_s").elements()) result.stage_times.push_back(stage_time(stage));
   if (root.has("kinds"))
     for (const JsonValue& kind : root.at("kinds").elements()) result.kinds.push_back(kind_time(kind));
+  if (root.has("layers")) result.metrics = step_metrics(root);
+  if (root.has("experts")) result.experts = expert_balance(root.at("experts"));
   if (root.has("bounds_s")) {
     result.lower_bound = root.at("bounds_s").at("lower").number();
     result.upper_bound = root.at("bounds_s").at("upper").number();
@@ -227,6 +330,16 @@ Json to_json_object(const StepResult& r) {
                  {"peak_rss_bytes", r.run.peak_rss},
                  {"backend", r.run.backend},
                  {"folded", r.run.folded}}}};
+  if (r.metrics) {
+    json["parameters"] = {{"total", r.metrics->parameters}, {"active", r.metrics->active_parameters}};
+    json["communication"] = communication_json(*r.metrics);
+    json["intensity"] = {{"flops", r.metrics->flops},
+                         {"memory_bytes", r.metrics->memory_traffic},
+                         {"flops_per_byte", r.metrics->intensity()},
+                         {"ridge_flops_per_byte", r.metrics->ridge}};
+    json["layers"] = layers_json(r.metrics->layers);
+  }
+  if (r.experts) json["experts"] = experts_json(*r.experts);
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
   if (r.is_simulated()) {

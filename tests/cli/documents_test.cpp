@@ -158,6 +158,9 @@ TEST_F(DocumentedKeys, AreThoseOfAStep) {
   expect_told("A step", result_of({"simulate", scenario(), "--set", "faults.jitter={kernel: 0.02, draws: 2}", "--set",
                                    "cluster.fabric.routing=ecmp", "--fold-tolerance", "1"}));
   expect_told("A step", result_of({"simulate", scenario(), "--set", "training.sync_every=2", "--set", "parallelism.zero=0"}));
+  expect_told("A step", result_of({"simulate", scenario(), "--set",
+                                   "model.moe={experts: 8, top_k: 2, capacity_factor: 1, load: {zipf: 1}}"}));
+  expect_told("A step", result_of({"simulate", scenario(), "--set", "model.moe={experts: 8, top_k: 2, routing: expert-choice}"}));
   expect_told("A step", result_of({"crosscheck", scenario_file("tiny-host"), "--backend", "host"}));
 }
 

@@ -9,6 +9,10 @@
 namespace tandem::cli::result_text_test {
 namespace {
 
+using studies::ExpertBalance;
+using studies::StepMetrics;
+using testing::HasSubstr;
+
 /// A step of 1 s: half of it compute. Stages 1 to 6 are equal, and fullest.
 StepResult a_step() {
   StepResult r;
@@ -42,6 +46,44 @@ StepResult a_step() {
   r.tasks = 12345;
   r.run = {.backend = "simgrid", .collectives = "fluid", .folded = true, .wall = 0.123, .peak_rss = 64'000'000};
   return r;
+}
+
+TEST(ResultText, SaysWhatExpertsDropAndWhatItTakesToDropNothing) {
+  StepResult r = a_step();
+  ExpertBalance balance{.tokens = 1000,
+                        .choices = {300, 50, 250, 100, 50, 100, 100, 50},
+                        .slots = std::vector<std::int32_t>(8, 156),
+                        .safe_step_time = 1.25};
+  r.experts = balance;
+  const std::string dropping = to_text(r, {.width = 120});
+  EXPECT_THAT(dropping, HasSubstr("Experts, of 1000 tokens that are routed together\n"));
+  EXPECT_THAT(dropping, HasSubstr("  busiest expert     300  of 1000 choices: expert 0, with 2.4 times its even share\n"));
+  EXPECT_THAT(dropping, HasSubstr("  dropped         23.8 %  144 of expert 0, 94 of expert 2\n"));
+  EXPECT_THAT(dropping, HasSubstr("  safe capacity      2.4  the least factor that drops nothing: a step of 1.250 s\n"));
+  balance.expert_choice = true;
+  balance.choices = balance.slots = std::vector<std::int32_t>(2, 500);
+  r.experts = balance;
+  EXPECT_THAT(to_text(r, {.width = 120}), HasSubstr("  no one takes  25.0 %  of the tokens, if each expert chooses at random\n"));
+}
+
+TEST(ResultText, SaysWhatARankSendsAndWhatLayersKeep) {
+  StepResult r = a_step();
+  StepMetrics m;
+  m.parameters = 46'700'000'000;
+  m.active_parameters = 12'900'000'000;
+  m.flops = 4e12;
+  m.memory_traffic = 1e10;
+  m.ridge = 295.3;
+  m.sent[static_cast<std::size_t>(Axis::tp)] = 2.5e9;
+  m.overlap.by_axis[static_cast<std::size_t>(Axis::tp)] = m.overlap.all = {.busy = 0.4, .covered = 0.1};
+  for (std::int32_t layer = 0; layer < 4; ++layer) m.layers.push_back({.layer = layer, .ranks = 8, .sent = m.sent, .kept = 5e8});
+  m.layers.back().kept = 6e8;
+  r.metrics = m;
+  const std::string text = to_text(r, {.width = 120});
+  EXPECT_THAT(text, HasSubstr("  parameters      46.70 G  12.90 G of which a token passes\n"));
+  EXPECT_THAT(text, HasSubstr("  FLOPs per byte    400.0  of GPU memory"));
+  EXPECT_THAT(text, HasSubstr("  tp    2.50 GB  400.00 ms  25.0 %\n"));
+  EXPECT_THAT(text, HasSubstr("    0-2    500.00 MB   2.50 GB\n      3    600.00 MB   2.50 GB\n"));
 }
 
 // clang-format off

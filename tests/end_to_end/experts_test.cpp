@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "runtime/host/compare.h"
 #include "scenarios/mesh/token_routing.h"
 #include "studies/step/executed_step.h"
@@ -56,6 +58,11 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.dp=2 parallelism.ep=2 model.moe.load=[1,1,2,1,0,0,0,0]",
         "parallelism.dp=4 parallelism.ep=4 model.moe.load.zipf=1.2",
         "parallelism.dp=4 parallelism.ep=2 parallelism.etp=2 model.moe.load.zipf=0.7 parallelism.zero=0",
+        "parallelism.dp=4 parallelism.ep=4 model.moe.load.zipf=1.2 model.moe.capacity_factor=1",
+        "parallelism.dp=2 parallelism.ep=2 model.moe.load=[4,1,1,3,1,2,0,1] model.moe.capacity_factor=1.5 "
+        "model.moe.pad_to_capacity=false model.moe.balance_loss=3",
+        "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 model.moe.load.zipf=1 "
+        "model.moe.capacity_factor=0.5 model.moe.pad_to_capacity=false training.micro_batch=2",
         "parallelism.ep=2 parallelism.expert_axis=own",
         "parallelism.ep=4 parallelism.dp=2 parallelism.expert_axis=own parallelism.zero=0",
         "parallelism.ep=2 parallelism.dp=2 parallelism.expert_axis=own parallelism.zero=2 parallelism.tp=2 parallelism.sp=true",
@@ -96,6 +103,35 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.recompute=[norm,activation]",
         "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.recompute=[mlp] model.moe.first_dense_layers=1",
         "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 model.moe.load.zipf=1 model.norm=layer model.gated=false"));
+
+INSTANTIATE_TEST_SUITE_P(
+    ExpertsThatChoose, ExpertEquivalence,
+    testing::Values(
+        "model.moe.routing=expert-choice parallelism.dp=2 parallelism.ep=2",
+        "model.moe.routing=expert-choice parallelism.dp=4 parallelism.ep=4 parallelism.zero=0 model.moe.capacity_factor=1.5",
+        "model.moe.routing=expert-choice parallelism.dp=8 parallelism.ep=8 parallelism.zero=2 model.moe.top_k=3",
+        "model.moe.routing=expert-choice parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 parallelism.etp=2 "
+        "model.moe.balance_loss=3",
+        "model.moe.routing=expert-choice parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 "
+        "training.micro_batch=2 model.moe.top_k=1",
+        "model.moe.routing=expert-choice parallelism.cp=2 parallelism.dp=2 parallelism.ep=4 model.moe.shared_experts=1",
+        "model.moe.routing=expert-choice parallelism.cp=2 parallelism.tp=2 parallelism.sp=true parallelism.ep=2 "
+        "parallelism.cp_layout=contiguous model.moe.capacity_factor=0.75",
+        "model.moe.routing=expert-choice parallelism.dp=2 parallelism.ep=2 parallelism.pp=2 training.schedule=zb-h1",
+        "model.moe.routing=expert-choice parallelism.dp=2 parallelism.ep=2 training.recompute=full",
+        "model.moe.routing=expert-choice parallelism.dp=4 parallelism.ep=2 parallelism.zero=3 model.moe.capacity_factor=8",
+        "model.moe.routing=expert-choice parallelism.ep=2 parallelism.dp=2 parallelism.expert_axis=own parallelism.tp=2"));
+
+// Who chooses decides what is computed, so the comparison above depends on it.
+TEST(ExpertChoice, ChangesTheStep) {
+  const auto step_of = [](const std::string& routing) {
+    auto step = std::make_unique<ExecutedStep>(
+        unsharded(tiny_model(with_experts("model.moe.capacity_factor=1 model.moe.routing=" + routing))), "test");
+    step->execute();
+    return step;
+  };
+  EXPECT_GT(compare(step_of("top-k")->memory(), step_of("expert-choice")->memory()).largest(), 1e-4);
+}
 
 /// Nodes of two GPUs, unless said otherwise.
 Scenario on_small_nodes(const std::string& overrides) {
@@ -181,6 +217,12 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.dp=2 parallelism.ep=4 parallelism.tp=2 parallelism.sp=true parallelism.expert_axis=own "
                     "parallelism.etp=2 parallelism.order=[tp,dp,ep,cp,pp]",
                     "parallelism.cp=2 parallelism.dp=4 parallelism.ep=8 parallelism.cp_layout=contiguous",
+                    "parallelism.dp=16 parallelism.ep=8 model.moe.load.zipf=1 model.moe.capacity_factor=1.5 "
+                    "training.global_batch=16",
+                    "parallelism.dp=16 parallelism.ep=8 model.moe.load.zipf=1 model.moe.capacity_factor=1.5 "
+                    "model.moe.pad_to_capacity=false training.global_batch=16",
+                    "parallelism.dp=16 parallelism.ep=8 model.moe.routing=expert-choice parallelism.dispatcher=deepep "
+                    "training.global_batch=16",
                     "parallelism.dp=16 parallelism.ep=16 model.moe.experts=16 model.moe.top_k=4 model.moe.node_limit=1 "
                     "training.global_batch=16"));
 

@@ -93,8 +93,8 @@ class StepDraw {
     set("model.moe.every", {"", "", "2"});
     set("model.moe.balance_loss", {"", "0", "3"});
     set("model.moe.node_limit", {"", "", "", "1", "2"});
-    if (set("model.moe.capacity_factor", {"", "", "", "0.5", "1.25", "4"}).empty())
-      set("model.moe.load", {"", "[4,1,1,3,1,2,0,1]", "{zipf: 1.2}"});
+    set("model.moe.capacity_factor", {"", "", "", "0.5", "1.25", "4"});
+    set("model.moe.load", {"", "[4,1,1,3,1,2,0,1]", "{zipf: 1.2}"});
   }
 
   void attention() {

@@ -34,6 +34,37 @@ TEST(StreamOverlap, IsWhatBothDoAtOnce) {
   EXPECT_DOUBLE_EQ(overlaps[1].fraction(), 1);
 }
 
+// The same step. Rank: of 6 busy seconds 3 are covered; other: 6 of 6. On its second axis the rank is busy in [3, 9.5], 3 of them
+// covered; on either of the two in [2, 10], 4 of them covered.
+TEST(CommunicationOverlap, IsTheMeanOverRanksByAxisAndInAll) {
+  SmallDag small;
+  const RankIndex rank = small.rank(), other = small.rank();
+  const CommunicatorId both = small.communicator(2, {}), alone = small.communicator(1, {});
+  small.kernel(rank, 1);
+  small.kernel(rank, 1);
+  small.all_reduce(rank, both, 4);
+  small.all_reduce(rank, both, 4);
+  small.all_reduce(rank, alone, 4, Stream::tp);
+  small.kernel(other, 1);
+  small.all_reduce(other, both, 4);
+  small.all_reduce(other, both, 4);
+  Dag dag = small.finish();
+  dag.tasks[4].axis = Axis::tp;
+  const Timeline timeline{{0, 6, 2, 9, 3, 0, 2, 9}, {4, 8, 7, 10, 9.5, 10, 7, 10}};
+  const CommunicationOverlap overlap = communication_overlap(dag, timeline);
+  EXPECT_DOUBLE_EQ(overlap.on(Axis::dp).busy, 6);
+  EXPECT_DOUBLE_EQ(overlap.on(Axis::dp).covered, (3 + 6) / 2.0);
+  EXPECT_DOUBLE_EQ(overlap.on(Axis::tp).busy, 6.5 / 2);
+  EXPECT_DOUBLE_EQ(overlap.on(Axis::tp).covered, 3 / 2.0);
+  EXPECT_DOUBLE_EQ(overlap.on(Axis::tp).hidden(), 3 / 6.5);
+  EXPECT_DOUBLE_EQ(overlap.all.busy, (8 + 6) / 2.0);
+  EXPECT_DOUBLE_EQ(overlap.all.covered, (4 + 6) / 2.0);
+  EXPECT_EQ(overlap.on(Axis::ep).busy, 0);
+  // One rank stands for three.
+  dag.ranks[rank].count = 3;
+  EXPECT_DOUBLE_EQ(communication_overlap(dag, timeline).on(Axis::dp).covered, (3 * 3 + 6) / 4.0);
+}
+
 TEST(StreamOverlap, OfAStreamThatTakesNoTimeIsNothing) {
   SmallDag small;
   small.all_reduce(small.rank(), small.communicator(1, {}), 4);

@@ -35,6 +35,16 @@ MoeSpec moe(std::int64_t experts, std::int64_t top_k) {
   return spec;
 }
 
+/// The sentence that refuses `options`, or nothing.
+std::string refusal(const std::string& options) {
+  try {
+    scenario_with(options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 // Shares 30, 5, 25, ... % of 1,000 tokens on 8 experts. Capacity 1.25 * 125 = 156.25, whole slots: 156. The busiest expert has
 // 300, which is 2.4 * 125.
 TEST(Capacity, IsTheWholeSlotsOfFactorTimesFairShare) {
@@ -45,6 +55,68 @@ TEST(Capacity, IsTheWholeSlotsOfFactorTimesFairShare) {
   EXPECT_EQ(slots_by_expert(spec, 1000).front(), 300);
   spec.capacity_factor = 2.399;
   EXPECT_LT(slots_by_expert(spec, 1000).front(), 300);
+}
+
+TEST(Capacity, WithoutPaddingIsNoMoreThanTheChoices) {
+  MoeSpec spec = moe(8, 1);
+  spec.load.shares = {30, 5, 25, 10, 5, 10, 10, 5};
+  spec.capacity_factor = 1.25;
+  EXPECT_EQ(slots_by_expert(spec, 1000), std::vector<std::int32_t>(8, 156));
+  EXPECT_EQ(choices_by_expert(spec, 1000), (std::vector<std::int32_t>{300, 50, 250, 100, 50, 100, 100, 50}));
+  spec.pad_to_capacity = false;
+  EXPECT_EQ(slots_by_expert(spec, 1000), (std::vector<std::int32_t>{156, 50, 156, 100, 50, 100, 100, 50}));
+}
+
+// 100 tokens, 2 of 8 experts each on average: 25 tokens for each expert, with a factor of 1.5 37.5, in whole ones 37; never more
+// than all.
+TEST(Capacity, UnderExpertChoiceIsWhatEachExpertTakes) {
+  MoeSpec spec = moe(8, 2);
+  spec.routing = Routing::expert_choice;
+  EXPECT_EQ(slots_by_expert(spec, 100), std::vector<std::int32_t>(8, 25));
+  EXPECT_EQ(spec.experts_per_token(), 2);
+  spec.capacity_factor = 1.5;
+  EXPECT_EQ(slots_by_expert(spec, 100), std::vector<std::int32_t>(8, 37));
+  EXPECT_EQ(spec.experts_per_token(), 3);
+  spec.capacity_factor = 10;
+  EXPECT_EQ(slots_by_expert(spec, 100), std::vector<std::int32_t>(8, 100));
+  EXPECT_EQ(spec.experts_per_token(), 8);
+}
+
+TEST(Choices, AreForcedUnlessOnlyACapacityIsGiven) {
+  const auto routing = [](const std::string& options) { return routing_of(scenario_with("parallelism.dp=8 " + options)); };
+  EXPECT_TRUE(routing("").forced);
+  EXPECT_TRUE(routing("model.moe.load.zipf=1").load.empty());  // as the slots
+  EXPECT_FALSE(routing("model.moe.capacity_factor=1").forced);
+  EXPECT_TRUE(routing("model.moe.capacity_factor=1 model.moe.pad_to_capacity=false").forced);
+  // 64 tokens' 128 choices by 4, 1, 1, 3, 1, 2, 0, 1 of 13: 39.4, ...; capacity 16.
+  const RoutingAttributes both = routing("model.moe.capacity_factor=1 model.moe.load=[4,1,1,3,1,2,0,1]");
+  EXPECT_TRUE(both.forced);
+  EXPECT_EQ(both.slots, std::vector<std::int32_t>(8, 16));
+  EXPECT_EQ(both.load, (std::vector<std::int32_t>{39, 10, 10, 29, 10, 20, 0, 10}));
+}
+
+TEST(ExpertChoice, RefusesWhatTokensWouldChoose) {
+  const std::string choice = "parallelism.dp=8 model.moe.routing=expert-choice ";
+  EXPECT_THAT(refusal(choice), IsEmpty());
+  EXPECT_THAT(
+      refusal(choice + "model.moe.load.zipf=1"),
+      HasSubstr("a load with routing expert-choice, under which every expert takes as many tokens as the others; expected "
+                "no load, or routing top-k"));
+  EXPECT_THAT(
+      refusal(choice + "model.moe.node_limit=1"),
+      HasSubstr("node_limit 1 with routing expert-choice, under which no token chooses its nodes; expected no node_limit, "
+                "or routing top-k"));
+}
+
+// A quarter of the experts take a token, each by itself: the two of a rank both pass it by with 9/16, the four of a node with
+// 81/256.
+TEST(CopiesOfToken, UnderExpertChoiceAreThoseOfIndependentExperts) {
+  const TokenCopies copies = copies_of_token(
+      scenario_with("parallelism.dp=4 parallelism.ep=4 cluster.gpus_per_node=2 cluster.nics_per_node=2 model.moe.top_k=2 "
+                    "model.moe.routing=expert-choice"));
+  EXPECT_DOUBLE_EQ(copies.choices, 2);
+  EXPECT_DOUBLE_EQ(copies.ranks, 4 * (1 - 9 / 16.0));
+  EXPECT_DOUBLE_EQ(copies.nodes, 2 * (1 - 81 / 256.0));
 }
 
 TEST(Load, SplitsAllChoices) {
@@ -81,16 +153,6 @@ TEST(Load, UnderANodeLimitSplitsVisitsAndThenChoices) {
 
 TEST(Load, EvenUnderANodeLimitAsWell) {
   EXPECT_EQ(slots_by_expert(moe(16, 4), 32, {.nodes = 4, .visited = 2}), std::vector<std::int32_t>(16, 8));
-}
-
-/// The sentence that refuses `options`, or nothing.
-std::string refusal(const std::string& options) {
-  try {
-    scenario_with(options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return {};
 }
 
 TEST(NodeLimit, BindsBelowChoicesAndNodesAlone) {
@@ -138,7 +200,7 @@ TEST(NodeLimit, RefusesWhatCannotBeRouted) {
   EXPECT_THAT(
       refusal(nodes + "model.moe.top_k=4 model.moe.node_limit=3"),
       HasSubstr("node_limit 3 does not divide top_k 4, so that nodes would get unequal parts of a token's choices; expected "
-                "a divisor of top_k, or a capacity factor"));
+                "a divisor of top_k, or a capacity factor without a load"));
   EXPECT_THAT(refusal(nodes + "model.moe.top_k=4 model.moe.node_limit=1"),
               HasSubstr("top_k 4 experts do not fit into node_limit 1: each of the 4 nodes holds 2 experts"));
   EXPECT_THAT(refusal(nodes + "model.moe.top_k=4 model.moe.node_limit=2 model.moe.load=[1,1,1,0,1,1,1,1]"),

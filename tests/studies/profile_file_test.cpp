@@ -116,6 +116,40 @@ TEST(ProfileFile, OfTheFirstVersionIsRead) {
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 
+/// A measured kernel whose attributes gained fields since version 2 began, with their defaults.
+MeasuredKernel routing_kernel() {
+  const OperandType logits{Shape(8, 4), DType::f32}, gates{Shape(8, 2), DType::f32}, slots{Shape(8, 2), DType::i32};
+  return {{OpKind::route, {logits, gates, slots}, RoutingAttributes{.top_k = 2, .block = 16, .slots = {4, 4, 4, 4}}},
+          {1e-6, 1e-6, 1e-6, 1}};
+}
+
+// The second version began without `load` and `expert_choice`, the last columns of what routes.
+TEST(ProfileFile, WithoutNewerFieldsIsRead) {
+  Profile profile = small();
+  profile.kernels = {routing_kernel()};
+  file::Content content;
+  ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
+  std::size_t kinds = 0;
+  file::Table& kernels = *content.mutable_tables(0)->mutable_columns(6)->mutable_items();
+  for (file::Column& column : *kernels.mutable_columns()) {
+    if (!column.has_items() || column.items().columns_size() != 12) continue;  // of RoutingAttributes' twelve fields
+    file::Table& attributes = *column.mutable_items();
+    attributes.mutable_columns()->RemoveLast();
+    attributes.mutable_columns()->RemoveLast();
+    ++kinds;
+  }
+  ASSERT_EQ(kinds, 1U);
+  const TemporaryFolder folder;
+  write_bytes(folder / "old", sealed(content, 2));
+  EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
+}
+
+TEST(KernelText, OfRoutingMayEndBeforeItsNewerFields) {
+  const std::string text = traces::to_text(routing_kernel().kernel);
+  ASSERT_TRUE(text.ends_with(" 0 0")) << text;  // no load, no expert choice
+  EXPECT_EQ(traces::to_text(kernel_of_text(text.substr(0, text.size() - 4))), text);
+}
+
 TEST(ProfileFile, IsTheSameInYaml) {
   const Profile profile = sample();
   const Profile read = profile_of_yaml(to_yaml(profile), "p.yaml");

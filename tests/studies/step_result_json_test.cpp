@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 
 #include "runtime/base/input_error.h"
 #include "studies/step/step_result.h"
@@ -68,6 +69,8 @@ class RandomResult {
     }
     if (whole(2) == 0)
       r.jitter = {.draws = 100, .p50 = number(), .p90 = number(), .p99 = number(), .mean = number(), .wall = number()};
+    if (whole(3) > 0) r.metrics = metrics();
+    if (whole(2) == 0) r.experts = experts();
     if (whole(2) == 0) r.merged_fold = {.tolerance = number(), .lower = number(), .upper = number()};
     return r;
   }
@@ -78,6 +81,36 @@ class RandomResult {
   double number() { return std::uniform_real_distribution<double>(0, 10)(random_); }
   std::int64_t whole(std::int64_t end) { return std::uniform_int_distribution<std::int64_t>(0, end - 1)(random_); }
   Bytes bytes() { return whole(Bytes{1} << 40); }
+
+  AxisValues on(std::span<const Axis> axes) {
+    AxisValues values{};
+    for (const Axis axis : axes) values[static_cast<std::size_t>(axis)] = number();
+    return values;
+  }
+  StepMetrics metrics() {
+    StepMetrics m;
+    m.parameters = whole(1 << 30);
+    m.active_parameters = whole(1 << 30);
+    m.sent = on(communication_axes);
+    const AxisValues busy = on(communication_axes), covered = on(communication_axes);
+    for (std::size_t axis = 0; axis < axis_count; ++axis) m.overlap.by_axis[axis] = {busy[axis], covered[axis]};
+    m.overlap.all = {number(), number()};
+    m.flops = number();
+    m.memory_traffic = number();
+    m.ridge = number();
+    for (std::int32_t layer = 0; layer < 3; ++layer)
+      m.layers.push_back({.layer = layer, .ranks = whole(64), .sent = on(layer_axes), .kept = number()});
+    return m;
+  }
+  ExpertBalance experts() {
+    ExpertBalance balance{.expert_choice = whole(2) == 0, .tokens = 1 + whole(1000)};
+    for (std::int64_t e = 2 + whole(6); e > 0; --e) {
+      balance.choices.push_back(static_cast<std::int32_t>(1 + whole(100)));
+      balance.slots.push_back(static_cast<std::int32_t>(1 + whole(100)));
+    }
+    if (whole(2) == 0) balance.safe_step_time = number();
+    return balance;
+  }
 
   static Seconds& kernel(TimeParts& parts, Phase phase) { return parts.kernels[static_cast<std::size_t>(phase)]; }
   TimeParts waiting() {
@@ -95,7 +128,41 @@ void expect_same(const TimeParts& a, const TimeParts& b) {
   EXPECT_EQ(a.bubble, b.bubble);
 }
 
+void expect_same(const StepMetrics& a, const StepMetrics& b) {
+  EXPECT_EQ(a.parameters, b.parameters);
+  EXPECT_EQ(a.active_parameters, b.active_parameters);
+  EXPECT_EQ(a.sent, b.sent);
+  const auto same = [](const CommunicationOverlap::Times& x, const CommunicationOverlap::Times& y) {
+    EXPECT_EQ(x.busy, y.busy);
+    EXPECT_EQ(x.covered, y.covered);
+  };
+  for (std::size_t axis = 0; axis < axis_count; ++axis) same(a.overlap.by_axis[axis], b.overlap.by_axis[axis]);
+  same(a.overlap.all, b.overlap.all);
+  EXPECT_EQ(a.flops, b.flops);
+  EXPECT_EQ(a.memory_traffic, b.memory_traffic);
+  EXPECT_EQ(a.ridge, b.ridge);
+  ASSERT_EQ(a.layers.size(), b.layers.size());
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    EXPECT_EQ(a.layers[i].layer, b.layers[i].layer);
+    EXPECT_EQ(a.layers[i].ranks, b.layers[i].ranks);
+    EXPECT_EQ(a.layers[i].sent, b.layers[i].sent);
+    EXPECT_EQ(a.layers[i].kept, b.layers[i].kept);
+  }
+}
+
+void expect_same(const ExpertBalance& a, const ExpertBalance& b) {
+  EXPECT_EQ(a.expert_choice, b.expert_choice);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.choices, b.choices);
+  EXPECT_EQ(a.slots, b.slots);
+  EXPECT_EQ(a.safe_step_time, b.safe_step_time);
+}
+
 void expect_same(const StepResult& a, const StepResult& b) {
+  ASSERT_EQ(a.metrics.has_value(), b.metrics.has_value());
+  if (a.metrics) expect_same(*a.metrics, *b.metrics);
+  ASSERT_EQ(a.experts.has_value(), b.experts.has_value());
+  if (a.experts) expect_same(*a.experts, *b.experts);
   EXPECT_EQ(a.scenario, b.scenario);
   EXPECT_EQ(a.gpus, b.gpus);
   EXPECT_EQ(a.gpu, b.gpu);

@@ -34,6 +34,12 @@ export interface Result {
     fits: boolean;
     stages: StageMemory[];
   };
+  // From here to `layers`: absent in results of older versions.
+  parameters?: {total: number; active: number};
+  communication?: Communication; // of a rank, mean over all
+  intensity?: {flops: number; memory_bytes: number; flops_per_byte: number; ridge_flops_per_byte: number};
+  layers?: LayerTraffic[];
+  experts?: ExpertBalance; // out of balance, or choosing
   bounds_s: {lower: number; upper: number};
   warnings: string[];
   run: {
@@ -66,6 +72,32 @@ export interface StageTime {
   exposed: Record<Axis, number>;
   bubble: number;
   optimizer: number;
+}
+
+export interface Communication {
+  sent_bytes: Record<Axis, number>;
+  busy_s: Record<Axis, number>;
+  hidden_s: Record<Axis, number>; // while a kernel of the rank runs
+  all: {sent_bytes: number; busy_s: number; hidden_s: number};
+}
+
+export interface LayerTraffic {
+  layer: number;
+  ranks: number; // that hold it
+  sent_bytes: Record<"tp" | "cp" | "ep", number>; // by one of them, in a step
+  activation_bytes: number; // of a micro-batch, kept for the backward
+}
+
+export interface ExpertBalance {
+  routing: "top-k" | "expert-choice";
+  tokens: number; // that are routed together
+  choices: number[]; // by expert, and so on
+  slots: number[];
+  dropped: number[];
+  dropped_share: number;
+  safe_capacity_factor?: number;
+  safe_step_time_s?: number;
+  untaken_share?: number;
 }
 
 /** All tasks of one operation and phase; of collectives by axis. Per rank, in the mean over all. */

@@ -17,6 +17,7 @@ import {headline} from "./sections/headline";
 import {kindsSection} from "./sections/kinds";
 import {memorySection} from "./sections/memory";
 import {meshSection} from "./sections/mesh";
+import {arithmeticSection, communicationSection, expertsSection, layersSection} from "./sections/metrics";
 import {networkSection} from "./sections/network";
 import {studyHeadline, studyPoints} from "./sections/study";
 import {studyCurves, studyParts} from "./sections/study_curves";
@@ -67,18 +68,25 @@ function showStep(report: StepReport): void {
         partsSection(result),
         stagesSection(result),
         timelineSection(schedule, [{title: report.title, timeline}], critical_path),
-        kindsSection(result)
+        kindsSection(result),
+        communicationSection(result),
+        expertsSection(result)
       ),
     },
-    {question: "Does it fit?", short: "Memory", sections: [memorySection(result, report.memory)]},
+    {
+      question: "Does it fit?",
+      short: "Memory",
+      sections: present(memorySection(result, report.memory), layersSection(result)),
+    },
     {
       question: "What limits it?",
       short: "Limits",
-      sections: [
+      sections: present(
         whySection(critical_path, timeline.rows, result.step_time_s),
+        arithmeticSection(result),
         ...networkSection(report.links),
-        meshSection(report.mesh),
-      ],
+        meshSection(report.mesh)
+      ),
     },
     {question: "What would change it?", short: "Change", sections: [blameSection(report.blame, result)]},
   ]);

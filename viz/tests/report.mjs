@@ -58,6 +58,7 @@ async function checkTheCheck(browser, file) {
     'step-parts has the values',
     'the parts of stage 0',
     'the kinds',
+    'the communication',
     'the peak of stage 0',
     'the top of stage 0',
     'the utilisation of nvlink',

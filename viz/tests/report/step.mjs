@@ -9,6 +9,7 @@ export async function checkStep(opened, report, expect) {
   await checkResult(opened, report.result, expect)
   await checkHeadline(opened, report, expect)
   await checkMemoryOverTime(opened, report, expect)
+  await checkMetrics(opened, report.result, expect)
   await checkLinks(opened, report.links, expect)
   await checkMesh(opened, report.mesh, expect)
   await checkPath(opened, report, expect)
@@ -71,6 +72,41 @@ async function checkHeadline(opened, { result, facts }, expect) {
     scale / 200
   )
   await checkFacts(opened, facts, expect)
+}
+
+async function checkMetrics({ page }, { communication, layers, parameters, intensity, experts }, expect) {
+  const numbers = async id => (await rows(page, id)).map(row => row.cells.map(Number))
+  const told = communication && communication.all.busy_s > 0
+  const axes = told ? Object.keys(communication.busy_s).filter(axis => communication.busy_s[axis] > 0) : []
+  const ofAxis = axis => [communication.sent_bytes[axis], communication.busy_s[axis], communication.hidden_s[axis]]
+  const { all } = communication ?? {}
+  expect.same(
+    'the communication',
+    (await numbers('communication')).map(cells => cells.slice(1)),
+    told ? [...axes.map(ofAxis), [all.sent_bytes, all.busy_s, all.hidden_s]].map(([sent, busy, hidden]) => [sent, busy, hidden / busy]) : []
+  )
+  const shown = await rows(page, 'layers')
+  const sending = ['tp', 'cp', 'ep'].filter(axis => layers?.some(layer => layer.sent_bytes[axis] > 0))
+  for (const layer of layers ?? []) {
+    const row = shown.find(({ first, last }) => Number(first) <= layer.layer && layer.layer <= Number(last))
+    expect.sameNumbers(
+      `layer ${layer.layer}`,
+      row?.cells.slice(1) ?? [],
+      [layer.activation_bytes, ...sending.map(axis => layer.sent_bytes[axis])]
+    )
+  }
+  expect.same(
+    'the arithmetic',
+    (await numbers('arithmetic')).map(cells => cells[1]),
+    intensity
+      ? [parameters.total, parameters.active, intensity.flops, intensity.memory_bytes, intensity.flops_per_byte, intensity.ridge_flops_per_byte]
+      : []
+  )
+  expect.same(
+    'the experts',
+    (await numbers('experts')).map(([expert, , choices, slots, dropped]) => [expert, choices, slots, dropped]),
+    experts ? experts.choices.map((choices, e) => [e, choices, experts.slots[e], experts.dropped[e]]) : []
+  )
 }
 
 async function checkLinks({ page }, links, expect) {
