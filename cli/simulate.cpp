@@ -6,11 +6,14 @@
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/program.h"
+#include "cli/terminal/points_progress.h"
 #include "cli/terminal/progress.h"
+#include "cli/text/relief_text.h"
 #include "cli/text/step_text.h"
 #include "runtime/base/stopwatch.h"
+#include "studies/relief/relief.h"
 #include "studies/report/step_report.h"
-#include "studies/step/relief.h"
+#include "studies/runner/step_runner.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/simulation_limits.h"
 
@@ -28,6 +31,7 @@ struct SimulateCommand final : Command {
 
  private:
   ExitCode run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const;
+  ReliefResult relief_of(const Scenario& scenario, const StepResult& result) const;
 };
 
 CLI::App* SimulateCommand::add_to(CLI::App& app) {
@@ -48,6 +52,13 @@ ExitCode SimulateCommand::run() const {
   return reporting_failure(scenario, outputs, command_line, [&] { return run(scenario, outputs, stopwatch); });
 }
 
+ReliefResult SimulateCommand::relief_of(const Scenario& scenario, const StepResult& result) const {
+  PointsProgress line;
+  const auto told = [&line](const RunProgress& progress) { line.show(progress); };
+  return find_relief({options.scenario, options.overrides}, scenario, result, result.gpu_memory,
+                     {.jobs = processes_at_once(0), .told = told});
+}
+
 ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const {
   const bool in_steps = collectives == Collectives::steps;
   ProgressBar bar;
@@ -58,9 +69,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
   if (!result.fits() && !options.allow_oom) {
     const Screen screen = screen_on(STDERR_FILENO);
     std::cerr << to_text(result, screen);
-    const std::vector<Relief> reliefs = memory_relief(options.scenario, options.overrides, scenario, result.peak_memory(), &bar);
-    bar.take_away();
-    std::cerr << to_text(reliefs, screen);
+    std::cerr << to_text(relief_of(scenario, result), screen);
     return complain("tandem", out_of_memory_sentence(options.scenario, result), ExitCode::does_not_fit);
   }
   outputs.write(to_json(result), {{"simulated", &step.dag, &step.timeline, true, step.class_of}});

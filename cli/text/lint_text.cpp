@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/terminal/page.h"
+#include "cli/text/relief_text.h"
 #include "runtime/base/quantities.h"
 
 namespace tandem::cli {
@@ -26,7 +27,9 @@ std::string to_text(const LintResult& report, const Screen& screen) {
     const std::string cost = finding.cost && *finding.cost > 0 ? fmt::format(", costs {:.1f} ms", 1e3 * *finding.cost) : "";
     page.empty_line().line(fmt::format("{} ({}{})", name_of(finding.severity), finding.rule, cost), Style::strong);
     page.line(placed(finding.place, finding.sentence), Style::plain, 2);
-    if (!finding.fix.empty()) page.line(fix_text(finding) + outcome_of_fix(finding), Style::plain, 2);
+    if (finding.relief) add_relief(page, *finding.relief);
+    const bool told = finding.relief && finding.relief->plan;
+    if (!told && !finding.fix.empty()) page.line(fix_text(finding) + outcome_of_fix(finding), Style::plain, 2);
   }
   return page.text();
 }

@@ -211,14 +211,6 @@ std::string to_text(const StepResult& r, const Screen& screen) {
   return page.text();
 }
 
-std::string to_text(const std::vector<Relief>& reliefs, const Screen& screen) {
-  if (reliefs.empty()) return "";
-  Table table({{"GB"}, {"step time"}, {"", Column::Kind::note}});
-  for (const Relief& relief : reliefs) table.add({{gigabytes(relief.peak)}, {duration(relief.step_time)}, {relief.change}});
-  Page page(screen);
-  return page.heading("What would relieve it, each alone").table(table).text();
-}
-
 std::string out_of_memory_sentence(const std::string& place, const StepResult& result) {
   const MemoryUse& stage = result.stages[result.fullest_stage()];
   const auto gb = [](Bytes bytes) { return static_cast<double>(bytes) / 1e9; };

@@ -10,14 +10,15 @@ const char* name_of(Severity severity) {
   return names[static_cast<std::size_t>(severity)];
 }
 
-std::string fix_text(const Finding& finding) {
-  std::string text;
-  for (const std::string& change : finding.fix) {
-    const bool quoted = change.find_first_of(" {}[]") != std::string::npos;
-    text += (text.empty() ? "--set " : " --set ") + (quoted ? "'" + change + "'" : change);
-  }
-  return text;
+std::string fix_text(const Finding& finding) { return set_options(finding.fix); }
+
+namespace {
+
+nlohmann::ordered_json fixed_json(const FixedStep& step) {
+  return {{"step_time_s", step.step_time}, {"peak_bytes", step.peak}, {"fits", step.fits}};
 }
+
+}  // namespace
 
 bool LintResult::has(Severity severity) const {
   return std::ranges::find(findings, severity, &Finding::severity) != findings.end();
@@ -35,7 +36,8 @@ std::string to_json(const LintResult& result) {
                      {"fix", finding.fix},
                      {"fixed", nullptr}};
     if (finding.cost) one["cost_s"] = *finding.cost;
-    if (finding.fixed) one["fixed"] = {{"step_time_s", finding.fixed->step_time}, {"fits", finding.fixed->fits}};
+    if (finding.fixed) one["fixed"] = fixed_json(*finding.fixed);
+    if (finding.relief) one["relief"] = to_json_object(*finding.relief);
     findings.push_back(std::move(one));
   }
   ordered_json step = nullptr;

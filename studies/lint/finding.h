@@ -7,6 +7,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/units.h"
+#include "studies/relief/relief.h"
 #include "studies/step/step_result.h"
 
 namespace tandem::studies {
@@ -21,6 +22,7 @@ const char* name_of(Severity severity);
 /// The simulated step with a fix applied.
 struct FixedStep {
   Seconds step_time = 0;
+  Bytes peak = 0;  ///< memory of the fullest stage
   bool fits = true;
 };
 
@@ -36,6 +38,7 @@ struct Finding {
   std::optional<FixedStep> fixed = {};
   /// Time per step that the fix saves, 0 where it saves none; absent where nothing was simulated.
   std::optional<Seconds> cost = {};
+  std::optional<ReliefResult> relief = {};  ///< of a finding about memory: what was tried
 };
 
 /// Returns the fix as options of the command line.

@@ -1,53 +1,15 @@
 #include "studies/lint/lint.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
-#include "runtime/base/text_file.h"
 #include "scenarios/reading/document.h"
-#include "scenarios/reading/overlay.h"
-#include "scenarios/reading/presets.h"
 #include "studies/lint/rules.h"
+#include "studies/relief/relief.h"
 #include "studies/runner/distinct_steps.h"
 
 namespace tandem::studies {
 namespace {
-
-/// The scenario as far as it can be changed further: names tidied, options applied, presets not yet looked up.
-class Source {
- public:
-  Source(const std::string& path, const std::vector<std::string>& overrides)
-      : document_(parse_yaml(read_text_file(path, a_scenario), path)), file_(path) {
-    tidy_names(document_);
-    for (const std::string& option : overrides) apply_override(document_, option);
-  }
-
-  std::string name() const { return file_.stem().string(); }
-
-  YamlNode resolved(const std::vector<std::string>& changes = {}) const {
-    YamlNode document = document_;
-    for (const std::string& change : changes) apply_override(document, change);
-    resolve_presets(document, file_.parent_path().string());
-    give_name(document, name());
-    return document;
-  }
-
-  /// Nothing where these changes make no scenario.
-  std::optional<StepJob> changed(const std::vector<std::string>& changes) const {
-    try {
-      StepJob job = job_of(resolved(changes), name());
-      if (std::holds_alternative<Scenario>(job.scenario)) return job;
-    } catch (const InputError&) {
-      // Options and presets are refused before there is a job.
-    }
-    return {};  // the fix cannot be had with these sizes, for reasons that are not the reader's concern here
-  }
-
- private:
-  YamlNode document_;
-  std::filesystem::path file_;
-};
 
 Finding refused(const InputError& error) {
   return {.severity = Severity::error, .rule = "refused", .place = error.place(), .sentence = error.sentence()};
@@ -92,7 +54,7 @@ class Linter {
   }
 
  private:
-  Source source_;
+  ScenarioSource source_;
   LintOptions options_;
   YamlNode document_;
   LintResult result_;
@@ -110,11 +72,24 @@ class Linter {
   /// The fullest stage is known only now.
   void add_memory(LintContext& context) {
     memory_left(context, *result_.step);
-    std::vector<Finding> found = context.take();
-    const std::vector<std::string> fixes = want_fixes(found);
-    steps_.run(options_.told);
-    judge(found, fixes);
-    result_.findings.insert(result_.findings.end(), found.begin(), found.end());
+    for (Finding& finding : context.take()) {
+      find_memory(finding, context.scenario);
+      result_.findings.push_back(std::move(finding));
+    }
+  }
+
+  /// Looks for a plan that lint would find no fault with; where there is none, the one with the least memory may still fit.
+  void find_memory(Finding& finding, const Scenario& scenario) {
+    const StepResult& step = *result_.step;
+    ReliefResult relief = find_relief(source_, scenario, step, comfortable_memory(step), {options_.jobs, options_.told});
+    std::optional<Relief> plan = relief.plan;
+    if (!plan && !step.fits() && relief.least && relief.least->peak <= step.gpu_memory) plan = relief.least;
+    if (plan) {
+      finding.fix = plan->change;
+      finding.fixed = FixedStep{.step_time = plan->step_time, .peak = plan->peak, .fits = true};
+      finding.cost = std::max(0.0, step.step_time - plan->step_time);
+    }
+    finding.relief = std::move(relief);
   }
 
   /// By finding: the scenario with its fix, empty where there is none. A fix that makes no scenario is none.
@@ -136,7 +111,7 @@ class Linter {
       if (fixes[i].empty() || !result_.step) continue;
       const StepResult* fixed = steps_.of(fixes[i]).result();
       if (fixed == nullptr) continue;  // failed: there is no cost to tell
-      findings[i].fixed = FixedStep{.step_time = fixed->step_time, .fits = fixed->fits()};
+      findings[i].fixed = FixedStep{.step_time = fixed->step_time, .peak = fixed->peak_memory(), .fits = fixed->fits()};
       findings[i].cost = std::max(0.0, result_.step->step_time - fixed->step_time);
     }
   }

@@ -50,6 +50,9 @@ void unusual_batch(LintContext& context);
 void uneven_experts(LintContext& context);
 void idle_options(LintContext& context);
 
+/// Memory of a GPU without what fragments and NCCL's buffers take.
+Bytes comfortable_memory(const StepResult& step);
+
 /// Finds that a simulated step does not fit into memory, or hardly does.
 void memory_left(LintContext& context, const StepResult& step);
 

@@ -79,20 +79,20 @@ void idle_options(LintContext& context) {
            "tensor-parallel collectives stand between the products instead of beside them", "training.overlap.tp=true");
 }
 
+Bytes comfortable_memory(const StepResult& step) {
+  constexpr double scarce = 0.05;
+  return static_cast<Bytes>((1 - scarce) * static_cast<double>(step.gpu_memory));
+}
+
 void memory_left(LintContext& context, const StepResult& step) {
-  constexpr double scarce = 0.05, giga = 1e9;
-  const auto gpu = static_cast<double>(step.gpu_memory), peak = static_cast<double>(step.peak_memory());
-  if (step.fits() && peak <= (1 - scarce) * gpu) return;
-  const std::string sizes = fmt::format("the fullest stage needs {:.1f} GB of a GPU's {:.1f} GB", peak / giga, gpu / giga);
-  Finding& found =
-      context.find(step.fits() ? Severity::warning : Severity::error, step.fits() ? "little-memory-left" : "does-not-fit",
-                   {"training.micro_batch", "training.recompute", "parallelism.tp", "parallelism.pp"},
-                   step.fits() ? sizes + ": fragments and NCCL's buffers take a few percent more" : sizes);
-  const TrainingSpec& t = context.scenario.training;
-  if (t.recompute.every == 0)
-    found.fix = {t.recompute.attention ? "training.recompute=full" : "training.recompute=selective"};
-  else if (t.micro_batch % 2 == 0)
-    found.fix = {fmt::format("training.micro_batch={}", t.micro_batch / 2)};
+  constexpr double giga = 1e9;
+  if (step.peak_memory() <= comfortable_memory(step)) return;
+  const std::string sizes =
+      fmt::format("the fullest stage needs {:.1f} GB of a GPU's {:.1f} GB", static_cast<double>(step.peak_memory()) / giga,
+                  static_cast<double>(step.gpu_memory) / giga);
+  context.find(step.fits() ? Severity::warning : Severity::error, step.fits() ? "little-memory-left" : "does-not-fit",
+               {"training.micro_batch", "training.recompute", "parallelism.tp", "parallelism.pp"},
+               step.fits() ? sizes + ": fragments and NCCL's buffers take a few percent more" : sizes);
 }
 
 }  // namespace tandem::studies

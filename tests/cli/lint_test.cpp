@@ -368,6 +368,38 @@ TEST(Lint, MemoryThatDoesNotSuffice) {
   EXPECT_TRUE(found_in(enough, "little-memory-left").is_null());
 }
 
+// Of the textbook's mesh: 217 GB with whole experts on a rank and without recompute.
+TEST(Lint, LeadsOutOfMemoryThatDoesNotSuffice) {
+  const std::string path = TANDEM_SOURCE_DIR "/scenarios/moe-1t-16k.yaml";
+  const std::vector<std::string> large{"parallelism.etp=1", "training.recompute=none"};
+  const nlohmann::json found = found_in(linted(path, large, 3), "does-not-fit");
+  ASSERT_TRUE(found.is_object());
+  ASSERT_FALSE(found["fix"].empty());
+  EXPECT_EQ(found["fix"], found["relief"]["plan"]["change"]);
+  std::vector<std::string> arguments{"simulate", path, "--json", "-"};
+  for (const std::string& change : large) arguments.insert(arguments.end(), {"--set", change});
+  for (const auto& change : found["fix"]) arguments.insert(arguments.end(), {"--set", change.get<std::string>()});
+  const CommandResult run = run_tandem(arguments);
+  ASSERT_EQ(run.exit_code, 0) << run.err;  // it fits
+  const nlohmann::json fixed = nlohmann::json::parse(run.out);
+  EXPECT_EQ(fixed["memory"]["peak_bytes"], found["fixed"]["peak_bytes"]);
+  EXPECT_LE(fixed["memory"]["peak_bytes"].get<double>(), 0.95 * fixed["memory"]["gpu_bytes"].get<double>());
+  EXPECT_DOUBLE_EQ(fixed["step_time_s"], found["fixed"]["step_time_s"].get<double>());
+}
+
+TEST(Lint, SaysWhereNothingFits) {
+  const std::string path = written(base_text());
+  const std::vector<std::string> tiny_memory{usual_batch, "cluster.gpu.memory_GiB=0.002"};
+  const nlohmann::json found = found_in(linted(path, tiny_memory, 3), "does-not-fit");
+  ASSERT_TRUE(found.is_object());
+  EXPECT_TRUE(found["fix"].empty());
+  EXPECT_TRUE(found["fixed"].is_null());
+  EXPECT_TRUE(found["relief"]["plan"].is_null());
+  EXPECT_GT(found["relief"]["least"]["peak_bytes"], 2 << 20);
+  EXPECT_THAT(run_tandem({"simulate", path, "--set", tiny_memory[0], "--set", tiny_memory[1]}).err,
+              HasSubstr("Nothing makes it fit: "));
+}
+
 TEST(Lint, ExitCodes) {
   const std::string path = written(base_text());
   const CommandResult refused = run_tandem({"lint", path, "--set", "parallelism.tp=3"});

@@ -31,7 +31,8 @@ TEST(TooLarge, SaysSoAndWritesNothing) {
 }
 
 TEST(TooLarge, KeepsStandardOutputEmptyForTheJsonToo) {
-  const CommandResult run = run_too_large({"--json", "-"});
+  const CommandResult run =
+      run_tandem({"simulate", scenario_file("llama3-8b-64"), "--set", "training.micro_batch=4", "--json", "-"});
   EXPECT_EQ(run.exit_code, does_not_fit);
   EXPECT_EQ(run.out, "");
 }

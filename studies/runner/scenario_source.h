@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/reading/yaml_tree.h"
+#include "studies/runner/step_job.h"
+
+namespace tandem::studies {
+
+/// A scenario's file with overrides, as far as it can be changed further: names tidied, options applied, presets not yet looked
+/// up.
+class ScenarioSource {
+ public:
+  /// Throws InputError for a file that is no scenario at all (no YAML, no such file).
+  ScenarioSource(const std::string& path, const std::vector<std::string>& overrides);
+
+  std::string name() const { return file_.stem().string(); }
+
+  /// Returns the complete document with these further changes ("path=value"). Throws InputError.
+  YamlNode resolved(const std::vector<std::string>& changes = {}) const;
+
+  /// Returns the job of the scenario with these further changes; nothing where they make no scenario.
+  std::optional<StepJob> changed(const std::vector<std::string>& changes) const;
+
+ private:
+  YamlNode document_;
+  std::filesystem::path file_;
+};
+
+/// Returns changes as options of the command line: "--set parallelism.tp=4 --set 'training.recompute=[norm, mlp]'".
+std::string set_options(const std::vector<std::string>& changes);
+
+}  // namespace tandem::studies
