@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
+bool is_of_trees(Algorithm algorithm) { return algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree; }
+
 bool is_pair(Slot slot) {
   switch (slot) {
     case Slot::send_tensor:
@@ -56,12 +58,14 @@ namespace {
 
 class Surveyor {
  public:
-  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry, Detail detail)
+  Surveyor(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const Symmetry& symmetry, Detail detail,
+           const SlotSet& without_trees)
       : scenario_(scenario),
         mesh_(mesh),
         cluster_(cluster),
         symmetry_(symmetry),
         detail_(detail),
+        without_trees_(without_trees),
         gpu_of_rank_(gpus_of_ranks(scenario)),
         link_number_(cluster.link_count(), FoldInput::absent),
         times_(cluster.link_count(), 0) {
@@ -108,6 +112,7 @@ class Surveyor {
   const Cluster& cluster_;
   const Symmetry& symmetry_;
   const Detail detail_;
+  const SlotSet without_trees_;
   const std::vector<std::uint32_t> gpu_of_rank_;
   CommunicatorSurvey found_;
   std::vector<std::uint32_t> link_number_;  ///< by physical link: its number in the fold
@@ -288,7 +293,9 @@ class Surveyor {
 
   void add_crossings(std::uint32_t id) {
     const CommunicatorInstance& instance = found_.instances[id];
+    const bool without_trees = without_trees_.test(index(instance.slot));
     for (std::uint32_t path = 0; path < instance.layout.paths.size(); ++path) {
+      if (without_trees && is_of_trees(instance.layout.paths[path].algorithm)) continue;
       for (const Crossing& crossing : instance.layout.paths[path].crossings) {
         const LinkId link = symmetry_.representative_link(crossing.link);
         if (times_[link] == 0) touched_.push_back(link);
@@ -312,8 +319,8 @@ class Surveyor {
 }  // namespace
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry, Detail detail) {
-  return Surveyor(scenario, mesh, cluster, symmetry, detail).survey();
+                                        const Symmetry& symmetry, Detail detail, const SlotSet& without_trees) {
+  return Surveyor(scenario, mesh, cluster, symmetry, detail, without_trees).survey();
 }
 
 }  // namespace tandem::scenarios

@@ -33,6 +33,7 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
                         Detail detail = Detail::sums);
 
 CommunicatorSurvey survey_communicators(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                                        const Symmetry& symmetry, Detail detail = Detail::sums);
+                                        const Symmetry& symmetry, Detail detail = Detail::sums,
+                                        const SlotSet& without_trees = {});
 
 }  // namespace tandem::scenarios

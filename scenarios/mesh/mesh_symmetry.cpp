@@ -14,16 +14,19 @@ std::vector<std::vector<Axis>> ring_axes(const Scenario& scenario) {
 }
 
 /// The axes along which ranks of one communicator have different places in trees over nodes.
-std::vector<Axis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster) {
+std::vector<Axis> tree_axes(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster, const SlotSet& without_trees) {
+  const auto has_trees = [&](Slot slot) {
+    return algorithms(scenario, slot).tree && !without_trees.test(static_cast<std::size_t>(slot));
+  };
   std::vector<Axis> found;
   const auto collect = [&](const std::vector<Axis>& axes) {
     const std::vector<std::uint32_t> members = mesh.members(0, axes);
     if (cluster.node_of(members.front()) != cluster.node_of(members.back())) found.insert(found.end(), axes.begin(), axes.end());
   };
-  if (algorithms(scenario, Slot::tp).tree) collect(tp_axes);
+  if (has_trees(Slot::tp)) collect(tp_axes);
   const Slot data = data_block(scenario, mesh) > 0 ? Slot::data_across : Slot::data;
-  const bool experts = scenario.model.moe.experts > 0 && algorithms(scenario, Slot::expert_data).tree;
-  if (algorithms(scenario, data).tree || experts) collect(data_axes(scenario));
+  const bool experts = scenario.model.moe.experts > 0 && has_trees(Slot::expert_data);
+  if (has_trees(data) || experts) collect(data_axes(scenario));
   if (scenario.training.local_steps()) collect(replica_axes);
   return found;
 }
@@ -49,13 +52,13 @@ std::vector<std::vector<std::uint32_t>> other_rings(const Scenario& scenario, co
 }  // namespace
 
 Symmetry symmetry_of(const Scenario& scenario, const Mesh& mesh, const Cluster& cluster,
-                     const std::vector<std::uint32_t>& colours) {
+                     const std::vector<std::uint32_t>& colours, const SlotSet& without_trees) {
   if (!cluster.is_regular() || !scenario.parallelism.placement.is_packed()) return {mesh, cluster};
   return {mesh,
           cluster,
           colours,
           {.rings = ring_axes(scenario),
-           .trees = tree_axes(scenario, mesh, cluster),
+           .trees = tree_axes(scenario, mesh, cluster, without_trees),
            .data_block = data_block(scenario, mesh),
            .successors = other_rings(scenario, mesh)}};
 }

@@ -193,7 +193,7 @@ ClusterSpec spread_evenly(ClusterSpec spec) {
   return spec;
 }
 
-World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail) {
+World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees) {
   if (folded && detail == Detail::hops) throw std::logic_error("hops are laid for a world that is not folded alone");
   const Mesh mesh(scenario.parallelism);
   const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp;
@@ -201,8 +201,9 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
   World world;
   const std::vector<std::uint32_t> device_of = assign_devices(scenario, world);
   const std::vector<std::uint32_t> colours = colour_ranks(scenario, mesh, device_of, world);
-  const Symmetry symmetry = folded && !merged ? symmetry_of(scenario, mesh, cluster, colours) : Symmetry(mesh, cluster);
-  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, detail);
+  const Symmetry symmetry =
+      folded && !merged ? symmetry_of(scenario, mesh, cluster, colours, without_trees) : Symmetry(mesh, cluster);
+  CommunicatorSurvey survey = survey_communicators(scenario, mesh, cluster, symmetry, detail, without_trees);
   if (merged) {
     const Cluster hashed(scenario.cluster);
     merge_cables(cable_shares(survey_communicators(scenario, mesh, hashed, Symmetry(mesh, hashed)), hashed, merge.among),
@@ -227,9 +228,30 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
 
 }  // namespace
 
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail) {
+SlotSet trees_in_question(const Scenario& scenario) {
+  SlotSet slots;
+  if (scenario.parallelism.zero > 0) return slots;
+  slots.set(static_cast<std::size_t>(Slot::data));
+  if (scenario.model.moe.experts > 0) slots.set(static_cast<std::size_t>(Slot::expert_data));
+  return slots;
+}
+
+SlotSet slots_of(const World& world, const Dag& dag, const std::function<bool(TaskId)>& is_on_tree) {
+  SlotSet slots;
+  for (GroupId group = 0; group < dag.groups.size(); ++group) {
+    const TaskId first = dag.members_of(group).front();
+    const CommunicatorId communicator = dag.groups[group].communicator;
+    for (std::size_t slot = 0; slot < slot_count; ++slot) {
+      if (slots.test(slot) || world.communicator(dag.tasks[first].rank, static_cast<Slot>(slot)) != communicator) continue;
+      if (is_on_tree(first)) slots.set(slot);
+    }
+  }
+  return slots;
+}
+
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees) {
   try {
-    return lay_and_fold(scenario, folded, merge, detail);
+    return lay_and_fold(scenario, folded, merge, detail, without_trees);
   } catch (const TopologyError& error) {
     throw InputError({.file = scenario.name}, error.what());
   }

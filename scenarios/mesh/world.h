@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -44,6 +46,8 @@ enum class Slot : std::uint8_t {
 };
 inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::mirror) + 1;
 
+using SlotSet = std::bitset<static_cast<std::size_t>(Slot::mirror) + 1>;
+
 /// The ranks to lower and the communicators between them: all ranks, or with folding one of each class.
 struct World {
   std::vector<Device> devices;
@@ -76,6 +80,18 @@ struct CableMerge {
 /// InputError where the cluster's links do not lead from one member of a communicator to the next.
 /// `merge` folds what ECMP tells apart by chance; no effect under ideal spreading. `detail`: with hops the layouts hold every
 /// single message, too, which only a world that is not folded can.
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums);
+///
+/// `without_trees`: communicators on whose trees nothing runs (NCCL's tree and NVLS tree), so that their links tell no ranks
+/// apart. They stay among the paths, without links: whoever asks for such a world must see to it that nothing chooses them.
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums,
+                 const SlotSet& without_trees = {});
+
+/// Returns the communicators that reduce gradients whole (ZeRO-0), for which NCCL chooses between ring and trees by their size.
+/// In a tree ranks of different place load their links differently, in a ring all alike.
+SlotSet trees_in_question(const Scenario& scenario);
+
+/// Returns those that are on a tree in the slots of the ranks of a DAG that was lowered on this world: `is_on_tree` says so of a
+/// task of each collective.
+SlotSet slots_of(const World& world, const Dag& dag, const std::function<bool(TaskId)>& is_on_tree);
 
 }  // namespace tandem::scenarios

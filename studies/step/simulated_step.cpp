@@ -9,6 +9,7 @@
 #include "runtime/base/peak_rss.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/token_routing.h"
+#include "sim/collective_cost.h"
 #include "sim/simulate.h"
 #include "studies/step/jitter_times.h"
 
@@ -114,12 +115,36 @@ std::optional<Seconds> safe_step_time(const Scenario& scenario, bool folded, con
   return simulate_step(safe, folded, options).result.step_time;
 }
 
+/// Folds without the trees that nothing runs on. Which these are is known of a graph: what it chooses depends on sizes, and on
+/// what makes two communicators unequal anyway, so a coarser fold chooses as the exact one does. Each round knows more trees that
+/// are needed; without them the fold is the one that has all.
+World fold_without_unused_trees(const Scenario& scenario, const SimulationOptions& options, Detail detail) {
+  SlotSet unused = trees_in_question(scenario);
+  if (options.fold_tolerance > 0) unused.reset();
+  for (;;) {
+    World world = make_world(scenario, true, {.tolerance = options.fold_tolerance}, detail, unused);
+    const bool is_lowered = static_cast<std::int64_t>(world.ranks.size()) <= most_lowered_ranks;
+    if (unused.none() || !is_lowered) return world;
+    const Dag dag = lower(scenario, world);
+    CollectiveCosts costs(dag);
+    const SlotSet on_trees = slots_of(world, dag, [&](TaskId id) {
+      const Task& task = dag.tasks[id];
+      const Algorithm algorithm = dag.communicator_of(task).layout.paths[costs.of(task).paths].algorithm;
+      return algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree;
+    });
+    if ((on_trees & unused).none()) return world;
+    unused &= ~on_trees;
+  }
+}
+
 }  // namespace
 
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
-  World world = shown_while(options.progress, folded ? "folding" : "laying out",
-                            [&] { return make_world(scenario, folded, {.tolerance = options.fold_tolerance}, detail); });
+  World world = shown_while(options.progress, folded ? "folding" : "laying out", [&] {
+    return folded ? fold_without_unused_trees(scenario, options, detail)
+                  : make_world(scenario, false, {.tolerance = options.fold_tolerance}, detail);
+  });
   if (folded) refuse_too_many_classes(scenario, world);
   SimulatedStep step = simulate_on(scenario, world, folded, options);
   if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp)

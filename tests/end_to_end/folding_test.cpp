@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "studies/step/simulated_step.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/random_clusters.h"
 #include "tests/end_to_end/tiny.h"
@@ -76,6 +77,46 @@ TEST(Folding, ClassesGrowOnlyAsNeeded) {
     EXPECT_GT(classes, healthy) << fault;
     EXPECT_LE(classes, 32U) << fault;
   }
+}
+
+// Over eight nodes NCCL reduces gradients of a megabyte and more in a ring, in which all ranks are alike. In its trees the roots
+// would not be.
+TEST(FoldingWithoutUnusedTrees, GradientsInARingTellNoRanksApart) {
+  const auto scenario = [](int zero) {
+    return tiny_cluster(
+        {"model={layers: 24, hidden: 12288, heads: 96, kv_heads: 96, head_dim: 128, ffn: 49152, vocab: 51200, gated: false}",
+         "parallelism={tp: 8, sp: true, pp: 2, dp: 8, zero: " + std::to_string(zero) + "}", "training.global_batch=8",
+         "training.sequence=2048", "training.precision=bf16"});
+  };
+  const Scenario all_reduced = scenario(0);
+  const StepResult folded = simulate_step(all_reduced, true).result, whole = simulate_step(all_reduced, false).result;
+  EXPECT_EQ(folded.rank_classes, 2U);
+  EXPECT_EQ(folded.rank_classes, simulate_step(scenario(1), true).result.rank_classes);
+  EXPECT_GT(make_world(all_reduced, true).ranks.size(), folded.rank_classes);
+  EXPECT_EQ(whole.rank_classes, 128U);
+  EXPECT_NEAR(folded.step_time, whole.step_time, 1e-12 * whole.step_time);
+}
+
+TEST(FoldingWithoutUnusedTrees, LeavesTheTimesOfRandomClusters) {
+  std::size_t compared = 0;
+  for (const RandomCluster& drawn : random_clusters(48, 1, 1)) {
+    if (drawn.scenario.parallelism.zero > 0 || !drawn.features.contains("tree")) continue;
+    const StepResult folded = simulate_step(drawn.scenario, true).result, whole = simulate_step(drawn.scenario, false).result;
+    EXPECT_NEAR(folded.step_time, whole.step_time, 1e-12 * whole.step_time) << drawn.text();
+    EXPECT_LE(static_cast<std::size_t>(folded.rank_classes), drawn.folded.ranks.size()) << drawn.text();
+    ++compared;
+  }
+  EXPECT_GE(compared, 5U);
+}
+
+// What the fold must notice: a tree that is used. Small gradients go up and down one.
+TEST(FoldingWithoutUnusedTrees, KeepsTheTreesThatAreUsed) {
+  const Scenario scenario =
+      tiny_cluster(words("parallelism.dp=16 parallelism.pp=2 parallelism.zero=0 training.global_batch=16 "
+                         "cluster.gpus_per_node=2 cluster.nics_per_node=2"));
+  const std::size_t exact = make_world(scenario, true).ranks.size();
+  EXPECT_GT(exact, 2U);
+  EXPECT_EQ(static_cast<std::size_t>(simulate_step(scenario, true).result.rank_classes), exact);
 }
 
 /// Folds as if one thing that differs did not, which the comparison must notice.
