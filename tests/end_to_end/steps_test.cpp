@@ -52,7 +52,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Mesh{"parallelism.tp=2 parallelism.pp=2 parallelism.dp=8 parallelism.zero=2 training.bucket_MB=4"},
                     Mesh{"parallelism.cp=4 parallelism.dp=4 parallelism.zero=3"},
                     Mesh{"parallelism.tp=4 parallelism.pp=4 parallelism.dp=4 cluster.fabric.oversubscription=[1,2,2]"},
-                    Mesh{"parallelism.dp=8 parallelism.ep=8", true}));
+                    Mesh{"parallelism.dp=8 parallelism.ep=8", true},
+                    Mesh{"parallelism.dp=8 parallelism.ep=8 training.gates_at_experts=true", true},
+                    Mesh{"parallelism.dp=8 parallelism.ep=8 parallelism.dispatcher=deepep training.gates_at_experts=true",
+                         true}));
 
 TEST(StepByStep, NeedsEveryRank) {
   EXPECT_THROW(make_world(scenario_of("parallelism.dp=8"), true, {}, Detail::hops), std::logic_error);
