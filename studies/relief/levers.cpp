@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "scenarios/schedules/schedule_table.h"
 #include "scenarios/spec/names.h"
 
 namespace tandem::studies {
@@ -119,20 +120,21 @@ Settings more_stages(const Scenario& scenario) {
   for (LeverSetting& setting : settings) {
     if (p.vpp == 1 || p.vpp % setting.replicas != 0) continue;
     setting.changes.push_back(change("parallelism.vpp", p.vpp / setting.replicas));
-    if (p.vpp == setting.replicas) setting.changes.emplace_back("training.schedule=1f1b");
+    if (p.vpp == setting.replicas)
+      setting.changes.push_back(fmt::format("training.schedule={}", name_of(ScheduleKind::one_f_one_b)));
   }
   return settings;
 }
 
-constexpr std::array all_levers{Lever{"recompute", more_recompute},
-                                Lever{"sp", sequence_parallelism},
-                                Lever{"zero", more_zero},
-                                Lever{"etp", thinner_experts},
-                                Lever{"ep", fewer_experts},
-                                Lever{"micro-batch", smaller_micro_batch},
-                                Lever{"tp", more_tensor_parallelism},
-                                Lever{"cp", more_context_parallelism},
-                                Lever{"pp", more_stages}};
+const std::array all_levers{Lever{"recompute", more_recompute},
+                            Lever{"sp", sequence_parallelism},
+                            Lever{"zero", more_zero},
+                            Lever{"etp", thinner_experts},
+                            Lever{name_of(Axis::ep), fewer_experts},
+                            Lever{"micro-batch", smaller_micro_batch},
+                            Lever{name_of(Axis::tp), more_tensor_parallelism},
+                            Lever{name_of(Axis::cp), more_context_parallelism},
+                            Lever{name_of(Axis::pp), more_stages}};
 
 }  // namespace
 
