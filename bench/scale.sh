@@ -14,7 +14,7 @@ for replicas in 8 32 128 512 1024; do
     --set training.global_batch=$((replicas * 16))
 done
 row llama3-405b-slow-gpu $llama --set 'faults.slow_gpu.rank=13' --set 'faults.slow_gpu.factor=0.7'
-row deepseek-v3-2048 scenarios/deepseek-v3-2k.yaml --allow-oom # 129 GB: scenarios/studies/published-plans.md
+row deepseek-v3-2048 scenarios/deepseek-v3-2k.yaml
 row gpt4-scale-131072 scenarios/gpt4-scale-moe-128k.yaml
 row start-up bench/scenarios/all-reduce.yaml --set cluster.gpus=8 --set training.global_batch=8
 row all-reduce-65536 bench/scenarios/all-reduce.yaml

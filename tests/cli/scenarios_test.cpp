@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,6 @@
 namespace tandem::cli::scenarios_test {
 namespace {
 
-constexpr int does_not_fit = 3;
 
 std::vector<std::string> scenario_names() {
   std::vector<std::string> names;
@@ -32,17 +30,8 @@ std::string test_name(const testing::TestParamInfo<std::string>& test) {
   return name;
 }
 
-/// The published plan fits by means that are not lowered yet (scenarios/studies/published-plans.md).
-const std::set<std::string> too_large{"deepseek-v3-2k", "deepseek-v3-2k-search"};
-
-CommandResult simulated(const std::string& name) {
-  std::vector<std::string> arguments{"simulate", scenario_file(name), "--json", "-"};
-  if (too_large.contains(name)) {
-    EXPECT_EQ(run_tandem(arguments).exit_code, does_not_fit) << name << " fits by now";
-    arguments.emplace_back("--allow-oom");
-  }
-  return run_tandem(arguments);
-}
+/// Without --allow-oom: what is shipped fits.
+CommandResult simulated(const std::string& name) { return run_tandem({"simulate", scenario_file(name), "--json", "-"}); }
 
 class EveryScenario : public testing::TestWithParam<std::string> {};
 
