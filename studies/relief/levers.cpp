@@ -45,7 +45,7 @@ RecomputeSpec with_modules(RecomputeSpec now, const ModelSpec& model, bool atten
   return now;
 }
 
-/// By module; then whole layers, every fourth first.
+/// By module; then whole layers, every fourth first; then segments of layers, which keep one input together.
 Settings more_recompute(const Scenario& scenario) {
   const RecomputeSpec& now = scenario.training.recompute;
   Settings settings;
@@ -66,6 +66,30 @@ Settings more_recompute(const Scenario& scenario) {
     if (every == 1 && now.every > 1) setting.changes.emplace_back("training.recompute_every=");
     settings.push_back(std::move(setting));
   }
+  for (const std::int64_t segment : factors) {
+    if (segment <= now.segment) continue;
+    LeverSetting setting{{"training.recompute=full", change("training.recompute_segment", segment)}};
+    if (now.every > 1) setting.changes.emplace_back("training.recompute_every=");
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+/// Where the scenario describes the host, whose figures no preset has.
+Settings offloaded_states(const Scenario& scenario) {
+  const HostSpec& host = scenario.cluster.host;
+  if (!(host.link_GBps > 0) || !(host.memory_GBps > 0) || scenario.training.offload.optimizer == 1) return {};
+  return {{{"training.offload.optimizer=1", "training.offload.overlap_optimizer=true"}}};
+}
+
+/// A quarter, half or all of a stage's layers.
+Settings offloaded_activations(const Scenario& scenario) {
+  if (!(scenario.cluster.host.link_GBps > 0)) return {};
+  const std::int64_t of_stage = scenario.model.layers / scenario.parallelism.pp, now = scenario.training.offload.activations;
+  Settings settings;
+  for (const std::int64_t part : {4, 2, 1})
+    if (const std::int64_t layers = of_stage / part; layers > now)
+      settings.push_back({{change("training.offload.activations", layers)}});
   return settings;
 }
 
@@ -134,7 +158,9 @@ const std::array all_levers{Lever{"recompute", more_recompute},
                             Lever{"micro-batch", smaller_micro_batch},
                             Lever{name_of(Axis::tp), more_tensor_parallelism},
                             Lever{name_of(Axis::cp), more_context_parallelism},
-                            Lever{name_of(Axis::pp), more_stages}};
+                            Lever{name_of(Axis::pp), more_stages},
+                            Lever{"offload of states", offloaded_states},
+                            Lever{"offload of activations", offloaded_activations}};
 
 }  // namespace
 

@@ -329,6 +329,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .fp8_activation_input = t.fp8_activation_input,
           .attention = t.attention,
           .grad_compression = t.grad_compression,
+          .recompute_segment = t.recompute.in_segments() ? t.recompute.segment : 1,
           .overlaps_dp = t.overlap_dp,
           .overlaps_tp = t.overlap_tp,
           .overlaps_ep = t.overlap_ep,

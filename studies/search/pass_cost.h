@@ -93,7 +93,7 @@ class PassCosts {
     DType precision, grad_dtype, moment_dtype;
     bool fp8_activation_input;
     std::optional<AttentionKernel> attention;
-    std::int64_t grad_compression;
+    std::int64_t grad_compression, recompute_segment;
     bool overlaps_dp, overlaps_tp, overlaps_ep, gates_at_experts;
     bool recomputes_norm, recomputes_activation, recomputes_attention, recomputes_mla_up;
     bool splits_backward;

@@ -14,7 +14,6 @@
 namespace tandem::cli::scenarios_test {
 namespace {
 
-
 std::vector<std::string> scenario_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios"))

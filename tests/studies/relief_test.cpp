@@ -66,7 +66,7 @@ const std::string training = "training: {sequence: 1024, micro_batch: 4, global_
 
 const std::string mixture =
     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2}}\n"
-    "cluster: {preset: dgx-h100, gpus: 64}\n"
+    "cluster: {preset: dgx-h100, gpus: 64, host: {link_GBps: 50, memory_GBps: 400}}\n"
     "parallelism: {tp: 2, pp: 2, dp: 16, ep: 2, zero: 0}\n" +
     training;
 
@@ -162,16 +162,27 @@ TEST(Levers, RecomputeAddsToWhatIsRecomputed) {
   using Changes = std::vector<std::string>;
   const Changes fourth{"training.recompute=full", "training.recompute_every=4"};
   const Changes second{"training.recompute=full", "training.recompute_every=2"}, all{"training.recompute=full"};
+  const auto segment = [](const std::string& layers) {
+    return Changes{"training.recompute=full", "training.recompute_segment=" + layers};
+  };
+  const auto segment_of_all = [&](const std::string& layers) {
+    Changes changes = segment(layers);
+    changes.emplace_back("training.recompute_every=");
+    return changes;
+  };
   EXPECT_THAT(settings("recompute: none"),
               testing::ElementsAre(Changes{"training.recompute=[attention]"}, Changes{"training.recompute=[norm, activation]"},
                                    Changes{"training.recompute=[norm, activation, attention]"},
-                                   Changes{"training.recompute=[norm, activation, mlp]"}, fourth, second, all));
+                                   Changes{"training.recompute=[norm, activation, mlp]"}, fourth, second, all, segment("2"),
+                                   segment("4"), segment("8")));
   EXPECT_THAT(settings("recompute: selective"),
               testing::ElementsAre(Changes{"training.recompute=[norm, activation, attention]"},
-                                   Changes{"training.recompute=[norm, activation, attention, mlp]"}, fourth, second, all));
+                                   Changes{"training.recompute=[norm, activation, attention, mlp]"}, fourth, second, all,
+                                   segment("2"), segment("4"), segment("8")));
   EXPECT_THAT(settings("recompute: full, recompute_every: 4"),
-              testing::ElementsAre(second, Changes{"training.recompute=full", "training.recompute_every="}));
-  EXPECT_THAT(settings("recompute: full"), testing::IsEmpty());
+              testing::ElementsAre(second, Changes{"training.recompute=full", "training.recompute_every="}, segment_of_all("2"),
+                                   segment_of_all("4"), segment_of_all("8")));
+  EXPECT_THAT(settings("recompute: full"), testing::ElementsAre(segment("2"), segment("4"), segment("8")));
 }
 
 /// No single setting and no two of different levers that fit are faster than the plan.
