@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -68,7 +70,7 @@ class DeepSeekPair : public testing::Test {
       const Seconds time = timeline_->end[id] - timeline_->start[id];
       if (task.stream == Stream::compute) computing_ += time;
       const bool sends_to_experts = (dag_->name_of_task(id) == "dispatch") == (task.phase == Phase::forward);
-      by_kind_[task.op == OpKind::all_to_all ? (sends_to_experts ? "dispatch" : "combine")
+      by_kind_[task.op == OpKind::all_to_all     ? (sends_to_experts ? "dispatch" : "combine")
                : task.op == OpKind::grouped_gemm ? "gemm"
                                                  : std::string(operation(task.op).name)] += time;
     }
@@ -94,6 +96,69 @@ TEST_F(DeepSeekPair, SendsNoFasterThanDeepEpAlone) {
   EXPECT_LT(by_kind_["dispatch"], 31.0 * ms);
   EXPECT_GT(by_kind_["combine"], 0.75 * 49.45 * ms);
   EXPECT_LT(by_kind_["combine"], 49.45 * ms);
+}
+
+/// The parts of the step, mean over its ranks: a pass or pair lasts from its first kernel to its last, waits in it included.
+struct Parts {
+  Seconds forward = 0, backward = 0, weights = 0, pairs = 0, optimizer = 0, bubble = 0;
+};
+
+Parts parts_of(const Dag& dag, const Timeline& timeline, RankIndex rank) {
+  std::map<std::int32_t, Span> forward, backward, weights;
+  Parts parts;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.rank != rank || task.stream != Stream::compute) continue;
+    if (task.phase == Phase::optimizer) parts.optimizer += timeline.duration(id);
+    if (task.phase == Phase::optimizer || task.micro_batch < 0) continue;
+    auto& spans = task.phase == Phase::forward ? forward : task.phase == Phase::backward_weight ? weights : backward;
+    spans[task.micro_batch].add(timeline.start[id], timeline.end[id]);
+  }
+  for (auto& [micro_batch, span] : weights) {  // put off, or within their backward
+    Span& own = backward.at(micro_batch);
+    if (span.start < own.end)
+      own.add(span.start, span.end);
+    else
+      parts.weights += span.end - span.start;
+  }
+  for (const auto& [micro_batch, span] : forward) {
+    const auto beside = std::ranges::find_if(
+        backward, [&](const auto& other) { return other.second.start < span.end && span.start < other.second.end; });
+    if (beside == backward.end()) {
+      parts.forward += span.end - span.start;
+      continue;
+    }
+    Span both = span;
+    both.add(beside->second.start, beside->second.end);
+    parts.pairs += both.end - both.start;
+    backward.erase(beside);
+  }
+  for (const auto& [micro_batch, span] : backward) parts.backward += span.end - span.start;
+  parts.bubble = timeline.makespan() - parts.forward - parts.backward - parts.weights - parts.pairs - parts.optimizer;
+  return parts;
+}
+
+// Table 4's parts, MPFT: forward 1.13 s, backward 1.99, weights 0.48, pairs 13.95, optimizer 0.29, bubble 2.06. Forwards and
+// pairs are within 15 %; how the paper divides the rest is not known, and neither how much of the optimizer's time is
+// communication.
+TEST_F(DeepSeekPair, SpendsTheStepOnForwardsAndPairsAsPublished) {
+  Parts mean;
+  const auto ranks = static_cast<double>(dag_->ranks.size());
+  for (RankIndex rank = 0; rank < dag_->ranks.size(); ++rank) {
+    const Parts parts = parts_of(*dag_, *timeline_, rank);
+    mean.forward += parts.forward / ranks;
+    mean.backward += parts.backward / ranks;
+    mean.weights += parts.weights / ranks;
+    mean.pairs += parts.pairs / ranks;
+    mean.optimizer += parts.optimizer / ranks;
+    mean.bubble += parts.bubble / ranks;
+  }
+  for (const auto& [kind, time] : by_kind_) std::cout << kind << ' ' << time / ms << " ms\n";
+  std::cout << "computing " << computing_ / ms << " ms\nforward " << mean.forward << " s, backward " << mean.backward
+            << ", weights " << mean.weights << ", pairs " << mean.pairs << ", optimizer " << mean.optimizer << ", bubble "
+            << mean.bubble << ", step " << timeline_->makespan() << '\n';
+  EXPECT_NEAR(mean.forward, 1.13, 0.15 * 1.13);
+  EXPECT_NEAR(mean.pairs, 13.95, 0.15 * 13.95);
 }
 
 TEST_F(DeepSeekPair, MakesTheStepOfTable4) { EXPECT_NEAR(timeline_->makespan(), 19.926, 0.03 * 19.926); }
