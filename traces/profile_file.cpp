@@ -9,10 +9,12 @@ constexpr Format profile_format{.name = "tandem-profile", .version = 3, .written
 
 static_assert(names_every_field<Profile>() && names_every_field<ProfileOrigin>() && names_every_field<MeasuredCollective>());
 
-/// Before version 3 there were fewer kernels before it.
+/// Before version 3 there were fewer kernels before it, and nothing after `receive`.
 OpKind communication_before_version_3(OpKind op) {
-  constexpr int first = 41;
-  return static_cast<OpKind>(static_cast<int>(op) - first + static_cast<int>(OpKind::all_reduce));
+  constexpr int first = 41, now = static_cast<int>(OpKind::all_reduce);
+  const int place = static_cast<int>(op) - first;
+  if (place < 0 || place > static_cast<int>(OpKind::receive) - now) throw CorruptTable("a collective is none");
+  return static_cast<OpKind>(now + place);
 }
 
 /// A collective of a file of version 1, which lay on one machine.

@@ -11,7 +11,8 @@
 namespace tandem {
 
 enum class OpKind : std::uint8_t {
-  // kernels; the operand lists stand in the header of each operation's file
+  // kernels; the operand lists stand in the header of each operation's file; files of profiles hold these numbers: a new kernel is
+  // the last one
   gemm,
   norm,
   norm_backward,
@@ -30,8 +31,6 @@ enum class OpKind : std::uint8_t {
   unpack_groups,
   activation,
   activation_backward,
-  weighted_activation,
-  weighted_activation_backward,
   add,
   cast,
   split_columns,
@@ -64,6 +63,8 @@ enum class OpKind : std::uint8_t {
   dropout_add_backward,
   add_bias,
   bias_gradient,
+  weighted_activation,
+  weighted_activation_backward,
   // communication
   all_reduce,
   all_gather,

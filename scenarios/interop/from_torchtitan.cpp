@@ -242,8 +242,8 @@ class TorchTitanReader {
     }
     if (layers_ == 0) return;
     const std::int64_t each = layers / pp_;
-    put(node, "first_stage_layers", each - less_first, toml_.place(first_path));
-    put(node, "last_stage_layers", each - less_last, toml_.place(last_path));
+    if (less_first != 0) put(node, "first_stage_layers", each - less_first, toml_.place(first_path));
+    if (less_last != 0) put(node, "last_stage_layers", each - less_last, toml_.place(last_path));
   }
 
   void training() {

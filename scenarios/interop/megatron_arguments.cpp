@@ -236,6 +236,7 @@ class ArgumentsWriter {
       if (p_.zero == 0) out_.lose("training.moment_dtype", "moments of other types need the distributed optimizer");
     }
     flag("activation-func-fp8-input-store", t_.fp8_activation_input);
+    if (t_.gates_at_experts) out_.lose("training.gates_at_experts", "no argument says so: its release decides");
   }
 
   void recompute() {

@@ -76,9 +76,27 @@ ModelSpec gpt_model(std::int64_t hidden) {
   return model;
 }
 
+ModelSpec biased_model(std::int64_t hidden) {
+  ModelSpec model = gpt_model(hidden);
+  model.linear_bias = true;
+  return model;
+}
+
+/// What a style has otherwise than is usual.
+using Change = void (*)(Scenario&);
+
+void gates_at_experts(Scenario& scenario) { scenario.training.gates_at_experts = true; }
+
+void dropout_of_unfused_attention(Scenario& scenario) {
+  scenario.training.attention = scenario.cluster.gpu.efficiency.attention_kernel = AttentionKernel::unfused;
+  scenario.training.attention_dropout = scenario.training.hidden_dropout = 0.1;
+}
+
 /// One step on two GPUs.
-Dag lower_style(const ModelSpec& model, const ParallelismSpec& parallelism, DType precision, std::int64_t sequence) {
-  const Scenario scenario = scenario_with(model, parallelism, 2, precision, sequence);
+Dag lower_style(const ModelSpec& model, const ParallelismSpec& parallelism, DType precision, std::int64_t sequence,
+                Change change = nullptr) {
+  Scenario scenario = scenario_with(model, parallelism, 2, precision, sequence);
+  if (change != nullptr) change(scenario);
   if (const auto objection = first_objection(scenario)) throw std::logic_error(objection->sentence);
   return lower_one_of_each_class(scenario);
 }
@@ -160,6 +178,7 @@ void add_scenario(const Scenario& scenario, KernelPlan& plan) {
 void add_probes(const std::vector<DType>& precisions, KernelPlan& plan) {
   for (const std::int64_t elements : {1, 1 << 14, 1 << 22}) plan.add(copy_of(elements));
   for (const DType precision : precisions) {
+    plan.add(lower_style(biased_model(256), {}, precision, 64, dropout_of_unfused_attention), {OpClass::gemm});
     const Dag step = lower_dense(precision);
     for (const TimedKernel& gemm : families(step, OpClass::gemm)) {
       plan.add(gemm_of_size(gemm, 16, 16, 16));
@@ -189,6 +208,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
   struct Style {
     ModelSpec (*model)(std::int64_t hidden);
     ParallelismSpec parallelism;
+    Change change = nullptr;
   };
   const Style styles[] = {
       {dense_model, {}},
@@ -198,6 +218,8 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {dense_model, {.cp = 2, .cp_method = CpMethod::ulysses, .cp_layout = CpLayout::contiguous}},
       {gpt_model, {.tp = 2}},
       {mixture_model, {.ep = 2}},
+      {mixture_model, {.ep = 2}, gates_at_experts},
+      {biased_model, {}, dropout_of_unfused_attention},
       {latent_model, {.cp = 2}},
   };
   struct Size {
@@ -207,7 +229,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
   for (const DType precision : precisions)
     for (const Style& style : styles)
       for (const auto& [sequence, hidden] : {Size{64, 256}, Size{256, 512}, Size{512, 1024}, Size{2048, 2048}, Size{8192, 8192}})
-        plan.add(lower_style(style.model(hidden), style.parallelism, precision, sequence), {OpClass::memory});
+        plan.add(lower_style(style.model(hidden), style.parallelism, precision, sequence, style.change), {OpClass::memory});
 }
 
 void add_presets(const std::vector<DType>& precisions, std::int64_t sequence, Seconds patience, KernelPlan& plan) {
