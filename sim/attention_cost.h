@@ -22,8 +22,8 @@ namespace tandem::sim {
 //                                                                 about half of one
 //   time      = launch + max(computing, bytes / (memory * memory_bandwidth))
 //
-// Unfused (2021-2022, Megatron-LM), over all q t scores of b H heads, seen or not, in the type of q. It is lowered as kernels of its
-// own (runtime/ops: batched_gemm, softmax, dropout), each with its own time. Where attention goes block by block, as between
+// Unfused (2021-2022, Megatron-LM), over all q t scores of b H heads, seen or not, in the type of q. It is lowered as kernels of
+// its own (runtime/ops: batched_gemm, softmax, dropout), each with its own time. Where attention goes block by block, as between
 // context-parallel ranks, one kernel stands for all of a block, and its time is the sum of
 //   forward    scores = q k^T (products, gemm_cost.h); mask and softmax; out = p v
 //   backward   dv = p^T dout; dp = dout v^T; softmax; dq = ds k; dk = ds^T q

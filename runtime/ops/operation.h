@@ -11,8 +11,8 @@
 namespace tandem {
 
 enum class OpKind : std::uint8_t {
-  // kernels; the operand lists stand in the header of each operation's file; files of profiles hold these numbers: a new kernel is
-  // the last one
+  // kernels; the operand lists stand in the header of each operation's file; files of profiles hold these numbers: a new kernel
+  // is the last one
   gemm,
   norm,
   norm_backward,

@@ -57,7 +57,8 @@ bool refused(const Matmul& matmul) {
 
 void multiply(const Matmul& matmul, const MatmulData& data) {
   const auto& [size, first, second, result, count] = matmul.product;
-  const float scale = data.factor * (data.first_scale ? *data.first_scale : 1.0F) * (data.second_scale ? *data.second_scale : 1.0F);
+  const float scale =
+      data.factor * (data.first_scale ? *data.first_scale : 1.0F) * (data.second_scale ? *data.second_scale : 1.0F);
   for (std::int64_t i = 0; i < count; ++i)
     for (std::int64_t row = 0; row < size.m; ++row)
       for (std::int64_t column = 0; column < size.n; ++column) {
