@@ -100,8 +100,9 @@ BufferId column_parallel(Context& context, Tape& tape, const std::vector<Paramet
     const BufferId partial = c.activation(rows);
     for (std::size_t i = 0; i < weights.size(); ++i) multiply_back(c, weights[i], gradients[i], partial, name, math, i > 0);
     const BufferId dx = c.reduce_partial(partial, name);
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      c.weight_gradient(weights[i], [=, part = gradients[i]](Context& w, BufferId gradient) {
+    auto of_weight = gradients.begin();
+    for (const ParameterId weight : weights) {
+      c.weight_gradient(weight, [=, part = *of_weight++](Context& w, BufferId gradient) {
         if (*gathered == no_id) *gathered = w.gather_sequence(in, name);  // the first of them that was put off
         add_product(w, gradient, part, *gathered, name, math);
       });

@@ -103,7 +103,7 @@ class RowCounter {
     double rate = std::numeric_limits<double>::infinity();
     for (const Crossing& crossing : layout.paths.front().crossings)
       rate = std::min(rate, cluster_.unnamed_link(crossing.link).capacity / crossing.multiplicity);
-    if (first) row->alone.emplace(), row->together.emplace();
+    if (first) row->alone = row->together = CommunicatorRow::Span<BytesPerSecond>{0, 0};
     include(*row->alone, first, channels * rate);
     include(*row->together, first, channels * rates_together_[i]);
   }
