@@ -88,7 +88,7 @@ std::string text_of(const std::string& gpu, const MachineRanks& machines) {
     fewest = std::min(fewest, ranks.size());
     most = std::max(most, ranks.size());
   }
-  const std::string gpus = fmt::format("{} x {}", all, gpu);
+  std::string gpus = fmt::format("{} x {}", all, gpu);
   if (machines.size() == 1) return gpus;
   return fmt::format("{} on {} machines of {}", gpus, machines.size(),
                      fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most));

@@ -81,9 +81,9 @@ void add_states(PartCosts& part, const Scenario& scenario) {
   const double kept = 1 - t.offload.optimizer;
   for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
     const bool sliced = slices > 1;
-    part.states += weight * (p.zero >= 3 ? elements / slices : elements) +
-                   gradient * (p.zero >= 2 ? elements / slices : elements) +
-                   static_cast<Bytes>(kept * static_cast<double>(states * (elements / slices)));
+    const std::int64_t updated = elements / slices;
+    part.states += weight * (p.zero >= 3 ? updated : elements) + gradient * (p.zero >= 2 ? updated : elements) +
+                   static_cast<Bytes>(kept * static_cast<double>(states * updated));
     if (p.zero >= 2 && sliced) part.whole_gradients += gradient * elements;
   }
 }
@@ -98,8 +98,8 @@ void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& n
     const std::int64_t elements = experts ? part.expert_parameters : part.parameters;
     part.reduce += network.data(scenario, reduction, elements * gradient, experts);
     if (p.zero >= 1) part.gather += network.data(scenario, OpKind::all_gather, elements * size_of(t.storage()), experts);
-    part.update += (1 - t.offload.optimizer) * update_per_parameter *
-                   static_cast<double>(elements / (experts ? owners.expert : owners.dense));
+    const std::int64_t updated = elements / (experts ? owners.expert : owners.dense);
+    part.update += (1 - t.offload.optimizer) * update_per_parameter * static_cast<double>(updated);
   }
 }
 
