@@ -64,6 +64,7 @@ constexpr const char* name_of(Algorithm algorithm) {
   constexpr const char* names[algorithm_count] = {"ring", "tree", "nvls", "nvls-tree", "direct", "deepep"};
   return names[static_cast<int>(algorithm)];
 }
+constexpr bool is_of_trees(Algorithm algorithm) { return algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree; }
 
 /// A collective is one fluid flow: each of `channels` carries the same rate x, and the crossings say how often each link is
 /// crossed by all of them together.

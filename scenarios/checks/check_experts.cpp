@@ -40,8 +40,8 @@ constexpr Rule exchanges_hide_in_pairs{
       return {{"training.overlap.ep", "training.schedule", "parallelism.pp"},
               "overlap.ep with schedule " + std::string(name_of(s.training.schedule)) + " and " +
                   named(Axis::pp, s.parallelism.pp) +
-                  ", where no forward runs beside a backward to hide the experts' exchanges; " + "expected schedule " +
-                  schedules + ", or overlap.ep false"};
+                  ", where no forward runs beside a backward to hide the experts' exchanges; expected schedule " + schedules +
+                  ", or overlap.ep false"};
     }};
 
 constexpr Rule exchanges_hide_without_gathered_weights{

@@ -62,9 +62,10 @@ class ChunkProgram {
   std::vector<std::size_t> recomputed_before(std::size_t piece) const;
   BufferId lower_layer(std::int32_t micro_batch, std::size_t piece, Tape& tape, BufferId x);
   std::function<void()> recompute(std::int32_t micro_batch, std::size_t piece, const std::shared_ptr<BufferId>& x);
-  /// Lowers piece number `piece` of the chunk in forward order, labelled, while its weights are there.
-  /// Of the layer that the piece is, of none (-1) where it is another section, or beyond the first piece.
+  /// Returns the micro-batch's pass through the layer that the piece is, layer -1 where it is another section, or before the
+  /// first.
   LayerPass pass_of(std::size_t piece, std::int32_t micro_batch) const;
+  /// Lowers piece number `piece` of the chunk in forward order, labelled, while its weights are there.
   void lower_piece(std::size_t piece, Phase phase, std::int32_t micro_batch, const std::function<void()>& lower);
 };
 

@@ -41,7 +41,7 @@ class ActivationOffload {
   /// Returns what was seen.
   ActivationReaders readers() const;
 
-  /// Copies what `readers` names, of the layers for which `offloaded` holds.
+  /// Copies what `readers` names.
   void follow(ActivationReaders readers) { readers_ = std::move(readers); }
 
   bool is_active() const { return watches_ || !readers_.empty(); }

@@ -94,11 +94,9 @@ void StageProgram::shard_weights(const std::vector<Action>& actions) {
 void StageProgram::follow(const std::vector<Action>& actions) {
   for (std::size_t i = 0; i < actions.size(); ++i) {
     ChunkProgram::Pieces pieces = pieces_of(actions[i]);
-    if (actions[i].beside_next && context_.scenario.overlaps_ep()) {
-      take_turns(context_, pieces_of(actions.at(i + 1)), std::move(pieces));
-      ++i;
+    if (actions[i].beside_next) {
+      take_turns(context_, std::move(pieces), pieces_of(actions.at(++i)));
     } else {
-      if (actions[i].beside_next) pieces = in_turns(std::move(pieces), pieces_of(actions.at(++i)));
       for (const std::function<void()>& piece : pieces) piece();
     }
     if (actions[i].kind != Action::Kind::backward_weight) link_.end_action(!actions[i].exchanges_with_next);

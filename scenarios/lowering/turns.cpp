@@ -12,6 +12,11 @@ class PassInTurns {
 
   bool is_done() const { return next_ == pieces_.size() && recorded_.empty(); }
 
+  void take_piece() {
+    if (next_ < pieces_.size()) pieces_[next_++]();
+  }
+
+  /// Up to the next cut.
   void take_turn() {
     while (!is_done()) {
       if (recorded_.empty()) record(pieces_[next_++]);
@@ -39,11 +44,16 @@ class PassInTurns {
 
 }  // namespace
 
-void take_turns(Context& context, ChunkProgram::Pieces first, ChunkProgram::Pieces second) {
-  PassInTurns one(context, std::move(first)), other(context, std::move(second));
-  while (!one.is_done() || !other.is_done()) {
-    one.take_turn();
-    other.take_turn();
+void take_turns(Context& context, ChunkProgram::Pieces forward, ChunkProgram::Pieces backward) {
+  PassInTurns forth(context, std::move(forward)), back(context, std::move(backward));
+  while (!forth.is_done() || !back.is_done()) {
+    if (context.scenario.overlaps_ep()) {
+      back.take_turn();
+      forth.take_turn();
+    } else {
+      forth.take_piece();
+      back.take_piece();
+    }
   }
 }
 

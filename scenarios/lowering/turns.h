@@ -5,11 +5,12 @@
 
 namespace tandem::scenarios {
 
-/// Lowers two passes in turns, `first` first, so that the tokens that one of them sends to experts, or gets back, travel beside
-/// the compute of the other. A turn ends where an exchange has been issued. With a backward first, beside a forward, that gives
+/// Lowers a forward and a backward in turns, so that each hides the other's communication: piece by piece, the forward first.
+/// Where exchanges of experts are to hide (`training.overlap.ep`), a turn ends where an exchange has been issued, and the
+/// backward is first, so that the tokens that one pass sends to experts, or gets back, travel beside the compute of the other:
 ///   compute   ... ATTN(B) ATTN(W) | ATTN(F)    | MLP(B)      MLP(W) | MLP(F)      | ATTN(B) ...
 ///   exchange  ... COMBINE(F)      | COMBINE(B) | DISPATCH(F)        | DISPATCH(B) | COMBINE(F) ...
 /// the order of DeepSeek-AI 2024, DeepSeek-V3, figure 4; X(B) is there the backward of X: COMBINE(B) sends gradients to experts.
-void take_turns(Context& context, ChunkProgram::Pieces first, ChunkProgram::Pieces second);
+void take_turns(Context& context, ChunkProgram::Pieces forward, ChunkProgram::Pieces backward);
 
 }  // namespace tandem::scenarios

@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
 
-bool is_of_trees(Algorithm algorithm) { return algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree; }
-
 bool is_pair(Slot slot) {
   switch (slot) {
     case Slot::send_tensor:

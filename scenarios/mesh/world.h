@@ -46,7 +46,7 @@ enum class Slot : std::uint8_t {
 };
 inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::mirror) + 1;
 
-using SlotSet = std::bitset<static_cast<std::size_t>(Slot::mirror) + 1>;
+using SlotSet = std::bitset<slot_count>;
 
 /// The ranks to lower and the communicators between them: all ranks, or with folding one of each class.
 struct World {

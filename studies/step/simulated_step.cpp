@@ -129,8 +129,7 @@ World fold_without_unused_trees(const Scenario& scenario, const SimulationOption
     CollectiveCosts costs(dag);
     const SlotSet on_trees = slots_of(world, dag, [&](TaskId id) {
       const Task& task = dag.tasks[id];
-      const Algorithm algorithm = dag.communicator_of(task).layout.paths[costs.of(task).paths].algorithm;
-      return algorithm == Algorithm::tree || algorithm == Algorithm::nvls_tree;
+      return is_of_trees(dag.communicator_of(task).layout.paths[costs.of(task).paths].algorithm);
     });
     if ((on_trees & unused).none()) return world;
     unused &= ~on_trees;
