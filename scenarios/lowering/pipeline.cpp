@@ -28,11 +28,13 @@ BufferId PipelineLink::receive(Direction direction) {
   const BufferId data = context_.activation(Shape(n.sequence_shard, n.batch, n.hidden));
   const BufferId arriving = scatters() ? context_.gathered(Shape(n.sequence_shard / n.tp, n.batch, n.hidden)) : data;
   const Channel through = channel(direction, placement_.descends(context_.chunk));
-  const TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
-                                          forward ? "receive forward" : "receive backward", no_id, arriving);
+  TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
+                                    forward ? "receive forward" : "receive backward", no_id, arriving);
   context_.builder.depend(posted_after(), task);  // nothing where it is posted from the start
   if (arriving != data)
-    context_.collective(OpKind::all_gather, Slot::tp, Stream::tp, forward ? "gather forward" : "gather backward", arriving, data);
+    task = context_.collective(OpKind::all_gather, Slot::tp, Stream::tp, forward ? "gather forward" : "gather backward", arriving,
+                               data);
+  context_.hold_compute_until(task);
   return data;
 }
 

@@ -46,6 +46,8 @@ class PassInTurns {
 
 void take_turns(Context& context, ChunkProgram::Pieces forward, ChunkProgram::Pieces backward) {
   PassInTurns forth(context, std::move(forward)), back(context, std::move(backward));
+  forth.take_piece();
+  back.take_piece();
   while (!forth.is_done() || !back.is_done()) {
     if (context.scenario.overlaps_ep()) {
       back.take_turn();

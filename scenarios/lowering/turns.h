@@ -6,6 +6,7 @@
 namespace tandem::scenarios {
 
 /// Lowers a forward and a backward in turns, so that each hides the other's communication: piece by piece, the forward first.
+/// Both begin when what they receive is there, as DualPipe's `_forward_backward_chunk` and Megatron-Core's combined 1F1B do.
 /// Where exchanges of experts are to hide (`training.overlap.ep`), a turn ends where an exchange has been issued, and the
 /// backward is first, so that the tokens that one pass sends to experts, or gets back, travel beside the compute of the other:
 ///   compute   ... ATTN(B) ATTN(W) | ATTN(F)    | MLP(B)      MLP(W) | MLP(F)      | ATTN(B) ...

@@ -98,22 +98,23 @@ TEST_F(DeepSeekPair, SendsNoFasterThanDeepEpAlone) {
   EXPECT_LT(by_kind_["combine"], 49.45 * ms);
 }
 
-/// The parts of the step, mean over its ranks: a pass or pair lasts from its first kernel to its last, waits in it included.
+/// The parts of the step on one rank: a pass or pair lasts from its first kernel to its last, the optimizer from the last pass
+/// to the end, gradients' and weights' communication included.
 struct Parts {
   Seconds forward = 0, backward = 0, weights = 0, pairs = 0, optimizer = 0, bubble = 0;
 };
 
 Parts parts_of(const Dag& dag, const Timeline& timeline, RankIndex rank) {
   std::map<std::int32_t, Span> forward, backward, weights;
-  Parts parts;
+  Seconds last = 0;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    if (task.rank != rank || task.stream != Stream::compute) continue;
-    if (task.phase == Phase::optimizer) parts.optimizer += timeline.duration(id);
-    if (task.phase == Phase::optimizer || task.micro_batch < 0) continue;
+    if (task.rank != rank || task.stream != Stream::compute || task.phase == Phase::optimizer || task.micro_batch < 0) continue;
     auto& spans = task.phase == Phase::forward ? forward : task.phase == Phase::backward_weight ? weights : backward;
     spans[task.micro_batch].add(timeline.start[id], timeline.end[id]);
+    last = std::max(last, timeline.end[id]);
   }
+  Parts parts;
   for (auto& [micro_batch, span] : weights) {  // put off, or within their backward
     Span& own = backward.at(micro_batch);
     if (span.start < own.end)
@@ -134,31 +135,25 @@ Parts parts_of(const Dag& dag, const Timeline& timeline, RankIndex rank) {
     backward.erase(beside);
   }
   for (const auto& [micro_batch, span] : backward) parts.backward += span.end - span.start;
-  parts.bubble = timeline.makespan() - parts.forward - parts.backward - parts.weights - parts.pairs - parts.optimizer;
+  parts.optimizer = timeline.makespan() - last;
+  parts.bubble = last - parts.forward - parts.backward - parts.weights - parts.pairs;
   return parts;
 }
 
-// Table 4's parts, MPFT: forward 1.13 s, backward 1.99, weights 0.48, pairs 13.95, optimizer 0.29, bubble 2.06. Forwards and
-// pairs are within 15 %; how the paper divides the rest is not known, and neither how much of the optimizer's time is
-// communication.
-TEST_F(DeepSeekPair, SpendsTheStepOnForwardsAndPairsAsPublished) {
-  Parts mean;
-  const auto ranks = static_cast<double>(dag_->ranks.size());
-  for (RankIndex rank = 0; rank < dag_->ranks.size(); ++rank) {
-    const Parts parts = parts_of(*dag_, *timeline_, rank);
-    mean.forward += parts.forward / ranks;
-    mean.backward += parts.backward / ranks;
-    mean.weights += parts.weights / ranks;
-    mean.pairs += parts.pairs / ranks;
-    mean.optimizer += parts.optimizer / ranks;
-    mean.bubble += parts.bubble / ranks;
-  }
+// Table 4's parts, MPFT: forward 1.13 s, backward 1.99, weights 0.48, pairs 13.95, optimizer 0.29, bubble 2.06. They are taken to
+// be those of the first rank, which has the model's two ends, and prints in most frameworks. The bubble is a third too short.
+TEST_F(DeepSeekPair, SpendsTheStepAsPublished) {
+  const Parts parts = parts_of(*dag_, *timeline_, 0);
   for (const auto& [kind, time] : by_kind_) std::cout << kind << ' ' << time / ms << " ms\n";
-  std::cout << "computing " << computing_ / ms << " ms\nforward " << mean.forward << " s, backward " << mean.backward
-            << ", weights " << mean.weights << ", pairs " << mean.pairs << ", optimizer " << mean.optimizer << ", bubble "
-            << mean.bubble << ", step " << timeline_->makespan() << '\n';
-  EXPECT_NEAR(mean.forward, 1.13, 0.15 * 1.13);
-  EXPECT_NEAR(mean.pairs, 13.95, 0.15 * 13.95);
+  std::cout << "computing " << computing_ / ms << " ms\nforward " << parts.forward << " s, backward " << parts.backward
+            << ", weights " << parts.weights << ", pairs " << parts.pairs << ", optimizer " << parts.optimizer << ", bubble "
+            << parts.bubble << ", step " << timeline_->makespan() << '\n';
+  EXPECT_NEAR(parts.forward, 1.13, 0.15 * 1.13);
+  EXPECT_NEAR(parts.backward, 1.99, 0.15 * 1.99);
+  EXPECT_NEAR(parts.weights, 0.48, 0.15 * 0.48);
+  EXPECT_NEAR(parts.pairs, 13.95, 0.15 * 13.95);
+  EXPECT_NEAR(parts.optimizer, 0.29, 0.15 * 0.29);
+  EXPECT_NEAR(parts.bubble, 2.06, 0.40 * 2.06);
 }
 
 TEST_F(DeepSeekPair, MakesTheStepOfTable4) { EXPECT_NEAR(timeline_->makespan(), 19.926, 0.03 * 19.926); }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <tuple>
+
 #include "runtime/analysis/time_parts.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/simulate.h"
@@ -135,6 +138,43 @@ TEST(PipelineSchedulesWithoutOverlap, NeverGetStuck) {
   }
 }
 
+/// Checks that no kernel of a pass starts before what the pass receives is there.
+void expect_passes_begin_with_what_they_receive(const Scenario& scenario) {
+  using Pass = std::tuple<RankIndex, Phase, std::int16_t, std::int32_t>;
+  const Dag dag = lower(scenario, make_world(scenario, true));
+  const Timeline timeline = simulate(dag).timeline;
+  std::map<Pass, Seconds> arrival;
+  const auto pass_of = [](const Task& task) {
+    return Pass(task.rank, task.phase == Phase::recompute ? Phase::backward_input : task.phase, task.chunk, task.micro_batch);
+  };
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op == OpKind::receive) arrival[pass_of(dag.tasks[id])] = timeline.end[id];
+  }
+  EXPECT_FALSE(arrival.empty());
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].stream != Stream::compute) continue;
+    const auto there = arrival.find(pass_of(dag.tasks[id]));
+    if (there != arrival.end()) {
+      EXPECT_GE(timeline.start[id], there->second) << dag.name_of_task(id);
+    }
+  }
+}
+
+// What is recomputed does not need the gradient that the backward waits for, and yet no framework computes it in advance.
+TEST(PipelineRecompute, BeginsWhenTheGradientIsThere) {
+  for (const std::string& schedule :
+       {std::string("training.schedule=gpipe "), std::string("training.schedule=1f1b "),
+        std::string("training.schedule=interleaved-1f1b parallelism.vpp=2 "), zb_h1, zb_v, dualpipe}) {
+    for (const char* recompute : {"full ", "[norm] ", "selective "}) {
+      for (const char* mesh : {"", "parallelism.tp=2 ", "parallelism.tp=2 parallelism.scatter_gather=true "}) {
+        SCOPED_TRACE(schedule + recompute + mesh);
+        expect_passes_begin_with_what_they_receive(tiny_cluster(words(
+            schedule + mesh + "training.recompute=" + recompute + "parallelism.pp=4 model.layers=8 training.global_batch=16")));
+      }
+    }
+  }
+}
+
 /// Compute time of one micro-batch on the second stage, which holds neither end of the model.
 struct ActionTimes {
   Seconds forward = 0, backward_input = 0, backward_weight = 0;
@@ -175,6 +215,18 @@ TEST(PipelineBubbles, ZeroBubbleH1) {
     EXPECT_NEAR(split.bubble, expected, 0.02 * expected) << "p " << p << ", m " << m;
     const Seconds of_plain = (p - 1) * (t.forward + t.backward_input + t.backward_weight);
     EXPECT_NEAR(plain.bubble, of_plain, 0.02 * of_plain) << "p " << p << ", m " << m;
+  }
+}
+
+// deepseek-ai/DualPipe, README: (p / 2 - 1)(F&B + B - 3W), B with the gradient of the weights, and a pair F&B as long as its
+// parts where it has no communication to hide. It is exact where F, B and W take as long as each other, which they do not here.
+TEST(PipelineBubbles, DualPipe) {
+  for (const auto& [p, m] : {std::pair(4, 16), std::pair(8, 32), std::pair(16, 48)}) {
+    const Measured dualpipe = measure(p, m, "dualpipe");
+    const ActionTimes t = dualpipe.times;
+    const Seconds backward = t.backward_input + t.backward_weight;
+    const Seconds expected = (p / 2 - 1) * (t.forward + backward + backward - 3 * t.backward_weight);
+    EXPECT_NEAR(dualpipe.bubble, expected, 0.06 * expected) << "p " << p << ", m " << m;
   }
 }
 
