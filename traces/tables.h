@@ -169,7 +169,7 @@ class TableReader {
   void get(T& value) {
     if constexpr (Record<T>) {
       read_fields(
-          value, [this](auto& field) { get(field); },
+          value, [this](auto& field) { this->get(field); },
           [this] { return next_ == static_cast<std::size_t>(table_.columns_size()); });
     } else if constexpr (std::is_same_v<T, Operand>) {
       constexpr std::int64_t all_bits = 0xFFFFFFFF;

@@ -118,7 +118,7 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
       kinds.push_back(kind_of(scenario, layer));
     const auto [same, is_new] = alike.emplace(std::tuple{kinds, layout.embedding, layout.loss}, all.parts.size());
     if (!is_new) {
-      all.parts.push_back(PartCosts(all.parts[same->second]));
+      all.parts.push_back(all.parts[same->second]);
       continue;
     }
     const LayerKind of_ends = kinds.empty() ? kind_of(scenario, std::min(layout.first_layer, scenario.model.layers - 1))
