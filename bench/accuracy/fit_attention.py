@@ -3,7 +3,8 @@
 
 Least of: mean |log(predicted / measured)| + half the root mean square of it. The plots have flash-2 forward alone and both passes
 on an H100, so the backward is what is left; on an A100 they have both passes only: there the H100's times of pairs and tiles are
-scaled, each of head dimensions 64 and 128 by a factor for both passes. Needs numpy and scipy.
+scaled, each of head dimensions 64 and 128 by a factor for both passes. A B200's shares of its peak are those that cuDNN has of an
+H100's, as stated in the preset, by a factor for each pass, the median of measured speed over predicted. Needs numpy and scipy.
 """
 import csv
 import pathlib
@@ -13,7 +14,7 @@ from scipy.optimize import minimize
 
 LAUNCH_US = 4.6
 ROWS, COLUMNS = 128, 64
-CHIPS = {'a100-80gb': (108, 312), 'h100-sxm-80gb': (132, 989.4)}  # multiprocessors, peak TFLOP/s
+CHIPS = {'a100-80gb': (108, 312), 'h100-sxm-80gb': (132, 989.4), 'b200': (148, 2250)}  # multiprocessors, peak TFLOP/s
 FORWARD, BACKWARD = 4, 10  # FLOPs of a pair and unit of head dimension
 
 
@@ -29,7 +30,7 @@ class Plot:
         self.dim, self.causal, self.sequence = column('head_dim'), column('causal') > 0, column('sequence')
         self.heads = column('micro_batch') * column('heads')
         self.dims = sorted(set(self.dim))
-        flops = (FORWARD if passes == 'forward' else FORWARD + BACKWARD) * self.heads * self.sequence**2 * self.dim
+        flops = {'forward': FORWARD, 'backward': BACKWARD, 'both': FORWARD + BACKWARD}[passes] * self.heads * self.sequence**2 * self.dim
         self.measured_us = np.where(self.causal, flops / 2, flops) / column('tflops') / 1e6
 
     def pass_us(self, pair_ps, causal, tile_us):
@@ -81,6 +82,17 @@ def main():
     factors, errors = a100.least(predicted, [1.8, 1.8, 0.95, 1.5])
     for name, times, flops in (('forward ', forward, FORWARD), ('backward', backward, BACKWARD)):
         print('a100-80gb flash-2', name, a100.stated(scaled(times, factors)[0], flops, *scaled(times, factors)[1:]), '#', errors)
+
+    # cuDNN on an H100: rates at 64, 128 and 256, causal, tile_us
+    stated = {'forward': ((0.4330, 0.6525, 0.6262), 0.907, 1.66), 'backward': ((0.5047, 0.5992, 0.5478), 0.957, 9.5)}
+    for passes, (rates, causal, tile_us) in stated.items():
+        b200 = Plot('b200', 'cudnn', passes)
+        flops = FORWARD if passes == 'forward' else BACKWARD
+        pair_ps = {d: flops * d / rate / b200.peak for d, rate in zip((64, 128, 256), rates)}
+        ratio = b200.pass_us([pair_ps[d] for d in b200.dims], causal, tile_us) / b200.measured_us
+        factor = np.median(ratio)
+        print('b200 cudnn', passes, 'rate:', [round(factor * rate, 4) for rate in rates], f'# {factor:.3f} of the H100\'s;',
+              f'90th percentile {100 * np.quantile(np.abs(ratio / factor - 1), 0.9):.1f} %')
 
 
 if __name__ == '__main__':
