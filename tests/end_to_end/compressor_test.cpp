@@ -193,15 +193,24 @@ TEST(OneBit, AppliesOneMagnitudeInEachPart) {
   });
 }
 
-/// The gradient, and the residual that it is added to, of the tasks that compress what a rank's backward made.
-std::map<BufferId, BufferId> residuals_of_gradients(const Dag& dag) {
-  std::map<BufferId, BufferId> residuals;
+/// What a rank holds back of a buffer of gradients, or of their sum from the element `first` on, as its owner.
+struct Residual {
+  BufferId gradients, held_back;
+  std::int64_t first = 0;
+};
+
+/// Of the tasks that compress: first what backwards made, then in the same order sums.
+std::vector<Residual> residuals_of(const Dag& dag, RankIndex rank, std::int64_t place) {
+  std::vector<Residual> residuals;
+  std::size_t sums = 0;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const auto operands = dag.operands_of(id);
-    if (dag.name_of_task(id) != "compress gradients" || dag.tasks[id].op == OpKind::gemm) continue;
-    const std::size_t gradient = dag.tasks[id].op == OpKind::add ? 1 : 0;
-    if (dag.buffers[operands[gradient].buffer].kind != BufferKind::gradient) continue;  // the sum, at its owner
-    residuals[operands[gradient].buffer] = operands[operands.size() - 1].buffer;
+    if (dag.tasks[id].rank != rank || dag.name_of_task(id) != "compress gradients" || dag.tasks[id].op == OpKind::gemm) continue;
+    const BufferId read = operands[dag.tasks[id].op == OpKind::add ? 1 : 0].buffer, held_back = operands.back().buffer;
+    if (dag.buffers[read].kind == BufferKind::gradient)
+      residuals.push_back({read, held_back});
+    else
+      residuals.push_back({residuals.at(sums++).gradients, held_back, place * dag.buffers[held_back].shape.elements()});
   }
   return residuals;
 }
@@ -239,15 +248,17 @@ TEST(Compressor, FeedsResidualsBack) {
     std::mt19937 random(17);
     const float scale = *std::ranges::max_element(expected);
     std::size_t filled = 0;
-    for (const auto& [gradient, residual] : residuals_of_gradients(step.dag())) {
-      const Buffer& buffer = step.dag().buffers[gradient];
-      const HostTensor tensor = step.memory().tensor(residual);
-      ASSERT_EQ(tensor.shape.elements(), buffer.shape.elements());
-      const std::size_t first = place.at(buffer.base) + static_cast<std::size_t>(buffer.offset);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.shape.elements()); ++i) {
-        tensor.f32()[i] = scale * (static_cast<float>(random() % 2001) / 1000.0F - 1.0F);
-        expected[first + i] += tensor.f32()[i];
-        ++filled;
+    for (const RankIndex rank : {0U, 1U}) {
+      for (const auto& [gradients, held_back, first] : residuals_of(step.dag(), rank, rank)) {
+        const Buffer& buffer = step.dag().buffers[gradients];
+        const HostTensor residual = step.memory().tensor(held_back);
+        const std::size_t begin = place.at(buffer.base) + static_cast<std::size_t>(buffer.offset + first);
+        const std::int64_t count = std::min(residual.shape.elements(), buffer.shape.elements() - first);
+        for (std::int64_t i = 0; i < count; ++i) {
+          residual.f32()[i] = scale * (static_cast<float>(random() % 2001) / 1000.0F - 1.0F);
+          expected[begin + static_cast<std::size_t>(i)] += residual.f32()[i];
+          ++filled;
+        }
       }
     }
     EXPECT_GT(filled, expected.size());
@@ -296,6 +307,24 @@ TEST(CompressorVolume, OfTopKIsValuesAndIndicesOfAllRanks) {
   const Bytes selected = (all_elements() + 6) / 7, each = 4 + 4;
   EXPECT_EQ(bytes_of_gradients(lowered(top_k + "parallelism.dp=8 parallelism.zero=0")),
             (ByOp{{OpKind::all_gather, 8 * each * selected}}));
+}
+
+// A table of 2^32 elements has more than int32 counts: it is selected from in pieces.
+TEST(CompressorVolume, OfTopKOfMoreThanIndicesCount) {
+  const Dag dag = lowered(
+      "training.compressor.method=top-k training.compressor.ratio=1000 parallelism.dp=8 parallelism.zero=0 model.vocab=16777216 "
+      "model.hidden=256 model.head_dim=32");
+  std::int64_t elements = 0;
+  Bytes gathered = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::top_k_select || dag.tasks[id].rank != 0) continue;
+    const std::int64_t piece = dag.buffers[dag.operands_of(id)[0].buffer].shape.elements();
+    EXPECT_LE(piece, std::int64_t{1} << 30);
+    gathered += 8 * (4 + 4) * ((piece + 999) / 1000);
+    elements += piece;
+  }
+  EXPECT_EQ(elements, dag.info.parameters);
+  EXPECT_EQ(bytes_of_gradients(dag), (ByOp{{OpKind::all_gather, gathered}}));
 }
 
 TEST(CompressorVolume, OfOneBitIsABitTwiceAndScales) {
