@@ -16,6 +16,14 @@ std::vector<std::int32_t> tokens(std::int64_t count, std::int64_t first, std::in
   return ids;
 }
 
+/// Of so many selections, each over all elements, ascending.
+std::vector<std::int32_t> spread_selections(const Shape& selections, std::int64_t elements) {
+  std::vector<std::int32_t> indices;
+  for (std::int64_t i = 0; i < selections.elements(); ++i)
+    indices.push_back(static_cast<std::int32_t>(i % selections[1] * elements / selections[1]));
+  return indices;
+}
+
 /// Each choice in a row of its own as long as there are any; the others are dropped.
 std::vector<std::int32_t> slots_in_order(std::int64_t choices, std::int64_t rows) {
   std::vector<std::int32_t> slots;
@@ -68,6 +76,9 @@ std::vector<std::vector<std::int32_t>> integer_contents(const TimedKernel& kerne
       break;
     case OpKind::route_backward:
       contents[1] = routed_slots(operands[0], operands[1], kernel.attributes);
+      break;
+    case OpKind::sparse_sum:
+      contents[1] = spread_selections(operands[1].shape, elements(2));
       break;
     default:
       break;

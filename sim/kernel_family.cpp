@@ -26,6 +26,7 @@ OpAttributes deciding(BatchedGemmAttributes a) {
   return a;
 }
 OpAttributes deciding(const DropoutAttributes&) { return DropoutAttributes{}; }
+OpAttributes deciding(const SignAttributes&) { return SignAttributes{}; }
 OpAttributes deciding(RoutingAttributes a) {
   a.balance = 0;
   return a;

@@ -113,6 +113,8 @@ inline constexpr auto fields_of<BatchedGemmAttributes> =
 template <>
 inline constexpr auto fields_of<DropoutAttributes> = std::tuple{&DropoutAttributes::probability, &DropoutAttributes::stream,
                                                                 &DropoutAttributes::first_head, &DropoutAttributes::rows};
+template <>
+inline constexpr auto fields_of<SignAttributes> = std::tuple{&SignAttributes::valid};
 
 // what was measured
 template <>
@@ -250,7 +252,7 @@ inline constexpr auto last_of<Access> = Access::update;
 template <>
 inline constexpr auto last_of<DType> = last_of_so_many<DType>(dtype_count);
 template <>
-inline constexpr auto last_of<InputShard::Content> = InputShard::Content::sequences;
+inline constexpr auto last_of<InputShard::Content> = InputShard::Content::noise;
 template <>
 inline constexpr auto last_of<NormKind> = NormKind::layer;
 template <>

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "runtime/analysis/weights_from_host.h"
+#include "runtime/ops/operands.h"
 
 namespace tandem {
 namespace {
@@ -48,6 +49,15 @@ void write_parameters(const Dag& dag, std::uint64_t seed, ContentsWriter& writer
 void write_inputs(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
   for (const InputShard& input : dag.inputs) {
     const Buffer& buffer = dag.buffers[input.buffer];
+    if (input.content == InputShard::Content::zeros) {
+      writer.write(stretch_of(buffer), 0);
+      continue;
+    }
+    if (input.content == InputShard::Content::noise) {
+      const InitialParameter noise(seed, "noise." + std::to_string(input.first_sequence), 1);
+      writer.write(stretch_of(buffer), ShardValues{.values = noise, .columns = columns_of(buffer.shape)});
+      continue;
+    }
     if (buffer.dtype != DType::i32) throw std::logic_error("an input buffer does not hold int32");
     writer.write(stretch_of(buffer), InputValues{.content = input.content,
                                                  .first_start = input.positions.start[0],

@@ -150,18 +150,21 @@ struct ParameterShard {
 };
 
 /// Says which tokens an input buffer [sequence, micro-batch] holds: sequences `first_sequence ...` of the global batch at
-/// `positions`.
+/// `positions`. Or what a buffer of any type holds that earlier steps have left: zeros, or noise that depends on `first_sequence`
+/// and an element's place in the buffer alone.
 struct InputShard {
   enum class Content : std::uint8_t {
     tokens,
     targets,
     positions,
-    sequences  ///< their numbers in the global batch
+    sequences,  ///< their numbers in the global batch
+    zeros,
+    noise
   };
   BufferId buffer = 0;
   Content content = Content::tokens;
   std::int64_t first_sequence = 0;
-  Positions positions;
+  Positions positions = {};
   std::int64_t vocabulary = 0;  ///< values lie in [0, vocabulary)
   std::int32_t ahead = 0;       ///< tokens and targets are those of so many positions later
 };

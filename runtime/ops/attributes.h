@@ -194,11 +194,17 @@ struct FusedAttributes {
   auto operator<=>(const FusedAttributes&) const = default;
 };
 
+/// How many of the elements that a sign_compress reads there are; those beyond fill the last part up (runtime/ops/sign.h).
+struct SignAttributes {
+  std::int64_t valid = 0;
+  auto operator<=>(const SignAttributes&) const = default;
+};
+
 using OpAttributes =
     std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
                  SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
-                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes>;
+                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

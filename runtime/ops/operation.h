@@ -65,6 +65,12 @@ enum class OpKind : std::uint8_t {
   bias_gradient,
   weighted_activation,
   weighted_activation_backward,
+  top_k_select,
+  sparse_sum,
+  sign_compress,
+  sign_sum,
+  sign_expand,
+  orthogonalize,
   // communication
   all_reduce,
   all_gather,

@@ -19,10 +19,13 @@
 #include "runtime/ops/mla_heads.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/operation.h"
+#include "runtime/ops/orthogonalize.h"
 #include "runtime/ops/permute.h"
 #include "runtime/ops/route.h"
+#include "runtime/ops/sign.h"
 #include "runtime/ops/softmax.h"
 #include "runtime/ops/split_heads.h"
+#include "runtime/ops/top_k.h"
 
 namespace tandem {
 namespace {
@@ -92,6 +95,12 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::weighted_activation, {"weighted_activation", memory, weighted_activation_cost, weighted_activation_host}},
     {OpKind::weighted_activation_backward,
      {"weighted_activation_backward", memory, weighted_activation_backward_cost, weighted_activation_backward_host}},
+    {OpKind::top_k_select, {"top_k_select", memory, top_k_select_cost, top_k_select_host}},
+    {OpKind::sparse_sum, {"sparse_sum", memory, sparse_sum_cost, sparse_sum_host}},
+    {OpKind::sign_compress, {"sign_compress", memory, sign_compress_cost, sign_compress_host}},
+    {OpKind::sign_sum, {"sign_sum", memory, sign_sum_cost, sign_sum_host}},
+    {OpKind::sign_expand, {"sign_expand", memory, sign_expand_cost, sign_expand_host}},
+    {OpKind::orthogonalize, {"orthogonalize", memory, orthogonalize_cost, orthogonalize_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

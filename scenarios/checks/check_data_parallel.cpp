@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,68 @@ constexpr Rule compressed_gradients_have_bytes{
                   " gradients leaves less than a byte of each, expected at most " + std::to_string(size_of(type))};
     }};
 
+// Compressors that keep residuals.
+
+std::string compressor_text(const Scenario& s) {
+  return "compressor.method " + std::string(name_in(compression_method_names, s.training.compressor.method));
+}
+
+constexpr Rule compressors_have_whole_gradients{
+    .holds = [](const Scenario& s) { return !s.training.compressor.keeps_residuals() || s.parallelism.zero <= 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.compressor.method", "parallelism.zero"},
+              compressor_text(s) + " with zero " + std::to_string(s.parallelism.zero) +
+                  ", which keeps slices of gradients, while every rank gets the whole of a compressed one; expected zero 0 or 1, "
+                  "or compressor.method cast"};
+    }};
+
+constexpr Rule compressors_work_in_one_level{
+    .holds =
+        [](const Scenario& s) {
+          return !s.training.compressor.keeps_residuals() || (s.parallelism.hsdp == 0 && !s.training.hierarchical_all_reduce);
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const bool hsdp = s.parallelism.hsdp > 0;
+      return {{"training.compressor.method", hsdp ? "parallelism.hsdp" : "training.hierarchical_all_reduce"},
+              compressor_text(s) + " with " + (hsdp ? "hsdp" : "hierarchical_all_reduce") +
+                  ", which adds gradients up in two levels, while compressed ones are exchanged in one; expected at most one of "
+                  "the two"};
+    }};
+
+constexpr Rule compressors_send_every_step{
+    .holds = [](const Scenario& s) { return !s.training.compressor.keeps_residuals() || !s.training.local_steps(); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.compressor.method", "training.sync_every"},
+              compressor_text(s) + " with sync_every " + std::to_string(s.training.sync_every) +
+                  ", under which replicas exchange weights and no gradients; expected at most one of the two"};
+    }};
+
+constexpr Rule compressors_are_not_cast{
+    .holds = [](const Scenario& s) { return !s.training.compressor.keeps_residuals() || s.training.grad_compression == 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.compressor.method", "training.grad_compression"},
+              compressor_text(s) + " with grad_compression " + std::to_string(s.training.grad_compression) +
+                  ", the ratio of method cast; expected grad_compression 1, or compressor.method cast"};
+    }};
+
+bool multiplies_gradients(const Device& gpu, const Scenario& s) {
+  return gpu.peak[static_cast<std::size_t>(s.training.grad_dtype)] > 0;
+}
+
+constexpr Rule powersgd_is_multiplied{
+    .holds =
+        [](const Scenario& s) {
+          if (s.training.compressor.method != CompressionMethod::powersgd) return true;
+          return multiplies_gradients(s.cluster.gpu, s) &&
+                 std::ranges::all_of(s.cluster.other_gpus, [&](const OtherGpus& o) { return multiplies_gradients(o.gpu, s); });
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string type(name_of(s.training.grad_dtype));
+      return {{"training.compressor.method", "training.grad_dtype"},
+              compressor_text(s) + " multiplies gradients in their type, " + type + ", of which a GPU has no peak; expected " +
+                  "cluster.gpu.peak_TFLOPS." + type + ", or another grad_dtype"};
+    }};
+
 // Local SGD.
 
 std::string sync_text(const Scenario& s) { return "sync_every " + std::to_string(s.training.sync_every); }
@@ -134,6 +197,11 @@ constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            kept_weights_are_not_dropped,
                                            rule_of<find_wrong_hierarchy>,
                                            compressed_gradients_have_bytes,
+                                           compressors_have_whole_gradients,
+                                           compressors_work_in_one_level,
+                                           compressors_send_every_step,
+                                           compressors_are_not_cast,
+                                           powersgd_is_multiplied,
                                            local_steps_have_whole_states,
                                            local_steps_reduce_no_gradients,
                                            local_steps_keep_states_on_gpus,

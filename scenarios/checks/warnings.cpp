@@ -22,6 +22,7 @@ class Warnings {
     small_shard_group();
     many_expert_ranks();
     hierarchy_of_one_level();
+    selections_of_many_ranks();
     return std::move(found_);
   }
 
@@ -100,6 +101,22 @@ class Warnings {
                            members)
              : std::string("hierarchical_all_reduce with one member of a data-parallel group on a node: gradients are reduced "
                            "in one level, as without it; expected several, with dp or cp further in in parallelism.order"));
+  }
+
+  /// See lowering/compress_top_k.cpp.
+  void selections_of_many_ranks() {
+    const CompressorSpec& compressor = scenario_.training.compressor;
+    if (compressor.method != CompressionMethod::top_k) return;
+    const auto members = static_cast<double>(data_members(mesh_));
+    const auto gradient = static_cast<double>(size_of(scenario_.training.grad_dtype)),
+               index = static_cast<double>(size_of(DType::i32));
+    const double least_ratio = members * (gradient + index) / (2 * gradient);
+    if (members < 2 || compressor.ratio > least_ratio) return;
+    warn(
+        "selections-of-many-ranks", {"training.compressor.ratio", "training.compressor.method", "parallelism.dp"},
+        fmt::format("compressor.ratio {:g} among {:g} data-parallel ranks: each gathers the selections of all, {:.1f} times what "
+                    "an all-reduce of whole gradients sends; expected a ratio well above {:g}",
+                    compressor.ratio, members, least_ratio / compressor.ratio, least_ratio));
   }
 
   void small_shard_group() {

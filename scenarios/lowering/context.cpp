@@ -104,7 +104,9 @@ TaskId Context::collective(OpKind op, Slot slot, Stream stream, std::string_view
     if (in != no_id && in != out) in = offload.read(*this, in);
     if (out != no_id) offload.write(*this, out);
   }
-  return builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction, sent);
+  const TaskId task = builder.collective(op, communicator(slot), labels(name, stream), in, out, reduction, sent);
+  if (in != no_id && builder.dag().buffers[in].kind == BufferKind::gradient) wait_for_gradients(task);
+  return task;
 }
 
 BufferId Context::gather_sequence(BufferId shard, std::string_view name) {

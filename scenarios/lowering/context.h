@@ -68,6 +68,7 @@ class Context {
   // Where the step being lowered stands among those of the DAG.
   std::int32_t steps_before = 0;
   std::int64_t first_sequence = 0;  ///< of its batch
+  bool restores_residuals = false;
 
   // Labels of the tasks being lowered.
   Phase phase = Phase::forward;
@@ -135,11 +136,17 @@ class Context {
   void exchange_under_way();
   std::function<void()> beside_exchange;  ///< lowers what is to run beside the next exchange
 
+  /// Lets what leaves the GPU's compute, of gradients, wait for the last kernel so far: under ZeRO-1 different kernels may have
+  /// written the slices of different ranks, which all are to do the same.
+  void gradients_are_whole() { gradients_whole_ = builder.last_on(rank, Stream::compute); }
+  void wait_for_gradients(TaskId reader) { builder.depend(gradients_whole_, reader); }
+
   /// Makes the next compute kernel start after `task`.
   void hold_compute_until(TaskId task) { held_.push_back(task); }
 
  private:
   std::vector<TaskId> held_;
+  TaskId gradients_whole_ = no_id;
   std::unordered_map<BufferId, BufferId> copies_;
 
   TaskLabels labels(std::string_view name, Stream stream) const;

@@ -7,8 +7,6 @@ bool in_blocks(const Context& context, ParameterKind kind) {
   return kind != ParameterKind::expert && context.communicator(Slot::data_block) != no_id;
 }
 
-Slot in_one_piece(ParameterKind kind) { return kind == ParameterKind::expert ? Slot::expert_data : Slot::data; }
-
 bool hierarchical(const Context& context, ParameterKind kind) {
   return in_blocks(context, kind) && context.scenario.training.hierarchical_all_reduce;
 }
@@ -30,8 +28,14 @@ const Ownership& ownership_of(const Context& context, ParameterKind kind) {
   return kind == ParameterKind::expert ? context.sizes.expert_ownership : context.sizes.ownership;
 }
 
+Slot data_slot(ParameterKind kind) { return kind == ParameterKind::expert ? Slot::expert_data : Slot::data; }
+
+Slot data_exchange_slot(ParameterKind kind) {
+  return kind == ParameterKind::expert ? Slot::expert_data_exchange : Slot::data_exchange;
+}
+
 bool shares_weights(const Context& context, ParameterKind kind) {
-  return in_blocks(context, kind) || context.communicator(in_one_piece(kind)) != no_id;
+  return in_blocks(context, kind) || context.communicator(data_slot(kind)) != no_id;
 }
 
 TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, BufferId slice) {
@@ -47,7 +51,7 @@ TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, Bu
     lower(context, OpKind::reduce_scatter, Slot::data_block, whole, slice);
     return lower(context, OpKind::all_reduce, Slot::data_across, slice, slice);
   }
-  const Slot all = in_one_piece(kind);
+  const Slot all = data_slot(kind);
   if (context.communicator(all) == no_id) return no_id;
   if (sliced) return lower(context, OpKind::reduce_scatter, all, whole, slice);
   return lower(context, OpKind::all_reduce, all, whole, whole);
@@ -55,7 +59,7 @@ TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, Bu
 
 TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole) {
   if (!hierarchical(context, kind)) {
-    return lower(context, OpKind::all_gather, in_blocks(context, kind) ? Slot::data_block : in_one_piece(kind), slice, whole);
+    return lower(context, OpKind::all_gather, in_blocks(context, kind) ? Slot::data_block : data_slot(kind), slice, whole);
   }
   const BufferId part = node_part(context, whole);
   const TaskId first = lower(context, OpKind::all_gather, Slot::data_across, slice, part);

@@ -18,6 +18,11 @@ namespace tandem::scenarios {
 
 const Ownership& ownership_of(const Context& context, ParameterKind kind);
 
+/// The communicator of all ranks that share weights, where they are reduced in one piece; and that of the same ranks where each
+/// sends to each.
+Slot data_slot(ParameterKind kind);
+Slot data_exchange_slot(ParameterKind kind);
+
 bool shares_weights(const Context& context, ParameterKind kind);
 
 /// Sums `whole` over all ranks that share weights, so that `slice`, this rank's part of it or a buffer like that, is complete.

@@ -10,7 +10,8 @@ namespace tandem::scenarios {
 GradientReduction::GradientReduction(Context& context, const std::vector<int>& passes)
     : context_(context),
       reduces_at_end_(!context.scenario.training.overlap_dp && !keeps_slices_of_weights(context)),
-      missing_(context.chunks.size()) {
+      missing_(context.chunks.size()),
+      compressor_(make_compressor(context)) {
   for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
     for (const Bucket& bucket : context.chunks[chunk].buckets()) missing_[chunk].push_back(bucket.uses * passes[chunk]);
   }
@@ -39,7 +40,9 @@ void GradientReduction::reduce(std::size_t chunk, std::size_t bucket) {
   const Bucket& b = context_.chunks[chunk].buckets()[bucket];
   const Phase before = context_.phase;
   context_.phase = Phase::backward_weight;
-  if (context_.scenario.training.grad_compression > 1 && shares_weights(context_, b.kind)) {
+  if (compressor_ && shares_weights(context_, b.kind)) {
+    compress(chunk, bucket);
+  } else if (context_.scenario.training.grad_compression > 1 && shares_weights(context_, b.kind)) {
     reduce_compressed(chunk, b);
   } else {
     reduce_to_slices(context_, b.kind, b.gradients, b.gradient_slice);
@@ -61,11 +64,25 @@ void GradientReduction::reduce_compressed(std::size_t chunk, const Bucket& bucke
   compressed_.push_back({chunk, own, bucket.gradient_slice});
 }
 
+void GradientReduction::compress(std::size_t chunk, std::size_t bucket) {
+  const Bucket& b = context_.chunks[chunk].buckets()[bucket];
+  BucketGradients gradients{.chunk = chunk, .kind = b.kind, .all = no_id, .tensors = context_.chunks[chunk].gradients_of(bucket)};
+  std::int64_t elements = 0;
+  for (const BufferId tensor : gradients.tensors) elements += context_.shape_of(tensor).elements();
+  gradients.all = context_.builder.view(b.gradients, 0, Shape(elements));
+  compressor_->send(gradients);
+}
+
 /// Only now: earlier, the backward of what follows would wait for the reduction.
 void GradientReduction::decompress() {
   for (const Compressed& bucket : compressed_) {
     context_.chunk = static_cast<std::int16_t>(bucket.chunk);
     context_.kernel(OpKind::scale, ScaleAttributes{1.0F}, "decompress gradients", {bucket.slice}, {bucket.gradient_slice});
+  }
+  if (compressor_) {
+    compressor_->receive();
+    if (context_.restores_residuals) compressor_->restore();
+    if (context_.scenario.parallelism.zero > 0) context_.gradients_are_whole();
   }
   context_.chunk = -1;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "scenarios/lowering/compressor.h"
 #include "scenarios/lowering/context.h"
 
 namespace tandem::scenarios {
@@ -13,7 +15,7 @@ namespace tandem::scenarios {
 ///
 /// `training.grad_compression` casts each bucket to a smaller type for the reduction and back before the optimizer, as DDP's
 /// bf16_compress_hook does (torch/distributed/algorithms/ddp_comm_hooks). The host computes in fp32 whatever the type, so that an
-/// executed step shows where the data goes, not what rounding costs.
+/// executed step shows where the data goes, not what rounding costs. What else makes gradients smaller is a `Compressor`.
 class GradientReduction {
  public:
   /// `passes`: by chunk, how many micro-batches go backward through it.
@@ -33,9 +35,11 @@ class GradientReduction {
   bool reduces_at_end_;
   std::vector<std::vector<int>> missing_;  ///< contributions to come, by chunk and bucket
   std::vector<Compressed> compressed_;     ///< reduced, not yet decompressed
+  std::unique_ptr<Compressor> compressor_;
 
   void reduce(std::size_t chunk, std::size_t bucket);
   void reduce_compressed(std::size_t chunk, const Bucket& bucket);
+  void compress(std::size_t chunk, std::size_t bucket);
   void decompress();
 };
 

@@ -73,6 +73,8 @@ StepRange period_of(const Scenario& scenario) { return {.count = static_cast<std
 
 Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) {
   if (steps.count > 1 && scenario.parallelism.zero > 0) throw std::logic_error("several steps are lowered without ZeRO alone");
+  if (steps.count > 1 && scenario.training.compressor.keeps_residuals())
+    throw std::logic_error("residuals are those before a single step");
   DagBuilder builder;
   Dag& dag = builder.dag();
   dag.info = {.scenario = scenario.name,

@@ -11,7 +11,9 @@ struct StepRange {
   std::int32_t count = 1;
   bool averages = true;             ///< with local steps: the replicas' weights, after the last
   std::int64_t first_sequence = 0;  ///< of the first step's batch
-  std::int64_t stride = 0;          ///< sequences from one step's batch to the next's; 0: the global batch
+  /// What gradients lost on their way is added to them again, to be compared with those that lost nothing (compressor.h).
+  bool restores_residuals = false;
+  std::int64_t stride = 0;  ///< sequences from one step's batch to the next's; 0: the global batch
 };
 
 /// From one exchange of all data-parallel ranks to the next: one step, or as many as local SGD takes.

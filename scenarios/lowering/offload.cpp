@@ -53,7 +53,10 @@ class HostUpdate {
 
   TaskId copy_gradient(const Part& part) {
     const BufferId gradient = context_.builder.view(part.bucket->gradient_slice, 0, Shape(part.bucket->on_host.elements));
-    return copy(Slot::to_host, Stream::to_host, "gradients to host", gradient, part.bucket->on_host.gradient, part.chunk);
+    const TaskId out =
+        copy(Slot::to_host, Stream::to_host, "gradients to host", gradient, part.bucket->on_host.gradient, part.chunk);
+    context_.wait_for_gradients(out);
+    return out;
   }
 
   TaskId update(const Part& part, BufferId norm) {

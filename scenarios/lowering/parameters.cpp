@@ -122,6 +122,12 @@ void ChunkParameters::place(DagBuilder& builder, const std::vector<ParameterId>&
   bind(builder, buckets_.size() - 1, bucket.weights);
 }
 
+std::vector<BufferId> ChunkParameters::gradients_of(std::size_t bucket) const {
+  std::vector<BufferId> gradients;
+  for (const ParameterId id : members_[bucket]) gradients.push_back(placed_[id].gradient);
+  return gradients;
+}
+
 void ChunkParameters::bind(DagBuilder& builder, std::size_t bucket, BufferId whole) {
   for (const ParameterId id : members_[bucket]) {
     const Shape shape(specs_[id].rows(), specs_[id].columns());

@@ -91,6 +91,8 @@ class ChunkParameters {
   /// Throws std::logic_error while the weight is not gathered.
   BufferId weight(ParameterId id) const;
   BufferId gradient(ParameterId id) const { return placed_[id].gradient; }
+  /// Those of a bucket's parameters, in the order in which they lie in it, one right after the other.
+  std::vector<BufferId> gradients_of(std::size_t bucket) const;
   std::size_t bucket_of(ParameterId id) const { return placed_[id].bucket; }
   std::size_t unit_of(ParameterId id) const { return specs_[id].unit; }
   std::size_t units() const { return units_; }

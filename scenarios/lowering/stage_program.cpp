@@ -45,6 +45,7 @@ std::vector<Action> StageProgram::actions() const {
 
 void StageProgram::lower(const StepRange& steps) {
   const std::int64_t stride = steps.stride > 0 ? steps.stride : context_.scenario.training.global_batch;
+  context_.restores_residuals = steps.restores_residuals;
   for (std::int32_t step = 0; step < steps.count; ++step) {
     context_.steps_before = step;
     context_.first_sequence = steps.first_sequence + step * stride;

@@ -19,6 +19,10 @@ std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mes
   return {all.begin() + first, all.begin() + first + replicas};
 }
 
+bool reduces_whole_gradients(const Scenario& scenario) {
+  return scenario.parallelism.zero == 0 || scenario.training.compressor.method == CompressionMethod::powersgd;
+}
+
 GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
   switch (slot) {
     case Slot::tp:
@@ -30,7 +34,7 @@ GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {
       return {.tree = true, .nvls = true};
     case Slot::data:
     case Slot::expert_data:
-      return {.tree = scenario.parallelism.zero == 0, .nvls = scenario.parallelism.zero == 0};
+      return {.tree = reduces_whole_gradients(scenario), .nvls = reduces_whole_gradients(scenario)};
     default:
       return {};
   }

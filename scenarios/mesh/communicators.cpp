@@ -45,6 +45,7 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
                         Detail detail) {
   if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
   if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
+  if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
   // Carries one number, whose bandwidth is nothing to anybody: latency alone.
@@ -78,6 +79,7 @@ class Surveyor {
       data_blocks(static_cast<std::size_t>(block));
     } else {
       groups(Slot::data, data_axes(scenario_));
+      if (exchanges_gradients()) groups(Slot::data_exchange, data_axes(scenario_));
     }
     if (scenario_.training.local_steps()) groups(Slot::replicas, replica_axes);
     if (scenario_.training.offload.any()) host_copies();
@@ -150,8 +152,11 @@ class Surveyor {
         return all;
       };
       groups(slot, members);
+      if (slot == Slot::expert_data && exchanges_gradients()) groups(Slot::expert_data_exchange, members);
     }
   }
+
+  bool exchanges_gradients() const { return scenario_.training.compressor.method == CompressionMethod::one_bit; }
 
   void keep_replica_of(std::uint32_t rank, std::vector<std::uint32_t>& members) const {
     const auto replica = [&](std::uint32_t r) { return mesh_.coordinates(r)[Axis::dp]; };

@@ -22,6 +22,8 @@ Family describe(Slot slot) {
       return {"kv replicas", Axis::tp};
     case Slot::data:
       return {name_of(Axis::dp), Axis::dp};
+    case Slot::data_exchange:
+      return {"dp exchange", Axis::dp};
     case Slot::data_block:
       return {"dp block", Axis::dp};
     case Slot::data_across:
@@ -39,6 +41,8 @@ Family describe(Slot slot) {
       return {"etp", Axis::tp};
     case Slot::expert_data:
       return {"expert dp", Axis::dp};
+    case Slot::expert_data_exchange:
+      return {"expert dp exchange", Axis::dp};
     case Slot::gradient_norm:
       return {"gradient norm", Axis::dp};
     case Slot::embedding:

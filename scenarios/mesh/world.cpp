@@ -12,6 +12,7 @@
 #include "runtime/base/si.h"
 #include "scenarios/mesh/cable_shares.h"
 #include "scenarios/mesh/colours.h"
+#include "scenarios/mesh/communicator_axes.h"
 #include "scenarios/mesh/communicators.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/families.h"
@@ -230,7 +231,7 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
 
 SlotSet trees_in_question(const Scenario& scenario) {
   SlotSet slots;
-  if (scenario.parallelism.zero > 0) return slots;
+  if (!reduces_whole_gradients(scenario)) return slots;
   slots.set(static_cast<std::size_t>(Slot::data));
   if (scenario.model.moe.experts > 0) slots.set(static_cast<std::size_t>(Slot::expert_data));
   return slots;

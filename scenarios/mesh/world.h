@@ -18,16 +18,18 @@ enum class Slot : std::uint8_t {
   tp,           ///< tensor (and sequence) parallel group
   send_tensor,  ///< the pair to the next of it, where shards go round beside the GEMMs (training.overlap.tp)
   receive_tensor,
-  kv_replicas,   ///< its ranks with the same key-value head, where several hold one
-  data,          ///< ranks that reduce gradients: dp x cp (x ep, where that is an axis of its own); without dp under local SGD
-  data_block,    ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then
-  data_across,   ///< ranks of equal place in the blocks
-  context,       ///< ranks that share sequences, where they exchange among all
-  send_context,  ///< the pair to the next of them, where they form a ring
+  kv_replicas,    ///< its ranks with the same key-value head, where several hold one
+  data,           ///< ranks that reduce gradients: dp x cp (x ep, where that is an axis of its own); without dp under local SGD
+  data_exchange,  ///< the same as `data`, where parts of compressed gradients go from each rank to each
+  data_block,     ///< neighbours in `data`, where it works in two levels (see data_blocks.h); `data` is absent then
+  data_across,    ///< ranks of equal place in the blocks
+  context,        ///< ranks that share sequences, where they exchange among all
+  send_context,   ///< the pair to the next of them, where they form a ring
   receive_context,
-  expert,           ///< ranks that share a layer's experts out among them: dispatch and combine
-  expert_tensor,    ///< ranks that share every expert's matrices out among them
-  expert_data,      ///< the same for those with the same experts
+  expert,         ///< ranks that share a layer's experts out among them: dispatch and combine
+  expert_tensor,  ///< ranks that share every expert's matrices out among them
+  expert_data,    ///< the same for those with the same experts
+  expert_data_exchange,
   gradient_norm,    ///< every rank that holds a part of the gradient
   embedding,        ///< first and last stage, where both hold the token table
   send_forward,     ///< the pair to the next stage

@@ -25,6 +25,23 @@ OffloadSpec read_offload(const YamlNode& node) {
           .activations = offload.integer("activations", {0, max_layers}, 0)};
 }
 
+CompressorSpec read_compressor(const YamlNode& node) {
+  const Reader compressor(node, "training.compressor", {"method", "ratio", "rank"});
+  CompressorSpec spec;
+  spec.method = compressor.choice<CompressionMethod>("method", choices(compression_method_names), spec.method);
+  spec.ratio = compressor.number("ratio", {1, 1e6}, spec.ratio);
+  spec.rank = compressor.integer("rank", {1, 1'024}, spec.rank);
+  const auto belongs_to = [&](std::string_view field, CompressionMethod method) {
+    if (compressor.has(field) && spec.method != method)
+      compressor.fail(field,
+                      fmt::format("training.compressor.{} with method {}, expected method {}, which it is for", field,
+                                  name_in(compression_method_names, spec.method), name_in(compression_method_names, method)));
+  };
+  belongs_to("ratio", CompressionMethod::top_k);
+  belongs_to("rank", CompressionMethod::powersgd);
+  return spec;
+}
+
 RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
   RecomputeSpec spec;
   for (const YamlNode& item : list.items) {
@@ -93,6 +110,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "bucket_MB",
                          "sync_every",
                          "grad_compression",
+                         "compressor",
                          "hierarchical_all_reduce",
                          "hidden_dropout",
                          "attention_dropout",
@@ -118,6 +136,7 @@ TrainingSpec read_training(const YamlNode& node) {
   }
   spec.hierarchical_all_reduce = training.boolean("hierarchical_all_reduce", false);
   spec.grad_compression = training.choice<std::int64_t>("grad_compression", {{"1", 1}, {"2", 2}, {"4", 4}}, 1);
+  spec.compressor = read_compressor(training.child("compressor"));
   spec.offload = read_offload(training.child("offload"));
   spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
   spec.hidden_dropout = training.number("hidden_dropout", dropout_range, 0);
@@ -165,6 +184,12 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "sync_every", training.sync_every);
   if (training.attention) put(node, "attention", name_of(*training.attention));
   put(node, "grad_compression", training.grad_compression);
+  if (const CompressorSpec& spec = training.compressor; spec.keeps_residuals()) {
+    YamlNode& compressor = section_of(node, "compressor");
+    put(compressor, "method", name_in(compression_method_names, spec.method));
+    if (spec.method == CompressionMethod::top_k) put(compressor, "ratio", spec.ratio);
+    if (spec.method == CompressionMethod::powersgd) put(compressor, "rank", spec.rank);
+  }
   put(node, "hidden_dropout", training.hidden_dropout);
   put(node, "attention_dropout", training.attention_dropout);
   if (training.offload.any()) {

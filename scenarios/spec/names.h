@@ -51,6 +51,11 @@ inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k
 inline constexpr std::array placement_names{Named<RankPlacement::Kind>{"packed", RankPlacement::Kind::packed},
                                             Named<RankPlacement::Kind>{"round-robin", RankPlacement::Kind::round_robin}};
 
+inline constexpr std::array compression_method_names{Named<CompressionMethod>{"cast", CompressionMethod::cast},
+                                                     Named<CompressionMethod>{"top-k", CompressionMethod::top_k},
+                                                     Named<CompressionMethod>{"one-bit", CompressionMethod::one_bit},
+                                                     Named<CompressionMethod>{"powersgd", CompressionMethod::powersgd}};
+
 /// Of ParallelismSpec::own_expert_axis.
 inline constexpr std::array expert_axis_names{Named<bool>{"folded", false}, Named<bool>{"own", true}};
 

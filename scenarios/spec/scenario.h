@@ -207,6 +207,22 @@ struct OffloadSpec {
   bool any() const { return optimizer > 0 || activations > 0; }
 };
 
+/// How gradients are made smaller on their way between data-parallel ranks (lowering/compressor.h).
+enum class CompressionMethod : std::uint8_t {
+  cast,     ///< to a smaller type: `grad_compression`
+  top_k,    ///< the largest alone travel, with their places
+  one_bit,  ///< signs travel, with the mean magnitude
+  powersgd  ///< factors of low rank travel
+};
+struct CompressorSpec {
+  CompressionMethod method = CompressionMethod::cast;
+  double ratio = 100;     ///< top_k: one gradient of so many travels. Default: Aji and Heafield 2017 (arXiv 1704.05021) drop 99 %
+  std::int64_t rank = 1;  ///< powersgd: columns of the factors. Default: that of torch's powerSGD_hook
+
+  /// Whether what does not travel is added to the gradients of the next step.
+  bool keeps_residuals() const { return method != CompressionMethod::cast; }
+};
+
 struct TrainingSpec {
   std::int64_t sequence = 0;
   std::int64_t micro_batch = 1;   ///< sequences
@@ -233,6 +249,7 @@ struct TrainingSpec {
   double hidden_dropout = 0;                 ///< of the embedding's output and of the residual branches
   double attention_dropout = 0;              ///< of attention's probabilities
   std::int64_t grad_compression = 1;         ///< gradients are reduced in a type so many times smaller
+  CompressorSpec compressor;
   OffloadSpec offload;
 
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.

@@ -87,6 +87,11 @@ using Change = void (*)(Scenario&);
 
 void gates_at_experts(Scenario& scenario) { scenario.training.gates_at_experts = true; }
 
+template <CompressionMethod method>
+void compresses_gradients(Scenario& scenario) {
+  scenario.training.compressor = {.method = method, .rank = 4};
+}
+
 void dropout_of_unfused_attention(Scenario& scenario) {
   scenario.training.attention = scenario.cluster.gpu.efficiency.attention_kernel = AttentionKernel::unfused;
   scenario.training.attention_dropout = scenario.training.hidden_dropout = 0.1;
@@ -221,6 +226,9 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {mixture_model, {.ep = 2}, gates_at_experts},
       {biased_model, {}, dropout_of_unfused_attention},
       {latent_model, {.cp = 2}},
+      {dense_model, {}, compresses_gradients<CompressionMethod::top_k>},
+      {dense_model, {}, compresses_gradients<CompressionMethod::one_bit>},
+      {dense_model, {}, compresses_gradients<CompressionMethod::powersgd>},
   };
   struct Size {
     std::int64_t sequence, hidden;

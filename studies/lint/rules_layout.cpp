@@ -7,6 +7,7 @@
 #include <set>
 
 #include "scenarios/checks/warnings.h"
+#include "scenarios/mesh/data_blocks.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/reading/culprit.h"
@@ -33,6 +34,8 @@ std::vector<std::string> fix_of(const Warning& warning, const Scenario& scenario
     return laid_out_otherwise ? std::vector<std::string>{"parallelism.order=", "parallelism.placement="}
                               : within_node(name_of(Axis::cp), p.cp, node / std::min(p.tp, node));
   if (warning.rule == "many-expert-ranks") return {"model.moe.node_limit=4"};
+  if (warning.rule == "selections-of-many-ranks")
+    return {fmt::format("training.compressor.ratio={}", 10 * data_members(Mesh(p)))};
   if (warning.rule == "small-shard-group") return {"parallelism.zero=1"};
   return {};
 }

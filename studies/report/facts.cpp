@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::studies {
 namespace {
@@ -80,6 +81,12 @@ Facts facts_of_training(const Scenario& s) {
   if (t.local_steps())
     facts.emplace_back("weights averaged every", fmt::format("{} steps; drawn is a simulated step that averages", t.sync_every));
   if (t.grad_compression > 1) facts.emplace_back("gradients compressed", fmt::format("{} times", t.grad_compression));
+  if (const CompressorSpec& compressor = t.compressor; compressor.keeps_residuals()) {
+    std::string how(name_in(compression_method_names, compressor.method));
+    if (compressor.method == CompressionMethod::top_k) how += fmt::format(", one of {:g}", compressor.ratio);
+    if (compressor.method == CompressionMethod::powersgd) how += fmt::format(", rank {}", compressor.rank);
+    facts.emplace_back("gradients compressed", how);
+  }
   return facts;
 }
 

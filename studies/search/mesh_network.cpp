@@ -80,10 +80,15 @@ const MeshNetwork::Laid& MeshNetwork::laid(const Scenario& scenario) {
   return laid_.emplace(key, std::move(laid)).first->second;
 }
 
+std::size_t MeshNetwork::data_members(const Scenario& scenario, bool experts) {
+  const Laid& all = laid(scenario);
+  return experts ? all.expert_members : all.data_members;
+}
+
 Seconds MeshNetwork::data(const Scenario& scenario, OpKind op, Bytes bytes, bool experts) {
   if (works_in_two_levels(scenario) || bytes == 0) return 0;
   const Laid& all = laid(scenario);
-  const std::size_t members = experts ? all.expert_members : all.data_members;
+  const std::size_t members = data_members(scenario, experts);
   if (members < 2) return 0;
   const Layout& layout = experts ? all.expert_data : all.data;
   const CollectiveCost cost = cost_of(scenario, op, bytes, members, layout);

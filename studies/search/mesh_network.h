@@ -17,6 +17,8 @@ class MeshNetwork {
   /// Returns the time of one collective over the ranks that share weights (with `experts`, the experts' weights). Returns 0 for
   /// a single rank and for a collective in two levels.
   Seconds data(const Scenario& scenario, OpKind op, Bytes bytes, bool experts);
+  /// Returns how many ranks these are.
+  std::size_t data_members(const Scenario& scenario, bool experts);
   /// Returns the time of a transfer of `bytes` from each stage to the next; the last entry is from the last stage to the first.
   std::vector<Seconds> between_stages(const Scenario& scenario, Bytes bytes);
 

@@ -88,15 +88,42 @@ void add_states(PartCosts& part, const Scenario& scenario) {
   }
 }
 
+/// What the gradients' exchange takes at least: of compressors that keep residuals, the last round on the wire.
+Seconds reduction_time(const Scenario& scenario, MeshNetwork& network, std::int64_t elements, bool experts) {
+  const TrainingSpec& t = scenario.training;
+  switch (t.compressor.method) {
+    case CompressionMethod::top_k: {
+      const auto selected = static_cast<Bytes>(static_cast<double>(elements) / t.compressor.ratio);
+      const auto members = static_cast<Bytes>(network.data_members(scenario, experts));
+      return network.data(scenario, OpKind::all_gather, members * selected * (size_of(t.grad_dtype) + size_of(DType::i32)),
+                          experts);
+    }
+    case CompressionMethod::one_bit:
+      return network.data(scenario, OpKind::all_gather, elements / 8, experts);
+    case CompressionMethod::powersgd:  // the shapes of matrices are not known here
+      return 0;
+    case CompressionMethod::cast:
+      break;
+  }
+  const OpKind reduction = scenario.parallelism.zero >= 1 ? OpKind::reduce_scatter : OpKind::all_reduce;
+  return network.data(scenario, reduction, elements * (size_of(t.grad_dtype) / t.grad_compression), experts);
+}
+
+/// Residuals, where they are as large as the gradients.
+Bytes residuals(const Scenario& scenario, MeshNetwork& network, std::int64_t elements, bool experts) {
+  const TrainingSpec& t = scenario.training;
+  const bool of_all = t.compressor.method == CompressionMethod::top_k || t.compressor.method == CompressionMethod::one_bit;
+  return of_all && network.data_members(scenario, experts) > 1 ? elements * size_of(t.grad_dtype) : 0;
+}
+
 void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& network, Seconds update_per_parameter) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
-  const OpKind reduction = p.zero >= 1 ? OpKind::reduce_scatter : OpKind::all_reduce;
-  const Bytes gradient = size_of(t.grad_dtype) / t.grad_compression;
   for (const bool experts : {false, true}) {
     const std::int64_t elements = experts ? part.expert_parameters : part.parameters;
-    part.reduce += network.data(scenario, reduction, elements * gradient, experts);
+    part.reduce += reduction_time(scenario, network, elements, experts);
+    part.states += residuals(scenario, network, elements, experts);
     if (p.zero >= 1) part.gather += network.data(scenario, OpKind::all_gather, elements * size_of(t.storage()), experts);
     const std::int64_t updated = elements / (experts ? owners.expert : owners.dense);
     part.update += (1 - t.offload.optimizer) * update_per_parameter * static_cast<double>(updated);

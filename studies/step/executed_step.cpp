@@ -34,7 +34,7 @@ Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops)
 ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend,
                            const StepRange& steps, bool hops)
     : precision_(scenario.training.precision),
-      backend_(backend.backend),
+      backend_(backend),
       dag_(lower_all_ranks(scenario, file, backend, steps, hops)),
       site_(make_site(backend, dag_, file)) {}
 
@@ -48,7 +48,8 @@ void ExecutedStep::execute(Progress* progress, const std::string& what) {
 }
 
 StepResult ExecutedStep::result() const {
-  return summarize(dag_, timeline_, precision_, {.backend = backend_, .folded = false, .wall = wall_, .peak_rss = peak_rss()});
+  return summarize(dag_, timeline_, precision_,
+                   {.backend = backend_.backend, .folded = false, .wall = wall_, .peak_rss = peak_rss()});
 }
 
 }  // namespace tandem::studies

@@ -38,11 +38,12 @@ class ExecutedStep {
   ExecutionSite& site() const { return *site_; }
   const HostMemory& memory() const { return site_->memory(); }
   DType precision() const { return precision_; }
+  const ExecutionChoice& choice() const { return backend_; }
   StepResult result() const;
 
  private:
   DType precision_;
-  std::string backend_;
+  ExecutionChoice backend_;
   Dag dag_;
   std::unique_ptr<ExecutionSite> site_;
   Timeline timeline_;

@@ -25,6 +25,7 @@ Scenario unsharded(const Scenario& scenario) {
   reference.training.recompute = {};
   reference.training.hierarchical_all_reduce = false;
   reference.training.offload = {};
+  reference.training.compressor = {};
   reference.training.global_batch = scenario.training.gradient_batch(scenario.parallelism);
   reference.training.sync_every = 1;
   ClusterSpec& cluster = reference.cluster;
@@ -39,19 +40,54 @@ Scenario unsharded(const Scenario& scenario) {
   return reference;
 }
 
-StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
-  const Scenario reference = unsharded(scenario);
-  const std::int64_t replicas = scenario.training.global_batch / reference.training.global_batch;
-  std::deque<ExecutedStep> runs;
-  std::vector<const HostMemory*> memories;
-  for (std::int64_t replica = 0; replica < replicas; ++replica) {
-    StepRange steps = period_of(scenario);
-    steps.first_sequence = replica * reference.training.global_batch;
-    steps.stride = scenario.training.global_batch;
-    runs.emplace_back(reference, scenario.name, ExecutionChoice{}, steps).execute(progress, "executing the unsharded model");
-    memories.push_back(&runs.back().memory());
+namespace {
+
+/// The unsharded model's runs, one for each replica that takes steps of its own.
+class UnshardedRuns {
+ public:
+  UnshardedRuns(const Scenario& scenario, Progress* progress) {
+    const Scenario reference = unsharded(scenario);
+    const std::int64_t replicas = scenario.training.global_batch / reference.training.global_batch;
+    for (std::int64_t replica = 0; replica < replicas; ++replica) {
+      StepRange steps = period_of(scenario);
+      steps.first_sequence = replica * reference.training.global_batch;
+      steps.stride = scenario.training.global_batch;
+      runs_.emplace_back(reference, scenario.name, ExecutionChoice{}, steps).execute(progress, "executing the unsharded model");
+      memories_.push_back(&runs_.back().memory());
+    }
   }
-  return compare(step.memory(), memories);
+  StepDifference compared_with(const ExecutedStep& step) const { return compare(step.memory(), memories_); }
+
+ private:
+  std::deque<ExecutedStep> runs_;
+  std::vector<const HostMemory*> memories_;
+};
+
+/// Compares the step, or where ranks hold gradients back the step that adds their residuals to what it applies.
+StepDifference compare_restored(const UnshardedRuns& runs, const ExecutedStep& step, const Scenario& scenario,
+                                Progress* progress) {
+  if (!scenario.training.compressor.keeps_residuals()) return runs.compared_with(step);
+  StepRange steps = period_of(scenario);
+  steps.restores_residuals = true;
+  ExecutedStep restored(scenario, scenario.name, step.choice(), steps);
+  restored.execute(progress, "executing the step with its residuals");
+  return runs.compared_with(restored);
+}
+
+double largest_of_gradients(const StepDifference& difference) {
+  double largest = 0;
+  for (const TensorDifference& tensor : difference.tensors) largest = std::max(largest, tensor.gradient);
+  return largest;
+}
+
+}  // namespace
+
+StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
+  return compare_restored(UnshardedRuns(scenario, progress), step, scenario, progress);
+}
+
+StepDifference compare_as_applied(const ExecutedStep& step, const Scenario& scenario) {
+  return UnshardedRuns(scenario, nullptr).compared_with(step);
 }
 
 bool VerificationTolerance::allows(const StepDifference& difference) const {
@@ -76,7 +112,12 @@ VerificationTolerance verification_tolerance(DType precision) {
 
 Verification verify(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
   const DType precision = step.result().run.backend == cuda_backend ? step.precision() : DType::f32;
-  return {.tolerance = verification_tolerance(precision), .difference = compare_with_unsharded(step, scenario, progress)};
+  const UnshardedRuns runs(scenario, progress);
+  Verification verification{.tolerance = verification_tolerance(precision),
+                            .difference = compare_restored(runs, step, scenario, progress)};
+  if (scenario.training.compressor.keeps_residuals())
+    verification.compression_error = largest_of_gradients(runs.compared_with(step));
+  return verification;
 }
 
 }  // namespace tandem::studies

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "runtime/host/compare.h"
 #include "studies/step/executed_step.h"
 
@@ -10,8 +12,14 @@ namespace tandem::studies {
 Scenario unsharded(const Scenario& scenario);
 
 /// Executes the unsharded step on the same data and compares. Under local SGD executes the unsharded model's steps on each
-/// replica's sequences, one replica after the other; the replicas must have agreed on the mean of these weights.
+/// replica's sequences, one replica after the other; the replicas must have agreed on the mean of these weights. Where a
+/// compressor holds part of the gradients back, executes the step once more with the residuals of all ranks added to the
+/// gradients after they were reduced, and compares that: nothing may have been lost or counted twice
+/// (scenarios/lowering/compressor.h).
 StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, Progress* progress = nullptr);
+
+/// Compares the step as it is, compressed gradients and all.
+StepDifference compare_as_applied(const ExecutedStep& step, const Scenario& scenario);
 
 /// How far a step may be from the unsharded one, relative to each tensor's largest element.
 struct VerificationTolerance {
@@ -30,6 +38,8 @@ VerificationTolerance verification_tolerance(DType precision);
 struct Verification {
   VerificationTolerance tolerance;
   StepDifference difference;
+  /// Where a compressor holds part of the gradients back: the largest relative difference of those that the step applied.
+  std::optional<double> compression_error = {};
   bool same() const { return tolerance.allows(difference); }
 };
 Verification verify(const ExecutedStep& step, const Scenario& scenario, Progress* progress = nullptr);

@@ -65,6 +65,16 @@ TEST(Execute, KeepsStandardOutputForTheJson) {
   EXPECT_THAT(run.err, testing::HasSubstr("the same step"));
 }
 
+TEST(Execute, VerifiesCompressedGradientsWithTheirResiduals) {
+  for (const std::string method : {"top-k", "one-bit", "powersgd"}) {
+    const CommandResult run =
+        run_tandem({"execute", tiny, "--backend", "host", "--verify", "--set", "training.compressor.method=" + method});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, testing::HasSubstr("the same step"));
+    EXPECT_THAT(run.out, testing::HasSubstr("what all ranks held back"));
+  }
+}
+
 TEST(Crosscheck, KeepsEveryRanksOrder) {
   const TemporaryFolder folder;
   const CommandResult run =

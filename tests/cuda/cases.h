@@ -26,6 +26,7 @@ std::vector<OperationCase> grouped_gemm_cases();
 std::vector<OperationCase> unfused_attention_cases();
 std::vector<OperationCase> dropout_cases();
 std::vector<OperationCase> bias_cases();
+std::vector<OperationCase> compression_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 

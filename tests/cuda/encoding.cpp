@@ -30,13 +30,13 @@ std::vector<float> decode_as(const std::vector<std::byte>& bytes, float scale) {
   return numbers;
 }
 
-/// Masks: 1 for any number above 0.
-std::vector<std::byte> encode_mask(const std::vector<float>& numbers) {
+/// From 0 to 255; 0 where there is no number yet.
+std::vector<std::byte> encode_bytes(const std::vector<float>& numbers) {
   std::vector<std::byte> bytes;
-  for (const float number : numbers) bytes.push_back(std::byte{number > 0 ? std::uint8_t{1} : std::uint8_t{0}});
+  for (const float number : numbers) bytes.push_back(std::byte{number > 0 ? static_cast<std::uint8_t>(number) : std::uint8_t{0}});
   return bytes;
 }
-std::vector<float> decode_mask(const std::vector<std::byte>& bytes) {
+std::vector<float> decode_bytes(const std::vector<std::byte>& bytes) {
   std::vector<float> numbers;
   for (const std::byte byte : bytes) numbers.push_back(static_cast<float>(std::to_integer<int>(byte)));
   return numbers;
@@ -55,7 +55,7 @@ std::vector<std::byte> encode(const std::vector<float>& numbers, DType type, flo
     case DType::f8:
       return encode_as<F8>(numbers, scale);
     case DType::u8:
-      return encode_mask(numbers);
+      return encode_bytes(numbers);
     default:
       throw std::logic_error("numbers are not stored as integers");
   }
@@ -72,7 +72,7 @@ std::vector<float> decode(const std::vector<std::byte>& bytes, DType type, float
     case DType::f8:
       return decode_as<F8>(bytes, scale);
     case DType::u8:
-      return decode_mask(bytes);
+      return decode_bytes(bytes);
     default:
       throw std::logic_error("numbers are not stored as integers");
   }

@@ -34,6 +34,7 @@ class StepDraw {
     if (!experts_ && !latent_) set("model.linear_bias", {"", "", "true"});
     set("model.causal", {"", "", "false"});
     if (segments_) set("training.recompute_segment", {"", "2", "3"});
+    compressor();
     return std::move(step_);
   }
 
@@ -185,6 +186,18 @@ class StepDraw {
       set("training.grad_compression", {"", "2"});
     }
     if (data_ranks() > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
+  }
+
+  void compressor() {
+    const auto is_set = [&](const std::string& field) {
+      return std::ranges::any_of(step_.overrides, [&](const std::string& one) { return one.starts_with(field + "="); });
+    };
+    const auto is = [&](const std::string& one) { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); };
+    const bool whole = is("parallelism.zero=0") || is("parallelism.zero=1");
+    if (!whole || hsdp_ || local_ || is_set("training.grad_compression") || is_set("training.hierarchical_all_reduce")) return;
+    const std::string method = set("training.compressor.method", {"top-k", "one-bit", "powersgd", ""});
+    if (method == "top-k") set("training.compressor.ratio", {"", "1", "3.5"});
+    if (method == "powersgd") set("training.compressor.rank", {"", "3"});
   }
 
   void recompute() {

@@ -55,6 +55,19 @@ TEST(Warnings, PointAtTheField) {
                                                                    HasSubstr("expected dp 8 or more"))));
 }
 
+// 4 ranks: of fp32 gradients 4 * (4 + 4) / ratio bytes are gathered, 2 * 4 all-reduced; of bf16 4 * (2 + 4) / ratio, and 2 * 2.
+TEST(Warnings, SelectionsOfManyRanks) {
+  const auto of_ratio = [](const std::string& ratio, const std::string& type = "fp32") {
+    return warnings({"training.compressor={method: top-k, ratio: " + ratio + "}", "training.grad_dtype=" + type});
+  };
+  EXPECT_THAT(of_ratio("2"),
+              ElementsAre(HasSubstr("compressor.ratio 2 among 4 data-parallel ranks: each gathers the selections of "
+                                    "all, 2.0 times what an all-reduce")));
+  EXPECT_THAT(of_ratio("4.5"), IsEmpty());
+  EXPECT_THAT(of_ratio("4.5", "bf16"), ElementsAre(HasSubstr("1.3 times what an all-reduce")));
+  EXPECT_THAT(of_ratio("6.5", "bf16"), IsEmpty());
+}
+
 TEST(Warnings, ManyExpertRanksWithoutNodeLimit) {
   const std::vector<std::string> experts{"model.moe={experts: 64, top_k: 8}", "cluster.gpus=128",
                                          "parallelism={tp: 1, sp: false, pp: 1, ep: 64, dp: 128}", "training.global_batch=128"};

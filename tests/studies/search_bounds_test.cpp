@@ -90,6 +90,21 @@ training: {sequence: 2048, micro_batch: 1, global_batch: 64, precision: bf16}
                      50, 2);
 }
 
+TEST(SearchBounds, HoldForCompressedGradients) {
+  for (const std::string compressor : {"{method: top-k, ratio: 20}", "{method: one-bit}", "{method: powersgd, rank: 4}"}) {
+    expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16, nic_gbps: 50}
+parallelism: {tp: 1, dp: 16}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16, compressor: )" +
+                           compressor + R"(}
+search:
+  axes: {zero: [0, 1], pp: [1, 2, 4]}
+)",
+                       12, 7, 0.6);
+  }
+}
+
 TEST(SearchBounds, HoldForExperts) {
   expect_bounds_hold(R"(
 model: {preset: mixtral-8x22b, layers: 8}

@@ -57,6 +57,12 @@ DeviceKernel dropout_add_device;
 DeviceKernel dropout_add_backward_device;
 DeviceKernel add_bias_device;
 DeviceKernel bias_gradient_device;
+DeviceKernel top_k_select_device;
+DeviceKernel sparse_sum_device;
+DeviceKernel sign_compress_device;
+DeviceKernel sign_sum_device;
+DeviceKernel sign_expand_device;
+DeviceKernel orthogonalize_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
@@ -73,6 +79,9 @@ ScratchFunction gemm_scratch;
 ScratchFunction attention_scratch, attention_backward_scratch;
 ScratchFunction grouped_gemm_scratch;
 ScratchFunction batched_gemm_scratch;
+ScratchFunction top_k_select_scratch;
+ScratchFunction sign_compress_scratch;
+ScratchFunction orthogonalize_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;

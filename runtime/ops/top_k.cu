@@ -1,0 +1,253 @@
+#include "runtime/cuda/module/elementwise.h"
+#include "runtime/cuda/module/kernels.h"
+#include "runtime/cuda/module/operands.h"
+
+// top_k_select is a radix select: the bits of a magnitude, read as an integer, have the order of the magnitudes. Three passes
+// count them by 11, 10 and 10 bits, each among those that agree with the k-th largest in the bits before, until all of that are
+// known. Then each block counts in its stretch those above it and those equal to it, and in a last pass writes what is selected,
+// in the order of the indices. sparse_sum adds up a tile of the result in shared memory, one selection after the other. Both move
+// the bytes of their cost.
+namespace tandem {
+namespace {
+
+constexpr int threads_of_select = 256, warps_of_select = threads_of_select / lanes_of_warp;
+constexpr int rounds = 3, most_bins = 2048;
+constexpr int bins_of_thread = most_bins / threads_of_select;
+constexpr std::int64_t most_stretches = 1024;
+
+TANDEM_DEVICE int shift_of(int round) { return round == 0 ? 20 : round == 1 ? 10 : 0; }
+TANDEM_DEVICE unsigned mask_of(int round) { return round == 0 ? 2047U : 1023U; }
+
+TANDEM_DEVICE unsigned magnitude_bits(float value) { return static_cast<unsigned>(__float_as_int(value)) & 0x7FFFFFFFU; }
+
+/// What the passes find out, in scratch.
+struct Search {
+  unsigned known;  ///< bits of the k-th largest magnitude, as far as known, the others 0
+  int wanted;      ///< how many are to be selected among those that agree with it in the known bits
+};
+struct Stretch {
+  int above, equal;
+};
+struct SelectScratch {
+  Search* search;
+  int* bins;  ///< [rounds][most_bins]
+  Stretch* stretches;
+
+  explicit SelectScratch(void* scratch)
+      : search(static_cast<Search*>(scratch)),
+        bins(reinterpret_cast<int*>(search + 1)),
+        stretches(reinterpret_cast<Stretch*>(bins + rounds * most_bins)) {}
+  static constexpr std::size_t bytes = sizeof(Search) + sizeof(int) * rounds * most_bins + sizeof(Stretch) * most_stretches;
+};
+
+struct BeginSearch {
+  static constexpr int vector = 1;
+  Search* search;
+  int* bins;
+  int selected;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    bins[i] = 0;
+    if (i == 0) *search = {0, selected};
+  }
+};
+
+/// Counts those that agree in the known bits by the next ones. The first round adds x to the residual.
+template <typename Element>
+__global__ void count_bins_kernel(const Element* x, Element* residual, std::int64_t elements, int round, const Search* search,
+                                  int* bins) {
+  TANDEM_SHARED(int, counts, most_bins);
+  for (int bin = static_cast<int>(threadIdx.x); bin < most_bins; bin += threads_of_select) counts[bin] = 0;
+  __syncthreads();
+  const unsigned known = search->known;
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
+    if (round == 0) residual[i] = from_float<Element>(to_float(residual[i]) + to_float(x[i]));
+    const unsigned bits = magnitude_bits(to_float(residual[i]));
+    const bool agrees = round == 0 || bits >> shift_of(round - 1) == known >> shift_of(round - 1);
+    if (agrees) atomicAdd(&counts[bits >> shift_of(round) & mask_of(round)], 1);
+  }
+  __syncthreads();
+  for (int bin = static_cast<int>(threadIdx.x); bin < most_bins; bin += threads_of_select)
+    if (counts[bin] > 0) atomicAdd(&bins[round * most_bins + bin], counts[bin]);
+}
+
+/// One block: finds the bin of the k-th largest.
+__global__ void find_bin_kernel(int round, Search* search, const int* bins) {
+  TANDEM_SHARED(int, sums, threads_of_select);
+  const int* const counts = bins + round * most_bins;
+  const int thread = static_cast<int>(threadIdx.x);
+  int sum = 0;
+  for (int bin = 0; bin < bins_of_thread; ++bin) sum += counts[thread * bins_of_thread + bin];
+  sums[thread] = sum;
+  __syncthreads();
+  if (thread != 0) return;
+  int wanted = search->wanted, group = threads_of_select - 1;
+  while (group > 0 && sums[group] < wanted) wanted -= sums[group--];
+  int bin = (group + 1) * bins_of_thread - 1;
+  while (bin > group * bins_of_thread && counts[bin] < wanted) wanted -= counts[bin--];
+  *search = {search->known | static_cast<unsigned>(bin) << shift_of(round), wanted};
+}
+
+/// The elements [begin, end) of a block.
+struct OwnStretch {
+  std::int64_t begin, end;
+
+  TANDEM_DEVICE explicit OwnStretch(std::int64_t elements) {
+    const std::int64_t length = (elements + gridDim.x - 1) / gridDim.x;
+    begin = smaller(std::int64_t{blockIdx.x} * length, elements);
+    end = smaller(begin + length, elements);
+  }
+};
+
+template <typename Element>
+__global__ void count_stretch_kernel(const Element* residual, std::int64_t elements, const Search* search, Stretch* stretches) {
+  TANDEM_SHARED(int, counts, 2);
+  if (threadIdx.x < 2) counts[threadIdx.x] = 0;
+  __syncthreads();
+  const unsigned least = search->known;
+  const OwnStretch own(elements);
+  int above = 0, equal = 0;
+  for (std::int64_t i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
+    const unsigned bits = magnitude_bits(to_float(residual[i]));
+    above += bits > least ? 1 : 0;
+    equal += bits == least ? 1 : 0;
+  }
+  atomicAdd(&counts[0], above);
+  atomicAdd(&counts[1], equal);
+  __syncthreads();
+  if (threadIdx.x == 0) stretches[blockIdx.x] = {counts[0], counts[1]};
+}
+
+template <typename Element>
+__global__ void write_selected_kernel(Element* residual, std::int64_t elements, const Search* search, const Stretch* stretches,
+                                      Element* values, std::int32_t* indices) {
+  TANDEM_SHARED(int, before, 2);
+  TANDEM_SHARED(int, of_warps, 2 * warps_of_select);
+  if (threadIdx.x < 2) before[threadIdx.x] = 0;
+  __syncthreads();
+  for (unsigned i = threadIdx.x; i < blockIdx.x; i += blockDim.x) {
+    atomicAdd(&before[0], stretches[i].above);
+    atomicAdd(&before[1], stretches[i].equal);
+  }
+  __syncthreads();
+  const auto [least, wanted] = *search;
+  const OwnStretch own(elements);
+  const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp, lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
+  int all_above = before[0], all_equal = before[1];
+  for (std::int64_t tile = own.begin; tile < own.end; tile += threads_of_select) {
+    const std::int64_t i = tile + threadIdx.x;
+    const Element element = i < own.end ? residual[i] : from_float<Element>(0.0F);
+    const unsigned bits = magnitude_bits(to_float(element));
+    const bool above = i < own.end && bits > least, equal = i < own.end && bits == least;
+    const unsigned lanes_above = __ballot_sync(every_lane, above), lanes_equal = __ballot_sync(every_lane, equal);
+    __syncthreads();  // the counts of the tile before may still be read
+    if (lane == 0) {
+      of_warps[2 * warp] = __popc(lanes_above);
+      of_warps[2 * warp + 1] = __popc(lanes_equal);
+    }
+    __syncthreads();
+    const unsigned lower_lanes = (1U << lane) - 1;
+    int place_above = all_above + __popc(lanes_above & lower_lanes), place_equal = all_equal + __popc(lanes_equal & lower_lanes);
+    for (int w = 0; w < warps_of_select; ++w) {
+      if (w < warp) {
+        place_above += of_warps[2 * w];
+        place_equal += of_warps[2 * w + 1];
+      }
+      all_above += of_warps[2 * w];
+      all_equal += of_warps[2 * w + 1];
+    }
+    if (above || (equal && place_equal < wanted)) {
+      const int place = place_above + smaller(place_equal, wanted);
+      values[place] = element;
+      indices[place] = static_cast<std::int32_t>(i);
+      residual[i] = from_float<Element>(0.0F);
+    }
+  }
+}
+
+constexpr int tile_of_sum = 4096;
+
+/// The first of `count` ascending indices that is not below `least`.
+TANDEM_DEVICE int first_from(const std::int32_t* indices, int count, std::int64_t least) {
+  int low = 0, high = count;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (indices[middle] < least)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+template <typename Element>
+__global__ void sparse_sum_kernel(const Element* values, const std::int32_t* indices, int selections, int selected, Element* y,
+                                  std::int64_t elements) {
+  TANDEM_SHARED(float, sums, tile_of_sum);
+  TANDEM_SHARED(int, begins, threads_of_select);
+  TANDEM_SHARED(int, ends, threads_of_select);
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t first = std::int64_t{blockIdx.x} * tile_of_sum;
+  for (int i = thread; i < tile_of_sum; i += threads_of_select) sums[i] = 0;
+  for (int base = 0; base < selections; base += threads_of_select) {
+    __syncthreads();  // the bounds of those before may still be read
+    if (base + thread < selections) {
+      const std::int32_t* const mine = indices + std::int64_t{base + thread} * selected;
+      begins[thread] = first_from(mine, selected, first);
+      ends[thread] = first_from(mine, selected, first + tile_of_sum);
+    }
+    __syncthreads();
+    for (int s = 0; s < threads_of_select && base + s < selections; ++s) {
+      const std::int64_t of_selection = std::int64_t{base + s} * selected;
+      for (int i = begins[s] + thread; i < ends[s]; i += threads_of_select)
+        sums[indices[of_selection + i] - first] += to_float(values[of_selection + i]);
+      __syncthreads();
+    }
+  }
+  __syncthreads();
+  for (int i = thread; i < tile_of_sum && first + i < elements; i += threads_of_select)
+    y[first + i] = from_float<Element>(sums[i]);
+}
+
+}  // namespace
+
+void top_k_select_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
+  const auto [x, values, indices, residual] = checked<4>(OpKind::top_k_select, operands, attributes);
+  expect_types(of_one_type(x, values, residual) && indices.dtype == DType::i32, "what is selected keeps its type");
+  const std::int64_t elements = x.shape.elements();
+  const SelectScratch scratch(queue.scratch);
+  const Grid blocks{
+      dim3(static_cast<unsigned>(std::clamp<std::int64_t>(divide_up(elements, threads_of_select), 1, most_stretches))),
+      dim3(threads_of_select)};
+  const char* const name = "top_k_select";
+  launch_elementwise(name, queue, rounds * most_bins, true,
+                     BeginSearch{scratch.search, scratch.bins, static_cast<int>(values.shape.elements())});
+  with_type(x.dtype, [&, x = x, values = values, indices = indices, residual = residual]<typename Element>(Type<Element>) {
+    auto* const rest = residual.as<Element>();
+    for (int round = 0; round < rounds; ++round) {
+      launch(name, queue, blocks, count_bins_kernel<Element>, x.as<const Element>(), rest, elements, round, scratch.search,
+             scratch.bins);
+      launch(name, queue, {dim3(1), dim3(threads_of_select)}, find_bin_kernel, round, scratch.search, scratch.bins);
+    }
+    launch(name, queue, blocks, count_stretch_kernel<Element>, rest, elements, scratch.search, scratch.stretches);
+    launch(name, queue, blocks, write_selected_kernel<Element>, rest, elements, scratch.search, scratch.stretches,
+           values.as<Element>(), indices.as<std::int32_t>());
+  });
+}
+
+std::size_t top_k_select_scratch(std::span<const OperandType>, const OpAttributes&) { return SelectScratch::bytes; }
+
+void sparse_sum_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
+  const auto [values, indices, y] = checked<3>(OpKind::sparse_sum, operands, attributes);
+  expect_types(of_one_type(values, y) && indices.dtype == DType::i32, "sparse_sum keeps the type");
+  const std::int64_t elements = y.shape.elements();
+  const Grid tiles{dim3(blocks_along_x(divide_up(elements, tile_of_sum))), dim3(threads_of_select)};
+  with_type(y.dtype, [&, values = values, indices = indices, y = y]<typename Element>(Type<Element>) {
+    launch("sparse_sum", queue, tiles, sparse_sum_kernel<Element>, values.as<const Element>(), indices.as<const std::int32_t>(),
+           static_cast<int>(values.shape[0]), static_cast<int>(values.shape[1]), y.as<Element>(), elements);
+  });
+}
+
+}  // namespace tandem
