@@ -4,8 +4,8 @@
 # Kernels and collectives: one line for each table (bench/accuracy/data). Errors in per cent: median and 90th percentile of their
 # sizes, and the median with its sign. Fails where they are not those of bench/accuracy/kernels.csv and collectives.csv any more.
 #
-# Runs: the training runs of bench/accuracy/runs.csv that are core, by `tandem validate`. Their step times are written to
-# bench/accuracy/runs.scored.csv, so that a change of accuracy is a change in review; fails where there is one.
+# Runs: the training runs of bench/accuracy/runs.csv and runs_2025.csv that are core, by `tandem validate`. Their step times are
+# written to runs.scored.csv and runs_2025.scored.csv, so that a change of accuracy is a change in review; fails where there is one.
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -39,14 +39,17 @@ columns() {
     }'
 }
 
-scored=bench/accuracy/runs.scored.csv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-build/release/tandem validate bench/accuracy/runs.csv --core --csv "$work/scored.csv"
-columns id,measured_step_time_s,predicted_step_time_s,low_s,high_s,error <"$work/scored.csv" >"$work/now.csv"
-if ! diff -q "$scored" "$work/now.csv" >/dev/null 2>&1; then
-  cp "$work/now.csv" "$scored"
-  echo "$scored has changed; git diff shows how"
-  failed=1
-fi
+for runs in runs runs_2025; do
+  scored=bench/accuracy/$runs.scored.csv
+  printf '\n%s\n' "bench/accuracy/$runs.csv"
+  build/release/tandem validate "bench/accuracy/$runs.csv" --core --csv "$work/scored.csv"
+  columns id,measured_step_time_s,predicted_step_time_s,low_s,high_s,error <"$work/scored.csv" >"$work/now.csv"
+  if ! diff -q "$scored" "$work/now.csv" >/dev/null 2>&1; then
+    cp "$work/now.csv" "$scored"
+    echo "$scored has changed; git diff shows how"
+    failed=1
+  fi
+done
 exit "$failed"
