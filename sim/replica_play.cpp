@@ -58,7 +58,12 @@ class Leads {
 class FreePlay {
  public:
   FreePlay(const Replicas& replicas, std::uint64_t lead)
-      : replicas_(replicas), lead_(lead), leads_(replicas.count), read_(replicas.count, 0), waits_since_(replicas.count, -1) {
+      : replicas_(replicas),
+        lead_(lead),
+        leads_(replicas.count),
+        read_(replicas.count, 0),
+        waits_since_(replicas.count, -1),
+        is_sending_(replicas.count, false) {
     for (std::size_t replica = 0; replica < replicas.count; ++replica) begin(replica, 0);
   }
 
@@ -69,7 +74,9 @@ class FreePlay {
     counted_from_ = now_;
   }
 
+  /// Goes on until the weights have been updated once more.
   void update() {
+    while (is_sending_[ends_.top().second]) queue_at_servers();
     const auto [date, replica] = ends_.top();
     ends_.pop();
     now_ = date;
@@ -105,6 +112,8 @@ class FreePlay {
   Leads leads_;
   std::vector<std::uint64_t> read_;   ///< by replica: how many updates the weights have had that it computes with
   std::vector<Seconds> waits_since_;  ///< by replica; negative: it does not
+  std::vector<bool> is_sending_;      ///< by replica: with servers, its event is the end of its step and not of the exchange
+  Seconds servers_free_ = 0;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> ends_;
   std::uint64_t version_ = 0;
   Seconds now_ = 0, counted_from_ = 0;
@@ -114,7 +123,18 @@ class FreePlay {
     ++play_.begun;
     play_.most_ahead = std::max(play_.most_ahead, leads_.ahead(replica));
     read_[replica] = version_;
-    ends_.emplace(date + replicas_.step(replica, leads_.steps(replica)) + replicas_.exchange, replica);
+    const Seconds computed = date + replicas_.step(replica, leads_.steps(replica));
+    is_sending_[replica] = replicas_.service > 0;
+    ends_.emplace(is_sending_[replica] ? computed : computed + replicas_.exchange(replica), replica);
+  }
+
+  /// The next replica has its gradient, and the servers know when they will have dealt with it.
+  void queue_at_servers() {
+    const auto [date, replica] = ends_.top();
+    ends_.pop();
+    servers_free_ = std::max(servers_free_, date) + replicas_.service;
+    is_sending_[replica] = false;
+    ends_.emplace(std::max(date + replicas_.exchange(replica), servers_free_), replica);
   }
 };
 
@@ -158,7 +178,7 @@ ReplicaPlay play_rounds(const Replicas& replicas, const Rounds& rounds, const Pl
     const auto last = arrivals.begin() + static_cast<std::ptrdiff_t>(rounds.needed - 1);
     std::ranges::nth_element(arrivals, last);
     const Arrival closing = *last;
-    const Seconds close = closing.first, next = close + replicas.exchange;
+    const Seconds close = closing.first, next = close + replicas.exchange(closing.second);
     for (const Arrival& arrival : arrivals) {
       const auto [date, replica] = arrival;
       Worker& worker = workers[replica];

@@ -16,7 +16,12 @@ struct Replicas {
   /// Returns how long a replica's step takes by itself, the steps of each counted from 0: a function of both numbers alone, so
   /// that every policy meets the same steps.
   std::function<Seconds(std::size_t replica, std::uint64_t step)> step;
-  Seconds exchange = 0;  ///< of gradients and weights with the others: what it adds to a step
+  /// Returns what the exchange of gradients and weights with the others adds to a replica's step. In rounds it is that of the
+  /// replica whose gradient closes the round.
+  std::function<Seconds(std::size_t replica)> exchange;
+  /// Of one update at parameter servers, which have all updates of replicas without rounds one after the other, as they come. An
+  /// update takes as long as they need for it and those before it, and `exchange` at least. 0: nothing queues.
+  Seconds service = 0;
 };
 
 /// How long to play: rounds, or for replicas that take no rounds as many updates as `replicas.count` such rounds have. What

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <vector>
 
 #include "sim/random_numbers.h"
@@ -15,15 +16,20 @@ namespace {
 
 constexpr Seconds step = 1, exchange = 0.125;
 
+/// The exchange that every replica has.
+std::function<Seconds(std::size_t)> each(Seconds time) {
+  return [time](std::size_t) { return time; };
+}
+
 Replicas equal(std::size_t count) {
-  return {.count = count, .step = [](std::size_t, std::uint64_t) { return step; }, .exchange = exchange};
+  return {.count = count, .step = [](std::size_t, std::uint64_t) { return step; }, .exchange = each(exchange)};
 }
 
 /// Replica 0 has this share of the others' speed.
 Replicas one_slow(std::size_t count, double speed) {
   return {.count = count,
           .step = [speed](std::size_t replica, std::uint64_t) { return replica == 0 ? step / speed : step; },
-          .exchange = exchange};
+          .exchange = each(exchange)};
 }
 
 double uniform(std::uint64_t seed, std::size_t replica, std::uint64_t number) {
@@ -34,7 +40,7 @@ double uniform(std::uint64_t seed, std::size_t replica, std::uint64_t number) {
 Replicas exponential(std::size_t count, Seconds fixed, std::uint64_t seed) {
   return {.count = count,
           .step = [=](std::size_t replica, std::uint64_t number) { return fixed - std::log(uniform(seed, replica, number)); },
-          .exchange = 0};
+          .exchange = each(0)};
 }
 
 Seconds time_of_update(const ReplicaPlay& play) { return play.time / static_cast<double>(play.updates); }
@@ -98,6 +104,17 @@ TEST(ReplicaPlay, OneSlowReplicaSlowsTheSynchronousStepAlone) {
   }
 }
 
+// The exchange of a slow replica hides behind its backward: it counts where that replica is waited for.
+TEST(ReplicaPlay, RoundsPayTheExchangeOfTheReplicaThatClosesThem) {
+  Replicas replicas = one_slow(4, 0.5);
+  replicas.exchange = [](std::size_t replica) { return replica == 0 ? 0.25 * exchange : exchange; };
+  constexpr PlayLength length{.warm_up = 40, .counted = 400};
+  const Seconds slow = step / 0.5 + 0.25 * exchange;
+  EXPECT_NEAR(time_of_update(play_rounds(replicas, {.needed = 4}, length)), slow, 1e-9);
+  EXPECT_NEAR(time_of_update(play_rounds(replicas, {.needed = 3}, length)), step + exchange, 1e-9);
+  EXPECT_NEAR(time_of_update(play_freely(replicas, 2, length)), slow / 4, 0.01 * slow / 4);
+}
+
 // Late workers that stop let every round begin with everyone: its time is the k-th smallest of n values. Of exponential ones
 // that is 1/n + 1/(n-1) + ... + 1/(n-k+1) in the mean, with the squares of these as variance (Renyi 1953). The mean of so many
 // rounds is off by four of its standard errors at most.
@@ -127,7 +144,7 @@ TEST(ReplicaPlay, BackupWorkersAgainstTwoPoints) {
   const Replicas replicas{
       .count = count,
       .step = [](std::size_t replica, std::uint64_t number) { return uniform(3, replica, number) < p ? 2.0 : 1.0; },
-      .exchange = 0};
+      .exchange = each(0)};
   const double none = std::pow(1 - p, count), one = count * p * std::pow(1 - p, count - 1);
   const auto expect_mean = [&](std::size_t needed, double probability) {
     const ReplicaPlay play = play_rounds(replicas, {.needed = needed, .late = Late::abandons}, {.warm_up = 0, .counted = rounds});
@@ -156,7 +173,7 @@ TEST(ReplicaPlay, LateWorkersThatFinishStayBehind) {
 TEST(ReplicaPlay, MeanStalenessIsTheNumberOfTheOthers) {
   for (const std::size_t count : {2, 5, 40}) {
     Replicas replicas = exponential(count, 0.25, count);
-    replicas.exchange = exchange;
+    replicas.exchange = each(exchange);
     const ReplicaPlay play = play_freely(replicas, any_lead, {.warm_up = 50, .counted = 2000});
     EXPECT_NEAR(play.mean_staleness(), static_cast<double>(count - 1), 0.01 * static_cast<double>(count));
     EXPECT_GT(play.most_stale(), count - 1);
@@ -178,11 +195,28 @@ TEST(ReplicaPlay, NobodyIsFurtherAheadThanTheBound) {
   }
 }
 
+// Parameter servers that need s for an update have at most 1 / s of them in a second; equal replicas send count / (step +
+// exchange).
+TEST(ReplicaPlay, ServersLimitUpdates) {
+  for (const std::size_t count : {1, 4, 9, 16, 64}) {
+    Replicas replicas = equal(count);
+    replicas.service = 0.1;
+    const ReplicaPlay play = play_freely(replicas, any_lead, {.warm_up = 50, .counted = 50});
+    const double unhindered = static_cast<double>(count) / (step + exchange);
+    EXPECT_NEAR(rate(play), std::min(unhindered, 1 / replicas.service), 1e-9) << count;
+    EXPECT_EQ(play.mean_staleness(), static_cast<double>(count - 1));
+    expect_conserved(play);
+  }
+  Replicas alone = equal(1);
+  alone.service = 4 * exchange;  // nobody else queues
+  EXPECT_NEAR(time_of_update(play_freely(alone, any_lead, {.warm_up = 0, .counted = 9})), step + alone.service, 1e-12);
+}
+
 // With no lead every replica begins its step when the slowest has ended its own: the rounds of a synchronous step, one by one.
 TEST(ReplicaPlay, NoLeadIsTheSynchronousStep) {
   constexpr PlayLength length{.warm_up = 7, .counted = 300};
   Replicas replicas = exponential(9, 1, 5);
-  replicas.exchange = exchange;
+  replicas.exchange = each(exchange);
   const ReplicaPlay synchronous = play_rounds(replicas, {.needed = 9}, length), stale = play_freely(replicas, 0, length);
   EXPECT_NEAR(stale.time, synchronous.time, 1e-9 * synchronous.time);
   EXPECT_EQ(stale.applied, synchronous.applied);
@@ -194,7 +228,7 @@ TEST(ReplicaPlay, TimeIsSpentOnStepsExchangesAndWaiting) {
   constexpr std::size_t count = 16;
   constexpr std::uint64_t rounds = 200;
   Replicas replicas = exponential(count, 3, 2);
-  replicas.exchange = exchange;
+  replicas.exchange = each(exchange);
   const ReplicaPlay play = play_rounds(replicas, {.needed = count}, {.warm_up = 0, .counted = rounds});
   Seconds worked = 0;
   for (std::size_t replica = 0; replica < count; ++replica)
