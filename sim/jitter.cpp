@@ -84,22 +84,55 @@ RandomKey JitterDraw::peers(std::uint32_t world_rank, CommunicatorId communicato
   return key_.with(of_peers).with(world_rank).with(communicator);
 }
 
-std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
-                                     std::size_t jobs, const std::function<void(std::size_t)>& ended) {
+namespace {
+
+/// Draws steps, each in a child of its own, and returns `width` values of each, which `measure` writes.
+std::vector<Seconds> drawn(const Dag& dag, const Variation& variation, const Draws& draws, std::size_t width,
+                           const std::function<void(const SimGridBackend&, const Timeline&, std::span<double>)>& measure) {
   ArrivalPilots pilots;
   if (std::ranges::any_of(dag.ranks, [](const Rank& rank) { return rank.count > 1; }))
-    pilots = draw_pilots(dag, variation, seed, jobs);
-  SharedDoubles results(draws);
-  const std::span<double> makespan = results.values();
+    pilots = draw_pilots(dag, variation, draws.seed, draws.jobs);
+  SharedDoubles results(draws.count * width);
+  const std::span<double> values = results.values();
   const auto draw = [&](std::size_t number) {
-    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, seed, number), &pilots);
-    execute(dag, backend);
-    makespan[number] = backend.end_of_step();
+    SimGridBackend backend(Collectives::fluid, {}, JitterDraw(variation, draws.seed, number), &pilots);
+    const Timeline timeline = execute(dag, backend);
+    measure(backend, timeline, values.subspan(number * width, width));
   };
-  run_in_children(draws, jobs, draw, [&](std::size_t number) {
-    if (ended) ended(number + 1);
+  run_in_children(draws.count, draws.jobs, draw, [&](std::size_t number) {
+    if (draws.ended) draws.ended(number + 1);
   });
-  return {makespan.begin(), makespan.end()};
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
+                                     std::size_t jobs, const std::function<void(std::size_t)>& ended) {
+  return drawn(dag, variation, {.seed = seed, .count = draws, .jobs = jobs, .ended = ended}, 1,
+               [](const SimGridBackend& backend, const Timeline&, std::span<double> end) { end[0] = backend.end_of_step(); });
+}
+
+std::vector<Seconds> ends_of_ranks(const Dag& dag, const Timeline& timeline) {
+  std::vector<Seconds> ends(dag.ranks.size(), 0);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    Seconds& end = ends[dag.tasks[id].rank];
+    end = std::max(end, timeline.end[id]);
+  }
+  return ends;
+}
+
+std::vector<std::vector<Seconds>> drawn_ends(const Dag& dag, const Variation& variation, const Draws& draws) {
+  const std::size_t ranks = dag.ranks.size();
+  const std::vector<Seconds> values =
+      drawn(dag, variation, draws, ranks, [&](const SimGridBackend&, const Timeline& timeline, std::span<double> ends) {
+        std::ranges::copy(ends_of_ranks(dag, timeline), ends.begin());
+      });
+  std::vector<std::vector<Seconds>> by_draw;
+  for (std::size_t first = 0; first < values.size(); first += ranks)
+    by_draw.emplace_back(values.begin() + static_cast<std::ptrdiff_t>(first),
+                         values.begin() + static_cast<std::ptrdiff_t>(first + ranks));
+  return by_draw;
 }
 
 Seconds percentile(std::span<const Seconds> times, double p) {

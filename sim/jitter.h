@@ -66,6 +66,21 @@ std::vector<std::size_t> first_arrivals(const Dag& dag);
 std::vector<Seconds> drawn_makespans(const Dag& dag, const Variation& variation, std::uint64_t seed, std::size_t draws,
                                      std::size_t jobs, const std::function<void(std::size_t)>& ended = {});
 
+/// Steps to draw: from draw 0 on, `jobs` simulated at a time. `ended` is told how many have ended.
+struct Draws {
+  std::uint64_t seed = 1;
+  std::size_t count = 0;
+  std::size_t jobs = 1;
+  std::function<void(std::size_t)> ended = {};
+};
+
+/// Returns when each lowered rank ends its last task.
+std::vector<Seconds> ends_of_ranks(const Dag& dag, const Timeline& timeline);
+
+/// Returns the same of steps with jitter, by draw. A rank of a folded DAG stands for many; its end is that of one of them, not of
+/// the last.
+std::vector<std::vector<Seconds>> drawn_ends(const Dag& dag, const Variation& variation, const Draws& draws);
+
 /// Returns the time below which the share `p` of the sorted `times` lies, between neighbours by their distance (type 7 of Hyndman
 /// and Fan 1996, The American Statistician 50(4), the default of R and NumPy). Needs at least one time.
 Seconds percentile(std::span<const Seconds> times, double p);

@@ -177,6 +177,62 @@ Table expert_figures(const ExpertBalance& balance) {
   return table;
 }
 
+std::string servers_text(const SyncPolicy& policy) {
+  if (policy.servers == 0) return "";
+  return fmt::format(", {} server{}", policy.servers, policy.servers == 1 ? "" : "s");
+}
+
+std::string policy_name(const SyncPolicy& policy) {
+  switch (policy.kind) {
+    case SyncKind::synchronous:
+      break;
+    case SyncKind::backup:
+      return fmt::format("{} backup{}, late {}", policy.backups, policy.backups == 1 ? "" : "s",
+                         policy.abandons ? "abandon" : "finish");
+    case SyncKind::stale:
+      return fmt::format("stale, {} ahead", policy.staleness) + servers_text(policy);
+    case SyncKind::asynchronous:
+      return "asynchronous" + servers_text(policy);
+    case SyncKind::local:
+      return fmt::format("local, {} steps", policy.every);
+  }
+  return "synchronous";
+}
+
+std::string replicas_sentence(const SyncComparison& sync) {
+  const std::string own = sync.fastest_step == sync.slowest_step
+                              ? duration(sync.slowest_step)
+                              : fmt::format("{} to {}", duration(sync.fastest_step), duration(sync.slowest_step));
+  return fmt::format("Policies against stragglers: {} replicas of {}, each {} by itself{}, and {} for the exchange",
+                     sync.replicas, sync.ranks_of_replica == 1 ? "a GPU" : fmt::format("{} GPUs", sync.ranks_of_replica), own,
+                     sync.deviation > 0 ? fmt::format(" (deviation {})", duration(sync.deviation)) : "", duration(sync.exchange));
+}
+
+Table policies(const SyncComparison& sync) {
+  Table table({{"policy", Kind::name},
+               {"batch", Kind::number},
+               {"tokens/s/GPU", Kind::number},
+               {"speedup", Kind::number},
+               {"dropped", Kind::number},
+               {"waiting", Kind::number},
+               {"updates lacked", Kind::number},
+               {"at most", Kind::number},
+               {"steps ahead", Kind::number},
+               {"", Kind::note}});
+  for (const PlayedPolicy& played : sync.policies)
+    table.add({{policy_name(played.policy)},
+               {duration(played.batch_time), Style::strong},
+               {fmt::format("{:.1f}", played.tokens_per_second_per_gpu)},
+               {fmt::format("{:.3f}", played.speedup)},
+               {percent(played.dropped_share)},
+               {percent(played.waiting_share)},
+               {fmt::format("{:.1f}", played.mean_staleness)},
+               {std::to_string(played.most_stale)},
+               {std::to_string(played.most_ahead)},
+               {played.policy.servers > 0 ? "servers busy " + percent(played.serving_share) : "", Style::faint}});
+  return table;
+}
+
 }  // namespace
 
 std::string to_text(const StepResult& r, const Screen& screen) {
@@ -203,6 +259,13 @@ std::string to_text(const StepResult& r, const Screen& screen) {
   if (r.experts)
     page.heading(fmt::format("Experts, of {} tokens that are routed together", r.experts->tokens))
         .table(expert_figures(*r.experts));
+
+  if (r.sync)
+    page.heading(replicas_sentence(*r.sync))
+        .table(policies(*r.sync))
+        .line(fmt::format("batch: as many gradients as there are replicas; {} steps of each, after as many that do not count",
+                          r.sync->steps),
+              Style::faint, 2);
 
   page.empty_line().line(fmt::format("{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})",
                                      r.is_simulated() ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,

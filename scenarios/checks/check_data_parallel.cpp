@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/nearest.h"
@@ -109,6 +110,15 @@ constexpr Rule compressors_send_every_step{
                   ", under which replicas exchange weights and no gradients; expected at most one of the two"};
     }};
 
+constexpr Rule compressors_send_in_all_steps_alike{
+    .holds = [](const Scenario& s) { return !s.training.compressor.keeps_residuals() || s.training.sync.empty(); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.compressor.method", "training.sync"},
+              compressor_text(s) +
+                  " with training.sync, whose replicas exchange gradients and weights as they are; expected at most "
+                  "one of the two"};
+    }};
+
 constexpr Rule compressors_are_not_cast{
     .holds = [](const Scenario& s) { return !s.training.compressor.keeps_residuals() || s.training.grad_compression == 1; },
     .objection = [](const Scenario& s) -> Objection {
@@ -135,34 +145,98 @@ constexpr Rule powersgd_is_multiplied{
                   "cluster.gpu.peak_TFLOPS." + type + ", or another grad_dtype"};
     }};
 
-// Local SGD.
+// Replicas that take steps of their own: local SGD, and what is played against stragglers.
 
-std::string sync_text(const Scenario& s) { return "sync_every " + std::to_string(s.training.sync_every); }
+bool any_policy(const Scenario& s) {
+  return std::ranges::any_of(s.training.sync, [](const SyncPolicy& policy) { return policy.kind != SyncKind::synchronous; });
+}
 
-constexpr Rule local_steps_have_whole_states{
-    .holds = [](const Scenario& s) { return !s.training.local_steps() || s.parallelism.zero == 0; },
+bool step_alone(const Scenario& s) { return s.training.local_steps() || any_policy(s); }
+
+/// What a sentence calls that.
+std::string sync_text(const Scenario& s) {
+  if (s.training.local_steps()) return "sync_every " + std::to_string(s.training.sync_every);
+  const auto policy = std::ranges::find_if(s.training.sync, [](const SyncPolicy& p) { return p.kind != SyncKind::synchronous; });
+  return "sync " + std::string(name_in(sync_kind_names, policy->kind));
+}
+
+/// How to do without.
+std::string sync_remedy(const Scenario& s) { return s.training.local_steps() ? "sync_every 1" : "sync left out"; }
+
+Objection about_steps_alone(const Scenario& s, std::vector<std::string> others, const std::string& sentence) {
+  others.insert(others.begin(), s.training.local_steps() ? "training.sync_every" : "training.sync");
+  return {std::move(others), sync_text(s) + sentence};
+}
+
+constexpr Rule policies_compare_one_kind_of_step{
+    .holds = [](const Scenario& s) { return s.training.sync.empty() || !s.training.local_steps(); },
     .objection = [](const Scenario& s) -> Objection {
-      return {{"training.sync_every", "parallelism.zero"},
-              sync_text(s) + " with zero " + std::to_string(s.parallelism.zero) +
-                  ", which spreads a replica's optimizer states over all replicas, so that none can take a step alone; expected "
-                  "zero 0, or sync_every 1"};
+      return {{"training.sync", "training.sync_every"},
+              "training.sync compares policies with a step that all replicas take together, and with training.sync_every " +
+                  std::to_string(s.training.sync_every) +
+                  " they take it alone; expected sync_every 1, and local SGD as `{kind: " + "local, every: " +
+                  std::to_string(s.training.sync_every) + "}` of training.sync"};
     }};
 
-constexpr Rule local_steps_reduce_no_gradients{
-    .holds = [](const Scenario& s) { return !s.training.local_steps() || !s.training.hierarchical_all_reduce; },
-    .objection = [](const Scenario& s) -> Objection {
-      return {{"training.sync_every", "training.hierarchical_all_reduce"},
-              sync_text(s) +
-                  " with hierarchical_all_reduce of gradients, which replicas then do not reduce; expected at most one of the "
-                  "two"};
+constexpr Rule policies_have_replicas{.holds = [](const Scenario& s) { return s.training.sync.empty() || s.parallelism.dp > 1; },
+                                      .objection = [](const Scenario&) -> Objection {
+                                        return {{"training.sync", "parallelism.dp", "cluster.gpus"},
+                                                "training.sync says who of the data-parallel replicas waits for whom, and with " +
+                                                    named(Axis::dp, 1) + " there is one; expected " + named(Axis::dp, 2) +
+                                                    " or more"};
+                                      }};
+
+std::optional<Objection> find_too_many_backups(const Scenario& s) {
+  for (const SyncPolicy& policy : s.training.sync) {
+    if (policy.backups < s.parallelism.dp) continue;
+    const std::string field = s.training.sync.size() == 1 ? "training.sync.backups" : "training.sync";
+    return Objection{{field, "training.sync.0.backups", "training.sync", "parallelism.dp"},
+                     "training.sync has " + std::to_string(policy.backups) + " backup workers among " +
+                         std::to_string(s.parallelism.dp) +
+                         " data-parallel replicas, so that a step takes no gradient; expected " + "at most " +
+                         std::to_string(s.parallelism.dp - 1)};
+  }
+  return {};
+}
+
+constexpr Rule servers_have_nics{
+    .holds =
+        [](const Scenario& s) {
+          const auto has_servers = [](const SyncPolicy& policy) { return policy.servers > 0; };
+          return s.cluster.nics_per_node > 0 || std::ranges::none_of(s.training.sync, has_servers);
+        },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.sync.servers", "training.sync", "cluster.nics_per_node"},
+              "training.sync.servers are nodes as the cluster's, and these have no NICs; expected nics_per_node 1 or more, or "
+              "servers 0"};
     }};
 
-constexpr Rule local_steps_keep_states_on_gpus{
-    .holds = [](const Scenario& s) { return !s.training.local_steps() || s.training.offload.optimizer == 0; },
+constexpr Rule steps_alone_have_whole_states{
+    .holds = [](const Scenario& s) { return !step_alone(s) || s.parallelism.zero == 0; },
     .objection = [](const Scenario& s) -> Objection {
-      return {
-          {"training.sync_every", "training.offload.optimizer"},
-          sync_text(s) + " with offload.optimizer, whose master weights no replica averages; expected at most one of the two"};
+      return about_steps_alone(s, {"parallelism.zero"},
+                               " with zero " + std::to_string(s.parallelism.zero) + ", which spreads a replica's " +
+                                   (s.parallelism.zero == 3 ? "weights and optimizer states" : "optimizer states") +
+                                   " over all replicas, so that none can take a step alone; expected zero 0, or " +
+                                   sync_remedy(s));
+    }};
+
+constexpr Rule steps_alone_reduce_no_gradients{
+    .holds = [](const Scenario& s) { return !step_alone(s) || !s.training.hierarchical_all_reduce; },
+    .objection = [](const Scenario& s) -> Objection {
+      return about_steps_alone(
+          s, {"training.hierarchical_all_reduce"},
+          " with hierarchical_all_reduce of gradients, which " +
+              std::string(s.training.local_steps() ? "replicas then do not reduce" : "all replicas of a node reduce together") +
+              "; expected at most one of the two");
+    }};
+
+constexpr Rule steps_alone_keep_states_on_gpus{
+    .holds = [](const Scenario& s) { return !step_alone(s) || s.training.offload.optimizer == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      return about_steps_alone(
+          s, {"training.offload.optimizer"},
+          " with offload.optimizer, whose master weights no replica averages; expected at most one of the two");
     }};
 
 /// Consecutive ranks, in the order of the axes in which experts are laid out, that lie in one data-parallel replica.
@@ -176,20 +250,20 @@ std::int64_t run_of_replica(const ParallelismSpec& p) {
   return run;
 }
 
-constexpr Rule local_steps_have_all_experts{
+constexpr Rule steps_alone_have_all_experts{
     .holds =
         [](const Scenario& s) {
           const ParallelismSpec& p = s.parallelism;
-          return !s.training.local_steps() || s.model.moe.experts == 0 || p.dp == 1 || run_of_replica(p) % p.expert_shards() == 0;
+          return !step_alone(s) || s.model.moe.experts == 0 || p.dp == 1 || run_of_replica(p) % p.expert_shards() == 0;
         },
     .objection = [](const Scenario& s) -> Objection {
       const ParallelismSpec& p = s.parallelism;
-      return {{"training.sync_every", "parallelism.ep", "parallelism.etp", "parallelism.order"},
-              sync_text(s) + " with experts spread over " + std::to_string(p.expert_shards()) +
-                  " ranks of several data-parallel replicas, each of which takes steps alone; expected etp" +
-                  (p.own_expert_axis ? "" : " * " + std::string(name_of(Axis::ep))) + " to divide " +
-                  std::to_string(run_of_replica(p)) + ", the tp * cp inside dp in parallelism.order" +
-                  (p.own_expert_axis ? "" : ", or expert_axis own")};
+      return about_steps_alone(s, {"parallelism.ep", "parallelism.etp", "parallelism.order"},
+                               " with experts spread over " + std::to_string(p.expert_shards()) +
+                                   " ranks of several data-parallel replicas, each of which takes steps alone; expected etp" +
+                                   (p.own_expert_axis ? "" : " * " + std::string(name_of(Axis::ep))) + " to divide " +
+                                   std::to_string(run_of_replica(p)) + ", the tp * cp inside dp in parallelism.order" +
+                                   (p.own_expert_axis ? "" : ", or expert_axis own"));
     }};
 
 constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
@@ -200,12 +274,17 @@ constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            compressors_have_whole_gradients,
                                            compressors_work_in_one_level,
                                            compressors_send_every_step,
+                                           compressors_send_in_all_steps_alike,
                                            compressors_are_not_cast,
                                            powersgd_is_multiplied,
-                                           local_steps_have_whole_states,
-                                           local_steps_reduce_no_gradients,
-                                           local_steps_keep_states_on_gpus,
-                                           local_steps_have_all_experts};
+                                           policies_compare_one_kind_of_step,
+                                           policies_have_replicas,
+                                           rule_of<find_too_many_backups>,
+                                           servers_have_nics,
+                                           steps_alone_have_whole_states,
+                                           steps_alone_reduce_no_gradients,
+                                           steps_alone_keep_states_on_gpus,
+                                           steps_alone_have_all_experts};
 
 }  // namespace
 

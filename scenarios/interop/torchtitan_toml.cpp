@@ -206,6 +206,7 @@ class TomlWriter {
     if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
     if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");
     if (t_.compressor.keeps_residuals()) out_.lose("training.compressor", "gradients travel as they are");
+    if (!t_.sync.empty()) out_.lose("training.sync", "all replicas reduce their gradients together");
     if (t_.grad_compression > 1) out_.lose("training.grad_compression", "gradients travel as they are");
     if (t_.offload.any()) out_.lose("training.offload", "what FSDP offloads is all of weights, gradients and states, or nothing");
     if (t_.attention) out_.lose("training.attention", "scaled_dot_product_attention chooses its kernel");

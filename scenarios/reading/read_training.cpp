@@ -1,6 +1,8 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
@@ -40,6 +42,73 @@ CompressorSpec read_compressor(const YamlNode& node) {
   belongs_to("ratio", CompressionMethod::top_k);
   belongs_to("rank", CompressionMethod::powersgd);
   return spec;
+}
+
+/// The one field that a kind of policy needs; empty where it needs none.
+std::string_view size_of_policy(SyncKind kind) {
+  switch (kind) {
+    case SyncKind::backup:
+      return "backups";
+    case SyncKind::stale:
+      return "staleness";
+    case SyncKind::local:
+      return "every";
+    case SyncKind::synchronous:
+    case SyncKind::asynchronous:
+      break;
+  }
+  return "";
+}
+
+SyncPolicy read_sync_policy(const YamlNode& node) {
+  const Reader policy(node, "training.sync", {"kind", "backups", "late", "staleness", "every", "servers"});
+  SyncPolicy spec;
+  spec.kind = policy.choice<SyncKind>("kind", choices(sync_kind_names));
+  const std::string kind(name_in(sync_kind_names, spec.kind));
+  for (const SyncKind other : {SyncKind::backup, SyncKind::stale, SyncKind::local}) {
+    const std::string_view field = size_of_policy(other);
+    if (other != spec.kind && policy.has(field))
+      policy.fail(field, fmt::format("training.sync.{} is of kind {}, and this is kind {}; expected one of the two", field,
+                                     name_in(sync_kind_names, other), kind));
+  }
+  if (policy.has("late") && spec.kind != SyncKind::backup)
+    policy.fail("late", fmt::format("training.sync.late is of kind backup, and this is kind {}; expected one of the two", kind));
+  const bool is_free = spec.kind == SyncKind::stale || spec.kind == SyncKind::asynchronous;
+  if (policy.has("servers") && !is_free)
+    policy.fail("servers", fmt::format("training.sync.servers is of kinds stale and asynchronous, and this is kind {}; expected "
+                                       "one of the two",
+                                       kind));
+  if (is_free) spec.servers = policy.integer("servers", {0, max_gpus}, 0);
+  if (spec.kind == SyncKind::backup) {
+    spec.backups = policy.integer("backups", {1, max_gpus});
+    spec.abandons = policy.choice<bool>("late", choices(late_names), false);
+  }
+  if (spec.kind == SyncKind::stale) spec.staleness = policy.integer("staleness", {0, 1'000'000});
+  if (spec.kind == SyncKind::local) spec.every = policy.integer("every", {2, 1'000});
+  return spec;
+}
+
+std::vector<SyncPolicy> read_sync(const Reader& training) {
+  std::vector<SyncPolicy> policies;
+  for (const YamlNode* item : one_or_several(training.child("sync"))) {
+    policies.push_back(read_sync_policy(*item));
+    if (std::ranges::count(policies, policies.back()) > 1)
+      throw InputError(item->place, "training.sync lists one policy twice, expected distinct policies");
+  }
+  return policies;
+}
+
+YamlNode write_sync_policy(const SyncPolicy& policy) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "kind", name_in(sync_kind_names, policy.kind));
+  if (policy.kind == SyncKind::backup) {
+    put(node, "backups", policy.backups);
+    put(node, "late", name_in(late_names, policy.abandons));
+  }
+  if (policy.kind == SyncKind::stale) put(node, "staleness", policy.staleness);
+  if (policy.kind == SyncKind::local) put(node, "every", policy.every);
+  if (policy.servers > 0) put(node, "servers", policy.servers);
+  return node;
 }
 
 RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
@@ -109,6 +178,8 @@ TrainingSpec read_training(const YamlNode& node) {
                          "attention",
                          "bucket_MB",
                          "sync_every",
+                         "sync",
+                         "sync_steps",
                          "grad_compression",
                          "compressor",
                          "hierarchical_all_reduce",
@@ -139,6 +210,10 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.compressor = read_compressor(training.child("compressor"));
   spec.offload = read_offload(training.child("offload"));
   spec.sync_every = training.integer("sync_every", {1, 1'000'000}, 1);
+  spec.sync = read_sync(training);
+  if (training.has("sync_steps") && spec.sync.empty())
+    training.fail("sync_steps", "training.sync_steps without training.sync, expected both or neither");
+  spec.sync_steps = training.integer("sync_steps", {1, 100'000}, 200);
   spec.hidden_dropout = training.number("hidden_dropout", dropout_range, 0);
   spec.attention_dropout = training.number("attention_dropout", dropout_range, 0);
   return spec;
@@ -182,6 +257,12 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "bucket_MB", bucket / 1e6);
   put(node, "hierarchical_all_reduce", training.hierarchical_all_reduce);
   put(node, "sync_every", training.sync_every);
+  if (!training.sync.empty()) {
+    YamlNode policies = make_node(YamlNode::Kind::sequence, {});
+    for (const SyncPolicy& policy : training.sync) policies.items.push_back(write_sync_policy(policy));
+    put(node, "sync", std::move(policies));
+    if (training.sync_steps != TrainingSpec{}.sync_steps) put(node, "sync_steps", training.sync_steps);
+  }
   if (training.attention) put(node, "attention", name_of(*training.attention));
   put(node, "grad_compression", training.grad_compression);
   if (const CompressorSpec& spec = training.compressor; spec.keeps_residuals()) {

@@ -47,6 +47,14 @@ inline constexpr std::array dispatcher_names{Named<Dispatcher>{"nccl", Dispatche
 inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
                                           Named<Routing>{"expert-choice", Routing::expert_choice}};
 
+inline constexpr std::array sync_kind_names{
+    Named<SyncKind>{"synchronous", SyncKind::synchronous}, Named<SyncKind>{"backup", SyncKind::backup},
+    Named<SyncKind>{"stale", SyncKind::stale}, Named<SyncKind>{"asynchronous", SyncKind::asynchronous},
+    Named<SyncKind>{"local", SyncKind::local}};
+
+/// Of SyncPolicy::abandons.
+inline constexpr std::array late_names{Named<bool>{"finish", false}, Named<bool>{"abandon", true}};
+
 /// Of placements that are no list of GPUs.
 inline constexpr std::array placement_names{Named<RankPlacement::Kind>{"packed", RankPlacement::Kind::packed},
                                             Named<RankPlacement::Kind>{"round-robin", RankPlacement::Kind::round_robin}};

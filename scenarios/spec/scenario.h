@@ -223,6 +223,26 @@ struct CompressorSpec {
   bool keeps_residuals() const { return method != CompressionMethod::cast; }
 };
 
+/// Who waits for whom where data-parallel replicas differ in pace; of what is played beside the simulated step.
+enum class SyncKind : std::uint8_t {
+  synchronous,   ///< every step takes the gradients of all
+  backup,        ///< every step takes the first ones, and drops those of `backups` replicas (Chen et al. 2016, arXiv 1604.00981)
+  stale,         ///< each updates by itself, at most `staleness` steps ahead of the slowest (Ho et al. 2013, NIPS)
+  asynchronous,  ///< each updates by itself, and waits for nobody
+  local          ///< each takes `every` steps by itself, and then their weights are averaged (local SGD)
+};
+
+struct SyncPolicy {
+  SyncKind kind = SyncKind::synchronous;
+  std::int64_t backups = 0;
+  bool abandons = false;  ///< a backup worker that is late stops, and begins the next step with the others
+  std::int64_t staleness = 0;
+  std::int64_t every = 1;
+  std::int64_t servers = 0;  ///< nodes of parameter servers beside the cluster's; 0: the replicas serve slices of the weights
+
+  bool operator==(const SyncPolicy&) const = default;
+};
+
 struct TrainingSpec {
   std::int64_t sequence = 0;
   std::int64_t micro_batch = 1;   ///< sequences
@@ -245,6 +265,8 @@ struct TrainingSpec {
   /// Optimizer steps from one exchange of the data-parallel replicas to the next. 1: they reduce their gradients in every step;
   /// more: each takes steps of its own, and then their weights are averaged (local SGD, see lowering/local_steps.h).
   std::int64_t sync_every = 1;
+  std::vector<SyncPolicy> sync;              ///< to compare with the synchronous step
+  std::int64_t sync_steps = 200;             ///< that are played with each of them
   std::optional<AttentionKernel> attention;  ///< none: what the framework runs on the GPU
   double hidden_dropout = 0;                 ///< of the embedding's output and of the residual branches
   double attention_dropout = 0;              ///< of attention's probabilities

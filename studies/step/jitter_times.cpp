@@ -7,18 +7,17 @@
 #include <thread>
 
 #include "runtime/base/stopwatch.h"
-#include "sim/jitter.h"
 
 namespace tandem::studies {
-namespace {
-
-std::size_t simulations_at_a_time(Bytes each) {
-  const Bytes available = static_cast<Bytes>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  const Bytes affordable = std::max<Bytes>(1, available / std::max<Bytes>(1, each));
-  return std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), static_cast<std::size_t>(affordable));
+Variation variation_of(const JitterSpec& jitter) {
+  return {.kernel = jitter.kernel, .rank = jitter.rank, .communication = jitter.communication};
 }
 
-}  // namespace
+std::size_t draws_at_a_time(const StepResult& step) {
+  const Bytes available = static_cast<Bytes>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const Bytes affordable = std::max<Bytes>(1, available / std::max<Bytes>(1, step.run.peak_rss));
+  return std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), static_cast<std::size_t>(affordable));
+}
 
 std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag, const StepResult& step, Progress* progress) {
   const JitterSpec& jitter = scenario.jitter;
@@ -29,9 +28,7 @@ std::optional<JitterTimes> draw_jitter(const Scenario& scenario, const Dag& dag,
   const auto ended = [&](std::size_t count) {
     if (show) show(static_cast<double>(count) / static_cast<double>(draws));
   };
-  const Variation variation{.kernel = jitter.kernel, .rank = jitter.rank, .communication = jitter.communication};
-  std::vector<Seconds> times =
-      drawn_makespans(dag, variation, jitter.seed, draws, simulations_at_a_time(step.run.peak_rss), ended);
+  std::vector<Seconds> times = drawn_makespans(dag, variation_of(jitter), jitter.seed, draws, draws_at_a_time(step), ended);
   for (Seconds& time : times) time /= dag.info.steps;
   return JitterTimes{.draws = draws,
                      .p50 = percentile(times, 0.5),

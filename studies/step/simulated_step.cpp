@@ -7,11 +7,11 @@
 #include "runtime/backend_names.h"
 #include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
-#include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/token_routing.h"
 #include "sim/collective_cost.h"
 #include "sim/simulate.h"
 #include "studies/step/jitter_times.h"
+#include "studies/step/sync_policies.h"
 
 namespace tandem::studies {
 namespace {
@@ -136,15 +136,27 @@ World fold_without_unused_trees(const Scenario& scenario, const SimulationOption
   }
 }
 
-}  // namespace
-
-SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
+World lay_out(const Scenario& scenario, bool folded, const SimulationOptions& options) {
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
   World world = shown_while(options.progress, folded ? "folding" : "laying out", [&] {
     return folded ? fold_without_unused_trees(scenario, options, detail)
                   : make_world(scenario, false, {.tolerance = options.fold_tolerance}, detail);
   });
   if (folded) refuse_too_many_classes(scenario, world);
+  return world;
+}
+
+}  // namespace
+
+SimulatedStep simulate_steps(const Scenario& scenario, bool folded, const SimulationOptions& options, const StepRange& steps) {
+  World world = lay_out(scenario, folded, options);
+  SimulatedStep step = simulate_one(scenario, world, folded, options, steps);
+  step.class_of = std::move(world.class_of);
+  return step;
+}
+
+SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
+  World world = lay_out(scenario, folded, options);
   SimulatedStep step = simulate_on(scenario, world, folded, options);
   if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp)
     step.result.merged_fold = merged_fold(scenario, options);
@@ -159,6 +171,7 @@ SimulatedStep simulate_in_full(const Scenario& scenario, bool folded, const Simu
   StepResult& result = step.result;
   if (result.experts) result.experts->safe_step_time = safe_step_time(scenario, folded, options, *result.experts);
   result.jitter = draw_jitter(scenario, step.dag, result, options.progress);
+  result.sync = compare_sync_policies(scenario, result, folded, options);
   result.run.wall = stopwatch.elapsed();
   result.run.peak_rss = std::max(peak_rss(), result.run.peak_rss);
   return step;

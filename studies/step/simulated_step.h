@@ -4,6 +4,7 @@
 #include "runtime/base/stopwatch.h"
 #include "runtime/dag/dag.h"
 #include "runtime/dag/timeline.h"
+#include "scenarios/lowering/lower.h"
 #include "scenarios/spec/scenario.h"
 #include "sim/simulate.h"
 #include "studies/step/step_result.h"
@@ -31,6 +32,9 @@ struct SimulationOptions {
 
 /// Collectives in steps take a scenario that is not folded.
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options = {});
+
+/// Simulates these steps and no others: under local SGD those of one kind.
+SimulatedStep simulate_steps(const Scenario& scenario, bool folded, const SimulationOptions& options, const StepRange& steps);
 
 /// Does the same as `tandem simulate`: simulates the step, draws it with jitter where the scenario asks for that, and says in
 /// `result.run` what `stopwatch` says that all this took.

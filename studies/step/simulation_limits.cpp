@@ -20,6 +20,9 @@ void refuse_beyond_limits(const Scenario& scenario, bool folded, Collectives col
                                                         " ranks would be simulated; expected at most " +
                                                         std::to_string(most_in_steps) + " ranks, or --collectives fluid");
   }
+  if (!scenario.training.sync.empty())
+    throw InputError({"--collectives steps", 0, 0},
+                     "training.sync plays replicas by collectives as wholes; expected --collectives fluid");
   if (scenario.jitter.enabled())
     throw InputError({"--collectives steps", 0, 0}, "faults.jitter varies collectives as wholes; expected --collectives fluid");
 }

@@ -14,6 +14,7 @@
 #include "runtime/dag/timeline.h"
 #include "studies/step/expert_balance.h"
 #include "studies/step/step_metrics.h"
+#include "studies/step/sync_comparison.h"
 
 namespace tandem::studies {
 
@@ -59,6 +60,7 @@ struct StepResult {
   std::int64_t sync_every = 1;               ///< steps that the mean was taken over
   std::optional<LocalStepTimes> step_kinds;  ///< simulated
   std::optional<JitterTimes> jitter;         ///< all else is of the undisturbed step
+  std::optional<SyncComparison> sync;        ///< with `training.sync`; the result itself is of the synchronous step
   std::optional<MergedFold> merged_fold;     ///< absent where the fold is exact
   double tokens_per_second_per_gpu = 0;
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all

@@ -93,6 +93,48 @@ Json experts_json(const ExpertBalance& balance) {
   return experts;
 }
 
+Json policy_json(const PlayedPolicy& played) {
+  const SyncPolicy& policy = played.policy;
+  Json histogram = Json::array();
+  for (const StalenessBin& bin : played.staleness)
+    histogram.push_back({{"from", bin.from}, {"to", bin.to}, {"share", bin.share}});
+  Json json = {{"kind", name_in(scenarios::sync_kind_names, policy.kind)}};
+  if (policy.kind == SyncKind::backup) {
+    json["backups"] = policy.backups;
+    json["late"] = name_in(scenarios::late_names, policy.abandons);
+  }
+  if (policy.kind == SyncKind::stale) json["staleness"] = policy.staleness;
+  if (policy.kind == SyncKind::local) json["every"] = policy.every;
+  if (policy.servers > 0) {
+    json["servers"] = policy.servers;
+    json["serving_share"] = played.serving_share;
+  }
+  json.update({{"applied", played.applied},
+               {"dropped", played.dropped},
+               {"update_time_s", played.update_time},
+               {"batch_time_s", played.batch_time},
+               {"tokens_per_s_per_gpu", played.tokens_per_second_per_gpu},
+               {"speedup", played.speedup},
+               {"dropped_share", played.dropped_share},
+               {"wasted_share", played.wasted_share},
+               {"waiting_share", played.waiting_share},
+               {"lacked", {{"mean", played.mean_staleness}, {"max", played.most_stale}, {"histogram", histogram}}},
+               {"most_ahead", played.most_ahead}});
+  return json;
+}
+
+Json sync_json(const SyncComparison& sync) {
+  Json json = {{"replicas", sync.replicas},
+               {"ranks_of_replica", sync.ranks_of_replica},
+               {"steps", sync.steps},
+               {"own_step_s", {{"fastest", sync.fastest_step}, {"slowest", sync.slowest_step}, {"deviation", sync.deviation}}},
+               {"exchange_s", {{"synchronous", sync.synchronous_exchange}, {"others", sync.exchange}}}};
+  if (sync.averaging) json["exchange_s"]["averaging"] = *sync.averaging;
+  json["policies"] = Json::array();
+  for (const PlayedPolicy& played : sync.policies) json["policies"].push_back(policy_json(played));
+  return json;
+}
+
 AxisValues axis_values(const JsonValue& of) {
   AxisValues values{};
   for (const Axis axis : communication_axes) of.read(std::string(name_of(axis)), values[static_cast<std::size_t>(axis)]);
@@ -138,6 +180,62 @@ ExpertBalance expert_balance(const JsonValue& experts) {
   if (balance.choices.size() != balance.slots.size()) throw experts.at("slots").wrong("as many experts as choices has");
   if (experts.has("safe_step_time_s")) balance.safe_step_time = experts.at("safe_step_time_s").number();
   return balance;
+}
+
+template <typename T, std::size_t count>
+T value_named(const std::array<scenarios::Named<T>, count>& table, const JsonValue& name) {
+  const std::string text = name.text();
+  for (const scenarios::Named<T>& named : table)
+    if (named.name == text) return named.value;
+  throw name.wrong("one of the names that docs/json.md lists");
+}
+
+PlayedPolicy played_policy(const JsonValue& json) {
+  PlayedPolicy played;
+  SyncPolicy& policy = played.policy;
+  policy.kind = value_named(scenarios::sync_kind_names, json.at("kind"));
+  if (policy.kind == SyncKind::backup) {
+    policy.backups = json.at("backups").whole_number();
+    policy.abandons = value_named(scenarios::late_names, json.at("late"));
+  }
+  if (policy.kind == SyncKind::stale) policy.staleness = json.at("staleness").whole_number();
+  if (policy.kind == SyncKind::local) policy.every = json.at("every").whole_number();
+  if (json.has("servers")) {
+    policy.servers = json.at("servers").whole_number();
+    played.serving_share = json.at("serving_share").number();
+  }
+  played.applied = json.at("applied").whole_number();
+  played.dropped = json.at("dropped").whole_number();
+  played.update_time = json.at("update_time_s").number();
+  played.batch_time = json.at("batch_time_s").number();
+  played.tokens_per_second_per_gpu = json.at("tokens_per_s_per_gpu").number();
+  played.speedup = json.at("speedup").number();
+  played.dropped_share = json.at("dropped_share").number();
+  played.wasted_share = json.at("wasted_share").number();
+  played.waiting_share = json.at("waiting_share").number();
+  const JsonValue lacked = json.at("lacked");
+  played.mean_staleness = lacked.at("mean").number();
+  played.most_stale = lacked.at("max").whole_number();
+  for (const JsonValue& bin : lacked.at("histogram").elements())
+    played.staleness.push_back(
+        {.from = bin.at("from").whole_number(), .to = bin.at("to").whole_number(), .share = bin.at("share").number()});
+  played.most_ahead = json.at("most_ahead").whole_number();
+  return played;
+}
+
+SyncComparison sync_comparison(const JsonValue& json) {
+  const JsonValue own = json.at("own_step_s"), exchange = json.at("exchange_s");
+  SyncComparison sync{.replicas = json.at("replicas").whole_number(),
+                      .ranks_of_replica = json.at("ranks_of_replica").whole_number(),
+                      .steps = json.at("steps").whole_number(),
+                      .fastest_step = own.at("fastest").number(),
+                      .slowest_step = own.at("slowest").number(),
+                      .deviation = own.at("deviation").number(),
+                      .synchronous_exchange = exchange.at("synchronous").number(),
+                      .exchange = exchange.at("others").number()};
+  if (exchange.has("averaging")) sync.averaging = exchange.at("averaging").number();
+  for (const JsonValue& policy : json.at("policies").elements()) sync.policies.push_back(played_policy(policy));
+  return sync;
 }
 
 constexpr const char* a_result = "a result, which `tandem simulate SCENARIO --json F` writes";
@@ -271,6 +369,7 @@ StepResult read_result(const JsonValue& root) {
   }
   if (root.has("warnings"))
     for (const JsonValue& warning : root.at("warnings").elements()) result.warnings.push_back(warning.text());
+  if (root.has("sync")) result.sync = sync_comparison(root.at("sync"));
   if (root.has("jitter")) result.jitter = jitter_times(root.at("jitter"));
   if (root.has("run")) read_run(root.at("run"), result);
   return result;
@@ -358,6 +457,7 @@ Json to_json_object(const StepResult& r) {
                       {"mean_s", r.jitter->mean}};
     json["run"]["jitter_wall_s"] = r.jitter->wall;
   }
+  if (r.sync) json["sync"] = sync_json(*r.sync);
   if (r.merged_fold) {
     json["run"]["fold"] = {{"tolerance", r.merged_fold->tolerance},
                            {"step_time_lower_s", r.merged_fold->lower},

@@ -86,6 +86,42 @@ TEST(ResultText, SaysWhatARankSendsAndWhatLayersKeep) {
   EXPECT_THAT(text, HasSubstr("    0-2    500.00 MB   2.50 GB\n      3    600.00 MB   2.50 GB\n"));
 }
 
+TEST(ResultText, ShowsPoliciesAgainstStragglersBesideEachOther) {
+  StepResult r = a_step();
+  EXPECT_THAT(to_text(r, {.width = 140}), testing::Not(HasSubstr("stragglers")));
+  r.sync = studies::SyncComparison{.replicas = 32,
+                                   .ranks_of_replica = 8,
+                                   .steps = 200,
+                                   .fastest_step = 0.9,
+                                   .slowest_step = 0.9,
+                                   .deviation = 0.01,
+                                   .synchronous_exchange = 0.1,
+                                   .exchange = 0.1};
+  r.sync->policies = {{.policy = {.kind = SyncKind::synchronous}, .batch_time = 1, .tokens_per_second_per_gpu = 8192},
+                      {.policy = {.kind = SyncKind::backup, .backups = 2},
+                       .batch_time = 0.8,
+                       .tokens_per_second_per_gpu = 10240,
+                       .speedup = 1.25,
+                       .dropped_share = 0.0625,
+                       .waiting_share = 0.01},
+                      {.policy = {.kind = SyncKind::asynchronous, .servers = 1},
+                       .batch_time = 0.5,
+                       .tokens_per_second_per_gpu = 16384,
+                       .speedup = 2,
+                       .mean_staleness = 31,
+                       .most_stale = 40,
+                       .serving_share = 0.75,
+                       .most_ahead = 3}};
+  const std::string text = to_text(r, {.width = 140});
+  EXPECT_THAT(text,
+              HasSubstr("Policies against stragglers: 32 replicas of 8 GPUs, each 900.00 ms by itself (deviation 10.00 ms), "
+                        "and 100.00 ms for the exchange\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("synchronous +1.000 s +8192.0 +1.000 +0.0 % +0.0 % +0.0 +0 +0\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("2 backups, late finish +800.00 ms +10240.0 +1.250 +6.2 % +1.0 % +0.0 +0 +0\n"));
+  EXPECT_THAT(text,
+              testing::ContainsRegex("asynchronous, 1 server +500.00 ms +16384.0 +2.000 .* 31.0 +40 +3 +servers busy 75.0 %\n"));
+}
+
 // clang-format off
 TEST(ResultText, At60Columns) {
   EXPECT_EQ(to_text(a_step(), {.width = 60}),

@@ -88,6 +88,17 @@ TEST(Interop, SectionsReadAsTheSameScenario) {
   }
 }
 
+TEST(Interop, SectionsKeepPoliciesAgainstStragglers) {
+  const Written one = written(
+      "name: s\nmodel: llama3-8b\ncluster: {preset: dgx-h100, gpus: 16}\nparallelism: {tp: 2, zero: 0}\n"
+      "training: {sequence: 4096, global_batch: 16, sync_steps: 50, sync: [{kind: backup, backups: 2, late: abandon},\n"
+      "  {kind: stale, staleness: 3, servers: 2}, {kind: asynchronous}, {kind: synchronous}, {kind: local, every: 4}]}\n",
+      "s.yaml", {});
+  const Scenario back = read_with(scenario_sections(one.scenario), one, one.scenario.cluster.gpus);
+  EXPECT_EQ(back.training.sync, one.scenario.training.sync);
+  EXPECT_EQ(back.training.sync_steps, 50);
+}
+
 TEST(Interop, CompleteScenariosStandAlone) {
   for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/scenarios")) {
     if (entry.path().extension() != ".yaml") continue;
@@ -128,6 +139,9 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"training.overlap={dp: true}", "training.overlap={dp: false, pp: false}", "training.overlap={tp: true}",
        "training.overlap={ep: true}"},
       {"training.recompute_segment=", "training.recompute_segment=2"},
+      {"training.sync=", "training.sync={kind: asynchronous}",
+       "training.sync=[{kind: backup, backups: 1, late: abandon}, {kind: stale, staleness: 3, servers: 2}]",
+       "training.sync=[{kind: synchronous}, {kind: backup, backups: 1}, {kind: local, every: 4}]"},
       {"training.attention_dropout=", "training.attention_dropout=0.1"},
       {"training.hidden_dropout=0", "training.hidden_dropout=0.1"},
       {"model.linear_bias=false", "model.linear_bias=true"},

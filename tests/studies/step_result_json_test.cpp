@@ -69,6 +69,7 @@ class RandomResult {
     }
     if (whole(2) == 0)
       r.jitter = {.draws = 100, .p50 = number(), .p90 = number(), .p99 = number(), .mean = number(), .wall = number()};
+    if (whole(2) == 0) r.sync = sync();
     if (whole(3) > 0) r.metrics = metrics();
     if (whole(2) == 0) r.experts = experts();
     if (whole(2) == 0) r.merged_fold = {.tolerance = number(), .lower = number(), .upper = number()};
@@ -101,6 +102,46 @@ class RandomResult {
     for (std::int32_t layer = 0; layer < 3; ++layer)
       m.layers.push_back({.layer = layer, .ranks = whole(64), .sent = on(layer_axes), .kept = number()});
     return m;
+  }
+  PlayedPolicy policy(SyncKind kind) {
+    PlayedPolicy played{.policy = {.kind = kind},
+                        .applied = 1 + whole(1000),
+                        .dropped = whole(1000),
+                        .update_time = number(),
+                        .batch_time = number(),
+                        .tokens_per_second_per_gpu = number(),
+                        .speedup = number(),
+                        .dropped_share = number(),
+                        .wasted_share = number(),
+                        .waiting_share = number(),
+                        .mean_staleness = number(),
+                        .most_stale = whole(100),
+                        .most_ahead = whole(100),
+                        .staleness = {{.from = 0, .to = 3, .share = number()}, {.from = 4, .to = 7, .share = number()}}};
+    if (kind == SyncKind::backup) played.policy.backups = 1 + whole(4);
+    if (kind == SyncKind::backup) played.policy.abandons = whole(2) == 0;
+    if (kind == SyncKind::stale) played.policy.staleness = whole(10);
+    if (kind == SyncKind::asynchronous) {
+      played.policy.servers = 1 + whole(4);
+      played.serving_share = number();
+    }
+    if (kind == SyncKind::local) played.policy.every = 2 + whole(10);
+    return played;
+  }
+  SyncComparison sync() {
+    SyncComparison sync{.replicas = 2 + whole(100),
+                        .ranks_of_replica = 1 + whole(64),
+                        .steps = 1 + whole(500),
+                        .fastest_step = number(),
+                        .slowest_step = number(),
+                        .deviation = number(),
+                        .synchronous_exchange = number(),
+                        .exchange = number()};
+    if (whole(2) == 0) sync.averaging = number();
+    for (const SyncKind kind :
+         {SyncKind::synchronous, SyncKind::backup, SyncKind::stale, SyncKind::asynchronous, SyncKind::local})
+      sync.policies.push_back(policy(kind));
+    return sync;
   }
   ExpertBalance experts() {
     ExpertBalance balance{.expert_choice = whole(2) == 0, .tokens = 1 + whole(1000)};
@@ -158,6 +199,37 @@ void expect_same(const ExpertBalance& a, const ExpertBalance& b) {
   EXPECT_EQ(a.safe_step_time, b.safe_step_time);
 }
 
+void expect_same(const SyncComparison& a, const SyncComparison& b) {
+  EXPECT_EQ(a.replicas, b.replicas);
+  EXPECT_EQ(a.ranks_of_replica, b.ranks_of_replica);
+  EXPECT_EQ(a.steps, b.steps);
+  EXPECT_EQ(a.fastest_step, b.fastest_step);
+  EXPECT_EQ(a.slowest_step, b.slowest_step);
+  EXPECT_EQ(a.deviation, b.deviation);
+  EXPECT_EQ(a.synchronous_exchange, b.synchronous_exchange);
+  EXPECT_EQ(a.exchange, b.exchange);
+  EXPECT_EQ(a.averaging, b.averaging);
+  ASSERT_EQ(a.policies.size(), b.policies.size());
+  for (std::size_t i = 0; i < a.policies.size(); ++i) {
+    const PlayedPolicy &one = a.policies[i], &other = b.policies[i];
+    EXPECT_EQ(one.policy, other.policy);
+    EXPECT_EQ(one.applied, other.applied);
+    EXPECT_EQ(one.dropped, other.dropped);
+    EXPECT_EQ(one.update_time, other.update_time);
+    EXPECT_EQ(one.batch_time, other.batch_time);
+    EXPECT_EQ(one.tokens_per_second_per_gpu, other.tokens_per_second_per_gpu);
+    EXPECT_EQ(one.speedup, other.speedup);
+    EXPECT_EQ(one.dropped_share, other.dropped_share);
+    EXPECT_EQ(one.wasted_share, other.wasted_share);
+    EXPECT_EQ(one.waiting_share, other.waiting_share);
+    EXPECT_EQ(one.mean_staleness, other.mean_staleness);
+    EXPECT_EQ(one.most_stale, other.most_stale);
+    EXPECT_EQ(one.serving_share, other.serving_share);
+    EXPECT_EQ(one.most_ahead, other.most_ahead);
+    EXPECT_EQ(one.staleness, other.staleness);
+  }
+}
+
 void expect_same(const StepResult& a, const StepResult& b) {
   ASSERT_EQ(a.metrics.has_value(), b.metrics.has_value());
   if (a.metrics) expect_same(*a.metrics, *b.metrics);
@@ -183,6 +255,8 @@ void expect_same(const StepResult& a, const StepResult& b) {
     EXPECT_EQ(a.jitter->mean, b.jitter->mean);
     EXPECT_EQ(a.jitter->wall, b.jitter->wall);
   }
+  ASSERT_EQ(a.sync.has_value(), b.sync.has_value());
+  if (a.sync) expect_same(*a.sync, *b.sync);
   ASSERT_EQ(a.merged_fold.has_value(), b.merged_fold.has_value());
   if (a.merged_fold) {
     EXPECT_EQ(a.merged_fold->tolerance, b.merged_fold->tolerance);
