@@ -133,7 +133,7 @@ TEST(EvenTrees, LeaveTheStepTimeOfRandomClustersWhereTheySaySo) {
     EXPECT_NEAR(exact.timeline.makespan(), even.timeline.makespan(), 1e-9 * exact.timeline.makespan()) << drawn.text();
     EXPECT_EQ(compare(exact, even).later, 0) << drawn.text();
   }
-  printf("absorbed %d refused %d\n", absorbed, refused);
+
   EXPECT_GE(absorbed, 5);
 }
 
