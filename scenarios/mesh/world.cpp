@@ -14,6 +14,7 @@
 #include "scenarios/mesh/colours.h"
 #include "scenarios/mesh/communicator_axes.h"
 #include "scenarios/mesh/communicators.h"
+#include "scenarios/mesh/even_trees.h"
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/families.h"
 #include "scenarios/mesh/mesh_symmetry.h"
@@ -123,13 +124,14 @@ void add_hops(const CommunicatorSurvey& survey, World& world) {
 /// The crossings of the class representatives: how often the representative of a class of links is crossed by all communicators
 /// of a class together.
 void add_links(const CommunicatorSurvey& survey, const Partition& partition, const Cluster& cluster, const Symmetry& symmetry,
-               World& world) {
+               const std::map<std::array<std::uint32_t, 3>, std::uint32_t>& of_even_trees, World& world) {
   std::map<std::array<std::uint32_t, 3>, std::uint32_t> multiplicity;  // by communicator class, path, link class
   for (const FoldInput::Crossing& crossing : survey.fold.crossings) {
     const std::uint32_t link = partition.links.of[crossing.link];
     if (partition.links.representative[link] != crossing.link) continue;
     multiplicity[{partition.communicators.of[crossing.communicator], crossing.path, link}] += crossing.of_link;
   }
+  for (const auto& [key, times] : of_even_trees) multiplicity[key] = times;
   for (LinkId id = 0; id < partition.links.count(); ++id) {
     Link link = cluster.link(survey.links[partition.links.representative[id]]);
     link.count = 0;
@@ -194,7 +196,8 @@ ClusterSpec spread_evenly(ClusterSpec spec) {
   return spec;
 }
 
-World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees) {
+World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees,
+                   const SlotSet& even_trees) {
   if (folded && detail == Detail::hops) throw std::logic_error("hops are laid for a world that is not folded alone");
   const Mesh mesh(scenario.parallelism);
   const bool merged = folded && merge.tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp;
@@ -218,10 +221,12 @@ World lay_and_fold(const Scenario& scenario, bool folded, const CableMerge& merg
     const std::array parts{std::bit_cast<std::uint64_t>(link.capacity), static_cast<std::uint64_t>(link.tier)};
     survey.fold.link_colours.push_back(link_colours.of(parts));
   }
-  const Partition partition = folded ? fold(survey.fold) : unfolded(survey.fold);
+  EvenFold even;
+  if (folded && even_trees.any()) even = fold_evenly(survey, even_trees);
+  const Partition partition = !folded ? unfolded(survey.fold) : even_trees.none() ? fold(survey.fold) : std::move(even.partition);
   add_communicators(survey, partition, world);
   if (detail == Detail::hops) add_hops(survey, world);
-  add_links(survey, partition, cluster, symmetry, world);
+  add_links(survey, partition, cluster, symmetry, even.tree_loads, world);
   if (merged) add_worst_cables(survey, partition, world);
   add_ranks(survey, partition, scenario.parallelism, mesh, symmetry, device_of, world);
   return world;
@@ -250,9 +255,10 @@ SlotSet slots_of(const World& world, const Dag& dag, const std::function<bool(Ta
   return slots;
 }
 
-World make_world(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees) {
+World make_world(const Scenario& scenario, bool folded, const CableMerge& merge, Detail detail, const SlotSet& without_trees,
+                 const SlotSet& even_trees) {
   try {
-    return lay_and_fold(scenario, folded, merge, detail, without_trees);
+    return lay_and_fold(scenario, folded, merge, detail, without_trees, even_trees);
   } catch (const TopologyError& error) {
     throw InputError({.file = scenario.name}, error.what());
   }

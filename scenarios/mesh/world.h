@@ -85,8 +85,12 @@ struct CableMerge {
 ///
 /// `without_trees`: communicators on whose trees nothing runs (NCCL's tree and NVLS tree), so that their links tell no ranks
 /// apart. They stay among the paths, without links: whoever asks for such a world must see to it that nothing chooses them.
+///
+/// `even_trees`: communicators whose trees tell no ranks apart although they run. Every link is crossed by them as often as the
+/// fullest of its class, so that a root is charged what an inner member is. Whoever asks for such a world must see to it that
+/// this changes no time that counts.
 World make_world(const Scenario& scenario, bool folded, const CableMerge& merge = {}, Detail detail = Detail::sums,
-                 const SlotSet& without_trees = {});
+                 const SlotSet& without_trees = {}, const SlotSet& even_trees = {});
 
 /// Returns the communicators that reduce gradients whole (ZeRO-0), for which NCCL chooses between ring and trees by their size.
 /// In a tree ranks of different place load their links differently, in a ring all alike.

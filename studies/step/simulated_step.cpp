@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "runtime/backend_names.h"
 #include "runtime/base/input_error.h"
@@ -11,6 +13,7 @@
 #include "sim/collective_cost.h"
 #include "sim/simulate.h"
 #include "studies/step/jitter_times.h"
+#include "studies/step/relieved_flows.h"
 #include "studies/step/sync_policies.h"
 
 namespace tandem::studies {
@@ -115,49 +118,80 @@ std::optional<Seconds> safe_step_time(const Scenario& scenario, bool folded, con
   return simulate_step(safe, folded, options).result.step_time;
 }
 
+struct Folds {
+  World exact;
+  /// The same with trees that tell no ranks apart (see make_world), where that leaves so much less that it is worth a try.
+  std::optional<World> even;
+};
+
 /// Folds without the trees that nothing runs on. Which these are is known of a graph: what it chooses depends on sizes, and on
 /// what makes two communicators unequal anyway, so a coarser fold chooses as the exact one does. Each round knows more trees that
 /// are needed; without them the fold is the one that has all.
-World fold_without_unused_trees(const Scenario& scenario, const SimulationOptions& options, Detail detail) {
-  SlotSet unused = trees_in_question(scenario);
-  if (options.fold_tolerance > 0) unused.reset();
+Folds fold_without_unused_trees(const Scenario& scenario, const SimulationOptions& options, Detail detail) {
+  constexpr std::size_t few_classes = 32;  // are simulated soon, as they are
+  const SlotSet in_question = trees_in_question(scenario);
+  const bool merges = options.fold_tolerance > 0;
+  SlotSet unused = in_question;
+  if (merges) unused.reset();
   for (;;) {
-    World world = make_world(scenario, true, {.tolerance = options.fold_tolerance}, detail, unused);
+    Folds folds{.exact = make_world(scenario, true, {.tolerance = options.fold_tolerance}, detail, unused), .even = {}};
+    const SlotSet used = in_question & ~unused;
+    if (used.any() && folds.exact.ranks.size() > few_classes && !merges && !scenario.training.local_steps()) {
+      folds.even = make_world(scenario, true, {}, detail, unused, used);
+      if (2 * folds.even->ranks.size() >= folds.exact.ranks.size()) folds.even.reset();
+    }
+    const World& world = folds.even ? *folds.even : folds.exact;
     const bool is_lowered = static_cast<std::int64_t>(world.ranks.size()) <= most_lowered_ranks;
-    if (unused.none() || !is_lowered) return world;
+    if (unused.none() || !is_lowered) return folds;
     const Dag dag = lower(scenario, world);
     CollectiveCosts costs(dag);
     const SlotSet on_trees = slots_of(world, dag, [&](TaskId id) {
       const Task& task = dag.tasks[id];
       return is_of_trees(dag.communicator_of(task).layout.paths[costs.of(task).paths].algorithm);
     });
-    if ((on_trees & unused).none()) return world;
+    if ((on_trees & unused).none()) return folds;
     unused &= ~on_trees;
   }
 }
 
-World lay_out(const Scenario& scenario, bool folded, const SimulationOptions& options) {
+Folds lay_out(const Scenario& scenario, bool folded, const SimulationOptions& options) {
   const Detail detail = options.collectives == Collectives::steps ? Detail::hops : Detail::sums;
-  World world = shown_while(options.progress, folded ? "folding" : "laying out", [&] {
-    return folded ? fold_without_unused_trees(scenario, options, detail)
-                  : make_world(scenario, false, {.tolerance = options.fold_tolerance}, detail);
+  return shown_while(options.progress, folded ? "folding" : "laying out", [&] {
+    if (folded) return fold_without_unused_trees(scenario, options, detail);
+    return Folds{.exact = make_world(scenario, false, {.tolerance = options.fold_tolerance}, detail), .even = {}};
   });
-  if (folded) refuse_too_many_classes(scenario, world);
-  return world;
+}
+
+/// Simulates the even fold, and keeps it where the exact one has the same step time. Sets the world that was simulated.
+SimulatedStep simulate_folds(const Scenario& scenario, Folds folds, bool folded, const SimulationOptions& options,
+                             World& simulated) {
+  if (folds.even && static_cast<std::int64_t>(folds.even->ranks.size()) <= most_lowered_ranks) {
+    SimulatedStep step = simulate_on(scenario, *folds.even, true, options);
+    const bool same = relief_is_absorbed(folds.exact, *folds.even, step.dag, step.timeline);
+    spdlog::debug("places in trees {}", same ? "leave the step time as it is" : "matter");
+    if (same) {
+      simulated = std::move(*folds.even);
+      return step;
+    }
+  }
+  simulated = std::move(folds.exact);
+  if (folded) refuse_too_many_classes(scenario, simulated);
+  return simulate_on(scenario, simulated, folded, options);
 }
 
 }  // namespace
 
 SimulatedStep simulate_steps(const Scenario& scenario, bool folded, const SimulationOptions& options, const StepRange& steps) {
-  World world = lay_out(scenario, folded, options);
+  World world = lay_out(scenario, folded, options).exact;
+  if (folded) refuse_too_many_classes(scenario, world);
   SimulatedStep step = simulate_one(scenario, world, folded, options, steps);
   step.class_of = std::move(world.class_of);
   return step;
 }
 
 SimulatedStep simulate_step(const Scenario& scenario, bool folded, const SimulationOptions& options) {
-  World world = lay_out(scenario, folded, options);
-  SimulatedStep step = simulate_on(scenario, world, folded, options);
+  World world;
+  SimulatedStep step = simulate_folds(scenario, lay_out(scenario, folded, options), folded, options, world);
   if (folded && options.fold_tolerance > 0 && scenario.cluster.fabric.routing == FlowRouting::ecmp)
     step.result.merged_fold = merged_fold(scenario, options);
   step.result.warnings = scenario.warnings;

@@ -205,7 +205,7 @@ const Broken conflicts[] = {
      {"compressor.method powersgd with sync_every 4", "at most one of the two"},
      "parallelism: {tp: 4, zero: 0}"},
     {"CompressorOfPlayedPolicies",
-     "training: {sequence: 1024, global_batch: 16, sync: {kind: @asynchronous}, compressor: {method: top-k}}",
+     "training: {sequence: 1024, global_batch: 16, sync: {kind: asynchronous}, compressor: {method: @top-k}}",
      {"compressor.method top-k with training.sync", "at most one of the two"},
      "parallelism: {tp: 4, zero: 0}"},
     {"CompressorOfSlices",
