@@ -44,7 +44,7 @@ name: mixture
 model: moe-1t
 cluster: {preset: dgx-h100, gpus: 4096}
 parallelism: {tp: 8, sp: true, cp: 4, pp: 4, ep: 4, etp: 8, dp: 8, expert_axis: own}
-training: {sequence: 131072, micro_batch: 1, global_batch: 32, precision: bf16, schedule: 1f1b, recompute: full}
+training: {sequence: 131072, micro_batch: 1, global_batch: 32, precision: bf16, schedule: 1f1b}
 )",
                         "mixture.yaml", overrides);
 }

@@ -102,8 +102,8 @@ TEST(KernelAccuracy, IsGoodEnoughToPlanWith) {
   for (const auto& [table, of_table] : errors()) {
     if (of_table.all.size() < a_table) continue;
     const bool is_gemm = table.starts_with("gemm");
-    EXPECT_LE(of_table.quantile(0.5), is_gemm ? 5 : 6) << table;
-    EXPECT_LE(of_table.quantile(0.9), 15) << table;
+    EXPECT_LE(of_table.quantile(0.5), is_gemm ? 5 : 8) << table;
+    EXPECT_LE(of_table.quantile(0.9), is_gemm ? 15 : 20) << table;  // a B200's attention runs at whatever clock power leaves
   }
 }
 
@@ -131,7 +131,7 @@ TEST(KernelAccuracy, ProductsAreSlowerInStepsThanInShortRuns) {
   };
   EXPECT_LT(sustained("h100-sxm-80gb"), 769);
   EXPECT_LT(sustained("gb200"), 1850);
-  EXPECT_NEAR(sustained("gb200") / sustained("b200"), 1200.0 / 1000, 0.03);  // of the same chip, by power
+  EXPECT_NEAR(sustained("gb200") / sustained("b200"), 1200.0 / 1000, 0.05);  // of the same chip, by power
   const double less_power = sustained("h100-96gb-500w") / sustained("h100-sxm-80gb");
   EXPECT_GT(less_power, 380.0 / 580);
   EXPECT_LT(less_power, std::cbrt(380.0 / 580));
