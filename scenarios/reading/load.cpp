@@ -18,11 +18,23 @@
 namespace tandem::scenarios {
 namespace {
 
+/// What CUDA graphs capture is issued for free; and where experts have a fixed number of places, nobody waits to learn how many
+/// tokens they got.
+void spare_issue(const Scenario& scenario, Software& software) {
+  const MoeSpec& moe = scenario.model.moe;
+  if (moe.capacity_factor > 0 && moe.pad_to_capacity) std::erase(software.waits_for, OpKind::route);
+  if (scenario.training.cuda_graph != CudaGraph::attention) software.captured.clear();
+  if (scenario.training.cuda_graph != CudaGraph::full) return;
+  software.issue = {};
+  software.waits_for.clear();
+}
+
 void read_framework(const YamlNode& training, Scenario& scenario) {
   static const YamlNode generic = make_node(YamlNode::Kind::mapping, {});
   const YamlNode* stated = training.find("framework");
   const YamlNode& framework = stated == nullptr ? generic : *stated;
   scenario.software = read_software(framework);
+  spare_issue(scenario, scenario.software);
   const auto choose = [&](Device& device) {
     choose_attention(framework, device);
     if (scenario.training.attention) device.efficiency.attention_kernel = *scenario.training.attention;
