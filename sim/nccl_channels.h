@@ -7,6 +7,10 @@ namespace tandem::sim {
 /// Returns the channels of rings and trees with bytes enough for all of them.
 std::int32_t most_channels(std::size_t members, const Layout& layout, const NcclConstants::Channels& channels);
 
+/// Returns those of a ring's channels that have bytes enough, one at least.
+std::int32_t ring_channels(Bytes bytes, std::size_t members, const Layout& layout, Protocol protocol,
+                           const NcclConstants::Channels& channels);
+
 /// Returns what a collective of cost `cost` takes of the device of each of its members while it runs. Constants, with their
 /// sources, in sim/profiles/nccl.csv; on an unknown architecture nothing is known, and nothing is taken.
 ///
