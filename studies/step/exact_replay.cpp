@@ -113,7 +113,7 @@ class Replay {
   const Dag& dag_;
   const Timeline& timeline_;
   const Seconds shortest_;
-  const std::size_t most_ = std::max<std::size_t>(4096, dag_.tasks.size() / 32);  ///< units that are taken up
+  const std::size_t most_ = std::max<std::size_t>(4096, dag_.tasks.size() / 64);  ///< units that are taken up
   const ExactUnits units_;
   sim::CollectiveCosts costs_;
   FlowsInAir air_;

@@ -2,18 +2,45 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "sim/fluid_network.h"
 
 namespace tandem::studies {
+namespace {
+
+/// When the flows that are in the air as the first tree begins began, the earliest of them. What ended before that is in the way
+/// of nothing that a tree changes.
+Seconds first_that_matters(const Dag& dag, const Timeline& timeline, sim::CollectiveCosts& costs) {
+  std::vector<bool> may_be_tree;
+  for (const Communicator& communicator : dag.communicators)
+    may_be_tree.push_back(std::ranges::any_of(communicator.layout.paths, is_of_trees, &Paths::algorithm));
+  Seconds first_tree = std::numeric_limits<Seconds>::infinity();
+  for (GroupId group = 0; group < dag.groups.size(); ++group) {
+    const CommunicatorId communicator = dag.groups[group].communicator;
+    if (!may_be_tree[communicator]) continue;
+    const TaskId first = dag.members_of(group).front();
+    if (is_of_trees(dag.communicators[communicator].layout.paths[costs.of(dag.tasks[first]).paths].algorithm))
+      first_tree = std::min(first_tree, timeline.start[first]);
+  }
+  Seconds earliest = first_tree;
+  for (GroupId group = 0; group < dag.groups.size(); ++group)
+    if (const TaskId first = dag.members_of(group).front(); timeline.end[first] >= first_tree)
+      earliest = std::min(earliest, timeline.start[first]);
+  return earliest;
+}
+
+}  // namespace
 
 FlowsInAir::FlowsInAir(const World& exact, const World& even, const ExactUnits& units, const Dag& dag, const Timeline& timeline,
                        sim::CollectiveCosts& costs, Seconds shortest)
     : exact_(exact), even_(even), units_(units), shortest_(shortest), span_of_(dag.groups.size(), no_id) {
+  const Seconds earliest = first_that_matters(dag, timeline, costs);
   std::map<SharingFlow, Kind> kinds;
   for (GroupId group = 0; group < dag.groups.size(); ++group) {
     const TaskId first = dag.members_of(group).front();
+    if (timeline.end[first] < earliest) continue;
     const sim::CollectiveCost& cost = costs.of(dag.tasks[first]);
     const CommunicatorId communicator = dag.groups[group].communicator;
     const Layout& layout = dag.communicators[communicator].layout;

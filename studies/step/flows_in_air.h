@@ -14,7 +14,7 @@
 namespace tandem::studies {
 
 /// The flows of a step that was simulated on an even fold (see make_world), from event to event, and their rates on the links of
-/// the exact one.
+/// the exact one. Those that ended before trees could matter are left out.
 class FlowsInAir {
  public:
   /// All must outlive it. Times of up to `shortest` between two events do not count.
@@ -40,6 +40,7 @@ class FlowsInAir {
   };
   Change advance();
 
+  /// Of a group that ends after the first tree has begun.
   bool is_flow(GroupId group) const { return span_of_[group] != no_id; }
   bool is_in_the_air(GroupId group) const;
   /// Whether any rates may be other than those of the even fold: else nothing in the air has to do with trees, or with others.
