@@ -6,6 +6,8 @@
 #
 # Runs: the training runs of bench/accuracy/runs.csv and runs_2025.csv that are core, by `tandem validate`. Their step times are
 # written to runs.scored.csv and runs_2025.scored.csv, so that a change of accuracy is a change in review; fails where there is one.
+#
+# Memory: the rows of both whose peak was measured, core or not, with what they lack there (memory.csv), to memory.scored.csv.
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -41,15 +43,20 @@ columns() {
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for runs in runs runs_2025; do
-  scored=bench/accuracy/$runs.scored.csv
+score() {  # runs, the columns to keep, options
+  local runs=$1 kept=$2 scored=bench/accuracy/$1.scored.csv
+  shift 2
   printf '\n%s\n' "bench/accuracy/$runs.csv"
-  build/release/tandem validate "bench/accuracy/$runs.csv" --core --csv "$work/scored.csv"
-  columns id,measured_step_time_s,predicted_step_time_s,low_s,high_s,error <"$work/scored.csv" >"$work/now.csv"
+  build/release/tandem validate "bench/accuracy/$runs.csv" "$@" --csv "$work/scored.csv"
+  columns "$kept" <"$work/scored.csv" >"$work/now.csv"
   if ! diff -q "$scored" "$work/now.csv" >/dev/null 2>&1; then
     cp "$work/now.csv" "$scored"
     echo "$scored has changed; git diff shows how"
     failed=1
   fi
+}
+for runs in runs runs_2025; do
+  score "$runs" id,measured_step_time_s,predicted_step_time_s,low_s,high_s,error --core
 done
+score memory id,memory_gb,memory_kind,reserved_gib,predicted_allocated_gib,predicted_reserved_gib,predicted_device_gib
 exit "$failed"

@@ -82,6 +82,8 @@ constexpr ColumnRule run_columns[] = {
     {.name = "overlap_ep", .kind = CellKind::flag},
     {.name = "dispatcher"},
     {.name = "compiled", .kind = CellKind::flag},
+    {.name = "cross_entropy"},
+    {.name = "cp_method"},
 };
 
 /// What was measured.
@@ -94,6 +96,7 @@ constexpr ColumnRule measured_columns[] = {
     {"mfu_pct", CellKind::number, 1e-6, 200, "percent"},
     {"memory_gb", CellKind::memory, 1e-6, 10'000, "GB of one GPU"},
     {.name = "memory_kind"},
+    {"reserved_gib", CellKind::number, 1e-6, 10'000, "GiB of one GPU"},
     {.name = "core", .kind = CellKind::flag},
 };
 
