@@ -15,6 +15,16 @@ double slowdown(const KernelTime& kernel, const Device& device, const Occupation
   return (kernel.launch + std::max(computing, moving)) / kernel.total;
 }
 
+double slowdown_beside(const Dag& dag, const KernelTimes& times, TaskId task, const Occupation& taken) {
+  const Device& device = dag.device_of(dag.tasks[task]);
+  if (device.multiprocessors == 0 || dag.tasks[task].stream == Stream::host) return 1;
+  Occupation most = taken;
+  if (operation(dag.tasks[task].op).op_class == OpClass::gemm)
+    most.multiprocessors = std::max(most.multiprocessors, dag.software.gemm_sm_margin);
+  if (most.multiprocessors == 0 && most.memory == 0) return 1;
+  return slowdown(times.parts_of(task), device, most);
+}
+
 Contention::Contention(const Dag& dag, const KernelTimes& times, std::function<void(TaskId, Seconds)> redated)
     : dag_(dag), times_(times), redated_(std::move(redated)), ranks_(dag.ranks.size()) {
   for (RankIndex rank = 0; rank < ranks_.size(); ++rank)
@@ -24,7 +34,7 @@ Contention::Contention(const Dag& dag, const KernelTimes& times, std::function<v
 Seconds Contention::begin_kernel(TaskId task, Seconds alone, Seconds now) {
   OnRank& rank = ranks_[dag_.tasks[task].rank];
   if (!rank.is_contended || is_on_host(task)) return now + alone;
-  const double slowed = slowdown_now(task, rank);
+  const double slowed = slowdown_beside(dag_, times_, task, rank.taken);
   rank.kernels.push_back({task, now, now + alone * slowed, slowed});
   return rank.kernels.back().end;
 }
@@ -56,14 +66,6 @@ void Contention::end_communication(std::span<const TaskId> unit, Seconds now) {
   }
 }
 
-double Contention::slowdown_now(TaskId task, const OnRank& rank) const {
-  Occupation taken = rank.taken;
-  if (operation(dag_.tasks[task].op).op_class == OpClass::gemm)
-    taken.multiprocessors = std::max(taken.multiprocessors, dag_.software.gemm_sm_margin);
-  if (taken.multiprocessors == 0 && taken.memory == 0) return 1;
-  return slowdown(times_.parts_of(task), dag_.device_of(dag_.tasks[task]), taken);
-}
-
 void Contention::redate(OnRank& rank, Seconds now) {
   // Summed up anew, so that nothing is left of what has ended.
   rank.taken = {};
@@ -72,7 +74,7 @@ void Contention::redate(OnRank& rank, Seconds now) {
     rank.taken.memory += communication.occupation.memory;
   }
   for (Kernel& kernel : rank.kernels) {
-    const double slowed = slowdown_now(kernel.task, rank);
+    const double slowed = slowdown_beside(dag_, times_, kernel.task, rank.taken);
     const Seconds from = std::max(now, kernel.start);
     if (slowed == kernel.slowdown || kernel.end <= from) continue;
     kernel.end = from + (kernel.end - from) * (slowed / kernel.slowdown);

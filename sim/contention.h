@@ -20,14 +20,16 @@ namespace tandem::sim {
 /// A100. At least one multiprocessor and half of the bandwidth are left to kernels.
 double slowdown(const KernelTime& kernel, const Device& device, const Occupation& occupation);
 
+/// The same for a kernel of a DAG. Matrix products leave `Software::gemm_sm_margin` multiprocessors alone even where no
+/// communication takes them. On the host, and on a device whose number of multiprocessors is not known, nothing slows a kernel.
+double slowdown_beside(const Dag& dag, const KernelTimes& times, TaskId task, const Occupation& taken);
+
 /// Kernels beside communication, rank by rank: a kernel's rate changes whenever a collective on its rank begins or ends, and its
 /// remaining work goes on at the new one.
 ///
 /// Communication is charged to a rank while it runs; that of several collectives adds up. What is left out: collectives are not
 /// slowed by kernels, nor does one that has to wait for other members yet hold multiprocessors. Kernels of one rank at the same
 /// time on several streams do not slow each other.
-/// Matrix products leave `Software::gemm_sm_margin` multiprocessors alone even where no communication takes them.
-/// A device whose number of multiprocessors is not known knows no contention.
 class Contention {
  public:
   /// `redated` is told of each kernel that now ends at another date.
@@ -67,7 +69,6 @@ class Contention {
 
   /// The host computes apart from the GPU.
   bool is_on_host(TaskId task) const { return dag_.tasks[task].stream == Stream::host; }
-  double slowdown_now(TaskId task, const OnRank& rank) const;
   void redate(OnRank& rank, Seconds now);
 };
 

@@ -11,21 +11,24 @@ using Channels = std::int32_t;
 
 bool is_of_pair(OpKind kind) { return kind == OpKind::send || kind == OpKind::receive; }
 
+Bytes least_bytes(Protocol protocol) { return nccl_constants().bytes_per_channel[static_cast<std::size_t>(protocol)]; }
+
+Channels worth(Bytes bytes, Bytes least, Channels most) {
+  return static_cast<Channels>(std::min<Bytes>(most, std::max<Bytes>(1, bytes / least)));
+}
+
 Channels channels_of(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost,
                      const NcclConstants::Channels& channels) {
   const Algorithm algorithm = layout.paths[cost.paths].algorithm;
-  if (traits_of(algorithm).in_switches) return channels.nvls;
+  if (traits_of(algorithm).in_switches) return layout.nodes == 1 ? channels.nvls : channels.nvls_over_nodes;
   if (algorithm == Algorithm::deepep) return nccl_constants().deepep.multiprocessors;
   if (algorithm == Algorithm::direct || is_of_pair(kind)) {
     // A rank's sends and receives share its channels, half of them each.
     if (is_of_pair(kind)) return (layout.nodes == 1 ? channels.direct_in_node : channels.direct_over_nodes) / 2;
     return layout.nodes == 1 ? channels.direct_in_node : most_channels(members, layout, channels);
   }
-  const NcclConstants& constants = nccl_constants();
-  Bytes least = constants.bytes_per_channel[static_cast<std::size_t>(cost.protocol)];
-  if (algorithm == Algorithm::ring && cost.protocol == Protocol::ll) least *= static_cast<Bytes>(members);
-  const Bytes worth = std::max<Bytes>(1, bytes / least);
-  return static_cast<Channels>(std::min<Bytes>(most_channels(members, layout, channels), worth));
+  if (algorithm == Algorithm::ring) return ring_channels(bytes, members, layout, cost.protocol, channels);
+  return worth(bytes, least_bytes(cost.protocol), most_channels(members, layout, channels));
 }
 
 /// Returns the bytes that cross a member's memory, the protocol's flags included.
@@ -52,6 +55,13 @@ std::int32_t most_channels(std::size_t members, const Layout& layout, const Nccl
   if (layout.nodes == 1) return channels.in_node;
   const auto rails = std::max<std::size_t>(1, members / layout.nodes);
   return std::min(channels.most_over_nodes, channels.per_rail * static_cast<Channels>(rails));
+}
+
+std::int32_t ring_channels(Bytes bytes, std::size_t members, const Layout& layout, Protocol protocol,
+                           const NcclConstants::Channels& channels) {
+  Bytes least = least_bytes(protocol);
+  if (protocol == Protocol::ll) least *= static_cast<Bytes>(members);
+  return worth(bytes, least, most_channels(members, layout, channels));
 }
 
 Occupation nccl_occupation(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const CollectiveCost& cost,

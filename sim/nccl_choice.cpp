@@ -22,6 +22,7 @@ class Tuning {
  public:
   Tuning(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture)
       : reduces_all_(kind == OpKind::all_reduce),
+        all_gather_(kind == OpKind::all_gather),
         bytes_(bytes),
         ranks_(static_cast<std::uint32_t>(members)),
         members_(static_cast<double>(members)),
@@ -46,7 +47,7 @@ class Tuning {
   };
   static const Candidate candidates[];
 
-  const bool reduces_all_;
+  const bool reduces_all_, all_gather_;
   const Bytes bytes_;
   const std::uint32_t ranks_;
   const double members_, nodes_, levels_;
@@ -78,6 +79,19 @@ class Tuning {
   /// NCCL limits each of the rings and trees that it finds, and uses twice as many (src/graph/connect.cc).
   double channels() const { return most_channels(ranks_, layout_, channels_) / 2.0; }
 
+  /// Returns the hops of a ring. Over nodes, the host posts every step.
+  Hops ring_hops(const NcclConstants::Way& way, std::size_t p) const {
+    const Seconds post = layout_.nodes == 1 ? 0 : constants_.net_overhead * (p == simple ? 3 : 1);
+    return {way.base[p], std::max(intra(way, p), post), inter(way, p)};
+  }
+  /// Returns by how much NCCL stretches a ring's latency in its prediction: by which it goes over to trees.
+  double plateau(std::size_t p) const {
+    constexpr Bytes least = 64;  // of a member and channel
+    if (p != simple || layout_.nodes == 1 || !reduces_all_) return 1;
+    const Bytes parts = Bytes{most_channels(ranks_, layout_, channels_)} * ranks_;
+    return parts > 0 && bytes_ / parts >= least ? limits_.plateau : 1;
+  }
+
   void ring(std::uint32_t index, const NcclConstants::Way& way) {
     const std::uint32_t passes = reduces_all_ ? 2 : 1;
     const auto hops = static_cast<double>(passes * (ranks_ - 1));
@@ -85,9 +99,9 @@ class Tuning {
     const Bytes data = scaled_up(bytes_, Bytes{passes} * (ranks_ - 1), Bytes{ranks_} * layout_.paths[index].channels);
     const BytesPerSecond most[] = {limits_.ll[by_nodes()], channels() * channel_limit(way, Protocol::ll128), no_limit};
     for (std::size_t p = 0; p < protocol_count; ++p) {
-      const Hops hop{way.base[p], intra(way, p), inter(way, p)};
+      const Hops hop = ring_hops(way, p);
       const Seconds predicted = hop.start + (hops - between) * hop.intra + between * hop.inter;
-      if (!consider(index, p, hop, predicted, data, share(way, p), most[p])) continue;
+      if (!consider(index, p, hop, plateau(p) * predicted, data, share(way, p), most[p])) continue;
       if (layout_.nodes == 1) as_measured(p, static_cast<double>(passes * (ranks_ - 1)));
       best_.latency = ring_latency(passes, ranks_, layout_, best_);
     }
@@ -109,10 +123,20 @@ class Tuning {
     best_.start = measured_.base[p];
     best_.intra_latency = std::max(0.0, measured_.hop[p] + layout_.intra_latency - ring_.nvlink[simple]);
     if (paths.bandwidth == 0) return;
-    if (measured_.share[p] > 0) {
-      const double of_wire = measured_.share[p] / constants_.data_per_wire_byte[p];
+    const double share = all_gather_ && measured_.gather_share[p] > 0 ? measured_.gather_share[p] : measured_.share[p];
+    if (share > 0) {
+      const double of_wire = share / constants_.data_per_wire_byte[p];
       best_.rate_limit = of_wire < 1 ? of_wire * paths.bandwidth : 0;
       best_.limit_is_share = true;
+    }
+    if (measured_.channel_rate[p] > 0) {
+      const BytesPerSecond of_channels =
+          ring_channels(bytes_, ranks_, layout_, static_cast<Protocol>(p), channels_) * measured_.channel_rate[p];
+      const BytesPerSecond on_wire = of_channels / constants_.data_per_wire_byte[p];
+      if (on_wire < (best_.rate_limit > 0 ? best_.rate_limit : paths.bandwidth)) {
+        best_.rate_limit = on_wire;
+        best_.limit_is_share = false;
+      }
     }
     const BytesPerSecond rate = best_.rate_limit > 0 ? best_.rate_limit : paths.bandwidth;
     const double message = static_cast<double>(best_.bytes_per_channel) / hops;
@@ -133,7 +157,8 @@ class Tuning {
     for (std::size_t p = 0; p < protocol_count; ++p) {
       const Hops hop{way.base[p], intra(way, p), inter(way, p)};
       const Seconds latency = hop.start + 2 * ((members_ / nodes_ - 1) * hop.intra + levels_ * hop.inter);
-      consider(index, p, hop, latency, data, share(way, p), most[p] / 2);
+      const double correction = constants_.tree_correction(static_cast<Protocol>(p), bytes_);
+      consider(index, p, hop, latency, data, correction * share(way, p), correction * most[p] / 2);
     }
   }
 
@@ -145,8 +170,13 @@ class Tuning {
     if (!consider(index, simple, hop, hop.start + hop.intra, data, limits_.nvls_efficiency, no_limit) || paths.bandwidth == 0)
       return;
     best_.rate_limit = limits_.achieved_nvls_efficiency * paths.bandwidth;
-    const Bytes pieces = constants_.nvls_piece * channels_.nvls;
-    best_.latency += static_cast<double>(std::min(data, pieces)) / best_.rate_limit;
+    best_.latency += first_pieces(data, channels_.nvls, paths);
+  }
+
+  /// Returns what the first pieces of the GPUs of a node take over each channel of a path, at the rate of the best so far.
+  Seconds first_pieces(Bytes data, std::int32_t channels, const Paths& paths) const {
+    const Bytes pieces = scaled_up(constants_.nvls_piece * channels, Bytes{ranks_ / layout_.nodes}, Bytes{paths.channels});
+    return static_cast<double>(std::min(data, pieces)) / best_.rate_limit;
   }
 
   void nvls_tree(std::uint32_t index, const NcclConstants::Way& way) {
@@ -154,20 +184,22 @@ class Tuning {
     const Paths& paths = layout_.paths[index];
     const Hops hop{way.base[simple], intra(way, simple), inter(way, simple)};
     const Bytes data = scaled_up(bytes_, 1, paths.channels);
-    const auto of_links = [&](double efficiency) {
-      return std::min(efficiency * paths.in_node, paths.between_nodes) / paths.bandwidth;
+    const auto of_links = [&](double efficiency, double rails) {
+      return std::min(efficiency * paths.in_node, rails * paths.between_nodes) / paths.bandwidth;
     };
-    const double share = paths.bandwidth > 0 ? of_links(limits_.nvls_efficiency) : 1;
+    const double share = paths.bandwidth > 0 ? of_links(limits_.nvls_efficiency, 1) : 1;
     // There is one channel for each GPU of a node.
-    const BytesPerSecond most = channel_limit(way, Protocol::simple) * members_ / nodes_ / 2;
+    const double gpus = members_ / nodes_;
+    const BytesPerSecond most = channel_limit(way, Protocol::simple) * gpus / 2;
     const Seconds latency = hop.start + hop.intra + 2 * levels_ * hop.inter;
     if (!consider(index, simple, hop, latency, data, share, most) || paths.bandwidth == 0) return;
-    const BytesPerSecond achieved = of_links(limits_.achieved_nvls_efficiency) * paths.bandwidth;
+    const bool few_rails = limits_.nvls_tree_rails > 0 && limits_.nvls_tree_rails < gpus;
+    const double rails = few_rails ? limits_.nvls_tree_rails / gpus : 1;
+    const BytesPerSecond achieved = of_links(limits_.achieved_nvls_efficiency, rails) * paths.bandwidth;
     best_.rate_limit = std::min(achieved, most / paths.channels);
     best_.limit_is_share = achieved <= most / paths.channels;
-    // Each of a GPU's two channels takes half of a piece.
-    const Bytes pieces = constants_.nvls_piece * channels_.nvls / 2;
-    best_.latency += static_cast<double>(std::min(data, pieces)) / best_.rate_limit;
+    // Few rails carry the pieces of all GPUs at each level of the trees.
+    best_.latency += (few_rails ? levels_ : 1) * first_pieces(data, channels_.nvls_over_nodes, paths);
   }
 
   /// Considers sending `data` bytes over each channel of a path, at `share` of its links' bandwidth and with all channels

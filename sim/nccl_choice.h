@@ -26,15 +26,18 @@ const AlgorithmTraits& traits_of(Algorithm algorithm);
 ///   nvls-tree   intra + 2 log2(k) inter                                     all-reduce over several
 ///   pat    base + log2(k) inter / (hops under way) + n (time per rank)      the other two, one GPU per node; on the ring's paths
 /// `intra` and `inter` are one hop of the algorithm and protocol: NCCL's constant, and what a hop of this layout takes more than
-/// NCCL's constant for the ring and Simple. Bandwidths are shares of the layout's, up to NCCL's limits per channel.
+/// NCCL's constant for the ring and Simple. Bandwidths are shares of the layout's, up to NCCL's limits per channel; those of
+/// trees have NCCL's correction for middling sizes. Over nodes, a hop of a ring takes what the host needs to post it at least,
+/// and NCCL stretches the latency of large rings in its prediction.
 ///
 /// The cost that is returned is what the choice takes, where more is known than NCCL's prediction: a ring's latency is that of
 /// ring_latency.h, and inside a node has the constants that were measured of its architecture; under NVLS no sum leaves a switch
-/// before the first pieces have come in, and its bandwidth is the one achieved. bench/accuracy/collectives.csv says how far that
+/// before the first pieces have come in, and its bandwidth is the one achieved; over nodes of many GPUs, that of few NICs.
+/// bench/accuracy/collectives.csv says how far that
 /// is from measured times.
 ///
-/// Left out: switches of the network that add up (CollNet), NCCL's corrections for trees of middling sizes and for the plateau of
-/// large rings, its extra time for flushes, and that of the hosts' processors in hops between nodes.
+/// Left out: switches of the network that add up (CollNet), buffers that are registered (symmetric kernels, NVLS for all-gather
+/// and reduce-scatter), PAT for several GPUs per node, which NCCL does only when told to, and its extra time for flushes.
 CollectiveCost nccl_choice(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture);
 
 }  // namespace tandem::sim

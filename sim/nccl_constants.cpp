@@ -1,5 +1,6 @@
 #include "sim/nccl_constants.h"
 
+#include <bit>
 #include <map>
 #include <set>
 #include <span>
@@ -43,7 +44,10 @@ class Table {
     return found;
   }
   double number_or_zero(const std::string& table, const std::string& row, const std::string& column) const {
-    return numbers_.contains(table + "," + row + "," + column) ? number(table, row, column) : 0;
+    return has(table, row, column) ? number(table, row, column) : 0;
+  }
+  bool has(const std::string& table, const std::string& row, const std::string& column) const {
+    return numbers_.contains(table + "," + row + "," + column);
   }
 
  private:
@@ -82,7 +86,9 @@ NcclConstants::Way read_way(const Table& table, const std::string& name) {
 NcclConstants::Limits read_limits(const Table& table, const std::string& generation) {
   return {.ll = read_by_nodes(table, "ll_max_GBps", generation),
           .nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "published"),
-          .achieved_nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "achieved")};
+          .achieved_nvls_efficiency = table.number_or_zero("nvls_efficiency", generation, "achieved"),
+          .nvls_tree_rails = table.number_or_zero("nvls_tree_rails", generation, ""),
+          .plateau = table.number("plateau", generation, "")};
 }
 
 NcclConstants::Measured read_measured(const Table& table, const std::string& generation) {
@@ -94,6 +100,8 @@ NcclConstants::Measured read_measured(const Table& table, const std::string& gen
     measured.hop[p] = number("hop_us") * us;
     measured.least_hop[p] = number("least_hop_us") * us;
     measured.share[p] = number("share");
+    measured.gather_share[p] = number("gather_share");
+    measured.channel_rate[p] = number("channel_GBps") * GBps;
     measured.fill[p] = number("fill");
   }
   return measured;
@@ -107,8 +115,16 @@ NcclConstants::Channels read_channels(const Table& table, const std::string& gen
           .per_rail = number("per rail"),
           .most_over_nodes = number("over nodes"),
           .nvls = number("nvls"),
+          .nvls_over_nodes = number("nvls over nodes"),
           .direct_in_node = number("pair in a node"),
           .direct_over_nodes = number("pair over nodes")};
+}
+
+std::vector<double> read_tree_correction(const Table& table, const char* protocol) {
+  std::vector<double> factors;
+  for (const std::string row = protocol; table.has("tree correction", row, std::to_string(factors.size()));)
+    factors.push_back(table.number("tree correction", row, std::to_string(factors.size())));
+  return factors;
 }
 
 NcclConstants read_constants() {
@@ -125,7 +141,9 @@ NcclConstants read_constants() {
   for (std::size_t p = 0; p < protocol_count; ++p) {
     constants.data_per_wire_byte[p] = table.number("wire", columns[p], "");
     constants.bytes_per_channel[p] = static_cast<Bytes>(table.number("channel_bytes", columns[p], ""));
+    constants.tree_corrections[p] = read_tree_correction(table, columns[p]);
   }
+  constants.net_overhead = table.number("net_overhead_us", "", "") * us;
   constants.longest_fill = static_cast<Bytes>(table.number("ring in a node", "longest fill_bytes", ""));
   constants.deepep = {.in_node = table.number("deepep", "nvlink", "1 node"),
                       .forwarding = table.number("deepep", "nvlink", "several"),
@@ -136,6 +154,13 @@ NcclConstants read_constants() {
 }
 
 }  // namespace
+
+double NcclConstants::tree_correction(Protocol protocol, Bytes bytes) const {
+  constexpr Bytes least = 64;
+  const std::vector<double>& factors = tree_corrections[static_cast<std::size_t>(protocol)];
+  const auto place = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(bytes / least)));
+  return place == 0 || place > factors.size() ? 1 : factors[place - 1];
+}
 
 const NcclConstants::Way& NcclConstants::way(std::string_view algorithm) const {
   const auto found = ways.find(algorithm);

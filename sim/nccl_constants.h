@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/units.h"
 #include "runtime/dag/device.h"
@@ -40,18 +41,27 @@ struct NcclConstants {
   struct Measured {
     ByProtocol<Seconds> base{}, hop{}, least_hop{};  ///< `base` 0: not measured
     ByProtocol<double> share{};                      ///< of the bandwidth; 0: as NCCL predicts
+    ByProtocol<double> gather_share{};               ///< the same of an all-gather, where it differs; 0: it does not
+    ByProtocol<BytesPerSecond> channel_rate{};       ///< of one of NCCL's channels, on the bus; 0: not measured
     ByProtocol<double> fill{};                       ///< of the time of one message
   };
   struct Limits {
     ByNodes ll{};  ///< bus bandwidth, all channels
     double nvls_efficiency = 0, achieved_nvls_efficiency = 0;
+    double nvls_tree_rails = 0;  ///< of a node, as many as NVLSTree fills; 0: all
+    double plateau = 1;          ///< by which NCCL stretches the latency of large rings over nodes, under Simple
   };
   /// One multiprocessor each; see nccl_channels.h.
   struct Channels {
     std::int32_t in_node = 0, per_rail = 0, most_over_nodes = 0;  ///< of rings and trees
-    std::int32_t nvls = 0;
+    std::int32_t nvls = 0, nvls_over_nodes = 0;
     std::int32_t direct_in_node = 0, direct_over_nodes = 0;  ///< of a pair of GPUs
   };
+  /// What NCCL reckons of a tree's bandwidth for an all-reduce of so many bytes: trees do not stick to its model for middling
+  /// sizes.
+  double tree_correction(Protocol protocol, Bytes bytes) const;
+  std::array<std::vector<double>, protocol_count> tree_corrections{};  ///< from 64 bytes on, in steps of a power of two
+  Seconds net_overhead = 0;                      ///< of each step of a ring over nodes; three times under Simple
   std::map<std::string, Way, std::less<>> ways;  ///< by algorithm
   const Way& way(std::string_view algorithm) const;
   Seconds pat_per_rank = 0;       ///< what PAT takes beside its hops

@@ -16,6 +16,20 @@ namespace {
 
 using Kind = Column::Kind;
 
+/// ", wider since no run was measured with this GPU"
+std::string never_measured(const Interval& interval) {
+  if (interval.seen_gpu && interval.seen_framework) return "";
+  return fmt::format(", wider as no run was measured with this {}", interval.seen_framework ? "GPU"
+                                                                    : interval.seen_gpu     ? "framework"
+                                                                                            : "GPU or framework");
+}
+
+double share_of(const Interval& interval, const Remedy& remedy) {
+  double share = 0;
+  for (const ErrorPart part : remedy.parts) share += interval.share_of(part);
+  return share;
+}
+
 Table figures(const StepResult& r) {
   Table table({{"", Kind::name}, {"", Kind::number}, {"", Kind::note}});
   const auto add = [&](const std::string& what, const std::string& value, const std::string& note = "") {
@@ -27,7 +41,11 @@ Table figures(const StepResult& r) {
   if (r.is_simulated()) {
     const Interval interval = step_interval(r);
     add("give or take", percent(interval.high / r.step_time - 1),
-        fmt::format("{} to {} in nine cases of ten", duration(interval.low), duration(interval.high)));
+        fmt::format("{} to {} in nine cases of ten{}", duration(interval.low), duration(interval.high),
+                    never_measured(interval)));
+    const Remedy& remedy = best_remedy(interval);
+    add("  narrowed to", percent(interval.give_or_take_without(remedy.parts)),
+        fmt::format("by measuring {} ({} of the doubt)", remedy.what, percent(share_of(interval, remedy))));
   }
   if (r.jitter) {
     const JitterTimes& jitter = *r.jitter;

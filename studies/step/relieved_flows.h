@@ -10,16 +10,14 @@ using scenarios::World;
 
 /// A step was folded as if every link were loaded as the fullest of its class by trees (`even`, see make_world), lowered and
 /// simulated. In truth a tree's roots send less than its other members, and `exact` is the fold that tells them apart. Returns
-/// whether the exact step has the same step time, because it is the same step but for a few tasks that are earlier:
+/// whether the exact step has the same step time, because it is the same step but for some tasks that run at other times, and
+/// what comes last is none of them.
 ///
-/// 1. While a tree runs, the max-min fair rates of all flows in the air are worked out on the links of both folds. A flow that is
-///    faster in `exact` ends earlier there. No flow may be slower, and without the faster ones every other has to keep its rate.
-/// 2. What a rank does after a flow that ends earlier may be earlier, too: its kernels, until it comes to a collective or a
-/// transfer.
-///    There it must wait for another, which is not early and arrives when the collective starts. Then this starts when it did.
-///
-/// So a timeline in which those kernels and flows are earlier, and all else is as simulated, keeps every rule of the exact step.
-/// Times of kernels that run beside a flow may shrink with it; a kernel that starts earlier never ends later.
+/// These are found by exact_replay.h. A flow that shares links with a relieved tree ends earlier; what waits for it on its rank
+/// starts earlier, and so do collectives whose last members are all ahead. A transfer may reach a rank early and take
+/// multiprocessors from its kernels, which then end later. All that dies out where something waits for another that is as before.
+/// Where it does not die out, or ends the step at another time, the answer is no; and where CPUs issue kernels, for what these do
+/// earlier is not followed.
 bool relief_is_absorbed(const World& exact, const World& even, const Dag& dag, const Timeline& timeline);
 
 }  // namespace tandem::studies

@@ -1,6 +1,6 @@
 #include "studies/step/step_interval.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/ops/operation_named.h"
@@ -17,42 +17,109 @@ const Operation* kernel_named(std::string_view name) {
   return kind && !is_communication(*kind) ? &operation(*kind) : nullptr;
 }
 
-double error_of(OpClass op_class) {
+struct PartError {
+  ErrorPart part;
+  double error;
+};
+
+PartError error_of(OpClass op_class) {
   switch (op_class) {
     case OpClass::gemm:
-      return error_of_gemm;
+      return {ErrorPart::products, error_of_gemm};
     case OpClass::attention_forward:
     case OpClass::attention_backward:
-      return error_of_attention;
+      return {ErrorPart::attention, error_of_attention};
     case OpClass::memory:
     case OpClass::communication:
       break;
   }
-  return error_of_memory;
+  return {ErrorPart::other_kernels, error_of_memory};
 }
+
+bool has_experts(const StepResult& result) {
+  return std::ranges::any_of(result.kinds, [](const KindTime& kind) { return kind.name == operation(OpKind::route).name; });
+}
+
+double& of(ErrorParts& parts, ErrorPart part) { return parts[static_cast<std::size_t>(part)]; }
+
+void add(ErrorParts& parts, ErrorPart part, double error) { of(parts, part) = std::hypot(of(parts, part), error); }
 
 }  // namespace
 
-Interval step_interval(const StepResult& result) {
-  std::array<Seconds, 3> off{};  // of products, attention, other kernels: what they may be off by
+std::string_view name_of(ErrorPart part) {
+  constexpr std::array<std::string_view, error_part_count> names{"products",    "attention", "other_kernels",
+                                                                 "collectives", "framework", "unknown"};
+  return names[static_cast<std::size_t>(part)];
+}
+
+double total(const ErrorParts& parts) {
+  double squares = 0;
+  for (const double part : parts) squares += part * part;
+  return std::sqrt(squares);
+}
+
+ErrorParts expected_errors(const StepResult& result) {
+  ErrorParts parts{};
+  if (result.step_time <= 0) return parts;
   Seconds kernels = 0;
-  bool has_experts = false;
   for (const KindTime& kind : result.kinds) {
     const Operation* kernel = kernel_named(kind.name);
     if (kernel == nullptr) continue;
     kernels += kind.time;
-    has_experts = has_experts || kind.name == operation(OpKind::route).name;
-    const auto part = kernel->op_class == OpClass::gemm ? 0U : kernel->op_class == OpClass::memory ? 2U : 1U;
-    off[part] += kind.time * error_of(kernel->op_class);
+    const PartError error = error_of(kernel->op_class);
+    of(parts, error.part) += kind.time * error.error / result.step_time;
   }
+  const double waiting = kernels > 0 ? 1 + result.parts.bubble / kernels : 1;
+  for (double& part : parts) part *= waiting;
   Seconds exposed = 0;
   for (const Seconds axis : result.parts.exposed) exposed += axis;
-  const double waiting = kernels > 0 ? 1 + result.parts.bubble / kernels : 1;
-  const double framework = (has_experts ? error_with_experts : error_of_framework) * result.step_time;
-  double variance = std::pow(exposed * error_of_communication, 2) + std::pow(framework, 2);
-  for (const Seconds part : off) variance += std::pow(part * waiting, 2);
-  const double width = result.step_time > 0 ? std::exp(nine_in_ten * std::sqrt(variance) / result.step_time) : 1;
-  return {result.step_time / width, result.step_time * width};
+  of(parts, ErrorPart::collectives) = exposed * error_of_communication / result.step_time;
+  of(parts, ErrorPart::framework) = has_experts(result) ? error_with_experts : error_of_framework;
+  return parts;
+}
+
+double Interval::share_of(ErrorPart part) const {
+  const double all = total(parts);
+  return all > 0 ? std::pow(parts[static_cast<std::size_t>(part)] / all, 2) : 0;
+}
+
+double Interval::give_or_take_without(std::span<const ErrorPart> known) const {
+  ErrorParts left = parts;
+  for (const ErrorPart part : known) of(left, part) = 0;
+  return std::expm1(nine_in_ten * total(left));
+}
+
+const Remedy& best_remedy(const Interval& interval) {
+  return *std::ranges::min_element(remedies, {}, [&](const Remedy& r) { return interval.give_or_take_without(r.parts); });
+}
+
+StepClass class_of(const StepResult& result) {
+  return {has_experts(result), result.gpu_architecture, result.framework, result.gpu};
+}
+
+Interval interval_around(Seconds step_time, ErrorParts parts, const StepClass& step, const IntervalTable& table) {
+  const auto& [name, known] = table.narrowest(step);
+  const double more = known.factor / nine_in_ten;
+  if (more > 1)
+    add(parts, ErrorPart::unknown, total(parts) * std::sqrt(more * more - 1));
+  else
+    for (double& part : parts) part *= more;
+  Interval interval{.known_class = name,
+                    .runs = known.rows,
+                    .sources = known.sources,
+                    .seen_gpu = table.gpus.contains(step.gpu),
+                    .seen_framework = table.frameworks.contains(step.framework)};
+  if (!interval.seen_gpu) add(parts, ErrorPart::unknown, table.unseen_gpu);
+  if (!interval.seen_framework) add(parts, ErrorPart::framework, table.unseen_framework);
+  const double width = std::exp(nine_in_ten * total(parts));
+  interval.parts = parts;
+  interval.low = step_time / width;
+  interval.high = step_time * width;
+  return interval;
+}
+
+Interval step_interval(const StepResult& result) {
+  return interval_around(result.step_time, expected_errors(result), class_of(result), interval_table());
 }
 
 }  // namespace tandem::studies

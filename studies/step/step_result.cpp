@@ -51,6 +51,8 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.scenario = info.scenario;
   result.gpus = info.gpus;
   result.gpu = gpu_names(dag);
+  result.gpu_architecture = name_of(dag.devices[dag.ranks.front().device].architecture);
+  result.framework = dag.software.name;
   result.tokens = info.tokens;
   const double steps = info.steps;
   result.sync_every = info.steps;

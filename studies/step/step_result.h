@@ -56,6 +56,8 @@ struct StepResult {
   std::string scenario;
   std::int64_t gpus = 0;
   std::string gpu;
+  std::string gpu_architecture;  ///< "hopper"; of the first rank's
+  std::string framework;
   std::int64_t tokens = 0;
   Seconds step_time = 0;
   std::int64_t sync_every = 1;               ///< steps that the mean was taken over

@@ -76,6 +76,21 @@ Json layers_json(const std::vector<LayerTraffic>& traffic) {
   return layers;
 }
 
+Json interval_json(const Interval& interval) {
+  Json shares = Json::object();
+  for (std::size_t part = 0; part < error_part_count; ++part)
+    shares[name_of(static_cast<ErrorPart>(part))] = interval.share_of(static_cast<ErrorPart>(part));
+  Json narrower = Json::object();
+  for (const Remedy& remedy : remedies) narrower[remedy.key] = interval.give_or_take_without(remedy.parts);
+  return {{"low", interval.low},
+          {"high", interval.high},
+          {"shares", shares},
+          {"known_from", {{"class", interval.known_class}, {"runs", interval.runs}, {"sources", interval.sources}}},
+          {"seen_gpu", interval.seen_gpu},
+          {"seen_framework", interval.seen_framework},
+          {"give_or_take_if_measured", narrower}};
+}
+
 Json experts_json(const ExpertBalance& balance) {
   Json experts = {{"routing", name_in(scenarios::routing_names,
                                       balance.expert_choice ? scenarios::Routing::expert_choice : scenarios::Routing::top_k)},
@@ -356,6 +371,8 @@ StepResult read_result(const JsonValue& root) {
 
   root.read("gpus", result.gpus);
   root.read("gpu", result.gpu);
+  root.read("gpu_architecture", result.gpu_architecture);
+  root.read("framework", result.framework);
   root.read("tokens", result.tokens);
   root.read("tokens_per_s_per_gpu", result.tokens_per_second_per_gpu);
   constexpr double tera = 1e12;
@@ -433,6 +450,8 @@ Json to_json_object(const StepResult& r) {
   Json json = {{"scenario", r.scenario},
                {"gpus", r.gpus},
                {"gpu", r.gpu},
+               {"gpu_architecture", r.gpu_architecture},
+               {"framework", r.framework},
                {"tokens", r.tokens},
                {"step_time_s", r.step_time},
                {"tokens_per_s_per_gpu", r.tokens_per_second_per_gpu},
@@ -469,8 +488,7 @@ Json to_json_object(const StepResult& r) {
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
   if (r.is_simulated()) {
-    const Interval interval = step_interval(r);
-    json["interval_s"] = {{"low", interval.low}, {"high", interval.high}};
+    json["interval_s"] = interval_json(step_interval(r));
   }
   if (r.step_kinds) {
     json["step_time_local_s"] = r.step_kinds->local;

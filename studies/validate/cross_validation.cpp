@@ -10,28 +10,16 @@
 namespace tandem::studies {
 namespace {
 
-constexpr double outlier = 0.02;  // what the same configuration differs by between releases of one source
-
 struct Row {
   const ValidatedRow* row = nullptr;
   double log_ratio = 0, weight = 1;
 };
 
 double location_of(const std::vector<Row>& rows, const std::function<bool(const ValidatedRow&)>& counts) {
-  double location = 0;
-  constexpr int iterations = 100;
-  for (int i = 0; i < iterations; ++i) {
-    double sum = 0, weights = 0;
-    for (const Row& row : rows) {
-      if (!counts(*row.row)) continue;
-      const double off = std::abs(row.log_ratio - location);
-      const double weight = row.weight * (off > outlier ? outlier / off : 1);
-      sum += weight * row.log_ratio;
-      weights += weight;
-    }
-    if (weights > 0) location = sum / weights;
-  }
-  return location;
+  std::vector<WeightedValue> ratios;
+  for (const Row& row : rows)
+    if (counts(*row.row)) ratios.push_back({row.log_ratio, row.weight});
+  return huber_location(ratios);
 }
 
 /// Median |error| of the rows that count when each is slower by what `slowness` says.

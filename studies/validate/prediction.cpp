@@ -43,14 +43,14 @@ Prediction predict(std::vector<SimulatedRun> runs) {
   drop_unless_all(runs, [](const SimulatedRun& run) { return run.to_fit; });
   std::ranges::sort(runs, {}, &SimulatedRun::step_time);
   prediction.step_time = median_time(runs);
-  prediction.interval = step_interval(runs.front().step);
-  for (const SimulatedRun& run : runs) {
-    const Interval interval = step_interval(run.step);
-    prediction.interval.low = std::min(prediction.interval.low, interval.low);
-    prediction.interval.high = std::max(prediction.interval.high, interval.high);
-  }
   prediction.typical = *std::ranges::min_element(
       runs, {}, [&](const SimulatedRun& run) { return std::abs(run.step_time() - prediction.step_time); });
+  const StepResult& step = prediction.typical.step;
+  prediction.expected = expected_errors(step);
+  // The slowest and the fastest lie as far apart as the ends of the interval would if nothing else were off.
+  double& unknown = prediction.expected[static_cast<std::size_t>(ErrorPart::unknown)];
+  unknown = std::log(runs.back().step_time() / runs.front().step_time()) / 2 / nine_in_ten;
+  prediction.interval = interval_around(prediction.step_time, prediction.expected, class_of(step), interval_table());
   const std::string assumed = assumption_text(runs);
   if (!assumed.empty()) prediction.notes.push_back("assumed " + assumed);
   if (!prediction.fits)

@@ -24,6 +24,7 @@ struct SimulatedRun {
 /// The predicted step of a run.
 struct Prediction {
   Seconds step_time = 0;  ///< the median of the scenarios that count
+  ErrorParts expected{};  ///< of the typical scenario; what the plausible ones differ by is among what is unknown
   Interval interval;
   SimulatedRun typical;  ///< the one nearest to the median
   bool fits = true;      ///< whether any scenario fits into memory

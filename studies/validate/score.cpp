@@ -23,6 +23,22 @@ double weighted_quantile(std::vector<WeightedValue> values, double quantile) {
   return values.back().value;
 }
 
+double huber_location(std::span<const WeightedValue> values) {
+  double location = 0;
+  constexpr int iterations = 100;
+  for (int i = 0; i < iterations; ++i) {
+    double sum = 0, weights = 0;
+    for (const WeightedValue& entry : values) {
+      const double off = std::abs(entry.value - location);
+      const double weight = entry.weight * (off > outlier ? outlier / off : 1);
+      sum += weight * entry.value;
+      weights += weight;
+    }
+    if (weights > 0) location = sum / weights;
+  }
+  return location;
+}
+
 Score score_of(std::span<const ScoredError> errors) {
   std::map<std::string, double> rows_of_source;
   for (const ScoredError& row : errors) rows_of_source[row.source] += 1;

@@ -33,4 +33,9 @@ struct WeightedValue {
 /// linear interpolation between values; equal weights give the usual median. `values` holds at least one.
 double weighted_quantile(std::vector<WeightedValue> values, double quantile);
 
+/// Returns Huber's location: the mean, except that values further off than `outlier` weigh less, as one that is off for a reason
+/// of its own says nothing of the others. 0 for none.
+double huber_location(std::span<const WeightedValue> values);
+inline constexpr double outlier = 0.02;  ///< what the same configuration differs by between releases of one source
+
 }  // namespace tandem::studies

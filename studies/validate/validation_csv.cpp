@@ -33,6 +33,8 @@ constexpr ScoredColumn scored_columns[] = {
      [](const ValidatedRow& row) { return cell(of_prediction(row, [](const Prediction& p) { return p.interval.low; })); }},
     {"high_s",
      [](const ValidatedRow& row) { return cell(of_prediction(row, [](const Prediction& p) { return p.interval.high; })); }},
+    {"expected_error",
+     [](const ValidatedRow& row) { return cell(of_prediction(row, [](const Prediction& p) { return total(p.expected); })); }},
     {"error", [](const ValidatedRow& row) { return cell(row.error()); }},
     {"predicted_tokens_per_s_per_gpu",
      [](const ValidatedRow& row) {

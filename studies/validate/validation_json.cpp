@@ -18,6 +18,7 @@ Json row_json(const ValidatedRow& row) {
   put("predicted_step_time_s", [](const Prediction& p) { return p.step_time; });
   put("low_s", [](const Prediction& p) { return p.interval.low; });
   put("high_s", [](const Prediction& p) { return p.interval.high; });
+  put("expected_error", [](const Prediction& p) { return total(p.expected); });
   json["error"] = or_null(row.error());
   json["note"] = note_of(row);
   json["source"] = row.source;

@@ -161,9 +161,10 @@ TEST_F(DocumentedKeys, AreThoseOfAStep) {
   expect_told("A step", result_of({"simulate", scenario(), "--set",
                                    "model.moe={experts: 8, top_k: 2, capacity_factor: 1, load: {zipf: 1}}"}));
   expect_told("A step", result_of({"simulate", scenario(), "--set", "model.moe={experts: 8, top_k: 2, routing: expert-choice}"}));
-  expect_told("A step", result_of({"simulate", scenario(), "--set", "parallelism.zero=0", "--set",
-                                   "training.sync=[{kind: backup, backups: 1}, {kind: stale, staleness: 2}, {kind: local, every: "
-                                   "2}, {kind: asynchronous, servers: 1}]"}));
+  const std::string sync =
+      "training.sync=[{kind: backup, backups: 1}, {kind: stale, staleness: 2}, {kind: local, every: 2}, "
+      "{kind: asynchronous, servers: 1}]";
+  expect_told("A step", result_of({"simulate", scenario(), "--set", "parallelism.zero=0", "--set", sync}));
   expect_told("A step", result_of({"crosscheck", scenario_file("tiny-host"), "--backend", "host"}));
 }
 

@@ -35,7 +35,7 @@ Undisturbed simulate_undisturbed() {
   const TemporaryFolder folder;
   const CommandResult run = simulate_into(folder, std::nullopt);
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  const Undisturbed whole{run.wall, without_run_costs(read_all(folder / "r.json")), read_all(folder / "t.pftrace")};
+  Undisturbed whole{run.wall, without_run_costs(read_all(folder / "r.json")), read_all(folder / "t.pftrace")};
   checked_result(read_all(folder / "r.json"));
   EXPECT_TRUE(perfetto::Trace().ParseFromString(whole.trace));
   EXPECT_GT(whole.trace.size(), 1'000'000U);

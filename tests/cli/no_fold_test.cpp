@@ -46,7 +46,7 @@ class NoFold : public testing::TestWithParam<std::vector<std::string>> {};
 TEST_P(NoFold, TakesTheTimeOfTheFoldedStep) {
   std::vector<std::string> arguments = GetParam();
   const nlohmann::json folded = simulated(arguments);
-  arguments.push_back("--no-fold");
+  arguments.emplace_back("--no-fold");
   const nlohmann::json unfolded = simulated(arguments);
 
   EXPECT_EQ(unfolded["run"]["rank_classes"], 16);

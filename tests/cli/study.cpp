@@ -119,7 +119,7 @@ std::string tiny_study(const std::string& lines) {
 std::vector<pid_t> children_of(pid_t parent) {
   constexpr int attempts = 20'000;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    const std::vector<pid_t> children = processes_below(parent);
+    std::vector<pid_t> children = processes_below(parent);
     if (!children.empty()) return children;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

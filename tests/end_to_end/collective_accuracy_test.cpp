@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -55,7 +54,8 @@ Seconds predicted(const Row& row) {
   const ClusterSpec spec = system(row.system, row.nodes);
   const Cluster cluster(spec);
   std::vector<std::uint32_t> gpus(row.ranks);
-  std::iota(gpus.begin(), gpus.end(), 0);
+  const std::uint32_t of_node = row.ranks / row.nodes, in_node = static_cast<std::uint32_t>(spec.gpus_per_node);
+  for (std::uint32_t i = 0; i < row.ranks; ++i) gpus[i] = i / of_node * in_node + i % of_node;
   const Layout layout = lay_group(cluster, gpus, {.tree = true, .nvls = row.nvls});
   const CollectiveCost cost = collective_cost(row.kind, row.bytes, row.ranks, layout, spec.gpu.architecture);
   const Seconds time = uncontended_time(cost, layout, cluster.links());
@@ -81,7 +81,7 @@ std::map<std::string, Errors> errors() {
   std::map<std::string, Errors> by_table;
   for (const Row& row : rows()) {
     const std::uint32_t all = static_cast<std::uint32_t>(system(row.system, row.nodes).gpus);
-    const std::string gpus = row.ranks < all ? "part of a node" : std::to_string(row.ranks);
+    const std::string gpus = row.ranks == all ? std::to_string(row.ranks) : row.nodes == 1 ? "part of a node" : "parts of nodes";
     const std::string table = fmt::format("{},{} x {},{}", operation(row.kind).name, row.system, gpus, range_of(row.bytes));
     by_table[table].all.push_back(predicted(row) / row.time - 1);
   }
@@ -94,13 +94,24 @@ TEST(CollectiveAccuracy, IsWhatItWas) {
   EXPECT_EQ(now, file_in_accuracy("collectives.csv")) << "bench/accuracy/collectives.csv should hold what is printed above";
 }
 
+// Where the median of a table is more than 10 % off, docs/accuracy.md says what is known of why.
+TEST(CollectiveAccuracy, IsWithinATenthButWhereSaid) {
+  const std::map<std::string, double> unexplained = {{"all_reduce,b200 x 8,b: 1-16 MiB", 15},
+                                                     {"all_reduce,h100 x 16,b: 1-16 MiB", 16}};
+  for (const auto& [table, of_table] : errors()) {
+    const auto said = unexplained.find(table);
+    EXPECT_LE(of_table.quantile(0.5), said == unexplained.end() ? 10 : said->second) << table;
+  }
+}
+
 TEST(CollectiveAccuracy, IsGoodEnoughToPlanWith) {
   Errors one_node, several;
   for (const Row& row : rows())
     if (row.bytes >= MiB) (row.nodes == 1 ? one_node : several).all.push_back(predicted(row) / row.time - 1);
   EXPECT_LE(one_node.quantile(0.5), 5);
   EXPECT_LE(one_node.quantile(0.9), 20);
-  EXPECT_LE(several.quantile(0.5), 20);
+  EXPECT_LE(several.quantile(0.5), 10);
+  EXPECT_LE(several.quantile(0.9), 20);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST(ContextParallelFolding, AcrossNodesInAnyOrderWithASlowGpu) {
       classes(mesh);
       classes(mesh + " parallelism.cp_layout=contiguous");
       std::vector<std::string> overrides = words(mesh);
-      overrides.push_back("faults={slow_gpu: {rank: 3, factor: 0.5}}");
+      overrides.emplace_back("faults={slow_gpu: {rank: 3, factor: 0.5}}");
       SCOPED_TRACE(mesh + " and a slow GPU");
       expect_equal_when_folded(tiny_cluster(overrides));
       if (HasFailure()) return;

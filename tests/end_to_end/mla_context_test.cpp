@@ -158,7 +158,8 @@ TEST(MlaContextCosts, ABlockIsProjectedUpWhereItIsAttendedTo) {
   // backward, which takes as much for the gradient of the latents and for that of the weight. Of contiguous runs, rank r sees the
   // r + 1 first, of zigzag chunks a part of all; gathered, they are one block of cp times the length.
   constexpr std::int64_t cp = 4, tp = 2;
-  const auto block = static_cast<Flops>(2 * sequence / cp * 512 * (128 / tp) * (128 + 128));
+  constexpr std::int64_t tokens = sequence / cp, heads = 128 / tp;
+  constexpr Flops block = 2.0 * tokens * 512 * heads * (128 + 128);
   for (const std::string& method : {std::string(), contiguous, all_gather, all_gather + contiguous}) {
     SCOPED_TRACE(method);
     const Dag dag = lowered(deepseek, sp + method + "parallelism.cp=4");

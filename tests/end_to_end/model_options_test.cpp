@@ -46,7 +46,7 @@ Flops flops_of_attention(const Dag& dag, RankIndex rank) {
 // All s^2 pairs instead of s (s + 1) / 2, on every context-parallel rank the same, whichever positions it holds.
 TEST(FullAttention, SeesEveryPair) {
   const Flops causal = flops_of_attention(lowered(""), 0), all = flops_of_attention(lowered(full), 0);
-  EXPECT_DOUBLE_EQ(all / causal, 16.0 * 16 / (16 * 17 / 2));
+  EXPECT_DOUBLE_EQ(all / causal, 16.0 * 16 / (16 * 17 / 2.0));
   for (const char* layout : {"zigzag", "contiguous"}) {
     const Dag dag = lowered(full + "parallelism.cp=4 parallelism.cp_layout=" + layout);
     for (RankIndex rank = 0; rank < 4; ++rank) EXPECT_DOUBLE_EQ(flops_of_attention(dag, rank), all / 4);

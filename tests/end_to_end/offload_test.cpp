@@ -147,7 +147,7 @@ TEST(OffloadedTimes, AreThoseOfLinkAndHostMemory) {
   const Span norm = span_of(dag, timeline, "gradient norm"), adam = span_of(dag, timeline, "adam on the host");
   const Span back = span_of(dag, timeline, "weights from host");
   double buckets = 0;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) buckets += dag.tasks[id].op == OpKind::adam ? 1 : 0;
+  for (const Task& task : dag.tasks) buckets += task.op == OpKind::adam ? 1 : 0;
   ASSERT_GT(buckets, 3);
   const Seconds out = (buckets + 1) * 8e-6 + (4.0 * parameters + 4) / 50e9, in = buckets * 8e-6 + 4.0 * parameters / 50e9;
   const Seconds update = (32.0 * parameters + 4 * buckets) / (400e9 / 8);

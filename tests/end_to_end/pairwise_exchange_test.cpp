@@ -23,7 +23,7 @@ TEST(ContextExchange, GoesPairwise) {
     constexpr Bytes bytes = 1 << 30;
     const CollectiveCost cost = collective_cost(OpKind::all_to_all, bytes, group.members.size(), group.layout);
     const double nic = scenario.cluster.nic_gbps * 1e9 / 8 * scenario.cluster.nic_efficiency;
-    const Seconds transfer = bytes / 2 / nic;
+    const Seconds transfer = bytes / 2.0 / nic;
     EXPECT_NEAR(uncontended_time(cost, group.layout, world.links) - cost.latency, transfer, 1e-6 * transfer);
   }
 }

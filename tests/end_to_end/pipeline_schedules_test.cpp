@@ -225,7 +225,8 @@ TEST(PipelineBubbles, DualPipe) {
     const Measured dualpipe = measure(p, m, "dualpipe");
     const ActionTimes t = dualpipe.times;
     const Seconds backward = t.backward_input + t.backward_weight;
-    const Seconds expected = (p / 2 - 1) * (t.forward + backward + backward - 3 * t.backward_weight);
+    const int turns = p / 2 - 1;
+    const Seconds expected = turns * (t.forward + backward + backward - 3 * t.backward_weight);
     EXPECT_NEAR(dualpipe.bubble, expected, 0.06 * expected) << "p " << p << ", m " << m;
   }
 }

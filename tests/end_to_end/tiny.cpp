@@ -15,11 +15,11 @@ parallelism: {dp: 1}
 
 }  // namespace
 
-Scenario tiny_model(std::vector<std::string> overrides) {
+Scenario tiny_model(const std::vector<std::string>& overrides) {
   return parse_scenario("name: tiny\ncluster: host\n" + model_and_training, "tiny.yaml", overrides);
 }
 
-Scenario tiny_cluster(std::vector<std::string> overrides) {
+Scenario tiny_cluster(const std::vector<std::string>& overrides) {
   return parse_scenario("name: tiny\ncluster: {preset: dgx-h100}\n" + model_and_training, "tiny.yaml", overrides);
 }
 

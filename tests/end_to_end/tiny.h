@@ -8,10 +8,10 @@
 namespace tandem::studies {
 
 /// A dense model small enough to execute in milliseconds, on one host node; `overrides` as for --set.
-Scenario tiny_model(std::vector<std::string> overrides);
+Scenario tiny_model(const std::vector<std::string>& overrides);
 
 /// The same model on DGX H100 nodes, to simulate.
-Scenario tiny_cluster(std::vector<std::string> overrides);
+Scenario tiny_cluster(const std::vector<std::string>& overrides);
 
 /// A pipeline whose communication is free and whose ends (embedding, LM head, optimizer) weigh nothing beside its layers.
 Scenario pure_pipeline(int stages, int micro_batches, const std::string& schedule, int chunks = 1);

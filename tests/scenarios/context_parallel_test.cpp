@@ -10,7 +10,7 @@ namespace {
 
 using Overrides = std::vector<std::string>;
 
-Scenario base(Overrides overrides) { return parse_scenario(base_text(), "base", overrides); }
+Scenario base(const Overrides& overrides) { return parse_scenario(base_text(), "base", overrides); }
 
 std::string refusal(const Overrides& overrides) {
   try {

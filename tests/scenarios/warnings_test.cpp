@@ -73,7 +73,7 @@ TEST(Warnings, ManyExpertRanksWithoutNodeLimit) {
                                          "parallelism={tp: 1, sp: false, pp: 1, ep: 64, dp: 128}", "training.global_batch=128"};
   EXPECT_THAT(warnings(experts), ElementsAre(HasSubstr("ep 64 without a node limit")));
   std::vector<std::string> limited = experts;
-  limited.push_back("model.moe.node_limit=4");
+  limited.emplace_back("model.moe.node_limit=4");
   EXPECT_THAT(warnings(limited), IsEmpty());
 }
 

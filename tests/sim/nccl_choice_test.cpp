@@ -41,8 +41,37 @@ TEST(NcclChoice, SmallVectorsGoByLowLatency) {
   const CollectiveCost cost = all_reduce(8 * KiB, 8, in_node(8, 364.5 * GBps, false));
   EXPECT_EQ(cost.protocol, Protocol::ll);
   EXPECT_NEAR(cost.latency, 8 * us + 14 * 0.6 * us, 1e-15);
-  EXPECT_EQ(cost.bytes_per_channel, 2 * 14 * KiB);    // 2 * 7/8 of the vector, and as many bytes of flags
-  EXPECT_DOUBLE_EQ(cost.rate_limit, 2 * 141 * GBps);  // llMaxBws counts data; half of 364.5 would be 182
+  EXPECT_EQ(cost.bytes_per_channel, 2 * 14 * KiB);   // 2 * 7/8 of the vector, and as many bytes of flags
+  EXPECT_DOUBLE_EQ(cost.rate_limit, 2 * 20 * GBps);  // one channel's
+  const CollectiveCost large = all_reduce(1 * MiB, 8, in_node(8, 364.5 * GBps, false));
+  EXPECT_EQ(large.protocol, Protocol::ll);
+  EXPECT_DOUBLE_EQ(large.rate_limit, 2 * 141 * GBps);  // llMaxBws counts data; half of 364.5 would be 182
+}
+
+// NCCL gives a channel of a ring 4 KiB of LL for each of its members before it takes another: from 32 KiB on eight to as much as
+// seven channels carry, which is LL's most, all take as long.
+TEST(NcclChoice, LowLatencyTakesAsLongForOneChannelAsForMore) {
+  const Layout layout = in_node(8, 364.5 * GBps, false);
+  const auto time = [&](Bytes bytes) {
+    const CollectiveCost cost = all_reduce(bytes, 8, layout);
+    return cost.latency + static_cast<double>(cost.bytes_per_channel) / cost.rate_limit;
+  };
+  const Seconds of_channel = 7.0 / 4 * 32 * KiB / (20 * GBps);
+  EXPECT_NEAR(time(16 * KiB), 8 * us + 14 * 0.6 * us + of_channel / 2, 1e-12);
+  for (const Bytes bytes : {32 * KiB, 64 * KiB, 128 * KiB})
+    EXPECT_NEAR(time(bytes), 8 * us + 14 * 0.6 * us + of_channel, 1e-12) << bytes;
+  EXPECT_NEAR(time(256 * KiB), 8 * us + 14 * 0.6 * us + 7.0 / 4 * 256 * KiB / (141 * GBps), 1e-12);
+}
+
+TEST(NcclChoice, GatheringByLowLatencyIsSlowerThanScattering) {
+  const Layout layout = in_node(8, 366 * GBps, false);
+  const auto rate = [&](OpKind kind) {
+    const CollectiveCost cost = nccl_choice(kind, 2 * MiB, 8, layout, Architecture::hopper);
+    EXPECT_EQ(cost.protocol, Protocol::ll);
+    return cost.rate_limit;
+  };
+  EXPECT_DOUBLE_EQ(rate(OpKind::all_gather), 2 * 0.25 * 366 * GBps);
+  EXPECT_DOUBLE_EQ(rate(OpKind::reduce_scatter), 2 * 141 * GBps);
 }
 
 TEST(NcclChoice, MiddlingVectorsGoByLL128) {
@@ -110,6 +139,78 @@ TEST(NcclChoice, OverNodesTheSwitchesAddUpBetweenTrees) {
   layout.paths.back().between_nodes = 6 * GBps;
   layout.paths.back().bandwidth = 6 * GBps;
   EXPECT_NE(algorithm_of(all_reduce(1024 * MiB, 16, layout), layout), Algorithm::nvls_tree);
+}
+
+// Racks of 72, ports of 682 GB/s on which a channel has 1/146, NICs of 48, which the channels' branches share: 24 on two racks,
+// 12 on more, where a NIC sends up and down twice. Nine of 72 NICs are filled.
+TEST(NcclChoice, OverRacksFewNicsCarryTheTrees) {
+  for (const std::uint32_t racks : {2U, 20U}) {
+    const BytesPerSecond nic = (racks == 2 ? 24 : 12) * GBps, port = 682.0 / 146 * GBps;
+    Layout layout = over_nodes(racks);
+    layout.paths.push_back(
+        {.algorithm = Algorithm::nvls_tree, .channels = 144, .bandwidth = port, .in_node = port, .between_nodes = nic});
+    const CollectiveCost cost = all_reduce(1024 * MiB, std::size_t{72} * racks, layout, Architecture::blackwell);
+    ASSERT_EQ(algorithm_of(cost, layout), Algorithm::nvls_tree);
+    EXPECT_DOUBLE_EQ(cost.rate_limit, nic * 9 / 72);
+    // The pieces of 32 channels, half of each, at every level: one over two racks, four over twenty.
+    const int levels = racks == 2 ? 1 : 4;
+    EXPECT_NEAR(cost.latency, (25 + 2 * levels * 20.9) * us + levels * 32 * 64 * KiB / (nic * 9 / 72), 1e-12);
+  }
+}
+
+// Layouts count channels in as few as they can (topology/crossing_sum.cpp).
+TEST(NcclChoice, FirstPiecesAreThoseOfTheGpusHoweverChannelsAreCounted) {
+  Seconds latency = 0;
+  for (const std::uint32_t channels : {16U, 8U}) {
+    Layout layout = over_nodes(2);
+    const BytesPerSecond port = 364.5 / 18 * 16 / channels * GBps, nic = 24.0 * 16 / channels * GBps;
+    layout.paths.push_back(
+        {.algorithm = Algorithm::nvls_tree, .channels = channels, .bandwidth = port, .in_node = port, .between_nodes = nic});
+    const CollectiveCost cost = all_reduce(1024 * MiB, 16, layout);
+    ASSERT_EQ(algorithm_of(cost, layout), Algorithm::nvls_tree);
+    if (latency == 0) latency = cost.latency;
+    EXPECT_NEAR(cost.latency, latency, 1e-12);
+  }
+}
+
+// Eight nodes of 8 GPUs. At 8 MiB, a tree under LL128 has 0.9 of its bandwidth, the smaller of 15/16 of 8 NICs' and 8 times 29.
+TEST(NcclChoice, TreesAreCorrectedForMiddlingSizes) {
+  const NcclConstants& constants = nccl_constants();
+  EXPECT_DOUBLE_EQ(constants.tree_correction(Protocol::ll, 63), 1);
+  EXPECT_DOUBLE_EQ(constants.tree_correction(Protocol::simple, 64), 0.9);
+  EXPECT_DOUBLE_EQ(constants.tree_correction(Protocol::ll, 512 * KiB), 0.4);
+  EXPECT_DOUBLE_EQ(constants.tree_correction(Protocol::ll128, 8 * MiB), 0.9);
+  EXPECT_DOUBLE_EQ(constants.tree_correction(Protocol::simple, 256 * MiB), 0.9);
+  EXPECT_DOUBLE_EQ(constants.tree_correction(Protocol::simple, 512 * MiB), 1);
+
+  const Layout layout = over_nodes(8);
+  const CollectiveCost cost = all_reduce(8 * MiB, 64, layout);
+  ASSERT_EQ(algorithm_of(cost, layout), Algorithm::tree);
+  ASSERT_EQ(cost.protocol, Protocol::ll128);
+  EXPECT_NEAR(cost.latency, (14 + 2 * (7 * 1.25 + 3 * 8.5)) * us, 1e-12);
+  EXPECT_NEAR(cost.rate_limit, 0.9 * 8 * 29 / 2 / 16 * 128 / 120 * GBps, 1);
+}
+
+// 16 nodes of 8 GPUs, 560 MiB. Ring, Simple: 8.4 + 224 * 3.4 + 30 * 14 = 1190 us and 3035 us at 384 GB/s. Tree, Simple: 176 us
+// and 4078 us at 8 * 36 / 2 GB/s. So the ring would be faster by 29 us, but for the 1.4 times that NCCL reckons of its latency.
+TEST(NcclChoice, ThePlateauOfRingsFavoursTrees) {
+  const Layout layout = over_nodes(16);
+  const CollectiveCost cost = all_reduce(560 * MiB, 128, layout);
+  EXPECT_EQ(algorithm_of(cost, layout), Algorithm::tree);
+  EXPECT_EQ(cost.protocol, Protocol::simple);
+  // 6293 us by tree, 1666 + 4552 by ring.
+  EXPECT_EQ(algorithm_of(all_reduce(840 * MiB, 128, layout), layout), Algorithm::ring);
+}
+
+// One node's ring posts nothing; over nodes LL's hops take as long as the host needs to post them. 16 GPUs, 14 hops of them
+// between nodes.
+TEST(NcclChoice, TheHostPostsEveryStepOfARingOverNodes) {
+  const Layout layout{
+      .nodes = 2, .intra_latency = 3.4 * us, .inter_latency = 14 * us, .paths = {{.channels = 8, .bandwidth = 48 * GBps}}};
+  const CollectiveCost cost = nccl_choice(OpKind::all_gather, 1 * KiB, 16, layout, Architecture::hopper);
+  ASSERT_EQ(cost.protocol, Protocol::ll);
+  EXPECT_DOUBLE_EQ(cost.intra_latency, 1 * us);
+  EXPECT_DOUBLE_EQ(cost.inter_latency, 2.7 * us);
 }
 
 TEST(NcclChoice, TreesCarrySmallVectorsOverNodesAndRingsLargeOnes) {

@@ -20,7 +20,7 @@ using testing::StartsWith;
 
 /// A file in the test's own folder.
 std::string written(const std::string& text) {
-  const std::string path = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
+  std::string path = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
   std::ofstream(path) << text;
   return path;
 }

@@ -74,7 +74,7 @@ class PipelineBuilder {
 
   void lower(int stage, int replica, int micro_batches) {
     const RankIndex rank = world(stage, replica);
-    const std::size_t after = static_cast<std::size_t>(stage * replicas_ + replica);  // the pair to the next stage
+    const std::size_t after = static_cast<std::size_t>(stage) * replicas_ + replica;  // the pair to the next stage
     const BufferId weight = builder_.buffer(rank, BufferKind::parameter, DType::bf16, Shape(width, width));
     const BufferId gradient = builder_.buffer(rank, BufferKind::gradient, DType::f32, Shape(width, width));
     for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {

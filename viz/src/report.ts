@@ -41,6 +41,7 @@ export interface Result {
   layers?: LayerTraffic[];
   experts?: ExpertBalance; // out of balance, or choosing
   bounds_s: {lower: number; upper: number};
+  interval_s?: StepInterval; // simulated steps, of versions that tell its parts
   warnings: string[];
   run: {
     ranks: number;
@@ -53,6 +54,16 @@ export interface Result {
     folded: boolean;
   };
 }
+
+export interface StepInterval {
+  low: number;
+  high: number;
+  shares?: Record<string, number>; // of the squared width
+  known_from?: {class: string; runs: number; sources: number};
+  give_or_take_if_measured?: Record<Measurement, number>; // high over the step time, less 1
+}
+
+export type Measurement = "kernels" | "collectives" | "steps";
 
 export interface Parts {
   compute: number;

@@ -1,7 +1,7 @@
 // How fast: the step time between its bounds, and the figures that people compare.
 import {h, type Child} from "../dom";
 import {bytes, integer, number, percent, seconds} from "../format";
-import type {Result} from "../report";
+import type {Measurement, Result} from "../report";
 import {tipOn} from "../tip";
 
 export function headline(result: Result): HTMLElement {
@@ -15,7 +15,8 @@ export function headline(result: Result): HTMLElement {
       "div",
       {class: "step-time"},
       h("p", {class: "figure"}, seconds(result.step_time_s), h("small", {}, "per step")),
-      range(result)
+      range(result),
+      giveOrTake(result)
     ),
     h(
       "div",
@@ -53,6 +54,37 @@ export function headline(result: Result): HTMLElement {
       tile("gpus", result.gpus === 1 ? "GPU" : "GPUs", integer(result.gpus), result.gpus, result.gpu)
     )
   );
+}
+
+const measured: Record<Measurement, string> = {
+  kernels: "the kernels of this GPU",
+  collectives: "the collectives of this cluster",
+  steps: "steps like this one",
+};
+
+/** Where nine measured steps of ten would lie, where the doubt comes from, and what would take most of it away. */
+function giveOrTake({interval_s: interval, step_time_s}: Result): HTMLElement | undefined {
+  if (!interval?.shares || !interval.known_from || !interval.give_or_take_if_measured) return undefined;
+  const {shares, known_from, give_or_take_if_measured: left} = interval;
+  const width = interval.high / step_time_s - 1;
+  const best = (Object.keys(left) as Measurement[]).reduce((a, b) => (left[b] < left[a] ? b : a));
+  const words = h(
+    "p",
+    {class: "range-words", "data-figure": "give_or_take", "data-value": width, tabindex: 0},
+    h("span", {}, "give or take ", h("b", {}, percent(width)), `, ${seconds(interval.low)} to ${seconds(interval.high)}`),
+    h("span", {}, `${percent(left[best])} with ${measured[best]} measured`)
+  );
+  tipOn(words, {
+    title: "Where the doubt comes from",
+    lines: [
+      ...Object.entries(shares)
+        .filter(([, share]) => share > 0)
+        .sort(([, a], [, b]) => b - a)
+        .map(([part, share]): [string, string] => [part.replace("_", " "), percent(share)]),
+      ["known from", `${known_from.runs} runs of ${known_from.sources} sources: ${known_from.class}`],
+    ],
+  });
+  return words;
 }
 
 function tile(name: string, label: string, value: string, exact: number, below: Child, state?: "good" | "bad"): HTMLElement {

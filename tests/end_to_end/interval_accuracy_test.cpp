@@ -1,0 +1,125 @@
+// How far steps of published runs are off when what was fitted to them had not seen them, and whether nine in ten lie inside
+// their interval then: from bench/accuracy/*.scored.csv, which `./dev bench accuracy` makes, without a simulation. The table of
+// intervals, studies/step/interval_table.csv, and bench/accuracy/left_out.csv follow from them and are held to that here.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "runtime/base/csv.h"
+#include "scenarios/reading/load.h"
+#include "studies/step/step_interval.h"
+#include "studies/validate/conformal.h"
+#include "tests/end_to_end/accuracy.h"
+#include "tests/scenarios/base_scenario.h"
+
+namespace tandem::studies::interval_accuracy_test {
+namespace {
+
+using scenarios::parse_scenario;
+
+std::vector<MeasuredRow> rows_of(const std::string& name) {
+  const CsvTable table = parse_csv(file_in_accuracy(name), name);
+  std::vector<MeasuredRow> rows;
+  for (const std::vector<CsvCell>& cells : table.rows) {
+    MeasuredRow& row = rows.emplace_back();
+    for (std::size_t i = 0; i < cells.size(); ++i) row[table.header[i].text] = cells[i].text;
+  }
+  return rows;
+}
+
+std::string generation_of(const std::string& gpu) {
+  static std::map<std::string, std::string> known;
+  const auto [found, is_new] = known.try_emplace(gpu);
+  if (is_new) found->second = name_of(parse_scenario(base_text(), gpu, {"cluster.gpu=" + gpu}).cluster.gpu.architecture);
+  return found->second;
+}
+
+/// By GPU and precision: what ln(step time) changes by with the constant that no step was used for.
+std::map<std::pair<std::string, std::string>, double> fitted_constants() {
+  std::map<std::pair<std::string, std::string>, double> found;
+  for (const MeasuredRow& row : rows_of("fitted.csv"))
+    found[{row.at("gpu"), row.at("precision")}] = std::log(std::stod(row.at("value")) / std::stod(row.at("without_steps")));
+  return found;
+}
+
+std::vector<MeasuredError> measured_errors() {
+  const auto fitted = fitted_constants();
+  std::vector<MeasuredError> errors;
+  for (const std::string table : {"runs", "runs_2025"}) {
+    std::map<std::string, MeasuredRow> runs;
+    for (const MeasuredRow& row : rows_of(table + ".csv")) runs[row.at("id")] = row;
+    for (const MeasuredRow& scored : rows_of(table + ".scored.csv")) {
+      if (scored.at("error").empty()) continue;
+      const MeasuredRow& run = runs.at(scored.at("id"));
+      const std::string& gpu = run.at("gpu");
+      MeasuredError& error = errors.emplace_back();
+      error.source = run.at("source");
+      error.step = {!run.at("experts").empty(), generation_of(gpu), run.at("framework"), gpu};
+      error.log_ratio = std::log1p(std::stod(scored.at("error")));
+      error.expected = std::stod(scored.at("expected_error"));
+      if (const auto at = fitted.find({gpu, run.at("precision")}); at != fitted.end()) error.without_steps = at->second;
+    }
+  }
+  return errors;
+}
+
+std::string left_out_csv(const std::vector<LeftOut>& sets) {
+  std::string text =
+      "set,rows,sources,in_sample_median,in_sample_p90,source_out_median,source_out_p90,source_out_inside,gpu_out_median,"
+      "gpu_out_p90,gpu_out_inside\n";
+  for (const LeftOut& set : sets)
+    text +=
+        fmt::format("{},{},{},{:.1f},{:.1f},{:.1f},{:.1f},{:.0f},{:.1f},{:.1f},{:.0f}\n", set.name, set.rows, set.sources,
+                    100 * set.in_sample.median, 100 * set.in_sample.p90, 100 * set.source_out.median, 100 * set.source_out.p90,
+                    100 * set.source_out.coverage, 100 * set.gpu_out.median, 100 * set.gpu_out.p90, 100 * set.gpu_out.coverage);
+  return text;
+}
+
+std::string built_in_table() {
+  std::ifstream file(TANDEM_SOURCE_DIR "/studies/step/interval_table.csv");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Holds `now` to `was`. Where it changed, leaves it in the folder for temporary files, whence the bench takes it.
+void expect_unchanged(const std::string& now, const std::string& was, const std::string& name) {
+  if (now != was) std::ofstream(testing::TempDir() + name) << now;
+  EXPECT_EQ(now, was) << name << " has changed; `./dev bench accuracy` renews it";
+}
+
+TEST(IntervalAccuracy, TheTableFollowsFromTheRuns) {
+  expect_unchanged(to_csv(fit_intervals(measured_errors())), built_in_table(), "interval_table.csv");
+}
+
+TEST(IntervalAccuracy, LeftOutIsWhatItWas) {
+  const std::string now = left_out_csv(leave_out(measured_errors()));
+  std::cout << now;
+  expect_unchanged(now, file_in_accuracy("left_out.csv"), "left_out.csv");
+}
+
+TEST(IntervalAccuracy, NineInTenOfSourcesNeverSeenLieInside) {
+  constexpr std::size_t a_class = 10;
+  for (const LeftOut& set : leave_out(measured_errors())) {
+    if (set.name == "all") {
+      EXPECT_GE(set.source_out.coverage, 0.85);
+      EXPECT_LE(set.source_out.coverage, 0.95);
+    } else if (set.rows >= a_class) {
+      EXPECT_GE(set.source_out.coverage, 0.75) << set.name;
+    }
+  }
+}
+
+TEST(IntervalAccuracy, FittedConstantsAreThePresets) {
+  for (const MeasuredRow& row : rows_of("fitted.csv")) {
+    const Device gpu = parse_scenario(base_text(), "fitted", {"cluster.gpu=" + row.at("gpu")}).cluster.gpu;
+    const DType type = row.at("precision") == "fp8" ? DType::f8 : row.at("precision") == "fp16" ? DType::f16 : DType::bf16;
+    EXPECT_DOUBLE_EQ(gpu.efficiency.gemm[static_cast<std::size_t>(type)].sustained, std::stod(row.at("value")))
+        << row.at("gpu") << " " << row.at("precision");
+  }
+}
+
+}  // namespace
+}  // namespace tandem::studies::interval_accuracy_test
