@@ -249,12 +249,24 @@ RunRow RunRow::with(const std::string& column, const std::string& text) const {
   return row;
 }
 
-void RunsFile::keep_core() {
-  for (std::size_t i = rows.size(); i-- > 0;) {
-    if (rows[i].flag("core").value_or(false)) continue;
-    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(i));
-    table.rows.erase(table.rows.begin() + static_cast<std::ptrdiff_t>(i));
+namespace {
+
+void keep(RunsFile& file, bool (*stays)(const RunRow& row)) {
+  for (std::size_t i = file.rows.size(); i-- > 0;) {
+    if (stays(file.rows[i])) continue;
+    file.rows.erase(file.rows.begin() + static_cast<std::ptrdiff_t>(i));
+    file.table.rows.erase(file.table.rows.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+}  // namespace
+
+void RunsFile::keep_core() {
+  keep(*this, [](const RunRow& row) { return row.flag("core").value_or(false); });
+}
+
+void RunsFile::keep_memory() {
+  keep(*this, [](const RunRow& row) { return row.has("memory_gb") || row.has("reserved_gib"); });
 }
 
 std::vector<std::string_view> scenario_columns() {
