@@ -22,6 +22,7 @@ struct ValidateCommand final : Command {
   std::string report;
   int jobs = 0;  ///< 0 for the default
   bool core = false;
+  bool memory = false;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -38,6 +39,7 @@ CLI::App* ValidateCommand::add_to(CLI::App& app) {
   add_report_option(*command, report, "all of it");
   add_jobs_option(*command, jobs, "simulations");
   command->add_flag("--core", core, "only the rows whose column `core` is 1");
+  command->add_flag("--memory", memory, "only the rows that state memory");
   return command;
 }
 
@@ -47,6 +49,8 @@ ExitCode ValidateCommand::run() const {
     std::cerr << "tandem: warning: " << rows << ": the column " << column << " means nothing here\n";
   if (core) file.keep_core();
   if (file.rows.empty()) throw InputError({.file = rows}, "no row has core 1, expected some, or no --core");
+  if (memory) file.keep_memory();
+  if (file.rows.empty()) throw InputError({.file = rows}, "no row states memory, expected some, or no --memory");
   Output json_output(json), csv_output(csv), page(report);
   const std::size_t at_once = processes_at_once(jobs);
   PointsProgress line;

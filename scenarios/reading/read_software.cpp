@@ -46,6 +46,14 @@ std::vector<OpKind> read_operations(const Reader& framework, const char* list) {
   return kinds;
 }
 
+void read_workspaces(const Reader& framework, Software& software) {
+  const Reader sizes(framework.child("workspaces_MiB"), framework.full_name("workspaces_MiB"),
+                     {"volta", "ampere", "hopper", "blackwell", "unknown"});
+  constexpr double mebi = 1024.0 * 1024.0;
+  for (std::size_t i = 0; i < architecture_count; ++i)
+    software.workspaces[i] = std::llround(sizes.number(name_of(static_cast<Architecture>(i)), {0, 100'000}, 0) * mebi);
+}
+
 /// For the device's architecture; none where the framework does not say, or its speed is not known.
 std::optional<AttentionKernel> usual_attention(const Reader& framework, const Device& device) {
   const Reader attention(framework.child("attention"), framework.full_name("attention"),
@@ -59,8 +67,26 @@ std::optional<AttentionKernel> usual_attention(const Reader& framework, const De
 Reader framework_reader(const YamlNode& node) {
   return {node,
           "training.framework",
-          {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
-           "gemm_sm_margin", "kernel_per_expert", "fp8_dispatch", "captured", "reserved_GB", "attention_dropout"}};
+          {"name",
+           "attention",
+           "issue_us",
+           "forward",
+           "backward",
+           "weights",
+           "optimizer",
+           "sequence_copies",
+           "waits_for",
+           "gemm_sm_margin",
+           "kernel_per_expert",
+           "fp8_dispatch",
+           "captured",
+           "reserved_GB",
+           "workspaces_MiB",
+           "placeholder_gradients",
+           "context_GB",
+           "moves_weights",
+           "expandable_segments",
+           "attention_dropout"}};
 }
 
 }  // namespace
@@ -78,6 +104,11 @@ Software read_software(const YamlNode& node) {
   software.kernel_per_expert = read_operations(framework, "kernel_per_expert");
   software.fp8_dispatch = framework.boolean("fp8_dispatch", true);
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
+  read_workspaces(framework, software);
+  software.context = std::llround(framework.number("context_GB", {0, 1000}, 0) * 1e9);
+  software.moves_weights = framework.boolean("moves_weights", false);
+  software.expandable_segments = framework.boolean("expandable_segments", false);
+  software.placeholder_gradients = framework.boolean("placeholder_gradients", false);
   return software;
 }
 

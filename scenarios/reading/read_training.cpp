@@ -160,12 +160,35 @@ RecomputeSpec read_recompute(const Reader& training) {
 
 TrainingSpec read_training(const YamlNode& node) {
   const Reader training(node, "training",
-                        {"sequence",       "micro_batch",       "global_batch",     "precision",       "fp8_recipe",
-                         "cuda_graph",     "schedule",          "recompute",        "recompute_every", "recompute_segment",
-                         "overlap",        "gates_at_experts",  "grad_dtype",       "moment_dtype",    "fp8_activation_input",
-                         "framework",      "compiled",          "attention",        "bucket_MB",       "sync_every",
-                         "sync",           "sync_steps",        "grad_compression", "compressor",      "hierarchical_all_reduce",
-                         "hidden_dropout", "attention_dropout", "offload"});
+                        {"sequence",
+                         "micro_batch",
+                         "global_batch",
+                         "precision",
+                         "fp8_recipe",
+                         "cuda_graph",
+                         "schedule",
+                         "recompute",
+                         "recompute_every",
+                         "recompute_segment",
+                         "overlap",
+                         "gates_at_experts",
+                         "grad_dtype",
+                         "moment_dtype",
+                         "fp8_activation_input",
+                         "framework",
+                         "compiled",
+                         "cross_entropy_fusion",
+                         "attention",
+                         "bucket_MB",
+                         "sync_every",
+                         "sync",
+                         "sync_steps",
+                         "grad_compression",
+                         "compressor",
+                         "hierarchical_all_reduce",
+                         "hidden_dropout",
+                         "attention_dropout",
+                         "offload"});
   TrainingSpec spec;
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
