@@ -1,6 +1,7 @@
 #include "sim/host_issue.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/kernel_cost.h"
 
@@ -65,7 +66,20 @@ HostIssue::HostIssue(const Dag& dag)
     place_[id] = static_cast<std::uint32_t>(order.size());
     order.push_back(id);
   }
+  if (dag.software.waits_for_dispatch) find_dispatches();
   for (Thread& thread : of_rank_) advance(thread);
+}
+
+void HostIssue::find_dispatches() {
+  for (const Thread& thread : of_rank_) {
+    bool routed = false;
+    for (const TaskId id : thread.order) {
+      const Task& task = dag_.tasks[id];
+      if (task.op == OpKind::route) routed = true;
+      const bool exchanges = task.op == OpKind::all_to_all && task.stream == Stream::ep && dag_.groups[task.group].bytes > 0;
+      if (exchanges && pass_of(task.phase) == Pass::forward && std::exchange(routed, false)) dispatches_.insert(id);
+    }
+  }
 }
 
 void HostIssue::advance(Thread& thread) {
@@ -74,7 +88,7 @@ void HostIssue::advance(Thread& thread) {
     issued_[id] = thread.free + first_issue_time(dag_, id);
     thread.free += issue_time(dag_, id);
     newly_dated_.push_back(id);
-    if (waited_for_[static_cast<std::size_t>(dag_.tasks[id].op)]) thread.waits_for = id;
+    if (waited_for_[static_cast<std::size_t>(dag_.tasks[id].op)] || dispatches_.contains(id)) thread.waits_for = id;
   }
 }
 

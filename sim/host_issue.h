@@ -1,5 +1,6 @@
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -45,12 +46,15 @@ class HostIssue {
     TaskId waits_for = no_id;
   };
   const Dag& dag_;
-  std::vector<bool> waited_for_;  ///< by kind of operation
+  std::vector<bool> waited_for_;           ///< by kind of operation
+  std::unordered_set<TaskId> dispatches_;  ///< that the CPU waits for
   std::vector<Thread> of_rank_;
   std::vector<std::uint32_t> place_;  ///< by task, in its rank's order
   std::vector<Seconds> issued_;
   std::vector<TaskId> newly_dated_;
 
+  /// Of a pass's exchanges, the first after the router's is the dispatch.
+  void find_dispatches();
   void advance(Thread& thread);
 };
 

@@ -61,7 +61,10 @@ struct Software {
   /// Operations (grouped_gemm, cast) that are a kernel for each expert, as Transformer Engine's GroupedLinear has them: products
   /// by cuBLAS on several streams. The others are one kernel for all (CUTLASS, DeepGEMM).
   std::vector<OpKind> kernel_per_expert;
-  bool fp8_dispatch = true;      ///< DeepEP sends fp8 to the experts when training in fp8
+  bool fp8_dispatch = true;  ///< DeepEP sends fp8 to the experts when training in fp8
+  /// The CPU waits for the experts' tokens to arrive before it issues more: HybridEP's dispatch copies their numbers to it after
+  /// the exchange (DeepEP's before).
+  bool waits_for_dispatch = false;
   std::vector<OpKind> captured;  ///< operations in CUDA graphs of some layers: issuing their own kernels costs nothing
   Bytes reserved = 0;            ///< of every GPU's memory, beside tensors: buckets, communicators, what the allocator keeps
   /// Of every GPU's memory, by its architecture: what libraries of matrix products work in, allocated like a tensor.
@@ -78,7 +81,7 @@ struct Software {
   const ExtraWork& beside(OpKind op, Pass pass) const {
     return extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(op)];
   }
-  bool issues_for_free() const { return issue == IssueCost{} && waits_for.empty(); }
+  bool issues_for_free() const { return issue == IssueCost{} && waits_for.empty() && !waits_for_dispatch; }
 };
 
 }  // namespace tandem

@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t elements_of_scale = 128;
 
 bool uses_deepep(const Context& context) {
-  return context.scenario.parallelism.dispatcher == Dispatcher::deepep && context.communicator(Slot::expert) != no_id;
+  return sends_once(context.scenario.parallelism.dispatcher) && context.communicator(Slot::expert) != no_id;
 }
 
 bool sends_fp8(const Context& context) {

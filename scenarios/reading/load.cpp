@@ -20,13 +20,20 @@ namespace {
 
 /// What CUDA graphs capture is issued for free; and where experts have a fixed number of places, nobody waits to learn how many
 /// tokens they got.
+///
+/// A graph of the whole step is captured before experts have rows. Unless these are padded to a fixed number, all experts are one
+/// kernel, which reads them on the GPU.
 void spare_issue(const Scenario& scenario, Software& software) {
   const MoeSpec& moe = scenario.model.moe;
-  if (moe.capacity_factor > 0 && moe.pad_to_capacity) std::erase(software.waits_for, OpKind::route);
-  if (scenario.training.cuda_graph != CudaGraph::attention) software.captured.clear();
+  const bool padded = moe.capacity_factor > 0 && moe.pad_to_capacity;
+  if (padded) std::erase(software.waits_for, OpKind::route);
+  software.waits_for_dispatch = scenario.parallelism.dispatcher == Dispatcher::hybridep && !padded && !software.issues_for_free();
+  if (scenario.training.cuda_graph == CudaGraph::none) software.captured.clear();
   if (scenario.training.cuda_graph != CudaGraph::full) return;
   software.issue = {};
   software.waits_for.clear();
+  software.waits_for_dispatch = false;
+  if (!padded) software.kernel_per_expert.clear();
 }
 
 void read_framework(const YamlNode& training, Scenario& scenario) {

@@ -125,9 +125,12 @@ struct RankPlacement {
 
 /// Who exchanges the experts' tokens.
 enum class Dispatcher : std::uint8_t {
-  nccl,    ///< its all-to-all: every choice of a token travels by itself
-  deepep,  ///< DeepEP's kernels, which a rank's tokens go through as they are
+  nccl,     ///< its all-to-all: every choice of a token travels by itself
+  deepep,   ///< DeepEP's kernels, which a rank's tokens go through as they are
+  hybridep  ///< those of its branch hybrid-ep, which learn how many tokens arrived when all have
 };
+/// Whether a token travels once to a rank, or to a node, whatever it chose there.
+constexpr bool sends_once(Dispatcher dispatcher) { return dispatcher != Dispatcher::nccl; }
 
 struct ParallelismSpec {
   std::int64_t tp = 1;
