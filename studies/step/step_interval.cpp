@@ -11,29 +11,8 @@ namespace {
 constexpr double error_of_gemm = 0.05, error_of_attention = 0.04, error_of_memory = 0.10, error_of_communication = 0.20;
 constexpr double error_of_framework = 0.06, error_with_experts = 0.12;
 
-/// Returns null for communication.
-const Operation* kernel_named(std::string_view name) {
-  const auto kind = operation_named(name);
-  return kind && !is_communication(*kind) ? &operation(*kind) : nullptr;
-}
-
-struct PartError {
-  ErrorPart part;
-  double error;
-};
-
-PartError error_of(OpClass op_class) {
-  switch (op_class) {
-    case OpClass::gemm:
-      return {ErrorPart::products, error_of_gemm};
-    case OpClass::attention_forward:
-    case OpClass::attention_backward:
-      return {ErrorPart::attention, error_of_attention};
-    case OpClass::memory:
-    case OpClass::communication:
-      break;
-  }
-  return {ErrorPart::other_kernels, error_of_memory};
+double error_of_kernels(ErrorPart part) {
+  return part == ErrorPart::products ? error_of_gemm : part == ErrorPart::attention ? error_of_attention : error_of_memory;
 }
 
 bool has_experts(const StepResult& result) {
@@ -52,6 +31,22 @@ std::string_view name_of(ErrorPart part) {
   return names[static_cast<std::size_t>(part)];
 }
 
+std::optional<ErrorPart> part_of_kernel(std::string_view name) {
+  const auto kind = operation_named(name);
+  if (!kind || is_communication(*kind)) return {};
+  switch (operation(*kind).op_class) {
+    case OpClass::gemm:
+      return ErrorPart::products;
+    case OpClass::attention_forward:
+    case OpClass::attention_backward:
+      return ErrorPart::attention;
+    case OpClass::memory:
+    case OpClass::communication:
+      break;
+  }
+  return ErrorPart::other_kernels;
+}
+
 double total(const ErrorParts& parts) {
   double squares = 0;
   for (const double part : parts) squares += part * part;
@@ -63,11 +58,10 @@ ErrorParts expected_errors(const StepResult& result) {
   if (result.step_time <= 0) return parts;
   Seconds kernels = 0;
   for (const KindTime& kind : result.kinds) {
-    const Operation* kernel = kernel_named(kind.name);
-    if (kernel == nullptr) continue;
+    const std::optional<ErrorPart> part = part_of_kernel(kind.name);
+    if (!part) continue;
     kernels += kind.time;
-    const PartError error = error_of(kernel->op_class);
-    of(parts, error.part) += kind.time * error.error / result.step_time;
+    of(parts, *part) += kind.time * error_of_kernels(*part) / result.step_time;
   }
   const double waiting = kernels > 0 ? 1 + result.parts.bubble / kernels : 1;
   for (double& part : parts) part *= waiting;

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +24,8 @@ enum class ErrorPart : std::uint8_t {
 };
 inline constexpr std::size_t error_part_count = 6;
 std::string_view name_of(ErrorPart part);
+/// Returns the part that kernels of a kind (`KindTime::name`) belong to; nothing for communication.
+std::optional<ErrorPart> part_of_kernel(std::string_view kind);
 
 /// What each part adds to the standard error of ln(step time); of parts that have nothing to do with each other.
 using ErrorParts = std::array<double, error_part_count>;
@@ -83,5 +87,8 @@ StepClass class_of(const StepResult& result);
 /// The interval takes the scenario to be that of the run: give fields that are unknown several values, as `tandem validate` does.
 Interval interval_around(Seconds step_time, ErrorParts expected, const StepClass& step, const IntervalTable& table);
 Interval step_interval(const StepResult& result);
+
+/// Returns the object `interval_s` of the JSON form.
+nlohmann::ordered_json to_json_object(const Interval& interval);
 
 }  // namespace tandem::studies

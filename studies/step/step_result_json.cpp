@@ -76,7 +76,9 @@ Json layers_json(const std::vector<LayerTraffic>& traffic) {
   return layers;
 }
 
-Json interval_json(const Interval& interval) {
+}  // namespace
+
+Json to_json_object(const Interval& interval) {
   Json shares = Json::object();
   for (std::size_t part = 0; part < error_part_count; ++part)
     shares[name_of(static_cast<ErrorPart>(part))] = interval.share_of(static_cast<ErrorPart>(part));
@@ -90,6 +92,8 @@ Json interval_json(const Interval& interval) {
           {"seen_framework", interval.seen_framework},
           {"give_or_take_if_measured", narrower}};
 }
+
+namespace {
 
 Json experts_json(const ExpertBalance& balance) {
   Json experts = {{"routing", name_in(scenarios::routing_names,
@@ -461,7 +465,7 @@ Json to_json_object(const StepResult& r) {
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
   if (r.is_simulated()) {
-    json["interval_s"] = interval_json(step_interval(r));
+    json["interval_s"] = to_json_object(step_interval(r));
   }
   if (r.step_kinds) {
     json["step_time_local_s"] = r.step_kinds->local;
