@@ -17,8 +17,27 @@ Seconds issue_time(const Dag& dag, TaskId id) {
   return (backward ? cost.backward : cost.forward) * (1 + dag.software.beside(task.op, pass).kernels);
 }
 
+namespace {
+
+/// Before the first of several steps passes what belongs to all.
+Seconds before_steps(const Dag& dag, const Rank& rank) { return dag.devices[rank.device].site.overhead * dag.info.steps; }
+
+}  // namespace
+
+Seconds before_first_kernel(const Dag& dag) {
+  Seconds longest = 0;
+  for (const Rank& rank : dag.ranks) longest = std::max(longest, before_steps(dag, rank));
+  return longest;
+}
+
+bool issues_for_free(const Dag& dag) {
+  return dag.software.issues_for_free() &&
+         std::ranges::none_of(dag.devices, [](const Device& device) { return device.site.overhead > 0; });
+}
+
 std::vector<Seconds> issue_times(const Dag& dag) {
-  std::vector<Seconds> of_rank(dag.ranks.size(), 0);
+  std::vector<Seconds> of_rank;
+  for (const Rank& rank : dag.ranks) of_rank.push_back(before_steps(dag, rank));
   for (TaskId id = 0; id < dag.tasks.size(); ++id) of_rank[dag.tasks[id].rank] += issue_time(dag, id);
   return of_rank;
 }
@@ -36,7 +55,10 @@ HostIssue::HostIssue(const Dag& dag)
       place_[id] = static_cast<std::uint32_t>(order.size());
       order.push_back(id);
     }
-  for (Thread& thread : of_rank_) advance(thread);
+  for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
+    of_rank_[rank].free = before_steps(dag, dag.ranks[rank]);
+    advance(of_rank_[rank]);
+  }
 }
 
 void HostIssue::advance(Thread& thread) {

@@ -23,6 +23,33 @@ double& of(ErrorParts& parts, ErrorPart part) { return parts[static_cast<std::si
 
 void add(ErrorParts& parts, ErrorPart part, double error) { of(parts, part) = std::hypot(of(parts, part), error); }
 
+Interval interval_of(Seconds step_time, const ErrorParts& parts) {
+  const double width = std::exp(nine_in_ten * total(parts));
+  return {.low = step_time / width, .high = step_time * width, .parts = parts};
+}
+
+/// What remains to doubt at a site. Variances that two of its factors share count half for each.
+ErrorParts parts_at(const SiteOfStep& step, const ErrorParts& expected, double within) {
+  const auto& [kk, kc, ko, cc, co, oo] = step.site.covariance;
+  const double k = step.of_kernels, c = step.of_communication, o = step.of_overhead;
+  const double both = k * c * kc, with_kernels = k * o * ko, with_collectives = c * o * co;
+  const std::array<double, 3> own = {k * k * kk + both + with_kernels, c * c * cc + both + with_collectives,
+                                     o * o * oo + with_kernels + with_collectives};
+  // Where factors make up for each other, one of these may be below 0; their sum is not.
+  const double sum = std::max(0.0, own[0] + own[1] + own[2]);
+  const double positive = std::max(own[0], 0.0) + std::max(own[1], 0.0) + std::max(own[2], 0.0);
+  const auto error = [&](double variance) { return positive > 0 ? std::sqrt(std::max(variance, 0.0) / positive * sum) : 0; };
+  double kernels = 0;
+  for (const ErrorPart part : kernel_parts) kernels = std::hypot(kernels, expected[static_cast<std::size_t>(part)]);
+  ErrorParts parts{};
+  for (const ErrorPart part : kernel_parts)
+    if (kernels > 0) of(parts, part) = error(own[0]) * expected[static_cast<std::size_t>(part)] / kernels;
+  of(parts, ErrorPart::collectives) = error(own[1]);
+  of(parts, ErrorPart::framework) = error(own[2]);
+  of(parts, ErrorPart::unknown) = within * total(expected);
+  return parts;
+}
+
 }  // namespace
 
 std::string_view name_of(ErrorPart part) {
@@ -91,29 +118,45 @@ StepClass class_of(const StepResult& result) {
   return {has_experts(result), result.gpu_architecture, result.framework, result.gpu};
 }
 
-Interval interval_around(Seconds step_time, ErrorParts parts, const StepClass& step, const IntervalTable& table) {
+SiteOfStep site_of(const StepResult& result) {
+  Seconds kernels = result.parts.bubble, exposed = 0;
+  for (const Seconds phase : result.parts.kernels) kernels += phase;
+  for (const Seconds axis : result.parts.exposed) exposed += axis;
+  return {.site = result.site,
+          .of_kernels = kernels / result.step_time,
+          .of_communication = exposed / result.step_time,
+          .of_overhead = 1 / result.step_time};
+}
+
+Interval interval_around(Seconds step_time, ErrorParts parts, const StepClass& step, const IntervalTable& table,
+                         const SiteOfStep& site) {
   const auto& [name, known] = table.narrowest(step);
+  if (site.tells_of(step)) {
+    Interval interval = interval_of(step_time, parts_at(site, parts, site.site.spread * known.within / nine_in_ten));
+    interval.known_class = "site";
+    interval.runs = static_cast<std::size_t>(site.site.runs);
+    interval.sources = 1;
+    return interval;
+  }
   const double more = known.factor / nine_in_ten;
   if (more > 1)
     add(parts, ErrorPart::unknown, total(parts) * std::sqrt(more * more - 1));
   else
     for (double& part : parts) part *= more;
-  Interval interval{.known_class = name,
-                    .runs = known.rows,
-                    .sources = known.sources,
-                    .seen_gpu = table.gpus.contains(step.gpu),
-                    .seen_framework = table.frameworks.contains(step.framework)};
-  if (!interval.seen_gpu) add(parts, ErrorPart::unknown, table.unseen_gpu);
-  if (!interval.seen_framework) add(parts, ErrorPart::framework, table.unseen_framework);
-  const double width = std::exp(nine_in_ten * total(parts));
-  interval.parts = parts;
-  interval.low = step_time / width;
-  interval.high = step_time * width;
+  const bool seen_gpu = table.gpus.contains(step.gpu), seen_framework = table.frameworks.contains(step.framework);
+  if (!seen_gpu) add(parts, ErrorPart::unknown, table.unseen_gpu);
+  if (!seen_framework) add(parts, ErrorPart::framework, table.unseen_framework);
+  Interval interval = interval_of(step_time, parts);
+  interval.known_class = name;
+  interval.runs = known.rows;
+  interval.sources = known.sources;
+  interval.seen_gpu = seen_gpu;
+  interval.seen_framework = seen_framework;
   return interval;
 }
 
 Interval step_interval(const StepResult& result) {
-  return interval_around(result.step_time, expected_errors(result), class_of(result), interval_table());
+  return interval_around(result.step_time, expected_errors(result), class_of(result), interval_table(), site_of(result));
 }
 
 }  // namespace tandem::studies
