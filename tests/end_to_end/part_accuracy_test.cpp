@@ -28,6 +28,7 @@ enum class Role : std::uint8_t {
   part,        ///< adds up to the total with the other parts of its case
   total,       ///< of its case
   difference,  ///< of two cases
+  ratio,       ///< the same divided, which has no unit
 };
 
 struct StepPart {
@@ -80,13 +81,14 @@ using Rows = std::vector<MeasuredRow>;
 
 std::vector<StepPart> as_printed(const Rows& rows) {
   static const std::map<std::string, Role> roles = {
-      {"part", Role::part}, {"total", Role::total}, {"difference", Role::difference}};
+      {"part", Role::part}, {"total", Role::total}, {"difference", Role::difference}, {"ratio", Role::ratio}};
   std::vector<StepPart> parts;
   for (const MeasuredRow& row : rows) {
     StepPart& part = parts.emplace_back(row.at("source"), row.at("case"), row.at("part"), roles.at(row.at("role")));
-    part.measured = std::stod(row.at("measured_s"));
+    part.measured = std::stod(row.at("measured"));
     part.predicted = part_of_step(row, row.at("settings"));
-    if (part.role == Role::difference) part.predicted -= part_of_step(row, row.at("less"));
+    if (part.role == Role::difference) part.predicted -= part_of_step(row, row.at("other"));
+    if (part.role == Role::ratio) part.predicted /= part_of_step(row, row.at("other"));
   }
   return parts;
 }
@@ -133,7 +135,7 @@ std::vector<StepPart> compared(const MeasuredRow& row, const PartTimes& measured
 
 /// Of a run in runs_2025.csv, as that says.
 Seconds measured_time(const MeasuredRow& row, const Scenario& scenario) {
-  const std::string& printed = row.at("measured_s");
+  const std::string& printed = row.at("measured");
   return printed.empty() ? *measured_step(published_run(row.at("scenario")), scenario).time : std::stod(printed);
 }
 
@@ -190,10 +192,13 @@ const std::vector<StepPart>& all_parts() {
 }
 
 std::string parts_csv(const std::vector<StepPart>& parts) {
-  std::string text = "source,case,part,measured_ms,predicted_ms,error_percent\n";
-  for (const StepPart& part : parts)
-    text += fmt::format("{},{},{}{},{:.5g},{:.5g},{:+.1f}\n", part.source, part.of, part.role == Role::total ? "all: " : "",
-                        part.name, part.measured * 1e3, part.predicted * 1e3, 100 * part.error());
+  std::string text = "source,case,part,unit,measured,predicted,error_percent\n";
+  for (const StepPart& part : parts) {
+    const double unit = part.role == Role::ratio ? 1 : 1e-3;
+    text += fmt::format("{},{},{}{},{},{:.5g},{:.5g},{:+.1f}\n", part.source, part.of, part.role == Role::total ? "all: " : "",
+                        part.name, part.role == Role::ratio ? "ratio" : "ms", part.measured / unit, part.predicted / unit,
+                        100 * part.error());
+  }
   return text;
 }
 
@@ -239,6 +244,27 @@ TEST(PartAccuracy, IsWhatItWas) {
   const std::string now = parts_csv(all_parts());
   std::cout << summary_csv(all_parts());
   expect_unchanged(now, file_in_accuracy("parts.csv"), "parts.csv");
+}
+
+// Of a step that takes a + b l + c n + d l n with l layers and n micro-batches, the layers take d l n, the ends c n, the rest a +
+// b l.
+TEST(PartAccuracy, IncrementsTakeALinearStepApart) {
+  constexpr double a = 3, b = 0.5, c = 7, d = 0.25;
+  const auto step = [](std::int64_t l, std::int64_t n) {
+    return a + b * static_cast<double>(l) + c * static_cast<double>(n) + d * static_cast<double>(l * n);
+  };
+  Increments of_both, of_batches;
+  for (const std::int64_t n : {2, 16}) {
+    for (const std::int64_t l : {12, 24}) of_both.add(l, n, step(l, n));
+    of_batches.add(24, n, step(24, n));
+  }
+  const PartTimes parts = of_both.parts(), batches = of_batches.parts();
+  EXPECT_DOUBLE_EQ(parts.at("layers"), d * 24 * 16);
+  EXPECT_DOUBLE_EQ(parts.at("ends of the model"), c * 16);
+  EXPECT_DOUBLE_EQ(parts.at("gradients and optimizer"), a + b * 24);
+  EXPECT_DOUBLE_EQ(parts.at("step"), step(24, 16));
+  EXPECT_DOUBLE_EQ(batches.at("micro-batches"), d * 24 * 16 + c * 16);
+  EXPECT_DOUBLE_EQ(batches.at("gradients and optimizer"), a + b * 24);
 }
 
 // A view that leaves a task out, or counts one twice, would show errors that the step does not have.
