@@ -145,7 +145,7 @@ Kept kept_on(const Dag& dag, RankIndex rank) {
     });
   }
   const FrameworkMemory held = framework_memory(dag)[rank];
-  for (const Bytes bytes : {held.reserved, held.workspaces, held.placeholders})
+  for (const Bytes bytes : {held.reserved, held.workspaces})
     if (bytes > 0) kept.from_the_start.push_back(bytes);
   return kept;
 }
@@ -187,6 +187,18 @@ std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
   return events;
 }
 
+/// The changes with placeholders that stay, each where the first product of its shape starts.
+std::vector<MemoryChange> with_placeholders(const Dag& dag, const Timeline& timeline, RankIndex rank,
+                                            std::vector<MemoryChange> changes) {
+  BufferId of = no_id;
+  const std::vector<std::vector<Placeholder>> placeholders = lasting_placeholders(dag);
+  for (const Placeholder& placeholder : placeholders[rank]) {
+    const Seconds at = timeline.start[placeholder.first];
+    changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, --of, true});
+  }
+  return changes;
+}
+
 void play(const std::vector<Event>& events, CachingAllocator& allocator) {
   std::vector<CachingAllocator::Handle> handles;
   for (const Event& event : events) {
@@ -204,7 +216,7 @@ void free_all(std::vector<CachingAllocator::Handle>& handles, CachingAllocator& 
 
 }  // namespace
 
-AllocatorUse replay_allocator(const Dag& dag, const MemoryChanges& changes, RankIndex rank,
+AllocatorUse replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank,
                               const CachingAllocator::Settings& settings) {
   const Kept kept = kept_on(dag, rank);
   const std::vector<Event> events = events_of(changes[rank]);
@@ -217,13 +229,14 @@ AllocatorUse replay_allocator(const Dag& dag, const MemoryChanges& changes, Rank
     allocator.allocate(bytes);
   }
   free_all(moved, allocator);
-  play(events, allocator);
+  play(events_of(with_placeholders(dag, timeline, rank, changes[rank])), allocator);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
   return {.allocated = allocator.peak_allocated(),
           .reserved = allocator.peak_reserved(),
           .left = allocator.allocated(),
-          .exceeded = allocator.exceeded()};
+          .exceeded = allocator.exceeded(),
+          .retries = static_cast<std::int64_t>(allocator.retries())};
 }
 
 }  // namespace tandem

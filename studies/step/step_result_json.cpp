@@ -306,6 +306,7 @@ DeviceMemory device_memory_of(const JsonValue& memory) {
   memory.read("reserved_bytes", device.reserved);
   memory.read("nccl_bytes", device.communicators);
   memory.read("context_bytes", device.context);
+  if (memory.has("allocation_retries")) memory.read("allocation_retries", device.retries);
   return device;
 }
 
@@ -426,6 +427,8 @@ Json memory_json(const StepResult& r, Json stages) {
     memory["nccl_bytes"] = r.device_memory->communicators;
     memory["context_bytes"] = r.device_memory->context;
     memory["device_bytes"] = r.device_memory->device();
+    memory["allocation_retries"] = r.device_memory->retries;
+    memory["device_fits"] = r.device_memory->device() <= r.gpu_memory;
   }
   memory["stages"] = std::move(stages);
   return memory;
