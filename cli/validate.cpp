@@ -25,6 +25,7 @@ struct ValidateCommand final : Command {
   std::optional<std::string> explained;  ///< the id of a run
   int jobs = 0;                          ///< 0 for the default
   bool core = false;
+  bool memory = false;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -48,6 +49,7 @@ CLI::App* ValidateCommand::add_to(CLI::App& app) {
       ->excludes("--report");
   add_jobs_option(*command, jobs, "simulations");
   command->add_flag("--core", core, "only the rows whose column `core` is 1");
+  command->add_flag("--memory", memory, "only the rows that state memory");
   return command;
 }
 
@@ -57,6 +59,8 @@ ExitCode ValidateCommand::run() const {
     std::cerr << "tandem: warning: " << rows << ": the column " << column << " means nothing here\n";
   if (core) file.keep_core();
   if (file.rows.empty()) throw InputError({.file = rows}, "no row has core 1, expected some, or no --core");
+  if (memory) file.keep_memory();
+  if (file.rows.empty()) throw InputError({.file = rows}, "no row states memory, expected some, or no --memory");
   explained ? explain(file) : validate(file);
   return ExitCode::done;
 }

@@ -194,8 +194,10 @@ template <>
 inline constexpr auto fields_of<IssueCost> = std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication};
 template <>
 inline constexpr auto fields_of<Software> =
-    std::tuple{&Software::name,      &Software::extra,          &Software::sequence_copies, &Software::issue,
-               &Software::waits_for, &Software::gemm_sm_margin, &Software::reserved};
+    std::tuple{&Software::name,     &Software::extra,         &Software::sequence_copies,
+               &Software::issue,    &Software::waits_for,     &Software::gemm_sm_margin,
+               &Software::reserved, &Software::workspaces,    &Software::placeholder_gradients,
+               &Software::context,  &Software::moves_weights, &Software::expandable_segments};
 
 // the step
 template <>

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/units.h"
+#include "runtime/dag/device.h"
 #include "runtime/ops/operation.h"
 
 namespace tandem {
@@ -55,6 +56,16 @@ struct Software {
   /// persistent kernels are sized for it (DeepGEMM's set_num_sms, cuBLAS's CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET).
   std::int32_t gemm_sm_margin = 0;
   Bytes reserved = 0;  ///< of every GPU's memory, beside tensors: buckets, communicators, what the allocator keeps
+  /// Of every GPU's memory, by its architecture: what libraries of matrix products work in, allocated like a tensor.
+  std::array<Bytes, architecture_count> workspaces{};
+  /// A product that adds to a weight's gradient itself leaves autograd a tensor of the weight's size that nobody reads
+  /// (Transformer Engine, get_dummy_wgrad: one for each shape of weight, kept).
+  bool placeholder_gradients = false;
+  /// Weights are made one by one and then move into buffers of all of them, and the optimizer's states are one tensor for each
+  /// weight (Megatron-Core, distributed/param_and_grad_buffer.py).
+  bool moves_weights = false;
+  Bytes context = 0;                 ///< that CUDA takes of every GPU's memory, outside of PyTorch's allocator
+  bool expandable_segments = false;  ///< PyTorch's allocator has them (PYTORCH_CUDA_ALLOC_CONF)
 
   const ExtraWork& beside(OpKind op, Pass pass) const {
     return extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(op)];

@@ -43,6 +43,14 @@ void read_waits(const Reader& framework, Software& software) {
     software.waits_for.push_back(operation_at(item.place, item.text));
 }
 
+void read_workspaces(const Reader& framework, Software& software) {
+  const Reader sizes(framework.child("workspaces_MiB"), framework.full_name("workspaces_MiB"),
+                     {"volta", "ampere", "hopper", "blackwell", "unknown"});
+  constexpr double mebi = 1024.0 * 1024.0;
+  for (std::size_t i = 0; i < architecture_count; ++i)
+    software.workspaces[i] = std::llround(sizes.number(name_of(static_cast<Architecture>(i)), {0, 100'000}, 0) * mebi);
+}
+
 /// For the device's architecture; none where the framework does not say, or its speed is not known.
 std::optional<AttentionKernel> usual_attention(const Reader& framework, const Device& device) {
   const Reader attention(framework.child("attention"), framework.full_name("attention"),
@@ -57,7 +65,7 @@ Reader framework_reader(const YamlNode& node) {
   return {node,
           "training.framework",
           {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
-           "gemm_sm_margin", "reserved_GB", "attention_dropout"}};
+           "gemm_sm_margin", "reserved_GB", "workspaces_MiB", "placeholder_gradients", "context_GB", "moves_weights", "expandable_segments", "attention_dropout"}};
 }
 
 }  // namespace
@@ -72,6 +80,11 @@ Software read_software(const YamlNode& node) {
   read_waits(framework, software);
   software.gemm_sm_margin = static_cast<std::int32_t>(framework.integer("gemm_sm_margin", {0, 128}, 0));
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
+  read_workspaces(framework, software);
+  software.context = std::llround(framework.number("context_GB", {0, 1000}, 0) * 1e9);
+  software.moves_weights = framework.boolean("moves_weights", false);
+  software.expandable_segments = framework.boolean("expandable_segments", false);
+  software.placeholder_gradients = framework.boolean("placeholder_gradients", false);
   return software;
 }
 

@@ -175,6 +175,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "fp8_activation_input",
                          "framework",
                          "compiled",
+                         "cross_entropy_fusion",
                          "attention",
                          "bucket_MB",
                          "sync_every",

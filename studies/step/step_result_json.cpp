@@ -330,6 +330,16 @@ KindTime kind_time(const JsonValue& kind) {
   return time;
 }
 
+DeviceMemory device_memory_of(const JsonValue& memory) {
+  DeviceMemory device;
+  memory.read("allocated_bytes", device.allocated);
+  memory.read("reserved_bytes", device.reserved);
+  memory.read("nccl_bytes", device.communicators);
+  memory.read("context_bytes", device.context);
+  if (memory.has("allocation_retries")) memory.read("allocation_retries", device.retries);
+  return device;
+}
+
 MemoryUse memory_use(const JsonValue& stage) {
   MemoryUse use;
   stage.read("parameters", use.parameters);
@@ -386,6 +396,7 @@ StepResult read_result(const JsonValue& root) {
   expect_sum(result, root.file());
   const JsonValue memory = root.at("memory");
   for (const JsonValue& stage : memory.at("stages").elements()) result.stages.push_back(memory_use(stage));
+  if (memory.has("reserved_bytes")) result.device_memory = device_memory_of(memory);
   if (result.stages.empty()) throw memory.at("stages").wrong("a stage at least");
   memory.read("gpu_bytes", result.gpu_memory);
 
@@ -437,6 +448,25 @@ Json to_json_list(const std::vector<KindTime>& times) {
   return kinds;
 }
 
+namespace {
+
+Json memory_json(const StepResult& r, Json stages) {
+  Json memory = {{"peak_bytes", r.peak_memory()}, {"gpu_bytes", r.gpu_memory}, {"fits", r.fits()}};
+  if (r.device_memory) {
+    memory["allocated_bytes"] = r.device_memory->allocated;
+    memory["reserved_bytes"] = r.device_memory->reserved;
+    memory["nccl_bytes"] = r.device_memory->communicators;
+    memory["context_bytes"] = r.device_memory->context;
+    memory["device_bytes"] = r.device_memory->device();
+    memory["allocation_retries"] = r.device_memory->retries;
+    memory["device_fits"] = r.device_memory->device() <= r.gpu_memory;
+  }
+  memory["stages"] = std::move(stages);
+  return memory;
+}
+
+}  // namespace
+
 Json to_json_object(const StepResult& r) {
   Json stages = Json::array();
   for (std::size_t s = 0; s < r.stages.size(); ++s) {
@@ -467,7 +497,7 @@ Json to_json_object(const StepResult& r) {
                {"time_s", to_json_object(r.parts)},
                {"stages_s", stage_times_json(r.stage_times)},
                {"kinds", to_json_list(r.kinds)},
-               {"memory", {{"peak_bytes", r.peak_memory()}, {"gpu_bytes", r.gpu_memory}, {"fits", r.fits()}, {"stages", stages}}},
+               {"memory", memory_json(r, std::move(stages))},
                {"bounds_s", {{"lower", r.lower_bound}, {"upper", r.upper_bound}}},
                {"warnings", r.warnings},
                {"run",

@@ -54,6 +54,7 @@ constexpr Field sizes[] = {
 constexpr Field names[] = {
     {"precision", "training.precision"},
     {"fp8_recipe", "training.fp8_recipe"},
+    {"cp_method", "parallelism.cp_method"},
 };
 
 constexpr Field flags[] = {
@@ -207,8 +208,16 @@ class ScenarioBuilder {
       put_flag({"compiled", "training.compiled"});
     else
       note("compiled 1 is not simulated: nothing is known of " + row_.name("framework") + " under torch.compile");
+    put_cross_entropy();
     put_recompute();
     put_attention();
+  }
+
+  void put_cross_entropy() {
+    const std::string kind = row_.name("cross_entropy");
+    if (kind == "fused") return put("training.cross_entropy_fusion", "cross_entropy", "true");
+    if (!kind.empty() && kind != "unfused")
+      throw InputError(row_.place("cross_entropy"), "cross_entropy is " + excerpt(kind) + ", expected fused or unfused");
   }
 
   void put_schedule() {

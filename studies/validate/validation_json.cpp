@@ -47,13 +47,27 @@ namespace {
 Json memory_json(const MemoryScore& memory) {
   Json rows = Json::array();
   for (const MemoryRow& row : memory.rows)
-    rows.push_back(
-        {{"id", row.id}, {"measured_bytes", row.measured}, {"predicted_bytes", row.predicted}, {"error", row.error()}});
+    rows.push_back({{"id", row.id},
+                    {"figure", name_of(row.figure)},
+                    {"measured_bytes", row.measured},
+                    {"predicted_bytes", row.predicted},
+                    {"error", row.error()}});
+  Json figures = Json::array();
+  for (std::size_t i = 0; i < memory_figure_count; ++i) {
+    const Score& score = memory.by_figure[i];
+    if (score.rows == 0) continue;
+    figures.push_back({{"figure", name_of(static_cast<MemoryFigure>(i))},
+                       {"rows", score.rows},
+                       {"median_abs_error", score.median},
+                       {"p90_abs_error", score.p90},
+                       {"bias", score.bias}});
+  }
   const FitsTable& fits = memory.fits;
   return {{"rows", rows},
           {"median_abs_error", memory.score.median},
           {"p90_abs_error", memory.score.p90},
           {"bias", memory.score.bias},
+          {"figures", figures},
           {"fits",
            {{"ran_and_fits", fits.ran_fits},
             {"ran_but_exceeds", fits.ran_exceeds},

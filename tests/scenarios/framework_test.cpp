@@ -76,6 +76,20 @@ TEST(Framework, CompiledReplacesWhatTorchCompileFuses) {
                 HasSubstr("expected true or false"));
 }
 
+TEST(Framework, AFusedCrossEntropyKeepsNoLogitsInFp32) {
+  for (const std::string name : {"megatron-core", "torchtitan"}) {
+    const Software unfused = with({"training.framework=" + name}).software;
+    const Software fused = with({"training.framework=" + name, "training.cross_entropy_fusion=true"}).software;
+    EXPECT_GT(unfused.beside(OpKind::cross_entropy_sum, Pass::forward).holds, 0);
+    EXPECT_EQ(fused.beside(OpKind::cross_entropy_sum, Pass::forward).holds, 0);
+    EXPECT_EQ(fused.beside(OpKind::cross_entropy_backward, Pass::backward).holds, 0);
+    EXPECT_EQ(fused.beside(OpKind::norm, Pass::forward), unfused.beside(OpKind::norm, Pass::forward));
+  }
+  EXPECT_THAT(refusal({"training.cross_entropy_fusion=true"}), HasSubstr("training.cross_entropy_fusion needs a framework"));
+  EXPECT_THAT(refusal({"training.cross_entropy_fusion=true", "training.framework=megatron-2021"}),
+              HasSubstr("does not say what a fused cross entropy makes of it"));
+}
+
 TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
   const auto attention = [](const std::vector<std::string>& overrides) {
     return with(overrides).cluster.gpu.efficiency.attention_kernel;
@@ -87,9 +101,11 @@ TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
 }
 
 TEST(Framework, FieldsOfOnesOwn) {
-  const Software software = with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
-                                  "waits_for: [receive], sequence_copies: 2, reserved_GB: 1.5}"})
-                                .software;
+  const Software software =
+      with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
+            "waits_for: [receive], sequence_copies: 2, reserved_GB: 1.5, context_GB: 0.5, "
+            "workspaces_MiB: {hopper: 3}, placeholder_gradients: true, expandable_segments: true, moves_weights: true}"})
+          .software;
   EXPECT_EQ(software.name, "generic");
   EXPECT_DOUBLE_EQ(software.issue.forward, 7e-6);
   EXPECT_EQ(software.beside(OpKind::norm, Pass::forward), (ExtraWork{2, 12}));
@@ -97,6 +113,12 @@ TEST(Framework, FieldsOfOnesOwn) {
   EXPECT_EQ(software.waits_for, std::vector{OpKind::receive});
   EXPECT_EQ(software.sequence_copies, 2);
   EXPECT_EQ(software.reserved, 1'500'000'000);
+  EXPECT_EQ(software.context, 500'000'000);
+  EXPECT_EQ(software.workspaces[static_cast<std::size_t>(Architecture::hopper)], 3 << 20);
+  EXPECT_EQ(software.workspaces[static_cast<std::size_t>(Architecture::ampere)], 0);
+  EXPECT_TRUE(software.placeholder_gradients);
+  EXPECT_TRUE(software.expandable_segments);
+  EXPECT_TRUE(software.moves_weights);
 }
 
 TEST(Framework, SaysWhatIsWrong) {
