@@ -13,6 +13,7 @@
 # likewise.
 #
 # Ratios: of the step times of two runs of one source that differ in one thing (ratios.csv). Renewed likewise.
+#
 # Memory: the rows of both that state memory, core or not, to runs.memory.csv and runs_2025.memory.csv. Likewise.
 #
 # Left out: the same errors where a run's source, or its GPU, had no part in what was fitted (left_out.csv), and the table of

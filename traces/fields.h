@@ -158,6 +158,7 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::attention,
                                                                &KernelEfficiency::spread,
                                                                &KernelEfficiency::unfused,
+                                                               &KernelEfficiency::permute,
                                                                &KernelEfficiency::attention_forward,
                                                                &KernelEfficiency::attention_backward,
                                                                &KernelEfficiency::memory,
@@ -191,13 +192,25 @@ inline constexpr auto fields_of<Communicator> =
 template <>
 inline constexpr auto fields_of<ExtraWork> = std::tuple{&ExtraWork::kernels, &ExtraWork::bytes, &ExtraWork::holds};
 template <>
-inline constexpr auto fields_of<IssueCost> = std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication};
+inline constexpr auto fields_of<IssueCost> =
+    std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication, &IssueCost::loop};
 template <>
-inline constexpr auto fields_of<Software> =
-    std::tuple{&Software::name,     &Software::extra,         &Software::sequence_copies,
-               &Software::issue,    &Software::waits_for,     &Software::gemm_sm_margin,
-               &Software::reserved, &Software::workspaces,    &Software::placeholder_gradients,
-               &Software::context,  &Software::moves_weights, &Software::expandable_segments};
+inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
+                                                       &Software::extra,
+                                                       &Software::sequence_copies,
+                                                       &Software::issue,
+                                                       &Software::waits_for,
+                                                       &Software::gemm_sm_margin,
+                                                       &Software::kernel_per_expert,
+                                                       &Software::fp8_dispatch,
+                                                       &Software::waits_for_dispatch,
+                                                       &Software::captured,
+                                                       &Software::reserved,
+                                                       &Software::workspaces,
+                                                       &Software::placeholder_gradients,
+                                                       &Software::context,
+                                                       &Software::moves_weights,
+                                                       &Software::expandable_segments};
 
 // the step
 template <>
