@@ -78,10 +78,12 @@ std::string sealed(const file::Content& content, std::uint32_t version) {
   return file.SerializeAsString();
 }
 
-/// The table of the collectives, with the operations numbered as before version 3, which has further kernels before them. Columns
-/// hold differences, so that the first number moves all.
+/// The table of the collectives, the last column before version 4, with the operations numbered as before version 3, which has
+/// further kernels before them. Columns hold differences, so that the first number moves all.
 file::Table& collectives_of_old(file::Content& content) {
+  constexpr int columns_of_old = 8;  // six of the origin, kernels and collectives
   file::Table& table = *content.mutable_tables(0);
+  table.mutable_columns()->DeleteSubrange(columns_of_old, table.columns_size() - columns_of_old);
   file::Table& collectives = *table.mutable_columns(table.columns_size() - 1)->mutable_items();
   file::Column& operations = *collectives.mutable_columns(0);
   constexpr int all_reduce = 41;
@@ -113,7 +115,7 @@ TEST(ProfileFile, OfTheFirstVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
   write_bytes(folder / "mislabelled", sealed(content, 2));
   EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
-  write_bytes(folder / "unknown", sealed(content, 4));
+  write_bytes(folder / "unknown", sealed(content, 5));
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 
