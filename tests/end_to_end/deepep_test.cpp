@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "sim/simulate.h"
@@ -30,6 +33,8 @@ TEST_P(DeepEpExperts, FoldedTimesAreTheUnfolded) { EXPECT_GT(expect_equal_when_f
 INSTANTIATE_TEST_SUITE_P(Meshes, DeepEpExperts,
                          testing::Values("parallelism.dp=4 parallelism.ep=4", "parallelism.dp=8 parallelism.ep=2",
                                          "parallelism.dp=4 parallelism.ep=4 training.precision=fp8",
+                                         "parallelism.dp=8 parallelism.ep=4 parallelism.dispatcher=hybridep "
+                                         "training.framework=megatron-core parallelism.zero=1",
                                          "parallelism.dp=8 parallelism.ep=4 parallelism.etp=2 training.precision=fp8 "
                                          "parallelism.pp=2 training.schedule=zb-h1",
                                          "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 "
@@ -74,6 +79,28 @@ TEST(DeepEpStep, SendsFp8ToTheExpertsAndBf16Back) {
   for (const std::size_t dispatch : {0U, 2U}) EXPECT_EQ(deepep[dispatch], elements + 4 * scales);
   for (const std::size_t combine : {1U, 3U}) EXPECT_EQ(deepep[combine], nccl[combine]);
   EXPECT_EQ(exchanges(lowered("parallelism.dispatcher=deepep")), exchanges(lowered("")));
+}
+
+/// By how much the CPU is late: what it issues next after an exchange of the forward starts so long after its end, at least.
+Seconds least_delay_after_dispatch(const std::string& dispatcher) {
+  const Dag dag = lowered(
+      "training.framework={issue_us: {forward: 50, backward: 50, communication: 20}} parallelism.dispatcher=" + dispatcher);
+  const Timeline timeline = simulate(dag).timeline;
+  Seconds least = std::numeric_limits<double>::infinity();
+  for (TaskId id = 1; id + 1 < dag.tasks.size(); ++id) {
+    const bool dispatches = dag.tasks[id].op == OpKind::all_to_all && dag.tasks[id].phase == Phase::forward &&
+                            dag.groups[dag.tasks[id].group].bytes > 0 &&
+                            dag.name_of_task(id).find("dispatch") != std::string::npos;
+    if (dispatches && dag.tasks[id + 1].rank == dag.tasks[id].rank)
+      least = std::min(least, timeline.start[id + 1] - timeline.end[id]);
+  }
+  return least;
+}
+
+TEST(HybridEpStep, IsDeepEpsButThatTheCpuWaitsForTheTokens) {
+  EXPECT_EQ(exchanges(lowered("parallelism.dispatcher=hybridep")), exchanges(lowered("parallelism.dispatcher=deepep")));
+  EXPECT_NEAR(least_delay_after_dispatch("hybridep"), 50e-6, 1e-9);
+  EXPECT_LT(least_delay_after_dispatch("deepep"), 49e-6);
 }
 
 TEST(DeepEpStep, IsFasterThanNcclOverNodes) {

@@ -110,9 +110,8 @@ TEST(Framework, Fp8RecipesQuantizeInDifferentWays) {
   EXPECT_EQ(cast("current").beside(OpKind::cast, Pass::forward).bytes, 2);  // the tensor is read once more, for its maximum
   EXPECT_EQ(cast("current").kernel_per_expert, (std::vector{OpKind::grouped_gemm, OpKind::cast}));
   EXPECT_LT(cast("mxfp8").beside(OpKind::cast, Pass::backward).bytes, 1);
-  EXPECT_EQ(
-      with({"training.framework=megatron-core", "training.fp8_recipe=current"}).software.beside(OpKind::cast, Pass::forward),
-      ExtraWork{});  // in bf16 nothing is cast
+  EXPECT_THAT(refusal({"training.framework=megatron-core", "training.fp8_recipe=current"}),
+              HasSubstr("fp8_recipe current with precision bf16, where nothing is cast to fp8; expected precision fp8"));
   EXPECT_THAT(refusal({"training.fp8_recipe=currrent"}), HasSubstr("did you mean `current`?"));
 }
 
@@ -125,6 +124,12 @@ TEST(Framework, CudaGraphsSpareTheCpu) {
   EXPECT_EQ(layers.issue, eager.issue);
   EXPECT_FALSE(eager.issues_for_free());
   EXPECT_TRUE(whole.issues_for_free());
+  for (const std::vector<std::string>& unknown : {std::vector<std::string>{}, {"training.framework=megatron-2021"}})
+    for (const char* graph : {"attention", "full"}) {
+      std::vector<std::string> overrides = unknown;
+      overrides.push_back(std::string("training.cuda_graph=") + graph);
+      EXPECT_THAT(refusal(overrides), HasSubstr("with a framework that does not say what it captures"));
+    }
 }
 
 TEST(Framework, NobodyWaitsForRowsThatArePaddedToACapacity) {
@@ -133,6 +138,32 @@ TEST(Framework, NobodyWaitsForRowsThatArePaddedToACapacity) {
   EXPECT_TRUE(with({"training.framework=megatron-core", moe, "model.moe.capacity_factor=1"}).software.waits_for.empty());
   EXPECT_FALSE(with({"training.framework=megatron-core", moe, "model.moe.capacity_factor=1", "model.moe.pad_to_capacity=false"})
                    .software.waits_for.empty());
+}
+
+TEST(Framework, GraphsOfAWholeStepKnowNoRowsOfExperts) {
+  const auto apart = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides{"training.framework=megatron-core", "model.moe={experts: 8, top_k: 2, ffn: 1024}"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return with(overrides).software.kernel_per_expert;
+  };
+  EXPECT_EQ(apart({}), (std::vector{OpKind::grouped_gemm, OpKind::cast}));
+  EXPECT_EQ(apart({"training.cuda_graph=attention"}), apart({}));
+  EXPECT_TRUE(apart({"training.cuda_graph=full"}).empty());
+  EXPECT_EQ(apart({"training.cuda_graph=full", "model.moe.capacity_factor=1"}), apart({}));  // as many rows as places
+}
+
+TEST(Framework, TheCpuWaitsForWhatHybridEpBrings) {
+  const auto waits = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides{"model.moe={experts: 8, top_k: 2, ffn: 1024}", "parallelism.ep=2", "parallelism.dp=2"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return with(overrides).software.waits_for_dispatch;
+  };
+  const std::string hybrid = "parallelism.dispatcher=hybridep", framework = "training.framework=megatron-core";
+  EXPECT_TRUE(waits({hybrid, framework}));
+  EXPECT_FALSE(waits({"parallelism.dispatcher=deepep", framework}));
+  EXPECT_FALSE(waits({hybrid}));  // where kernels are issued in no time
+  EXPECT_FALSE(waits({hybrid, framework, "model.moe.capacity_factor=1"}));
+  EXPECT_FALSE(waits({hybrid, framework, "training.cuda_graph=full"}));
 }
 
 TEST(Framework, FieldsOfOnesOwn) {
