@@ -24,9 +24,9 @@ struct DeviceMemory {
   bool operator==(const DeviceMemory&) const = default;
 };
 
-/// Of the rank whose device() is largest, among those that are fullest in their pipeline stage and within a tenth of the fullest
-/// of all; `allocated` is the largest of theirs. Two steps of each are played through the allocator; it has what NCCL and CUDA
-/// leave of the GPU.
+/// Of the rank whose device() is largest, among those that are fullest in their pipeline stage and within a twentieth of the
+/// fullest of all; `allocated` is the largest of theirs. Two steps of each are played through the allocator; it has what NCCL and
+/// CUDA leave of the GPU.
 DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
                            const std::vector<MemoryUse>& by_rank);
 
