@@ -4,6 +4,7 @@
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/reader.h"
+#include "scenarios/spec/scenario.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -65,6 +66,13 @@ void apply_framework(YamlNode& scenario) {
   const YamlNode* in_fp16 = framework->find("fp16");
   if (in_fp16 != nullptr && precision != nullptr && precision->text == "fp16") overlay(*framework, YamlNode(*in_fp16));
   framework->erase("fp16");
+  const YamlNode* in_fp8 = framework->find("fp8");
+  if (in_fp8 != nullptr && precision != nullptr && precision->text == "fp8") {
+    const YamlNode* recipe = training.find("fp8_recipe");
+    const YamlNode* of_recipe = in_fp8->find(recipe == nullptr ? name_of(Fp8Recipe::delayed) : recipe->text);
+    if (of_recipe != nullptr) overlay(*framework, YamlNode(*of_recipe));
+  }
+  framework->erase("fp8");
   const YamlNode* stated = framework->find("defaults");
   if (stated == nullptr) return;
   const YamlNode defaults = *stated;

@@ -53,6 +53,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.gpu = gpu_names(dag);
   result.gpu_architecture = name_of(dag.devices[dag.ranks.front().device].architecture);
   result.framework = dag.software.name;
+  result.site = dag.devices[dag.ranks.front().device].site;
   result.tokens = info.tokens;
   const double steps = info.steps;
   result.sync_every = info.steps;

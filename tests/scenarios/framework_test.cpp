@@ -100,6 +100,41 @@ TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
   EXPECT_THAT(refusal({"training.attention=flash-3", "cluster={preset: dgx-a100, gpus: 32}"}), HasSubstr("is not known"));
 }
 
+TEST(Framework, Fp8RecipesQuantizeInDifferentWays) {
+  const auto cast = [](const char* recipe) {
+    return with({"training.framework=megatron-core", "training.precision=fp8", std::string("training.fp8_recipe=") + recipe})
+        .software;
+  };
+  EXPECT_EQ(cast("delayed").beside(OpKind::cast, Pass::forward), ExtraWork{});
+  EXPECT_EQ(cast("delayed").kernel_per_expert, std::vector{OpKind::grouped_gemm});
+  EXPECT_EQ(cast("current").beside(OpKind::cast, Pass::forward).bytes, 2);  // the tensor is read once more, for its maximum
+  EXPECT_EQ(cast("current").kernel_per_expert, (std::vector{OpKind::grouped_gemm, OpKind::cast}));
+  EXPECT_LT(cast("mxfp8").beside(OpKind::cast, Pass::backward).bytes, 1);
+  EXPECT_EQ(
+      with({"training.framework=megatron-core", "training.fp8_recipe=current"}).software.beside(OpKind::cast, Pass::forward),
+      ExtraWork{});  // in bf16 nothing is cast
+  EXPECT_THAT(refusal({"training.fp8_recipe=currrent"}), HasSubstr("did you mean `current`?"));
+}
+
+TEST(Framework, CudaGraphsSpareTheCpu) {
+  const Software eager = with({"training.framework=megatron-core"}).software;
+  const Software layers = with({"training.framework=megatron-core", "training.cuda_graph=attention"}).software;
+  const Software whole = with({"training.framework=megatron-core", "training.cuda_graph=full"}).software;
+  EXPECT_TRUE(eager.captured.empty());
+  EXPECT_THAT(layers.captured, testing::Contains(OpKind::attention));
+  EXPECT_EQ(layers.issue, eager.issue);
+  EXPECT_FALSE(eager.issues_for_free());
+  EXPECT_TRUE(whole.issues_for_free());
+}
+
+TEST(Framework, NobodyWaitsForRowsThatArePaddedToACapacity) {
+  const std::string moe = "model.moe={experts: 8, top_k: 2, ffn: 1024}";
+  EXPECT_EQ(with({"training.framework=megatron-core", moe}).software.waits_for, std::vector{OpKind::route});
+  EXPECT_TRUE(with({"training.framework=megatron-core", moe, "model.moe.capacity_factor=1"}).software.waits_for.empty());
+  EXPECT_FALSE(with({"training.framework=megatron-core", moe, "model.moe.capacity_factor=1", "model.moe.pad_to_capacity=false"})
+                   .software.waits_for.empty());
+}
+
 TEST(Framework, FieldsOfOnesOwn) {
   const Software software =
       with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
