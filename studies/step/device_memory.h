@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "runtime/analysis/memory.h"
 #include "runtime/analysis/memory_changes.h"
 #include "runtime/base/units.h"
 #include "runtime/dag/dag.h"
@@ -9,7 +11,7 @@
 
 namespace tandem::studies {
 
-/// What a rank takes of its GPU's memory at the most, as PyTorch and the driver count it.
+/// What the fullest rank takes of its GPU's memory at the most, as PyTorch and the driver count it.
 struct DeviceMemory {
   Bytes allocated = 0;       ///< torch.cuda.max_memory_allocated: tensors, each block as PyTorch's allocator cuts it
   Bytes reserved = 0;        ///< torch.cuda.max_memory_reserved: with what its allocator keeps beside them
@@ -22,7 +24,10 @@ struct DeviceMemory {
   bool operator==(const DeviceMemory&) const = default;
 };
 
-/// Of that rank of the DAG, two steps of which are played through the allocator; it has what NCCL and CUDA leave of the GPU.
-DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank);
+/// Of the rank whose device() is largest, among those that are fullest in their pipeline stage and within a twentieth of the
+/// fullest of all; `allocated` is the largest of theirs. Two steps of each are played through the allocator; it has what NCCL and
+/// CUDA leave of the GPU.
+DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
+                           const std::vector<MemoryUse>& by_rank);
 
 }  // namespace tandem::studies
