@@ -7,6 +7,13 @@
 # Runs: the core training runs of bench/accuracy/runs.csv and all of runs_2025.csv, by `tandem validate`. Their step times are
 # written to runs.scored.csv and runs_2025.scored.csv, so that a change of accuracy is a change in review; fails where there is one.
 #
+# Parts: what steps spend their time on, where that was published (bench/accuracy/data/parts.csv, operators.csv). One line for each
+# source: median and 90th percentile of the parts' errors, the sum of their sizes as a share of the total, and the error of the total,
+# both in the mean of its cases: what the second is smaller by has cancelled. Every part is in bench/accuracy/parts.csv, renewed
+# likewise.
+#
+# Ratios: of the step times of two runs of one source that differ in one thing (ratios.csv). Renewed likewise.
+#
 # Memory: the rows of both that state memory, core or not, to runs.memory.csv and runs_2025.memory.csv. Likewise.
 #
 # Left out: the same errors where a run's source, or its GPU, had no part in what was fitted (left_out.csv), and the table of
@@ -70,7 +77,16 @@ done
 printf '\n%s\n' "median and 90th percentile of the errors in per cent, and the share inside the interval"
 TEST_TMPDIR=$work build/release/end_to_end_test --gtest_filter='IntervalAccuracy.*' --gtest_brief=1 >"$work/left_out.txt" || failed=1
 grep -E '^[^ ]*,' "$work/left_out.txt" | sed 's/,/ | /g' | head -n 60
-for table in studies/step/interval_table.csv bench/accuracy/left_out.csv; do
+
+printf '\n%s\n' "parts of steps, in per cent: median, 90th percentile, sum of the parts' errors, error of the total"
+TEST_TMPDIR=$work build/release/end_to_end_test --gtest_filter='PartAccuracy.*' --gtest_brief=1 >"$work/part_errors.txt" || failed=1
+awk -F, 'NF == 6 && $3 + 0 == $3 { printf "%-16s %4s %8s %8s %8s %8s\n", $1, $2, $3, $4, $5, $6; next }' "$work/part_errors.txt"
+
+printf '\n%s\n' "ratios of two runs of one source, in per cent: median, 90th percentile and median with its sign"
+TEST_TMPDIR=$work build/release/end_to_end_test --gtest_filter='RatioAccuracy.*' --gtest_brief=1 >"$work/ratio_errors.txt" || failed=1
+awk -F, 'NF == 7 { printf "%-6s %-12s %6s %8s %15s %12s %13s\n", $1, $2, $3, $4, $5, $6, $7 }' "$work/ratio_errors.txt"
+
+for table in studies/step/interval_table.csv bench/accuracy/{left_out,parts,ratios}.csv; do
   new=$work/${table##*/}
   [[ -f $new ]] || continue
   cp "$new" "$table"

@@ -33,7 +33,21 @@ IssueParts issue_parts(const Dag& dag, TaskId id) {
   return {usual + of_expert, static_cast<double>(kernels - 1) * of_expert};
 }
 
+/// Before the first of several steps passes what belongs to all.
+Seconds before_steps(const Dag& dag, const Rank& rank) { return dag.devices[rank.device].site.overhead * dag.info.steps; }
+
 }  // namespace
+
+Seconds before_first_kernel(const Dag& dag) {
+  Seconds longest = 0;
+  for (const Rank& rank : dag.ranks) longest = std::max(longest, before_steps(dag, rank));
+  return longest;
+}
+
+bool issues_for_free(const Dag& dag) {
+  return dag.software.issues_for_free() &&
+         std::ranges::none_of(dag.devices, [](const Device& device) { return device.site.overhead > 0; });
+}
 
 Seconds issue_time(const Dag& dag, TaskId id) {
   const auto [first, rest] = issue_parts(dag, id);
@@ -43,7 +57,8 @@ Seconds issue_time(const Dag& dag, TaskId id) {
 Seconds first_issue_time(const Dag& dag, TaskId id) { return issue_parts(dag, id).first; }
 
 std::vector<Seconds> issue_times(const Dag& dag) {
-  std::vector<Seconds> of_rank(dag.ranks.size(), 0), longest_rest = of_rank;
+  std::vector<Seconds> of_rank, longest_rest(dag.ranks.size(), 0);
+  for (const Rank& rank : dag.ranks) of_rank.push_back(before_steps(dag, rank));
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const std::uint32_t rank = dag.tasks[id].rank;
     const auto [first, rest] = issue_parts(dag, id);
@@ -67,7 +82,10 @@ HostIssue::HostIssue(const Dag& dag)
     order.push_back(id);
   }
   if (dag.software.waits_for_dispatch) find_dispatches();
-  for (Thread& thread : of_rank_) advance(thread);
+  for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
+    of_rank_[rank].free = before_steps(dag, dag.ranks[rank]);
+    advance(of_rank_[rank]);
+  }
 }
 
 void HostIssue::find_dispatches() {

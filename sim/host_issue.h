@@ -7,6 +7,12 @@
 
 namespace tandem::sim {
 
+/// Whether kernels never wait for the CPU: issuing them costs nothing, and nothing passes before a step.
+bool issues_for_free(const Dag& dag);
+
+/// Returns what passes before any rank issues its first kernel: the longest overhead of a site, of all steps of the DAG.
+Seconds before_first_kernel(const Dag& dag);
+
 /// Returns the time that the CPU takes to issue a task, with the framework's extra kernels.
 Seconds issue_time(const Dag& dag, TaskId id);
 
@@ -18,7 +24,7 @@ Seconds first_issue_time(const Dag& dag, TaskId id);
 std::vector<Seconds> issue_times(const Dag& dag);
 
 /// Says when each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in
-/// the order of lowering, each in its issue_time():
+/// the order of lowering, each in its issue_time(), from the site's `overhead` on:
 ///
 ///   free(i)   = max(free(i - 1), end of the last task before i that the CPU waits for) + issue time of i
 ///   issued(i) = free(i), less the issue time of what follows i's first kernel

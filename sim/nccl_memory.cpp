@@ -25,12 +25,14 @@ Bytes buffers_of(const Communicator& communicator, Architecture architecture) {
 Bytes nccl_memory(const Dag& dag, RankIndex rank) {
   const Architecture architecture = dag.devices[dag.ranks[rank].device].architecture;
   Bytes bytes = 0;
-  std::vector<bool> seen(dag.communicators.size());
+  // A folded rank may stand for both ends of a pair: it then sends and receives through one.
+  std::vector<bool> seen(2 * dag.communicators.size());
   for (const Task& task : dag.tasks) {
     if (task.rank != rank || task.group == no_id) continue;
     const CommunicatorId id = dag.groups[task.group].communicator;
-    if (seen[id]) continue;
-    seen[id] = true;
+    const std::size_t end = 2 * std::size_t{id} + (task.op == OpKind::receive ? 1 : 0);
+    if (seen[end]) continue;
+    seen[end] = true;
     bytes += buffers_of(dag.communicators[id], architecture);
   }
   return bytes;

@@ -10,7 +10,8 @@ namespace tandem::sim {
 /// A connection has a buffer for each protocol (NVIDIA/nccl, src/init.cc): LL 512 KiB, LL128 4,800 KiB, Simple 4 MiB. On each of
 /// its channels (nccl_channels.h) a member has one connection of the ring, and of the tree up and down: with n members the tree
 /// has n - 1 edges, so a member has 2 (n - 1) / n of its ends in the mean, which is rounded up. Left out: the buffers of NVLS, of
-/// DeepEP, and of sends between members of a larger communicator, which are counted as a communicator of the two.
+/// DeepEP, and of sends between members of a larger communicator, which are counted as a communicator of the two for each
+/// direction.
 ///
 /// On an unknown architecture nothing is known, and nothing is taken.
 Bytes nccl_memory(const Dag& dag, RankIndex rank);

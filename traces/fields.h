@@ -134,7 +134,12 @@ inline constexpr auto fields_of<ProfileOrigin> =
     std::tuple{&ProfileOrigin::backend, &ProfileOrigin::device, &ProfileOrigin::libraries,
                &ProfileOrigin::date,    &ProfileOrigin::tandem, &ProfileOrigin::threads};
 template <>
-inline constexpr auto fields_of<Profile> = std::tuple{&Profile::origin, &Profile::kernels, &Profile::collectives};
+inline constexpr auto fields_of<Site> = std::tuple{&Site::runs,          &Site::gpu,      &Site::framework, &Site::kernels,
+                                                   &Site::communication, &Site::overhead, &Site::spread,    &Site::covariance};
+template <>
+inline constexpr auto fields_of<Profile> = std::tuple{&Profile::origin, &Profile::kernels, &Profile::collectives, &Profile::site};
+template <>
+inline constexpr std::size_t newer_fields_of<Profile> = 1;
 
 // devices and the network
 template <>
@@ -159,10 +164,12 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::memory,
                                                                &KernelEfficiency::launch};
 template <>
-inline constexpr auto fields_of<Device> =
-    std::tuple{&Device::name,        &Device::architecture,    &Device::memory,        &Device::memory_bandwidth,
-               &Device::peak,        &Device::multiprocessors, &Device::efficiency,    &Device::measured,
-               &Device::collectives, &Device::speed,           &Device::host_bandwidth};
+inline constexpr auto fields_of<Device> = std::tuple{&Device::name,        &Device::architecture,
+                                                     &Device::memory,      &Device::memory_bandwidth,
+                                                     &Device::peak,        &Device::multiprocessors,
+                                                     &Device::efficiency,  &Device::measured,
+                                                     &Device::collectives, &Device::site,
+                                                     &Device::speed,       &Device::host_bandwidth};
 template <>
 inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
 template <>

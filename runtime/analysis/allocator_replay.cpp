@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -38,35 +40,83 @@ std::vector<Update> updates_on(const Dag& dag, RankIndex rank) {
   return updates;
 }
 
-/// By buffer of weights, the pieces of the unsharded model that lie in it.
-using Pieces = std::unordered_map<BufferId, std::vector<BufferId>>;
+/// A run of elements of a buffer of weights.
+struct Run {
+  std::int64_t begin = 0, end = 0;
+};
 
-Pieces pieces_on(const Dag& dag, RankIndex rank) {
-  Pieces pieces;
-  for (const ParameterShard& shard : dag.shards) {
-    const Buffer& view = dag.buffers[shard.buffer];
-    if (view.rank == rank) pieces[view.base].push_back(shard.buffer);
-  }
-  return pieces;
-}
+/// By buffer of weights, the tensors that the framework makes of them, in the order of the buffer.
+using Weights = std::map<BufferId, std::vector<Run>>;
 
-/// The sizes of a state of the bucket, piece by piece: of each what lies in the slice that is updated.
-void add_by_piece(const Dag& dag, const Pieces& pieces, const Update& update, BufferId state, std::vector<Bytes>& sizes) {
-  const Buffer& slice = dag.buffers[update.weights];
-  const auto found = pieces.find(slice.base);
-  const Bytes all = dag.buffers[state].bytes(), element = size_of(dag.buffers[state].dtype);
-  Bytes listed = 0;
-  if (found != pieces.end()) {
-    for (const BufferId id : found->second) {
-      const Buffer& piece = dag.buffers[id];
-      const std::int64_t begin = std::max(piece.offset, slice.offset);
-      const std::int64_t end = std::min(piece.offset + piece.shape.elements(), slice.offset + slice.shape.elements());
-      if (begin >= end || listed + (end - begin) * element > all) continue;
-      sizes.push_back((end - begin) * element);
-      listed += sizes.back();
+/// The matrices that products on the rank multiply by: of a product of groups, one for each group.
+Weights matrices_on(const Dag& dag, RankIndex rank) {
+  Weights matrices;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.rank != rank || (task.op != OpKind::gemm && task.op != OpKind::grouped_gemm && task.op != OpKind::cast)) continue;
+    const auto* grouped = std::get_if<GroupedGemmAttributes>(&dag.attributes[task.attributes]);
+    const auto groups = grouped == nullptr ? 1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(grouped->rows.size()));
+    for (const Operand& operand : dag.operands_of(id)) {
+      const Buffer& view = dag.buffers[operand.buffer];
+      if (operand.access() != Access::read || dag.buffers[view.base].kind != BufferKind::parameter) continue;
+      const std::int64_t elements = view.shape.elements() / groups;
+      for (std::int64_t i = 0; i < groups; ++i)
+        matrices[view.base].push_back({view.offset + i * elements, view.offset + (i + 1) * elements});
     }
   }
-  if (listed < all) sizes.push_back(all - listed);  // padding, or a slice whose pieces are not known
+  for (auto& [base, runs] : matrices) {
+    std::ranges::sort(runs, [](const Run& a, const Run& b) { return std::tie(a.begin, b.end) < std::tie(b.begin, a.end); });
+    // Of those that begin alike, the largest.
+    const auto doubled = std::ranges::unique(runs, [](const Run& a, const Run& b) { return a.begin == b.begin; });
+    runs.erase(doubled.begin(), doubled.end());
+  }
+  return matrices;
+}
+
+/// Pieces of the unsharded model that one product multiplies by (queries, keys and values; gate and up) are one tensor.
+Weights weights_on(const Dag& dag, RankIndex rank) {
+  Weights weights;
+  for (const ParameterShard& shard : dag.shards) {
+    const Buffer& view = dag.buffers[shard.buffer];
+    if (view.rank == rank && dag.buffers[view.base].kind == BufferKind::parameter)
+      weights[view.base].push_back({view.offset, view.offset + view.shape.elements()});
+  }
+  const Weights matrices = matrices_on(dag, rank);
+  for (auto& [base, runs] : weights) {
+    std::ranges::sort(runs, {}, &Run::begin);
+    const auto found = matrices.find(base);
+    if (found == matrices.end()) continue;
+    std::vector<Run> merged;
+    auto matrix = found->second.begin();
+    for (const Run& run : runs) {
+      while (matrix != found->second.end() && matrix->end <= run.begin) ++matrix;
+      const bool inside = matrix != found->second.end() && matrix->begin < run.begin && run.end <= matrix->end;
+      if (inside && !merged.empty() && merged.back().begin >= matrix->begin && merged.back().end == run.begin)
+        merged.back().end = run.end;
+      else
+        merged.push_back(run);
+    }
+    runs = std::move(merged);
+  }
+  return weights;
+}
+
+/// Calls `add` with the elements of each weight that lie in the slice that is updated, as many as its states have.
+void for_each_weight(const Dag& dag, const Weights& weights, const Update& update, const auto& add) {
+  const Buffer& slice = dag.buffers[update.weights];
+  std::int64_t left = dag.buffers[update.states.front()].shape.elements();
+  if (const auto found = weights.find(slice.base); found != weights.end()) {
+    const std::vector<Run>& runs = found->second;
+    auto run = std::ranges::upper_bound(runs, slice.offset, {}, &Run::end);
+    for (; run != runs.end() && run->begin < slice.offset + slice.shape.elements(); ++run) {
+      const std::int64_t elements =
+          std::min(run->end, slice.offset + slice.shape.elements()) - std::max(run->begin, slice.offset);
+      if (elements > left) break;
+      add(elements);
+      left -= elements;
+    }
+  }
+  if (left > 0) add(left);  // padding, or a slice whose weights are not known
 }
 
 Kept kept_on(const Dag& dag, RankIndex rank) {
@@ -82,19 +132,20 @@ Kept kept_on(const Dag& dag, RankIndex rank) {
     if (buffer.bytes() > 0 && !is_state[id]) kept.from_the_start.push_back(buffer.bytes());
   }
   kept.moved_at = kept.from_the_start.size();
-  const Pieces pieces = moves ? pieces_on(dag, rank) : Pieces{};
-  for (const auto& [base, views] : pieces)
-    if (dag.buffers[base].kind == BufferKind::parameter)
-      for (const BufferId view : views) kept.moved.push_back(dag.buffers[view].bytes());
-  std::ranges::sort(kept.moved);
+  const Weights weights = moves ? weights_on(dag, rank) : Weights{};
+  for (const auto& [base, runs] : weights)
+    for (const Run& run : runs) kept.moved.push_back((run.end - run.begin) * size_of(dag.buffers[base].dtype));
   for (const Update& update : updates) {
-    for (std::size_t i = 0; i < update.states.size(); ++i) {
-      std::vector<Bytes>& sizes = i == 0 ? kept.from_the_start : kept.after_the_first_step;
-      add_by_piece(dag, pieces, update, dag.buffers[update.states[i]].base, sizes);
-    }
+    if (update.states.empty()) continue;
+    for_each_weight(dag, weights, update, [&](std::int64_t elements) {
+      for (std::size_t i = 0; i < update.states.size(); ++i) {
+        std::vector<Bytes>& sizes = i == 0 ? kept.from_the_start : kept.after_the_first_step;
+        sizes.push_back(elements * size_of(dag.buffers[update.states[i]].dtype));
+      }
+    });
   }
   const FrameworkMemory held = framework_memory(dag)[rank];
-  for (const Bytes bytes : {held.reserved, held.workspaces, held.placeholders})
+  for (const Bytes bytes : {held.reserved, held.workspaces})
     if (bytes > 0) kept.from_the_start.push_back(bytes);
   return kept;
 }
@@ -136,6 +187,18 @@ std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
   return events;
 }
 
+/// The changes with placeholders that stay, each where the first product of its shape starts.
+std::vector<MemoryChange> with_placeholders(const Dag& dag, const Timeline& timeline, RankIndex rank,
+                                            std::vector<MemoryChange> changes) {
+  BufferId of = no_id;
+  const std::vector<std::vector<Placeholder>> placeholders = lasting_placeholders(dag);
+  for (const Placeholder& placeholder : placeholders[rank]) {
+    const Seconds at = timeline.start[placeholder.first];
+    changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, --of, true});
+  }
+  return changes;
+}
+
 void play(const std::vector<Event>& events, CachingAllocator& allocator) {
   std::vector<CachingAllocator::Handle> handles;
   for (const Event& event : events) {
@@ -153,7 +216,7 @@ void free_all(std::vector<CachingAllocator::Handle>& handles, CachingAllocator& 
 
 }  // namespace
 
-AllocatorUse replay_allocator(const Dag& dag, const MemoryChanges& changes, RankIndex rank,
+AllocatorUse replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank,
                               const CachingAllocator::Settings& settings) {
   const Kept kept = kept_on(dag, rank);
   const std::vector<Event> events = events_of(changes[rank]);
@@ -166,13 +229,14 @@ AllocatorUse replay_allocator(const Dag& dag, const MemoryChanges& changes, Rank
     allocator.allocate(bytes);
   }
   free_all(moved, allocator);
-  play(events, allocator);
+  play(events_of(with_placeholders(dag, timeline, rank, changes[rank])), allocator);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
   return {.allocated = allocator.peak_allocated(),
           .reserved = allocator.peak_reserved(),
           .left = allocator.allocated(),
-          .exceeded = allocator.exceeded()};
+          .exceeded = allocator.exceeded(),
+          .retries = static_cast<std::int64_t>(allocator.retries())};
 }
 
 }  // namespace tandem

@@ -14,7 +14,7 @@ constexpr Bytes large_segment = 20 * mebi;     // kLargeBuffer
 constexpr Bytes own_segment_from = 10 * mebi;  // kMinLargeAlloc
 constexpr Bytes segment_unit = 2 * mebi;       // kRoundLarge
 /// Where an expandable segment lies, far from everything else and from one another.
-constexpr Bytes address_range = Bytes{1} << 48;
+constexpr Bytes address_range = large_segment << 24;
 
 constexpr Bytes rounded_up(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -23,6 +23,9 @@ Bytes segment_size(Bytes size) {
   if (size < own_segment_from) return large_segment;
   return rounded_up(size, segment_unit);
 }
+
+/// Of an expandable segment.
+constexpr Bytes page_size(bool small) { return small ? small_segment : large_segment; }
 
 }  // namespace
 
@@ -82,6 +85,7 @@ CachingAllocator::BlockId CachingAllocator::best_fit(const Pool& pool, Bytes siz
 }
 
 CachingAllocator::BlockId CachingAllocator::new_segment(std::size_t pool, Bytes size) {
+  if (lacks_room(size)) give_back_unused();
   take_from_device(size);
   ++live_segments_;
   segments_.push_back({.pool = pool, .size = size});
@@ -90,28 +94,32 @@ CachingAllocator::BlockId CachingAllocator::new_segment(std::size_t pool, Bytes 
   return make_block({.address = address, .size = size, .segment = static_cast<std::uint32_t>(segments_.size() - 1)});
 }
 
+Bytes CachingAllocator::growth(const Pool& pool, Bytes size) const {
+  const bool has_end = pool.last != no_block && !blocks_[pool.last].in_use;
+  return rounded_up(size - (has_end ? blocks_[pool.last].size : 0), page_size(pool.small));
+}
+
 CachingAllocator::BlockId CachingAllocator::expand(std::size_t pool_id, Bytes size) {
-  Bytes at_end = 0;
-  if (const BlockId last = pools_[pool_id].last; last != no_block && !blocks_[last].in_use) at_end = blocks_[last].size;
-  const Bytes more = rounded_up(size - at_end, pools_[pool_id].small ? small_segment : large_segment);
+  if (lacks_room(growth(pools_[pool_id], size))) give_back_unused();
+  const Bytes more = growth(pools_[pool_id], size);
   take_from_device(more);
   Pool& pool = pools_[pool_id];
   if (!pool.has_segment) {
     pool.has_segment = true;
     pool.segment = static_cast<std::uint32_t>(segments_.size());
+    pool.end = static_cast<Bytes>(pool_id) * address_range;
     segments_.push_back({.pool = pool_id});
     ++live_segments_;
   }
   segments_[pool.segment].size += more;
+  pool.end += more;
   if (const BlockId last = pool.last; last != no_block && !blocks_[last].in_use) {
     erase_free(last);
     blocks_[last].size += more;
     return last;
   }
   const BlockId before = pool.last;
-  const Bytes address =
-      before == no_block ? static_cast<Bytes>(pool_id) * address_range : blocks_[before].address + blocks_[before].size;
-  const BlockId id = make_block({.address = address, .size = more, .segment = pool.segment, .previous = before});
+  const BlockId id = make_block({.address = pool.end - more, .size = more, .segment = pool.segment, .previous = before});
   if (before != no_block) blocks_[before].next = id;
   pool.last = id;
   return id;
@@ -133,35 +141,61 @@ void CachingAllocator::split(BlockId id, Bytes size) {
 }
 
 void CachingAllocator::take_from_device(Bytes bytes) {
-  if (bytes > settings_.capacity - reserved_) give_back_unused();
-  exceeded_ |= bytes > settings_.capacity - reserved_;
+  exceeded_ |= lacks_room(bytes);
   reserved_ += bytes;
   peak_reserved_ = std::max(peak_reserved_, reserved_);
 }
 
 void CachingAllocator::give_back_unused() {
+  ++retries_;
   for (Pool& pool : pools_) {
-    std::vector<BlockId> whole;
-    for (const FreeBlock& free : pool.free) {
-      const BlockId id = std::get<BlockId>(free);
-      const Block& block = blocks_[id];
-      if (settings_.expandable_segments ? block.next == no_block : block.previous == no_block && block.next == no_block)
-        whole.push_back(id);
-    }
-    for (const BlockId id : whole) {
-      const Block block = blocks_[id];
-      erase_free(id);
-      reserved_ -= block.size;
-      segments_[block.segment].size -= block.size;
-      if (settings_.expandable_segments) {
-        pool.last = block.previous;
-        if (block.previous != no_block) blocks_[block.previous].next = no_block;
-      } else {
-        --live_segments_;
-      }
-      drop(id);
+    std::vector<BlockId> free;
+    for (const FreeBlock& block : pool.free) free.push_back(std::get<BlockId>(block));
+    for (const BlockId id : free) {
+      if (settings_.expandable_segments)
+        give_back_pages(pool, id);
+      else if (blocks_[id].previous == no_block && blocks_[id].next == no_block)
+        give_back_segment(id);
     }
   }
+}
+
+void CachingAllocator::give_back_segment(BlockId id) {
+  erase_free(id);
+  reserved_ -= blocks_[id].size;
+  segments_[blocks_[id].segment].size = 0;
+  --live_segments_;
+  drop(id);
+}
+
+/// What lies before and after the whole pages of a free block stays, as blocks that are no neighbours any more.
+void CachingAllocator::give_back_pages(Pool& pool, BlockId id) {
+  const Block block = blocks_[id];
+  const Bytes page = page_size(pool.small);
+  const Bytes begin = rounded_up(block.address, page), end = (block.address + block.size) / page * page;
+  if (begin >= end) return;
+  const Bytes before = begin - block.address, after = block.address + block.size - end;
+  erase_free(id);
+  reserved_ -= end - begin;
+  segments_[block.segment].size -= end - begin;
+  BlockId left = block.previous, right = block.next;
+  if (before > 0) left = make_block({.address = block.address, .size = before, .segment = block.segment, .previous = left});
+  if (after > 0) right = make_block({.address = end, .size = after, .segment = block.segment, .next = right});
+  if (left != no_block) blocks_[left].next = no_block;
+  if (right != no_block) blocks_[right].previous = no_block;
+  if (before > 0) {
+    if (block.previous != no_block) blocks_[block.previous].next = left;
+    insert_free(left);
+  }
+  if (after > 0) {
+    if (block.next != no_block) blocks_[block.next].previous = right;
+    insert_free(right);
+  }
+  if (pool.last == id) {
+    pool.last = left;
+    pool.end = begin;
+  }
+  drop(id);
 }
 
 void CachingAllocator::insert_free(BlockId id) {

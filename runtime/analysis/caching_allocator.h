@@ -25,8 +25,8 @@ namespace tandem {
 /// 6. Where the device has no room for a segment, all segments without a block in use are given back, and it is tried again.
 ///
 /// With expandable segments a pool has one segment, to which pages are mapped as it grows: of 2 MiB for small blocks, of 20 MiB
-/// for large ones. Any rest of 512 bytes is cut off, and the free block at the end is taken last. Under rule 6 the pages at its
-/// end are given back; PyTorch can give back free pages inside, too.
+/// for large ones. Any rest of 512 bytes is cut off, and the free block at the end is taken last. Under rule 6 all pages without
+/// a block in use are given back; PyTorch maps pages to such a hole later, here it stays one.
 class CachingAllocator {
  public:
   struct Settings {
@@ -48,6 +48,7 @@ class CachingAllocator {
   Bytes peak_allocated() const { return peak_allocated_; }
   Bytes peak_reserved() const { return peak_reserved_; }
   bool exceeded() const { return exceeded_; }
+  std::size_t retries() const { return retries_; }  ///< times that rule 6 applied: num_alloc_retries of torch.cuda.memory_stats
   std::size_t segments() const { return live_segments_; }
 
  private:
@@ -70,6 +71,7 @@ class CachingAllocator {
     std::set<FreeBlock> free;
     std::uint32_t segment = 0;  ///< the expandable one
     BlockId last = no_block;    ///< at its end
+    Bytes end = 0;              ///< its address
     bool has_segment = false;
   };
 
@@ -78,8 +80,12 @@ class CachingAllocator {
   BlockId new_segment(std::size_t pool, Bytes size);
   BlockId expand(std::size_t pool, Bytes size);
   void split(BlockId id, Bytes size);
+  Bytes growth(const Pool& pool, Bytes size) const;
+  bool lacks_room(Bytes bytes) const { return bytes > settings_.capacity - reserved_; }
   void take_from_device(Bytes bytes);
   void give_back_unused();
+  void give_back_segment(BlockId id);
+  void give_back_pages(Pool& pool, BlockId id);
   void insert_free(BlockId id);
   void erase_free(BlockId id);
   BlockId make_block(const Block& block);
@@ -93,7 +99,7 @@ class CachingAllocator {
   std::vector<Segment> segments_;
   Bytes next_address_ = 0;
   Bytes allocated_ = 0, reserved_ = 0, peak_allocated_ = 0, peak_reserved_ = 0;
-  std::size_t live_segments_ = 0;
+  std::size_t live_segments_ = 0, retries_ = 0;
   bool exceeded_ = false;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -33,13 +32,16 @@ Shape matrix_of(const Dag& dag, TaskId id, BufferId gradient) {
   return Shape(shape[0] / groups, shape[1]);
 }
 
-/// Bytes by rank.
-std::vector<Bytes> placeholders(const Dag& dag) {
-  std::vector<Bytes> bytes(dag.ranks.size());
+}  // namespace
+
+std::vector<std::vector<Placeholder>> lasting_placeholders(const Dag& dag) {
+  std::vector<std::vector<Placeholder>> placeholders(dag.ranks.size());
+  if (!dag.software.placeholder_gradients) return placeholders;
   using Product = std::tuple<RankIndex, std::int16_t, std::int16_t, std::uint16_t>;  // rank, chunk, layer, name
   struct Weight {
     std::int64_t rows = 0, columns = 0;
     DType type = DType::f32;
+    TaskId first = no_id;
   };
   std::map<Product, Weight> weights;
   std::vector<bool> seen(dag.buffers.size());
@@ -54,17 +56,20 @@ std::vector<Bytes> placeholders(const Dag& dag) {
     weight.rows += shape[0];
     weight.columns = shape[1];
     weight.type = operand_type(dag, id);
+    weight.first = std::min(weight.first, id);
   }
-  std::set<std::tuple<RankIndex, std::int64_t, std::int64_t, DType>> shapes;
+  std::map<std::tuple<RankIndex, std::int64_t, std::int64_t, DType>, TaskId> firsts;
   for (const auto& [product, weight] : weights) {
-    const RankIndex rank = std::get<RankIndex>(product);
-    if (shapes.insert({rank, weight.rows, weight.columns, weight.type}).second)
-      bytes[rank] += weight.rows * weight.columns * size_of(weight.type);
+    const auto shape = std::tuple{std::get<RankIndex>(product), weight.rows, weight.columns, weight.type};
+    const auto [found, is_new] = firsts.try_emplace(shape, weight.first);
+    if (!is_new) found->second = std::min(found->second, weight.first);
   }
-  return bytes;
+  for (const auto& [shape, first] : firsts) {
+    const auto& [rank, rows, columns, type] = shape;
+    placeholders[rank].push_back({.bytes = rows * columns * size_of(type), .first = first});
+  }
+  return placeholders;
 }
-
-}  // namespace
 
 std::vector<FrameworkMemory> framework_memory(const Dag& dag) {
   std::vector<FrameworkMemory> memory(dag.ranks.size());
@@ -74,9 +79,9 @@ std::vector<FrameworkMemory> framework_memory(const Dag& dag) {
     memory[rank].reserved = dag.software.reserved;
     memory[rank].workspaces = dag.software.workspaces[static_cast<std::size_t>(architecture)];
   }
-  if (!dag.software.placeholder_gradients) return memory;
-  const std::vector<Bytes> held = placeholders(dag);
-  for (RankIndex rank = 0; rank < memory.size(); ++rank) memory[rank].placeholders = held[rank];
+  const std::vector<std::vector<Placeholder>> placeholders = lasting_placeholders(dag);
+  for (RankIndex rank = 0; rank < memory.size(); ++rank)
+    for (const Placeholder& placeholder : placeholders[rank]) memory[rank].placeholders += placeholder.bytes;
   return memory;
 }
 

@@ -16,8 +16,17 @@ struct FrameworkMemory {
   Bytes bytes() const { return reserved + workspaces + placeholders; }
 };
 
+/// What autograd is left with for good, from the first product whose weight has that shape on.
+struct Placeholder {
+  Bytes bytes = 0;
+  TaskId first = 0;
+};
+
 /// By rank of the DAG. Weights that one fused product multiplies (queries, keys and values; gate and up) are one matrix, whose
 /// placeholder has their rows together; experts of one grouped product share the placeholder of one of them.
+std::vector<std::vector<Placeholder>> lasting_placeholders(const Dag& dag);
+
+/// By rank of the DAG.
 std::vector<FrameworkMemory> framework_memory(const Dag& dag);
 
 /// The bytes of the placeholder that the task takes while it runs: that of a weight outside of all layers, such as the LM head's,

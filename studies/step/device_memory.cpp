@@ -1,16 +1,50 @@
 #include "studies/step/device_memory.h"
 
+#include <algorithm>
+#include <set>
+#include <tuple>
+
 #include "runtime/analysis/allocator_replay.h"
 #include "sim/nccl_memory.h"
 
 namespace tandem::studies {
+namespace {
 
-DeviceMemory device_memory(const Dag& dag, const MemoryChanges& changes, RankIndex rank) {
-  const AllocatorUse allocator = replay_allocator(dag, changes, rank, {.expandable_segments = dag.software.expandable_segments});
-  return {.allocated = allocator.allocated,
-          .reserved = allocator.reserved,
-          .communicators = sim::nccl_memory(dag, rank),
-          .context = dag.software.context};
+DeviceMemory memory_of(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank) {
+  DeviceMemory memory{.communicators = sim::nccl_memory(dag, rank), .context = dag.software.context};
+  const Bytes left = dag.devices[dag.ranks[rank].device].memory - memory.communicators - memory.context;
+  const AllocatorUse allocator =
+      replay_allocator(dag, timeline, changes, rank,
+                       {.expandable_segments = dag.software.expandable_segments, .capacity = std::max<Bytes>(left, 0)});
+  memory.allocated = allocator.allocated;
+  memory.reserved = allocator.reserved;
+  memory.retries = allocator.retries;
+  return memory;
+}
+
+}  // namespace
+
+DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
+                           const std::vector<MemoryUse>& by_rank) {
+  constexpr double far_below = 0.95;
+  std::vector<RankIndex> ranks = fullest_ranks(dag, by_rank);
+  std::erase(ranks, no_id);
+  Bytes most = 0;
+  for (const RankIndex rank : ranks) most = std::max(most, by_rank[rank].peak());
+  // Stages that hold the same do the same.
+  std::set<std::tuple<Bytes, Bytes, Bytes, std::size_t>> seen;
+  DeviceMemory fullest;
+  Bytes allocated = 0;
+  for (const RankIndex rank : ranks) {
+    const MemoryUse& use = by_rank[rank];
+    if (static_cast<double>(use.peak()) < far_below * static_cast<double>(most)) continue;
+    if (!seen.insert({use.peak(), use.parameters, use.activations, changes[rank].size()}).second) continue;
+    const DeviceMemory memory = memory_of(dag, timeline, changes, rank);
+    allocated = std::max(allocated, memory.allocated);
+    if (memory.device() > fullest.device()) fullest = memory;
+  }
+  fullest.allocated = allocated;
+  return fullest;
 }
 
 }  // namespace tandem::studies

@@ -53,6 +53,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.gpu = gpu_names(dag);
   result.gpu_architecture = name_of(dag.devices[dag.ranks.front().device].architecture);
   result.framework = dag.software.name;
+  result.site = dag.devices[dag.ranks.front().device].site;
   result.tokens = info.tokens;
   const double steps = info.steps;
   result.sync_every = info.steps;
@@ -77,7 +78,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   const MemoryChanges changes = memory_changes(dag, timeline);
   const std::vector<MemoryUse> uses = memory_use(dag, changes);
   result.stages = memory_by_stage(dag, uses);
-  result.device_memory = device_memory(dag, changes, fullest_ranks(dag, uses)[result.fullest_stage()]);
+  result.device_memory = device_memory(dag, timeline, changes, uses);
   result.gpu_memory = smallest_memory(dag);
   result.lower_bound = lower_bound(dag) / steps;
   const KernelTimes alone(dag);

@@ -11,6 +11,7 @@
 #include "runtime/analysis/time_parts.h"
 #include "runtime/backend_names.h"
 #include "runtime/dag/dag.h"
+#include "runtime/dag/site.h"
 #include "runtime/dag/timeline.h"
 #include "studies/step/device_memory.h"
 #include "studies/step/expert_balance.h"
@@ -58,6 +59,7 @@ struct StepResult {
   std::string gpu;
   std::string gpu_architecture;  ///< "hopper"; of the first rank's
   std::string framework;
+  Site site;  ///< that the GPUs are of
   std::int64_t tokens = 0;
   Seconds step_time = 0;
   std::int64_t sync_every = 1;               ///< steps that the mean was taken over

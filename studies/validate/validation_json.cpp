@@ -12,7 +12,9 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json row_json(const ValidatedRow& row) {
+}  // namespace
+
+Json to_json_object(const ValidatedRow& row) {
   Json json = {{"id", row.id}, {"measured_step_time_s", or_null(row.measured)}};
   const auto put = [&](const char* key, auto of) { json[key] = row.prediction ? Json(of(*row.prediction)) : Json(nullptr); };
   put("predicted_step_time_s", [](const Prediction& p) { return p.step_time; });
@@ -39,6 +41,8 @@ Json row_json(const ValidatedRow& row) {
   json["scenario"] = prediction.typical.yaml;
   return json;
 }
+
+namespace {
 
 Json memory_json(const MemoryScore& memory) {
   Json rows = Json::array();
@@ -102,7 +106,7 @@ Json stratum_json(const Stratum& stratum) {
 Json to_json_object(const Validation& validation) {
   Json rows = Json::array(), strata = Json::array(), unsimulated = Json::array();
   for (const ValidatedRow& row : validation.rows) {
-    rows.push_back(row_json(row));
+    rows.push_back(to_json_object(row));
     if (!row.prediction) unsimulated.push_back({{"id", row.id}, {"reason", row.reason}});
   }
   for (const Stratum& stratum : validation.strata) strata.push_back(stratum_json(stratum));

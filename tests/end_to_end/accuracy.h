@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -10,27 +11,32 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/csv.h"
+
 namespace tandem::studies {
 
 using MeasuredRow = std::map<std::string, std::string>;
 
-/// Of a table in bench/accuracy/data, whose fields hold no quotes.
-inline std::vector<MeasuredRow> measured_rows(const std::string& name) {
-  std::ifstream file(TANDEM_SOURCE_DIR "/bench/accuracy/data/" + name);
-  std::vector<std::string> header;
+inline std::string file_in_accuracy(const std::string& name) {
+  std::ifstream file(TANDEM_SOURCE_DIR "/bench/accuracy/" + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// Of a table in bench/accuracy.
+inline std::vector<MeasuredRow> rows_in_accuracy(const std::string& name) {
+  const CsvTable table = parse_csv(file_in_accuracy(name), name);
   std::vector<MeasuredRow> rows;
-  for (std::string line, field; std::getline(file, line);) {
-    std::vector<std::string> fields;
-    for (std::istringstream in(line); std::getline(in, field, ',');) fields.push_back(field);
-    if (header.empty()) {
-      header = fields;
-      continue;
-    }
+  for (const std::vector<CsvCell>& cells : table.rows) {
     MeasuredRow& row = rows.emplace_back();
-    for (std::size_t i = 0; i < header.size(); ++i) row[header[i]] = fields.at(i);
+    for (std::size_t i = 0; i < cells.size(); ++i) row[table.header[i].text] = cells[i].text;
   }
   return rows;
 }
+
+/// Of a table in bench/accuracy/data.
+inline std::vector<MeasuredRow> measured_rows(const std::string& name) { return rows_in_accuracy("data/" + name); }
 
 struct Errors {
   std::vector<double> all;  ///< predicted / measured - 1
@@ -61,11 +67,10 @@ inline std::string error_table(const std::string& columns, const std::map<std::s
   return text;
 }
 
-inline std::string file_in_accuracy(const std::string& name) {
-  std::ifstream file(TANDEM_SOURCE_DIR "/bench/accuracy/" + name);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+/// Holds `now` to `was`. Where it changed, leaves it in the folder for temporary files, whence the bench takes it.
+inline void expect_unchanged(const std::string& now, const std::string& was, const std::string& name) {
+  if (now != was) std::ofstream(testing::TempDir() + name) << now;
+  EXPECT_EQ(now, was) << name << " has changed; `./dev bench accuracy` renews it";
 }
 
 }  // namespace tandem::studies

@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 
-#include "runtime/base/csv.h"
 #include "scenarios/reading/load.h"
 #include "studies/step/step_interval.h"
 #include "studies/validate/conformal.h"
@@ -21,16 +20,6 @@ namespace {
 
 using scenarios::parse_scenario;
 
-std::vector<MeasuredRow> rows_of(const std::string& name) {
-  const CsvTable table = parse_csv(file_in_accuracy(name), name);
-  std::vector<MeasuredRow> rows;
-  for (const std::vector<CsvCell>& cells : table.rows) {
-    MeasuredRow& row = rows.emplace_back();
-    for (std::size_t i = 0; i < cells.size(); ++i) row[table.header[i].text] = cells[i].text;
-  }
-  return rows;
-}
-
 std::string generation_of(const std::string& gpu) {
   static std::map<std::string, std::string> known;
   const auto [found, is_new] = known.try_emplace(gpu);
@@ -41,7 +30,7 @@ std::string generation_of(const std::string& gpu) {
 /// By GPU and precision: what ln(step time) changes by with the constant that no step was used for.
 std::map<std::pair<std::string, std::string>, double> fitted_constants() {
   std::map<std::pair<std::string, std::string>, double> found;
-  for (const MeasuredRow& row : rows_of("fitted.csv"))
+  for (const MeasuredRow& row : rows_in_accuracy("fitted.csv"))
     found[{row.at("gpu"), row.at("precision")}] = std::log(std::stod(row.at("value")) / std::stod(row.at("without_steps")));
   return found;
 }
@@ -51,8 +40,8 @@ std::vector<MeasuredError> measured_errors() {
   std::vector<MeasuredError> errors;
   for (const std::string table : {"runs", "runs_2025"}) {
     std::map<std::string, MeasuredRow> runs;
-    for (const MeasuredRow& row : rows_of(table + ".csv")) runs[row.at("id")] = row;
-    for (const MeasuredRow& scored : rows_of(table + ".scored.csv")) {
+    for (const MeasuredRow& row : rows_in_accuracy(table + ".csv")) runs[row.at("id")] = row;
+    for (const MeasuredRow& scored : rows_in_accuracy(table + ".scored.csv")) {
       if (scored.at("error").empty()) continue;
       const MeasuredRow& run = runs.at(scored.at("id"));
       const std::string& gpu = run.at("gpu");
@@ -61,6 +50,7 @@ std::vector<MeasuredError> measured_errors() {
       error.step = {!run.at("experts").empty(), generation_of(gpu), run.at("framework"), gpu};
       error.log_ratio = std::log1p(std::stod(scored.at("error")));
       error.expected = std::stod(scored.at("expected_error"));
+      error.predicted = std::stod(scored.at("predicted_step_time_s"));
       if (const auto at = fitted.find({gpu, run.at("precision")}); at != fitted.end()) error.without_steps = at->second;
     }
   }
@@ -82,12 +72,6 @@ std::string left_out_csv(const std::vector<LeftOut>& sets) {
 std::string built_in_table() {
   std::ifstream file(TANDEM_SOURCE_DIR "/studies/step/interval_table.csv");
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// Holds `now` to `was`. Where it changed, leaves it in the folder for temporary files, whence the bench takes it.
-void expect_unchanged(const std::string& now, const std::string& was, const std::string& name) {
-  if (now != was) std::ofstream(testing::TempDir() + name) << now;
-  EXPECT_EQ(now, was) << name << " has changed; `./dev bench accuracy` renews it";
 }
 
 TEST(IntervalAccuracy, TheTableFollowsFromTheRuns) {
@@ -113,7 +97,7 @@ TEST(IntervalAccuracy, NineInTenOfSourcesNeverSeenLieInside) {
 }
 
 TEST(IntervalAccuracy, FittedConstantsAreThePresets) {
-  for (const MeasuredRow& row : rows_of("fitted.csv")) {
+  for (const MeasuredRow& row : rows_in_accuracy("fitted.csv")) {
     const Device gpu = parse_scenario(base_text(), "fitted", {"cluster.gpu=" + row.at("gpu")}).cluster.gpu;
     const DType type = row.at("precision") == "fp8" ? DType::f8 : row.at("precision") == "fp16" ? DType::f16 : DType::bf16;
     EXPECT_DOUBLE_EQ(gpu.efficiency.gemm[static_cast<std::size_t>(type)].sustained, std::stod(row.at("value")))

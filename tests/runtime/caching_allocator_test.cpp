@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -141,7 +142,38 @@ TEST(CachingAllocator, GivesUnusedSegmentsBackBeforeItExceedsTheDevice) {
   EXPECT_EQ(allocator.reserved(), 170 * mebi);
   EXPECT_FALSE(allocator.exceeded());
   EXPECT_EQ(allocator.peak_reserved(), 170 * mebi);
+  EXPECT_EQ(allocator.retries(), 1U);
   allocator.allocate(100 * mebi);
+  EXPECT_TRUE(allocator.exceeded());
+  EXPECT_EQ(allocator.retries(), 2U);
+}
+
+TEST(CachingAllocator, ASegmentWithABlockInUseIsNotGivenBack) {
+  CachingAllocator allocator({.capacity = 100 * mebi});
+  const auto whole = allocator.allocate(60 * mebi);
+  allocator.free(whole);
+  allocator.allocate(20 * mebi);  // of the 60
+  allocator.allocate(50 * mebi);
+  EXPECT_TRUE(allocator.exceeded());
+  EXPECT_EQ(allocator.reserved(), 110 * mebi);
+}
+
+/// The same with expandable segments, whose free pages are given back wherever they lie.
+TEST(CachingAllocator, GivesPagesBackBetweenBlocksInUse) {
+  CachingAllocator allocator({.expandable_segments = true, .capacity = 200 * mebi});
+  allocator.allocate(25 * mebi);
+  const auto hole = allocator.allocate(70 * mebi);  // from 25 to 95: pages from 40 to 80
+  allocator.allocate(25 * mebi);
+  EXPECT_EQ(allocator.reserved(), 120 * mebi);
+  allocator.free(hole);
+  allocator.allocate(110 * mebi);  // 120 are mapped, 80 remain, and 40 come back
+  EXPECT_FALSE(allocator.exceeded());
+  EXPECT_EQ(allocator.retries(), 1U);
+  EXPECT_EQ(allocator.reserved(), 200 * mebi);
+  allocator.allocate(15 * mebi);  // at either end of the hole 15 are left
+  allocator.allocate(15 * mebi);
+  EXPECT_EQ(allocator.retries(), 1U);
+  allocator.allocate(15 * mebi);
   EXPECT_TRUE(allocator.exceeded());
 }
 
@@ -153,12 +185,14 @@ TEST(CachingAllocator, RefusesToFreeTwice) {
   EXPECT_THROW(allocator.free(1000), std::logic_error);
 }
 
-/// Whatever is allocated and freed: what is reserved holds what is allocated, that is what was asked for and its rounding, and
-/// the same again takes nothing more from the device.
+/// Whatever is allocated and freed: what is reserved holds what is allocated, that is what was asked for and its rounding. On a
+/// device with room for all of it nothing is given back; on a small one no more is taken than there is, unless it is exceeded.
 TEST(CachingAllocator, KeepsItsBooksOnRandomSteps) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
-    CachingAllocator allocator({.expandable_segments = seed % 2 == 1});
+    const bool ample = seed % 4 < 2;
+    const Bytes capacity = ample ? std::numeric_limits<Bytes>::max() : 300 * mebi;
+    CachingAllocator allocator({.expandable_segments = seed % 2 == 1, .capacity = capacity});
     std::map<CachingAllocator::Handle, Bytes> live;
     Bytes asked = 0, most_asked = 0;
     const auto free_one = [&](std::size_t index) {
@@ -180,10 +214,13 @@ TEST(CachingAllocator, KeepsItsBooksOnRandomSteps) {
       ASSERT_GE(allocator.allocated(), asked);
       ASSERT_LE(allocator.allocated(), asked + static_cast<Bytes>(live.size()) * (mebi + 512));
       ASSERT_GE(allocator.reserved(), allocator.allocated());
+      ASSERT_EQ(allocator.peak_reserved() > capacity, allocator.exceeded());
     }
     while (!live.empty()) free_one(random() % live.size());
     EXPECT_EQ(allocator.allocated(), 0);
     EXPECT_GE(allocator.peak_allocated(), most_asked);
+    if (!ample) continue;
+    EXPECT_EQ(allocator.retries(), 0U);
     EXPECT_EQ(allocator.peak_reserved(), allocator.reserved());
     const Bytes before = allocator.reserved();
     const std::size_t segments = allocator.segments();

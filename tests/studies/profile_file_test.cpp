@@ -26,7 +26,8 @@ Profile sample() {
   KernelPlan plan(1'000'000'000'000);
   add_memory_bound({DType::bf16}, plan);
   add_probes({DType::f32, DType::f8}, plan);
-  Profile profile{.origin = {"host", "a \"CPU\"", "BLAS 1", "2026-01-02T03:04:05Z", "0.1", 2}, .kernels = {}, .collectives = {}};
+  Profile profile{
+      .origin = {"host", "a \"CPU\"", "BLAS 1", "2026-01-02T03:04:05Z", "0.1", 2}, .kernels = {}, .collectives = {}, .site = {}};
   for (const TimedKernel& kernel : plan.kernels()) {
     const Seconds time = 1e-6 * static_cast<double>(profile.kernels.size() + 1);
     profile.kernels.push_back({kernel, {time, time / 2, time * 1.5, 7}});
@@ -62,7 +63,7 @@ MeasuredKernel elementwise(OpKind op, std::int64_t elements, Seconds time, const
 
 // A copy of 1000 numbers moves 8000 bytes in 2 us, 4 GB/s; the larger sum 120,000 bytes in 40 us, 3 GB/s.
 TEST(ProfileFile, SaysHowMuchOfTheCopysBandwidthAnOperationReaches) {
-  Profile profile{.origin = {}, .kernels = {}, .collectives = {}};
+  Profile profile{.origin = {}, .kernels = {}, .collectives = {}, .site = {}};
   profile.kernels.push_back(elementwise(OpKind::scale, 1000, 2e-6, ScaleAttributes{}));
   profile.kernels.push_back(elementwise(OpKind::add, 100, 1e-6));
   profile.kernels.push_back(elementwise(OpKind::add, 10000, 40e-6));
@@ -77,10 +78,12 @@ std::string sealed(const file::Content& content, std::uint32_t version) {
   return file.SerializeAsString();
 }
 
-/// The table of the collectives, with the operations numbered as before version 3, which has further kernels before them. Columns
-/// hold differences, so that the first number moves all.
+/// The table of the collectives, the last column before version 4, with the operations numbered as before version 3, which has
+/// further kernels before them. Columns hold differences, so that the first number moves all.
 file::Table& collectives_of_old(file::Content& content) {
+  constexpr int columns_of_old = 8;  // six of the origin, kernels and collectives
   file::Table& table = *content.mutable_tables(0);
+  table.mutable_columns()->DeleteSubrange(columns_of_old, table.columns_size() - columns_of_old);
   file::Table& collectives = *table.mutable_columns(table.columns_size() - 1)->mutable_items();
   file::Column& operations = *collectives.mutable_columns(0);
   constexpr int all_reduce = 41;
@@ -112,7 +115,7 @@ TEST(ProfileFile, OfTheFirstVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
   write_bytes(folder / "mislabelled", sealed(content, 2));
   EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
-  write_bytes(folder / "unknown", sealed(content, 4));
+  write_bytes(folder / "unknown", sealed(content, 5));
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 

@@ -151,5 +151,19 @@ TEST(Ratios, PairRunsThatDifferInOneThing) {
   EXPECT_DOUBLE_EQ(scores[2].score.median, 0);
 }
 
+TEST(Ratios, ReplicasThatTakeAsMuchArePairsToo) {
+  const auto run = [](const std::string& id, const std::string& tp, const std::string& dp, const std::string& batch) {
+    return tiny_run({{"id", id}, {"n_gpus", "8"}, {"tp", tp}, {"dp", dp}, {"global_batch", batch}});
+  };
+  // of 8 sequences a replica, of 64 a step, and of neither
+  const RunsTable table({run("a", "1", "8", "64"), run("b", "2", "4", "32"), run("c", "4", "2", "64"), run("d", "8", "1", "24")});
+  const std::vector<ValidatedRow> rows = {row_of("a", "s", 1, 1), row_of("b", "s", 1, 1), row_of("c", "s", 1, 1),
+                                          row_of("d", "s", 1, 1)};
+  std::vector<std::string> found;
+  for (const Ratio& ratio : ratios_of(load_runs(table.file()).rows, rows))
+    found.push_back(ratio.axis + " " + ratio.from + ratio.to);
+  EXPECT_EQ(found, (std::vector<std::string>{"tp ac", "tp ab"}));
+}
+
 }  // namespace
 }  // namespace tandem::studies::validate_score_test

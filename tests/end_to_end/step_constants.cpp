@@ -1,0 +1,86 @@
+#include "tests/end_to_end/step_constants.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tandem::studies {
+namespace {
+
+constexpr std::array generations{Architecture::ampere, Architecture::hopper, Architecture::blackwell};
+
+bool scaled(double& value, double times) {
+  const bool there = value != 0;
+  value *= times;
+  return there;
+}
+
+/// A number of a GPU of that generation.
+StepConstant of_gpu(Architecture generation, const std::string& name, const std::function<bool(Device&, double)>& scale,
+                    bool is_rate = true) {
+  return {std::string(name_of(generation)) + " " + name,
+          [generation, scale](Scenario& scenario, double times) {
+            Device& gpu = scenario.cluster.gpu;
+            return gpu.architecture == generation && scale(gpu, times);
+          },
+          is_rate};
+}
+
+/// A number of the framework, which most scenarios have.
+StepConstant of_framework(const std::string& name, const std::function<bool(Software&, double)>& scale) {
+  return {"framework " + name, [scale](Scenario& scenario, double times) { return scale(scenario.software, times); }, false};
+}
+
+bool scale_attention(AttentionPass& pass, double times) {
+  const bool there = pass.rate.front() > 0;
+  for (double& rate : pass.rate) rate *= times;
+  return there;
+}
+
+}  // namespace
+
+std::vector<StepConstant> step_constants() {
+  std::vector<StepConstant> all;
+  for (const Architecture generation : generations) {
+    for (const DType type : {DType::bf16, DType::f16, DType::f8}) {
+      const auto of_type = [&](const char* what, double GemmEfficiency::*number) {
+        all.push_back(of_gpu(generation, "products " + std::string(what) + " " + std::string(name_of(type)),
+                             [type, number](Device& gpu, double times) {
+                               GemmEfficiency& gemm = gpu.efficiency.gemm[static_cast<std::size_t>(type)];
+                               return gemm.rate > 0 && scaled(gemm.*number, times);
+                             }));
+      };
+      of_type("sustained", &GemmEfficiency::sustained);
+      of_type("feed", &GemmEfficiency::feed);
+    }
+    all.push_back(of_gpu(generation, "attention forward", [](Device& gpu, double times) {
+      return scale_attention(gpu.efficiency.attention[static_cast<std::size_t>(gpu.efficiency.attention_kernel)].forward, times);
+    }));
+    all.push_back(of_gpu(generation, "attention backward", [](Device& gpu, double times) {
+      return scale_attention(gpu.efficiency.attention[static_cast<std::size_t>(gpu.efficiency.attention_kernel)].backward, times);
+    }));
+    all.push_back(of_gpu(generation, "memory", [](Device& gpu, double times) { return scaled(gpu.efficiency.memory, times); }));
+    all.push_back(of_gpu(
+        generation, "launch", [](Device& gpu, double times) { return scaled(gpu.efficiency.launch, times); }, false));
+  }
+  all.push_back(of_framework("issue forward", [](Software& s, double times) { return scaled(s.issue.forward, times); }));
+  all.push_back(of_framework("issue backward", [](Software& s, double times) { return scaled(s.issue.backward, times); }));
+  all.push_back(
+      of_framework("issue communication", [](Software& s, double times) { return scaled(s.issue.communication, times); }));
+  all.push_back(of_framework("issue loop", [](Software& s, double times) { return scaled(s.issue.loop, times); }));
+  all.push_back(of_framework("kernels beside an operation's", [](Software& s, double times) {
+    bool any = false;
+    for (auto& pass : s.extra)
+      for (ExtraWork& work : pass) {
+        any = scaled(work.bytes, times) || any;
+        any = scaled(work.kernels, times) || any;
+      }
+    return any;
+  }));
+  all.push_back({"NVLink bandwidth", [](Scenario& s, double times) { return scaled(s.cluster.nvlink_efficiency, times); }});
+  all.push_back({"NVLink latency", [](Scenario& s, double times) { return scaled(s.cluster.nvlink_latency_us, times); }, false});
+  all.push_back({"NIC bandwidth", [](Scenario& s, double times) { return scaled(s.cluster.nic_efficiency, times); }});
+  all.push_back({"NIC latency", [](Scenario& s, double times) { return scaled(s.cluster.nic_latency_us, times); }, false});
+  return all;
+}
+
+}  // namespace tandem::studies
