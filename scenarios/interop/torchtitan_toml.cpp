@@ -3,8 +3,8 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/torchtitan_models.h"
-#include "scenarios/spec/names.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -199,8 +199,8 @@ class TomlWriter {
     if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
     if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
     if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");
-    if (t_.fp8_recipe == Fp8Recipe::blockwise || t_.fp8_recipe == Fp8Recipe::mxfp8)
-      out_.lose("training.fp8_recipe", "the converter written here scales whole tensors");
+    if (t_.fp8_recipe != Fp8Recipe::delayed)
+      out_.lose("training.fp8_recipe", "whole tensors are scaled by their own maxima, whatever the recipe");
     if (t_.cuda_graph != CudaGraph::none) out_.lose("training.cuda_graph", "it captures no graphs");
     if (t_.fp8_activation_input) out_.lose("training.fp8_activation_input", "activations are kept as they are");
     if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");

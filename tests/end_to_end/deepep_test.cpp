@@ -84,7 +84,9 @@ TEST(DeepEpStep, SendsFp8ToTheExpertsAndBf16Back) {
 /// By how much the CPU is late: what it issues next after an exchange of the forward starts so long after its end, at least.
 Seconds least_delay_after_dispatch(const std::string& dispatcher) {
   const Dag dag = lowered(
-      "training.framework={issue_us: {forward: 50, backward: 50, communication: 20}} parallelism.dispatcher=" + dispatcher);
+      "training.framework.issue_us.forward=50 training.framework.issue_us.backward=50 "
+      "training.framework.issue_us.communication=20 parallelism.dispatcher=" +
+      dispatcher);
   const Timeline timeline = simulate(dag).timeline;
   Seconds least = std::numeric_limits<double>::infinity();
   for (TaskId id = 1; id + 1 < dag.tasks.size(); ++id) {

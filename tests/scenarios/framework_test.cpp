@@ -154,7 +154,7 @@ TEST(Framework, GraphsOfAWholeStepKnowNoRowsOfExperts) {
 
 TEST(Framework, TheCpuWaitsForWhatHybridEpBrings) {
   const auto waits = [](const std::vector<std::string>& more) {
-    std::vector<std::string> overrides{"model.moe={experts: 8, top_k: 2, ffn: 1024}", "parallelism.ep=2", "parallelism.dp=2"};
+    std::vector<std::string> overrides{"model.moe={experts: 8, top_k: 2, ffn: 1024}", "parallelism.ep=2"};
     overrides.insert(overrides.end(), more.begin(), more.end());
     return with(overrides).software.waits_for_dispatch;
   };
