@@ -26,7 +26,7 @@ build/release/end_to_end_test --gtest_filter='KernelAccuracy.*:CollectiveAccurac
   awk -F, 'NF == 7 { printf "%-10s %-16s %-24s %5s %15s %12s %13s\n", $1, $2, $3, $4, $5, $6, $7; next } /FAILED|should hold/' ||
   failed=1
 
-# Of a table with commas, these columns, numbers with five digits that count.
+# Of a table with commas, those of these columns that it has, numbers with five digits that count.
 columns() {
   awk -v names="$1" '
     function cells(line, cell,    count, quoted, i, c) {
@@ -39,10 +39,13 @@ columns() {
       }
       return count
     }
-    BEGIN { wanted = split(names, name, ",") }
     {
       count = cells($0, cell)
-      if (NR == 1) for (i = 1; i <= count; ++i) at[cell[i]] = i
+      if (NR == 1) {
+        for (i = 1; i <= count; ++i) at[cell[i]] = i
+        asked = split(names, named, ",")
+        for (i = 1; i <= asked; ++i) if (named[i] in at) name[++wanted] = named[i]
+      }
       for (i = 1; i <= wanted; ++i) {
         value = cell[at[name[i]]]
         if (NR > 1 && value ~ /^[-+0-9.]+(e[-+0-9]+)?$/) value = sprintf("%.5g", value)

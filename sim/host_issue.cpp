@@ -13,7 +13,7 @@ struct IssueParts {
   Seconds first = 0, rest = 0;
 };
 
-IssueParts issue_parts(const Dag& dag, TaskId id) {
+IssueParts usual_parts(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
   const Software& software = dag.software;
   const IssueCost& cost = software.issue;
@@ -31,6 +31,14 @@ IssueParts issue_parts(const Dag& dag, TaskId id) {
   if (kernels == 1) return {std::ranges::find(software.captured, task.op) != software.captured.end() ? 0 : usual * each};
   const Seconds of_expert = (cost.loop > 0 ? cost.loop : usual) * each;
   return {usual + of_expert, static_cast<double>(kernels - 1) * of_expert};
+}
+
+/// At a site where kernels and communication take longer, so does issuing them.
+IssueParts issue_parts(const Dag& dag, TaskId id) {
+  const Site& site = dag.device_of(dag.tasks[id]).site;
+  const double times = is_communication(dag.tasks[id].op) ? site.communication : site.kernels;
+  const auto [first, rest] = usual_parts(dag, id);
+  return {first * times, rest * times};
 }
 
 /// Before the first of several steps passes what belongs to all.

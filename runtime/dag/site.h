@@ -15,7 +15,7 @@ struct Site {
   std::int64_t runs = 0;     ///< that it was learnt from
   std::string gpu;           ///< that they had
   std::string framework;     ///< that they ran under
-  double kernels = 1;        ///< how many times as long every kernel takes
+  double kernels = 1;        ///< how many times as long every kernel takes, and the CPU to issue it
   double communication = 1;  ///< the same of every collective and transfer
   Seconds overhead = 0;      ///< of each step, before its first kernel: loading data, logging, collecting garbage
 
