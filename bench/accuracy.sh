@@ -14,6 +14,8 @@
 #
 # Ratios: of the step times of two runs of one source that differ in one thing (ratios.csv). Renewed likewise.
 #
+# Memory: the rows of both that state memory, core or not, to runs.memory.csv and runs_2025.memory.csv. Likewise.
+#
 # Left out: the same errors where a run's source, or its GPU, had no part in what was fitted (left_out.csv), and the table of
 # intervals that follows (studies/step/interval_table.csv, which the next build takes). Renewed likewise.
 set -euo pipefail
@@ -51,18 +53,25 @@ columns() {
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for runs in runs runs_2025; do
-  core=()
-  [[ $runs != runs ]] || core=(--core)
-  scored=bench/accuracy/$runs.scored.csv
-  printf '\n%s\n' "bench/accuracy/$runs.csv"
-  build/release/tandem validate "bench/accuracy/$runs.csv" "${core[@]}" --csv "$work/scored.csv"
-  columns id,measured_step_time_s,predicted_step_time_s,expected_error,error <"$work/scored.csv" >"$work/now.csv"
+score() {  # runs, what, the columns to keep, options
+  local runs=$1 scored=bench/accuracy/$1.$2.csv kept=$3
+  printf '\n%s\n' "bench/accuracy/$runs.csv ${*:4}"
+  shift 3
+  build/release/tandem validate "bench/accuracy/$runs.csv" "$@" --csv "$work/scored.csv" >"$work/text.txt"
+  awk -v only="${1-}" 'only != "--memory" || /^Memory/ { on = 1 } on; only == "--memory" && /^$/ { on = 0 }' "$work/text.txt"
+  columns "$kept" <"$work/scored.csv" >"$work/now.csv"
   if ! diff -q "$scored" "$work/now.csv" >/dev/null 2>&1; then
     cp "$work/now.csv" "$scored"
     echo "$scored has changed; git diff shows how"
     failed=1
   fi
+}
+times=id,measured_step_time_s,predicted_step_time_s,expected_error,error
+peaks=id,memory_gb,reserved_gib,predicted_allocated_gib,predicted_reserved_gib,predicted_device_gib
+score runs scored "$times" --core
+score runs_2025 scored "$times"
+for runs in runs runs_2025; do
+  score "$runs" memory "$peaks" --memory
 done
 
 printf '\n%s\n' "median and 90th percentile of the errors in per cent, and the share inside the interval"

@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/terminal/points_progress.h"
+#include "cli/text/explained_run_text.h"
 #include "cli/text/validation_text.h"
 #include "studies/report/validation_page.h"
 #include "studies/runner/step_runner.h"
@@ -20,11 +22,17 @@ struct ValidateCommand final : Command {
   std::string json;  ///< a path, "-" for standard output, empty for none
   std::string csv;   ///< the same
   std::string report;
-  int jobs = 0;  ///< 0 for the default
+  std::optional<std::string> explained;  ///< the id of a run
+  int jobs = 0;                          ///< 0 for the default
   bool core = false;
+  bool memory = false;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
+
+ private:
+  void validate(const RunsFile& file) const;
+  void explain(const RunsFile& file) const;
 };
 
 CLI::App* ValidateCommand::add_to(CLI::App& app) {
@@ -36,8 +44,12 @@ CLI::App* ValidateCommand::add_to(CLI::App& app) {
   command->add_option("--csv", csv, "write the table with columns for the predictions added (- for standard output)")
       ->check(not_empty);
   add_report_option(*command, report, "all of it");
+  command->add_option("--explain", explained, "the id of one run: where its time goes, and the measured run that is most like it")
+      ->excludes("--csv")
+      ->excludes("--report");
   add_jobs_option(*command, jobs, "simulations");
   command->add_flag("--core", core, "only the rows whose column `core` is 1");
+  command->add_flag("--memory", memory, "only the rows that state memory");
   return command;
 }
 
@@ -47,6 +59,22 @@ ExitCode ValidateCommand::run() const {
     std::cerr << "tandem: warning: " << rows << ": the column " << column << " means nothing here\n";
   if (core) file.keep_core();
   if (file.rows.empty()) throw InputError({.file = rows}, "no row has core 1, expected some, or no --core");
+  if (memory) file.keep_memory();
+  if (file.rows.empty()) throw InputError({.file = rows}, "no row states memory, expected some, or no --memory");
+  explained ? explain(file) : validate(file);
+  return ExitCode::done;
+}
+
+void ValidateCommand::explain(const RunsFile& file) const {
+  Output json_output(json);
+  PointsProgress line;
+  const ExplainedRun run =
+      explain_run(file.rows, *explained, processes_at_once(jobs), [&line](const RunProgress& progress) { line.show(progress); });
+  if (json_output) json_output.write(to_json(run));
+  if (!json_output.is_standard_output()) std::cout << to_text(run, screen_on(STDOUT_FILENO));
+}
+
+void ValidateCommand::validate(const RunsFile& file) const {
   Output json_output(json), csv_output(csv), page(report);
   const std::size_t at_once = processes_at_once(jobs);
   PointsProgress line;
@@ -57,7 +85,6 @@ ExitCode ValidateCommand::run() const {
   if (page) page.write(validation_page(std::filesystem::path(rows).filename().string(), validation, command_line));
   if (!json_output.is_standard_output() && !csv_output.is_standard_output())
     std::cout << to_text(validation, screen_on(STDOUT_FILENO));
-  return ExitCode::done;
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ Seconds lower_bound(const Dag& dag) {
 
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone) {
   OneAtATime replay(timeline, alone);
-  return execute(dag, replay).makespan();
+  return std::max(timeline.makespan(), before_first_kernel(dag) + execute(dag, replay).makespan());
 }
 
 }  // namespace tandem::sim

@@ -18,7 +18,8 @@ Seconds lower_bound(const Dag& dag);
 /// it takes with nothing beside it (contention.h). It is never below the step time: one after the other in this order, no task
 /// starts before it started in the timeline. By induction over that order: until a kernel's successor starts, its rank has done
 /// the kernel and all communication that ran beside it. That is as long as the kernel took, for a kernel loses no more than the
-/// time that communication ran beside it.
+/// time that communication ran beside it. Where kernels wait for the CPU that issues them, which has no place in this, it is the
+/// step time at least.
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr);
 
 }  // namespace tandem::sim

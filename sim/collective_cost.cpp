@@ -91,13 +91,6 @@ double widening(const Speedup& speedup, const Paths& paths, const std::vector<Li
   return after > before ? after / before : 1;
 }
 
-void speed_up(CollectiveCost& cost, const Speedup& speedup, const Communicator& communicator, const std::vector<Link>& links) {
-  const double times = speedup.of_collectives(communicator.axis);
-  for (Seconds* latency : {&cost.latency, &cost.start, &cost.intra_latency, &cost.inter_latency}) *latency /= times;
-  cost.bytes_per_channel = at_pace(cost.bytes_per_channel, times);
-  if (cost.limit_is_share) cost.rate_limit *= widening(speedup, communicator.layout.paths[cost.paths], links);
-}
-
 }  // namespace
 
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, Architecture architecture) {
@@ -203,6 +196,16 @@ bool CollectiveCosts::are_alike(const Task& task) const {
   });
 }
 
+CollectiveCost at_pace(CollectiveCost cost, double times) {
+  for (Seconds* latency : {&cost.latency, &cost.start, &cost.intra_latency, &cost.inter_latency}) *latency /= times;
+  cost.bytes_per_channel = at_pace(cost.bytes_per_channel, times);
+  return cost;
+}
+
+double CollectiveCosts::pace_of(const Task& task) const {
+  return speedup_.of_collectives(dag_->communicator_of(task).axis) / dag_->device_of(task).site.communication;
+}
+
 const CollectiveCost& CollectiveCosts::of(const Task& task) {
   const Group& group = dag_->groups[task.group];
   const Device& device = dag_->device_of(task);
@@ -215,7 +218,8 @@ const CollectiveCost& CollectiveCosts::of(const Task& task) {
     const bool was_measured = !device.collectives.empty() && !is_copied_by_engines(task.op, communicator.axis) && are_alike(task);
     cost = was_measured ? collective_cost(task.op, group.bytes, members, communicator.layout, device)
                         : collective_cost(task.op, group.bytes, members, communicator.layout, architecture);
-    speed_up(cost, speedup_, communicator, dag_->links);
+    cost = at_pace(cost, pace_of(task));
+    if (cost.limit_is_share) cost.rate_limit *= widening(speedup_, communicator.layout.paths[cost.paths], dag_->links);
     const Seconds time = time_alone(cost, communicator.layout.paths[cost.paths]);
     cost.latency += copying(*dag_, task);
     cost.occupation = nccl_occupation(task.op, group.bytes, members, communicator.layout, cost, time, architecture);

@@ -54,12 +54,17 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
 /// beside others it then takes so much more of the links, or less. DeepEP's is none of those that are measured.
 CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, const Layout& layout, const Device& device);
 
+/// Returns what a collective costs that is `times` as fast: its latencies and bytes, divided.
+CollectiveCost at_pace(CollectiveCost cost, double times);
+
 /// The costs of a DAG's collectives with a speedup, each worked out once for all that are alike. Among GPUs of different models
 /// nothing was measured, and none of the copies of overlapped tensor parallelism, which are not NCCL's.
 class CollectiveCosts {
  public:
   explicit CollectiveCosts(const Dag& dag, const Speedup& speedup = {}) : dag_(&dag), speedup_(speedup) {}
   const CollectiveCost& of(const Task& task);
+  /// Returns how many times as fast a task's collective is as its links and NCCL let expect.
+  double pace_of(const Task& task) const;
 
  private:
   const Dag* dag_;

@@ -14,9 +14,17 @@ namespace {
 constexpr std::int64_t splits[] = {1, 2, 4, 8, 16};
 constexpr std::int64_t row_of_shared_memory = 128;  // bytes
 constexpr double hidden_drain = 0.5;
+constexpr double filled = 0.5;
 constexpr double bytes_of_partial_sum = 8;  // fp32, written and read
 
 constexpr std::int64_t parts(std::int64_t size, std::int64_t part) { return (size + part - 1) / part; }
+
+/// What of the last wave of tiles a product is charged with: all, though it leaves multiprocessors empty, or its share, where
+/// other products fill it.
+enum class LastWave : std::uint8_t {
+  alone,
+  shared
+};
 
 struct CutTime {
   GemmCut cut;
@@ -43,15 +51,16 @@ class Products {
     moving_ = static_cast<double>(bytes_) / (device.efficiency.memory * device.memory_bandwidth);
   }
 
-  CutTime best() const {
+  CutTime best(LastWave last_wave = LastWave::alone) const {
     CutTime best;
     for (const GemmTile& tile : efficiency_.tiles)
       for (const std::int64_t split : splits)
-        if (const Seconds time = time_of({tile, split}); time < best.time) best = {{tile, split}, time};
+        if (const Seconds time = time_of({tile, split}, last_wave); time < best.time) best = {{tile, split}, time};
     return best;
   }
 
-  Seconds launch_and_bytes(Seconds computing) const { return efficiency_.launch + std::max(computing, moving_); }
+  Seconds launch() const { return efficiency_.launch; }
+  Seconds with_bytes(Seconds computing) const { return std::max(computing, moving_); }
 
  private:
   const GemmEfficiency& efficiency_;
@@ -61,7 +70,7 @@ class Products {
   double slowdown_ = 1, results_ = 0;
   Seconds moving_ = 0;
 
-  Seconds time_of(const GemmCut& cut) const {
+  Seconds time_of(const GemmCut& cut, LastWave last_wave) const {
     const auto [m, n] = cut.tile;
     const std::int64_t granule = row_of_shared_memory / operand_bytes_;
     std::int64_t tiles = 0, depths = 0;
@@ -71,12 +80,15 @@ class Products {
       depths += of_batch * parts(parts(size.k, cut.split), granule) * granule;
     }
     if (tiles == 0) return 0;
-    const auto waves = static_cast<double>(parts(tiles, multiprocessors_));
+    const bool shared = last_wave == LastWave::shared;
+    const double waves = shared ? static_cast<double>(tiles) / static_cast<double>(multiprocessors_)
+                                : static_cast<double>(parts(tiles, multiprocessors_));
     const double depth = static_cast<double>(depths) / static_cast<double>(tiles);
     const double area = static_cast<double>(m) * n;
     const Seconds step = std::max(2 * area / flops_, static_cast<double>((m + n) * operand_bytes_) / efficiency_.feed);
     const Seconds drain = area * static_cast<double>(result_bytes_ * multiprocessors_) / efficiency_.store;
-    Seconds time = waves * depth * step / slowdown_ + (1 + (waves - 1) * hidden_drain) * drain;
+    const double drains = shared ? waves * hidden_drain : 1 + (waves - 1) * hidden_drain;
+    Seconds time = waves * depth * step / slowdown_ + drains * drain;
     if (cut.split > 1)
       time += efficiency_.split + bytes_of_partial_sum * static_cast<double>(cut.split) * results_ / efficiency_.store;
     return time;
@@ -117,7 +129,19 @@ GemmTypes types_of(const TimedKernel& kernel) {
 
 Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock) {
   const Products all(device, products, types, clock);
-  return all.launch_and_bytes(all.best().time);
+  return all.launch() + all.with_bytes(all.best().time);
+}
+
+Seconds gemm_time_on_streams(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock) {
+  Seconds time = Products(device, products, types, clock).launch();
+  for (const auto& [size, count] : products) {
+    if (size.m * size.n * size.k == 0) continue;
+    const GemmBatch one{size};
+    const Products product(device, {&one, 1}, types, clock);
+    const Seconds alone = product.best(LastWave::alone).time, shared = product.best(LastWave::shared).time;
+    time += static_cast<double>(count) * product.with_bytes(filled * shared + (1 - filled) * alone);
+  }
+  return time;
 }
 
 GemmCut best_cut(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types, Clock clock) {

@@ -68,6 +68,15 @@ enum class Clock : std::uint8_t {
 Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
                   Clock clock = Clock::sustained);
 
+/// Returns the time of products that are a kernel each, on a few streams (Transformer Engine's multi_stream_cublas_gemm has four):
+///
+///   launch + sum over products of max((cut + shared) / 2, bytes / (memory * memory_bandwidth))
+///
+/// where `shared` is `cut` without the empty part of the last wave and without the write that nothing hides: the next stream's
+/// product fills half of both. The half is fitted to SimuMax's grouped products on a B200, bench/accuracy/data/grouped_gemm.csv.
+Seconds gemm_time_on_streams(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
+                             Clock clock = Clock::sustained);
+
 /// Returns the cut that `gemm_time` takes to be the library's.
 GemmCut best_cut(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
                  Clock clock = Clock::sustained);

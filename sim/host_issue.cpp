@@ -1,25 +1,71 @@
 #include "sim/host_issue.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "runtime/plan/issue_order.h"
+#include "sim/kernel_cost.h"
 
 namespace tandem::sim {
 
-Seconds issue_time(const Dag& dag, TaskId id) {
+namespace {
+
+struct IssueParts {
+  Seconds first = 0, rest = 0;
+};
+
+IssueParts issue_parts(const Dag& dag, TaskId id) {
   const Task& task = dag.tasks[id];
-  const IssueCost& cost = dag.software.issue;
+  const Software& software = dag.software;
+  const IssueCost& cost = software.issue;
   const bool is_carried = task.op == OpKind::all_to_all && dag.groups[task.group].bytes == 0;  // see collective_cost.h
-  if (is_communication(task.op)) return is_carried ? 0 : cost.communication;
-  if (is_fused(dag.attributes[task.attributes])) return 0;
+  const bool of_chunk =
+      task.op == OpKind::receive ? task.stream == Stream::tp_receive : task.op == OpKind::send && task.stream == Stream::tp;
+  if (is_communication(task.op)) return {is_carried ? 0 : of_chunk && cost.loop > 0 ? cost.loop : cost.communication};
+  const OpAttributes& attributes = dag.attributes[task.attributes];
+  if (is_fused(attributes)) return {};
   const Pass pass = pass_of(task.phase);
   const bool backward = pass == Pass::backward || pass == Pass::weights;
-  return (backward ? cost.backward : cost.forward) * (1 + dag.software.beside(task.op, pass).kernels);
+  const Seconds usual = backward ? cost.backward : cost.forward;
+  const double each = 1 + software.beside(task.op, pass).kernels;
+  const std::int64_t kernels = kernels_of(software, task.op, attributes);
+  if (kernels == 1) return {std::ranges::find(software.captured, task.op) != software.captured.end() ? 0 : usual * each};
+  const Seconds of_expert = (cost.loop > 0 ? cost.loop : usual) * each;
+  return {usual + of_expert, static_cast<double>(kernels - 1) * of_expert};
 }
 
+/// Before the first of several steps passes what belongs to all.
+Seconds before_steps(const Dag& dag, const Rank& rank) { return dag.devices[rank.device].site.overhead * dag.info.steps; }
+
+}  // namespace
+
+Seconds before_first_kernel(const Dag& dag) {
+  Seconds longest = 0;
+  for (const Rank& rank : dag.ranks) longest = std::max(longest, before_steps(dag, rank));
+  return longest;
+}
+
+bool issues_for_free(const Dag& dag) {
+  return dag.software.issues_for_free() &&
+         std::ranges::none_of(dag.devices, [](const Device& device) { return device.site.overhead > 0; });
+}
+
+Seconds issue_time(const Dag& dag, TaskId id) {
+  const auto [first, rest] = issue_parts(dag, id);
+  return first + rest;
+}
+
+Seconds first_issue_time(const Dag& dag, TaskId id) { return issue_parts(dag, id).first; }
+
 std::vector<Seconds> issue_times(const Dag& dag) {
-  std::vector<Seconds> of_rank(dag.ranks.size(), 0);
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) of_rank[dag.tasks[id].rank] += issue_time(dag, id);
+  std::vector<Seconds> of_rank, longest_rest(dag.ranks.size(), 0);
+  for (const Rank& rank : dag.ranks) of_rank.push_back(before_steps(dag, rank));
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const std::uint32_t rank = dag.tasks[id].rank;
+    const auto [first, rest] = issue_parts(dag, id);
+    of_rank[rank] += first + rest;
+    longest_rest[rank] = std::max(longest_rest[rank], rest);
+  }
+  for (std::size_t rank = 0; rank < of_rank.size(); ++rank) of_rank[rank] -= longest_rest[rank];
   return of_rank;
 }
 
@@ -30,22 +76,37 @@ HostIssue::HostIssue(const Dag& dag)
       place_(dag.tasks.size(), 0),
       issued_(dag.tasks.size(), 0) {
   for (const OpKind kind : dag.software.waits_for) waited_for_[static_cast<std::size_t>(kind)] = true;
-  for (const TaskId first : issue_order(dag))
-    for (const TaskId id : dag.unit_of(first)) {
-      std::vector<TaskId>& order = of_rank_[dag.tasks[id].rank].order;
-      place_[id] = static_cast<std::uint32_t>(order.size());
-      order.push_back(id);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    std::vector<TaskId>& order = of_rank_[dag.tasks[id].rank].order;
+    place_[id] = static_cast<std::uint32_t>(order.size());
+    order.push_back(id);
+  }
+  if (dag.software.waits_for_dispatch) find_dispatches();
+  for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
+    of_rank_[rank].free = before_steps(dag, dag.ranks[rank]);
+    advance(of_rank_[rank]);
+  }
+}
+
+void HostIssue::find_dispatches() {
+  for (const Thread& thread : of_rank_) {
+    bool routed = false;
+    for (const TaskId id : thread.order) {
+      const Task& task = dag_.tasks[id];
+      if (task.op == OpKind::route) routed = true;
+      const bool exchanges = task.op == OpKind::all_to_all && task.stream == Stream::ep && dag_.groups[task.group].bytes > 0;
+      if (exchanges && pass_of(task.phase) == Pass::forward && std::exchange(routed, false)) dispatches_.insert(id);
     }
-  for (Thread& thread : of_rank_) advance(thread);
+  }
 }
 
 void HostIssue::advance(Thread& thread) {
   while (thread.waits_for == no_id && thread.dated < thread.order.size()) {
     const TaskId id = thread.order[thread.dated++];
+    issued_[id] = thread.free + first_issue_time(dag_, id);
     thread.free += issue_time(dag_, id);
-    issued_[id] = thread.free;
     newly_dated_.push_back(id);
-    if (waited_for_[static_cast<std::size_t>(dag_.tasks[id].op)]) thread.waits_for = id;
+    if (waited_for_[static_cast<std::size_t>(dag_.tasks[id].op)] || dispatches_.contains(id)) thread.waits_for = id;
   }
 }
 

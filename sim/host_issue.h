@@ -1,21 +1,33 @@
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/dag/dag.h"
 
 namespace tandem::sim {
 
+/// Whether kernels never wait for the CPU: issuing them costs nothing, and nothing passes before a step.
+bool issues_for_free(const Dag& dag);
+
+/// Returns what passes before any rank issues its first kernel: the longest overhead of a site, of all steps of the DAG.
+Seconds before_first_kernel(const Dag& dag);
+
 /// Returns the time that the CPU takes to issue a task, with the framework's extra kernels.
 Seconds issue_time(const Dag& dag, TaskId id);
 
-/// Returns the issue time of all tasks of each rank together: no step is shorter than the longest.
+/// Returns the same of a task's first kernel: where each expert has one, the GPU begins with it while others are issued.
+Seconds first_issue_time(const Dag& dag, TaskId id);
+
+/// Returns the issue time of all tasks of each rank together, but for what follows the first kernel of one: no step is shorter
+/// than the longest.
 std::vector<Seconds> issue_times(const Dag& dag);
 
 /// Says when each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in
-/// the order of issue_order(), each in its issue_time():
+/// the order of lowering, each in its issue_time(), from the site's `overhead` on:
 ///
-///   issued(i) = max(issued(i - 1), end of the last task before i that the CPU waits for) + issue time of i
+///   free(i)   = max(free(i - 1), end of the last task before i that the CPU waits for) + issue time of i
+///   issued(i) = free(i), less the issue time of what follows i's first kernel
 ///
 /// A task starts when all it depends on has ended and it is issued. So the CPU's time is hidden as long as it is ahead of the
 /// GPU, and the GPU waits where kernels are shorter than what issuing them takes.
@@ -40,12 +52,15 @@ class HostIssue {
     TaskId waits_for = no_id;
   };
   const Dag& dag_;
-  std::vector<bool> waited_for_;  ///< by kind of operation
+  std::vector<bool> waited_for_;           ///< by kind of operation
+  std::unordered_set<TaskId> dispatches_;  ///< that the CPU waits for
   std::vector<Thread> of_rank_;
   std::vector<std::uint32_t> place_;  ///< by task, in its rank's order
   std::vector<Seconds> issued_;
   std::vector<TaskId> newly_dated_;
 
+  /// Of a pass's exchanges, the first after the router's is the dispatch.
+  void find_dispatches();
   void advance(Thread& thread);
 };
 

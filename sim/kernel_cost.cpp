@@ -28,6 +28,11 @@ double arithmetic_efficiency(const KernelEfficiency& efficiency, OpClass op_clas
   throw std::logic_error("communication has no kernel time");
 }
 
+bool permutes_rows(OpKind op) {
+  return op == OpKind::permute || op == OpKind::permute_backward || op == OpKind::combine || op == OpKind::combine_backward ||
+         op == OpKind::regroup;
+}
+
 Seconds time_on(const Device& device, const Roofline& roofline, const OpCost& cost) {
   try {
     return roofline.time(cost) / device.speed;
@@ -58,27 +63,40 @@ Roofline roofline_of(const Device& device, OpClass op_class, DType math) {
           .memory = device.memory_bandwidth * device.efficiency.memory};
 }
 
-Seconds kernel_time(const Device& device, const TimedKernel& kernel) {
+std::int64_t kernels_of(const Software& software, OpKind op, const OpAttributes& attributes) {
+  const std::vector<OpKind>& apart = software.kernel_per_expert;
+  if (std::ranges::find(apart, op) == apart.end()) return 1;
+  if (const auto* tensors = std::get_if<GroupsAttributes>(&attributes)) return tensors->groups;
+  const auto* products = std::get_if<GroupedGemmAttributes>(&attributes);
+  const auto has_rows = [](std::int32_t rows) { return rows > 0; };
+  return products == nullptr ? 1 : std::max<std::int64_t>(1, std::ranges::count_if(products->rows, has_rows));
+}
+
+Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_t kernels) {
   const OpClass op_class = operation(kernel.op).op_class;
   const bool is_attention = op_class == OpClass::attention_forward || op_class == OpClass::attention_backward;
   const DType type = kernel.operands.at(0).dtype;
   if (op_class == OpClass::gemm && is_tiled(device, type))
-    return gemm_time(device, products_of(kernel), types_of(kernel)) / device.speed;
+    return (kernels > 1 ? gemm_time_on_streams : gemm_time)(device, products_of(kernel), types_of(kernel), Clock::sustained) /
+           device.speed;
   if (is_attention && states_attention(device, type)) return attention_time(device, kernel) / device.speed;
   const OpCost cost = cost_of(kernel);
   Roofline roofline = roofline_of(device, op_class, cost.math);
+  roofline.launch *= static_cast<double>(kernels);
   if (works_on_scores(kernel.op)) roofline.memory *= device.efficiency.unfused;
+  if (permutes_rows(kernel.op)) roofline.memory *= device.efficiency.permute;
   return time_on(device, roofline, cost);
 }
 
-Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel) {
+Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel, std::int64_t kernels) {
   if (extra == ExtraWork{}) return 0;
   const auto elements = [](const OperandType& operand) { return operand.shape.elements(); };
   const bool is_product = operation(kernel.op).op_class == OpClass::gemm;
   const std::int64_t counted =
       is_product ? elements(kernel.operands.back()) : std::ranges::max(kernel.operands | std::views::transform(elements));
   const double bytes = extra.bytes * static_cast<double>(counted);
-  return (extra.kernels * device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth)) / device.speed;
+  const double launched = extra.kernels * static_cast<double>(kernels);
+  return (launched * device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth)) / device.speed;
 }
 
 Seconds kernel_lower_bound(const Device& device, const OpCost& cost) {

@@ -59,8 +59,9 @@ KernelTime KernelTimes::computed(TaskId id) const {
   if (is_fused(kernel.attributes)) return {};
   if (dag_.tasks[id].stream == Stream::host) return {.total = on_host(device, cost_of(kernel))};
   KernelTime time;
-  time.total = models_[index] ? models_[index]->time(kernel) : kernel_time(device, kernel);
-  const Seconds extra = extra_time(device, dag_.software.beside(kernel.op, pass_of(dag_.tasks[id].phase)), kernel);
+  const std::int64_t kernels = kernels_of(dag_.software, kernel.op, kernel.attributes);
+  time.total = models_[index] ? models_[index]->time(kernel) : kernel_time(device, kernel, kernels);
+  const Seconds extra = extra_time(device, dag_.software.beside(kernel.op, pass_of(dag_.tasks[id].phase)), kernel, kernels);
   if (device.multiprocessors == 0) {
     time.total += extra;
     return time;
@@ -68,7 +69,7 @@ KernelTime KernelTimes::computed(TaskId id) const {
   // The time that the roofline does not explain (tiles, waves) is charged to the multiprocessors.
   const Roofline roofline = roofline_of(id);
   const OpCost cost = cost_of(kernel);
-  time.launch = std::min(time.total, roofline.launch / device.speed);
+  time.launch = std::min(time.total, static_cast<double>(kernels) * roofline.launch / device.speed);
   const Seconds rest = time.total - time.launch;
   time.moving = std::min(rest, roofline.moving(cost) / device.speed);
   constexpr double rounding = 1e-9;

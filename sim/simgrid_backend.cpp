@@ -25,7 +25,7 @@ void SimGridBackend::prepare(const Dag& dag, Completions& completions) {
   contention_.emplace(dag, *kernel_times_, [this](TaskId task, Seconds date) { endings_.push({date, task}); });
   start_.resize(dag.tasks.size());
   costs_.emplace(dag, speedup_);
-  if (!dag.software.issues_for_free()) {
+  if (!issues_for_free(dag)) {
     host_.emplace(dag);
     parked_.assign(dag.tasks.size(), false);
   }

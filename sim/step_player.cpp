@@ -36,7 +36,7 @@ void StepPlayer::begin(TaskId task, Seconds now) {
 
   const Task& member = dag_.tasks[task];
   const Communicator& communicator = dag_.communicator_of(member);
-  const Bytes bytes = at_pace(dag_.groups[member.group].bytes, speedup_.of_collectives(communicator.axis));
+  const Bytes bytes = at_pace(dag_.groups[member.group].bytes, costs_.pace_of(member));
   const CollectiveCost& cost = costs_.of(member);
   running.task = task;
   running.paths = &communicator.layout.paths[cost.paths];

@@ -134,7 +134,12 @@ inline constexpr auto fields_of<ProfileOrigin> =
     std::tuple{&ProfileOrigin::backend, &ProfileOrigin::device, &ProfileOrigin::libraries,
                &ProfileOrigin::date,    &ProfileOrigin::tandem, &ProfileOrigin::threads};
 template <>
-inline constexpr auto fields_of<Profile> = std::tuple{&Profile::origin, &Profile::kernels, &Profile::collectives};
+inline constexpr auto fields_of<Site> = std::tuple{&Site::runs,          &Site::gpu,      &Site::framework, &Site::kernels,
+                                                   &Site::communication, &Site::overhead, &Site::spread,    &Site::covariance};
+template <>
+inline constexpr auto fields_of<Profile> = std::tuple{&Profile::origin, &Profile::kernels, &Profile::collectives, &Profile::site};
+template <>
+inline constexpr std::size_t newer_fields_of<Profile> = 1;
 
 // devices and the network
 template <>
@@ -153,15 +158,18 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::attention,
                                                                &KernelEfficiency::spread,
                                                                &KernelEfficiency::unfused,
+                                                               &KernelEfficiency::permute,
                                                                &KernelEfficiency::attention_forward,
                                                                &KernelEfficiency::attention_backward,
                                                                &KernelEfficiency::memory,
                                                                &KernelEfficiency::launch};
 template <>
-inline constexpr auto fields_of<Device> =
-    std::tuple{&Device::name,        &Device::architecture,    &Device::memory,        &Device::memory_bandwidth,
-               &Device::peak,        &Device::multiprocessors, &Device::efficiency,    &Device::measured,
-               &Device::collectives, &Device::speed,           &Device::host_bandwidth};
+inline constexpr auto fields_of<Device> = std::tuple{&Device::name,        &Device::architecture,
+                                                     &Device::memory,      &Device::memory_bandwidth,
+                                                     &Device::peak,        &Device::multiprocessors,
+                                                     &Device::efficiency,  &Device::measured,
+                                                     &Device::collectives, &Device::site,
+                                                     &Device::speed,       &Device::host_bandwidth};
 template <>
 inline constexpr auto fields_of<Link> = std::tuple{&Link::name, &Link::tier, &Link::capacity, &Link::count};
 template <>
@@ -184,11 +192,25 @@ inline constexpr auto fields_of<Communicator> =
 template <>
 inline constexpr auto fields_of<ExtraWork> = std::tuple{&ExtraWork::kernels, &ExtraWork::bytes, &ExtraWork::holds};
 template <>
-inline constexpr auto fields_of<IssueCost> = std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication};
+inline constexpr auto fields_of<IssueCost> =
+    std::tuple{&IssueCost::forward, &IssueCost::backward, &IssueCost::communication, &IssueCost::loop};
 template <>
-inline constexpr auto fields_of<Software> =
-    std::tuple{&Software::name,      &Software::extra,          &Software::sequence_copies, &Software::issue,
-               &Software::waits_for, &Software::gemm_sm_margin, &Software::reserved};
+inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
+                                                       &Software::extra,
+                                                       &Software::sequence_copies,
+                                                       &Software::issue,
+                                                       &Software::waits_for,
+                                                       &Software::gemm_sm_margin,
+                                                       &Software::kernel_per_expert,
+                                                       &Software::fp8_dispatch,
+                                                       &Software::waits_for_dispatch,
+                                                       &Software::captured,
+                                                       &Software::reserved,
+                                                       &Software::workspaces,
+                                                       &Software::placeholder_gradients,
+                                                       &Software::context,
+                                                       &Software::moves_weights,
+                                                       &Software::expandable_segments};
 
 // the step
 template <>

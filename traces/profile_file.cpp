@@ -5,7 +5,7 @@
 namespace tandem::traces {
 namespace {
 
-constexpr Format profile_format{.name = "tandem-profile", .version = 3, .written_by = "tandem calibrate --out", .oldest = 1};
+constexpr Format profile_format{.name = "tandem-profile", .version = 4, .written_by = "tandem calibrate --out", .oldest = 1};
 
 static_assert(names_every_field<Profile>() && names_every_field<ProfileOrigin>() && names_every_field<MeasuredCollective>());
 
@@ -44,7 +44,7 @@ namespace {
 Profile profile_of_version_1(const file::Table& table) {
   ProfileOfVersion1 old;
   read_table(table, old);
-  Profile profile{.origin = std::move(old.origin), .kernels = std::move(old.kernels), .collectives = {}};
+  Profile profile{.origin = std::move(old.origin), .kernels = std::move(old.kernels), .collectives = {}, .site = {}};
   for (const CollectiveOfVersion1& collective : old.collectives)
     profile.collectives.push_back(
         {.op = collective.op, .members = collective.members, .bytes = collective.bytes, .timing = collective.timing});

@@ -265,6 +265,13 @@ std::string to_text(const StepResult& r, const Screen& screen) {
       .line(fmt::format("{}: stage {} is fullest, {} into the step", r.fits() ? "fits" : "DOES NOT FIT", r.fullest_stage(),
                         duration(fullest.peak_at)),
             r.fits() ? Style::green : Style::red, 2);
+  if (const auto& most = r.device_memory) {
+    const bool has_room = most->device() <= r.gpu_memory;
+    const char* room = has_room ? most->retries > 0 ? ", for which it gives back what it kept" : "" : ", more than there is";
+    page.line(fmt::format("of the fullest GPU PyTorch allocates {} GB and reserves {} GB; with NCCL and CUDA {} GB{}",
+                          gigabytes(most->allocated), gigabytes(most->reserved), gigabytes(most->device()), room),
+              has_room ? Style::faint : Style::yellow, 2);
+  }
   if (r.metrics) {
     page.heading("Model and arithmetic").table(model_figures(*r.metrics));
     if (r.metrics->overlap.all.busy > 0)

@@ -65,10 +65,15 @@ void put_cross_validation(Page& page, const std::vector<CrossValidation>& parts)
 void put_memory(Page& page, const MemoryScore& memory) {
   const FitsTable& fits = memory.fits;
   page.heading("Memory");
-  if (!memory.rows.empty())
-    page.line(fmt::format("peaks of {} rows: median error {}, 90th percentile {}, bias {}", memory.rows.size(),
-                          percent(memory.score.median), percent(memory.score.p90), percent_change(memory.score.bias)),
-              Style::plain, 2);
+  const auto put = [&](const std::string& of, std::size_t rows, const Score& score) {
+    if (rows > 0)
+      page.line(fmt::format("{} of {} rows: median error {}, 90th percentile {}, bias {}", of, rows, percent(score.median),
+                            percent(score.p90), percent_change(score.bias)),
+                Style::plain, 2);
+  };
+  put("peaks", memory.rows.size(), memory.score);
+  for (std::size_t i = 0; i < memory_figure_count; ++i)
+    put(std::string("  ") + std::string(name_of(static_cast<MemoryFigure>(i))), memory.by_figure[i].rows, memory.by_figure[i]);
   page.line(fmt::format("{} runs fit, as they did; {} do not, though they ran", fits.ran_fits, fits.ran_exceeds), Style::plain,
             2);
   if (fits.oom_fits + fits.oom_exceeds > 0)

@@ -1,5 +1,7 @@
 #include "runtime/analysis/memory.h"
 
+#include "runtime/analysis/framework_memory.h"
+
 namespace tandem {
 namespace {
 
@@ -19,7 +21,9 @@ void find_peak(const std::vector<MemoryChange>& changes, MemoryUse& use) {
 }  // namespace
 
 std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes) {
-  std::vector<MemoryUse> uses(dag.ranks.size(), {.inputs = dag.software.reserved});
+  std::vector<MemoryUse> uses(dag.ranks.size());
+  const std::vector<FrameworkMemory> held = framework_memory(dag);
+  for (RankIndex rank = 0; rank < uses.size(); ++rank) uses[rank].inputs = uses[rank].framework = held[rank].bytes();
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
     if (buffer.base != id) continue;

@@ -17,7 +17,8 @@ struct MemoryUse {
   Bytes activations = 0;  ///< at the peak
   Bytes buffers = 0;      ///< communication buffers and inputs at the peak
   Bytes host = 0;         ///< what the rank keeps in the memory of its host, which is none of the peak
-  Bytes inputs = 0;       ///< these among them, and what the framework reserves
+  Bytes inputs = 0;       ///< these among them, and what the framework keeps
+  Bytes framework = 0;    ///< the latter alone (framework_memory.h)
   Seconds peak_at = 0;
 
   Bytes peak() const { return parameters + gradients + optimizer + activations + buffers; }

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/analysis/framework_memory.h"
+
 namespace tandem {
 namespace {
 
@@ -41,12 +43,19 @@ void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, MemoryCh
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
     if (is_communication(task.op) || is_fused(dag.attributes[task.attributes])) continue;
-    const double held = dag.software.beside(task.op, pass_of(task.phase)).holds;
-    if (held == 0) continue;
+    double held = dag.software.beside(task.op, pass_of(task.phase)).holds;
+    const Bytes placeholder = passing_placeholder(dag, id);
+    if (held == 0 && placeholder == 0) continue;
     const BufferId largest = largest_operand(dag, id);
-    const auto bytes = static_cast<Bytes>(held * static_cast<double>(dag.buffers[largest].shape.elements()));
-    changes[task.rank].push_back({timeline.start[id], bytes, dag.buffers[largest].base, true});
-    changes[task.rank].push_back({timeline.end[id], -bytes, dag.buffers[largest].base, true});
+    const auto elements = static_cast<double>(dag.buffers[largest].shape.elements());
+    const auto add = [&](Bytes bytes) {
+      changes[task.rank].push_back({timeline.start[id], bytes, dag.buffers[largest].base, true});
+      changes[task.rank].push_back({timeline.end[id], -bytes, dag.buffers[largest].base, true});
+    };
+    if (placeholder > 0) add(placeholder);
+    // Tensors of fp32 at most, each for itself.
+    constexpr double widest = 4;
+    for (; held > 0; held -= widest) add(static_cast<Bytes>(std::min(held, widest) * elements));
   }
 }
 

@@ -64,8 +64,8 @@ std::vector<Touched> touched_by_buffer(const Dag& dag, const Timeline& timeline)
 
 /// `until_peak`: all changes up to the peak, so that what was freed cancels out.
 std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChange> until_peak,
-                                     const std::vector<Touched>& touched, Bytes inputs, std::size_t most) {
-  std::map<std::string, Bytes> bytes{{"framework", dag.software.reserved}, {"inputs", inputs - dag.software.reserved}};
+                                     const std::vector<Touched>& touched, const MemoryUse& use, std::size_t most) {
+  std::map<std::string, Bytes> bytes{{"framework", use.framework}, {"inputs", use.inputs - use.framework}};
   for (const MemoryChange& change : until_peak)
     bytes[std::string(dag.name_of_task(touched[change.buffer].writer))] += change.bytes;
   std::vector<MemoryHolder> holders;
@@ -92,7 +92,7 @@ std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& tim
                         .use = uses[rank],
                         .peak_task = until_peak.empty() ? no_id : touched[until_peak.back().buffer].first,
                         .points = thinned(points_of(changes[rank], uses[rank].inputs), detail.points),
-                        .largest = largest_of(dag, until_peak, touched, uses[rank].inputs, detail.holders)});
+                        .largest = largest_of(dag, until_peak, touched, uses[rank], detail.holders)});
   }
   return memories;
 }

@@ -19,7 +19,7 @@ struct MemoryPoint {
   Bytes bytes() const { return activations + buffers; }
 };
 
-/// All that was alive at the peak and first written by tasks of one name; "inputs"; what the "framework" reserves.
+/// All that was alive at the peak and first written by tasks of one name; "inputs"; what the "framework" keeps.
 struct MemoryHolder {
   std::string name;
   Bytes bytes = 0;

@@ -94,7 +94,7 @@ bool groups_sound(const Dag& dag) {
 std::string first_flaw(const Dag& dag) {
   const auto is_sound = [&](const auto& record) { return sound(dag, record); };
   for (const Device& device : dag.devices) {
-    if (const std::string flaw = first_flaw(Profile{{}, device.measured, device.collectives}); !flaw.empty())
+    if (const std::string flaw = first_flaw(Profile{{}, device.measured, device.collectives, device.site}); !flaw.empty())
       return "a device whose " + flaw;
   }
   for (const Rank& rank : dag.ranks) {

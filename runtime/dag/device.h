@@ -37,6 +37,7 @@ struct Device {
   KernelEfficiency efficiency;
   std::vector<MeasuredKernel> measured;         ///< of a calibrated device; they go before `efficiency`, see sim/kernel_model.h
   std::vector<MeasuredCollective> collectives;  ///< among several of it; they go before the cluster's links
+  Site site;                                    ///< whose GPU it is: kernels and collectives take longer by that much
   BytesPerSecond host_bandwidth = 0;            ///< of the host's memory, this one's share; 0: not known
   double speed = 1.0;                           ///< 1 for a healthy device; a slow one divides every kernel's time by it
 };

@@ -49,6 +49,16 @@ bool sound(const MeasuredCollective& collective) {
          collective.members % collective.machines == 0 && collective.bytes >= 0;
 }
 
+bool sound(const Site& site) {
+  const auto can_be = [](double factor) { return factor > 0 && std::isfinite(factor); };
+  const auto& [kk, kc, ko, cc, co, oo] = site.covariance;
+  constexpr double rounding = 1 + 1e-9;
+  const auto most = [](double both, double one, double other) { return both * both <= one * other * rounding; };
+  const bool is_covariance = kk >= 0 && cc >= 0 && oo >= 0 && most(kc, kk, cc) && most(ko, kk, oo) && most(co, cc, oo);
+  return can_be(site.kernels) && can_be(site.communication) && site.overhead >= 0 && std::isfinite(site.overhead) &&
+         site.spread >= 1 && std::isfinite(site.spread) && is_covariance;
+}
+
 }  // namespace
 
 Timing timing_of(std::vector<Seconds> samples) {
@@ -71,6 +81,7 @@ std::string first_flaw(const Profile& profile) {
     if (!sound(profile.collectives[i])) return name + " has members that cannot be, or is none";
     if (!sound(profile.collectives[i].timing)) return name + " has no time that can be";
   }
+  if (!sound(profile.site)) return "the site has factors or covariances that cannot be";
   return "";
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/dag/site.h"
 #include "runtime/ops/operation.h"
 
 namespace tandem {
@@ -54,11 +55,12 @@ struct ProfileOrigin {
   std::int32_t threads = 0;  ///< that the machine has
 };
 
-/// What `tandem calibrate` measured on one model of device.
+/// What `tandem calibrate` measured on one model of device, or learnt of a site that has it.
 struct Profile {
   ProfileOrigin origin;
   std::vector<MeasuredKernel> kernels;
   std::vector<MeasuredCollective> collectives;
+  Site site;
 };
 
 /// Says in words what is wrong with a profile that was read from a file. Returns an empty text when every kernel has operands and

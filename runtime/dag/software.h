@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/units.h"
+#include "runtime/dag/device.h"
 #include "runtime/ops/operation.h"
 
 namespace tandem {
@@ -38,6 +39,9 @@ struct IssueCost {
   Seconds forward = 0;  ///< of the forward and what is recomputed: in Python, mostly
   Seconds backward = 0;
   Seconds communication = 0;  ///< of one collective or transfer
+  /// Of one kernel of many that a loop in C++ issues: of an expert, where each has its own, or of a transfer that overlaps
+  /// products of a tensor-parallel layer. 0: as of any other.
+  Seconds loop = 0;
   bool operator==(const IssueCost&) const = default;
 };
 
@@ -54,12 +58,30 @@ struct Software {
   /// Multiprocessors that matrix products leave to communication, whether there is any beside them or not: the grids of
   /// persistent kernels are sized for it (DeepGEMM's set_num_sms, cuBLAS's CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET).
   std::int32_t gemm_sm_margin = 0;
-  Bytes reserved = 0;  ///< of every GPU's memory, beside tensors: buckets, communicators, what the allocator keeps
+  /// Operations (grouped_gemm, cast) that are a kernel for each expert, as Transformer Engine's GroupedLinear has them: products
+  /// by cuBLAS on several streams. The others are one kernel for all (CUTLASS, DeepGEMM).
+  std::vector<OpKind> kernel_per_expert;
+  bool fp8_dispatch = true;  ///< DeepEP sends fp8 to the experts when training in fp8
+  /// The CPU waits for the experts' tokens to arrive before it issues more: HybridEP's dispatch copies their numbers to it after
+  /// the exchange (DeepEP's before).
+  bool waits_for_dispatch = false;
+  std::vector<OpKind> captured;  ///< operations in CUDA graphs of some layers: issuing their own kernels costs nothing
+  Bytes reserved = 0;            ///< of every GPU's memory, beside tensors: buckets, communicators, what the allocator keeps
+  /// Of every GPU's memory, by its architecture: what libraries of matrix products work in, allocated like a tensor.
+  std::array<Bytes, architecture_count> workspaces{};
+  /// A product that adds to a weight's gradient itself leaves autograd a tensor of the weight's size that nobody reads
+  /// (Transformer Engine, get_dummy_wgrad: one for each shape of weight, kept).
+  bool placeholder_gradients = false;
+  /// Weights are made one by one and then move into buffers of all of them, and the optimizer's states are one tensor for each
+  /// weight (Megatron-Core, distributed/param_and_grad_buffer.py).
+  bool moves_weights = false;
+  Bytes context = 0;                 ///< that CUDA takes of every GPU's memory, outside of PyTorch's allocator
+  bool expandable_segments = false;  ///< PyTorch's allocator has them (PYTORCH_CUDA_ALLOC_CONF)
 
   const ExtraWork& beside(OpKind op, Pass pass) const {
     return extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(op)];
   }
-  bool issues_for_free() const { return issue == IssueCost{} && waits_for.empty(); }
+  bool issues_for_free() const { return issue == IssueCost{} && waits_for.empty() && !waits_for_dispatch; }
 };
 
 }  // namespace tandem

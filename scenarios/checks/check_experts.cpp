@@ -14,9 +14,9 @@ bool is_dense(const Scenario& s) { return s.model.moe.experts == 0; }
 
 constexpr Rule deepep_has_ranks{
     .holds = [](const Scenario& s) { return s.parallelism.dispatcher == Dispatcher::nccl || s.parallelism.ep > 1; },
-    .objection = [](const Scenario&) -> Objection {
+    .objection = [](const Scenario& s) -> Objection {
       return {{"parallelism.dispatcher", "parallelism.ep"},
-              "dispatcher deepep with " + named(Axis::ep, 1) +
+              "dispatcher " + std::string(name_in(dispatcher_names, s.parallelism.dispatcher)) + " with " + named(Axis::ep, 1) +
                   ", where no token leaves its rank; expected ep above 1, or dispatcher nccl"};
     }};
 

@@ -106,10 +106,36 @@ constexpr Rule offloaded_layers_keep_something{
               "offload.activations with recompute_segment, where a segment keeps one input alone; expected one of the two"};
     }};
 
-constexpr Rule rules_of_training[] = {
-    rule_of<find_unknown_attention>,  positions_hold_sequence,       recomputed_modules_exist,
-    dropped_probabilities_exist,      offload_knows_the_host,        offloaded_activations_are_read_at_once,
-    rule_of<find_missing_arithmetic>, offload_and_turns_do_not_meet, offloaded_layers_keep_something};
+constexpr Rule scales_are_of_fp8{
+    .holds = [](const Scenario& s) { return s.training.fp8_recipe == Fp8Recipe::delayed || s.training.precision == DType::f8; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.fp8_recipe", "training.precision"},
+              std::string("fp8_recipe ") + name_of(s.training.fp8_recipe) + " with precision " +
+                  std::string(name_of(s.training.precision)) +
+                  ", where nothing is cast to fp8; expected precision fp8, or no fp8_recipe"};
+    }};
+
+constexpr Rule frameworks_capture_graphs{
+    .holds = [](const Scenario& s) { return s.training.cuda_graph == CudaGraph::none || !s.software.captured.empty(); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {
+          {"training.cuda_graph", "training.framework"},
+          std::string("cuda_graph ") + name_of(s.training.cuda_graph) +
+              " with a framework that does not say what it captures; expected cuda_graph none, or a framework that does, such as "
+              "megatron-core"};
+    }};
+
+constexpr Rule rules_of_training[] = {scales_are_of_fp8,
+                                      frameworks_capture_graphs,
+                                      rule_of<find_unknown_attention>,
+                                      positions_hold_sequence,
+                                      recomputed_modules_exist,
+                                      dropped_probabilities_exist,
+                                      offload_knows_the_host,
+                                      offloaded_activations_are_read_at_once,
+                                      rule_of<find_missing_arithmetic>,
+                                      offload_and_turns_do_not_meet,
+                                      offloaded_layers_keep_something};
 
 }  // namespace
 

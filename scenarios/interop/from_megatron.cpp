@@ -169,12 +169,17 @@ class MegatronReader {
     arguments_.copy_integer(parallelism, name_of(Axis::ep), "expert-model-parallel-size", 1);
     arguments_.copy_integer(parallelism, "etp", "expert-tensor-parallel-size", tp_);
     const std::string dispatcher = arguments_.text("moe-token-dispatcher-type", "allgather");
-    const bool deepep = dispatcher == "flex" && arguments_.has("moe-enable-deepep");
+    const std::string backend = arguments_.text("moe-flex-dispatcher-backend", "deepep");
+    const bool flex = dispatcher == "flex";
+    const bool deepep = flex && (arguments_.has("moe-enable-deepep") || arguments_.has("moe-flex-dispatcher-backend"));
     if (dispatcher == "allgather" && arguments_.integer("expert-model-parallel-size", 1) > 1)
       throw InputError(arguments_.place("moe-token-dispatcher-type"),
                        "--moe-token-dispatcher-type is allgather, which no scenario expresses; expected alltoall, or flex with "
                        "--moe-enable-deepep");
-    put(parallelism, "dispatcher", name_in(dispatcher_names, deepep ? Dispatcher::deepep : Dispatcher::nccl),
+    put(parallelism, "dispatcher",
+        name_in(dispatcher_names, !deepep                 ? Dispatcher::nccl
+                                  : backend == "hybridep" ? Dispatcher::hybridep
+                                                          : Dispatcher::deepep),
         arguments_.place("moe-token-dispatcher-type"));
   }
 
@@ -314,6 +319,8 @@ class MegatronReader {
         arguments_.place(fp8    ? "fp8-format"
                          : bf16 ? "bf16"
                                 : "fp16"));
+    if (arguments_.has("fp8-recipe")) put(node, "fp8_recipe", fp8_recipe(), arguments_.place("fp8-recipe"));
+    if (arguments_.has("cuda-graph-impl")) put(node, "cuda_graph", cuda_graph(), arguments_.place("cuda-graph-impl"));
     put(node, "grad_dtype", gradient_type(), arguments_.place("grad-reduce-in-bf16"));
     const std::string moment = arguments_.text("exp-avg-dtype", "fp32");
     if ((moment != "fp32" && moment != "bf16") || arguments_.text("exp-avg-sq-dtype", "fp32") != moment)
@@ -322,6 +329,23 @@ class MegatronReader {
     put(node, "moment_dtype", moment, arguments_.place("exp-avg-dtype"));
     set(node, "fp8_activation_input", "activation-func-fp8-input-store");
     put(node, "framework", "megatron-core", {.file = file_});
+  }
+
+  std::string fp8_recipe() {
+    const std::string name = arguments_.text("fp8-recipe", "delayed");
+    for (const Named<Fp8Recipe>& recipe : megatron_fp8_recipes)
+      if (recipe.name == name) return name_of(recipe.value);
+    fail("fp8-recipe", "delayed, tensorwise, blockwise or mxfp8");
+  }
+
+  /// What is captured of the layers. Scopes beside the attention are what the framework captures with it.
+  std::string cuda_graph() {
+    const bool captures = arguments_.text("cuda-graph-impl", "none") != "none";
+    const std::string scope = arguments_.text("cuda-graph-scope", "");
+    if (!captures) return name_of(CudaGraph::none);
+    if (scope.find("full_iteration") != std::string::npos) return name_of(CudaGraph::full);
+    if (scope.find("attn") != std::string::npos) return name_of(CudaGraph::attention);
+    fail("cuda-graph-scope", "full_iteration, or attn with what else is captured of a layer");
   }
 
   void recompute() {

@@ -172,7 +172,7 @@ class TorchTitanReader {
       put(node, "etp", degree("expert_tensor_parallel_degree"), toml_.place("parallelism.expert_tensor_parallel_degree"));
       const std::string backend = "parallelism.expert_parallel_comm_backend";
       put(node, "dispatcher",
-          name_in(dispatcher_names, toml_.text(backend, "standard") == "deepep" ? Dispatcher::deepep : Dispatcher::nccl),
+          toml_.text(backend, "standard") == "standard" ? name_in(dispatcher_names, Dispatcher::nccl) : toml_.text(backend, ""),
           toml_.place(backend));
     } else if (toml_.has("parallelism.expert_tensor_parallel_degree") && degree("expert_tensor_parallel_degree") > 1) {
       put(node, "etp", degree("expert_tensor_parallel_degree"), toml_.place("parallelism.expert_tensor_parallel_degree"));

@@ -126,8 +126,9 @@ class ArgumentsWriter {
       out_.lose("model.moe.node_limit", "it limits nothing with these ranks on these nodes");
     }
     if (!moe.load.shares.empty() || moe.load.zipf > 0) out_.lose("model.moe.load", "where tokens go is the router's doing");
-    add("moe-token-dispatcher-type", p_.dispatcher == Dispatcher::deepep ? "flex" : "alltoall");
+    add("moe-token-dispatcher-type", sends_once(p_.dispatcher) ? "flex" : "alltoall");
     flag("moe-enable-deepep", p_.dispatcher == Dispatcher::deepep);
+    if (p_.dispatcher == Dispatcher::hybridep) add("moe-flex-dispatcher-backend", "hybridep");
     add("expert-model-parallel-size", p_.ep);
     add("expert-tensor-parallel-size", p_.etp);
   }
@@ -222,6 +223,14 @@ class ArgumentsWriter {
     flag("bf16", t_.precision == DType::bf16 || t_.precision == DType::f8);
     flag("fp16", t_.precision == DType::f16);
     if (t_.precision == DType::f8) add("fp8-format", "hybrid");
+    if (t_.fp8_recipe != Fp8Recipe::delayed) add("fp8-recipe", name_in(megatron_fp8_recipes, t_.fp8_recipe));
+    if (t_.cuda_graph == CudaGraph::attention) {
+      add("cuda-graph-impl", "transformer_engine");
+      add("cuda-graph-scope", model_.moe.experts > 0 ? "attn moe_router moe_preprocess" : "attn");
+    } else if (t_.cuda_graph == CudaGraph::full) {
+      add("cuda-graph-impl", "local");
+      add("cuda-graph-scope", "full_iteration");
+    }
     const bool half = t_.precision == DType::f16;
     if (t_.grad_dtype == DType::f32) {
       flag("accumulate-allreduce-grads-in-fp32", half);

@@ -3,6 +3,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/torchtitan_models.h"
+#include "scenarios/spec/names.h"
 #include "scenarios/schedules/schedule_table.h"
 
 namespace tandem::scenarios {
@@ -92,7 +93,7 @@ class TomlWriter {
     if (model_.moe.experts > 0) {
       add("expert_parallel_degree", p_.ep);
       add("expert_tensor_parallel_degree", p_.etp);
-      if (p_.dispatcher == Dispatcher::deepep) add("expert_parallel_comm_backend", "deepep");
+      if (sends_once(p_.dispatcher)) add("expert_parallel_comm_backend", name_in(dispatcher_names, p_.dispatcher));
     }
     if (p_.own_expert_axis) {
       const std::string why =
@@ -198,6 +199,9 @@ class TomlWriter {
     if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
     if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
     if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");
+    if (t_.fp8_recipe == Fp8Recipe::blockwise || t_.fp8_recipe == Fp8Recipe::mxfp8)
+      out_.lose("training.fp8_recipe", "the converter written here scales whole tensors");
+    if (t_.cuda_graph != CudaGraph::none) out_.lose("training.cuda_graph", "it captures no graphs");
     if (t_.fp8_activation_input) out_.lose("training.fp8_activation_input", "activations are kept as they are");
     if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");
     if (t_.gates_at_experts && model_.moe.experts > 0)

@@ -8,10 +8,12 @@ namespace {
 constexpr std::int64_t elements_of_scale = 128;
 
 bool uses_deepep(const Context& context) {
-  return context.scenario.parallelism.dispatcher == Dispatcher::deepep && context.communicator(Slot::expert) != no_id;
+  return sends_once(context.scenario.parallelism.dispatcher) && context.communicator(Slot::expert) != no_id;
 }
 
-bool sends_fp8(const Context& context) { return uses_deepep(context) && context.scenario.training.precision == DType::f8; }
+bool sends_fp8(const Context& context) {
+  return uses_deepep(context) && context.scenario.training.precision == DType::f8 && context.scenario.software.fp8_dispatch;
+}
 
 Bytes bytes_in_fp8(const Shape& shape) {
   const std::int64_t elements = shape.elements();

@@ -71,7 +71,10 @@ Rows to_sources(Context& context, const RegroupAttributes& blocks, Rows rows, co
   return exchange(context, rows, Way::combine, name);
 }
 
-GemmOperand operand(Context& context, BufferId x) { return gemm_operand(context, x, GemmMath::as_trained); }
+/// Of all experts here.
+GemmOperand operand(Context& context, BufferId x) {
+  return gemm_operand(context, x, GemmMath::as_trained, context.sizes.experts);
+}
 
 /// One linear layer of every expert.
 BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const std::vector<std::int32_t>& rows, BufferId x,

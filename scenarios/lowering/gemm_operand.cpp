@@ -9,8 +9,10 @@ GemmOperand casts_like(Context& context, BufferId x) {
   return {context.activation(shape, DType::f8), context.activation(shape, DType::f8)};
 }
 
-void cast(Context& context, BufferId x, const GemmOperand& into) {
-  context.kernel(OpKind::cast, {}, "cast", {x}, {into.by_row, into.by_column});
+void cast(Context& context, BufferId x, const GemmOperand& into, std::int64_t tensors = 1) {
+  OpAttributes attributes;
+  if (tensors > 1) attributes = GroupsAttributes{static_cast<std::int32_t>(tensors)};
+  context.kernel(OpKind::cast, attributes, "cast", {x}, {into.by_row, into.by_column});
 }
 
 }  // namespace
@@ -19,12 +21,12 @@ bool is_cast(const Context& context, GemmMath math) {
   return context.scenario.training.precision == DType::f8 && math == GemmMath::as_trained;
 }
 
-GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math) {
+GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math, std::int64_t tensors) {
   if (!is_cast(context, math)) return {x, x};
   const auto [known, is_new] = context.fp8_operands.try_emplace(x);
   if (is_new) {
     known->second = casts_like(context, x);
-    cast(context, x, known->second);
+    cast(context, x, known->second, tensors);
   }
   return known->second;
 }

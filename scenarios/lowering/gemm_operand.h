@@ -14,7 +14,9 @@ enum class GemmMath {
 /// both operands by rows; the gradient of the input reads W by columns, that of the weight both of its operands.
 ///
 /// Cast when first needed and kept for as long as it is read: weights are cast once per step, as Transformer Engine caches them.
-GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math);
+///
+/// `tensors` of equal width lie below each other in `x`, each with scales of its own, as those of experts do.
+GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math, std::int64_t tensors = 1);
 bool is_cast(const Context& context, GemmMath math);
 
 /// The same for a linear layer's `whole` that comes in parts, of which `part` holds the elements from `offset` on: each is cast

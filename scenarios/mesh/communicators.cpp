@@ -33,7 +33,7 @@ bool is_pair(Slot slot) {
 }
 
 Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::vector<std::uint32_t>& gpus, Detail detail) {
-  if (scenario.parallelism.dispatcher == Dispatcher::deepep) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario));
+  if (sends_once(scenario.parallelism.dispatcher)) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario));
   const MoeSpec& moe = scenario.model.moe;
   const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
   return lay_dispatch(cluster, gpus, static_cast<std::uint32_t>(moe.top_k), limit, detail);

@@ -57,7 +57,7 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
     // Where speeds are drawn, the slowest one's is among them.
     const double spread = scenario.jitter.rank > 0 ? 0 : world.devices.back().efficiency.spread;
     world.devices.back().host_bandwidth = cluster.host.memory_GBps * giga / static_cast<double>(cluster.gpus_per_node);
-    world.devices.back().speed = kind.second * slowest_of(speeds.size(), spread);
+    world.devices.back().speed = kind.second * slowest_of(speeds.size(), spread) / world.devices.back().site.kernels;
   }
   return device_of;
 }

@@ -18,11 +18,30 @@
 namespace tandem::scenarios {
 namespace {
 
+/// What CUDA graphs capture is issued for free; and where experts have a fixed number of places, nobody waits to learn how many
+/// tokens they got.
+///
+/// A graph of the whole step is captured before experts have rows. Unless these are padded to a fixed number, all experts are one
+/// kernel, which reads them on the GPU.
+void spare_issue(const Scenario& scenario, Software& software) {
+  const MoeSpec& moe = scenario.model.moe;
+  const bool padded = moe.capacity_factor > 0 && moe.pad_to_capacity;
+  if (padded) std::erase(software.waits_for, OpKind::route);
+  software.waits_for_dispatch = scenario.parallelism.dispatcher == Dispatcher::hybridep && !padded && !software.issues_for_free();
+  if (scenario.training.cuda_graph == CudaGraph::none) software.captured.clear();
+  if (scenario.training.cuda_graph != CudaGraph::full) return;
+  software.issue = {};
+  software.waits_for.clear();
+  software.waits_for_dispatch = false;
+  if (!padded) software.kernel_per_expert.clear();
+}
+
 void read_framework(const YamlNode& training, Scenario& scenario) {
   static const YamlNode generic = make_node(YamlNode::Kind::mapping, {});
   const YamlNode* stated = training.find("framework");
   const YamlNode& framework = stated == nullptr ? generic : *stated;
   scenario.software = read_software(framework);
+  spare_issue(scenario, scenario.software);
   const auto choose = [&](Device& device) {
     choose_attention(framework, device);
     if (scenario.training.attention) device.efficiency.attention_kernel = *scenario.training.attention;

@@ -1,5 +1,6 @@
 #include "scenarios/reading/profile_yaml.h"
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 #include <stdexcept>
@@ -56,11 +57,30 @@ MeasuredCollective collective_of_row(const YamlNode& node) {
   return collective;
 }
 
+Site site_of(const YamlNode& node) {
+  const Reader reader(node, "site",
+                      {"runs", "gpu", "framework", "kernels", "communication", "overhead_s", "spread", "covariance"});
+  constexpr double most_times = 100, most_covariance = 1e6;
+  Site site{.runs = reader.integer("runs", {1, 1'000'000}),
+            .gpu = reader.text("gpu"),
+            .framework = reader.text("framework", ""),
+            .kernels = reader.number("kernels", {1 / most_times, most_times}, 1),
+            .communication = reader.number("communication", {1 / most_times, most_times}, 1),
+            .overhead = reader.number("overhead_s", {0, 3600}, 0),
+            .spread = reader.number("spread", {1, most_covariance}, 1)};
+  const std::vector<double> numbers = reader.numbers("covariance", {-most_covariance, most_covariance}, {});
+  if (numbers.size() != site.covariance.size())
+    reader.fail("covariance", "covariance has " + std::to_string(numbers.size()) + " numbers, expected " +
+                                  std::to_string(site.covariance.size()));
+  std::ranges::copy(numbers, site.covariance.begin());
+  return site;
+}
+
 }  // namespace
 
 Profile profile_of_yaml(const std::string& text, const std::string& file) {
   const YamlNode document = parse_yaml(text, file);
-  const Reader reader(document, "profile", {"machine", "fits", "kernels", "collectives"});
+  const Reader reader(document, "profile", {"machine", "site", "fits", "kernels", "collectives"});
   const Reader machine(reader.child("machine"), "machine", {"backend", "device", "threads", "libraries", "date", "tandem"});
   Profile profile;
   profile.origin = {.backend = machine.text("backend", ""),
@@ -69,7 +89,9 @@ Profile profile_of_yaml(const std::string& text, const std::string& file) {
                     .date = machine.text("date", ""),
                     .tandem = machine.text("tandem", ""),
                     .threads = static_cast<std::int32_t>(machine.integer("threads", {0, 1'000'000}, 0))};
-  if (!reader.has("kernels")) reader.fail("kernels", "kernels is missing, expected a profile as `tandem calibrate` writes it");
+  if (reader.has("site")) profile.site = site_of(reader.child("site"));
+  if (!reader.has("kernels") && !reader.has("site"))
+    reader.fail("kernels", "kernels is missing, expected a profile as `tandem calibrate` writes it");
   for (const YamlNode& row : reader.child("kernels").items) profile.kernels.push_back(kernel_of_row(row));
   for (const YamlNode& row : reader.child("collectives").items) profile.collectives.push_back(collective_of_row(row));
   if (const std::string flaw = first_flaw(profile); !flaw.empty()) throw InputError({.file = file}, flaw);

@@ -35,6 +35,7 @@ Device read_gpu(const YamlNode& node, const std::string& path) {
   if (gpu.has("profile")) {
     const Reader profile(gpu.child("profile"), path + ".profile", {"file", "contents"});
     Profile measured = read_profile(profile.text("file"));
+    device.site = std::move(measured.site);
     device.measured = std::move(measured.kernels);
     device.collectives = std::move(measured.collectives);
   }

@@ -17,10 +17,12 @@ OpKind operation_at(const Place& place, const std::string& name) {
 }
 
 IssueCost read_issue(const Reader& framework) {
-  const Reader issue(framework.child("issue_us"), framework.full_name("issue_us"), {"forward", "backward", "communication"});
+  const Reader issue(framework.child("issue_us"), framework.full_name("issue_us"),
+                     {"forward", "backward", "communication", "loop"});
   return {.forward = issue.number("forward", microseconds, 0) * micro,
           .backward = issue.number("backward", microseconds, 0) * micro,
-          .communication = issue.number("communication", microseconds, 0) * micro};
+          .communication = issue.number("communication", microseconds, 0) * micro,
+          .loop = issue.number("loop", microseconds, 0) * micro};
 }
 
 /// What stands beside the operations of one pass.
@@ -38,9 +40,18 @@ void read_extra(const Reader& framework, Pass pass, Software& software) {
   }
 }
 
-void read_waits(const Reader& framework, Software& software) {
-  for (const YamlNode& item : framework.child("waits_for").items)
-    software.waits_for.push_back(operation_at(item.place, item.text));
+std::vector<OpKind> read_operations(const Reader& framework, const char* list) {
+  std::vector<OpKind> kinds;
+  for (const YamlNode& item : framework.child(list).items) kinds.push_back(operation_at(item.place, item.text));
+  return kinds;
+}
+
+void read_workspaces(const Reader& framework, Software& software) {
+  const Reader sizes(framework.child("workspaces_MiB"), framework.full_name("workspaces_MiB"),
+                     {"volta", "ampere", "hopper", "blackwell", "unknown"});
+  constexpr double mebi = 1024.0 * 1024.0;
+  for (std::size_t i = 0; i < architecture_count; ++i)
+    software.workspaces[i] = std::llround(sizes.number(name_of(static_cast<Architecture>(i)), {0, 100'000}, 0) * mebi);
 }
 
 /// For the device's architecture; none where the framework does not say, or its speed is not known.
@@ -56,8 +67,26 @@ std::optional<AttentionKernel> usual_attention(const Reader& framework, const De
 Reader framework_reader(const YamlNode& node) {
   return {node,
           "training.framework",
-          {"name", "attention", "issue_us", "forward", "backward", "weights", "optimizer", "sequence_copies", "waits_for",
-           "gemm_sm_margin", "reserved_GB", "attention_dropout"}};
+          {"name",
+           "attention",
+           "issue_us",
+           "forward",
+           "backward",
+           "weights",
+           "optimizer",
+           "sequence_copies",
+           "waits_for",
+           "gemm_sm_margin",
+           "kernel_per_expert",
+           "fp8_dispatch",
+           "captured",
+           "reserved_GB",
+           "workspaces_MiB",
+           "placeholder_gradients",
+           "context_GB",
+           "moves_weights",
+           "expandable_segments",
+           "attention_dropout"}};
 }
 
 }  // namespace
@@ -69,9 +98,17 @@ Software read_software(const YamlNode& node) {
   software.sequence_copies = framework.number("sequence_copies", {0, 100}, 0);
   software.issue = read_issue(framework);
   for (std::size_t pass = 0; pass < pass_count; ++pass) read_extra(framework, static_cast<Pass>(pass), software);
-  read_waits(framework, software);
+  software.waits_for = read_operations(framework, "waits_for");
+  software.captured = read_operations(framework, "captured");
   software.gemm_sm_margin = static_cast<std::int32_t>(framework.integer("gemm_sm_margin", {0, 128}, 0));
+  software.kernel_per_expert = read_operations(framework, "kernel_per_expert");
+  software.fp8_dispatch = framework.boolean("fp8_dispatch", true);
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
+  read_workspaces(framework, software);
+  software.context = std::llround(framework.number("context_GB", {0, 1000}, 0) * 1e9);
+  software.moves_weights = framework.boolean("moves_weights", false);
+  software.expandable_segments = framework.boolean("expandable_segments", false);
+  software.placeholder_gradients = framework.boolean("placeholder_gradients", false);
   return software;
 }
 

@@ -164,6 +164,8 @@ TrainingSpec read_training(const YamlNode& node) {
                          "micro_batch",
                          "global_batch",
                          "precision",
+                         "fp8_recipe",
+                         "cuda_graph",
                          "schedule",
                          "recompute",
                          "recompute_every",
@@ -175,6 +177,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "fp8_activation_input",
                          "framework",
                          "compiled",
+                         "cross_entropy_fusion",
                          "attention",
                          "bucket_MB",
                          "sync_every",
@@ -191,6 +194,11 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
   spec.global_batch = training.integer("global_batch", {1, 16'777'216});
   spec.precision = training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8}), DType::bf16);
+  spec.fp8_recipe = training.choice<Fp8Recipe>(
+      "fp8_recipe", choices({Fp8Recipe::delayed, Fp8Recipe::current, Fp8Recipe::blockwise, Fp8Recipe::mxfp8}),
+      Fp8Recipe::delayed);
+  spec.cuda_graph = training.choice<CudaGraph>("cuda_graph", choices({CudaGraph::none, CudaGraph::attention, CudaGraph::full}),
+                                               CudaGraph::none);
   spec.grad_dtype = training.choice<DType>("grad_dtype", choices({DType::f32, DType::bf16, DType::f16}), DType::f32);
   spec.moment_dtype = training.choice<DType>("moment_dtype", choices({DType::f32, DType::bf16}), DType::f32);
   spec.fp8_activation_input = training.boolean("fp8_activation_input", false);
@@ -240,6 +248,8 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "micro_batch", training.micro_batch);
   put(node, "global_batch", training.global_batch);
   put(node, "precision", name_of(training.precision));
+  if (training.fp8_recipe != Fp8Recipe::delayed) put(node, "fp8_recipe", name_of(training.fp8_recipe));
+  if (training.cuda_graph != CudaGraph::none) put(node, "cuda_graph", name_of(training.cuda_graph));
   put(node, "grad_dtype", name_of(training.grad_dtype));
   if (training.moment_dtype != DType::f32) put(node, "moment_dtype", name_of(training.moment_dtype));
   if (training.fp8_activation_input) put(node, "fp8_activation_input", true);

@@ -42,7 +42,13 @@ inline constexpr std::array cp_layout_names{Named<CpLayout>{"zigzag", CpLayout::
                                             Named<CpLayout>{"contiguous", CpLayout::contiguous}};
 
 inline constexpr std::array dispatcher_names{Named<Dispatcher>{"nccl", Dispatcher::nccl},
-                                             Named<Dispatcher>{"deepep", Dispatcher::deepep}};
+                                             Named<Dispatcher>{"deepep", Dispatcher::deepep},
+                                             Named<Dispatcher>{"hybridep", Dispatcher::hybridep}};
+
+/// Megatron-Core's, after --fp8-recipe.
+inline constexpr std::array megatron_fp8_recipes{
+    Named<Fp8Recipe>{"delayed", Fp8Recipe::delayed}, Named<Fp8Recipe>{"tensorwise", Fp8Recipe::current},
+    Named<Fp8Recipe>{"blockwise", Fp8Recipe::blockwise}, Named<Fp8Recipe>{"mxfp8", Fp8Recipe::mxfp8}};
 
 inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
                                           Named<Routing>{"expert-choice", Routing::expert_choice}};

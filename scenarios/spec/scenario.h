@@ -125,9 +125,12 @@ struct RankPlacement {
 
 /// Who exchanges the experts' tokens.
 enum class Dispatcher : std::uint8_t {
-  nccl,    ///< its all-to-all: every choice of a token travels by itself
-  deepep,  ///< DeepEP's kernels, which a rank's tokens go through as they are
+  nccl,     ///< its all-to-all: every choice of a token travels by itself
+  deepep,   ///< DeepEP's kernels, which a rank's tokens go through as they are
+  hybridep  ///< those of its branch hybrid-ep, which learn how many tokens arrived when all have
 };
+/// Whether a token travels once to a rank, or to a node, whatever it chose there.
+constexpr bool sends_once(Dispatcher dispatcher) { return dispatcher != Dispatcher::nccl; }
 
 struct ParallelismSpec {
   std::int64_t tp = 1;
@@ -199,6 +202,29 @@ struct RecomputeSpec {
   bool operator==(const RecomputeSpec&) const = default;
 };
 
+/// How fp8 operands get their scales.
+enum class Fp8Recipe : std::uint8_t {
+  delayed,    ///< one for a tensor, from the maxima of earlier steps
+  current,    ///< one for a tensor, from its own maximum ("tensorwise")
+  blockwise,  ///< one for 128 elements of activations and 128 x 128 of weights
+  mxfp8       ///< one for 32 elements
+};
+constexpr const char* name_of(Fp8Recipe recipe) {
+  constexpr const char* names[] = {"delayed", "current", "blockwise", "mxfp8"};
+  return names[static_cast<int>(recipe)];
+}
+
+/// Which kernels the CPU issues as CUDA graphs.
+enum class CudaGraph : std::uint8_t {
+  none,
+  attention,  ///< what the framework captures of a layer (`Software::captured`): with experts, all before the exchange
+  full        ///< the whole step
+};
+constexpr const char* name_of(CudaGraph graph) {
+  constexpr const char* names[] = {"none", "attention", "full"};
+  return names[static_cast<int>(graph)];
+}
+
 /// What is kept in the memory of the host.
 struct OffloadSpec {
   double optimizer = 0;            ///< share of the optimizer's states, which Adam then updates on the CPU
@@ -248,6 +274,8 @@ struct TrainingSpec {
   std::int64_t micro_batch = 1;   ///< sequences
   std::int64_t global_batch = 0;  ///< sequences
   DType precision = DType::bf16;
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
+  CudaGraph cuda_graph = CudaGraph::none;
   DType grad_dtype = DType::f32;
   DType moment_dtype = DType::f32;  ///< of both of Adam's moments
   ScheduleKind schedule = ScheduleKind::one_f_one_b;

@@ -58,6 +58,15 @@ std::map<std::string_view, Spread> spread_by_operation(const Profile& profile) {
   return by_operation;
 }
 
+std::string site_yaml(const Site& site) {
+  return fmt::format(
+      "site:    # times as long as presets let expect, with the covariances of ln kernels, ln communication and overhead\n"
+      "  runs: {}\n  gpu: {}\n  framework: {}\n  kernels: {}\n  communication: {}\n  overhead_s: {}\n  spread: {}\n"
+      "  covariance: [{}]    # kk, kc, ko, cc, co, oo\n",
+      site.runs, quoted_yaml(site.gpu), quoted_yaml(site.framework), site.kernels, site.communication, site.overhead, site.spread,
+      fmt::join(site.covariance, ", "));
+}
+
 }  // namespace
 
 std::vector<Fit> fits_of(const Profile& profile) {
@@ -90,6 +99,8 @@ std::string to_yaml(const Profile& profile) {
       "machine:\n  backend: {}\n  device: {}\n  threads: {}\n  libraries: {}\n  date: {}\n  tandem: {}\n",
       quoted_yaml(o.backend), quoted_yaml(o.device), o.threads, quoted_yaml(o.libraries), quoted_yaml(o.date),
       quoted_yaml(o.tandem));
+  if (profile.site.known()) out += site_yaml(profile.site);
+  if (profile.kernels.empty()) return out;
   out += "fits:\n";
   for (const Fit& fit : fits_of(profile)) out += fmt::format("  {}: {}    # {}\n", fit.name, fit.value, fit.note);
   out += "  spread:    # kernels measured; (highest - lowest) / median of a kernel's samples: the median kernel, the worst\n";

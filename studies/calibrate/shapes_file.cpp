@@ -68,7 +68,7 @@ void add_line(const std::string& line, std::vector<TimedKernel>& kernels) {
   words >> what >> type;
   if (line.find('|') != std::string::npos) {
     const TimedKernel kernel = kernel_of_text(line);
-    if (!first_flaw({{}, {{kernel, {1, 1, 1, 1}}}, {}}).empty())
+    if (!first_flaw({{}, {{kernel, {1, 1, 1, 1}}}, {}, {}}).empty())
       throw std::invalid_argument("the operation does not take these operands");
     kernels.push_back(kernel);
   } else if (what == "gemm") {

@@ -87,12 +87,15 @@ Bytes comfortable_memory(const StepResult& step) {
 void memory_left(LintContext& context, const StepResult& step) {
   constexpr double giga = 1e9;
   if (step.peak_memory() <= comfortable_memory(step)) return;
-  const std::string sizes =
-      fmt::format("the fullest stage needs {:.1f} GB of a GPU's {:.1f} GB", static_cast<double>(step.peak_memory()) / giga,
-                  static_cast<double>(step.gpu_memory) / giga);
+  std::string sizes = fmt::format("the fullest stage needs {:.1f} GB of a GPU's {:.1f} GB",
+                                  static_cast<double>(step.peak_memory()) / giga, static_cast<double>(step.gpu_memory) / giga);
+  if (step.fits()) {
+    sizes += step.device_memory ? fmt::format(", {:.1f} GB with what PyTorch's allocator keeps, NCCL and CUDA",
+                                              static_cast<double>(step.device_memory->device()) / giga)
+                                : ": fragments and NCCL's buffers take a few percent more";
+  }
   context.find(step.fits() ? Severity::warning : Severity::error, step.fits() ? "little-memory-left" : "does-not-fit",
-               {"training.micro_batch", "training.recompute", "parallelism.tp", "parallelism.pp"},
-               step.fits() ? sizes + ": fragments and NCCL's buffers take a few percent more" : sizes);
+               {"training.micro_batch", "training.recompute", "parallelism.tp", "parallelism.pp"}, sizes);
 }
 
 }  // namespace tandem::studies

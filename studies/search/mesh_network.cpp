@@ -22,8 +22,9 @@ bool works_in_two_levels(const Scenario& scenario) {
 /// As the simulator has it, where nothing was measured among GPUs of different models.
 CollectiveCost cost_of(const Scenario& scenario, OpKind op, Bytes bytes, std::size_t members, const Layout& layout) {
   const Device& gpu = scenario.cluster.gpu;
-  return scenario.cluster.other_gpus.empty() ? collective_cost(op, bytes, members, layout, gpu)
-                                             : collective_cost(op, bytes, members, layout, gpu.architecture);
+  const CollectiveCost cost = scenario.cluster.other_gpus.empty() ? collective_cost(op, bytes, members, layout, gpu)
+                                                                  : collective_cost(op, bytes, members, layout, gpu.architecture);
+  return at_pace(cost, 1 / gpu.site.communication);
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ class Measured {
     const World world = make_world(scenario_, true);
     dag_ = lower(scenario_, world);
     for (Device& device : dag_.devices)
-      device.speed = slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread);
+      device.speed =
+          slowest_of(static_cast<std::size_t>(original.parallelism.world_size()), device.efficiency.spread) / device.site.kernels;
     order_ = issue_order(dag_);
     const Mesh mesh(scenario_.parallelism);
     for (std::int32_t stage = 0; stage < stages; ++stage) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/collective_cost.h"
+#include "sim/host_issue.h"
 #include "studies/step/flows_in_air.h"
 #include "studies/step/kernels_beside.h"
 
@@ -182,7 +183,7 @@ class Replay {
     }
     queue_.push({even_end(unit) + 2 * shortest_, Kind::is_due, unit});
     TakenUp& taken = taken_up_[unit];
-    has_given_up_ = taken_up_.size() > most_ || !dag_.software.issues_for_free();
+    has_given_up_ = taken_up_.size() > most_ || !sim::issues_for_free(dag_);
     return taken;
   }
 

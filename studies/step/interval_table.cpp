@@ -16,19 +16,21 @@ std::span<const EmbeddedFile> embedded_interval_table();  // written by the buil
 
 namespace {
 
-constexpr const char* header = "kind,name,runs,sources,value\n";
-constexpr std::size_t column_count = 5;
+constexpr const char* header = "kind,name,runs,sources,value,within\n";
+constexpr std::size_t column_count = 6;
 
 void add_line(const std::vector<CsvCell>& line, IntervalTable& table) {
   const std::string &kind = line[0].text, &name = line[1].text;
   const auto number = [&](std::size_t column) { return line[column].text.empty() ? 0 : std::stod(line[column].text); };
   const auto runs = static_cast<std::size_t>(number(2));
   if (kind == "class")
-    table.classes[name] = {runs, static_cast<std::size_t>(number(3)), number(4)};
+    table.classes[name] = {runs, static_cast<std::size_t>(number(3)), number(4), number(5)};
   else if (kind == "gpu")
     table.gpus[name] = runs;
   else if (kind == "framework")
     table.frameworks[name] = runs;
+  else if (kind == "overhead")
+    table.overhead = number(4);
   else if (kind == "unseen" && name == "gpu")
     table.unseen_gpu = number(4);
   else if (kind == "unseen" && name == "framework")
@@ -55,7 +57,7 @@ const std::pair<const std::string, IntervalTable::Class>& IntervalTable::narrowe
 IntervalTable interval_table_from_csv(const std::string& text) {
   IntervalTable table;
   const CsvTable lines = parse_csv(text, "interval_table.csv");
-  if (lines.header.size() != column_count) throw std::logic_error("interval_table.csv has not five columns");
+  if (lines.header.size() != column_count) throw std::logic_error("interval_table.csv has not six columns");
   for (const std::vector<CsvCell>& line : lines.rows) add_line(line, table);
   return table;
 }
@@ -63,10 +65,11 @@ IntervalTable interval_table_from_csv(const std::string& text) {
 std::string to_csv(const IntervalTable& table) {
   std::string text = header;
   for (const auto& [name, known] : table.classes)
-    text += fmt::format("class,{},{},{},{:.4g}\n", name, known.rows, known.sources, known.factor);
-  for (const auto& [name, runs] : table.gpus) text += fmt::format("gpu,{},{},,\n", name, runs);
-  for (const auto& [name, runs] : table.frameworks) text += fmt::format("framework,{},{},,\n", name, runs);
-  text += fmt::format("unseen,gpu,,,{:.4g}\nunseen,framework,,,{:.4g}\n", table.unseen_gpu, table.unseen_framework);
+    text += fmt::format("class,{},{},{},{:.4g},{:.4g}\n", name, known.rows, known.sources, known.factor, known.within);
+  for (const auto& [name, runs] : table.gpus) text += fmt::format("gpu,{},{},,,\n", name, runs);
+  for (const auto& [name, runs] : table.frameworks) text += fmt::format("framework,{},{},,,\n", name, runs);
+  text += fmt::format("overhead,step,,,{:.4g},\nunseen,gpu,,,{:.4g},\nunseen,framework,,,{:.4g},\n", table.overhead,
+                      table.unseen_gpu, table.unseen_framework);
   return text;
 }
 

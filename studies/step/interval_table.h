@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/units.h"
+
 namespace tandem::studies {
 
 /// What decides how well a step is predicted.
@@ -25,10 +27,12 @@ struct IntervalTable {
   struct Class {
     std::size_t rows = 0, sources = 0;
     double factor = 0;
+    double within = 0;  ///< the same once it is known what other runs of the source were off by
     bool operator==(const Class&) const = default;
   };
   std::map<std::string, Class> classes;
   std::map<std::string, std::size_t> gpus, frameworks;  ///< that were measured: runs
+  Seconds overhead = 0;  ///< what a source's steps take longer than in proportion: standard deviation between sources
   /// Standard deviation of ln(predicted / measured) between GPUs of which no step was used, and between frameworks.
   double unseen_gpu = 0, unseen_framework = 0;
   bool operator==(const IntervalTable&) const = default;
@@ -37,8 +41,8 @@ struct IntervalTable {
   const std::pair<const std::string, Class>& narrowest(const StepClass& step) const;
 };
 
-/// Reads and writes the lines "kind,name,runs,sources,value". Throws std::logic_error, or what `parse_csv` throws, where a line
-/// is no such.
+/// Reads and writes the lines "kind,name,runs,sources,value,within". Throws std::logic_error, or what `parse_csv` throws, where a
+/// line is no such.
 IntervalTable interval_table_from_csv(const std::string& text);
 std::string to_csv(const IntervalTable& table);
 

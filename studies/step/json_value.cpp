@@ -58,6 +58,11 @@ double JsonValue::number() const {
   return json_.get<double>();
 }
 
+double JsonValue::signed_number() const {
+  if (!json_.is_number()) throw wrong("a number");
+  return json_.get<double>();
+}
+
 std::int64_t JsonValue::whole_number() const {
   constexpr double most = 1e18;
   const double value = number();

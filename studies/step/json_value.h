@@ -27,6 +27,7 @@ class JsonValue {
   std::vector<JsonValue> elements() const;
 
   double number() const;  ///< at least 0, but for rounding
+  double signed_number() const;
   std::int64_t whole_number() const;
   bool truth() const;
   std::string text() const;

@@ -67,6 +67,7 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
   for (std::size_t stage = 0; stage < period.stages.size(); ++stage) {
     if (local.stages[stage].peak() > sync.stages[stage].peak()) period.stages[stage] = local.stages[stage];
   }
+  if (local.peak_memory() > sync.peak_memory()) period.device_memory = local.device_memory;
   period.tasks += local.tasks;
   period.run.peak_rss = std::max(local.run.peak_rss, sync.run.peak_rss);
   return period;

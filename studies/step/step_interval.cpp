@@ -11,29 +11,8 @@ namespace {
 constexpr double error_of_gemm = 0.05, error_of_attention = 0.04, error_of_memory = 0.10, error_of_communication = 0.20;
 constexpr double error_of_framework = 0.06, error_with_experts = 0.12;
 
-/// Returns null for communication.
-const Operation* kernel_named(std::string_view name) {
-  const auto kind = operation_named(name);
-  return kind && !is_communication(*kind) ? &operation(*kind) : nullptr;
-}
-
-struct PartError {
-  ErrorPart part;
-  double error;
-};
-
-PartError error_of(OpClass op_class) {
-  switch (op_class) {
-    case OpClass::gemm:
-      return {ErrorPart::products, error_of_gemm};
-    case OpClass::attention_forward:
-    case OpClass::attention_backward:
-      return {ErrorPart::attention, error_of_attention};
-    case OpClass::memory:
-    case OpClass::communication:
-      break;
-  }
-  return {ErrorPart::other_kernels, error_of_memory};
+double error_of_kernels(ErrorPart part) {
+  return part == ErrorPart::products ? error_of_gemm : part == ErrorPart::attention ? error_of_attention : error_of_memory;
 }
 
 bool has_experts(const StepResult& result) {
@@ -44,12 +23,55 @@ double& of(ErrorParts& parts, ErrorPart part) { return parts[static_cast<std::si
 
 void add(ErrorParts& parts, ErrorPart part, double error) { of(parts, part) = std::hypot(of(parts, part), error); }
 
+Interval interval_of(Seconds step_time, const ErrorParts& parts) {
+  const double width = std::exp(nine_in_ten * total(parts));
+  return {.low = step_time / width, .high = step_time * width, .parts = parts};
+}
+
+/// What remains to doubt at a site. Variances that two of its factors share count half for each.
+ErrorParts parts_at(const SiteOfStep& step, const ErrorParts& expected, double within) {
+  const auto& [kk, kc, ko, cc, co, oo] = step.site.covariance;
+  const double k = step.of_kernels, c = step.of_communication, o = step.of_overhead;
+  const double both = k * c * kc, with_kernels = k * o * ko, with_collectives = c * o * co;
+  const std::array<double, 3> own = {k * k * kk + both + with_kernels, c * c * cc + both + with_collectives,
+                                     o * o * oo + with_kernels + with_collectives};
+  // Where factors make up for each other, one of these may be below 0; their sum is not.
+  const double sum = std::max(0.0, own[0] + own[1] + own[2]);
+  const double positive = std::max(own[0], 0.0) + std::max(own[1], 0.0) + std::max(own[2], 0.0);
+  const auto error = [&](double variance) { return positive > 0 ? std::sqrt(std::max(variance, 0.0) / positive * sum) : 0; };
+  double kernels = 0;
+  for (const ErrorPart part : kernel_parts) kernels = std::hypot(kernels, expected[static_cast<std::size_t>(part)]);
+  ErrorParts parts{};
+  for (const ErrorPart part : kernel_parts)
+    if (kernels > 0) of(parts, part) = error(own[0]) * expected[static_cast<std::size_t>(part)] / kernels;
+  of(parts, ErrorPart::collectives) = error(own[1]);
+  of(parts, ErrorPart::framework) = error(own[2]);
+  of(parts, ErrorPart::unknown) = within * total(expected);
+  return parts;
+}
+
 }  // namespace
 
 std::string_view name_of(ErrorPart part) {
   constexpr std::array<std::string_view, error_part_count> names{"products",    "attention", "other_kernels",
                                                                  "collectives", "framework", "unknown"};
   return names[static_cast<std::size_t>(part)];
+}
+
+std::optional<ErrorPart> part_of_kernel(std::string_view name) {
+  const auto kind = operation_named(name);
+  if (!kind || is_communication(*kind)) return {};
+  switch (operation(*kind).op_class) {
+    case OpClass::gemm:
+      return ErrorPart::products;
+    case OpClass::attention_forward:
+    case OpClass::attention_backward:
+      return ErrorPart::attention;
+    case OpClass::memory:
+    case OpClass::communication:
+      break;
+  }
+  return ErrorPart::other_kernels;
 }
 
 double total(const ErrorParts& parts) {
@@ -63,11 +85,10 @@ ErrorParts expected_errors(const StepResult& result) {
   if (result.step_time <= 0) return parts;
   Seconds kernels = 0;
   for (const KindTime& kind : result.kinds) {
-    const Operation* kernel = kernel_named(kind.name);
-    if (kernel == nullptr) continue;
+    const std::optional<ErrorPart> part = part_of_kernel(kind.name);
+    if (!part) continue;
     kernels += kind.time;
-    const PartError error = error_of(kernel->op_class);
-    of(parts, error.part) += kind.time * error.error / result.step_time;
+    of(parts, *part) += kind.time * error_of_kernels(*part) / result.step_time;
   }
   const double waiting = kernels > 0 ? 1 + result.parts.bubble / kernels : 1;
   for (double& part : parts) part *= waiting;
@@ -97,29 +118,45 @@ StepClass class_of(const StepResult& result) {
   return {has_experts(result), result.gpu_architecture, result.framework, result.gpu};
 }
 
-Interval interval_around(Seconds step_time, ErrorParts parts, const StepClass& step, const IntervalTable& table) {
+SiteOfStep site_of(const StepResult& result) {
+  Seconds kernels = result.parts.bubble, exposed = 0;
+  for (const Seconds phase : result.parts.kernels) kernels += phase;
+  for (const Seconds axis : result.parts.exposed) exposed += axis;
+  return {.site = result.site,
+          .of_kernels = kernels / result.step_time,
+          .of_communication = exposed / result.step_time,
+          .of_overhead = 1 / result.step_time};
+}
+
+Interval interval_around(Seconds step_time, ErrorParts parts, const StepClass& step, const IntervalTable& table,
+                         const SiteOfStep& site) {
   const auto& [name, known] = table.narrowest(step);
+  if (site.tells_of(step)) {
+    Interval interval = interval_of(step_time, parts_at(site, parts, site.site.spread * known.within / nine_in_ten));
+    interval.known_class = "site";
+    interval.runs = static_cast<std::size_t>(site.site.runs);
+    interval.sources = 1;
+    return interval;
+  }
   const double more = known.factor / nine_in_ten;
   if (more > 1)
     add(parts, ErrorPart::unknown, total(parts) * std::sqrt(more * more - 1));
   else
     for (double& part : parts) part *= more;
-  Interval interval{.known_class = name,
-                    .runs = known.rows,
-                    .sources = known.sources,
-                    .seen_gpu = table.gpus.contains(step.gpu),
-                    .seen_framework = table.frameworks.contains(step.framework)};
-  if (!interval.seen_gpu) add(parts, ErrorPart::unknown, table.unseen_gpu);
-  if (!interval.seen_framework) add(parts, ErrorPart::framework, table.unseen_framework);
-  const double width = std::exp(nine_in_ten * total(parts));
-  interval.parts = parts;
-  interval.low = step_time / width;
-  interval.high = step_time * width;
+  const bool seen_gpu = table.gpus.contains(step.gpu), seen_framework = table.frameworks.contains(step.framework);
+  if (!seen_gpu) add(parts, ErrorPart::unknown, table.unseen_gpu);
+  if (!seen_framework) add(parts, ErrorPart::framework, table.unseen_framework);
+  Interval interval = interval_of(step_time, parts);
+  interval.known_class = name;
+  interval.runs = known.rows;
+  interval.sources = known.sources;
+  interval.seen_gpu = seen_gpu;
+  interval.seen_framework = seen_framework;
   return interval;
 }
 
 Interval step_interval(const StepResult& result) {
-  return interval_around(result.step_time, expected_errors(result), class_of(result), interval_table());
+  return interval_around(result.step_time, expected_errors(result), class_of(result), interval_table(), site_of(result));
 }
 
 }  // namespace tandem::studies

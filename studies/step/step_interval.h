@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +24,8 @@ enum class ErrorPart : std::uint8_t {
 };
 inline constexpr std::size_t error_part_count = 6;
 std::string_view name_of(ErrorPart part);
+/// Returns the part that kernels of a kind (`KindTime::name`) belong to; nothing for communication.
+std::optional<ErrorPart> part_of_kernel(std::string_view kind);
 
 /// What each part adds to the standard error of ln(step time); of parts that have nothing to do with each other.
 using ErrorParts = std::array<double, error_part_count>;
@@ -49,7 +53,7 @@ ErrorParts expected_errors(const StepResult& result);
 struct Interval {
   Seconds low = 0, high = 0;
   ErrorParts parts{};                 ///< their `total` times `nine_in_ten` is ln(high / step time)
-  std::string known_class = {};       ///< of the table, whose runs the width comes from
+  std::string known_class = {};       ///< of the table, whose runs the width comes from; or "site"
   std::size_t runs = 0, sources = 0;  ///< of that class
   bool seen_gpu = true, seen_framework = true;
 
@@ -76,12 +80,31 @@ const Remedy& best_remedy(const Interval& interval);
 
 StepClass class_of(const StepResult& result);
 
+/// What is known of the site that a step was simulated for, and how ln(step time) follows its factors.
+struct SiteOfStep {
+  Site site;
+  double of_kernels = 0;        ///< d ln(step time) / d ln kernels: the share of kernels, and of waiting for those of others
+  double of_communication = 0;  ///< the share of exposed communication
+  double of_overhead = 0;       ///< 1 / step time
+
+  /// Whether the site's measured steps tell of one with this GPU and this framework.
+  bool tells_of(const StepClass& step) const { return site.known() && site.gpu == step.gpu && site.framework == step.framework; }
+};
+SiteOfStep site_of(const StepResult& result);
+
 /// Returns the interval around `step_time`. Runs like it were off by up to `factor` times their expected errors in nine of ten
 /// cases, when their source was left out; what that is more than `nine_in_ten` is `ErrorPart::unknown`, and less makes all parts
 /// smaller. A GPU or a framework that no run was measured with adds what such GPUs or frameworks were off by.
 ///
+/// Where `site` tells of the step, its covariances take the place of what sites differ by, and there remains what runs of one
+/// source differ by: up to `within` times their expected errors, or `Site::spread` times as much.
+///
 /// The interval takes the scenario to be that of the run: give fields that are unknown several values, as `tandem validate` does.
-Interval interval_around(Seconds step_time, ErrorParts expected, const StepClass& step, const IntervalTable& table);
+Interval interval_around(Seconds step_time, ErrorParts expected, const StepClass& step, const IntervalTable& table,
+                         const SiteOfStep& site = {});
 Interval step_interval(const StepResult& result);
+
+/// Returns the object `interval_s` of the JSON form.
+nlohmann::ordered_json to_json_object(const Interval& interval);
 
 }  // namespace tandem::studies

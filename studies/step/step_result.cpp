@@ -53,6 +53,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.gpu = gpu_names(dag);
   result.gpu_architecture = name_of(dag.devices[dag.ranks.front().device].architecture);
   result.framework = dag.software.name;
+  result.site = dag.devices[dag.ranks.front().device].site;
   result.tokens = info.tokens;
   const double steps = info.steps;
   result.sync_every = info.steps;
@@ -74,7 +75,10 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.kinds = time_by_kind(dag, timeline);
   result.metrics = step_metrics(dag, timeline, work, precision);
   result.experts = expert_balance(dag);
-  result.stages = memory_by_stage(dag, memory_use(dag, timeline));
+  const MemoryChanges changes = memory_changes(dag, timeline);
+  const std::vector<MemoryUse> uses = memory_use(dag, changes);
+  result.stages = memory_by_stage(dag, uses);
+  result.device_memory = device_memory(dag, timeline, changes, fullest_ranks(dag, uses)[result.fullest_stage()]);
   result.gpu_memory = smallest_memory(dag);
   result.lower_bound = lower_bound(dag) / steps;
   const KernelTimes alone(dag);

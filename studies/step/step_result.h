@@ -11,7 +11,9 @@
 #include "runtime/analysis/time_parts.h"
 #include "runtime/backend_names.h"
 #include "runtime/dag/dag.h"
+#include "runtime/dag/site.h"
 #include "runtime/dag/timeline.h"
+#include "studies/step/device_memory.h"
 #include "studies/step/expert_balance.h"
 #include "studies/step/step_metrics.h"
 #include "studies/step/sync_comparison.h"
@@ -57,6 +59,7 @@ struct StepResult {
   std::string gpu;
   std::string gpu_architecture;  ///< "hopper"; of the first rank's
   std::string framework;
+  Site site;  ///< that the GPUs are of
   std::int64_t tokens = 0;
   Seconds step_time = 0;
   std::int64_t sync_every = 1;               ///< steps that the mean was taken over
@@ -75,8 +78,9 @@ struct StepResult {
   std::optional<StepMetrics> metrics;    ///< absent where an older version's JSON has none
   std::optional<ExpertBalance> experts;  ///< see `expert_balance`
   std::vector<MemoryUse> stages;
-  Bytes gpu_memory = 0;               ///< of the GPU that has least
-  std::vector<std::string> warnings;  ///< of the scenario
+  std::optional<DeviceMemory> device_memory;  ///< of the fullest of these ranks; absent where an older version's JSON has none
+  Bytes gpu_memory = 0;                       ///< of the GPU that has least
+  std::vector<std::string> warnings;          ///< of the scenario
   Seconds lower_bound = 0;
   Seconds upper_bound = 0;
   std::size_t rank_classes = 0;

@@ -76,7 +76,9 @@ Json layers_json(const std::vector<LayerTraffic>& traffic) {
   return layers;
 }
 
-Json interval_json(const Interval& interval) {
+}  // namespace
+
+Json to_json_object(const Interval& interval) {
   Json shares = Json::object();
   for (std::size_t part = 0; part < error_part_count; ++part)
     shares[name_of(static_cast<ErrorPart>(part))] = interval.share_of(static_cast<ErrorPart>(part));
@@ -89,6 +91,19 @@ Json interval_json(const Interval& interval) {
           {"seen_gpu", interval.seen_gpu},
           {"seen_framework", interval.seen_framework},
           {"give_or_take_if_measured", narrower}};
+}
+
+namespace {
+
+Json site_json(const Site& site) {
+  return {{"runs", site.runs},
+          {"gpu", site.gpu},
+          {"framework", site.framework},
+          {"kernels", site.kernels},
+          {"communication", site.communication},
+          {"overhead_s", site.overhead},
+          {"spread", site.spread},
+          {"covariance", site.covariance}};
 }
 
 Json experts_json(const ExpertBalance& balance) {
@@ -238,6 +253,21 @@ PlayedPolicy played_policy(const JsonValue& json) {
   return played;
 }
 
+Site read_site(const JsonValue& json) {
+  Site site;
+  json.read("runs", site.runs);
+  json.read("gpu", site.gpu);
+  json.read("framework", site.framework);
+  json.read("kernels", site.kernels);
+  json.read("communication", site.communication);
+  json.read("overhead_s", site.overhead);
+  json.read("spread", site.spread);
+  const std::vector<JsonValue> covariance = json.at("covariance").elements();
+  if (covariance.size() != site.covariance.size()) throw json.at("covariance").wrong("six numbers");
+  for (std::size_t i = 0; i < covariance.size(); ++i) site.covariance.at(i) = covariance[i].signed_number();
+  return site;
+}
+
 SyncComparison sync_comparison(const JsonValue& json) {
   const JsonValue own = json.at("own_step_s"), exchange = json.at("exchange_s");
   SyncComparison sync{.replicas = json.at("replicas").whole_number(),
@@ -300,6 +330,16 @@ KindTime kind_time(const JsonValue& kind) {
   return time;
 }
 
+DeviceMemory device_memory_of(const JsonValue& memory) {
+  DeviceMemory device;
+  memory.read("allocated_bytes", device.allocated);
+  memory.read("reserved_bytes", device.reserved);
+  memory.read("nccl_bytes", device.communicators);
+  memory.read("context_bytes", device.context);
+  if (memory.has("allocation_retries")) memory.read("allocation_retries", device.retries);
+  return device;
+}
+
 MemoryUse memory_use(const JsonValue& stage) {
   MemoryUse use;
   stage.read("parameters", use.parameters);
@@ -356,6 +396,7 @@ StepResult read_result(const JsonValue& root) {
   expect_sum(result, root.file());
   const JsonValue memory = root.at("memory");
   for (const JsonValue& stage : memory.at("stages").elements()) result.stages.push_back(memory_use(stage));
+  if (memory.has("reserved_bytes")) result.device_memory = device_memory_of(memory);
   if (result.stages.empty()) throw memory.at("stages").wrong("a stage at least");
   memory.read("gpu_bytes", result.gpu_memory);
 
@@ -363,6 +404,7 @@ StepResult read_result(const JsonValue& root) {
   root.read("gpu", result.gpu);
   root.read("gpu_architecture", result.gpu_architecture);
   root.read("framework", result.framework);
+  if (root.has("site")) result.site = read_site(root.at("site"));
   root.read("tokens", result.tokens);
   root.read("tokens_per_s_per_gpu", result.tokens_per_second_per_gpu);
   constexpr double tera = 1e12;
@@ -406,6 +448,25 @@ Json to_json_list(const std::vector<KindTime>& times) {
   return kinds;
 }
 
+namespace {
+
+Json memory_json(const StepResult& r, Json stages) {
+  Json memory = {{"peak_bytes", r.peak_memory()}, {"gpu_bytes", r.gpu_memory}, {"fits", r.fits()}};
+  if (r.device_memory) {
+    memory["allocated_bytes"] = r.device_memory->allocated;
+    memory["reserved_bytes"] = r.device_memory->reserved;
+    memory["nccl_bytes"] = r.device_memory->communicators;
+    memory["context_bytes"] = r.device_memory->context;
+    memory["device_bytes"] = r.device_memory->device();
+    memory["allocation_retries"] = r.device_memory->retries;
+    memory["device_fits"] = r.device_memory->device() <= r.gpu_memory;
+  }
+  memory["stages"] = std::move(stages);
+  return memory;
+}
+
+}  // namespace
+
 Json to_json_object(const StepResult& r) {
   Json stages = Json::array();
   for (std::size_t s = 0; s < r.stages.size(); ++s) {
@@ -436,7 +497,7 @@ Json to_json_object(const StepResult& r) {
                {"time_s", to_json_object(r.parts)},
                {"stages_s", stage_times_json(r.stage_times)},
                {"kinds", to_json_list(r.kinds)},
-               {"memory", {{"peak_bytes", r.peak_memory()}, {"gpu_bytes", r.gpu_memory}, {"fits", r.fits()}, {"stages", stages}}},
+               {"memory", memory_json(r, std::move(stages))},
                {"bounds_s", {{"lower", r.lower_bound}, {"upper", r.upper_bound}}},
                {"warnings", r.warnings},
                {"run",
@@ -460,9 +521,8 @@ Json to_json_object(const StepResult& r) {
   if (r.experts) json["experts"] = experts_json(*r.experts);
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
-  if (r.is_simulated()) {
-    json["interval_s"] = interval_json(step_interval(r));
-  }
+  if (r.site.known()) json["site"] = site_json(r.site);
+  if (r.is_simulated()) json["interval_s"] = to_json_object(step_interval(r));
   if (r.step_kinds) {
     json["step_time_local_s"] = r.step_kinds->local;
     json["step_time_sync_s"] = r.step_kinds->sync;

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "studies/step/step_interval.h"
 #include "studies/validate/score.h"
@@ -97,27 +99,35 @@ void scale_to(std::vector<WeightedValue>& values, double weight) {
   for (WeightedValue& value : values) value.weight *= weight / all;
 }
 
-IntervalTable table_of(const Rows& rows) {
-  const std::map<const MeasuredError*, double> ratios = without_own_source(rows);
-  const auto score = [&](const MeasuredError& row) { return std::abs(ratios.at(&row)) / row.expected; };
-  std::map<std::string, Rows> members;
-  std::map<std::string, std::string> parents;
-  IntervalTable table;
-  for (const MeasuredError* row : rows) {
-    std::string around;
-    for (const std::string& name : class_names(row->step)) {
-      members[name].push_back(row);
-      parents[name] = std::exchange(around, name);
+using Scores = std::map<const MeasuredError*, double>;
+
+/// The nine-tenths quantile of the rows' scores in each class; rows without a score say nothing.
+class ClassQuantiles {
+ public:
+  ClassQuantiles(const Rows& rows, Scores scores) : scores_(std::move(scores)) {
+    for (const MeasuredError* row : rows) {
+      std::string around;
+      for (const std::string& name : class_names(row->step)) {
+        Rows& members = members_[name];
+        if (scores_.contains(row)) members.push_back(row);
+        parents_[name] = std::exchange(around, name);
+      }
     }
-    ++table.gpus[row->step.gpu];
-    ++table.frameworks[row->step.framework];
   }
-  std::map<std::string, std::vector<WeightedValue>> scores;
-  const std::function<const std::vector<WeightedValue>&(const std::string&)> scores_of = [&](const std::string& name) -> auto& {
-    std::vector<WeightedValue>& known = scores[name];
+
+  double of(const std::string& name) { return conformal_quantile(scores_of(name), 0.9); }
+
+ private:
+  Scores scores_;
+  std::map<std::string, Rows> members_;
+  std::map<std::string, std::string> parents_;
+  std::map<std::string, std::vector<WeightedValue>> known_;
+
+  const std::vector<WeightedValue>& scores_of(const std::string& name) {
+    std::vector<WeightedValue>& known = known_[name];
     if (!known.empty()) return known;
-    std::vector<WeightedValue> own = weighted(members.at(name), score);
-    if (const std::string& parent = parents.at(name); parent.empty()) {
+    std::vector<WeightedValue> own = weighted(members_.at(name), [&](const MeasuredError& row) { return scores_.at(&row); });
+    if (const std::string& parent = parents_.at(name); parent.empty()) {
       own.push_back({std::numeric_limits<double>::infinity(), 1});
     } else {
       std::vector<WeightedValue> around = scores_of(parent);
@@ -125,10 +135,85 @@ IntervalTable table_of(const Rows& rows) {
       own.insert(own.end(), around.begin(), around.end());
     }
     return known = std::move(own);
-  };
-  if (rows.empty()) table.classes["all"] = {0, 0, std::numeric_limits<double>::infinity()};
-  for (const auto& [name, of_class] : members)
-    table.classes[name] = {of_class.size(), sources_of(of_class), conformal_quantile(scores_of(name), 0.9)};
+  }
+};
+
+/// Runs that a site would have: of one source, with one GPU and framework.
+std::vector<Rows> sites_of(const Rows& rows) {
+  std::map<std::tuple<std::string, std::string, std::string, bool>, Rows> groups;
+  for (const MeasuredError* row : rows)
+    groups[{row->source, row->step.gpu, row->step.framework, row->step.has_experts}].push_back(row);
+  std::vector<Rows> sites;
+  for (auto& [key, group] : groups) sites.push_back(std::move(group));
+  return sites;
+}
+
+/// A mean of n - 1 others is off by itself, which makes the difference larger by the root of n / (n - 1).
+Scores scores_within_sites(const Rows& rows) {
+  constexpr std::size_t fewest = 3;
+  Scores scores;
+  for (const Rows& site : sites_of(rows)) {
+    if (site.size() < fewest) continue;
+    double sum = 0;
+    for (const MeasuredError* row : site) sum += row->log_ratio;
+    const auto n = static_cast<double>(site.size());
+    for (const MeasuredError* row : site) {
+      const double others = (sum - row->log_ratio) / (n - 1);
+      scores[row] = std::abs(row->log_ratio - others) * std::sqrt((n - 1) / n) / row->expected;
+    }
+  }
+  return scores;
+}
+
+/// The slope of a line through points, by least squares.
+double slope_of(const std::vector<std::pair<double, double>>& points) {
+  double x_mean = 0, y_mean = 0, xx = 0, xy = 0;
+  const auto n = static_cast<double>(points.size());
+  for (const auto& [x, y] : points) {
+    x_mean += x / n;
+    y_mean += y / n;
+  }
+  for (const auto& [x, y] : points) {
+    xx += (x - x_mean) * (x - x_mean);
+    xy += (x - x_mean) * (y - y_mean);
+  }
+  return xy / xx;
+}
+
+Seconds spread_of_overheads(const Rows& rows) {
+  constexpr std::size_t fewest = 4;
+  constexpr double least_ratio = 2;
+  constexpr double median_of_normal = 0.6745;  // of |x| over the standard deviation
+  std::vector<WeightedValue> overheads;
+  for (const Rows& site : sites_of(rows)) {
+    if (site.size() < fewest) continue;
+    std::vector<std::pair<double, double>> points;
+    for (const MeasuredError* row : site) points.emplace_back(1 / row->predicted, std::exp(-row->log_ratio));
+    const auto [longest, shortest] = std::ranges::minmax(points | std::views::keys);
+    if (shortest >= least_ratio * longest) overheads.push_back({std::abs(slope_of(points)), 1});
+  }
+  return overheads.empty() ? 0 : weighted_quantile(overheads, 0.5) / median_of_normal;
+}
+
+IntervalTable table_of(const Rows& rows) {
+  const std::map<const MeasuredError*, double> ratios = without_own_source(rows);
+  Scores scores;
+  std::map<std::string, Rows> members;
+  IntervalTable table;
+  for (const MeasuredError* row : rows) {
+    scores[row] = std::abs(ratios.at(row)) / row->expected;
+    for (const std::string& name : class_names(row->step)) members[name].push_back(row);
+    ++table.gpus[row->step.gpu];
+    ++table.frameworks[row->step.framework];
+  }
+  ClassQuantiles anywhere(rows, std::move(scores)), within_sites(rows, scores_within_sites(rows));
+  constexpr double unbounded = std::numeric_limits<double>::infinity();
+  if (rows.empty()) table.classes["all"] = {0, 0, unbounded, unbounded};
+  for (const auto& [name, of_class] : members) {
+    const double factor = anywhere.of(name);
+    table.classes[name] = {of_class.size(), sources_of(of_class), factor, std::min(factor, within_sites.of(name))};
+  }
+  table.overhead = spread_of_overheads(rows);
   table.unseen_gpu = spread_between(
       rows, [](const MeasuredError& row) { return row.step.gpu; }, with_gpu_left_out);
   table.unseen_framework = spread_between(

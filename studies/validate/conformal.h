@@ -15,6 +15,7 @@ struct MeasuredError {
   StepClass step;
   double log_ratio = 0;  ///< ln(predicted / measured)
   double expected = 0;   ///< the standard error that its parts let expect
+  Seconds predicted = 0;
   /// Where a constant of the GPU was fitted to steps: what ln(predicted) changes by with the value that one would take without.
   std::optional<double> without_steps;
 };
@@ -24,6 +25,10 @@ struct MeasuredError {
 /// its source; the factor of a class is the value that nine tenths of the scores lie below. Each source weighs the same, and one
 /// more, whose score is without bound, stands for the source that was never seen. A class has the scores of the class around it,
 /// with the weight of `parent_sources`, beside its own: few sources say little. Needs nine sources.
+///
+/// `within` is the same quantile of what rows are off by beyond the mean of the other rows of their source with the same GPU and
+/// framework, of which there are two at least; `overhead` is the spread of what measured / predicted = a + overhead / predicted
+/// finds in such a group of four rows and more whose steps differ by a factor of two.
 IntervalTable fit_intervals(std::span<const MeasuredError> rows);
 inline constexpr double parent_sources = 16;
 

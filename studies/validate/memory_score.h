@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,8 +13,9 @@ namespace tandem::studies {
 /// A row whose peak was measured and predicted.
 struct MemoryRow {
   std::string id;
+  MemoryFigure figure = MemoryFigure::tensors;
   Bytes measured = 0;
-  Bytes predicted = 0;  ///< with what the measurement counts beside tensors
+  Bytes predicted = 0;  ///< the same figure
   double error() const { return static_cast<double>(predicted) / static_cast<double>(measured) - 1; }
 };
 
@@ -27,7 +29,8 @@ struct FitsTable {
 
 struct MemoryScore {
   std::vector<MemoryRow> rows;
-  Score score;  ///< each source weighing the same; `coverage` says nothing here
+  Score score;                                       ///< each source weighing the same; `coverage` says nothing here
+  std::array<Score, memory_figure_count> by_figure;  ///< the same of each figure
   FitsTable fits;
 };
 

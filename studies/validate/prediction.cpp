@@ -50,7 +50,8 @@ Prediction predict(std::vector<SimulatedRun> runs) {
   // The slowest and the fastest lie as far apart as the ends of the interval would if nothing else were off.
   double& unknown = prediction.expected[static_cast<std::size_t>(ErrorPart::unknown)];
   unknown = std::log(runs.back().step_time() / runs.front().step_time()) / 2 / nine_in_ten;
-  prediction.interval = interval_around(prediction.step_time, prediction.expected, class_of(step), interval_table());
+  prediction.interval =
+      interval_around(prediction.step_time, prediction.expected, class_of(step), interval_table(), site_of(step));
   const std::string assumed = assumption_text(runs);
   if (!assumed.empty()) prediction.notes.push_back("assumed " + assumed);
   if (!prediction.fits)

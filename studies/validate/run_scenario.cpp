@@ -16,18 +16,6 @@
 namespace tandem::studies {
 namespace {
 
-/// Fields of a run that scenarios have no field for so far. They are left out, with a note where the value is another than the
-/// one that the simulation stands for anyway. To turn one on, take its line away.
-struct NotYetField {
-  std::string_view path;
-  std::string_view as_simulated;
-};
-
-constexpr NotYetField not_yet_fields[] = {
-    {"training.fp8_recipe", ""},
-    {"training.overlap.ep", "false"},
-};
-
 /// Columns whose text is the value of a field.
 struct Field {
   std::string_view column;
@@ -53,7 +41,8 @@ constexpr Field sizes[] = {
 
 constexpr Field names[] = {
     {"precision", "training.precision"},
-    {"fp8_recipe", "training.fp8_recipe"},
+    {"cuda_graph", "training.cuda_graph"},
+    {"cp_method", "parallelism.cp_method"},
 };
 
 constexpr Field flags[] = {
@@ -112,6 +101,7 @@ class ScenarioBuilder {
     put_model();
     for (const Field& field : sizes) put_text(field, row_.text(field.column));
     for (const Field& field : names) put_text(field, row_.name(field.column));
+    put_text({"fp8_recipe", "training.fp8_recipe"}, fp8_recipe());
     for (const Field& field : flags) put_flag(field);
     put_parallelism();
     put_training();
@@ -132,11 +122,7 @@ class ScenarioBuilder {
   }
 
   void put_node(const std::string& path, std::string_view column, YamlNode value) {
-    const auto* not_yet = std::ranges::find(not_yet_fields, path, &NotYetField::path);
-    if (not_yet == std::end(not_yet_fields))
-      apply_override(document_, Assignment{path, row_.place(column), std::move(value)});
-    else if (value.text != not_yet->as_simulated)
-      note(std::string(column) + " " + row_.text(column) + " is not simulated yet");
+    apply_override(document_, Assignment{path, row_.place(column), std::move(value)});
   }
 
   void put_text(const Field& field, const std::string& text) {
@@ -145,6 +131,11 @@ class ScenarioBuilder {
 
   void put_flag(const Field& field) {
     if (const auto flag = row_.flag(field.column)) put(std::string(field.path), field.column, *flag ? "true" : "false");
+  }
+
+  std::string fp8_recipe() const {
+    const std::string name = row_.name("fp8_recipe");
+    return name == "tensorwise" ? name_of(Fp8Recipe::current) : name;
   }
 
   void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }
@@ -159,10 +150,14 @@ class ScenarioBuilder {
   }
 
   void put_model() {
-    if (row_.has("preset")) {
+    if (row_.has("preset"))
       put_node("model.preset", "preset", preset_at(row_, "preset"));
-      return;
-    }
+    else
+      put_shape();
+    put_text({"capacity_factor", "model.moe.capacity_factor"}, row_.text("capacity_factor"));
+  }
+
+  void put_shape() {
     put("model.name", "model", row_.has("model") ? row_.text("model") : row_.text("id"));
     for (const Field& field : shape) put_text(field, row_.text(field.column));
     const bool gated = is_gated();
@@ -207,8 +202,16 @@ class ScenarioBuilder {
       put_flag({"compiled", "training.compiled"});
     else
       note("compiled 1 is not simulated: nothing is known of " + row_.name("framework") + " under torch.compile");
+    put_cross_entropy();
     put_recompute();
     put_attention();
+  }
+
+  void put_cross_entropy() {
+    const std::string kind = row_.name("cross_entropy");
+    if (kind == "fused") return put("training.cross_entropy_fusion", "cross_entropy", "true");
+    if (!kind.empty() && kind != "unfused")
+      throw InputError(row_.place("cross_entropy"), "cross_entropy is " + excerpt(kind) + ", expected fused or unfused");
   }
 
   void put_schedule() {

@@ -59,8 +59,10 @@ constexpr ColumnRule run_columns[] = {
     {"experts", CellKind::integer, 0, 65'536, "experts"},
     {"top_k", CellKind::integer, 0, 1'024, "experts"},
     {"moe_ffn", CellKind::integer, 0, most_width, "elements"},
+    {"capacity_factor", CellKind::number, 0, 1'000, "times an even share"},
     {.name = "precision"},
     {.name = "fp8_recipe"},
+    {.name = "cuda_graph"},
     {name_of(Axis::tp), CellKind::integer, 1, most_ranks, "GPUs"},
     {.name = "sp", .kind = CellKind::flag},
     {name_of(Axis::pp), CellKind::integer, 1, most_ranks, "stages"},
@@ -82,6 +84,8 @@ constexpr ColumnRule run_columns[] = {
     {.name = "overlap_ep", .kind = CellKind::flag},
     {.name = "dispatcher"},
     {.name = "compiled", .kind = CellKind::flag},
+    {.name = "cross_entropy"},
+    {.name = "cp_method"},
 };
 
 /// What was measured.
@@ -94,6 +98,7 @@ constexpr ColumnRule measured_columns[] = {
     {"mfu_pct", CellKind::number, 1e-6, 200, "percent"},
     {"memory_gb", CellKind::memory, 1e-6, 10'000, "GB of one GPU"},
     {.name = "memory_kind"},
+    {"reserved_gib", CellKind::number, 1e-6, 10'000, "GiB of one GPU"},
     {.name = "core", .kind = CellKind::flag},
 };
 
@@ -246,12 +251,24 @@ RunRow RunRow::with(const std::string& column, const std::string& text) const {
   return row;
 }
 
-void RunsFile::keep_core() {
-  for (std::size_t i = rows.size(); i-- > 0;) {
-    if (rows[i].flag("core").value_or(false)) continue;
-    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(i));
-    table.rows.erase(table.rows.begin() + static_cast<std::ptrdiff_t>(i));
+namespace {
+
+void keep(RunsFile& file, bool (*stays)(const RunRow& row)) {
+  for (std::size_t i = file.rows.size(); i-- > 0;) {
+    if (stays(file.rows[i])) continue;
+    file.rows.erase(file.rows.begin() + static_cast<std::ptrdiff_t>(i));
+    file.table.rows.erase(file.table.rows.begin() + static_cast<std::ptrdiff_t>(i));
   }
+}
+
+}  // namespace
+
+void RunsFile::keep_core() {
+  keep(*this, [](const RunRow& row) { return row.flag("core").value_or(false); });
+}
+
+void RunsFile::keep_memory() {
+  keep(*this, [](const RunRow& row) { return row.has("memory_gb") || row.has("reserved_gib"); });
 }
 
 std::vector<std::string_view> scenario_columns() {

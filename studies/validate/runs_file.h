@@ -46,6 +46,8 @@ struct RunsFile {
 
   /// Removes the rows whose `core` is not 1.
   void keep_core();
+  /// Removes the rows that state no memory: neither `memory_gb` nor `reserved_gib`.
+  void keep_memory();
 };
 
 /// Reads and checks the table. Throws InputError with file:line:column for what makes the whole file doubtful: it cannot be read,

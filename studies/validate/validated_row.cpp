@@ -14,7 +14,7 @@ struct WaitingRow {
   std::vector<PlausibleRun> runs;
 };
 
-WaitingRow prepare(const RunRow& run) {
+WaitingRow prepare(const RunRow& run, const Site& site) {
   WaitingRow waiting;
   ValidatedRow& row = waiting.row;
   row.id = run.text("id");
@@ -27,6 +27,8 @@ WaitingRow prepare(const RunRow& run) {
   row.measured = run.number("step_time_s");
   try {
     waiting.runs = plausible_runs(run);
+    if (site.known())
+      for (PlausibleRun& plausible : waiting.runs) plausible.run.scenario.cluster.gpu.site = site;
     const RunScenario& first = waiting.runs.front().run;
     row.moe = first.scenario.model.moe.experts > 0;
     row.tokens_per_gpu = static_cast<double>(first.scenario.training.sequence) *
@@ -75,9 +77,10 @@ std::optional<double> ValidatedRow::error() const {
   return prediction->step_time / *measured - 1;
 }
 
-std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told) {
+std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told,
+                                        const Site& site) {
   std::vector<WaitingRow> waiting;
-  for (const RunRow& row : rows) waiting.push_back(prepare(row));
+  for (const RunRow& row : rows) waiting.push_back(prepare(row, site));
   DistinctSteps steps(jobs);
   for (const bool to_fit : {false, true}) {
     for (const WaitingRow& row : waiting) want(row, to_fit, steps);

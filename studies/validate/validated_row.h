@@ -29,7 +29,9 @@ struct ValidatedRow {
 };
 
 /// Simulates the plausible scenarios of all runs, `jobs` at once, each in a process of its own and equal scenarios only once. A
-/// row that cannot be simulated does not stop the others. Throws std::runtime_error where a signal ends the work.
-std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told = {});
+/// row that cannot be simulated does not stop the others. All GPUs are those of `site`, where it is known. Throws
+/// std::runtime_error where a signal ends the work.
+std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told = {},
+                                        const Site& site = {});
 
 }  // namespace tandem::studies

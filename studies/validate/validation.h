@@ -26,6 +26,8 @@ Validation validation_of(std::span<const RunRow> rows, std::vector<ValidatedRow>
 /// Returns how a row was predicted, or why it was not.
 std::string note_of(const ValidatedRow& row);
 
+/// Returns the object `rows[]` of that form.
+nlohmann::ordered_json to_json_object(const ValidatedRow& row);
 nlohmann::ordered_json to_json_object(const Validation& validation);
 std::string to_json(const Validation& validation);
 /// Returns the table `runs` with columns for the predictions added; a column of the table that has the name of an added one is

@@ -19,6 +19,12 @@ std::optional<double> of_prediction(const ValidatedRow& row, double (*value)(con
   return row.prediction ? std::optional(value(*row.prediction)) : std::nullopt;
 }
 
+std::string gibibytes(const ValidatedRow& row, Bytes (*figure)(const DeviceMemory& memory)) {
+  if (!row.prediction || !row.prediction->typical.step.device_memory) return "";
+  constexpr double gibi = 1024.0 * 1024.0 * 1024.0;
+  return cell(static_cast<double>(figure(*row.prediction->typical.step.device_memory)) / gibi);
+}
+
 constexpr ScoredColumn scored_columns[] = {
     {"measured_step_time_s", [](const ValidatedRow& row) { return cell(row.measured); }},
     {"predicted_step_time_s",
@@ -39,6 +45,12 @@ constexpr ScoredColumn scored_columns[] = {
        return cell(
            of_prediction(row, [](const Prediction& p) { return static_cast<double>(p.typical.step.peak_memory()) / 1e9; }));
      }},
+    {"predicted_allocated_gib",
+     [](const ValidatedRow& row) { return gibibytes(row, [](const DeviceMemory& m) { return m.allocated; }); }},
+    {"predicted_reserved_gib",
+     [](const ValidatedRow& row) { return gibibytes(row, [](const DeviceMemory& m) { return m.reserved; }); }},
+    {"predicted_device_gib",
+     [](const ValidatedRow& row) { return gibibytes(row, [](const DeviceMemory& m) { return m.device(); }); }},
     {"note", note_of},
 };
 

@@ -12,7 +12,9 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json row_json(const ValidatedRow& row) {
+}  // namespace
+
+Json to_json_object(const ValidatedRow& row) {
   Json json = {{"id", row.id}, {"measured_step_time_s", or_null(row.measured)}};
   const auto put = [&](const char* key, auto of) { json[key] = row.prediction ? Json(of(*row.prediction)) : Json(nullptr); };
   put("predicted_step_time_s", [](const Prediction& p) { return p.step_time; });
@@ -40,16 +42,32 @@ Json row_json(const ValidatedRow& row) {
   return json;
 }
 
+namespace {
+
 Json memory_json(const MemoryScore& memory) {
   Json rows = Json::array();
   for (const MemoryRow& row : memory.rows)
-    rows.push_back(
-        {{"id", row.id}, {"measured_bytes", row.measured}, {"predicted_bytes", row.predicted}, {"error", row.error()}});
+    rows.push_back({{"id", row.id},
+                    {"figure", name_of(row.figure)},
+                    {"measured_bytes", row.measured},
+                    {"predicted_bytes", row.predicted},
+                    {"error", row.error()}});
+  Json figures = Json::array();
+  for (std::size_t i = 0; i < memory_figure_count; ++i) {
+    const Score& score = memory.by_figure[i];
+    if (score.rows == 0) continue;
+    figures.push_back({{"figure", name_of(static_cast<MemoryFigure>(i))},
+                       {"rows", score.rows},
+                       {"median_abs_error", score.median},
+                       {"p90_abs_error", score.p90},
+                       {"bias", score.bias}});
+  }
   const FitsTable& fits = memory.fits;
   return {{"rows", rows},
           {"median_abs_error", memory.score.median},
           {"p90_abs_error", memory.score.p90},
           {"bias", memory.score.bias},
+          {"figures", figures},
           {"fits",
            {{"ran_and_fits", fits.ran_fits},
             {"ran_but_exceeds", fits.ran_exceeds},
@@ -88,7 +106,7 @@ Json stratum_json(const Stratum& stratum) {
 Json to_json_object(const Validation& validation) {
   Json rows = Json::array(), strata = Json::array(), unsimulated = Json::array();
   for (const ValidatedRow& row : validation.rows) {
-    rows.push_back(row_json(row));
+    rows.push_back(to_json_object(row));
     if (!row.prediction) unsimulated.push_back({{"id", row.id}, {"reason", row.reason}});
   }
   for (const Stratum& stratum : validation.strata) strata.push_back(stratum_json(stratum));

@@ -10,6 +10,7 @@
 #include "tests/cli/json_result.h"
 #include "tests/cli/run_command.h"
 #include "tests/runtime/temporary_folder.h"
+#include "tests/studies/runs_table.h"
 
 namespace tandem::cli::calibrate_test {
 namespace {
@@ -153,6 +154,49 @@ TEST(ProfileRefuses, WrongInput) {
   refused("text", {folder / "text", "is no tandem-profile file", "tandem calibrate --out"});
   expect_refusal(run_tandem({"simulate", tiny, "--profile", folder / "none"}), wrong_input,
                  {"--set cluster.profile=", "cannot be read: No such file"});
+}
+
+using studies::RunsTable;
+using studies::tiny_run;
+
+TEST(CalibrateRuns, WhatIsLearntMakesStepsThatLong) {
+  const RunsTable table(
+      {tiny_run({{"framework", "megatron-core"}, {"step_time_s", "0.0118"}}),
+       tiny_run({{"id", "b"}, {"framework", "megatron-core"}, {"global_batch", "128"}, {"step_time_s", "0.0235"}})});
+  const CommandResult run = run_tandem({"calibrate", "--runs", table.file(), "--out", table / "my.profile"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("2 runs of h100-sxm-80gb under megatron-core"));
+  const CommandResult validated = run_tandem({"validate", table.file(), "--json", table / "rows.json"});
+  ASSERT_EQ(validated.exit_code, 0) << validated.err;
+  const nlohmann::json row = nlohmann::json::parse(read_all(table / "rows.json"))["rows"][0];
+  std::ofstream(table / "run.yaml") << row["scenario"].get<std::string>();
+  for (const std::string& profile : {table / "my.profile", table / "my.profile.yaml"}) {
+    const CommandResult simulated =
+        run_tandem({"simulate", table / "run.yaml", "--json", "-", "--set", "cluster.profile=" + profile});
+    ASSERT_EQ(simulated.exit_code, 0) << simulated.err;
+    const nlohmann::json step = checked_result(simulated.out);
+    EXPECT_EQ(step["interval_s"]["known_from"]["class"], "site");
+    EXPECT_GT(step["step_time_s"], row["predicted_step_time_s"]);
+    EXPECT_LT(step["step_time_s"], 0.0118 * 1.05);
+    EXPECT_EQ(step["site"]["runs"], 2);
+    const double high = step["interval_s"]["high"], low = step["interval_s"]["low"];
+    EXPECT_LT(high / low, row["high_s"].get<double>() / row["low_s"].get<double>());
+  }
+}
+
+TEST(CalibrateRuns, NeedsRunsOrABackendAndNotBoth) {
+  const RunsTable table({tiny_run()});
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& words) {
+    arguments.insert(arguments.begin(), {"calibrate", "--out", table / "p"});
+    const CommandResult run = run_tandem(arguments);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run.err, HasSubstr(words));
+    EXPECT_FALSE(std::filesystem::exists(table / "p"));
+  };
+  refused({}, "--backend or --runs is required");
+  refused({"--runs", table.file(), "--backend", "host"}, "excludes");
+  refused({"--runs", table.file(), "--budget", "3"}, "excludes");
+  refused({"--runs", table / "none.csv"}, "none.csv");
 }
 
 }  // namespace

@@ -197,7 +197,9 @@ TEST_F(DocumentedKeys, AreThoseOfAPlacement) {
 TEST_F(DocumentedKeys, AreThoseOfATopology) { expect_told("A topology", result_of({"topology", scenario()})); }
 
 TEST_F(DocumentedKeys, AreThoseOfAValidation) {
-  expect_told("A validation", result_of({"validate", TANDEM_SOURCE_DIR "/scenarios/runs/korthikanti-2022.csv", "--jobs", "1"}));
+  const std::string runs = TANDEM_SOURCE_DIR "/scenarios/runs/korthikanti-2022.csv";
+  expect_told("A validation", result_of({"validate", runs, "--jobs", "1"}));
+  expect_told("An explained run", result_of({"validate", runs, "--jobs", "1", "--explain", "22b-full"}));
 }
 
 }  // namespace

@@ -132,6 +132,16 @@ TEST(Validate, CoreRowsAreScoredApartOrAlone) {
   expect_refusal(run_validate(RunsTable({tiny_run()}), {"--core"}), wrong_input, {"no row has core 1"});
 }
 
+TEST(Validate, RowsThatStateMemoryAlone) {
+  const RunsTable table({tiny_run({{"id", "a"}}), tiny_run({{"id", "b"}, {"memory_gb", "2"}}),
+                         tiny_run({{"id", "c"}, {"memory_gb", "OOM"}})});
+  const Json alone = validated(table, {"--memory"});
+  ASSERT_EQ(alone["rows"].size(), 2U);
+  EXPECT_EQ(alone["rows"][0]["id"], "b");
+  EXPECT_EQ(alone["memory"]["rows"].size(), 1U);
+  expect_refusal(run_validate(RunsTable({tiny_run()}), {"--memory"}), wrong_input, {"no row states memory"});
+}
+
 TEST(Validate, TheScoredTableHoldsTheOldOne) {
   const RunsTable table({tiny_run({{"notes", "a, \"b\""}}), tiny_run({{"id", "b"}, {"tp", "3"}})});
   const CommandResult run = run_validate(table, {"--csv", "-"});

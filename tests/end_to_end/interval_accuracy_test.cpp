@@ -50,6 +50,7 @@ std::vector<MeasuredError> measured_errors() {
       error.step = {!run.at("experts").empty(), generation_of(gpu), run.at("framework"), gpu};
       error.log_ratio = std::log1p(std::stod(scored.at("error")));
       error.expected = std::stod(scored.at("expected_error"));
+      error.predicted = std::stod(scored.at("predicted_step_time_s"));
       if (const auto at = fitted.find({gpu, run.at("precision")}); at != fitted.end()) error.without_steps = at->second;
     }
   }

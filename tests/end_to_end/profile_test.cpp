@@ -1,6 +1,7 @@
 // A step simulated with measured kernels: on one rank it lasts as long as they do.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <random>
 
@@ -101,6 +102,40 @@ TEST_F(WithProfile, UnmeasuredSizesLieBetweenMeasuredOnes) {
   EXPECT_NE(found, expected);
 }
 
+Profile profile_of_site(double kernels, double communication, Seconds overhead) {
+  Profile profile;
+  profile.site.runs = 1;
+  profile.site.kernels = kernels;
+  profile.site.communication = communication;
+  profile.site.overhead = overhead;
+  return profile;
+}
+
+TEST_F(WithProfile, ASitesKernelsTakeSoManyTimesAsLong) {
+  const Seconds usual = simulate(lowered(tiny_model({}))).timeline.makespan();
+  const Seconds slow = simulate(lowered(scenario_with(profile_of_site(1.25, 1, 0)))).timeline.makespan();
+  EXPECT_NEAR(slow, 1.25 * usual, 1e-9 * usual);
+}
+
+// All that a step does takes twice as long, after an overhead that passes before it begins; on any mesh, folded or not.
+TEST_F(WithProfile, ASiteScalesTheStepAndBeginsItLater) {
+  constexpr Seconds overhead = 0.125;
+  for (const std::vector<std::string>& mesh :
+       {std::vector<std::string>{"parallelism.dp=2", "parallelism.pp=2", "parallelism.tp=2"},
+        std::vector<std::string>{"parallelism.dp=8", "parallelism.zero=0"}}) {
+    const Timeline usual = simulate(lowered(tiny_model(mesh))).timeline;
+    const Scenario scenario = scenario_with(profile_of_site(2, 2, overhead), mesh);
+    const Dag dag = lowered(scenario);
+    const Timeline timeline = simulate(dag).timeline;
+    EXPECT_NEAR(timeline.makespan(), overhead + 2 * usual.makespan(), 1e-6 * timeline.makespan());
+    EXPECT_GE(*std::ranges::min_element(timeline.start), overhead);
+    EXPECT_LE(lower_bound(dag), timeline.makespan() * (1 + 1e-9));
+    EXPECT_GE(upper_bound(dag, timeline), timeline.makespan() * (1 - 1e-9));
+    const Timeline folded = simulate(lower(scenario, make_world(scenario, true))).timeline;
+    EXPECT_NEAR(folded.makespan(), timeline.makespan(), 1e-9 * timeline.makespan());
+  }
+}
+
 class WithCollectives : public WithProfile {
  protected:
   static MeasuredCollective measured(OpKind op, std::int32_t members, std::int32_t machines, Bytes bytes, Seconds time) {
@@ -108,7 +143,7 @@ class WithCollectives : public WithProfile {
   }
   /// On DGX H100, with these measured collectives and no measured kernels.
   Scenario scenario_of(std::vector<MeasuredCollective> collectives, std::vector<std::string> overrides) {
-    std::ofstream(folder_ / "p", std::ios::binary) << to_bytes(Profile{{}, {}, std::move(collectives)});
+    std::ofstream(folder_ / "p", std::ios::binary) << to_bytes(Profile{{}, {}, std::move(collectives), {}});
     overrides.push_back("cluster.profile=" + (folder_ / "p"));
     return tiny_cluster(overrides);
   }

@@ -76,6 +76,20 @@ TEST(Framework, CompiledReplacesWhatTorchCompileFuses) {
                 HasSubstr("expected true or false"));
 }
 
+TEST(Framework, AFusedCrossEntropyKeepsNoLogitsInFp32) {
+  for (const std::string name : {"megatron-core", "torchtitan"}) {
+    const Software unfused = with({"training.framework=" + name}).software;
+    const Software fused = with({"training.framework=" + name, "training.cross_entropy_fusion=true"}).software;
+    EXPECT_GT(unfused.beside(OpKind::cross_entropy_sum, Pass::forward).holds, 0);
+    EXPECT_EQ(fused.beside(OpKind::cross_entropy_sum, Pass::forward).holds, 0);
+    EXPECT_EQ(fused.beside(OpKind::cross_entropy_backward, Pass::backward).holds, 0);
+    EXPECT_EQ(fused.beside(OpKind::norm, Pass::forward), unfused.beside(OpKind::norm, Pass::forward));
+  }
+  EXPECT_THAT(refusal({"training.cross_entropy_fusion=true"}), HasSubstr("training.cross_entropy_fusion needs a framework"));
+  EXPECT_THAT(refusal({"training.cross_entropy_fusion=true", "training.framework=megatron-2021"}),
+              HasSubstr("does not say what a fused cross entropy makes of it"));
+}
+
 TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
   const auto attention = [](const std::vector<std::string>& overrides) {
     return with(overrides).cluster.gpu.efficiency.attention_kernel;
@@ -86,10 +100,47 @@ TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
   EXPECT_THAT(refusal({"training.attention=flash-3", "cluster={preset: dgx-a100, gpus: 32}"}), HasSubstr("is not known"));
 }
 
+TEST(Framework, Fp8RecipesQuantizeInDifferentWays) {
+  const auto cast = [](const char* recipe) {
+    return with({"training.framework=megatron-core", "training.precision=fp8", std::string("training.fp8_recipe=") + recipe})
+        .software;
+  };
+  EXPECT_EQ(cast("delayed").beside(OpKind::cast, Pass::forward), ExtraWork{});
+  EXPECT_EQ(cast("delayed").kernel_per_expert, std::vector{OpKind::grouped_gemm});
+  EXPECT_EQ(cast("current").beside(OpKind::cast, Pass::forward).bytes, 2);  // the tensor is read once more, for its maximum
+  EXPECT_EQ(cast("current").kernel_per_expert, (std::vector{OpKind::grouped_gemm, OpKind::cast}));
+  EXPECT_LT(cast("mxfp8").beside(OpKind::cast, Pass::backward).bytes, 1);
+  EXPECT_EQ(
+      with({"training.framework=megatron-core", "training.fp8_recipe=current"}).software.beside(OpKind::cast, Pass::forward),
+      ExtraWork{});  // in bf16 nothing is cast
+  EXPECT_THAT(refusal({"training.fp8_recipe=currrent"}), HasSubstr("did you mean `current`?"));
+}
+
+TEST(Framework, CudaGraphsSpareTheCpu) {
+  const Software eager = with({"training.framework=megatron-core"}).software;
+  const Software layers = with({"training.framework=megatron-core", "training.cuda_graph=attention"}).software;
+  const Software whole = with({"training.framework=megatron-core", "training.cuda_graph=full"}).software;
+  EXPECT_TRUE(eager.captured.empty());
+  EXPECT_THAT(layers.captured, testing::Contains(OpKind::attention));
+  EXPECT_EQ(layers.issue, eager.issue);
+  EXPECT_FALSE(eager.issues_for_free());
+  EXPECT_TRUE(whole.issues_for_free());
+}
+
+TEST(Framework, NobodyWaitsForRowsThatArePaddedToACapacity) {
+  const std::string moe = "model.moe={experts: 8, top_k: 2, ffn: 1024}";
+  EXPECT_EQ(with({"training.framework=megatron-core", moe}).software.waits_for, std::vector{OpKind::route});
+  EXPECT_TRUE(with({"training.framework=megatron-core", moe, "model.moe.capacity_factor=1"}).software.waits_for.empty());
+  EXPECT_FALSE(with({"training.framework=megatron-core", moe, "model.moe.capacity_factor=1", "model.moe.pad_to_capacity=false"})
+                   .software.waits_for.empty());
+}
+
 TEST(Framework, FieldsOfOnesOwn) {
-  const Software software = with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
-                                  "waits_for: [receive], sequence_copies: 2, reserved_GB: 1.5}"})
-                                .software;
+  const Software software =
+      with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
+            "waits_for: [receive], sequence_copies: 2, reserved_GB: 1.5, context_GB: 0.5, "
+            "workspaces_MiB: {hopper: 3}, placeholder_gradients: true, expandable_segments: true, moves_weights: true}"})
+          .software;
   EXPECT_EQ(software.name, "generic");
   EXPECT_DOUBLE_EQ(software.issue.forward, 7e-6);
   EXPECT_EQ(software.beside(OpKind::norm, Pass::forward), (ExtraWork{2, 12}));
@@ -97,6 +148,12 @@ TEST(Framework, FieldsOfOnesOwn) {
   EXPECT_EQ(software.waits_for, std::vector{OpKind::receive});
   EXPECT_EQ(software.sequence_copies, 2);
   EXPECT_EQ(software.reserved, 1'500'000'000);
+  EXPECT_EQ(software.context, 500'000'000);
+  EXPECT_EQ(software.workspaces[static_cast<std::size_t>(Architecture::hopper)], 3 << 20);
+  EXPECT_EQ(software.workspaces[static_cast<std::size_t>(Architecture::ampere)], 0);
+  EXPECT_TRUE(software.placeholder_gradients);
+  EXPECT_TRUE(software.expandable_segments);
+  EXPECT_TRUE(software.moves_weights);
 }
 
 TEST(Framework, SaysWhatIsWrong) {

@@ -78,6 +78,49 @@ TEST(HostIssue, WaitsForWhatTheFrameworkWaitsFor) {
   EXPECT_NEAR(timeline.start[second], (100 + 1000 + 100) * ns, 1e-15);
 }
 
+// The first rank lowers its collective before the kernel that the CPU waits for, and its CPU issues it before, though the other
+// rank gets there later.
+TEST(HostIssue, FollowsTheOrderOfLowering) {
+  SmallDag small;
+  const RankIndex one = small.rank(), two = small.rank();
+  const CommunicatorId both = small.communicator(2, {.intra_latency = 50 * ns, .paths = {{}}});
+  const TaskId collective = small.all_reduce(one, both, 4);
+  small.kernel(one, 1000);
+  for (int i = 0; i < 3; ++i) small.kernel(two, 10);
+  small.all_reduce(two, both, 4);
+  const Timeline timeline = simulate(issued_by(small, {.forward = 1 * ns, .communication = 1 * ns}, {OpKind::fill})).timeline;
+  EXPECT_NEAR(timeline.start[collective], (3 * (1 + 10) + 1) * ns, 1e-15);
+}
+
+// The GPU begins with the first expert's kernel; what comes next is issued after the last one's.
+TEST(HostIssue, ExpertsKernelsAreIssuedOneByOne) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  const TaskId cast = small.cast(rank, 8, 4), next = small.kernel(rank, 1000);
+  Dag dag = issued_by(small, {.forward = 100 * ns, .loop = 10 * ns});
+  EXPECT_NEAR(issue_time(dag, cast), 100 * ns, 1e-15);
+  dag.software.kernel_per_expert = {OpKind::cast};
+  dag.software.extra[0][static_cast<std::size_t>(OpKind::cast)] = {.kernels = 2, .bytes = 0};
+  EXPECT_NEAR(issue_time(dag, cast), (100 + 4 * 3 * 10) * ns, 1e-15);
+  const Timeline timeline = simulate(dag).timeline;
+  EXPECT_NEAR(timeline.start[cast], (100 + 3 * 10) * ns, 1e-15);
+  EXPECT_NEAR(timeline.start[next], (100 + 4 * 3 * 10 + 100) * ns, 1e-15);
+  EXPECT_GE(timeline.makespan(), lower_bound(dag));
+  EXPECT_LE(timeline.makespan(), upper_bound(dag, timeline) * (1 + 1e-12));
+}
+
+TEST(HostIssue, CapturedKernelsAreIssuedForFree) {
+  SmallDag small;
+  const RankIndex rank = small.rank();
+  const TaskId captured = small.kernel(rank, 30), cast = small.cast(rank, 8, 2);
+  Dag dag = issued_by(small, {.forward = 100 * ns});
+  dag.software.captured = {OpKind::fill, OpKind::cast};
+  EXPECT_EQ(issue_time(dag, captured), 0);
+  EXPECT_EQ(issue_time(dag, cast), 0);
+  dag.software.kernel_per_expert = {OpKind::cast};  // experts' rows are not known when a graph is captured
+  EXPECT_NEAR(issue_time(dag, cast), (100 + 2 * 100) * ns, 1e-15);
+}
+
 TEST(HostIssue, StepsLieBetweenTheirBounds) {
   for (const double cost : {0.0, 20.0, 400.0}) {
     SmallDag small;

@@ -82,5 +82,25 @@ TEST(KernelLowerBound, IsTheRooflineAtFullPeaks) {
   EXPECT_DOUBLE_EQ(kernel_lower_bound(round_numbers(), {.flops = 1, .math = DType::bf16, .bytes = 1'000'000'000}), 1e-3);
 }
 
+TEST(KernelTime, AKernelForEachExpertIsLaunchedForEach) {
+  const Device device = round_numbers();
+  const OperandType x{Shape(1000, 800), DType::bf16}, y{Shape(1000, 800), DType::f8};
+  const TimedKernel cast{OpKind::cast, {x, y, y}, GroupsAttributes{8}};
+  const Seconds moving = 800'000.0 * 4 / 0.8e12;
+  EXPECT_DOUBLE_EQ(kernel_time(device, cast), 2e-6 + moving);
+  EXPECT_DOUBLE_EQ(kernel_time(device, cast, 8), 8 * 2e-6 + moving);
+  const ExtraWork maximum{.kernels = 2, .bytes = 2};
+  EXPECT_DOUBLE_EQ(extra_time(device, maximum, cast, 8), 8 * 2 * 2e-6 + 800'000.0 * 2 / 0.8e12);
+}
+
+TEST(KernelTime, PermutationsReachAShareOfTheBandwidth) {
+  Device device = round_numbers();
+  const OperandType rows{Shape(2000, 400), DType::bf16};
+  const TimedKernel regroup{OpKind::regroup, {rows, rows}, RegroupAttributes{.blocks = 2, .block = 1000, .rows = {500, 500}}};
+  const Seconds usual = kernel_time(device, regroup) - 2e-6;
+  device.efficiency.permute = 0.25;
+  EXPECT_DOUBLE_EQ(kernel_time(device, regroup), 2e-6 + 4 * usual);
+}
+
 }  // namespace
 }  // namespace tandem::sim::kernel_cost_test

@@ -11,7 +11,7 @@ namespace tandem::studies::conformal_test {
 namespace {
 
 MeasuredError row(int source, double log_ratio, double expected = 0.1) {
-  return {"source " + std::to_string(source), {false, "hopper", "nemo", "h100"}, log_ratio, expected, {}};
+  return {"source " + std::to_string(source), {false, "hopper", "nemo", "h100"}, log_ratio, expected, 1, {}};
 }
 
 // Of 19 sources with one row each and the one that was never seen, the 18th smallest score has nine tenths at or below it.

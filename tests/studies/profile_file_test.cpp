@@ -26,7 +26,8 @@ Profile sample() {
   KernelPlan plan(1'000'000'000'000);
   add_memory_bound({DType::bf16}, plan);
   add_probes({DType::f32, DType::f8}, plan);
-  Profile profile{.origin = {"host", "a \"CPU\"", "BLAS 1", "2026-01-02T03:04:05Z", "0.1", 2}, .kernels = {}, .collectives = {}};
+  Profile profile{
+      .origin = {"host", "a \"CPU\"", "BLAS 1", "2026-01-02T03:04:05Z", "0.1", 2}, .kernels = {}, .collectives = {}, .site = {}};
   for (const TimedKernel& kernel : plan.kernels()) {
     const Seconds time = 1e-6 * static_cast<double>(profile.kernels.size() + 1);
     profile.kernels.push_back({kernel, {time, time / 2, time * 1.5, 7}});
@@ -62,7 +63,7 @@ MeasuredKernel elementwise(OpKind op, std::int64_t elements, Seconds time, const
 
 // A copy of 1000 numbers moves 8000 bytes in 2 us, 4 GB/s; the larger sum 120,000 bytes in 40 us, 3 GB/s.
 TEST(ProfileFile, SaysHowMuchOfTheCopysBandwidthAnOperationReaches) {
-  Profile profile{.origin = {}, .kernels = {}, .collectives = {}};
+  Profile profile{.origin = {}, .kernels = {}, .collectives = {}, .site = {}};
   profile.kernels.push_back(elementwise(OpKind::scale, 1000, 2e-6, ScaleAttributes{}));
   profile.kernels.push_back(elementwise(OpKind::add, 100, 1e-6));
   profile.kernels.push_back(elementwise(OpKind::add, 10000, 40e-6));

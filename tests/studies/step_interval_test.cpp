@@ -38,7 +38,7 @@ TEST(StepInterval, ExposedCommunicationAndExpertsWidenIt) {
 }
 
 const StepClass nemo{false, "hopper", "nemo", "h100"};
-const IntervalTable known{{{"all", {90, 30, 3.0}}, {"dense hopper", {40, 10, 2.0}}}, {{"h100", 40}}, {{"nemo", 20}}, 0.2, 0.1};
+const IntervalTable known{{{"all", {90, 30, 3.0}}, {"dense hopper", {40, 10, 2.0}}}, {{"h100", 40}}, {{"nemo", 20}}, 0, 0.2, 0.1};
 constexpr ErrorParts expected{0.03, 0, 0, 0.04};  // together 0.05
 
 double width(const Interval& interval) { return std::log(interval.high); }

@@ -52,6 +52,9 @@ class RandomResult {
                          .count = number(),
                          .time = number()});
     r.gpu_memory = bytes();
+    if (whole(2) == 0)
+      r.device_memory = {
+          .allocated = bytes(), .reserved = bytes(), .communicators = bytes(), .context = bytes(), .retries = whole(9)};
     if (whole(2) == 0) r.warnings = {"a.yaml:1:2: unwise", "b"};
     r.lower_bound = number();
     r.upper_bound = number();
@@ -298,6 +301,7 @@ void expect_same(const StepResult& a, const StepResult& b) {
   EXPECT_EQ(a.tasks, b.tasks);
   EXPECT_EQ(a.run.backend, b.run.backend);
   EXPECT_EQ(a.run.collectives, b.run.collectives);
+  EXPECT_EQ(a.device_memory, b.device_memory);
   EXPECT_EQ(a.run.folded, b.run.folded);
   EXPECT_EQ(a.run.wall, b.run.wall);
   EXPECT_EQ(a.run.peak_rss, b.run.peak_rss);

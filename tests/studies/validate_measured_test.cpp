@@ -85,13 +85,22 @@ TEST(MeasuredMemory, KnowsItsUnit) {
   const auto memory = [](const std::string& amount, const std::string& kind) {
     return measured_memory(row_of(tiny_run({{"memory_gb", amount}, {"memory_kind", kind}})));
   };
-  EXPECT_EQ(memory("2", "").peak, 2'000'000'000);
-  EXPECT_EQ(memory("2", "peak reserved GiB").peak, 2LL << 30);
-  EXPECT_EQ(memory("2", "peak reserved GiB").outside_tensors, 0);
-  EXPECT_GT(memory("2", "nvidia-smi max over nodes").outside_tensors, 1'000'000'000);
+  const auto peak = [&](const std::string& kind) { return memory("2", kind).peaks.at(0); };
+  EXPECT_EQ(peak("").bytes, 2'000'000'000);
+  EXPECT_EQ(peak("").figure, MemoryFigure::tensors);
+  EXPECT_EQ(peak("peak reserved GiB").bytes, 2LL << 30);
+  EXPECT_EQ(peak("peak reserved GiB").figure, MemoryFigure::reserved);
+  EXPECT_EQ(peak("peak allocated GiB, max over ranks").figure, MemoryFigure::allocated);
+  EXPECT_EQ(peak("nvidia-smi max over nodes").figure, MemoryFigure::device);
+  EXPECT_EQ(peak("nvidia-smi max over nodes").bytes, 2LL << 30);
   EXPECT_TRUE(memory("OOM", "").out_of_memory);
-  EXPECT_FALSE(memory("OOM", "").peak);
+  EXPECT_TRUE(memory("OOM", "").peaks.empty());
   EXPECT_FALSE(memory("", "").out_of_memory);
+  const auto both =
+      measured_memory(row_of(tiny_run({{"memory_gb", "2"}, {"memory_kind", "peak allocated GiB"}, {"reserved_gib", "3"}})));
+  ASSERT_EQ(both.peaks.size(), 2U);
+  EXPECT_EQ(both.peaks[1].figure, MemoryFigure::reserved);
+  EXPECT_EQ(both.peaks[1].bytes, 3LL << 30);
 }
 
 }  // namespace

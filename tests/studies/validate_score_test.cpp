@@ -102,14 +102,24 @@ TEST(Strata, TheIntervalCountsItsEnds) {
 
 TEST(MemoryScore, TellsWhatFitsFromWhatDoesNot) {
   std::vector<ValidatedRow> rows = {row_of("1", "a", 1, 1), row_of("2", "a", 1, 1), row_of("3", "a", 1, 1)};
-  rows[0].memory = {.peak = 100, .outside_tensors = 10, .out_of_memory = false};
-  rows[0].prediction->typical.step.stages = {{.activations = 80}};
+  rows[0].memory = {.peaks = {{MemoryFigure::tensors, 100},
+                              {MemoryFigure::allocated, 100},
+                              {MemoryFigure::reserved, 100},
+                              {MemoryFigure::device, 100}},
+                    .out_of_memory = false};
+  rows[0].prediction->typical.step.stages = {{.activations = 70}, {.activations = 80}};
+  rows[0].prediction->typical.step.device_memory = {.allocated = 85, .reserved = 120, .communicators = 10, .context = 2};
   rows[1].prediction->fits = false;
   rows[2].measured.reset();
   rows[2].memory.out_of_memory = true;
   const MemoryScore score = memory_score_of(rows);
-  ASSERT_EQ(score.rows.size(), 1U);
-  EXPECT_NEAR(score.rows[0].error(), -0.1, 1e-12);
+  ASSERT_EQ(score.rows.size(), 4U);
+  EXPECT_NEAR(score.rows[0].error(), -0.2, 1e-12);
+  EXPECT_NEAR(score.rows[1].error(), -0.15, 1e-12);
+  EXPECT_NEAR(score.rows[2].error(), 0.2, 1e-12);
+  EXPECT_NEAR(score.rows[3].error(), 0.32, 1e-12);
+  EXPECT_NEAR(score.by_figure[static_cast<std::size_t>(MemoryFigure::device)].bias, 0.32, 1e-12);
+  EXPECT_EQ(score.by_figure[static_cast<std::size_t>(MemoryFigure::device)].rows, 1U);
   EXPECT_EQ(score.fits.ran_fits, 1U);
   EXPECT_EQ(score.fits.ran_exceeds, 1U);
   EXPECT_EQ(score.fits.oom_fits, 1U);

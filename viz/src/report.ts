@@ -32,6 +32,9 @@ export interface Result {
     peak_bytes: number;
     gpu_bytes: number;
     fits: boolean;
+    allocated_bytes?: number; // of the fullest rank, as PyTorch counts; absent in results of older versions, as the next two
+    reserved_bytes?: number;
+    device_bytes?: number; // with NCCL's buffers and CUDA's context
     stages: StageMemory[];
   };
   // From here to `layers`: absent in results of older versions.

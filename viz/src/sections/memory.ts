@@ -11,7 +11,13 @@ import {numbers, table} from "../table";
 export function memorySection(result: Result, stages: readonly MemoryOfStage[]): HTMLElement {
   const sums = numbers(memoryTable(result), "Numbers at each stage's peak");
   if (stages.length === 0) {
-    return section("memory", memoryFinding(result), nothing("memory", "Memory over time was not recorded for this run."), sums);
+    return section(
+      "memory",
+      memoryFinding(result),
+      nothing("memory", "Memory over time was not recorded for this run."),
+      deviceWords(result),
+      sums
+    );
   }
   const {top, capacityInside} = topOf(stages);
   const shape = {step_s: result.step_time_s, top, capacityInside};
@@ -65,6 +71,7 @@ export function memorySection(result: Result, stages: readonly MemoryOfStage[]):
       detail,
       multiples
     ),
+    deviceWords(result),
     sums
   );
 }
@@ -111,6 +118,19 @@ function memoryTable({memory}: Result): HTMLElement {
     ],
     memory.stages,
     {id: "memory", caption: "Memory at each stage's peak", attributes: stage => ({"data-stage": stage.stage})}
+  );
+}
+
+/** What PyTorch and the driver count on the fullest GPU; nothing where the result does not say. */
+function deviceWords({memory}: Result): HTMLElement | null {
+  const {allocated_bytes, reserved_bytes, device_bytes} = memory;
+  if (allocated_bytes === undefined || reserved_bytes === undefined || device_bytes === undefined) return null;
+  const room = device_bytes > memory.gpu_bytes ? ", more than it has" : "";
+  return h(
+    "p",
+    {class: "note", "data-allocated": allocated_bytes, "data-reserved": reserved_bytes, "data-device": device_bytes},
+    `Of the fullest GPU PyTorch allocates ${bytes(allocated_bytes, 3)} and reserves ${bytes(reserved_bytes, 3)}; ` +
+      `with NCCL's buffers and CUDA's context ${bytes(device_bytes, 3)} are taken${room}.`
   );
 }
 

@@ -3,6 +3,14 @@ import { isEmpty, marks, valueAt } from './browser.mjs'
 import { checkBars } from './common.mjs'
 
 export async function checkMemoryOverTime({ page }, { memory, result }, expect) {
+  if (result.memory.device_bytes !== undefined) {
+    const said = await page.locator('#memory p[data-device]').evaluate(words => ({ ...words.dataset }))
+    expect.same(
+      'what PyTorch and the driver count',
+      [said.allocated, said.reserved, said.device].map(Number),
+      [result.memory.allocated_bytes, result.memory.reserved_bytes, result.memory.device_bytes]
+    )
+  }
   if (memory.length === 0) return expect.ok('memory over time is said to be missing', await isEmpty(page, 'memory'))
   const small = await marks(page, 'memory-small')
   expect.same(

@@ -1,0 +1,242 @@
+#include "runtime/analysis/allocator_replay.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/analysis/framework_memory.h"
+
+namespace tandem {
+namespace {
+
+/// What stays allocated on a rank: sizes in the order in which they are allocated.
+struct Kept {
+  std::vector<Bytes> moved;  ///< weights one by one, until they have moved into their buffers
+  std::vector<Bytes> from_the_start;
+  std::size_t moved_at = 0;  ///< so many of these come before the weights have moved
+  std::vector<Bytes> after_the_first_step;
+};
+
+/// Adam's operands of one bucket.
+struct Update {
+  BufferId weights = no_id;           ///< the slice that it writes
+  std::vector<BufferId> states = {};  ///< the parameters' copy and the two moments
+};
+
+std::vector<Update> updates_on(const Dag& dag, RankIndex rank) {
+  std::vector<Update> updates;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::adam || dag.tasks[id].rank != rank) continue;
+    Update& update = updates.emplace_back();
+    for (const Operand& operand : dag.operands_of(id)) {
+      if (operand.access() == Access::write) update.weights = operand.buffer;
+      if (operand.access() == Access::update) update.states.push_back(operand.buffer);
+    }
+  }
+  return updates;
+}
+
+/// A run of elements of a buffer of weights.
+struct Run {
+  std::int64_t begin = 0, end = 0;
+};
+
+/// By buffer of weights, the tensors that the framework makes of them, in the order of the buffer.
+using Weights = std::map<BufferId, std::vector<Run>>;
+
+/// The matrices that products on the rank multiply by: of a product of groups, one for each group.
+Weights matrices_on(const Dag& dag, RankIndex rank) {
+  Weights matrices;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.rank != rank || (task.op != OpKind::gemm && task.op != OpKind::grouped_gemm && task.op != OpKind::cast)) continue;
+    const auto* grouped = std::get_if<GroupedGemmAttributes>(&dag.attributes[task.attributes]);
+    const auto groups = grouped == nullptr ? 1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(grouped->rows.size()));
+    for (const Operand& operand : dag.operands_of(id)) {
+      const Buffer& view = dag.buffers[operand.buffer];
+      if (operand.access() != Access::read || dag.buffers[view.base].kind != BufferKind::parameter) continue;
+      const std::int64_t elements = view.shape.elements() / groups;
+      for (std::int64_t i = 0; i < groups; ++i)
+        matrices[view.base].push_back({view.offset + i * elements, view.offset + (i + 1) * elements});
+    }
+  }
+  for (auto& [base, runs] : matrices) {
+    std::ranges::sort(runs, [](const Run& a, const Run& b) { return std::tie(a.begin, b.end) < std::tie(b.begin, a.end); });
+    // Of those that begin alike, the largest.
+    const auto doubled = std::ranges::unique(runs, [](const Run& a, const Run& b) { return a.begin == b.begin; });
+    runs.erase(doubled.begin(), doubled.end());
+  }
+  return matrices;
+}
+
+/// Pieces of the unsharded model that one product multiplies by (queries, keys and values; gate and up) are one tensor.
+Weights weights_on(const Dag& dag, RankIndex rank) {
+  Weights weights;
+  for (const ParameterShard& shard : dag.shards) {
+    const Buffer& view = dag.buffers[shard.buffer];
+    if (view.rank == rank && dag.buffers[view.base].kind == BufferKind::parameter)
+      weights[view.base].push_back({view.offset, view.offset + view.shape.elements()});
+  }
+  const Weights matrices = matrices_on(dag, rank);
+  for (auto& [base, runs] : weights) {
+    std::ranges::sort(runs, {}, &Run::begin);
+    const auto found = matrices.find(base);
+    if (found == matrices.end()) continue;
+    std::vector<Run> merged;
+    auto matrix = found->second.begin();
+    for (const Run& run : runs) {
+      while (matrix != found->second.end() && matrix->end <= run.begin) ++matrix;
+      const bool inside = matrix != found->second.end() && matrix->begin < run.begin && run.end <= matrix->end;
+      if (inside && !merged.empty() && merged.back().begin >= matrix->begin && merged.back().end == run.begin)
+        merged.back().end = run.end;
+      else
+        merged.push_back(run);
+    }
+    runs = std::move(merged);
+  }
+  return weights;
+}
+
+/// Calls `add` with the elements of each weight that lie in the slice that is updated, as many as its states have.
+void for_each_weight(const Dag& dag, const Weights& weights, const Update& update, const auto& add) {
+  const Buffer& slice = dag.buffers[update.weights];
+  std::int64_t left = dag.buffers[update.states.front()].shape.elements();
+  if (const auto found = weights.find(slice.base); found != weights.end()) {
+    const std::vector<Run>& runs = found->second;
+    auto run = std::ranges::upper_bound(runs, slice.offset, {}, &Run::end);
+    for (; run != runs.end() && run->begin < slice.offset + slice.shape.elements(); ++run) {
+      const std::int64_t elements =
+          std::min(run->end, slice.offset + slice.shape.elements()) - std::max(run->begin, slice.offset);
+      if (elements > left) break;
+      add(elements);
+      left -= elements;
+    }
+  }
+  if (left > 0) add(left);  // padding, or a slice whose weights are not known
+}
+
+Kept kept_on(const Dag& dag, RankIndex rank) {
+  Kept kept;
+  const bool moves = dag.software.moves_weights;
+  const std::vector<Update> updates = updates_on(dag, rank);
+  std::vector<bool> is_state(dag.buffers.size());
+  for (const Update& update : updates)
+    for (const BufferId state : update.states) is_state[dag.buffers[state].base] = true;
+  for (BufferId id = 0; id < dag.buffers.size(); ++id) {
+    const Buffer& buffer = dag.buffers[id];
+    if (buffer.rank != rank || buffer.base != id || !is_persistent(buffer.kind) || buffer.kind == BufferKind::host) continue;
+    if (buffer.bytes() > 0 && !is_state[id]) kept.from_the_start.push_back(buffer.bytes());
+  }
+  kept.moved_at = kept.from_the_start.size();
+  const Weights weights = moves ? weights_on(dag, rank) : Weights{};
+  for (const auto& [base, runs] : weights)
+    for (const Run& run : runs) kept.moved.push_back((run.end - run.begin) * size_of(dag.buffers[base].dtype));
+  for (const Update& update : updates) {
+    if (update.states.empty()) continue;
+    for_each_weight(dag, weights, update, [&](std::int64_t elements) {
+      for (std::size_t i = 0; i < update.states.size(); ++i) {
+        std::vector<Bytes>& sizes = i == 0 ? kept.from_the_start : kept.after_the_first_step;
+        sizes.push_back(elements * size_of(dag.buffers[update.states[i]].dtype));
+      }
+    });
+  }
+  const FrameworkMemory held = framework_memory(dag)[rank];
+  for (const Bytes bytes : {held.reserved, held.workspaces})
+    if (bytes > 0) kept.from_the_start.push_back(bytes);
+  return kept;
+}
+
+/// An allocation where `bytes` is more than 0, else the end of allocation `of`. Allocations are counted from 0.
+struct Event {
+  Bytes bytes = 0;
+  std::uint32_t of = 0;
+};
+
+/// Pairs each end with its beginning. What ends at the instant at which it begins comes before it there, and is left out.
+std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
+  struct Open {
+    std::vector<std::uint32_t> allocations;
+    std::size_t ended_before = 0;
+  };
+  std::unordered_map<std::uint64_t, Open> open;  // by buffer and size
+  std::vector<Event> events;
+  events.reserve(changes.size());
+  std::uint32_t allocations = 0;
+  for (const MemoryChange& change : changes) {
+    if (change.bytes == 0) continue;
+    const Bytes bytes = std::abs(change.bytes);
+    Open& of = open[(static_cast<std::uint64_t>(bytes) << 20) ^ change.buffer];
+    if (change.bytes < 0) {
+      if (of.allocations.empty()) {
+        ++of.ended_before;
+      } else {
+        events.push_back({.of = of.allocations.back()});
+        of.allocations.pop_back();
+      }
+    } else if (of.ended_before > 0) {
+      --of.ended_before;
+    } else {
+      events.push_back({.bytes = bytes});
+      of.allocations.push_back(allocations++);
+    }
+  }
+  return events;
+}
+
+/// The changes with placeholders that stay, each where the first product of its shape starts.
+std::vector<MemoryChange> with_placeholders(const Dag& dag, const Timeline& timeline, RankIndex rank,
+                                            std::vector<MemoryChange> changes) {
+  BufferId of = no_id;
+  const std::vector<std::vector<Placeholder>> placeholders = lasting_placeholders(dag);
+  for (const Placeholder& placeholder : placeholders[rank]) {
+    const Seconds at = timeline.start[placeholder.first];
+    changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, --of, true});
+  }
+  return changes;
+}
+
+void play(const std::vector<Event>& events, CachingAllocator& allocator) {
+  std::vector<CachingAllocator::Handle> handles;
+  for (const Event& event : events) {
+    if (event.bytes > 0)
+      handles.push_back(allocator.allocate(event.bytes));
+    else
+      allocator.free(handles[event.of]);
+  }
+}
+
+void free_all(std::vector<CachingAllocator::Handle>& handles, CachingAllocator& allocator) {
+  for (const CachingAllocator::Handle handle : handles) allocator.free(handle);
+  handles.clear();
+}
+
+}  // namespace
+
+AllocatorUse replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank,
+                              const CachingAllocator::Settings& settings) {
+  const Kept kept = kept_on(dag, rank);
+  const std::vector<Event> events = events_of(changes[rank]);
+  CachingAllocator allocator(settings);
+  std::vector<CachingAllocator::Handle> moved;
+  for (const Bytes bytes : kept.moved) moved.push_back(allocator.allocate(bytes));
+  std::size_t buffers = 0;
+  for (const Bytes bytes : kept.from_the_start) {
+    if (buffers++ == kept.moved_at) free_all(moved, allocator);
+    allocator.allocate(bytes);
+  }
+  free_all(moved, allocator);
+  play(events_of(with_placeholders(dag, timeline, rank, changes[rank])), allocator);
+  for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
+  play(events, allocator);
+  return {.allocated = allocator.peak_allocated(),
+          .reserved = allocator.peak_reserved(),
+          .left = allocator.allocated(),
+          .exceeded = allocator.exceeded(),
+          .retries = static_cast<std::int64_t>(allocator.retries())};
+}
+
+}  // namespace tandem

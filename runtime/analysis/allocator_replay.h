@@ -1,0 +1,29 @@
+#pragma once
+
+#include "runtime/analysis/caching_allocator.h"
+#include "runtime/analysis/memory_changes.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
+
+namespace tandem {
+
+/// What a rank's step takes from PyTorch's allocator, at the most.
+struct AllocatorUse {
+  Bytes allocated = 0;       ///< torch.cuda.max_memory_allocated
+  Bytes reserved = 0;        ///< torch.cuda.max_memory_reserved
+  Bytes left = 0;            ///< allocated after the last step: what stays on the rank
+  bool exceeded = false;     ///< it took more than the device has
+  std::int64_t retries = 0;  ///< times that it gave back what it kept, to find room
+  bool operator==(const AllocatorUse&) const = default;
+};
+
+/// Plays two steps of the rank through the allocator, in the order of its memory changes: parameters, gradients, the optimizer's
+/// copy of the parameters and what the framework keeps come first; placeholders of gradients come in the first step, when the
+/// first product of their shape starts, and the moments of Adam at its end, into what that step has left; the second step finds
+/// both there. Where weights move into their buffers (Software::moves_weights),
+/// they are there before, one by one, and leave their room. All is one stream's, as PyTorch allocates what collectives fill for
+/// the stream that they are called from. `capacity` of the settings is the device's.
+AllocatorUse replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank,
+                              const CachingAllocator::Settings& settings = {});
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/analysis/memory_changes.h"
+#include "runtime/base/units.h"
+#include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
+
+namespace tandem::studies {
+
+/// What a rank takes of its GPU's memory at the most, as PyTorch and the driver count it.
+struct DeviceMemory {
+  Bytes allocated = 0;       ///< torch.cuda.max_memory_allocated: tensors, each block as PyTorch's allocator cuts it
+  Bytes reserved = 0;        ///< torch.cuda.max_memory_reserved: with what its allocator keeps beside them
+  Bytes communicators = 0;   ///< NCCL's buffers (sim/nccl_memory.h)
+  Bytes context = 0;         ///< CUDA's, `Software::context`
+  std::int64_t retries = 0;  ///< how often the GPU had no room and PyTorch gave back what it kept (num_alloc_retries)
+
+  /// What nvidia-smi shows.
+  Bytes device() const { return reserved + communicators + context; }
+  bool operator==(const DeviceMemory&) const = default;
+};
+
+/// Of that rank of the DAG, two steps of which are played through the allocator; it has what NCCL and CUDA leave of the GPU.
+DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank);
+
+}  // namespace tandem::studies
