@@ -3,8 +3,8 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/torchtitan_models.h"
-#include "scenarios/spec/names.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -123,6 +123,7 @@ class TomlWriter {
     if (p_.zero == 3 && shards * p_.cp == 1) out_.lose("parallelism.zero", "nothing is sharded over one rank");
     add("fsdp_reshard_after_forward", reshard());
     if (p_.zero == 3 && p_.prefetch != 1) out_.lose("parallelism.prefetch", "the next unit's weights are gathered ahead");
+    if (p_.zero == 3 && p_.gather_unit != GatherUnit::layer) out_.lose("parallelism.gather_unit", "layers are gathered as one");
   }
 
   const char* reshard() {

@@ -139,7 +139,8 @@ TEST(Framework, FieldsOfOnesOwn) {
   const Software software =
       with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
             "waits_for: [receive], sequence_copies: 2, reserved_GB: 1.5, context_GB: 0.5, "
-            "workspaces_MiB: {hopper: 3}, placeholder_gradients: true, expandable_segments: true, moves_weights: true}"})
+            "workspaces_MiB: {hopper: 3}, placeholder_gradients: true, expandable_segments: true, moves_weights: true, "
+            "tensor_lists: true}"})
           .software;
   EXPECT_EQ(software.name, "generic");
   EXPECT_DOUBLE_EQ(software.issue.forward, 7e-6);
@@ -154,6 +155,7 @@ TEST(Framework, FieldsOfOnesOwn) {
   EXPECT_TRUE(software.placeholder_gradients);
   EXPECT_TRUE(software.expandable_segments);
   EXPECT_TRUE(software.moves_weights);
+  EXPECT_TRUE(software.tensor_lists);
 }
 
 TEST(Framework, SaysWhatIsWrong) {

@@ -36,7 +36,7 @@ class Allocated {
     for (const ParameterSpec& s : specs) parameters.declare(s);
     TrainingSpec training;
     training.bucket_parameters = bucket_parameters;
-    parameters.allocate(builder, builder.add_rank({}), training, zero, {owners, owned});
+    parameters.allocate(builder, builder.add_rank({}), training, {.zero = zero}, {owners, owned});
   }
   const Buffer& buffer(BufferId id) const { return builder.dag().buffers[id]; }
 };
