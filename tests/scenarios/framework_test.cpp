@@ -52,6 +52,10 @@ TEST(Framework, ItsDefaultsGiveWayToTheScenario) {
   EXPECT_EQ(with({"training.framework=nemo"}).training.grad_dtype, DType::bf16);
   EXPECT_EQ(with({"training.framework=nemo", "training.grad_dtype=fp32"}).training.grad_dtype, DType::f32);
   EXPECT_FALSE(with({"training.framework=megatron-2021"}).training.overlap_dp);
+  EXPECT_FALSE(with({"training.framework=torchtitan"}).training.overlap_pp);
+  EXPECT_TRUE(with({"training.framework=torchtitan", "training.overlap.pp=true"}).training.overlap_pp);
+  EXPECT_EQ(with({"training.framework=deepspeed", "parallelism.zero=3"}).parallelism.gather_unit, GatherUnit::weight);
+  EXPECT_EQ(with({"training.framework=deepspeed-2023", "parallelism.zero=3"}).parallelism.gather_unit, GatherUnit::layer);
 }
 
 TEST(Framework, Fp16ReplacesWhatGoesWithIt) {

@@ -16,7 +16,7 @@ namespace {
 
 Profile one_kernel(Seconds time) {
   const OperandType type{Shape(8), DType::f32};
-  return {{}, {{{OpKind::scale, {type, type}, ScaleAttributes{}}, {time, time, time, 1}}}, {}};
+  return {{}, {{{OpKind::scale, {type, type}, ScaleAttributes{}}, {time, time, time, 1}}}, {}, {}};
 }
 
 class ScenarioProfile : public testing::Test {
