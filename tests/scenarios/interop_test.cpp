@@ -34,6 +34,7 @@ std::string remaining(const Scenario& scenario, const std::vector<Lost>& lost) {
   YamlNode document = scenario_sections(scenario);
   erase(document, "name");
   erase(document, "model.name");
+  if (scenario.parallelism.pp == 1) erase(document, "training.overlap.pp");  // counts nothing
   for (const Lost& one : lost) {
     erase(document, one.field);
     if (one.field == "parallelism.zero")
