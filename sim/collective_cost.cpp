@@ -169,15 +169,23 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
   return cost;
 }
 
+std::size_t tensors_in_list(const Dag& dag, const Task& task) {
+  const bool has_list = task.axis == Axis::dp && (task.op == OpKind::all_gather || task.op == OpKind::reduce_scatter);
+  return has_list && dag.software.tensor_lists ? dag.communicator_of(task).members.size() : 0;
+}
+
 namespace {
 
-/// Returns the time of what the framework copies before or after (`Software::sequence_copies`).
+/// Returns the time of what the framework copies before or after (`Software::sequence_copies`, `Software::tensor_lists`).
 Seconds copying(const Dag& dag, const Task& task) {
   const bool cuts_sequence = task.axis == Axis::tp && (task.op == OpKind::all_gather || task.op == OpKind::reduce_scatter);
-  if (!cuts_sequence || dag.software.sequence_copies == 0) return 0;
+  const std::size_t tensors = tensors_in_list(dag, task);
+  const double copies = tensors > 0 ? 1 : cuts_sequence ? dag.software.sequence_copies : 0;
+  if (copies == 0) return 0;
+  const double kernels = tensors > 0 ? static_cast<double>(tensors) : 1;
   const Device& device = dag.device_of(task);
-  const double bytes = 2 * dag.software.sequence_copies * static_cast<double>(dag.groups[task.group].bytes);
-  return device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth);
+  const double bytes = 2 * copies * static_cast<double>(dag.groups[task.group].bytes);
+  return kernels * device.efficiency.launch + bytes / (device.efficiency.memory * device.memory_bandwidth);
 }
 
 /// Whether the copy engines carry a transfer, as they do those of overlapped tensor parallelism (`use_ce` of Transformer Engine's

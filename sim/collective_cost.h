@@ -57,6 +57,9 @@ CollectiveCost collective_cost(OpKind kind, Bytes bytes, std::size_t members, co
 /// Returns what a collective costs that is `times` as fast: its latencies and bytes, divided.
 CollectiveCost at_pace(CollectiveCost cost, double times);
 
+/// Returns how many tensors a collective's list has, that are copied one by one (`Software::tensor_lists`); 0: it has none.
+std::size_t tensors_in_list(const Dag& dag, const Task& task);
+
 /// The costs of a DAG's collectives with a speedup, each worked out once for all that are alike. Among GPUs of different models
 /// nothing was measured, and none of the copies of overlapped tensor parallelism, which are not NCCL's.
 class CollectiveCosts {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/collective_cost.h"
 #include "sim/kernel_cost.h"
 
 namespace tandem::sim {
@@ -20,7 +21,12 @@ IssueParts usual_parts(const Dag& dag, TaskId id) {
   const bool is_carried = task.op == OpKind::all_to_all && dag.groups[task.group].bytes == 0;  // see collective_cost.h
   const bool of_chunk =
       task.op == OpKind::receive ? task.stream == Stream::tp_receive : task.op == OpKind::send && task.stream == Stream::tp;
-  if (is_communication(task.op)) return {is_carried ? 0 : of_chunk && cost.loop > 0 ? cost.loop : cost.communication};
+  if (is_communication(task.op)) {
+    const Seconds own = is_carried ? 0 : of_chunk && cost.loop > 0 ? cost.loop : cost.communication;
+    const Seconds copies = static_cast<double>(tensors_in_list(dag, task)) * (cost.loop > 0 ? cost.loop : cost.communication);
+    // What is gathered is copied after, what is reduced before.
+    return task.op == OpKind::all_gather ? IssueParts{own, copies} : IssueParts{own + copies};
+  }
   const OpAttributes& attributes = dag.attributes[task.attributes];
   if (is_fused(attributes)) return {};
   const Pass pass = pass_of(task.phase);

@@ -210,7 +210,8 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::placeholder_gradients,
                                                        &Software::context,
                                                        &Software::moves_weights,
-                                                       &Software::expandable_segments};
+                                                       &Software::expandable_segments,
+                                                       &Software::tensor_lists};
 
 // the step
 template <>

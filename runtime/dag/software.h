@@ -39,8 +39,8 @@ struct IssueCost {
   Seconds forward = 0;  ///< of the forward and what is recomputed: in Python, mostly
   Seconds backward = 0;
   Seconds communication = 0;  ///< of one collective or transfer
-  /// Of one kernel of many that a loop in C++ issues: of an expert, where each has its own, or of a transfer that overlaps
-  /// products of a tensor-parallel layer. 0: as of any other.
+  /// Of one kernel of many that a loop in C++ issues: of an expert, where each has its own, of a transfer that overlaps products
+  /// of a tensor-parallel layer, or of a copy where collectives have lists of tensors. 0: as of any other.
   Seconds loop = 0;
   bool operator==(const IssueCost&) const = default;
 };
@@ -77,6 +77,10 @@ struct Software {
   bool moves_weights = false;
   Bytes context = 0;                 ///< that CUDA takes of every GPU's memory, outside of PyTorch's allocator
   bool expandable_segments = false;  ///< PyTorch's allocator has them (PYTORCH_CUDA_ALLOC_CONF)
+  /// Data-parallel all-gathers and reduce-scatters have a list of tensors on one side, one for each rank, as
+  /// torch.distributed.all_gather and reduce_scatter have: PyTorch copies each through one flat tensor by a kernel of its own
+  /// (ProcessGroupNCCL.cpp, allgather and flatten_for_scatter_gather).
+  bool tensor_lists = false;
 
   const ExtraWork& beside(OpKind op, Pass pass) const {
     return extra[static_cast<std::size_t>(pass)][static_cast<std::size_t>(op)];

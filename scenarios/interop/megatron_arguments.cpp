@@ -200,6 +200,7 @@ class ArgumentsWriter {
       if (p_.reshard_after_forward != usual) out_.lose("parallelism.reshard_after_forward", why);
       if (p_.gather_per_micro_batch != usual) out_.lose("parallelism.gather_per_micro_batch", why);
       if (p_.prefetch != 1) out_.lose("parallelism.prefetch", why);
+      if (p_.gather_unit != GatherUnit::layer) out_.lose("parallelism.gather_unit", "layers are gathered as one");
     }
     if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
     if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");

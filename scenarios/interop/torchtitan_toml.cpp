@@ -123,6 +123,7 @@ class TomlWriter {
     if (p_.zero == 3 && shards * p_.cp == 1) out_.lose("parallelism.zero", "nothing is sharded over one rank");
     add("fsdp_reshard_after_forward", reshard());
     if (p_.zero == 3 && p_.prefetch != 1) out_.lose("parallelism.prefetch", "the next unit's weights are gathered ahead");
+    if (p_.zero == 3 && p_.gather_unit != GatherUnit::layer) out_.lose("parallelism.gather_unit", "layers are gathered as one");
   }
 
   const char* reshard() {
@@ -206,7 +207,7 @@ class TomlWriter {
     if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");
     if (t_.gates_at_experts && model_.moe.experts > 0)
       out_.lose("training.gates_at_experts", "scores weight what experts return, or what is sent to them (score_before_experts)");
-    if (!t_.overlap_pp) out_.lose("training.overlap.pp", "sends and receives are asynchronous");
+    if (t_.overlap_pp && p_.pp > 1) out_.lose("training.overlap.pp", "stages wait for what they send and receive");
     if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
     if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");
     if (t_.compressor.keeps_residuals()) out_.lose("training.compressor", "gradients travel as they are");

@@ -24,7 +24,7 @@ ChunkProgram::ChunkProgram(Context& context, const ChunkLayout& layout)
     mtp_ = declare_mtp(context, parameters, layout.embedding ? &embedding_.tokens : nullptr, loss_.head);
   }
   const LocalSizes& n = context.sizes;
-  parameters.allocate(context.builder, context.rank, context.scenario.training, context.scenario.parallelism.zero, n.ownership,
+  parameters.allocate(context.builder, context.rank, context.scenario.training, context.scenario.parallelism, n.ownership,
                       n.expert_ownership);
 }
 

@@ -55,10 +55,31 @@ std::vector<std::vector<ParameterId>> ChunkParameters::one_bucket_per_unit() con
   return buckets;
 }
 
-void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero,
-                               const Ownership& dense, const Ownership& expert) {
+/// Small weights lie with the large one before them in the order of the unit, those at its beginning with the first.
+std::vector<std::vector<ParameterId>> ChunkParameters::one_bucket_per_weight() const {
+  // stage3_param_persistence_threshold of DeepSpeed (runtime/zero/constants.py): smaller ones are not gathered by themselves.
+  constexpr std::int64_t large = 100'000;
+  const auto is_large = [&](ParameterId id) { return specs_[id].rows() * specs_[id].columns() >= large; };
+  std::vector<std::vector<ParameterId>> buckets;
+  for (const std::vector<ParameterId>& of_unit : one_bucket_per_unit()) {
+    buckets.emplace_back();
+    bool has_large = false;
+    for (const ParameterId id : of_unit) {
+      if (has_large && is_large(id)) buckets.emplace_back();
+      has_large = has_large || is_large(id);
+      buckets.back().push_back(id);
+    }
+  }
+  return buckets;
+}
+
+void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training,
+                               const ParallelismSpec& parallelism, const Ownership& dense, const Ownership& expert) {
+  const int zero = parallelism.zero;
   placed_.resize(specs_.size());
-  members_ = zero >= 3 ? one_bucket_per_unit() : fill_buckets(training.bucket_parameters);
+  members_ = zero < 3                                        ? fill_buckets(training.bucket_parameters)
+             : parallelism.gather_unit == GatherUnit::weight ? one_bucket_per_weight()
+                                                             : one_bucket_per_unit();
   for (const std::vector<ParameterId>& ids : members_) {
     const ParameterSpec& first = specs_[ids.front()];
     const Ownership& owned = first.kind == ParameterKind::expert ? expert : dense;

@@ -79,11 +79,11 @@ class ChunkParameters {
   std::size_t begin_unit() { return unit_ = units_++; }
   ParameterId declare(ParameterSpec spec);
 
-  /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit, and all their
-  /// buffers. Slices are padded to multiples of the granularity.
+  /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit or, with
+  /// `gather_unit` weight, per weight, and all their buffers. Slices are padded to multiples of the granularity.
   /// `dense` and `expert`: what this rank owns of the buckets without and with experts.
-  void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, int zero, const Ownership& dense,
-                const Ownership& expert = {});
+  void allocate(DagBuilder& builder, RankIndex rank, const TrainingSpec& training, const ParallelismSpec& parallelism,
+                const Ownership& dense, const Ownership& expert = {});
 
   /// ZeRO-3: the weights of the bucket are in `whole` from now on; `no_id`: nowhere.
   void bind(DagBuilder& builder, std::size_t bucket, BufferId whole);
@@ -113,6 +113,7 @@ class ChunkParameters {
 
   std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters) const;
   std::vector<std::vector<ParameterId>> one_bucket_per_unit() const;
+  std::vector<std::vector<ParameterId>> one_bucket_per_weight() const;
   void place(DagBuilder& builder, const std::vector<ParameterId>& ids, Bucket bucket, const ResidentPart& resident);
 };
 

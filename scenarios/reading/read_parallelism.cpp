@@ -49,6 +49,8 @@ void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
   const bool asked_to_reshard = parallelism.boolean("reshard_after_forward", false);
   spec.gather_per_micro_batch = parallelism.boolean("gather_per_micro_batch", spec.pp == 1 || asked_to_reshard);
   spec.reshard_after_forward = parallelism.boolean("reshard_after_forward", spec.pp == 1 && spec.gather_per_micro_batch);
+  // With any zero, as a framework's default.
+  spec.gather_unit = parallelism.choice<GatherUnit>("gather_unit", choices(gather_unit_names), GatherUnit::layer);
   spec.prefetch = parallelism.integer("prefetch", {0, 1'000}, 1);
 }
 
@@ -74,6 +76,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                             "reshard_after_forward",
                             "gather_per_micro_batch",
                             "prefetch",
+                            "gather_unit",
                             "hsdp",
                             "cp_method",
                             "cp_layout",
@@ -149,6 +152,7 @@ YamlNode write_parallelism(const ParallelismSpec& p) {
     put(node, "reshard_after_forward", p.reshard_after_forward);
     put(node, "gather_per_micro_batch", p.gather_per_micro_batch);
     put(node, "prefetch", p.prefetch);
+    put(node, "gather_unit", name_in(gather_unit_names, p.gather_unit));
   }
   if (p.hsdp > 0) put(node, "hsdp", p.hsdp);
   put(node, "account_for_embedding", p.account_for_embedding);

@@ -86,6 +86,7 @@ Reader framework_reader(const YamlNode& node) {
            "context_GB",
            "moves_weights",
            "expandable_segments",
+           "tensor_lists",
            "attention_dropout"}};
 }
 
@@ -108,6 +109,7 @@ Software read_software(const YamlNode& node) {
   software.context = std::llround(framework.number("context_GB", {0, 1000}, 0) * 1e9);
   software.moves_weights = framework.boolean("moves_weights", false);
   software.expandable_segments = framework.boolean("expandable_segments", false);
+  software.tensor_lists = framework.boolean("tensor_lists", false);
   software.placeholder_gradients = framework.boolean("placeholder_gradients", false);
   return software;
 }

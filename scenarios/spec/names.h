@@ -41,6 +41,9 @@ inline constexpr std::array cp_method_names{Named<CpMethod>{"ring", CpMethod::ri
 inline constexpr std::array cp_layout_names{Named<CpLayout>{"zigzag", CpLayout::zigzag},
                                             Named<CpLayout>{"contiguous", CpLayout::contiguous}};
 
+inline constexpr std::array gather_unit_names{Named<GatherUnit>{"layer", GatherUnit::layer},
+                                              Named<GatherUnit>{"weight", GatherUnit::weight}};
+
 inline constexpr std::array dispatcher_names{Named<Dispatcher>{"nccl", Dispatcher::nccl},
                                              Named<Dispatcher>{"deepep", Dispatcher::deepep},
                                              Named<Dispatcher>{"hybridep", Dispatcher::hybridep}};

@@ -110,6 +110,12 @@ enum class CpLayout : std::uint8_t {
   contiguous
 };
 
+/// With ZeRO-3: whose weights are gathered, and whose gradients are reduced, in one go.
+enum class GatherUnit : std::uint8_t {
+  layer,  ///< what FSDP wraps: a layer, the embedding, the head
+  weight  ///< each large weight of it by itself, as DeepSpeed's modules fetch them
+};
+
 /// Which GPU a rank runs on.
 struct RankPlacement {
   enum class Kind : std::uint8_t {
@@ -148,6 +154,7 @@ struct ParallelismSpec {
   int zero = 1;
   bool reshard_after_forward = true;   ///< ZeRO-3: drop gathered weights after the forward, gather them again for the backward
   bool gather_per_micro_batch = true;  ///< ZeRO-3: false keeps gathered weights until the chunk's last backward
+  GatherUnit gather_unit = GatherUnit::layer;
   std::int64_t prefetch = 1;           ///< ZeRO-3: units whose weights are gathered ahead of the one that computes
   std::int64_t hsdp = 0;               ///< data-parallel ranks that share one set of slices (HSDP); 0: all of them
   bool account_for_embedding = false;  ///< the embedding takes a layer's place in the split over stages

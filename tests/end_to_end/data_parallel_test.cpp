@@ -31,6 +31,8 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.dp=8 parallelism.zero=3 parallelism.prefetch=0",
         "parallelism.dp=4 parallelism.zero=3 parallelism.prefetch=3",
         "parallelism.dp=2 parallelism.zero=3 training.overlap.dp=false",
+        "parallelism.dp=2 parallelism.zero=3 training.overlap.dp=false parallelism.gather_unit=weight",
+        "parallelism.dp=2 parallelism.zero=3 parallelism.gather_unit=weight parallelism.tp=2 model.hidden=512 model.ffn=256",
         "parallelism.dp=2 parallelism.zero=3 parallelism.reshard_after_forward=false training.recompute=full",
         "parallelism.dp=2 parallelism.zero=3 parallelism.gather_per_micro_batch=false training.recompute=selective",
         "parallelism.dp=3 parallelism.zero=3 training.global_batch=6 model.norm=layer model.gated=false",  // padded slices

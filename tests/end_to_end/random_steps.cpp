@@ -171,6 +171,7 @@ class StepDraw {
     if (zero == "0") local_ = !set("training.sync_every", {"", "2"}).empty();
     if (zero == "3") {
       set("parallelism.prefetch", {"", "0", "3"});
+      set("parallelism.gather_unit", {"", "weight"});
       const bool reshards = set("parallelism.reshard_after_forward", {"", "true", "false"}) == "true";
       if (!reshards) set("parallelism.gather_per_micro_batch", {"true", "false"});
     }

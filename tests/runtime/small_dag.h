@@ -68,6 +68,16 @@ class SmallDag {
     return builder_.collective(OpKind::all_reduce, communicator, {.name = "all-reduce", .stream = stream}, buffer, buffer);
   }
 
+  /// Of `bytes` in all, by two ranks.
+  TaskId all_gather(RankIndex rank, CommunicatorId communicator, Bytes bytes) {
+    return builder_.collective(OpKind::all_gather, communicator, {.name = "all-gather", .stream = Stream::dp},
+                               bytes_of(rank, bytes / 2), bytes_of(rank, bytes));
+  }
+  TaskId reduce_scatter(RankIndex rank, CommunicatorId communicator, Bytes bytes) {
+    return builder_.collective(OpKind::reduce_scatter, communicator, {.name = "reduce-scatter", .stream = Stream::dp},
+                               bytes_of(rank, bytes), bytes_of(rank, bytes / 2));
+  }
+
   /// A flow of `bytes` after `latency` over `crossings`, which a rank of its own sends when it has computed for `after_ns`.
   TaskId flow(Bytes bytes, std::vector<Crossing> crossings, Seconds latency = 0, std::int64_t after_ns = 0) {
     const RankIndex sender = rank();

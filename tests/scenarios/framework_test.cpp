@@ -52,6 +52,10 @@ TEST(Framework, ItsDefaultsGiveWayToTheScenario) {
   EXPECT_EQ(with({"training.framework=nemo"}).training.grad_dtype, DType::bf16);
   EXPECT_EQ(with({"training.framework=nemo", "training.grad_dtype=fp32"}).training.grad_dtype, DType::f32);
   EXPECT_FALSE(with({"training.framework=megatron-2021"}).training.overlap_dp);
+  EXPECT_FALSE(with({"training.framework=torchtitan"}).training.overlap_pp);
+  EXPECT_TRUE(with({"training.framework=torchtitan", "training.overlap.pp=true"}).training.overlap_pp);
+  EXPECT_EQ(with({"training.framework=deepspeed", "parallelism.zero=3"}).parallelism.gather_unit, GatherUnit::weight);
+  EXPECT_EQ(with({"training.framework=deepspeed-2023", "parallelism.zero=3"}).parallelism.gather_unit, GatherUnit::layer);
 }
 
 TEST(Framework, Fp16ReplacesWhatGoesWithIt) {
@@ -170,7 +174,8 @@ TEST(Framework, FieldsOfOnesOwn) {
   const Software software =
       with({"training.framework={issue_us: {forward: 7}, forward: {norm: {kernels: 2, bytes: 12}}, "
             "waits_for: [receive], sequence_copies: 2, reserved_GB: 1.5, context_GB: 0.5, "
-            "workspaces_MiB: {hopper: 3}, placeholder_gradients: true, expandable_segments: true, moves_weights: true}"})
+            "workspaces_MiB: {hopper: 3}, placeholder_gradients: true, expandable_segments: true, moves_weights: true, "
+            "tensor_lists: true}"})
           .software;
   EXPECT_EQ(software.name, "generic");
   EXPECT_DOUBLE_EQ(software.issue.forward, 7e-6);
@@ -185,6 +190,7 @@ TEST(Framework, FieldsOfOnesOwn) {
   EXPECT_TRUE(software.placeholder_gradients);
   EXPECT_TRUE(software.expandable_segments);
   EXPECT_TRUE(software.moves_weights);
+  EXPECT_TRUE(software.tensor_lists);
 }
 
 TEST(Framework, SaysWhatIsWrong) {

@@ -34,10 +34,11 @@ std::string remaining(const Scenario& scenario, const std::vector<Lost>& lost) {
   YamlNode document = scenario_sections(scenario);
   erase(document, "name");
   erase(document, "model.name");
+  if (scenario.parallelism.pp == 1) erase(document, "training.overlap.pp");  // counts nothing
   for (const Lost& one : lost) {
     erase(document, one.field);
     if (one.field == "parallelism.zero")
-      for (const char* field : {"reshard_after_forward", "gather_per_micro_batch", "prefetch", "hsdp"})
+      for (const char* field : {"reshard_after_forward", "gather_per_micro_batch", "prefetch", "gather_unit", "hsdp"})
         erase(document, std::string("parallelism.") + field);
     if (one.field == "training.grad_dtype") erase(document, "training.bucket_MB");  // the same number of parameters
     if (one.field == "model")  // stages of so many layers count nothing without it

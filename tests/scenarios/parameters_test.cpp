@@ -36,7 +36,7 @@ class Allocated {
     for (const ParameterSpec& s : specs) parameters.declare(s);
     TrainingSpec training;
     training.bucket_parameters = bucket_parameters;
-    parameters.allocate(builder, builder.add_rank({}), training, zero, {owners, owned});
+    parameters.allocate(builder, builder.add_rank({}), training, {.zero = zero}, {owners, owned});
   }
   const Buffer& buffer(BufferId id) const { return builder.dag().buffers[id]; }
 };
@@ -195,6 +195,26 @@ TEST(ParametersOfZero2, KeepOnlyTheirSliceOfTheGradient) {
       EXPECT_EQ(kept.buffer(bucket.gradient_slice).base, bucket.gradients);
     }
   }
+}
+
+// In the order of a bucket, which is the backward's: a large weight, and the small ones up to the next large one; those before
+// the first lie with it.
+TEST(ParametersOfZero3, MayLieInABucketForEachLargeWeight) {
+  const auto buckets_of = [](GatherUnit unit) {
+    DagBuilder builder;
+    ChunkParameters parameters;
+    std::vector<ParameterId> ids;
+    for (int layer = 0; layer < 2; ++layer) {
+      parameters.begin_unit();
+      for (const std::int64_t rows : {1, 400, 1, 1, 250, 1}) ids.push_back(parameters.declare(spec(sharded, {rows}, 400)));
+    }
+    parameters.allocate(builder, builder.add_rank({}), {}, {.zero = 3, .gather_unit = unit}, {4, 1});
+    std::vector<std::size_t> buckets;
+    for (const ParameterId id : ids) buckets.push_back(parameters.bucket_of(id));
+    return buckets;
+  };
+  EXPECT_THAT(buckets_of(GatherUnit::layer), testing::ElementsAre(1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(buckets_of(GatherUnit::weight), testing::ElementsAre(3, 3, 2, 2, 2, 2, 1, 1, 0, 0, 0, 0));
 }
 
 }  // namespace

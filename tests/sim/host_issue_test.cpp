@@ -68,6 +68,38 @@ TEST(HostIssue, ACollectiveStartsWhenItsLastMemberIsIssued) {
   EXPECT_NEAR(timeline.start[first], (5 * 100 + 10) * ns, 1e-15);
 }
 
+// A collective over two ranks has a list of two tensors: two copies of 3 ns each, and of 8 bytes that are read and written at 4 a
+// nanosecond. The CPU issues them after a gather, and before a reduction can begin.
+TEST(HostIssue, TensorsOfAListAreCopiedOneByOne) {
+  struct Times {
+    Seconds start, takes, next;
+  };
+  const auto times = [](bool gathers, bool lists) {
+    SmallDag small;
+    const RankIndex ranks[] = {small.rank(), small.rank()};
+    const CommunicatorId both = small.communicator(2, {.intra_latency = 50 * ns, .paths = {{}}});
+    TaskId collective = no_id, kernel = no_id;
+    for (const RankIndex rank : ranks) {
+      collective = gathers ? small.all_gather(rank, both, 8) : small.reduce_scatter(rank, both, 8);
+      kernel = small.kernel(rank, 30);
+    }
+    Dag dag = issued_by(small, {.forward = 100 * ns, .communication = 10 * ns, .loop = 7 * ns});
+    dag.software.tensor_lists = lists;
+    dag.devices[0].efficiency.launch = 3 * ns;
+    const Timeline timeline = simulate(dag).timeline;
+    const Seconds start = timeline.start[collective];
+    return Times{start, timeline.end[collective] - start, timeline.start[kernel]};
+  };
+  for (const bool gathers : {true, false}) {
+    const Times plain = times(gathers, false), lists = times(gathers, true);
+    EXPECT_NEAR(plain.start, 10 * ns, 1e-15);
+    EXPECT_NEAR(lists.start, (10 + (gathers ? 0 : 2 * 7)) * ns, 1e-15);
+    EXPECT_NEAR(lists.takes - plain.takes, (2 * 3 + 2 * 8 / 4) * ns, 1e-15);
+    EXPECT_NEAR(plain.next, (10 + 100) * ns, 1e-15);
+    EXPECT_NEAR(lists.next, (10 + 2 * 7 + 100) * ns, 1e-15);
+  }
+}
+
 // The second kernel is issued only when the first, which the CPU waits for, has ended.
 TEST(HostIssue, WaitsForWhatTheFrameworkWaitsFor) {
   SmallDag small;
