@@ -82,6 +82,22 @@ TEST(Presets, AProfileTakesFromAnotherWhatItDoesNotState) {
   EXPECT_EQ(capped.attention_kernel, AttentionKernel::cudnn);
 }
 
+// Nothing was measured on them: kernels reach the shares of the GPU that they are `as`, whose peaks they have.
+TEST(Presets, BlackwellUltraIsBlackwellWithMoreMemoryAndWiderNics) {
+  const std::vector<std::pair<std::string, std::string>> pairs{{"dgx-b300", "dgx-b200"}, {"gb300-nvl72", "gb200-nvl72"}};
+  for (const auto& [ultra_name, name] : pairs) {
+    const ClusterSpec ultra = with({"cluster.preset=" + ultra_name, "cluster.gpus=8", "parallelism.dp=1"}).cluster;
+    const ClusterSpec plain = with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster;
+    EXPECT_EQ(ultra.gpu.efficiency.gemm, plain.gpu.efficiency.gemm) << ultra_name;
+    EXPECT_EQ(ultra.gpu.efficiency.attention, plain.gpu.efficiency.attention) << ultra_name;
+    EXPECT_EQ(ultra.gpu.efficiency.memory, plain.gpu.efficiency.memory) << ultra_name;
+    EXPECT_EQ(ultra.gpu.peak, plain.gpu.peak) << ultra_name;
+    EXPECT_GT(ultra.gpu.memory, 3 * plain.gpu.memory / 2) << ultra_name;
+    EXPECT_EQ(ultra.nic_gbps, 2 * plain.nic_gbps) << ultra_name;
+    EXPECT_EQ(ultra.nvlink_GBps, plain.nvlink_GBps) << ultra_name;
+  }
+}
+
 TEST(Presets, GpusNameTheirArchitectureAndClustersWhetherSwitchesAddUp) {
   for (const std::string& name : preset_names(PresetKind::gpu)) {
     const bool known = with({"cluster.gpu=" + name}).cluster.gpu.architecture != Architecture::unknown;
