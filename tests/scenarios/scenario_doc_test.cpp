@@ -15,6 +15,7 @@
 #include "scenarios/reading/aliases.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/reading/load_campaign.h"
+#include "scenarios/reading/presets.h"
 
 namespace tandem::scenarios::scenario_doc_test {
 namespace {
@@ -233,6 +234,32 @@ TEST(ScenarioDocument, ListsTheNamesOfOtherPrograms) {
   for (const std::string section : {"model", "cluster", "parallelism", "training"})
     for (const std::string& alias : aliases_of(section)) understood.insert(section + "." + alias);
   EXPECT_EQ(documented, understood);
+}
+
+/// The names in backquotes.
+std::set<std::string> quoted_names(const std::string& value) {
+  std::set<std::string> names;
+  for (std::size_t begin = value.find('`'); begin != std::string::npos;) {
+    const std::size_t end = value.find('`', begin + 1);
+    names.insert(value.substr(begin + 1, end - begin - 1));
+    begin = value.find('`', end + 1);
+  }
+  return names;
+}
+
+TEST(ScenarioDocument, ListsThePresetsThatShip) {
+  const std::array<std::pair<PresetKind, const char*>, 5> kinds{{{PresetKind::model, "models: "},
+                                                                 {PresetKind::gpu, "GPUs"},
+                                                                 {PresetKind::cluster, "clusters"},
+                                                                 {PresetKind::framework, "frameworks"},
+                                                                 {PresetKind::campaign, "campaigns"}}};
+  for (const auto& [kind, title] : kinds) {
+    std::set<std::string> documented;
+    for (const std::string& line : split(document(), "\n"))
+      if (line.starts_with(std::string("| ") + title)) documented.merge(quoted_names(line));
+    const std::vector<std::string> names = preset_names(kind);
+    EXPECT_EQ(documented, std::set<std::string>(names.begin(), names.end())) << title;
+  }
 }
 
 }  // namespace
