@@ -61,6 +61,7 @@ std::vector<Unknown> unknowns_of(const RunRow& row, bool to_fit) {
   if (above_one(name_of(Axis::pp)) && !row.has("vpp")) add("vpp", chunk_counts(row));
   add("micro_batch", {"1", "2", "4", "8"});
   add("recompute", to_fit ? defaults.recompute_to_fit : defaults.recompute);
+  if (to_fit) add("recompute_every", {"8", "4", "2", "1"});
   return unknowns;
 }
 

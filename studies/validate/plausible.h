@@ -25,7 +25,7 @@ inline constexpr std::size_t most_plausible_runs = 12;
 /// Returns the scenarios that a run may have been: a single one if the run's columns say everything. Blank columns take these
 /// values, in all combinations that make a scenario:
 /// - `zero`, `sp` (where tp > 1) and `recompute`: those of the framework (scenarios/reading/run_defaults.h). Those that recompute
-///   more (`to_fit`) come after the others.
+///   more (`to_fit`) come after the others: every eighth, fourth, second layer, or each.
 /// - `vpp` (where pp > 1): 1, and where the framework interleaves and the schedule is not another one, the divisors of a stage's
 ///   layers, at most four of them; not 1 under interleaved-1f1b, nor where overlap_pp is 1: Megatron-LM overlaps the exchange
 ///   between stages under that schedule only (--overlap-p2p-communication). Whether micro-batches are a multiple of pp, the

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <ranges>
 
 namespace tandem::studies {
 namespace {
@@ -12,6 +14,12 @@ namespace {
 template <typename Drop>
 void drop_unless_all(std::vector<SimulatedRun>& runs, const Drop& drop) {
   if (!std::ranges::all_of(runs, drop)) std::erase_if(runs, drop);
+}
+
+/// Every how manyth layer is recomputed.
+std::int64_t recompute_every(const SimulatedRun& run) {
+  const auto found = std::ranges::find(run.assumed, "recompute_every", &Assumptions::value_type::first);
+  return found == run.assumed.end() ? 1 : std::stoll(found->second);
 }
 
 /// Of sorted runs.
@@ -41,6 +49,8 @@ Prediction predict(std::vector<SimulatedRun> runs) {
   prediction.fits = std::ranges::any_of(runs, &SimulatedRun::fits);
   drop_unless_all(runs, [](const SimulatedRun& run) { return !run.fits(); });
   drop_unless_all(runs, [](const SimulatedRun& run) { return run.to_fit; });
+  const std::int64_t least_recomputed = std::ranges::max(runs | std::views::transform(recompute_every));
+  if (prediction.fits) std::erase_if(runs, [&](const SimulatedRun& run) { return recompute_every(run) < least_recomputed; });
   std::ranges::sort(runs, {}, &SimulatedRun::step_time);
   prediction.step_time = median_time(runs);
   prediction.typical = *std::ranges::min_element(

@@ -33,7 +33,7 @@ struct Prediction {
 
 /// Predicts a run from the scenarios that count. A run that was measured did fit, so scenarios that don't fit count only where
 /// none fits, which a note then says. Nobody recomputes everything without need: where `recompute` was assumed, full
-/// recomputation counts only if nothing less fits. `runs` holds at least one.
+/// recomputation counts only if nothing less fits, and then of as few layers as do. `runs` holds at least one.
 Prediction predict(std::vector<SimulatedRun> runs);
 
 }  // namespace tandem::studies

@@ -226,6 +226,7 @@ class ScenarioBuilder {
     const std::string kind = row_.name("recompute");
     if (kind.empty()) return;
     if (kind == "selective") return put("training.recompute", "recompute", runs_of_framework(row_).selective);
+    if (kind == "full") put_text({"recompute_every", "training.recompute_every"}, row_.text("recompute_every"));
     if (kind == "none" || kind == "full") return put("training.recompute", "recompute", kind);
     YamlNode list = make_node(YamlNode::Kind::sequence, row_.place("recompute"));
     for (std::size_t start = 0; start <= kind.size();) {

@@ -77,6 +77,7 @@ constexpr ColumnRule run_columns[] = {
     {"micro_batch", CellKind::integer, 1, 4'096, "sequences"},
     {"global_batch", CellKind::integer, 1, most_sequences, "sequences", true},
     {.name = "recompute"},
+    {"recompute_every", CellKind::integer, 1, 10'000, "layers"},
     {.name = "attention"},
     {.name = "overlap_dp", .kind = CellKind::flag},
     {.name = "overlap_tp", .kind = CellKind::flag},
