@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "scenarios/reading/load.h"
 #include "scenarios/reading/sections.h"
