@@ -68,7 +68,8 @@ enum class Clock : std::uint8_t {
 Seconds gemm_time(const Device& device, std::span<const GemmBatch> products, const GemmTypes& types,
                   Clock clock = Clock::sustained);
 
-/// Returns the time of products that are a kernel each, on a few streams (Transformer Engine's multi_stream_cublas_gemm has four):
+/// Returns the time of products that are a kernel each, on a few streams (Transformer Engine's multi_stream_cublas_gemm has
+/// four):
 ///
 ///   launch + sum over products of max((cut + shared) / 2, bytes / (memory * memory_bandwidth))
 ///

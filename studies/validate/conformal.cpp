@@ -280,6 +280,7 @@ std::vector<LeftOut> leave_out(std::span<const MeasuredError> measured) {
   for (const MeasuredError* row : rows) join(kind_of(*row) + " " + row->step.generation, row);
   for (const MeasuredError* row : rows) join(kind_of(*row) + " " + row->step.gpu, row);
   for (const MeasuredError* row : rows) join(kind_of(*row) + " " + row->step.framework, row);
+  for (const MeasuredError* row : rows) join(class_names(row->step).back(), row);
   std::vector<LeftOut> results;
   for (const std::string& name : order) {
     const Rows& set = sets.at(name);

@@ -44,7 +44,8 @@ struct LeftOut {
   Error in_sample, source_out, gpu_out;
 };
 
-/// Scores rows by set: "all", "dense", "experts", each GPU, each framework, and each of these with its kind.
+/// Scores rows by set: "all", "dense", "experts"; each of these two with each generation of GPUs, GPU and framework; and the
+/// narrowest classes of intervals.
 std::vector<LeftOut> leave_out(std::span<const MeasuredError> rows);
 
 }  // namespace tandem::studies

@@ -133,8 +133,8 @@ TEST(Validate, CoreRowsAreScoredApartOrAlone) {
 }
 
 TEST(Validate, RowsThatStateMemoryAlone) {
-  const RunsTable table({tiny_run({{"id", "a"}}), tiny_run({{"id", "b"}, {"memory_gb", "2"}}),
-                         tiny_run({{"id", "c"}, {"memory_gb", "OOM"}})});
+  const RunsTable table(
+      {tiny_run({{"id", "a"}}), tiny_run({{"id", "b"}, {"memory_gb", "2"}}), tiny_run({{"id", "c"}, {"memory_gb", "OOM"}})});
   const Json alone = validated(table, {"--memory"});
   ASSERT_EQ(alone["rows"].size(), 2U);
   EXPECT_EQ(alone["rows"][0]["id"], "b");
