@@ -200,7 +200,8 @@ TEST(PlausibleRuns, MicroBatchesDivideTheBatch) {
 
 TEST(PlausibleRuns, FrameworksHaveTheirDefaults) {
   const RunCells cells = tiny_run({{"zero", ""}, {"recompute", ""}, {"framework", "torchtitan"}});
-  EXPECT_THAT(assumed(cells), ElementsAre("zero=3 recompute=selective", "zero=3 recompute=full"));
+  const std::string full = "zero=3 recompute=full recompute_every=";
+  EXPECT_THAT(assumed(cells), ElementsAre("zero=3 recompute=selective", full + "8", full + "4", full + "2", full + "1"));
 }
 
 TEST(PlausibleRuns, ARunThatFitsRecomputesNoMoreThanItMust) {
@@ -208,10 +209,22 @@ TEST(PlausibleRuns, ARunThatFitsRecomputesNoMoreThanItMust) {
   RunCells large = small;  // whose activations alone are 32 * 2 * 34 * 8192 * 4096 bytes, Korthikanti et al. 2022, equation 2
   for (const auto& [column, text] : RunCells{{"id", "b"}, {"preset", "llama3-8b"}, {"sequence", "8192"}, {"micro_batch", "2"}})
     large[column] = text;
-  const Json result = validated(RunsTable({small, large}));
-  EXPECT_EQ(result["rows"][0]["assumed"]["recompute"], "none");
-  EXPECT_EQ(result["rows"][1]["assumed"]["recompute"], "full");
-  EXPECT_EQ(result["rows"][1]["fits"], true);
+  const RunsTable table({small, large});
+  const Json rows = validated(table)["rows"];
+  EXPECT_EQ(rows[0]["assumed"]["recompute"], "none");
+  EXPECT_EQ(rows[1]["assumed"]["recompute"], "full");
+  EXPECT_EQ(rows[1]["fits"], true);
+  const int every = std::stoi(rows[1]["assumed"]["recompute_every"].get<std::string>());
+  ASSERT_LT(every, 8);
+  std::ofstream(table / "large.yaml") << rows[1]["scenario"].get<std::string>();
+  const auto fits = [&](int layers) {
+    const CommandResult run = run_tandem({"simulate", table / "large.yaml", "--allow-oom", "--json", "-", "--set",
+                                          "training.recompute_every=" + std::to_string(layers)});
+    EXPECT_EQ(run.exit_code, done) << run.err;
+    return Json::parse(run.out)["memory"]["fits"].get<bool>();
+  };
+  EXPECT_TRUE(fits(every));
+  EXPECT_FALSE(fits(2 * every));
 }
 
 TEST(PlausibleRuns, AreTwelveAtMost) {
