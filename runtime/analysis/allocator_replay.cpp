@@ -162,14 +162,14 @@ std::vector<Event> events_of(const std::vector<MemoryChange>& changes) {
     std::vector<std::uint32_t> allocations;
     std::size_t ended_before = 0;
   };
-  std::unordered_map<std::uint64_t, Open> open;  // by buffer and size
+  std::unordered_map<BufferId, std::map<Bytes, Open>> open;
   std::vector<Event> events;
   events.reserve(changes.size());
   std::uint32_t allocations = 0;
   for (const MemoryChange& change : changes) {
     if (change.bytes == 0) continue;
     const Bytes bytes = std::abs(change.bytes);
-    Open& of = open[(static_cast<std::uint64_t>(bytes) << 20) ^ change.buffer];
+    Open& of = open[change.buffer][bytes];
     if (change.bytes < 0) {
       if (of.allocations.empty()) {
         ++of.ended_before;
