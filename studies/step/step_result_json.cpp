@@ -76,25 +76,6 @@ Json layers_json(const std::vector<LayerTraffic>& traffic) {
   return layers;
 }
 
-}  // namespace
-
-Json to_json_object(const Interval& interval) {
-  Json shares = Json::object();
-  for (std::size_t part = 0; part < error_part_count; ++part)
-    shares[name_of(static_cast<ErrorPart>(part))] = interval.share_of(static_cast<ErrorPart>(part));
-  Json narrower = Json::object();
-  for (const Remedy& remedy : remedies) narrower[remedy.key] = interval.give_or_take_without(remedy.parts);
-  return {{"low", interval.low},
-          {"high", interval.high},
-          {"shares", shares},
-          {"known_from", {{"class", interval.known_class}, {"runs", interval.runs}, {"sources", interval.sources}}},
-          {"seen_gpu", interval.seen_gpu},
-          {"seen_framework", interval.seen_framework},
-          {"give_or_take_if_measured", narrower}};
-}
-
-namespace {
-
 Json site_json(const Site& site) {
   return {{"runs", site.runs},
           {"gpu", site.gpu},
