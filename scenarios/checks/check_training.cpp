@@ -118,11 +118,10 @@ constexpr Rule scales_are_of_fp8{
 constexpr Rule frameworks_capture_graphs{
     .holds = [](const Scenario& s) { return s.training.cuda_graph == CudaGraph::none || !s.software.captured.empty(); },
     .objection = [](const Scenario& s) -> Objection {
-      return {{"training.cuda_graph", "training.framework"},
-              std::string("cuda_graph ") + name_of(s.training.cuda_graph) +
-                  " with a framework that does not say what it captures (training.framework.captured); expected cuda_graph none, "
-                  "or a "
-                  "framework that does"};
+      return {
+          {"training.cuda_graph", "training.framework"},
+          std::string("cuda_graph ") + name_of(s.training.cuda_graph) +
+              " with a framework that does not say what it captures, expected cuda_graph none, or training.framework.captured"};
     }};
 
 constexpr Rule rules_of_training[] = {scales_are_of_fp8,

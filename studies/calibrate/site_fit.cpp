@@ -232,7 +232,7 @@ SiteFit fit_site(std::span<const RunRow> rows, std::size_t jobs, const OnRunProg
     SiteOfStep site = site_of(prediction.typical.step);
     site.site = fit.site;
     prediction.interval =
-        interval_around(prediction.step_time, prediction.expected, class_of(prediction.typical.step), interval_table(), site);
+        interval_around(prediction.step_time, prediction.expected, class_of(prediction.typical.step), table, site);
   }
   for (std::size_t i = 0; i < simulated.size(); ++i) {
     std::vector<Observation> others = observations;
