@@ -47,8 +47,9 @@ std::vector<OpKind> read_operations(const Reader& framework, const char* list) {
 }
 
 void read_workspaces(const Reader& framework, Software& software) {
-  const Reader sizes(framework.child("workspaces_MiB"), framework.full_name("workspaces_MiB"),
-                     {"volta", "ampere", "hopper", "blackwell", "unknown"});
+  std::vector<std::string_view> architectures;
+  for (std::size_t i = 0; i < architecture_count; ++i) architectures.emplace_back(name_of(static_cast<Architecture>(i)));
+  const Reader sizes(framework.child("workspaces_MiB"), framework.full_name("workspaces_MiB"), architectures);
   constexpr double mebi = 1024.0 * 1024.0;
   for (std::size_t i = 0; i < architecture_count; ++i)
     software.workspaces[i] = std::llround(sizes.number(name_of(static_cast<Architecture>(i)), {0, 100'000}, 0) * mebi);
