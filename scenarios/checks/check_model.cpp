@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/nearest.h"
@@ -76,10 +78,88 @@ constexpr Rule rotated_heads_are_even{
                   joined(nearest_multiples(2, s.model.head_dim))};
     }};
 
+// Layers that differ.
+
+bool has_mixer(const ModelSpec& m, Mixer mixer) {
+  return std::ranges::find(m.layer_types, mixer, &LayerType::mixer) != m.layer_types.end();
+}
+
+constexpr Rule layer_types_are_of_layers{
+    .holds = [](const Scenario& s) { return static_cast<std::int64_t>(s.model.layer_types.size()) <= s.model.layers; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.layer_types", "model.layers"},
+              "layer_types lists " + std::to_string(s.model.layer_types.size()) + " layers of " + std::to_string(s.model.layers) +
+                  ", expected one for each, or fewer that repeat"};
+    }};
+
+/// What a layer type needs to be told.
+struct TypeNeeds {
+  Mixer mixer;
+  std::string_view word, field;
+  bool (*told)(const ModelSpec&);
+};
+constexpr TypeNeeds needs_of_types[] = {
+    {Mixer::sliding_attention, "sliding_attention", "window", [](const ModelSpec&) { return false; }},
+    {Mixer::chunked_attention, "chunked_attention", "attention_chunk", [](const ModelSpec&) { return false; }},
+    {Mixer::linear_attention, "linear_attention", "linear_attention", [](const ModelSpec&) { return false; }},
+    {Mixer::mamba, "mamba", "mamba", [](const ModelSpec&) { return false; }},
+};
+
+std::optional<Objection> find_untold_type(const Scenario& s) {
+  for (const TypeNeeds& type : needs_of_types) {
+    const std::string field = "model." + std::string(type.field);
+    const bool has = has_mixer(s.model, type.mixer), told = type.told(s.model);
+    if (has && !told)
+      return Objection{{field, "model.layer_types"},
+                       "layers of type " + std::string(type.word) + " without " + field + ", expected that, too"};
+    if (told && !has)
+      return Objection{
+          {field, "model.layer_types"},
+          field + " without layers of type " + std::string(type.word) + " in model.layer_types, expected those, too"};
+  }
+  return {};
+}
+
+std::optional<Objection> find_experts_out_of_place(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  const bool says_where = std::ranges::any_of(m.layer_types, [](const LayerType& type) { return type.feed == Feed::experts; });
+  if (says_where && m.moe.experts == 0)
+    return Objection{{"model.layer_types", "model.moe"}, "layers of type moe without model.moe.experts, expected those, too"};
+  const bool open = m.layer_types.empty() || std::ranges::any_of(m.layer_types, [](const LayerType& type) { return !type.feed; });
+  if (m.moe.experts > 0 && !says_where && !open)
+    return Objection{{"model.moe", "model.layer_types"},
+                     "model.moe.experts, but no layer of model.layer_types is of type moe, expected one"};
+  if (!open && (m.moe.first_dense_layers > 0 || m.moe.every > 1))
+    return Objection{{"model.moe.first_dense_layers", "model.moe.every", "model.layer_types"},
+                     "first_dense_layers or every where model.layer_types says which layers have experts, expected only one of "
+                     "the two"};
+  return {};
+}
+
+constexpr Rule windows_look_back{
+    .holds =
+        [](const Scenario& s) {
+          return s.model.causal ||
+                 !(has_mixer(s.model, Mixer::sliding_attention) || has_mixer(s.model, Mixer::chunked_attention));
+        },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"model.causal", "model.layer_types"},
+              "causal false with sliding or chunked attention, which look back alone; expected causal true"};
+    }};
+
 constexpr Rule rules_of_model[] = {
-    heads_have_a_width,    biased_layers_are_dense,    rule_of<find_part_without_latent>,
-    latent_rotates_pairs,  latent_attention_is_rotary, latent_heads_have_keys,
-    kv_heads_divide_heads, rotated_heads_are_even,
+    heads_have_a_width,
+    biased_layers_are_dense,
+    rule_of<find_part_without_latent>,
+    latent_rotates_pairs,
+    latent_attention_is_rotary,
+    latent_heads_have_keys,
+    kv_heads_divide_heads,
+    rotated_heads_are_even,
+    layer_types_are_of_layers,
+    rule_of<find_untold_type>,
+    rule_of<find_experts_out_of_place>,
+    windows_look_back,
 };
 
 }  // namespace

@@ -56,6 +56,7 @@ class ArgumentsWriter {
     flag("swiglu", model_.gated);
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
     flag("disable-bias-linear", !model_.linear_bias);
+    if (!model_.layer_types.empty()) out_.lose("model.layer_types", "layers that differ are exported another day");
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);

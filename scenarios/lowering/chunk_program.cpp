@@ -118,7 +118,7 @@ ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLin
       }
     } else if (piece < last_piece()) {
       *x = lower_layer(micro_batch, piece, tapes[piece], *x);
-      if (!layers_[piece - 1].mixture) context_.cut();
+      if (!layers_[piece - 1].has_experts()) context_.cut();
     } else if (layout_.loss) {
       losses(context_, tapes[piece], loss_, mtp_, *x);
     } else {
@@ -147,7 +147,7 @@ ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLi
     if (piece == 0 && !layout_.embedding) {
       context_.issue([dy, &link] { link.send(PipelineLink::Direction::backward, *dy); });
     }
-    const bool exchanges = piece > 0 && (piece == last_piece() || layers_[piece - 1].mixture);  // those of the loss in the next
+    const bool exchanges = piece > 0 && (piece == last_piece() || layers_[piece - 1].has_experts());  // those of the loss in the next
     if (overlaps && !exchanges) {
       context_.lower_waiting_weights();
       context_.cut();

@@ -1,5 +1,7 @@
 #include "scenarios/lowering/layer.h"
 
+#include <stdexcept>
+
 #include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/norm.h"
@@ -40,9 +42,28 @@ BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch
   return y;
 }
 
-BufferId either_attention(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
-  if (const auto* latent = std::get_if<MlaParameters>(&weights.attention)) return mla(context, tape, *latent, x);
-  return attention(context, tape, std::get<AttentionParameters>(weights.attention), x);
+// Where a half is missing, so is its branch.
+BufferId lower_half(Context& /*context*/, Tape& /*tape*/, const std::monostate& /*weights*/, BufferId /*x*/) {
+  throw std::logic_error("a half of a layer that it does not have");
+}
+BufferId lower_half(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
+  return attention(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const MlaParameters& weights, BufferId x) {
+  return mla(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
+  return mlp(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
+  return mixture(context, tape, weights, x);
+}
+
+template <typename Half>
+Module module_of(const Half& half) {
+  return [half](Context& c, Tape& t, BufferId x) {
+    return std::visit([&](const auto& weights) { return lower_half(c, t, weights, x); }, half);
+  };
 }
 
 /// x + branch(norm(x)).
@@ -58,34 +79,30 @@ BufferId pre_norm(Context& context, Tape& tape, ParameterId weight, std::string_
 }
 
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
-  const Module attend = [weights](Context& c, Tape& t, BufferId in) { return either_attention(c, t, weights, in); };
-  const Module feed = [weights](Context& c, Tape& t, BufferId in) {
-    return weights.mixture ? mixture(c, t, *weights.mixture, in) : mlp(c, t, weights.mlp, in);
-  };
-  const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
-  const BufferId middle =
-      pre_norm(context, tape, weights.attention_norm, "attention norm", attend, DropoutSite::attention_output, x);
-  return pre_norm(context, tape, weights.mlp_norm, "mlp norm", context.recomputes_mlp() ? feed_again : feed,
-                  DropoutSite::mlp_output, middle);
+  if (weights.mixer.index() > 0)
+    x = pre_norm(context, tape, weights.mixer_norm, "attention norm", module_of(weights.mixer), DropoutSite::attention_output, x);
+  if (weights.feed.index() > 0) {
+    const Module feed = module_of(weights.feed);
+    const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
+    x = pre_norm(context, tape, weights.feed_norm, "mlp norm", context.recomputes_mlp() ? feed_again : feed,
+                 DropoutSite::mlp_output, x);
+  }
+  return x;
 }
 
 }  // namespace
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer) {
   const std::string name = "layer" + std::to_string(layer);
+  const ModelSpec& model = context.scenario.model;
+  const LayerKind kind = model.layer_kind(layer);
   LayerParameters weights;
-  weights.attention_norm = declare_norm(context, parameters, name + ".attention_norm");
-  if (context.scenario.model.mla.enabled()) {
-    weights.attention = declare_mla(context, parameters, name);
-  } else {
-    weights.attention = declare_attention(context, parameters, name);
-  }
-  weights.mlp_norm = declare_norm(context, parameters, name + ".mlp_norm");
-  if (context.scenario.model.moe.in_layer(layer)) {
-    weights.mixture = declare_mixture(context, parameters, name);
-  } else {
-    weights.mlp = declare_mlp(context, parameters, name, context.sizes.ffn);
-  }
+  if (kind.mixer != Mixer::none) weights.mixer_norm = declare_norm(context, parameters, name + ".attention_norm");
+  if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name);
+  if (is_attention(kind.mixer) && !model.mla.enabled()) weights.mixer = declare_attention(context, parameters, name);
+  if (kind.feed != Feed::none) weights.feed_norm = declare_norm(context, parameters, name + ".mlp_norm");
+  if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);
+  if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name);
   return weights;
 }
 

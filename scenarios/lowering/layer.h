@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <variant>
 
 #include "scenarios/lowering/attention.h"
@@ -11,17 +10,20 @@
 
 namespace tandem::scenarios {
 
+/// Of both halves, as far as the layer has them.
 struct LayerParameters {
-  ParameterId attention_norm = 0;
-  std::variant<AttentionParameters, MlaParameters> attention;
-  ParameterId mlp_norm = 0;
-  MlpParameters mlp;
-  std::optional<MixtureParameters> mixture;  ///< in place of the MLP
+  ParameterId mixer_norm = 0;
+  std::variant<std::monostate, AttentionParameters, MlaParameters> mixer;
+  ParameterId feed_norm = 0;
+  std::variant<std::monostate, MlpParameters, MixtureParameters> feed;
+
+  bool has_experts() const { return std::holds_alternative<MixtureParameters>(feed); }
 };
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer);
 
-/// A pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)); recomputed in whole when the scenario says so.
+/// A pre-norm layer: x + mixer(norm(x)), then x + feed(norm(x)), or only one of the two, as `ModelSpec::layer_kind` says;
+/// recomputed in whole when the scenario says so.
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x);
 
 }  // namespace tandem::scenarios

@@ -58,6 +58,8 @@ constexpr Alias aliases[] = {
     {"model", "vocab_size", "vocab"},
     {"model", "tie_word_embeddings", "tied_embeddings"},
     {"model", "rope_theta", "rotary_base"},
+    {"model", "sliding_window", "window"},
+    {"model", "hybrid_override_pattern", "layer_types"},
     {"model", "num_local_experts", "experts", "moe"},
     {"model", "n_routed_experts", "experts", "moe"},
     {"model", "num_experts_per_tok", "top_k", "moe"},

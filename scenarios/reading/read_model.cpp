@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "runtime/base/nearest.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/reading/yaml_mapping.h"
@@ -18,13 +21,33 @@ MlaSpec read_mla(const YamlNode& node) {
   return spec;
 }
 
+/// A list of words, or letters as Megatron-Core's hybrid models have them.
+std::vector<LayerType> read_layer_types(const Reader& model) {
+  std::vector<LayerType> types;
+  const YamlNode& node = model.child("layer_types");
+  if (node.kind == YamlNode::Kind::sequence) {
+    for (const YamlNode& item : node.items)
+      types.push_back(model.choice_of<LayerType>(item, "layer_types", choices(layer_type_names)));
+  } else if (model.has("layer_types")) {
+    for (const char letter : model.text("layer_types")) {
+      const auto* const found = std::ranges::find(hybrid_letters, std::string_view(&letter, 1), &Named<LayerType>::name);
+      if (found == hybrid_letters.end())
+        model.fail("layer_types", "model.layer_types has the letter " + excerpt(std::string(1, letter)) +
+                                      ", expected M, *, - and E, or a list of words such as [sliding_attention, full_attention]");
+      types.push_back(found->value);
+    }
+  }
+  return types;
+}
+
 }  // namespace
 
 ModelSpec read_model(const YamlNode& node) {
   const Reader model(
       node, "model",
-      {"name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "vocab", "norm", "tied_embeddings", "rotary",
-       "max_positions", "rotary_base", "causal", "linear_bias", "moe", "mla", "mtp_depth"});
+      {"name",  "layers", "hidden",          "heads",       "kv_heads",      "head_dim",       "ffn",    "gated",
+       "vocab", "norm",   "tied_embeddings", "rotary",      "max_positions", "rotary_base",    "causal", "linear_bias",
+       "moe",   "mla",    "mtp_depth",       "layer_types", "window",        "attention_chunk"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, max_layers});
@@ -44,6 +67,9 @@ ModelSpec read_model(const YamlNode& node) {
   spec.causal = model.boolean("causal", true);
   spec.linear_bias = model.boolean("linear_bias", false);
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
+  spec.layer_types = read_layer_types(model);
+  spec.window = model.integer("window", {0, 16'777'216}, 0);
+  spec.attention_chunk = model.integer("attention_chunk", {0, 16'777'216}, 0);
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
@@ -51,6 +77,12 @@ ModelSpec read_model(const YamlNode& node) {
 }
 
 namespace {
+
+YamlNode words_of(const std::vector<LayerType>& types) {
+  std::vector<std::string> words;
+  for (const LayerType& type : types) words.emplace_back(name_in(layer_type_names, type));
+  return list_of(words);
+}
 
 YamlNode mla_section(const MlaSpec& mla) {
   YamlNode node = make_node(YamlNode::Kind::mapping, {});
@@ -85,6 +117,9 @@ YamlNode write_model(const ModelSpec& model) {
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
   put(node, "mtp_depth", model.mtp_depth);
+  if (!model.layer_types.empty()) put(node, "layer_types", words_of(model.layer_types));
+  if (model.window > 0) put(node, "window", model.window);
+  if (model.attention_chunk > 0) put(node, "attention_chunk", model.attention_chunk);
   return node;
 }
 

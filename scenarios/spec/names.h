@@ -34,6 +34,21 @@ inline std::string named(Axis axis, std::int64_t size) { return named(name_of(ax
 
 inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Named<NormKind>{"layer", NormKind::layer}};
 
+/// Those of config.json; the last four are of models whose layers have one half each.
+inline constexpr std::array layer_type_names{Named<LayerType>{"full_attention", {Mixer::full_attention}},
+                                             Named<LayerType>{"sliding_attention", {Mixer::sliding_attention}},
+                                             Named<LayerType>{"chunked_attention", {Mixer::chunked_attention}},
+                                             Named<LayerType>{"linear_attention", {Mixer::linear_attention}},
+                                             Named<LayerType>{"mamba", {Mixer::mamba, Feed::none}},
+                                             Named<LayerType>{"attention", {Mixer::full_attention, Feed::none}},
+                                             Named<LayerType>{"mlp", {Mixer::none, Feed::dense}},
+                                             Named<LayerType>{"moe", {Mixer::none, Feed::experts}}};
+
+/// Letters of Megatron-Core's --hybrid-layer-pattern.
+inline constexpr std::array hybrid_letters{
+    Named<LayerType>{"M", {Mixer::mamba, Feed::none}}, Named<LayerType>{"*", {Mixer::full_attention, Feed::none}},
+    Named<LayerType>{"-", {Mixer::none, Feed::dense}}, Named<LayerType>{"E", {Mixer::none, Feed::experts}}};
+
 inline constexpr std::array cp_method_names{Named<CpMethod>{"ring", CpMethod::ring},
                                             Named<CpMethod>{"all-gather", CpMethod::all_gather},
                                             Named<CpMethod>{"ulysses", CpMethod::ulysses}};

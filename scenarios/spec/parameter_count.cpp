@@ -24,7 +24,14 @@ class Parameters {
   double experts_;
 
   std::int64_t norm(std::int64_t width) const { return (m_.norm == NormKind::layer ? 2 : 1) * width; }
-  std::int64_t layer(std::int64_t number) const { return attention() + mlp(number) + 2 * norm(m_.hidden); }
+  std::int64_t layer(std::int64_t number) const {
+    const LayerKind kind = m_.layer_kind(number);
+    std::int64_t sum = 0;
+    if (kind.mixer != Mixer::none) sum += norm(m_.hidden);
+    if (is_attention(kind.mixer)) sum += attention();
+    if (kind.feed != Feed::none) sum += norm(m_.hidden) + mlp(kind.feed);
+    return sum;
+  }
 
   std::int64_t attention() const {
     const MlaSpec& mla = m_.mla;
@@ -36,9 +43,9 @@ class Parameters {
     return queries + latent + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim) + heads * mla.v_dim * h;
   }
 
-  std::int64_t mlp(std::int64_t number) const {
+  std::int64_t mlp(Feed feed) const {
     const std::int64_t matrices = m_.gated ? 3 : 2;
-    if (!m_.moe.in_layer(number)) return matrices * m_.hidden * m_.ffn;
+    if (feed == Feed::dense) return matrices * m_.hidden * m_.ffn;
     const std::int64_t expert = matrices * m_.hidden * m_.moe.ffn;
     return std::llround(static_cast<double>(expert) * experts_) + expert * m_.moe.shared_experts + m_.hidden * m_.moe.experts;
   }

@@ -10,6 +10,7 @@
 #include "runtime/dag/device.h"
 #include "runtime/dag/software.h"
 #include "runtime/ops/attributes.h"
+#include "scenarios/spec/layer_kind.h"
 #include "topology/cluster_spec.h"
 
 namespace tandem::scenarios {
@@ -67,6 +68,7 @@ struct MoeSpec {
     if (routing == Routing::top_k || capacity_factor == 0) return chosen;
     return std::min(capacity_factor * chosen, static_cast<double>(experts));
   }
+  /// Asked of layers whose type leaves it open: see ModelSpec::layer_kind.
   bool in_layer(std::int64_t layer) const {
     return experts > 0 && layer >= first_dense_layers && (layer - first_dense_layers) % every == 0;
   }
@@ -92,7 +94,17 @@ struct ModelSpec {
   bool linear_bias = false;  ///< of attention's and the MLP's projections
   MlaSpec mla;
   MoeSpec moe;
-  std::int64_t mtp_depth = 0;  ///< tokens predicted beyond the next one, by one more layer each
+  std::int64_t mtp_depth = 0;          ///< tokens predicted beyond the next one, by one more layer each, with full attention
+  std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
+  std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
+  std::int64_t attention_chunk = 0;    ///< positions that see each other alone in chunked attention
+
+  /// Of a layer, or beyond the last of what predicts further tokens.
+  LayerKind layer_kind(std::int64_t layer) const {
+    const bool further = layer_types.empty() || layer >= layers;
+    const LayerType type = further ? LayerType{} : layer_types[static_cast<std::size_t>(layer) % layer_types.size()];
+    return {type.mixer, type.feed.value_or(moe.in_layer(layer) ? Feed::experts : Feed::dense)};
+  }
 
   /// Whether the token table is used at the end of the model, too: as LM head, or to predict further tokens.
   bool embeds_at_the_end() const { return tied_embeddings || mtp_depth > 0; }

@@ -38,7 +38,7 @@ std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
 }
 
 /// The scenario's layers, two of one kind on each of three stages, on a healthy cluster that packs the ranks best.
-Scenario small(const Scenario& scenario, const LayerKind& kind) {
+Scenario small(const Scenario& scenario, const LayerClass& kind) {
   Scenario s = scenario;
   ParallelismSpec& p = s.parallelism;
   p.pp = stages;
@@ -57,7 +57,8 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   if (s.cluster.fabric.kind == FabricSpec::Kind::custom) s.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};
   s.slow_gpus.clear();
   s.model.layers = stages * layers_per_stage;
-  s.model.moe.first_dense_layers = kind.experts ? 0 : s.model.layers + s.model.mtp_depth;
+  s.model.layer_types = {{kind.kind.mixer, kind.kind.feed}};
+  s.model.moe.first_dense_layers = kind.kind.feed == Feed::experts ? 0 : s.model.layers + s.model.mtp_depth;
   s.model.moe.every = 1;
   TrainingSpec& t = s.training;
   // What is cast to fp8 is weights, too, once in a step: the second micro-batch shows what every one takes.
@@ -86,7 +87,7 @@ struct Pass {
 
 class Measured {
  public:
-  Measured(const Scenario& original, const LayerKind& kind)
+  Measured(const Scenario& original, const LayerClass& kind)
       : scenario_(small(original, kind)), split_(splits_backward(original)) {
     const World world = make_world(scenario_, true);
     dag_ = lower(scenario_, world);
@@ -285,7 +286,7 @@ class Measured {
     const std::int64_t of_layer = elements[1] / layers_per_stage;
     const MoeSpec& moe = scenario_.model.moe;
     const ParallelismSpec& p = scenario_.parallelism;
-    if (moe.in_layer(0))
+    if (scenario_.model.layer_kind(0).feed == Feed::experts)
       cost.layer_expert_parameters =
           moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * scenario_.model.hidden * (moe.ffn / p.etp);
     cost.layer_parameters = of_layer - cost.layer_expert_parameters;
@@ -301,14 +302,14 @@ class Measured {
 
 }  // namespace
 
-LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
+LayerClass layer_class(const Scenario& scenario, std::int64_t layer) {
   const RecomputeSpec& recompute = scenario.training.recompute;
-  return {.experts = scenario.model.moe.in_layer(layer),
+  return {.kind = scenario.model.layer_kind(layer),
           .recomputed = recompute.whole(layer) && !recompute.in_segments(),  // when a segment is recomputed depends on its others
           .mlp_recomputed = recompute.mlp_of(layer)};
 }
 
-PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind) {
+PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kind) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   return {.layer = kind,
@@ -343,16 +344,16 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .splits_backward = splits_backward(scenario)};
 }
 
-const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {
+const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind) {
   const Key key = key_of(scenario, kind);
   const auto known = known_.find(key);
   return known != known_.end() ? known->second : known_.emplace(key, Measured(scenario, kind).cost()).first->second;
 }
 
 void PassCosts::ask_for(const Scenario& scenario) {
-  std::optional<LayerKind> before;
+  std::optional<LayerClass> before;
   for (std::int64_t layer = 0; layer < scenario.model.layers; ++layer) {
-    const LayerKind kind = kind_of(scenario, layer);
+    const LayerClass kind = layer_class(scenario, layer);
     if (kind == before) continue;
     before = kind;
     const Key key = key_of(scenario, kind);

@@ -17,14 +17,16 @@ double gpt_flops(const Scenario& scenario, double factor, double vocab_divisor) 
 double active_weights(const ModelSpec& m, std::int64_t layer) {
   const auto d = [](std::int64_t size) { return static_cast<double>(size); };
   const double h = d(m.hidden), heads = d(m.heads);
-  double attention = h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads));
-  if (m.mla.enabled()) {
+  const LayerKind kind = m.layer_kind(layer);
+  double attention = is_attention(kind.mixer) ? h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads)) : 0;
+  if (is_attention(kind.mixer) && m.mla.enabled()) {
     const MlaSpec& a = m.mla;
     const double queries = a.q_rank > 0 ? h * d(a.q_rank) + d(a.q_rank) * heads * d(a.qk_dim()) : h * heads * d(a.qk_dim());
     attention = queries + h * d(a.kv_rank + a.rope_dim) + d(a.kv_rank) * heads * d(a.nope_dim + a.v_dim) + heads * d(a.v_dim) * h;
   }
   const double matrices = m.gated ? 3 : 2;
-  if (!m.moe.in_layer(layer)) return attention + matrices * h * d(m.ffn);
+  if (kind.feed == Feed::none) return attention;
+  if (kind.feed == Feed::dense) return attention + matrices * h * d(m.ffn);
   return attention + matrices * h * d(m.moe.ffn) * d(m.moe.top_k + m.moe.shared_experts) + h * d(m.moe.experts);
 }
 
@@ -35,7 +37,7 @@ double model_flops(const Scenario& scenario, double attended) {
   double weights = static_cast<double>(m.hidden) * static_cast<double>(m.vocab), scores = 0;
   for (std::int64_t layer = 0; layer < m.layers; ++layer) {
     weights += active_weights(m, layer);
-    scores += sequence * static_cast<double>(m.heads * head_widths);
+    if (is_attention(m.layer_kind(layer).mixer)) scores += sequence * static_cast<double>(m.heads * head_widths);
   }
   return 6 * (weights + attended * scores) * sequence * static_cast<double>(scenario.training.global_batch);
 }

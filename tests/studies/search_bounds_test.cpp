@@ -168,7 +168,7 @@ TEST(PassCosts, TellApartWhatKernelsDependOn) {
   fp8.training.precision = DType::f8;
   longer.training.sequence *= 2;
   PassCosts costs;
-  const LayerKind kind = kind_of(bf16, 0);
+  const LayerClass kind = layer_class(bf16, 0);
   const Seconds usual = costs.of(bf16, kind).forward.layer_kernels;
   EXPECT_LT(costs.of(fp8, kind).forward.layer_kernels, usual);
   EXPECT_GT(costs.of(longer, kind).forward.layer_kernels, usual);
@@ -207,7 +207,7 @@ search: {axes: {tp: [1, 2], pp: [1, 2, 4], cp: [1, 2], vpp: [1], zero: [0], micr
   const std::size_t found = at_once.found();
   EXPECT_GT(found, 10U);
   for (const Scenario& scenario : scenarios) {
-    const LayerKind kind = kind_of(scenario, 0);
+    const LayerClass kind = layer_class(scenario, 0);
     const PassCost &a = one_by_one.of(scenario, kind), &b = at_once.of(scenario, kind);
     EXPECT_EQ(a.forward.next, b.forward.next);
     EXPECT_EQ(a.backward.end, b.backward.end);
