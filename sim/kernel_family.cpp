@@ -27,6 +27,11 @@ OpAttributes deciding(BatchedGemmAttributes a) {
 }
 OpAttributes deciding(const DropoutAttributes&) { return DropoutAttributes{}; }
 OpAttributes deciding(const SignAttributes&) { return SignAttributes{}; }
+OpAttributes deciding(const CausalConvAttributes&) { return CausalConvAttributes{}; }
+OpAttributes deciding(SsdAttributes a) {
+  a.first_head = 0;
+  return a;
+}
 OpAttributes deciding(RoutingAttributes a) {
   a.balance = 0;
   return a;

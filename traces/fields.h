@@ -115,6 +115,18 @@ inline constexpr auto fields_of<DropoutAttributes> = std::tuple{&DropoutAttribut
                                                                 &DropoutAttributes::first_head, &DropoutAttributes::rows};
 template <>
 inline constexpr auto fields_of<SignAttributes> = std::tuple{&SignAttributes::valid};
+template <>
+inline constexpr auto fields_of<CausalConvAttributes> = std::tuple{
+    &CausalConvAttributes::first_column, &CausalConvAttributes::row, &CausalConvAttributes::rows, &CausalConvAttributes::biased};
+template <>
+inline constexpr auto fields_of<SsdAttributes> = std::tuple{
+    &SsdAttributes::head_dim, &SsdAttributes::groups, &SsdAttributes::state, &SsdAttributes::chunk, &SsdAttributes::first_head};
+template <>
+inline constexpr auto fields_of<GroupNormAttributes> = std::tuple{&GroupNormAttributes::groups, &GroupNormAttributes::epsilon};
+template <>
+inline constexpr auto fields_of<ColumnPartsAttributes> =
+    std::tuple{&ColumnPartsAttributes::ranks, &ColumnPartsAttributes::zigzag, &ColumnPartsAttributes::inverse,
+               &ColumnPartsAttributes::widths, &ColumnPartsAttributes::repeats};
 
 // what was measured
 template <>

@@ -200,11 +200,56 @@ struct SignAttributes {
   auto operator<=>(const SignAttributes&) const = default;
 };
 
+/// Says which columns of its input a causal convolution reads, and which rows of its weight: channel c those of the c-th row in
+/// up to three runs.
+struct CausalConvAttributes {
+  std::int64_t first_column = 0;
+  std::array<std::int64_t, 3> row{0, 0, 0};
+  std::array<std::int64_t, 3> rows{0, 0, 0};
+  bool biased = false;  ///< the last column of the weight is a bias
+  auto operator<=>(const CausalConvAttributes&) const = default;
+  std::int64_t channels() const { return rows[0] + rows[1] + rows[2]; }
+  constexpr std::int64_t row_of(std::int64_t channel) const {
+    if (channel < rows[0]) return row[0] + channel;
+    channel -= rows[0];
+    return channel < rows[1] ? row[1] + channel : row[2] + channel - rows[1];
+  }
+};
+
+/// Sizes of Mamba-2's scan (runtime/ops/ssd_scan.h). The heads here are those from `first_head` on of the parameters.
+struct SsdAttributes {
+  std::int32_t head_dim = 64;
+  std::int32_t groups = 1;  ///< of heads, each with keys (B) and queries (C) of its own
+  std::int32_t state = 128;
+  std::int32_t chunk = 128;
+  std::int32_t first_head = 0;
+  auto operator<=>(const SsdAttributes&) const = default;
+};
+
+/// An RMSNorm of each of so many equal parts of a row.
+struct GroupNormAttributes {
+  std::int32_t groups = 1;
+  float epsilon = 1e-5F;
+  auto operator<=>(const GroupNormAttributes&) const = default;
+};
+
+/// A row as `parts` of such widths, each shared out over `ranks`; part i is held `repeats[i]` times, so that as many neighbours
+/// have the same columns.
+struct ColumnPartsAttributes {
+  std::int32_t ranks = 1;
+  bool zigzag = false;   ///< positions of ranks, as in SequenceAttributes
+  bool inverse = false;  ///< the way back
+  std::vector<std::int32_t> widths;
+  std::vector<std::int32_t> repeats;
+  auto operator<=>(const ColumnPartsAttributes&) const = default;
+};
+
 using OpAttributes =
     std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
                  SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
-                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes>;
+                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
+                 CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

@@ -7,12 +7,15 @@
 #include "runtime/ops/batched_gemm.h"
 #include "runtime/ops/bias.h"
 #include "runtime/ops/cast.h"
+#include "runtime/ops/causal_conv.h"
+#include "runtime/ops/column_parts.h"
 #include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/group_norm.h"
 #include "runtime/ops/grouped_gemm.h"
 #include "runtime/ops/groups.h"
 #include "runtime/ops/join_sequence.h"
@@ -25,6 +28,7 @@
 #include "runtime/ops/sign.h"
 #include "runtime/ops/softmax.h"
 #include "runtime/ops/split_heads.h"
+#include "runtime/ops/ssd_scan.h"
 #include "runtime/ops/top_k.h"
 
 namespace tandem {
@@ -101,6 +105,15 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::sign_sum, {"sign_sum", memory, sign_sum_cost, sign_sum_host}},
     {OpKind::sign_expand, {"sign_expand", memory, sign_expand_cost, sign_expand_host}},
     {OpKind::orthogonalize, {"orthogonalize", memory, orthogonalize_cost, orthogonalize_host}},
+    {OpKind::causal_conv, {"causal_conv", memory, causal_conv_cost, causal_conv_host}},
+    {OpKind::causal_conv_backward, {"causal_conv_backward", memory, causal_conv_backward_cost, causal_conv_backward_host}},
+    {OpKind::ssd_scan, {"ssd_scan", OpClass::scan, ssd_scan_cost, ssd_scan_host, 5, ssd_scan_parts}},
+    {OpKind::ssd_scan_backward,
+     {"ssd_scan_backward", OpClass::scan, ssd_scan_backward_cost, ssd_scan_backward_host, 15, ssd_scan_backward_parts}},
+    {OpKind::group_norm, {"group_norm", memory, group_norm_cost, group_norm_host}},
+    {OpKind::group_norm_backward, {"group_norm_backward", memory, group_norm_backward_cost, group_norm_backward_host}},
+    {OpKind::pack_parts, {"pack_parts", memory, pack_parts_cost, pack_parts_host}},
+    {OpKind::order_parts, {"order_parts", memory, order_parts_cost, order_parts_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

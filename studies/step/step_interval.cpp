@@ -67,6 +67,7 @@ std::optional<ErrorPart> part_of_kernel(std::string_view name) {
     case OpClass::attention_forward:
     case OpClass::attention_backward:
       return ErrorPart::attention;
+    case OpClass::scan:
     case OpClass::memory:
     case OpClass::communication:
       break;

@@ -63,6 +63,14 @@ DeviceKernel sign_compress_device;
 DeviceKernel sign_sum_device;
 DeviceKernel sign_expand_device;
 DeviceKernel orthogonalize_device;
+DeviceKernel causal_conv_device;
+DeviceKernel causal_conv_backward_device;
+DeviceKernel ssd_scan_device;
+DeviceKernel ssd_scan_backward_device;
+DeviceKernel group_norm_device;
+DeviceKernel group_norm_backward_device;
+DeviceKernel pack_parts_device;
+DeviceKernel order_parts_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
@@ -82,6 +90,8 @@ ScratchFunction batched_gemm_scratch;
 ScratchFunction top_k_select_scratch;
 ScratchFunction sign_compress_scratch;
 ScratchFunction orthogonalize_scratch;
+ScratchFunction ssd_scan_scratch, ssd_scan_backward_scratch;
+ScratchFunction group_norm_backward_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;

@@ -71,6 +71,14 @@ constexpr std::array table{
     Row{OpKind::sign_sum, {sign_sum_device}},
     Row{OpKind::sign_expand, {sign_expand_device}},
     Row{OpKind::orthogonalize, {orthogonalize_device, orthogonalize_scratch}},
+    Row{OpKind::causal_conv, {causal_conv_device}},
+    Row{OpKind::causal_conv_backward, {causal_conv_backward_device}},
+    Row{OpKind::ssd_scan, {ssd_scan_device, ssd_scan_scratch}},
+    Row{OpKind::ssd_scan_backward, {ssd_scan_backward_device, ssd_scan_backward_scratch}},
+    Row{OpKind::group_norm, {group_norm_device}},
+    Row{OpKind::group_norm_backward, {group_norm_backward_device, group_norm_backward_scratch}},
+    Row{OpKind::pack_parts, {pack_parts_device}},
+    Row{OpKind::order_parts, {order_parts_device}},
 };
 
 }  // namespace
