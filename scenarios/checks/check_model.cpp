@@ -102,7 +102,7 @@ constexpr TypeNeeds needs_of_types[] = {
     {Mixer::sliding_attention, "sliding_attention", "window", [](const ModelSpec&) { return false; }},
     {Mixer::chunked_attention, "chunked_attention", "attention_chunk", [](const ModelSpec&) { return false; }},
     {Mixer::linear_attention, "linear_attention", "linear_attention", [](const ModelSpec&) { return false; }},
-    {Mixer::mamba, "mamba", "mamba", [](const ModelSpec&) { return false; }},
+    {Mixer::mamba, "mamba", "mamba", [](const ModelSpec& m) { return m.mamba.enabled(); }},
 };
 
 std::optional<Objection> find_untold_type(const Scenario& s) {
@@ -147,6 +147,22 @@ constexpr Rule windows_look_back{
               "causal false with sliding or chunked attention, which look back alone; expected causal true"};
     }};
 
+constexpr Rule states_pass_forward{
+    .holds = [](const Scenario& s) { return s.model.causal || !has_mixer(s.model, Mixer::mamba); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"model.causal", "model.layer_types"},
+              "causal false with layers of type mamba, whose states pass forward alone; expected causal true"};
+    }};
+
+constexpr Rule mamba_groups_divide_heads{
+    .holds = [](const Scenario& s) { return s.model.mamba.heads % s.model.mamba.groups == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      const MambaSpec& mamba = s.model.mamba;
+      return {{"model.mamba.groups", "model.mamba.heads"},
+              named("groups", mamba.groups) + " does not divide " + named("heads", mamba.heads) +
+                  " of Mamba; nearest that do: " + joined(nearest_divisors(mamba.heads, mamba.groups))};
+    }};
+
 constexpr Rule rules_of_model[] = {
     heads_have_a_width,
     biased_layers_are_dense,
@@ -160,6 +176,8 @@ constexpr Rule rules_of_model[] = {
     rule_of<find_untold_type>,
     rule_of<find_experts_out_of_place>,
     windows_look_back,
+    states_pass_forward,
+    mamba_groups_divide_heads,
 };
 
 }  // namespace

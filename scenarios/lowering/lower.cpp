@@ -37,16 +37,28 @@ double attention_flops_per_token(const ModelSpec& model, Mixer mixer, std::int64
          2 * seen_keys(model, mixer, sequence) * static_cast<double>(heads * (model.head_dim + value_dim));
 }
 
+/// Forward: projections, and the products of the scan in chunks (runtime/ops/ssd_scan.h), where a position sees half of its
+/// chunk.
+double mamba_flops_per_token(const ModelSpec& model) {
+  const MambaSpec& mamba = model.mamba;
+  const std::int64_t weights = model.hidden * (mamba.projected() + mamba.inner());
+  const std::int64_t states = 2 * mamba.inner() * mamba.state, keys = mamba.chunk * mamba.groups * mamba.state;
+  return 2 * static_cast<double>(weights + states + keys) + static_cast<double>(mamba.inner() * mamba.chunk);
+}
+
 /// Forward. A token passes the router's outputs, too.
 double feed_flops_per_token(const ModelSpec& model, Feed feed) {
   const double matrices = model.gated ? 3 : 2;
   const MoeSpec& moe = model.moe;
-  double width = 0;
-  if (feed == Feed::dense) width = matrices * static_cast<double>(model.ffn);
+  double weights = 0;
+  const auto hidden = static_cast<double>(model.hidden);
+  if (feed == Feed::dense) weights = matrices * hidden * static_cast<double>(model.ffn);
   if (feed == Feed::experts)
-    width = matrices * (moe.experts_per_token() + static_cast<double>(moe.shared_experts)) * static_cast<double>(moe.ffn) +
-            static_cast<double>(moe.experts);
-  return 2 * static_cast<double>(model.hidden) * width;
+    weights = matrices * static_cast<double>(moe.ffn) *
+                  (moe.experts_per_token() * static_cast<double>(moe.row_width(model.hidden)) +
+                   static_cast<double>(moe.shared_experts) * hidden) +
+              hidden * static_cast<double>(moe.experts + 2 * moe.latent);
+  return 2 * weights;
 }
 
 void add_ranks_and_communicators(const World& world, DagBuilder& builder) {
@@ -79,6 +91,7 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
   for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l) {
     const LayerKind kind = model.layer_kind(l);
     if (is_attention(kind.mixer)) forward += attention_flops_per_token(model, kind.mixer, sequence);
+    if (kind.mixer == Mixer::mamba) forward += mamba_flops_per_token(model);
     forward += feed_flops_per_token(model, kind.feed);
   }
   return 3 * forward;

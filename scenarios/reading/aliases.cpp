@@ -48,9 +48,12 @@ constexpr Alias aliases[] = {
     {"model", "num_moe_experts", "experts", "moe"},
     {"model", "moe_router_topk", "top_k", "moe"},
     {"model", "moe_ffn_hidden_size", "ffn", "moe"},
+    {"model", "moe_latent_size", "latent", "moe"},
     {"model", "moe_expert_capacity_factor", "capacity_factor", "moe"},
     {"model", "moe_layer_freq", "every", "moe"},  // as a number; a list of layers has no counterpart
     {"model", "moe_aux_loss_coeff", "balance_loss", "moe"},
+    {"model", "mamba_state_dim", "state", "mamba"},
+    {"model", "mamba_num_groups", "groups", "mamba"},
     // Hugging Face
     {"model", "num_hidden_layers", "layers"},
     {"model", "num_key_value_heads", "kv_heads"},
@@ -67,6 +70,12 @@ constexpr Alias aliases[] = {
     {"model", "n_shared_experts", "shared_experts", "moe"},
     {"model", "first_k_dense_replace", "first_dense_layers", "moe"},
     {"model", "router_aux_loss_coef", "balance_loss", "moe"},
+    {"model", "mamba_num_heads", "heads", "mamba"},
+    {"model", "mamba_head_dim", "head_dim", "mamba"},
+    {"model", "n_groups", "groups", "mamba"},
+    {"model", "ssm_state_size", "state", "mamba"},
+    {"model", "conv_kernel", "conv", "mamba"},
+    {"model", "chunk_size", "chunk", "mamba"},
 };
 
 void rename(YamlNode& section, const Alias& alias) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/base/nearest.h"
+#include "runtime/ops/causal_conv.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/reading/yaml_mapping.h"
@@ -18,6 +19,20 @@ MlaSpec read_mla(const YamlNode& node) {
   spec.rope_dim = part("rope_dim");
   spec.nope_dim = part("nope_dim");
   spec.v_dim = part("v_dim");
+  return spec;
+}
+
+MambaSpec read_mamba(const Reader& model) {
+  const Reader mamba(model.child("mamba"), "model.mamba", {"heads", "head_dim", "groups", "state", "conv", "chunk"});
+  MambaSpec spec;
+  if (!model.has("mamba")) return spec;
+  const Range<std::int64_t> size{1, 65'536};
+  spec.heads = mamba.integer("heads", size);
+  spec.head_dim = mamba.integer("head_dim", size, spec.head_dim);
+  spec.groups = mamba.integer("groups", size, spec.groups);
+  spec.state = mamba.integer("state", size, spec.state);
+  spec.conv = mamba.integer("conv", {1, most_taps}, spec.conv);
+  spec.chunk = mamba.integer("chunk", size, spec.chunk);
   return spec;
 }
 
@@ -45,9 +60,9 @@ std::vector<LayerType> read_layer_types(const Reader& model) {
 ModelSpec read_model(const YamlNode& node) {
   const Reader model(
       node, "model",
-      {"name",  "layers", "hidden",          "heads",       "kv_heads",      "head_dim",       "ffn",    "gated",
-       "vocab", "norm",   "tied_embeddings", "rotary",      "max_positions", "rotary_base",    "causal", "linear_bias",
-       "moe",   "mla",    "mtp_depth",       "layer_types", "window",        "attention_chunk"});
+      {"name",  "layers", "hidden",          "heads",       "kv_heads",      "head_dim",        "ffn",    "gated",
+       "vocab", "norm",   "tied_embeddings", "rotary",      "max_positions", "rotary_base",     "causal", "linear_bias",
+       "moe",   "mla",    "mtp_depth",       "layer_types", "window",        "attention_chunk", "mamba"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, max_layers});
@@ -72,6 +87,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.attention_chunk = model.integer("attention_chunk", {0, 16'777'216}, 0);
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
+  spec.mamba = read_mamba(model);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
 }
@@ -82,6 +98,17 @@ YamlNode words_of(const std::vector<LayerType>& types) {
   std::vector<std::string> words;
   for (const LayerType& type : types) words.emplace_back(name_in(layer_type_names, type));
   return list_of(words);
+}
+
+YamlNode mamba_section(const MambaSpec& mamba) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "heads", mamba.heads);
+  put(node, "head_dim", mamba.head_dim);
+  put(node, "groups", mamba.groups);
+  put(node, "state", mamba.state);
+  put(node, "conv", mamba.conv);
+  put(node, "chunk", mamba.chunk);
+  return node;
 }
 
 YamlNode mla_section(const MlaSpec& mla) {
@@ -116,6 +143,7 @@ YamlNode write_model(const ModelSpec& model) {
   put(node, "linear_bias", model.linear_bias);
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
+  if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));
   put(node, "mtp_depth", model.mtp_depth);
   if (!model.layer_types.empty()) put(node, "layer_types", words_of(model.layer_types));
   if (model.window > 0) put(node, "window", model.window);

@@ -29,6 +29,7 @@ class Parameters {
     std::int64_t sum = 0;
     if (kind.mixer != Mixer::none) sum += norm(m_.hidden);
     if (is_attention(kind.mixer)) sum += attention();
+    if (kind.mixer == Mixer::mamba) sum += mamba();
     if (kind.feed != Feed::none) sum += norm(m_.hidden) + mlp(kind.feed);
     return sum;
   }
@@ -43,11 +44,19 @@ class Parameters {
     return queries + latent + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim) + heads * mla.v_dim * h;
   }
 
+  std::int64_t mamba() const {
+    const MambaSpec& mamba = m_.mamba;
+    const std::int64_t projections = m_.hidden * (mamba.projected() + mamba.inner());
+    return projections + mamba.mixed() * (mamba.conv + 1) + 3 * mamba.heads + mamba.inner();
+  }
+
   std::int64_t mlp(Feed feed) const {
     const std::int64_t matrices = m_.gated ? 3 : 2;
     if (feed == Feed::dense) return matrices * m_.hidden * m_.ffn;
-    const std::int64_t expert = matrices * m_.hidden * m_.moe.ffn;
-    return std::llround(static_cast<double>(expert) * experts_) + expert * m_.moe.shared_experts + m_.hidden * m_.moe.experts;
+    const MoeSpec& moe = m_.moe;
+    const std::int64_t expert = matrices * moe.row_width(m_.hidden) * moe.ffn, shared = matrices * m_.hidden * moe.ffn;
+    return std::llround(static_cast<double>(expert) * experts_) + shared * moe.shared_experts +
+           m_.hidden * (moe.experts + 2 * moe.latent);
   }
 };
 

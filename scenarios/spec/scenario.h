@@ -46,7 +46,10 @@ struct MoeSpec {
   std::int64_t experts = 0;  ///< 0: a dense model
   std::int64_t top_k = 1;    ///< experts that a token goes to; under expert choice on average
   Routing routing = Routing::top_k;
-  std::int64_t ffn = 0;             ///< inner width of one expert
+  std::int64_t ffn = 0;  ///< inner width of one expert
+  /// Width of what the routed experts see: tokens are projected down to it before they are sent, and what returns is projected up
+  /// (`moe_latent_size` of Megatron-Core). 0: as wide as the model.
+  std::int64_t latent = 0;
   std::int64_t shared_experts = 0;  ///< that every token goes to, as one MLP of so many times `ffn`
   std::int64_t first_dense_layers = 0;
   std::int64_t every = 1;
@@ -62,6 +65,8 @@ struct MoeSpec {
   bool forces_choices() const {
     return routing == Routing::top_k && (capacity_factor == 0 || !load.is_uniform() || !pad_to_capacity);
   }
+  /// Width of the rows that go to the experts of a model so wide.
+  std::int64_t row_width(std::int64_t hidden) const { return latent > 0 ? latent : hidden; }
   /// Experts that a token goes to on average, before any choice is dropped.
   double experts_per_token() const {
     const auto chosen = static_cast<double>(top_k);
@@ -72,6 +77,23 @@ struct MoeSpec {
   bool in_layer(std::int64_t layer) const {
     return experts > 0 && layer >= first_dense_layers && (layer - first_dense_layers) % every == 0;
   }
+};
+
+/// Mamba-2 (Dao & Gu 2024, arXiv 2405.21060), in layers of type `mamba`.
+struct MambaSpec {
+  std::int64_t heads = 0;  ///< 0: no such layers
+  std::int64_t head_dim = 64;
+  std::int64_t groups = 8;   ///< of heads, each with B and C of its own
+  std::int64_t state = 128;  ///< width of B and C
+  std::int64_t conv = 4;     ///< positions that the convolution sees
+  std::int64_t chunk = 128;  ///< positions that the scan takes at once
+
+  bool enabled() const { return heads > 0; }
+  std::int64_t inner() const { return heads * head_dim; }
+  /// Channels of the convolution.
+  std::int64_t mixed() const { return inner() + 2 * groups * state; }
+  /// Outputs of the projection.
+  std::int64_t projected() const { return inner() + mixed() + heads; }
 };
 
 /// A decoder-only transformer, unsharded.
@@ -94,6 +116,7 @@ struct ModelSpec {
   bool linear_bias = false;  ///< of attention's and the MLP's projections
   MlaSpec mla;
   MoeSpec moe;
+  MambaSpec mamba;
   std::int64_t mtp_depth = 0;          ///< tokens predicted beyond the next one, by one more layer each, with full attention
   std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
   std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them

@@ -288,7 +288,7 @@ class Measured {
     const ParallelismSpec& p = scenario_.parallelism;
     if (scenario_.model.layer_kind(0).feed == Feed::experts)
       cost.layer_expert_parameters =
-          moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * scenario_.model.hidden * (moe.ffn / p.etp);
+          moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * moe.row_width(scenario_.model.hidden) * (moe.ffn / p.etp);
     cost.layer_parameters = of_layer - cost.layer_expert_parameters;
     for (const std::size_t stage : {0, 2}) cost.other_parameters[stage] = elements[stage] - elements[1];
 

@@ -18,16 +18,20 @@ double active_weights(const ModelSpec& m, std::int64_t layer) {
   const auto d = [](std::int64_t size) { return static_cast<double>(size); };
   const double h = d(m.hidden), heads = d(m.heads);
   const LayerKind kind = m.layer_kind(layer);
-  double attention = is_attention(kind.mixer) ? h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads)) : 0;
+  // Of Mamba-2 as Megatron-LM reports it: the scan is 7 * heads * head_dim * state FLOPs (megatron/training/training.py).
+  const double mamba = h * d(m.mamba.projected() + m.mamba.inner()) + 3.5 * d(m.mamba.inner() * m.mamba.state);
+  double mixer = kind.mixer == Mixer::mamba ? mamba : 0;
+  if (is_attention(kind.mixer)) mixer = h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads));
   if (is_attention(kind.mixer) && m.mla.enabled()) {
     const MlaSpec& a = m.mla;
     const double queries = a.q_rank > 0 ? h * d(a.q_rank) + d(a.q_rank) * heads * d(a.qk_dim()) : h * heads * d(a.qk_dim());
-    attention = queries + h * d(a.kv_rank + a.rope_dim) + d(a.kv_rank) * heads * d(a.nope_dim + a.v_dim) + heads * d(a.v_dim) * h;
+    mixer = queries + h * d(a.kv_rank + a.rope_dim) + d(a.kv_rank) * heads * d(a.nope_dim + a.v_dim) + heads * d(a.v_dim) * h;
   }
   const double matrices = m.gated ? 3 : 2;
-  if (kind.feed == Feed::none) return attention;
-  if (kind.feed == Feed::dense) return attention + matrices * h * d(m.ffn);
-  return attention + matrices * h * d(m.moe.ffn) * d(m.moe.top_k + m.moe.shared_experts) + h * d(m.moe.experts);
+  if (kind.feed == Feed::none) return mixer;
+  if (kind.feed == Feed::dense) return mixer + matrices * h * d(m.ffn);
+  const double widths = d(m.moe.top_k * m.moe.row_width(m.hidden) + m.moe.shared_experts * m.hidden);
+  return mixer + matrices * d(m.moe.ffn) * widths + h * d(m.moe.experts + 2 * m.moe.latent);
 }
 
 double model_flops(const Scenario& scenario, double attended) {

@@ -35,6 +35,8 @@ class StepDraw {
     set("model.causal", {"", "", "false"});
     if (segments_) set("training.recompute_segment", {"", "2", "3"});
     compressor();
+    if (experts_) set("model.moe.latent", {"", "", "12"});
+    mixers();
     return std::move(step_);
   }
 
@@ -109,6 +111,16 @@ class StepDraw {
     step_.overrides.insert(step_.overrides.end(),
                            {"model.mla.kv_rank=16", "model.mla.rope_dim=4", "model.mla.nope_dim=6", "model.mla.v_dim=5"});
     set("model.mla.q_rank", {"0", "12"});
+  }
+
+  /// Layers with a state in place of attention, or beside it.
+  void mixers() {
+    if (set("model.layer_types", {"", "", "[mamba]", "[mamba,full_attention]"}).empty()) return;
+    fix("model.mamba.heads", 8);
+    fix("model.mamba.head_dim", 4);
+    fix("model.mamba.state", 6);
+    set("model.mamba.groups", {"1", "2", "4", "8"});
+    set("model.mamba.chunk", {"4", "5", "32"});
   }
 
   void scores() {
