@@ -28,6 +28,14 @@ OpAttributes deciding(BatchedGemmAttributes a) {
 OpAttributes deciding(const DropoutAttributes&) { return DropoutAttributes{}; }
 OpAttributes deciding(const SignAttributes&) { return SignAttributes{}; }
 OpAttributes deciding(const CausalConvAttributes&) { return CausalConvAttributes{}; }
+OpAttributes deciding(GroupNormAttributes a) {
+  a.gate_column = 0;
+  return a;
+}
+OpAttributes deciding(DeltaRuleAttributes a) {
+  a.first_head = 0;
+  return a;
+}
 OpAttributes deciding(SsdAttributes a) {
   a.first_head = 0;
   return a;

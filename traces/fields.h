@@ -122,7 +122,12 @@ template <>
 inline constexpr auto fields_of<SsdAttributes> = std::tuple{
     &SsdAttributes::head_dim, &SsdAttributes::groups, &SsdAttributes::state, &SsdAttributes::chunk, &SsdAttributes::first_head};
 template <>
-inline constexpr auto fields_of<GroupNormAttributes> = std::tuple{&GroupNormAttributes::groups, &GroupNormAttributes::epsilon};
+inline constexpr auto fields_of<GroupNormAttributes> =
+    std::tuple{&GroupNormAttributes::groups, &GroupNormAttributes::epsilon, &GroupNormAttributes::gate_column};
+template <>
+inline constexpr auto fields_of<DeltaRuleAttributes> =
+    std::tuple{&DeltaRuleAttributes::key_heads, &DeltaRuleAttributes::key_dim, &DeltaRuleAttributes::value_dim,
+               &DeltaRuleAttributes::chunk, &DeltaRuleAttributes::first_head};
 template <>
 inline constexpr auto fields_of<ColumnPartsAttributes> =
     std::tuple{&ColumnPartsAttributes::ranks, &ColumnPartsAttributes::zigzag, &ColumnPartsAttributes::inverse,

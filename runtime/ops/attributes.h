@@ -226,10 +226,22 @@ struct SsdAttributes {
   auto operator<=>(const SsdAttributes&) const = default;
 };
 
+/// Sizes of the gated delta rule (runtime/ops/delta_rule.h). The value heads here are those from `first_head` on of the
+/// parameters.
+struct DeltaRuleAttributes {
+  std::int32_t key_heads = 16;
+  std::int32_t key_dim = 128;
+  std::int32_t value_dim = 128;
+  std::int32_t chunk = 64;
+  std::int32_t first_head = 0;
+  auto operator<=>(const DeltaRuleAttributes&) const = default;
+};
+
 /// An RMSNorm of each of so many equal parts of a row.
 struct GroupNormAttributes {
   std::int32_t groups = 1;
   float epsilon = 1e-5F;
+  std::int64_t gate_column = 0;  ///< of the tensor that holds the gate, where there is one
   auto operator<=>(const GroupNormAttributes&) const = default;
 };
 
@@ -249,7 +261,7 @@ using OpAttributes =
                  SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
                  RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
-                 CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes>;
+                 CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

@@ -13,15 +13,18 @@ constexpr int threads_of_part = 128;
 template <typename Element>
 struct Parts {
   const Element *x, *weight, *gate;  ///< no gate: null
-  std::int64_t width, weight_groups;
+  std::int64_t width, groups, weight_groups, gate_columns, gate_column;
   float epsilon;
 
   TANDEM_DEVICE float weight_of(std::int64_t part, std::int64_t i) const {
     return to_float(weight[part % weight_groups * width + i]);
   }
-  TANDEM_DEVICE float opened(std::int64_t at) const {
+  TANDEM_DEVICE std::int64_t gate_at(std::int64_t part, std::int64_t i) const {
+    return part / groups * gate_columns + gate_column + part % groups * width + i;
+  }
+  TANDEM_DEVICE float opened(std::int64_t part, std::int64_t i) const {
     if (gate == nullptr) return 1;
-    const float z = to_float(gate[at]);
+    const float z = to_float(gate[gate_at(part, i)]);
     return z / (1 + expf(-z));
   }
 };
@@ -42,7 +45,7 @@ __global__ void group_norm_kernel(Parts<Element> parts, Element* y) {
   const float inverse = inverse_deviation_of_part(parts, part);
   for (std::int64_t i = threadIdx.x; i < parts.width; i += blockDim.x)
     y[first + i] =
-        from_float<Element>(parts.weight_of(part, i) * (to_float(parts.x[first + i]) * inverse) * parts.opened(first + i));
+        from_float<Element>(parts.weight_of(part, i) * (to_float(parts.x[first + i]) * inverse) * parts.opened(part, i));
 }
 
 template <typename Element>
@@ -53,15 +56,15 @@ __global__ void group_norm_backward_kernel(Parts<Element> parts, const Element* 
   for (std::int64_t i = threadIdx.x; i < parts.width; i += blockDim.x) {
     const std::int64_t at = first + i;
     const float gradient = to_float(dy[at]), normalised = to_float(parts.x[at]) * inverse, w = parts.weight_of(part, i);
-    projection += w * parts.opened(at) * gradient * normalised;
+    projection += w * parts.opened(part, i) * gradient * normalised;
     if (parts.gate == nullptr) continue;
-    const float z = to_float(parts.gate[at]), sigmoid = 1 / (1 + expf(-z));
-    dz[at] = from_float<Element>(gradient * w * normalised * sigmoid * (1 + z * (1 - sigmoid)));
+    const float z = to_float(parts.gate[parts.gate_at(part, i)]), sigmoid = 1 / (1 + expf(-z));
+    dz[parts.gate_at(part, i)] = from_float<Element>(gradient * w * normalised * sigmoid * (1 + z * (1 - sigmoid)));
   }
   const float mean = block_sum(projection) / static_cast<float>(parts.width);
   for (std::int64_t i = threadIdx.x; i < parts.width; i += blockDim.x) {
     const std::int64_t at = first + i;
-    const float g = parts.weight_of(part, i) * parts.opened(at) * to_float(dy[at]);
+    const float g = parts.weight_of(part, i) * parts.opened(part, i) * to_float(dy[at]);
     dx[at] = from_float<Element>(inverse * (g - to_float(parts.x[at]) * inverse * mean));
   }
   if (threadIdx.x == 0) inverses[part] = inverse;
@@ -80,7 +83,7 @@ __global__ void group_weight_gradient_kernel(Parts<Element> parts, const Element
     for (std::int64_t part = column / parts.width + threadIdx.y * parts.weight_groups; part < count;
          part += rows_of_panel * parts.weight_groups) {
       const std::int64_t at = part * parts.width + column % parts.width;
-      sum += to_float(dy[at]) * parts.opened(at) * (to_float(parts.x[at]) * inverses[part]);
+      sum += to_float(dy[at]) * parts.opened(part, column % parts.width) * (to_float(parts.x[at]) * inverses[part]);
     }
   }
   sums[threadIdx.y * columns_of_panel + threadIdx.x] = sum;
@@ -94,9 +97,15 @@ template <typename Element>
 Parts<Element> parts_of(const DeviceTensor& x, const DeviceTensor& weight, const DeviceTensor* gate,
                         const GroupNormAttributes& attributes) {
   const std::int64_t width = columns_of(x.shape) / attributes.groups;
-  return {
-      x.as<const Element>(),           weight.as<const Element>(), gate == nullptr ? nullptr : gate->as<const Element>(), width,
-      weight.shape.elements() / width, attributes.epsilon};
+  return {x.as<const Element>(),
+          weight.as<const Element>(),
+          gate == nullptr ? nullptr : gate->as<const Element>(),
+          width,
+          attributes.groups,
+          weight.shape.elements() / width,
+          gate == nullptr ? 0 : columns_of(gate->shape),
+          attributes.gate_column,
+          attributes.epsilon};
 }
 
 }  // namespace

@@ -80,6 +80,8 @@ enum class OpKind : std::uint8_t {
   group_norm_backward,
   pack_parts,
   order_parts,
+  delta_rule,
+  delta_rule_backward,
   // communication
   all_reduce,
   all_gather,

@@ -11,6 +11,7 @@
 #include "runtime/ops/column_parts.h"
 #include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/delta_rule.h"
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
@@ -114,6 +115,9 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::group_norm_backward, {"group_norm_backward", memory, group_norm_backward_cost, group_norm_backward_host}},
     {OpKind::pack_parts, {"pack_parts", memory, pack_parts_cost, pack_parts_host}},
     {OpKind::order_parts, {"order_parts", memory, order_parts_cost, order_parts_host}},
+    {OpKind::delta_rule, {"delta_rule", OpClass::scan, delta_rule_cost, delta_rule_host, 9, delta_rule_parts}},
+    {OpKind::delta_rule_backward,
+     {"delta_rule_backward", OpClass::scan, delta_rule_backward_cost, delta_rule_backward_host, 16, delta_rule_backward_parts}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -101,7 +101,8 @@ struct TypeNeeds {
 constexpr TypeNeeds needs_of_types[] = {
     {Mixer::sliding_attention, "sliding_attention", "window", [](const ModelSpec&) { return false; }},
     {Mixer::chunked_attention, "chunked_attention", "attention_chunk", [](const ModelSpec&) { return false; }},
-    {Mixer::linear_attention, "linear_attention", "linear_attention", [](const ModelSpec&) { return false; }},
+    {Mixer::linear_attention, "linear_attention", "linear_attention",
+     [](const ModelSpec& m) { return m.linear_attention.enabled(); }},
     {Mixer::mamba, "mamba", "mamba", [](const ModelSpec& m) { return m.mamba.enabled(); }},
 };
 
@@ -148,10 +149,27 @@ constexpr Rule windows_look_back{
     }};
 
 constexpr Rule states_pass_forward{
-    .holds = [](const Scenario& s) { return s.model.causal || !has_mixer(s.model, Mixer::mamba); },
-    .objection = [](const Scenario&) -> Objection {
+    .holds =
+        [](const Scenario& s) {
+          return s.model.causal || !(has_mixer(s.model, Mixer::mamba) || has_mixer(s.model, Mixer::linear_attention));
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string type = has_mixer(s.model, Mixer::mamba) ? "mamba" : "linear_attention";
       return {{"model.causal", "model.layer_types"},
-              "causal false with layers of type mamba, whose states pass forward alone; expected causal true"};
+              "causal false with layers of type " + type + ", whose states pass forward alone; expected causal true"};
+    }};
+
+constexpr Rule key_heads_divide_value_heads{
+    .holds =
+        [](const Scenario& s) {
+          const LinearAttentionSpec& linear = s.model.linear_attention;
+          return !linear.enabled() || linear.value_heads % linear.key_heads == 0;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const LinearAttentionSpec& linear = s.model.linear_attention;
+      return {{"model.linear_attention.key_heads", "model.linear_attention.value_heads"},
+              named("key_heads", linear.key_heads) + " does not divide " + named("value_heads", linear.value_heads) +
+                  " of linear attention; nearest that do: " + joined(nearest_divisors(linear.value_heads, linear.key_heads))};
     }};
 
 constexpr Rule mamba_groups_divide_heads{
@@ -178,6 +196,7 @@ constexpr Rule rules_of_model[] = {
     windows_look_back,
     states_pass_forward,
     mamba_groups_divide_heads,
+    key_heads_divide_value_heads,
 };
 
 }  // namespace

@@ -169,11 +169,28 @@ constexpr Rule cp_deals_out_mamba_groups{
         },
     .objection = [](const Scenario& s) { return undealt_to_cp(s, s.model.mamba.groups / s.parallelism.tp, "mamba.groups"); }};
 
+// The same of linear attention, whose key heads go with their value heads.
+
+constexpr Rule tp_divides_key_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.linear_attention.key_heads % s.parallelism.tp == 0; },
+    .objection =
+        [](const Scenario& s) { return undivided(s, s.model.linear_attention.key_heads, "linear_attention.key_heads"); }};
+
+constexpr Rule cp_deals_out_key_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.linear_attention.key_heads / s.parallelism.tp % s.parallelism.cp == 0; },
+    .objection =
+        [](const Scenario& s) {
+          return undealt_to_cp(s, s.model.linear_attention.key_heads / s.parallelism.tp, "linear_attention.key_heads");
+        }};
+
 constexpr Rule rules_of_sharding[] = {tp_divides_heads,        tp_spreads_kv_heads,         tp_divides_ffn,
                                       tp_divides_vocabulary,   ulysses_has_whole_sequences, zigzag_divides_sequence,
                                       cp_divides_sequence,     tp_divides_sequence,         tp_overlaps_collectives_of_sp,
                                       ulysses_deals_out_heads, ulysses_deals_out_kv_heads,  tp_divides_mamba_heads,
-                                      tp_divides_mamba_groups, cp_deals_out_mamba_heads,    cp_deals_out_mamba_groups};
+                                      tp_divides_mamba_groups, cp_deals_out_mamba_heads,    cp_deals_out_mamba_groups,
+                                      tp_divides_key_heads,    cp_deals_out_key_heads};
 
 }  // namespace
 

@@ -7,7 +7,7 @@ namespace tandem::scenarios {
 namespace {
 
 constexpr Rule positions_hold_sequence{
-    .holds = [](const Scenario& s) { return s.model.rotary || s.training.sequence <= s.model.max_positions; },
+    .holds = [](const Scenario& s) { return !s.model.learns_positions() || s.training.sequence <= s.model.max_positions; },
     .objection = [](const Scenario& s) -> Objection {
       return {{"training.sequence", "model.max_positions"},
               "sequence " + std::to_string(s.training.sequence) + " is longer than the " + std::to_string(s.model.max_positions) +

@@ -53,12 +53,39 @@ class MegatronReader {
 
   void sizes() {
     const std::string line = "a command line of pretrain_gpt.py";
-    layers_ = arguments_.required_integer("num-layers", line);
+    const std::string pattern = hybrid_pattern();
+    layers_ = pattern.empty() || arguments_.has("num-layers") ? arguments_.required_integer("num-layers", line)
+                                                              : static_cast<std::int64_t>(pattern.size());
     hidden_ = arguments_.required_integer("hidden-size", line);
     heads_ = arguments_.required_integer("num-attention-heads", line);
     tp_ = positive("tensor-model-parallel-size", 1);
     pp_ = positive("pipeline-model-parallel-size", 1);
     cp_ = positive("context-parallel-size", 1);
+  }
+
+  /// The letters of hybrid layers, without those that predict further tokens; under either of its names.
+  const char* hybrid_argument() {
+    return arguments_.has("hybrid-layer-pattern") ? "hybrid-layer-pattern" : "hybrid-override-pattern";
+  }
+  std::string hybrid_pattern() {
+    const std::string pattern = arguments_.text(hybrid_argument(), "");
+    return pattern.substr(0, pattern.find('/'));
+  }
+
+  void layers_that_differ(YamlNode& model) {
+    arguments_.has("is-hybrid-model");
+    const std::string pattern = hybrid_pattern();
+    if (pattern.empty()) return;
+    const char* const argument = hybrid_argument();
+    if (pattern.find_first_not_of("M*-E") != std::string::npos) fail(argument, "the letters M, *, - and E");
+    put(model, "layer_types", pattern, arguments_.place(argument));
+    if (pattern.find('M') == std::string::npos) return;
+    YamlNode& mamba = section_of(model, "mamba", arguments_.place(argument));
+    const std::int64_t head_dim = positive("mamba-head-dim", 64);
+    arguments_.copy_integer(mamba, "heads", "mamba-num-heads", 2 * hidden_ / head_dim);
+    arguments_.copy_integer(mamba, "head_dim", "mamba-head-dim", 64);
+    arguments_.copy_integer(mamba, "groups", "mamba-num-groups", 8);
+    arguments_.copy_integer(mamba, "state", "mamba-state-dim", 128);
   }
 
   std::int64_t positive(const char* name, std::int64_t fallback) {
@@ -94,6 +121,7 @@ class MegatronReader {
     put(node, "vocab", vocabulary(), arguments_.place(arguments_.has("padded-vocab-size") ? "padded-vocab-size" : "vocab-size"));
     put(node, "tied_embeddings", !arguments_.has("untie-embeddings-and-output-weights"), {.file = file_});
     arguments_.copy_integer(node, "mtp_depth", "mtp-num-layers", 0);
+    layers_that_differ(node);
     const bool biased = !arguments_.has("disable-bias-linear");
     const bool takes_biases = !arguments_.has("num-experts") && !arguments_.has("multi-latent-attention");
     put(node, "linear_bias", biased && takes_biases, arguments_.place("disable-bias-linear"));
@@ -105,11 +133,14 @@ class MegatronReader {
                                  ? "rope"
                                  : arguments_.text("position-embedding-type", "learned_absolute");
     const Place place = arguments_.place("position-embedding-type");
-    if (type != "rope" && type != "learned_absolute") fail("position-embedding-type", "rope or learned_absolute");
+    if (type != "rope" && type != "learned_absolute" && type != "none")
+      fail("position-embedding-type", "rope, learned_absolute or none");
     put(node, "rotary", type == "rope", place);
     arguments_.has("max-position-embeddings");
     if (type == "rope") {
       put(node, "rotary_base", arguments_.number("rotary-base", 10'000), arguments_.place("rotary-base"));
+    } else if (type == "none") {
+      put(node, "max_positions", std::int64_t{0}, place);
     } else {
       arguments_.copy_integer(node, "max_positions", "max-position-embeddings", arguments_.integer("seq-length", 0));
     }
@@ -154,7 +185,8 @@ class MegatronReader {
     arguments_.copy_integer(moe, "experts", "num-experts", 0);
     arguments_.copy_integer(moe, "top_k", "moe-router-topk", 2);
     if (arguments_.has("moe-ffn-hidden-size")) arguments_.copy_integer(moe, "ffn", "moe-ffn-hidden-size", 0);
-    layers_with_experts(moe);
+    if (hybrid_pattern().empty()) layers_with_experts(moe);
+    if (arguments_.has("moe-latent-size")) arguments_.copy_integer(moe, "latent", "moe-latent-size", 0);
     shared_experts(moe);
     if (arguments_.has("moe-expert-capacity-factor"))
       put(moe, "capacity_factor", arguments_.number("moe-expert-capacity-factor", 0),

@@ -1,6 +1,8 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "runtime/base/divide_up.h"
 #include "scenarios/checks/complete.h"
@@ -56,20 +58,53 @@ class ArgumentsWriter {
     flag("swiglu", model_.gated);
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
     flag("disable-bias-linear", !model_.linear_bias);
-    if (!model_.layer_types.empty()) out_.lose("model.layer_types", "layers that differ are exported another day");
+    layers_that_differ();
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
     if (model_.mtp_depth > 0) add("mtp-num-layers", model_.mtp_depth);
     // It wants this with rotary positions, too, and then only checks the sequence against it.
     add("max-position-embeddings", model_.rotary ? std::max(model_.max_positions, t_.sequence) : model_.max_positions);
-    add("position-embedding-type", model_.rotary ? "rope" : "learned_absolute");
+    add("position-embedding-type", model_.rotary ? "rope" : model_.learns_positions() ? "learned_absolute" : "none");
     if (!model_.rotary) return;
     if (model_.rotary_base == std::floor(model_.rotary_base)) {
       add("rotary-base", static_cast<std::int64_t>(model_.rotary_base));
     } else {
       out_.lose("model.rotary_base", fmt::format("{} is no whole number, as --rotary-base wants", model_.rotary_base));
     }
+  }
+
+  /// The letters of the layers, where each has one: those with one half.
+  std::optional<std::string> hybrid_pattern() const {
+    std::string letters;
+    for (std::int64_t layer = 0; layer < model_.layers && !model_.layer_types.empty(); ++layer) {
+      const auto [mixer, feed] = model_.layer_kind(layer);
+      const auto* const found = std::ranges::find(hybrid_letters, LayerType{mixer, feed}, &Named<LayerType>::value);
+      if (found == hybrid_letters.end()) return {};
+      letters += found->name;
+    }
+    return letters;
+  }
+
+  void layers_that_differ() {
+    if (model_.layer_types.empty()) return;
+    const std::optional<std::string> pattern = hybrid_pattern();
+    if (!pattern) {
+      out_.lose("model.layer_types", "only layers of one half each have letters");
+      if (model_.mamba.enabled()) out_.lose("model.mamba", "its layers have no letters");
+      if (model_.linear_attention.enabled()) out_.lose("model.linear_attention", "its layers have no letters");
+      return;
+    }
+    flag("is-hybrid-model");
+    add("hybrid-override-pattern", *pattern);
+    if (!model_.mamba.enabled()) return;
+    add("mamba-num-heads", model_.mamba.heads);
+    add("mamba-head-dim", model_.mamba.head_dim);
+    add("mamba-num-groups", model_.mamba.groups);
+    add("mamba-state-dim", model_.mamba.state);
+    const MambaSpec usual;
+    if (model_.mamba.conv != usual.conv) out_.lose("model.mamba.conv", "it is 4");
+    if (model_.mamba.chunk != usual.chunk) out_.lose("model.mamba.chunk", "it is 128");
   }
 
   void attention() {
@@ -111,7 +146,8 @@ class ArgumentsWriter {
     add("num-experts", moe.experts);
     add("moe-router-topk", moe.top_k);
     add("moe-ffn-hidden-size", moe.ffn);
-    add("moe-layer-freq", moe_layer_pattern(model_));
+    if (!hybrid_pattern() || hybrid_pattern()->empty()) add("moe-layer-freq", moe_layer_pattern(model_));
+    if (moe.latent > 0) add("moe-latent-size", moe.latent);
     if (moe.shared_experts > 0) add("moe-shared-expert-intermediate-size", moe.shared_experts * moe.ffn);
     flag("moe-grouped-gemm");
     add("moe-router-load-balancing-type", moe.balance_loss > 0 ? "aux_loss" : "none");

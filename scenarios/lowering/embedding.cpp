@@ -44,7 +44,7 @@ EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& p
     tokens.uses = 1 + further + (model.tied_embeddings ? 1 + further : 0);  // lookups, and as the weight of the LM head
   }
   weights.tokens = parameters.declare(std::move(tokens));
-  if (!model.rotary) {
+  if (model.learns_positions()) {
     const std::int64_t rows = model.max_positions / n.tp;
     ParameterSpec positions;
     positions.pieces = {{"positions", model.max_positions, n.hidden, rows * n.tp_rank, 0, rows, n.hidden}};
@@ -63,7 +63,7 @@ BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std
 BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights) {
   const BufferId ids = input(context, InputShard::Content::tokens);
   BufferId sum = look_up(context, tape, weights.tokens, ids, "embedding");
-  if (!context.scenario.model.rotary) {
+  if (context.scenario.model.learns_positions()) {
     const BufferId places = input(context, InputShard::Content::positions);
     const BufferId added = look_up(context, tape, weights.positions, places, "position embedding");
     const BufferId both = context.activation(context.shape_of(sum));

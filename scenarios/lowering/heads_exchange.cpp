@@ -34,7 +34,7 @@ BufferId all_to_alls(Context& context, const ColumnParts& parts, BufferId flat, 
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < parts.widths.size(); ++i) {
     const Shape shape(rows * width_of_shares(parts, i));
-    context.collective(OpKind::all_to_all, Slot::context, Stream::cp, name, context.builder.view(flat, offset, shape),
+    context.collective(OpKind::all_to_all, Slot::context_exchange, Stream::cp, name, context.builder.view(flat, offset, shape),
                        context.builder.view(arrived, offset, shape));
     offset += shape.elements();
   }

@@ -55,6 +55,9 @@ BufferId lower_half(Context& context, Tape& tape, const MlaParameters& weights, 
 BufferId lower_half(Context& context, Tape& tape, const MambaParameters& weights, BufferId x) {
   return mamba(context, tape, weights, x);
 }
+BufferId lower_half(Context& context, Tape& tape, const GatedDeltaParameters& weights, BufferId x) {
+  return gated_delta(context, tape, weights, x);
+}
 BufferId lower_half(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
   return mlp(context, tape, weights, x);
 }
@@ -103,6 +106,7 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   if (kind.mixer != Mixer::none) weights.mixer_norm = declare_norm(context, parameters, name + ".attention_norm");
   if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name);
   if (is_attention(kind.mixer) && !model.mla.enabled()) weights.mixer = declare_attention(context, parameters, name);
+  if (kind.mixer == Mixer::linear_attention) weights.mixer = declare_gated_delta(context, parameters, name);
   if (kind.mixer == Mixer::mamba) weights.mixer = declare_mamba(context, parameters, name);
   if (kind.feed != Feed::none) weights.feed_norm = declare_norm(context, parameters, name + ".mlp_norm");
   if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);

@@ -4,6 +4,7 @@
 
 #include "scenarios/lowering/attention.h"
 #include "scenarios/lowering/context.h"
+#include "scenarios/lowering/gated_delta.h"
 #include "scenarios/lowering/mamba.h"
 #include "scenarios/lowering/mixture.h"
 #include "scenarios/lowering/mla.h"
@@ -14,7 +15,7 @@ namespace tandem::scenarios {
 /// Of both halves, as far as the layer has them.
 struct LayerParameters {
   ParameterId mixer_norm = 0;
-  std::variant<std::monostate, AttentionParameters, MlaParameters, MambaParameters> mixer;
+  std::variant<std::monostate, AttentionParameters, MlaParameters, MambaParameters, GatedDeltaParameters> mixer;
   ParameterId feed_norm = 0;
   std::variant<std::monostate, MlpParameters, MixtureParameters> feed;
 

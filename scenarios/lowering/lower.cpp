@@ -46,6 +46,16 @@ double mamba_flops_per_token(const ModelSpec& model) {
   return 2 * static_cast<double>(weights + states + keys) + static_cast<double>(mamba.inner() * mamba.chunk);
 }
 
+/// Forward: projections, and the products of the rule in chunks (runtime/ops/delta_rule.h).
+double linear_attention_flops_per_token(const ModelSpec& model) {
+  const LinearAttentionSpec& linear = model.linear_attention;
+  const auto chunk = static_cast<double>(linear.chunk);
+  const std::int64_t weights = model.hidden * (linear.projected() + linear.values());
+  const std::int64_t states = 6 * linear.key_dim * linear.value_dim;
+  const double in_chunk = chunk * static_cast<double>(6 * linear.key_dim + 4 * linear.value_dim) + chunk * chunk / 3;
+  return 2 * static_cast<double>(weights) + static_cast<double>(linear.value_heads) * (static_cast<double>(states) + in_chunk);
+}
+
 /// Forward. A token passes the router's outputs, too.
 double feed_flops_per_token(const ModelSpec& model, Feed feed) {
   const double matrices = model.gated ? 3 : 2;
@@ -91,6 +101,7 @@ double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
   for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l) {
     const LayerKind kind = model.layer_kind(l);
     if (is_attention(kind.mixer)) forward += attention_flops_per_token(model, kind.mixer, sequence);
+    if (kind.mixer == Mixer::linear_attention) forward += linear_attention_flops_per_token(model);
     if (kind.mixer == Mixer::mamba) forward += mamba_flops_per_token(model);
     forward += feed_flops_per_token(model, kind.feed);
   }

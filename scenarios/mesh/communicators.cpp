@@ -45,7 +45,8 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
                         Detail detail) {
   if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
   if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
-  if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange) return lay_exchange(cluster, gpus, detail);
+  if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange || slot == Slot::context_exchange)
+    return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
   // Carries one number, whose bandwidth is nothing to anybody: latency alone.
@@ -179,6 +180,7 @@ class Surveyor {
   }
 
   void context() {
+    if (scenario_.model.keeps_states()) groups(Slot::context_exchange, context_axes);
     if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes);
     ring(Axis::cp, Slot::send_context, Slot::receive_context);
   }

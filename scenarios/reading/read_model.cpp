@@ -36,6 +36,21 @@ MambaSpec read_mamba(const Reader& model) {
   return spec;
 }
 
+LinearAttentionSpec read_linear_attention(const Reader& model) {
+  const Reader linear(model.child("linear_attention"), "model.linear_attention",
+                      {"key_heads", "value_heads", "key_dim", "value_dim", "conv", "chunk"});
+  LinearAttentionSpec spec;
+  if (!model.has("linear_attention")) return spec;
+  const Range<std::int64_t> size{1, 65'536};
+  spec.key_heads = linear.integer("key_heads", size);
+  spec.value_heads = linear.integer("value_heads", size, spec.key_heads);
+  spec.key_dim = linear.integer("key_dim", size, spec.key_dim);
+  spec.value_dim = linear.integer("value_dim", size, spec.value_dim);
+  spec.conv = linear.integer("conv", {1, most_taps}, spec.conv);
+  spec.chunk = linear.integer("chunk", size, spec.chunk);
+  return spec;
+}
+
 /// A list of words, or letters as Megatron-Core's hybrid models have them.
 std::vector<LayerType> read_layer_types(const Reader& model) {
   std::vector<LayerType> types;
@@ -62,7 +77,7 @@ ModelSpec read_model(const YamlNode& node) {
       node, "model",
       {"name",  "layers", "hidden",          "heads",       "kv_heads",      "head_dim",        "ffn",    "gated",
        "vocab", "norm",   "tied_embeddings", "rotary",      "max_positions", "rotary_base",     "causal", "linear_bias",
-       "moe",   "mla",    "mtp_depth",       "layer_types", "window",        "attention_chunk", "mamba"});
+       "moe",   "mla",    "mtp_depth",       "layer_types", "window",        "attention_chunk", "mamba",  "linear_attention"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, max_layers});
@@ -77,7 +92,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.tied_embeddings = model.boolean("tied_embeddings", false);
   spec.rotary = model.boolean("rotary", true);
   spec.rotary_base = model.number("rotary_base", {1, 1e12}, spec.rotary_base);
-  const Range<std::int64_t> positions{1, 16'777'216};
+  const Range<std::int64_t> positions{0, 16'777'216};
   spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
   spec.causal = model.boolean("causal", true);
   spec.linear_bias = model.boolean("linear_bias", false);
@@ -88,6 +103,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
   spec.mamba = read_mamba(model);
+  spec.linear_attention = read_linear_attention(model);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
 }
@@ -108,6 +124,17 @@ YamlNode mamba_section(const MambaSpec& mamba) {
   put(node, "state", mamba.state);
   put(node, "conv", mamba.conv);
   put(node, "chunk", mamba.chunk);
+  return node;
+}
+
+YamlNode linear_attention_section(const LinearAttentionSpec& linear) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "key_heads", linear.key_heads);
+  put(node, "value_heads", linear.value_heads);
+  put(node, "key_dim", linear.key_dim);
+  put(node, "value_dim", linear.value_dim);
+  put(node, "conv", linear.conv);
+  put(node, "chunk", linear.chunk);
   return node;
 }
 
@@ -144,6 +171,7 @@ YamlNode write_model(const ModelSpec& model) {
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
   if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));
+  if (model.linear_attention.enabled()) put(node, "linear_attention", linear_attention_section(model.linear_attention));
   put(node, "mtp_depth", model.mtp_depth);
   if (!model.layer_types.empty()) put(node, "layer_types", words_of(model.layer_types));
   if (model.window > 0) put(node, "window", model.window);

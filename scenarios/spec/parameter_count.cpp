@@ -30,6 +30,7 @@ class Parameters {
     if (kind.mixer != Mixer::none) sum += norm(m_.hidden);
     if (is_attention(kind.mixer)) sum += attention();
     if (kind.mixer == Mixer::mamba) sum += mamba();
+    if (kind.mixer == Mixer::linear_attention) sum += linear_attention();
     if (kind.feed != Feed::none) sum += norm(m_.hidden) + mlp(kind.feed);
     return sum;
   }
@@ -48,6 +49,12 @@ class Parameters {
     const MambaSpec& mamba = m_.mamba;
     const std::int64_t projections = m_.hidden * (mamba.projected() + mamba.inner());
     return projections + mamba.mixed() * (mamba.conv + 1) + 3 * mamba.heads + mamba.inner();
+  }
+
+  std::int64_t linear_attention() const {
+    const LinearAttentionSpec& linear = m_.linear_attention;
+    const std::int64_t projections = m_.hidden * (linear.projected() + linear.values());
+    return projections + linear.mixed() * linear.conv + 2 * linear.value_heads + linear.value_dim;
   }
 
   std::int64_t mlp(Feed feed) const {

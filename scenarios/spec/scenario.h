@@ -96,6 +96,23 @@ struct MambaSpec {
   std::int64_t projected() const { return inner() + mixed() + heads; }
 };
 
+/// Gated delta net (Yang et al. 2024, arXiv 2412.06464), in layers of type `linear_attention`.
+struct LinearAttentionSpec {
+  std::int64_t key_heads = 0;    ///< 0: no such layers
+  std::int64_t value_heads = 0;  ///< equally many for each key head
+  std::int64_t key_dim = 128, value_dim = 128;
+  std::int64_t conv = 4;    ///< positions that the convolution sees
+  std::int64_t chunk = 64;  ///< positions that the rule takes at once
+
+  bool enabled() const { return key_heads > 0; }
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
+  /// Channels of the convolution.
+  std::int64_t mixed() const { return 2 * keys() + values(); }
+  /// Outputs of the projection.
+  std::int64_t projected() const { return mixed() + values() + 2 * value_heads; }
+};
+
 /// A decoder-only transformer, unsharded.
 struct ModelSpec {
   std::string name;
@@ -109,14 +126,15 @@ struct ModelSpec {
   std::int64_t vocab = 0;
   NormKind norm = NormKind::rms;
   bool tied_embeddings = false;
-  bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows
-  std::int64_t max_positions = 0;  ///< only with learned positions
+  bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows, or no positions
+  std::int64_t max_positions = 0;  ///< only with learned positions; 0: attention knows no positions
   double rotary_base = 500000.0;
   bool causal = true;        ///< a position attends to itself and those before; false: to all of the sequence
   bool linear_bias = false;  ///< of attention's and the MLP's projections
   MlaSpec mla;
   MoeSpec moe;
   MambaSpec mamba;
+  LinearAttentionSpec linear_attention;
   std::int64_t mtp_depth = 0;          ///< tokens predicted beyond the next one, by one more layer each, with full attention
   std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
   std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
@@ -129,6 +147,9 @@ struct ModelSpec {
     return {type.mixer, type.feed.value_or(moe.in_layer(layer) ? Feed::experts : Feed::dense)};
   }
 
+  /// Whether some layers pass a state from position to position, so that a rank needs whole sequences of them.
+  bool keeps_states() const { return mamba.enabled() || linear_attention.enabled(); }
+  bool learns_positions() const { return !rotary && max_positions > 0; }
   /// Whether the token table is used at the end of the model, too: as LM head, or to predict further tokens.
   bool embeds_at_the_end() const { return tied_embeddings || mtp_depth > 0; }
 };

@@ -21,6 +21,10 @@ double active_weights(const ModelSpec& m, std::int64_t layer) {
   // Of Mamba-2 as Megatron-LM reports it: the scan is 7 * heads * head_dim * state FLOPs (megatron/training/training.py).
   const double mamba = h * d(m.mamba.projected() + m.mamba.inner()) + 3.5 * d(m.mamba.inner() * m.mamba.state);
   double mixer = kind.mixer == Mixer::mamba ? mamba : 0;
+  if (kind.mixer == Mixer::linear_attention) {  // and of the rule what passes through the state
+    const LinearAttentionSpec& a = m.linear_attention;
+    mixer = h * d(a.projected() + a.values()) + 3 * d(a.value_heads * a.key_dim * a.value_dim);
+  }
   if (is_attention(kind.mixer)) mixer = h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads));
   if (is_attention(kind.mixer) && m.mla.enabled()) {
     const MlaSpec& a = m.mla;

@@ -115,7 +115,15 @@ class StepDraw {
 
   /// Layers with a state in place of attention, or beside it.
   void mixers() {
-    if (set("model.layer_types", {"", "", "[mamba]", "[mamba,full_attention]"}).empty()) return;
+    const std::string types = set("model.layer_types", {"", "", "", "[mamba]", "[mamba,full_attention]", "[linear_attention]"});
+    if (types == "[linear_attention]") {
+      set("model.linear_attention.key_heads", {"2", "4", "8"});
+      fix("model.linear_attention.value_heads", 8);
+      fix("model.linear_attention.key_dim", 6);
+      fix("model.linear_attention.value_dim", 5);
+      set("model.linear_attention.chunk", {"4", "5", "32"});
+    }
+    if (!types.starts_with("[mamba")) return;
     fix("model.mamba.heads", 8);
     fix("model.mamba.head_dim", 4);
     fix("model.mamba.state", 6);

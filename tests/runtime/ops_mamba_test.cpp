@@ -223,9 +223,10 @@ struct NormCase {
 class GroupNorm : public testing::TestWithParam<NormCase> {
  protected:
   static constexpr std::int64_t rows = 6, groups = 3, width = 5;
-  GroupNormAttributes attributes{.groups = groups};
+  GroupNormAttributes attributes{.groups = groups, .gate_column = GetParam().gated ? 2 : 0};
   bool gated = GetParam().gated;
-  Tensor x = random_tensor(Shape(3, 2, groups*width), 1), z = random_tensor(x.shape, 3), y{x.shape};
+  Tensor x = random_tensor(Shape(3, 2, groups*width), 1), y{x.shape};
+  Tensor z = random_tensor(Shape(3, 2, groups* width + 3), 3);  // the gate in columns 2 to 16 of 18
   Tensor weight = random_tensor(Shape(1, GetParam().one_weight ? width : groups* width), 2);
 
   Doubles normed(const Doubles& in, const Doubles& w, const Doubles& gate) const {
@@ -233,7 +234,8 @@ class GroupNorm : public testing::TestWithParam<NormCase> {
     for (std::size_t i = 0; i < in.size(); ++i) {
       double squares = 0;
       for (std::size_t j = i / width * width; j < (i / width + 1) * width; ++j) squares += in[j] * in[j] / double{width};
-      const double opened = gated ? gate[i] * sigmoid(gate[i]) : 1;
+      const double g = gated ? gate[i / (groups * width) * (groups * width + 3) + 2 + i % (groups * width)] : 0;
+      const double opened = gated ? g * sigmoid(g) : 1;
       result.push_back(w[i % w.size()] * in[i] / std::sqrt(squares + 1e-5) * opened);
     }
     return result;
@@ -253,7 +255,7 @@ TEST_P(GroupNorm, EqualsItsFormula) {
 }
 
 TEST_P(GroupNorm, BackwardEqualsFiniteDifferences) {
-  Tensor dy = random_tensor(y.shape, 4), dx(x.shape), dz(x.shape), dweight(weight.shape, 0.0F);
+  Tensor dy = random_tensor(y.shape, 4), dx(x.shape), dz(z.shape, 0.0F), dweight(weight.shape, 0.0F);
   if (gated)
     run(OpKind::group_norm_backward, attributes,
         {x.host(), weight.host(), z.host(), dy.host(), dx.host(), dz.host(), dweight.host()});

@@ -102,6 +102,15 @@ const Broken fields[] = {
      "parallelism: {tp: 2, sp: true, pp: 2, cp: @8}",
      {"cp 8 does not divide the 4 mamba.heads of a tensor-parallel rank"},
      "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: [mamba], mamba: {heads: 8, groups: 2}}"},
+    {"KeyHeadsThatDoNotDivideValueHeads",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: [linear_attention], linear_attention: "
+     "{key_heads: @8, value_heads: 12}}",
+     {"key_heads 8 does not divide value_heads 12 of linear attention", "6, 12"}},
+    {"KeyHeadsThatTpDoesNotDivide",
+     "parallelism: {tp: @4, sp: true, pp: 2, dp: 4}",
+     {"tp 4 does not divide 2 linear_attention.key_heads"},
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: [linear_attention], linear_attention: "
+     "{key_heads: 2, value_heads: 16}}"},
     {"UnknownModel", "model: @llama3-450b", {"no model preset `llama3-450b`", "did you mean `llama3-405b`?"}},
     {"UnknownCluster", "cluster: {preset: @dgx-h10, gpus: 32}", {"no cluster preset `dgx-h10`", "did you mean `dgx-h100`?"}},
     {"UnknownGpu", "cluster: {preset: dgx-h100, gpus: 32, gpu: @h100}", {"no GPU preset `h100`"}},

@@ -69,6 +69,7 @@ const std::vector<PublishedSize>& published_sizes() {
       {"qwen3-14b", "model card of Qwen/Qwen3-14B", {14.8, 0.1}, whole, {13.2, 0.1}, layers_alone},
       {"qwen3-32b", "model card of Qwen/Qwen3-32B", {32.8, 0.1}, whole, {31.2, 0.1}, layers_alone},
       {"qwen3-30b-a3b", "model card of Qwen/Qwen3-30B-A3B", {30.5, 0.1}, whole, {3.3, 0.1}, whole},
+      {"qwen3-next-80b-a3b", "model card of Qwen/Qwen3-Next-80B-A3B-Instruct", {80, 1}, whole, {3, 1}, layers_alone},
       {"qwen3-235b-a22b", "model card of Qwen/Qwen3-235B-A22B", {235, 1}, whole, {22, 1}, whole},
       {"deepseek-v2", "arXiv 2405.04434, abstract", {236, 1}, whole, {21, 1}, without_input},
       {"deepseek-v2-lite", "arXiv 2405.04434, appendix B", {15.7, 0.1}, whole, {2.4, 0.1}, without_input},

@@ -71,6 +71,8 @@ DeviceKernel group_norm_device;
 DeviceKernel group_norm_backward_device;
 DeviceKernel pack_parts_device;
 DeviceKernel order_parts_device;
+DeviceKernel delta_rule_device;
+DeviceKernel delta_rule_backward_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
@@ -92,6 +94,7 @@ ScratchFunction sign_compress_scratch;
 ScratchFunction orthogonalize_scratch;
 ScratchFunction ssd_scan_scratch, ssd_scan_backward_scratch;
 ScratchFunction group_norm_backward_scratch;
+ScratchFunction delta_rule_scratch, delta_rule_backward_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;

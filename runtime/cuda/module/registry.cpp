@@ -79,6 +79,8 @@ constexpr std::array table{
     Row{OpKind::group_norm_backward, {group_norm_backward_device, group_norm_backward_scratch}},
     Row{OpKind::pack_parts, {pack_parts_device}},
     Row{OpKind::order_parts, {order_parts_device}},
+    Row{OpKind::delta_rule, {delta_rule_device, delta_rule_scratch}},
+    Row{OpKind::delta_rule_backward, {delta_rule_backward_device, delta_rule_backward_scratch}},
 };
 
 }  // namespace
