@@ -61,9 +61,10 @@ BufferId rule_and_norm(Context& context, Tape& tape, const GatedDeltaParameters&
   const GatedDeltaSizes n(context);
   const Shape rows = context.shape_of(projected);
   const Shape shape(rows[0], rows[1], n.values_here());
+  const BufferId mixed = convolve_keys(context, weights, projected);
   const BufferId out = context.activation(shape), y = context.activation(shape);
-  context.kernel(OpKind::delta_rule, n.rule(), "delta rule",
-                 {convolve_keys(context, weights, projected), projected, context.parameters().weight(weights.rule)}, {out});
+  context.kernel(OpKind::delta_rule, n.rule(), "delta rule", {mixed, projected, context.parameters().weight(weights.rule)},
+                 {out});
   context.kernel(OpKind::group_norm, n.norm(), "delta norm", {out, context.parameters().weight(weights.norm), projected}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const ChunkParameters& parameters = c.parameters();
@@ -73,10 +74,6 @@ BufferId rule_and_norm(Context& context, Tape& tape, const GatedDeltaParameters&
     c.kernel(OpKind::group_norm_backward, n.norm(), "delta norm", {out, parameters.weight(weights.norm), projected, dy},
              {dout, dprojected}, {parameters.gradient(weights.norm)});
     gave(weights.norm);
-    const Phase before = c.phase;
-    c.phase = Phase::recompute;
-    const BufferId mixed = convolve_keys(c, weights, projected);
-    c.phase = before;
     const BufferId dmixed = c.activation(c.shape_of(mixed));
     c.kernel(OpKind::delta_rule_backward, n.rule(), "delta rule", {mixed, projected, parameters.weight(weights.rule), dout},
              {dmixed}, {dprojected, parameters.gradient(weights.rule)});

@@ -15,9 +15,8 @@ struct GatedDeltaParameters {
 /// one projection, column parallel; a causal convolution of q, k and v; the gated delta rule; a norm of each head, times silu(z);
 /// the projection back, row parallel. Heads are sharded over tp.
 ///
-/// The convolution's output is not kept but made again in the backward. Context parallelism is that of Mamba (mamba.h), but the
-/// norm is taken where the heads are. Its weight is one for all heads, of which each tensor-parallel rank sees some, so that its
-/// gradient is summed over them.
+/// Context parallelism is that of Mamba (mamba.h), but the norm is taken where the heads are. Its weight is one for all heads, of
+/// which each tensor-parallel rank sees some, so that its gradient is summed over them.
 GatedDeltaParameters declare_gated_delta(const Context& context, ChunkParameters& parameters, const std::string& layer);
 
 BufferId gated_delta(Context& context, Tape& tape, const GatedDeltaParameters& weights, BufferId x);
