@@ -119,8 +119,8 @@ class StepDraw {
     if (types == "[linear_attention]") {
       set("model.linear_attention.key_heads", {"2", "4", "8"});
       fix("model.linear_attention.value_heads", 8);
-      fix("model.linear_attention.key_dim", 6);
-      fix("model.linear_attention.value_dim", 5);
+      fix("model.linear_attention.key_dim", 64);  // see gated_delta_test.cpp
+      fix("model.linear_attention.value_dim", 64);
       set("model.linear_attention.chunk", {"4", "5", "32"});
     }
     if (!types.starts_with("[mamba")) return;
