@@ -63,8 +63,9 @@ class ArgumentsWriter {
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
     if (model_.mtp_depth > 0) add("mtp-num-layers", model_.mtp_depth);
-    // It wants this with rotary positions, too, and then only checks the sequence against it.
-    add("max-position-embeddings", model_.rotary ? std::max(model_.max_positions, t_.sequence) : model_.max_positions);
+    // It wants this without learned positions, too, and then only checks the sequence against it.
+    add("max-position-embeddings",
+        model_.learns_positions() ? model_.max_positions : std::max(model_.max_positions, t_.sequence));
     add("position-embedding-type", model_.rotary ? "rope" : model_.learns_positions() ? "learned_absolute" : "none");
     if (!model_.rotary) return;
     if (model_.rotary_base == std::floor(model_.rotary_base)) {
