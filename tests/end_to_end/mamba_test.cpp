@@ -23,8 +23,10 @@ const std::string sp = "parallelism.tp=2 parallelism.sp=true ";
 
 class Mamba : public testing::TestWithParam<const char*> {};
 
+// Heads as wide as these: where all that a group of a few elements reads is small, the norm makes its rounding large.
 TEST_P(Mamba, ShardedStepIsTheUnshardedStep) {
-  EXPECT_LT(largest_difference(tiny_model(words(mamba + "training.global_batch=4 " + GetParam()))), 1e-5);
+  const std::string wide = "model.mamba.head_dim=64 training.global_batch=4 ";
+  EXPECT_LT(largest_difference(tiny_model(words(mamba + wide + GetParam()))), 3e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -53,9 +55,9 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     LatentExperts, Mamba,
     testing::Values("model.layer_types=ME*E model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 model.moe.latent=12 ",
-                    "model.layer_types=[moe] model.mamba=~ model.moe.experts=8 model.moe.top_k=2 model.moe.latent=12 "
+                    "model.layer_types=[mamba,moe] model.moe.experts=8 model.moe.top_k=2 model.moe.latent=12 "
                     "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 model.moe.shared_experts=2",
-                    "model.layer_types=[moe] model.mamba=~ model.moe.experts=8 model.moe.top_k=2 model.moe.latent=12 "
+                    "model.layer_types=[mamba,moe] model.moe.experts=8 model.moe.top_k=2 model.moe.latent=12 "
                     "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.gates_at_experts=true",
                     "model.layer_types=ME*E model.moe.experts=8 model.moe.top_k=2 model.moe.latent=12 parallelism.dp=2 "
                     "parallelism.ep=2 parallelism.zero=2 training.recompute=[norm] model.moe.ffn=24"));

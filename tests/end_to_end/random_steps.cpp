@@ -125,7 +125,7 @@ class StepDraw {
     }
     if (!types.starts_with("[mamba")) return;
     fix("model.mamba.heads", 8);
-    fix("model.mamba.head_dim", 4);
+    fix("model.mamba.head_dim", 64);  // see mamba_test.cpp
     fix("model.mamba.state", 6);
     set("model.mamba.groups", {"1", "2", "4", "8"});
     set("model.mamba.chunk", {"4", "5", "32"});
