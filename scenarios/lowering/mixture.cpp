@@ -110,7 +110,7 @@ MixtureParameters declare_mixture(const Context& context, ChunkParameters& param
   const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns) {
     return parameters.declare(replicated_matrix(context, {{layer + name, rows, columns, 0, 0, rows, columns}}));
   };
-  if (moe.latent > 0) weights.latent = {matrix(".latent_down", moe.latent, h), matrix(".latent_up", h, moe.latent)};
+  if (moe.latent > 0) weights.latent = {matrix(".expert_latent_down", moe.latent, h), matrix(".expert_latent_up", h, moe.latent)};
   weights.experts = declare_experts(context, parameters, layer);
   if (moe.shared_experts > 0) {
     weights.shared = declare_mlp(context, parameters, layer + ".shared", moe.shared_experts * moe.ffn / context.sizes.tp);
