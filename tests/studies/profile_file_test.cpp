@@ -129,7 +129,7 @@ TEST(ProfileFile, OfTheFirstVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
   write_bytes(folder / "mislabelled", sealed(content, 2));
   EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
-  write_bytes(folder / "unknown", sealed(content, 6));
+  write_bytes(folder / "unknown", sealed(content, 9));
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 
