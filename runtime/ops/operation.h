@@ -71,6 +71,10 @@ enum class OpKind : std::uint8_t {
   sign_sum,
   sign_expand,
   orthogonalize,
+  attention_sink,
+  attention_sink_backward,
+  rotary,
+  rotary_backward,
   // communication
   all_reduce,
   all_gather,

@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/base/divide_up.h"
@@ -54,9 +55,11 @@ class ArgumentsWriter {
     add("hidden-size", model_.hidden);
     add("ffn-hidden-size", model_.ffn);
     flag("swiglu", model_.gated);
+    flag("squared-relu", model_.activation == MlpFunction::squared_relu);
+    if (model_.gated && model_.activation != MlpFunction::silu) out_.lose("model.activation", "its gates go through SiLU");
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
+    if (model_.norm_placement != NormPlacement::pre) out_.lose("model.norm_placement", "its norms are before attention and MLP");
     flag("disable-bias-linear", !model_.linear_bias);
-    if (!model_.layer_types.empty()) out_.lose("model.layer_types", "layers that differ are exported another day");
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
@@ -65,6 +68,9 @@ class ArgumentsWriter {
     add("max-position-embeddings", model_.rotary ? std::max(model_.max_positions, t_.sequence) : model_.max_positions);
     add("position-embedding-type", model_.rotary ? "rope" : "learned_absolute");
     if (!model_.rotary) return;
+    if (model_.rotary_share < 1) add("rotary-percent", model_.rotary_share);
+    if (model_.sliding_rotary_base > 0) out_.lose("model.sliding_rotary_base", "all layers have one base");
+    if (!model_.rotary_full_attention) out_.lose("model.rotary_full_attention", "all layers are rotated");
     if (model_.rotary_base == std::floor(model_.rotary_base)) {
       add("rotary-base", static_cast<std::int64_t>(model_.rotary_base));
     } else {
@@ -87,6 +93,11 @@ class ArgumentsWriter {
       flag("group-query-attention", model_.kv_heads != model_.heads);
       if (model_.kv_heads != model_.heads) add("num-query-groups", model_.kv_heads);
     }
+    flag("qk-layernorm", model_.qk_norm == QkNorm::head);
+    if (model_.qk_norm == QkNorm::all) out_.lose("model.qk_norm", "it normalises each head by itself");
+    if (model_.attention_sinks) add("softmax-type", "learnable");
+    if (model_.attention_softcap > 0) out_.lose("model.attention_softcap", "its scores have no cap");
+    layer_types();
     add("hidden-dropout", t_.hidden_dropout);
     add("attention-dropout", t_.attention_dropout);
     if (!t_.attention) return;
@@ -102,6 +113,21 @@ class ArgumentsWriter {
         add("attention-backend", "flash");
         out_.lose("training.attention", "which FlashAttention it is depends on the version that is installed");
     }
+  }
+
+  /// Its window reaches so many positions back, in all layers or but in every N-th.
+  void layer_types() {
+    if (model_.layer_types.empty()) return;
+    const auto is = [](Mixer mixer) { return [mixer](const LayerType& type) { return type == LayerType{mixer}; }; };
+    if (std::ranges::all_of(model_.layer_types, is(Mixer::full_attention))) return;
+    if (!is(Mixer::sliding_attention)(model_.layer_types.front()) ||
+        !std::all_of(model_.layer_types.begin(), model_.layer_types.end() - 1, is(Mixer::sliding_attention)))
+      return out_.lose("model.layer_types", "every layer attends, in windows or to all");
+    const bool skips = is(Mixer::full_attention)(model_.layer_types.back());
+    if (!skips && !is(Mixer::sliding_attention)(model_.layer_types.back()))
+      return out_.lose("model.layer_types", "every layer attends, in windows or to all");
+    add("window-size", fmt::format("({},0)", model_.window - 1));
+    if (skips) add("window-attn-skip-freq", model_.layer_types.size());
   }
 
   void experts() {

@@ -147,7 +147,8 @@ ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLi
     if (piece == 0 && !layout_.embedding) {
       context_.issue([dy, &link] { link.send(PipelineLink::Direction::backward, *dy); });
     }
-    const bool exchanges = piece > 0 && (piece == last_piece() || layers_[piece - 1].has_experts());  // those of the loss in the next
+    const bool exchanges =
+        piece > 0 && (piece == last_piece() || layers_[piece - 1].has_experts());  // those of the loss in the next
     if (overlaps && !exchanges) {
       context_.lower_waiting_weights();
       context_.cut();

@@ -28,8 +28,8 @@ BufferId ChunkParameters::weight(ParameterId id) const {
 
 std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters) const {
   std::vector<std::vector<ParameterId>> filled;
-  for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::shared_kv,
-                                   ParameterKind::expert, ParameterKind::tied}) {
+  for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::by_heads,
+                                   ParameterKind::shared_kv, ParameterKind::expert, ParameterKind::tied}) {
     std::int64_t room = 0;
     for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
       if (specs_[id].kind != kind) continue;

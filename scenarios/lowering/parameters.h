@@ -24,6 +24,7 @@ struct ParameterPiece {
 enum class ParameterKind : std::uint8_t {
   sharded,     ///< each tensor-parallel rank holds its own part
   replicated,  ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
+  by_heads,    ///< every tensor-parallel rank holds the whole, and sees its own heads alone (norms of queries and keys)
   shared_kv,   ///< tensor-parallel ranks that hold the same key-value head each see a part of its queries
   expert,      ///< reduced over the ranks that hold the same experts alone
   tied,        ///< the token table that the first and the last stage share

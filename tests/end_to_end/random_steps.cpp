@@ -32,7 +32,13 @@ class StepDraw {
     scores();
     if (experts_) set("training.gates_at_experts", {"", "true"});
     if (!experts_ && !latent_) set("model.linear_bias", {"", "", "true"});
-    set("model.causal", {"", "", "false"});
+    if (one_in(3)) {
+      set("model.layer_types",
+          {"[sliding_attention,full_attention]", "[full_attention,sliding_attention]", "[sliding_attention]"});
+      set("model.window", {"1", "3", "7", "100"});
+    } else {
+      set("model.causal", {"", "", "false"});
+    }
     if (segments_) set("training.recompute_segment", {"", "2", "3"});
     compressor();
     return std::move(step_);
@@ -102,6 +108,7 @@ class StepDraw {
     latent_ = one_in(3);
     if (!latent_) {
       set("model.kv_heads", {"1", "2", "4", "8"});
+      set("model.qk_norm", {"", "", "head"});
       if (set("model.rotary", {"", "", "", "false"}) == "false") fix("model.max_positions", 16);
       return;
     }
@@ -113,6 +120,8 @@ class StepDraw {
 
   void scores() {
     const bool unfused = set("training.attention", {"", "", "unfused"}) == "unfused";
+    if (!unfused) set("model.attention_softcap", {"", "", "2"});
+    if (!unfused && !latent_) set("model.attention_sinks", {"", "", "true"});
     if (unfused && !passes_keys_) set("training.attention_dropout", {"", "0.25"});
     set("training.hidden_dropout", {"", "", "0.125"});
   }
@@ -120,6 +129,7 @@ class StepDraw {
   void model() {
     set("model.gated", {"true", "false"});
     set("model.norm", {"rms", "layer"});
+    set("model.norm_placement", {"", "", "post", "both"});
     set("model.tied_embeddings", {"true", "false", "false"});
     set("model.mtp_depth", {"", "", "", "1", "2"});
     set("training.precision", {"fp32", "bf16", "fp8"});

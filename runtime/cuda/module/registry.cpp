@@ -71,6 +71,10 @@ constexpr std::array table{
     Row{OpKind::sign_sum, {sign_sum_device}},
     Row{OpKind::sign_expand, {sign_expand_device}},
     Row{OpKind::orthogonalize, {orthogonalize_device, orthogonalize_scratch}},
+    Row{OpKind::attention_sink, {attention_sink_device}},
+    Row{OpKind::attention_sink_backward, {attention_sink_backward_device}},
+    Row{OpKind::rotary, {rotary_device}},
+    Row{OpKind::rotary_backward, {rotary_backward_device}},
 };
 
 }  // namespace
