@@ -26,7 +26,7 @@ enum class ParameterKind : std::uint8_t {
   replicated,  ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
   shared_kv,   ///< tensor-parallel ranks that hold the same key-value head each see a part of its queries
   expert,      ///< reduced over the ranks that hold the same experts alone
-  tied,        ///< the token table that the first and the last stage share
+  tied,        ///< the token table that the first stage shares with the last, or with that of further predictions
 };
 
 /// A parameter of one model chunk on one rank: `columns` wide, its pieces below each other.
