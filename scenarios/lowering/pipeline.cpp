@@ -48,6 +48,9 @@ void PipelineLink::send(Direction direction, BufferId data) {
   const TaskId task =
       context_.collective(OpKind::send, through.send_slot, through.send_stream, forward ? "send forward" : "send backward",
                           scatters() ? context_.shard_of(data, context_.sizes.tp_rank) : data, no_id);
+  // Of several states, other kernels wrote other ranks' parts; Megatron-Core's `torch.cat` writes all at once.
+  if (context_.shape_of(data)[0] > context_.sizes.sequence_shard)
+    context_.builder.depend(context_.builder.last_on(context_.rank, Stream::compute), task);
   if (!context_.scenario.training.overlap_pp) sent_.push_back(task);
 }
 

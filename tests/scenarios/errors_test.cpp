@@ -335,7 +335,7 @@ const Broken pipelines[] = {
      "parallelism: {tp: 4, pp: 2, pipeline_layout: @'Ettttt|ttxL'}",
      {"'x', expected E (embedding), t (layer), m (MTP layer), L (loss)"}},
     {"LayoutBesideAnotherSplit",
-     "parallelism: {tp: 4, pp: 2, pipeline_layout: 'Ettttt|tttL', account_for_loss: @true}",
+     "parallelism: {tp: 4, pp: 2, pipeline_layout: @'Ettttt|tttL', account_for_loss: true}",
      {"pipeline_layout excludes account_for_embedding, account_for_loss"}},
     {"LayoutOfFewerStages",
      "parallelism: {tp: 4, pp: 2, pipeline_layout: @t*8}",

@@ -144,7 +144,7 @@ TEST(PlansOfALayout, KeepItWhereItFits) {
   const std::string path = folder / "searched.yaml";
   std::ofstream(path)
       << "model: {preset: llama3-8b, layers: 8}\ncluster: {preset: dgx-h100, gpus: 16}\n"
-         "parallelism: {tp: 1, pp: 4, pipeline_layout: 'E|t*5|ttt|L'}\n"
+         "parallelism: {tp: 1, pp: 4, pipeline_layout: 'E|t*5|t*3|L'}\n"
          "training: {sequence: 2048, micro_batch: 1, global_batch: 32, precision: bf16}\n"
          "search: {axes: {pp: [1, 2, 4, 8], vpp: [1, 2], tp: [1], cp: [1], micro_batch: [1], recompute: [none]}}\n";
   const SearchSpec spec = load_search(path, {});
@@ -153,7 +153,7 @@ TEST(PlansOfALayout, KeepItWhereItFits) {
   for (const Plan& plan : space.all()) {
     (plan.has_layout != 0 ? keep : drop).emplace(plan.pp, plan.vpp);
     const Scenario scenario = read_document(document_of(plan, space.choices(), spec), "searched");
-    EXPECT_EQ(layout_text(scenario.parallelism.pipeline_layout), plan.has_layout != 0 ? "E|t*5|ttt|L" : "");
+    EXPECT_EQ(layout_text(scenario.parallelism.pipeline_layout), plan.has_layout != 0 ? "E|t*5|t*3|L" : "");
     EXPECT_EQ(scenario.parallelism.pipeline_layout,
               scenario_of(plan, space.choices(), spec.scenario).parallelism.pipeline_layout);
   }
