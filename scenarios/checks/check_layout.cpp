@@ -55,15 +55,15 @@ constexpr Rule layout_has_stages{.sizes = Sizes::layers,
 std::optional<Objection> find_wrong_end(const Scenario& s) {
   if (!is_given(s)) return {};
   const PipelineLayout& layout = layout_of(s);
-  const auto wrong = [&](char letter, const std::string& name, const std::string& place) -> Objection {
-    return {{field},
-            "pipeline_layout has " + std::to_string(count_in(layout, letter)) + " times " + letter + " (" + name +
-                "), expected it once, " + place};
+  const auto wrong = [&](char letter, const std::string& place) -> Objection {
+    const std::int64_t count = count_in(layout, letter);
+    const std::string found = count == 0 ? "no " : count == 1 ? "a misplaced " : std::to_string(count) + " ";
+    return {{field}, "pipeline_layout has " + found + letter + ", expected one " + letter + ", " + place};
   };
-  if (count_in(layout, part::embedding) != 1 || layout.front().front() != part::embedding)
-    return wrong(part::embedding, "the embedding", "at the beginning of the first stage");
-  if (count_in(layout, part::loss) != 1 || layout.back().back() != part::loss)
-    return wrong(part::loss, "the loss", "at the end of the last stage");
+  if (count_in(layout, part::embedding) != 1 || !layout.front().starts_with(part::embedding))
+    return wrong(part::embedding, "the embedding, at the beginning of the first stage");
+  if (count_in(layout, part::loss) != 1 || !layout.back().ends_with(part::loss))
+    return wrong(part::loss, "the loss, at the end of the last stage");
   return {};
 }
 

@@ -342,7 +342,7 @@ const Broken pipelines[] = {
      {"pipeline_layout has 1 virtual stages, expected pp 2 * vpp 1 = 2"}},
     {"LayoutWithoutEmbedding",
      "parallelism: {tp: 4, pp: 2, pipeline_layout: @'t*5|tttL'}",
-     {"has 0 times E (the embedding), expected it once, at the beginning of the first stage"}},
+     {"has no E, expected one E, the embedding, at the beginning of the first stage"}},
     {"UnevenLayersOverOneStage", "parallelism: {tp: 4, pp: 1, first_stage_layers: @3}", {"need pp 2 or more"}},
 };
 INSTANTIATE_TEST_SUITE_P(Pipelines, ScenarioErrors, testing::ValuesIn(pipelines),
