@@ -279,6 +279,10 @@ class MegatronReader {
                                      (arguments_.has("account-for-loss-in-pipeline-split") ? 1 : 0);
       vpp_ = std::max<std::int64_t>(1, accounted / pp_ / positive(name.c_str(), 1));
     }
+    if (arguments_.has("pipeline-model-parallel-layout")) {
+      name = "pipeline-model-parallel-layout";
+      vpp_ = layout(node);
+    }
     put(node, "vpp", vpp_, arguments_.place(name));
     put(section("training"), "schedule", name_of(vpp_ > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b),
         arguments_.place(name));
@@ -286,6 +290,18 @@ class MegatronReader {
         {.file = file_});
     set(section_of(section("training"), "overlap"), name_of(Axis::ep), "overlap-moe-expert-parallel-comm");
     arguments_.has("delay-wgrad-compute");  // as overlap.ep does in any case
+  }
+
+  /// Returns how many virtual stages a pipeline stage has.
+  std::int64_t layout(YamlNode& node) {
+    const Place place = arguments_.place("pipeline-model-parallel-layout");
+    const std::string text = arguments_.text("pipeline-model-parallel-layout");
+    put(node, "pipeline_layout", text, place);
+    try {
+      return std::max<std::int64_t>(1, static_cast<std::int64_t>(parse_pipeline_layout(text).size()) / pp_);
+    } catch (const std::invalid_argument& error) {
+      throw InputError(place, "--pipeline-model-parallel-layout: " + std::string(error.what()));
+    }
   }
 
   void data_parallel() {

@@ -193,8 +193,14 @@ class ArgumentsWriter {
     const ScheduleTraits& schedule = traits_of(t_.schedule);
     const bool known = !schedule.megatron.empty();
     if (!known) out_.lose("training.schedule", "Megatron-Core has 1F1B and, with virtual stages, interleaved 1F1B");
-    if (known && schedule.least_chunks > 1) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
-    if (!known && p_.vpp > 1) out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
+    const bool has_layout = !p_.pipeline_layout.empty();  // which says how many virtual stages there are
+    if (known && schedule.least_chunks > 1 && !has_layout) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
+    if (!known && p_.vpp > 1) {
+      out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
+      if (has_layout) out_.lose("parallelism.pipeline_layout", "virtual stages are for interleaved 1F1B");
+    } else if (has_layout) {
+      add("pipeline-model-parallel-layout", layout_text(p_.pipeline_layout));
+    }
     flag("no-overlap-p2p-communication", !t_.overlap_pp);
     if (scenario_.overlaps_ep() && !traits_of(t_.schedule).megatron.empty()) {
       flag("overlap-moe-expert-parallel-comm");

@@ -27,7 +27,7 @@ enum class ParameterKind : std::uint8_t {
   by_heads,    ///< every tensor-parallel rank holds the whole, and sees its own heads alone (norms of queries and keys)
   shared_kv,   ///< tensor-parallel ranks that hold the same key-value head each see a part of its queries
   expert,      ///< reduced over the ranks that hold the same experts alone
-  tied,        ///< the token table that the first and the last stage share
+  tied,        ///< the token table that the first stage shares with the last, or with that of further predictions
 };
 
 /// A parameter of one model chunk on one rank: `columns` wide, its pieces below each other.

@@ -40,6 +40,7 @@ constexpr Alias aliases[] = {
     {"parallelism", "account_for_loss_in_pipeline_split", "account_for_loss"},
     {"parallelism", "decoder_first_pipeline_num_layers", "first_stage_layers"},
     {"parallelism", "decoder_last_pipeline_num_layers", "last_stage_layers"},
+    {"parallelism", "pipeline_model_parallel_layout", "pipeline_layout"},
     {"parallelism", "scatter_gather_tensors_in_pipeline", "scatter_gather"},
     {"training", "seq_length", "sequence"},
     {"training", "micro_batch_size", "micro_batch"},

@@ -12,6 +12,7 @@
 #include "runtime/dag/software.h"
 #include "runtime/ops/attributes.h"
 #include "scenarios/spec/layer_kind.h"
+#include "scenarios/spec/pipeline_layout.h"
 #include "topology/cluster_spec.h"
 
 namespace tandem::scenarios {
@@ -211,6 +212,7 @@ struct ParallelismSpec {
   bool account_for_loss = false;
   std::int64_t first_stage_layers = 0;  ///< 0: as many as the others
   std::int64_t last_stage_layers = 0;
+  PipelineLayout pipeline_layout = {};  ///< what each virtual stage holds, in place of the four fields before
   std::vector<Axis> order{mesh_axes.begin(), mesh_axes.end()};  ///< innermost first
   RankPlacement placement = {};
   /// What is the same on all tensor-parallel ranks travels between stages in their parts, and is gathered there (Narayanan et al.

@@ -41,6 +41,7 @@ class StepDraw {
     }
     if (segments_) set("training.recompute_segment", {"", "2", "3"});
     compressor();
+    pipeline_layout(chunks);
     return std::move(step_);
   }
 
@@ -49,7 +50,7 @@ class StepDraw {
 
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomStep step_;
-  int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
+  int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1, mtp_ = 0;
   bool sp_ = false, own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false, pairs_ = false;
   bool passes_keys_ = false, segments_ = false;
   std::string schedule_;
@@ -131,7 +132,7 @@ class StepDraw {
     set("model.norm", {"rms", "layer"});
     set("model.norm_placement", {"", "", "post", "both"});
     set("model.tied_embeddings", {"true", "false", "false"});
-    set("model.mtp_depth", {"", "", "", "1", "2"});
+    if (const std::string depth = set("model.mtp_depth", {"", "", "", "1", "2"}); !depth.empty()) mtp_ = std::stoi(depth);
     set("training.precision", {"fp32", "bf16", "fp8"});
     set("training.moment_dtype", {"", "fp32", "bf16"});
     set("training.fp8_activation_input", {"", "", "true"});
@@ -199,10 +200,36 @@ class StepDraw {
     if (data_ranks() > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
   }
 
+  bool is_set(const std::string& field) const {
+    return std::ranges::any_of(step_.overrides, [&](const std::string& one) { return one.starts_with(field + "="); });
+  }
+
+  /// In place of the split of the layers that was drawn: any, and further predictions wherever they may be.
+  void pipeline_layout(int chunks) {
+    if (pp_ == 1 || !one_in(3)) return;
+    std::erase_if(step_.overrides, [](const std::string& one) {
+      return one.starts_with("parallelism.account_for") || one.starts_with("parallelism.first") ||
+             one.starts_with("parallelism.last") || one.starts_with("model.layers=");
+    });
+    std::vector<std::string> stages(static_cast<std::size_t>(chunks));
+    const auto any_from = [&](std::size_t first) { return first + random_() % (stages.size() - first); };
+    const std::size_t layers = 1 + random_() % 5;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < layers; ++i) places.push_back(any_from(0));
+    stages.front() = "E";
+    for (const std::size_t place : places) stages[place] += 't';
+    const bool descends = schedule_ == "zb-v" || schedule_ == "dualpipe";
+    const std::size_t last_chunks = stages.size() - static_cast<std::size_t>(pp_) + 1;
+    const std::size_t mtp = descends ? stages.size() - 1 : any_from(std::max(last_chunks, std::ranges::max(places)));
+    stages[mtp] += std::string(static_cast<std::size_t>(mtp_), 'm');
+    stages.back() += 'L';
+    std::string text;
+    for (const std::string& stage : stages) text += (text.empty() ? "" : "|") + stage;
+    fix("model.layers", static_cast<int>(layers));
+    step_.overrides.push_back("parallelism.pipeline_layout=\"" + text + "\"");
+  }
+
   void compressor() {
-    const auto is_set = [&](const std::string& field) {
-      return std::ranges::any_of(step_.overrides, [&](const std::string& one) { return one.starts_with(field + "="); });
-    };
     const auto is = [&](const std::string& one) { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); };
     const bool whole = is("parallelism.zero=0") || is("parallelism.zero=1");
     if (!whole || hsdp_ || local_ || is_set("training.grad_compression") || is_set("training.hierarchical_all_reduce")) return;
