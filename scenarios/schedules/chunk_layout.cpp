@@ -1,6 +1,7 @@
+#include "scenarios/schedules/chunk_layout.h"
+
 #include <stdexcept>
 
-#include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/chunk_placement.h"
 
 namespace tandem::scenarios {

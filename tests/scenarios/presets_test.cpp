@@ -66,8 +66,8 @@ TEST(Presets, AllGpusAndClustersParse) {
   }
   const std::vector<std::string> clusters = preset_names(PresetKind::cluster);
   EXPECT_THAT(clusters, IsSupersetOf({"dgx-a100", "dgx-h100", "dgx-h800", "dgx-h200", "dgx-b200", "gb200-nvl72", "dgx-b300",
-                                      "gb300-nvl72", "hgx-h20", "pcie-a100", "vera-rubin-nvl144", "llama3-24k-roce", "hgx-h100-no-rails",
-                                      "juwels-booster", "single-node", "host"}));
+                                      "gb300-nvl72", "hgx-h20", "pcie-a100", "vera-rubin-nvl144", "llama3-24k-roce",
+                                      "hgx-h100-no-rails", "juwels-booster", "single-node", "host"}));
   for (const std::string& name : clusters)
     EXPECT_EQ(with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster.name, name);
 }
