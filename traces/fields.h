@@ -63,14 +63,19 @@ template <>
 inline constexpr auto fields_of<NormAttributes> = std::tuple{&NormAttributes::kind, &NormAttributes::epsilon};
 template <>
 inline constexpr auto fields_of<SplitHeadsAttributes> =
-    std::tuple{&SplitHeadsAttributes::heads, &SplitHeadsAttributes::kv_heads, &SplitHeadsAttributes::rotate,
-               &SplitHeadsAttributes::base, &SplitHeadsAttributes::positions};
+    std::tuple{&SplitHeadsAttributes::heads, &SplitHeadsAttributes::kv_heads,  &SplitHeadsAttributes::rotate,
+               &SplitHeadsAttributes::base,  &SplitHeadsAttributes::positions, &SplitHeadsAttributes::rotated};
+template <>
+inline constexpr std::size_t newer_fields_of<SplitHeadsAttributes> = 1;
 template <>
 inline constexpr auto fields_of<MlaHeadsAttributes> =
     std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base, &MlaHeadsAttributes::positions};
 template <>
-inline constexpr auto fields_of<AttentionAttributes> = std::tuple{&AttentionAttributes::causal, &AttentionAttributes::scale,
-                                                                  &AttentionAttributes::queries, &AttentionAttributes::keys};
+inline constexpr auto fields_of<AttentionAttributes> = std::tuple{
+    &AttentionAttributes::causal, &AttentionAttributes::scale, &AttentionAttributes::queries, &AttentionAttributes::keys,
+    &AttentionAttributes::window, &AttentionAttributes::chunk, &AttentionAttributes::softcap};
+template <>
+inline constexpr std::size_t newer_fields_of<AttentionAttributes> = 3;
 template <>
 inline constexpr auto fields_of<SequenceAttributes> = std::tuple{&SequenceAttributes::ranks, &SequenceAttributes::zigzag};
 template <>
@@ -296,7 +301,7 @@ inline constexpr auto last_of<InputShard::Content> = InputShard::Content::noise;
 template <>
 inline constexpr auto last_of<NormKind> = NormKind::layer;
 template <>
-inline constexpr auto last_of<Activation> = Activation::gelu;
+inline constexpr auto last_of<Activation> = Activation::squared_relu;
 template <>
 inline constexpr auto last_of<Reduction> = Reduction::mean;
 template <>

@@ -47,8 +47,14 @@ struct SplitHeadsAttributes {
   bool rotate = true;
   float base = 500000.0F;
   Positions positions;
+  std::int32_t rotated = 0;  ///< elements of a head that turn, its first ones; 0: all
   auto operator<=>(const SplitHeadsAttributes&) const = default;
 };
+
+/// How many elements of a head of `head_dim` turn.
+inline std::int64_t rotated_of(const SplitHeadsAttributes& attributes, std::int64_t head_dim) {
+  return attributes.rotated > 0 ? attributes.rotated : head_dim;
+}
 
 /// Rotates the last `rope_dim` elements of the heads of latent attention.
 struct MlaHeadsAttributes {
@@ -58,12 +64,15 @@ struct MlaHeadsAttributes {
   auto operator<=>(const MlaHeadsAttributes&) const = default;
 };
 
-/// softmax(scale * q k^T + causal mask) v. The mask compares global positions.
+/// softmax(scale * q k^T + causal mask) v. The mask compares global positions (runtime/ops/attention_mask.h).
 struct AttentionAttributes {
   bool causal = true;
   float scale = 1.0F;
   Positions queries;
   Positions keys;
+  std::int32_t window = 0;  ///< positions that a query sees at most, its own among them; 0: no limit
+  std::int32_t chunk = 0;   ///< a query sees those of its own run of so many positions alone; 0: no runs
+  float softcap = 0.0F;     ///< scores are softcap tanh(score / softcap); 0: as they are
   auto operator<=>(const AttentionAttributes&) const = default;
 };
 
@@ -82,8 +91,13 @@ struct GroupsAttributes {
 
 enum class Activation : std::uint8_t {
   swiglu,
-  gelu
+  gelu,
+  geglu,        ///< as swiglu, with GELU for SiLU
+  squared_relu  ///< (So et al. 2021, arXiv 2109.08668)
 };
+/// Whether it takes gates beside values.
+constexpr bool is_gated(Activation kind) { return kind == Activation::swiglu || kind == Activation::geglu; }
+
 struct ActivationAttributes {
   Activation kind = Activation::swiglu;
   auto operator<=>(const ActivationAttributes&) const = default;

@@ -4,6 +4,7 @@
 #include "runtime/ops/adam.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_merge.h"
+#include "runtime/ops/attention_sink.h"
 #include "runtime/ops/batched_gemm.h"
 #include "runtime/ops/bias.h"
 #include "runtime/ops/cast.h"
@@ -106,6 +107,11 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::sign_sum, {"sign_sum", memory, sign_sum_cost, sign_sum_host}},
     {OpKind::sign_expand, {"sign_expand", memory, sign_expand_cost, sign_expand_host}},
     {OpKind::orthogonalize, {"orthogonalize", memory, orthogonalize_cost, orthogonalize_host}},
+    {OpKind::attention_sink, {"attention_sink", memory, attention_sink_cost, attention_sink_host}},
+    {OpKind::attention_sink_backward,
+     {"attention_sink_backward", memory, attention_sink_backward_cost, attention_sink_backward_host}},
+    {OpKind::rotary, {"rotary", memory, rotary_cost, rotary_host}},
+    {OpKind::rotary_backward, {"rotary_backward", memory, rotary_cost, rotary_backward_host}},
     {OpKind::causal_conv, {"causal_conv", memory, causal_conv_cost, causal_conv_host}},
     {OpKind::causal_conv_backward, {"causal_conv_backward", memory, causal_conv_backward_cost, causal_conv_backward_host}},
     {OpKind::ssd_scan, {"ssd_scan", OpClass::scan, ssd_scan_cost, ssd_scan_host, 5, ssd_scan_parts}},

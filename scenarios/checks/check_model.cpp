@@ -71,18 +71,17 @@ constexpr Rule kv_heads_divide_heads{
     }};
 
 constexpr Rule rotated_heads_are_even{
-    .holds = [](const Scenario& s) { return !s.model.rotary || s.model.mla.enabled() || s.model.head_dim % 2 == 0; },
+    .holds = [](const Scenario& s) { return !s.model.rotary || s.model.mla.enabled() || s.model.rotated_width() % 2 == 0; },
     .objection = [](const Scenario& s) -> Objection {
-      return {{"model.head_dim", "model.heads"},
-              named("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
-                  joined(nearest_multiples(2, s.model.head_dim))};
+      return {{"model.rotary_share", "model.head_dim", "model.heads"},
+              s.model.rotary_share < 1
+                  ? "rotary_share of " + named("head_dim", s.model.head_dim) + " is " + std::to_string(s.model.rotated_width()) +
+                        " elements, and rotary positions turn pairs; expected an even number"
+                  : named("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
+                        joined(nearest_multiples(2, s.model.head_dim))};
     }};
 
 // Layers that differ.
-
-bool has_mixer(const ModelSpec& m, Mixer mixer) {
-  return std::ranges::find(m.layer_types, mixer, &LayerType::mixer) != m.layer_types.end();
-}
 
 constexpr Rule layer_types_are_of_layers{
     .holds = [](const Scenario& s) { return static_cast<std::int64_t>(s.model.layer_types.size()) <= s.model.layers; },
@@ -99,8 +98,8 @@ struct TypeNeeds {
   bool (*told)(const ModelSpec&);
 };
 constexpr TypeNeeds needs_of_types[] = {
-    {Mixer::sliding_attention, "sliding_attention", "window", [](const ModelSpec&) { return false; }},
-    {Mixer::chunked_attention, "chunked_attention", "attention_chunk", [](const ModelSpec&) { return false; }},
+    {Mixer::sliding_attention, "sliding_attention", "window", [](const ModelSpec& m) { return m.window > 0; }},
+    {Mixer::chunked_attention, "chunked_attention", "attention_chunk", [](const ModelSpec& m) { return m.attention_chunk > 0; }},
     {Mixer::linear_attention, "linear_attention", "linear_attention",
      [](const ModelSpec& m) { return m.linear_attention.enabled(); }},
     {Mixer::mamba, "mamba", "mamba", [](const ModelSpec& m) { return m.mamba.enabled(); }},
@@ -109,7 +108,7 @@ constexpr TypeNeeds needs_of_types[] = {
 std::optional<Objection> find_untold_type(const Scenario& s) {
   for (const TypeNeeds& type : needs_of_types) {
     const std::string field = "model." + std::string(type.field);
-    const bool has = has_mixer(s.model, type.mixer), told = type.told(s.model);
+    const bool has = s.model.has_mixer(type.mixer), told = type.told(s.model);
     if (has && !told)
       return Objection{{field, "model.layer_types"},
                        "layers of type " + std::string(type.word) + " without " + field + ", expected that, too"};
@@ -140,8 +139,7 @@ std::optional<Objection> find_experts_out_of_place(const Scenario& s) {
 constexpr Rule windows_look_back{
     .holds =
         [](const Scenario& s) {
-          return s.model.causal ||
-                 !(has_mixer(s.model, Mixer::sliding_attention) || has_mixer(s.model, Mixer::chunked_attention));
+          return s.model.causal || !(s.model.has_mixer(Mixer::sliding_attention) || s.model.has_mixer(Mixer::chunked_attention));
         },
     .objection = [](const Scenario&) -> Objection {
       return {{"model.causal", "model.layer_types"},
@@ -151,10 +149,10 @@ constexpr Rule windows_look_back{
 constexpr Rule states_pass_forward{
     .holds =
         [](const Scenario& s) {
-          return s.model.causal || !(has_mixer(s.model, Mixer::mamba) || has_mixer(s.model, Mixer::linear_attention));
+          return s.model.causal || !(s.model.has_mixer(Mixer::mamba) || s.model.has_mixer(Mixer::linear_attention));
         },
     .objection = [](const Scenario& s) -> Objection {
-      const std::string type = has_mixer(s.model, Mixer::mamba) ? "mamba" : "linear_attention";
+      const std::string type = s.model.has_mixer(Mixer::mamba) ? "mamba" : "linear_attention";
       return {{"model.causal", "model.layer_types"},
               "causal false with layers of type " + type + ", whose states pass forward alone; expected causal true"};
     }};
@@ -181,6 +179,44 @@ constexpr Rule mamba_groups_divide_heads{
                   " of Mamba; nearest that do: " + joined(nearest_divisors(mamba.heads, mamba.groups))};
     }};
 
+// What attention and the MLP may have beside.
+
+constexpr Rule all_heads_are_normed_together{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.qk_norm != QkNorm::all || s.parallelism.tp == 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.qk_norm", "parallelism.tp"},
+              "qk_norm all with " + named(Axis::tp, s.parallelism.tp) +
+                  ", whose ranks have some heads each, is not lowered; expected tp 1, or qk_norm head"};
+    }};
+
+/// What only attention with keys of its own has.
+std::optional<Objection> find_option_of_other_attention(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  if (!m.mla.enabled()) return {};
+  const std::pair<const char*, bool> options[] = {{"model.qk_norm", m.qk_norm != QkNorm::none},
+                                                  {"model.attention_sinks", m.attention_sinks},
+                                                  {"model.rotary_share", m.rotary_share < 1},
+                                                  {"model.sliding_rotary_base", m.sliding_rotary_base > 0},
+                                                  {"model.rotary_full_attention", !m.rotary_full_attention}};
+  for (const auto& [field, is_set] : options)
+    if (is_set)
+      return Objection{{field, "model.mla"}, std::string(field) + " is not lowered with latent attention, expected it left out"};
+  return {};
+}
+
+constexpr Rule gates_are_not_squared{
+    .holds =
+        [](const Scenario& s) {
+          return s.model.gated ? s.model.activation != MlpFunction::squared_relu : s.model.activation != MlpFunction::silu;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.activation", "model.gated"},
+              "activation " + std::string(name_in(mlp_function_names, s.model.activation)) +
+                  (s.model.gated ? " of a gated MLP is not lowered; expected silu or gelu"
+                                 : " without gates is not lowered; expected gelu or squared-relu")};
+    }};
+
 constexpr Rule rules_of_model[] = {
     heads_have_a_width,
     biased_layers_are_dense,
@@ -197,6 +233,9 @@ constexpr Rule rules_of_model[] = {
     states_pass_forward,
     mamba_groups_divide_heads,
     key_heads_divide_value_heads,
+    all_heads_are_normed_together,
+    rule_of<find_option_of_other_attention>,
+    gates_are_not_squared,
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <charconv>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
@@ -115,6 +118,8 @@ class MegatronReader {
     const std::int64_t usual_ffn = gated ? hidden_ * 4 * 2 / 3 / 64 * 64 : 4 * hidden_;
     arguments_.copy_integer(node, "ffn", "ffn-hidden-size", usual_ffn);
     put(node, "gated", gated, arguments_.place("swiglu"));
+    if (arguments_.has("squared-relu"))
+      put(node, "activation", name_in(mlp_function_names, MlpFunction::squared_relu), arguments_.place("squared-relu"));
     put(node, "norm",
         name_in(norm_names, arguments_.text("normalization", "LayerNorm") == "RMSNorm" ? NormKind::rms : NormKind::layer),
         arguments_.place("normalization"));
@@ -139,6 +144,8 @@ class MegatronReader {
     arguments_.has("max-position-embeddings");
     if (type == "rope") {
       put(node, "rotary_base", arguments_.number("rotary-base", 10'000), arguments_.place("rotary-base"));
+      if (arguments_.has("rotary-percent"))
+        put(node, "rotary_share", arguments_.number("rotary-percent", 1), arguments_.place("rotary-percent"));
     } else if (type == "none") {
       put(node, "max_positions", std::int64_t{0}, place);
     } else {
@@ -146,9 +153,34 @@ class MegatronReader {
     }
   }
 
+  /// --window-size (127,0) is 127 positions before the query's own; every N-th layer may do without.
+  void windows(YamlNode& node) {
+    if (!arguments_.has("window-size")) return;
+    std::string size = arguments_.text("window-size", "");
+    std::erase_if(size, [](char c) { return c == '(' || c == ')' || c == ' '; });
+    std::int64_t before = 0;
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), before);
+    if (error != std::errc{} || before < 0 || std::string_view(end) != ",0")
+      fail("window-size", "positions before and after the query's, as in (127,0)");
+    put(node, "window", before + 1, arguments_.place("window-size"));
+    std::vector<std::string> types{std::string(name_in(layer_type_names, LayerType{Mixer::sliding_attention}))};
+    if (arguments_.has("window-attn-skip-freq")) {
+      const std::int64_t every = positive("window-attn-skip-freq", 1);
+      if (every > layers_) fail("window-attn-skip-freq", "a number of layers");
+      types.assign(static_cast<std::size_t>(every - 1), types.front());
+      types.emplace_back(name_in(layer_type_names, LayerType{Mixer::full_attention}));
+    }
+    put(node, "layer_types", list_of(types));
+  }
+
   void attention() {
     YamlNode& node = section("model");
     put(node, "heads", heads_, arguments_.place("num-attention-heads"));
+    windows(node);
+    if (arguments_.has("qk-layernorm") && !arguments_.has("multi-latent-attention"))
+      put(node, "qk_norm", name_in(qk_norm_names, QkNorm::head), arguments_.place("qk-layernorm"));
+    if (arguments_.text("softmax-type", "vanilla") == "learnable")
+      put(node, "attention_sinks", true, arguments_.place("softmax-type"));
     if (arguments_.has("multi-latent-attention")) {
       YamlNode& mla = section_of(node, "mla", arguments_.place("multi-latent-attention"));
       arguments_.copy_integer(mla, "q_rank", "q-lora-rank", 0);
@@ -279,6 +311,10 @@ class MegatronReader {
                                      (arguments_.has("account-for-loss-in-pipeline-split") ? 1 : 0);
       vpp_ = std::max<std::int64_t>(1, accounted / pp_ / positive(name.c_str(), 1));
     }
+    if (arguments_.has("pipeline-model-parallel-layout")) {
+      name = "pipeline-model-parallel-layout";
+      vpp_ = layout(node);
+    }
     put(node, "vpp", vpp_, arguments_.place(name));
     put(section("training"), "schedule", name_of(vpp_ > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b),
         arguments_.place(name));
@@ -286,6 +322,18 @@ class MegatronReader {
         {.file = file_});
     set(section_of(section("training"), "overlap"), name_of(Axis::ep), "overlap-moe-expert-parallel-comm");
     arguments_.has("delay-wgrad-compute");  // as overlap.ep does in any case
+  }
+
+  /// Returns how many virtual stages a pipeline stage has.
+  std::int64_t layout(YamlNode& node) {
+    const Place place = arguments_.place("pipeline-model-parallel-layout");
+    const std::string text = arguments_.text("pipeline-model-parallel-layout");
+    put(node, "pipeline_layout", text, place);
+    try {
+      return std::max<std::int64_t>(1, static_cast<std::int64_t>(parse_pipeline_layout(text).size()) / pp_);
+    } catch (const std::invalid_argument& error) {
+      throw InputError(place, "--pipeline-model-parallel-layout: " + std::string(error.what()));
+    }
   }
 
   void data_parallel() {

@@ -56,9 +56,12 @@ class ArgumentsWriter {
     add("hidden-size", model_.hidden);
     add("ffn-hidden-size", model_.ffn);
     flag("swiglu", model_.gated);
+    flag("squared-relu", model_.activation == MlpFunction::squared_relu);
+    if (model_.gated && model_.activation != MlpFunction::silu) out_.lose("model.activation", "its gates go through SiLU");
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
+    if (model_.norm_placement != NormPlacement::pre) out_.lose("model.norm_placement", "its norms are before attention and MLP");
     flag("disable-bias-linear", !model_.linear_bias);
-    layers_that_differ();
+    layers_of_one_half();
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
@@ -68,6 +71,9 @@ class ArgumentsWriter {
         model_.learns_positions() ? model_.max_positions : std::max(model_.max_positions, t_.sequence));
     add("position-embedding-type", model_.rotary ? "rope" : model_.learns_positions() ? "learned_absolute" : "none");
     if (!model_.rotary) return;
+    if (model_.rotary_share < 1) add("rotary-percent", model_.rotary_share);
+    if (model_.sliding_rotary_base > 0) out_.lose("model.sliding_rotary_base", "all layers have one base");
+    if (!model_.rotary_full_attention) out_.lose("model.rotary_full_attention", "all layers are rotated");
     if (model_.rotary_base == std::floor(model_.rotary_base)) {
       add("rotary-base", static_cast<std::int64_t>(model_.rotary_base));
     } else {
@@ -87,15 +93,14 @@ class ArgumentsWriter {
     return letters;
   }
 
-  void layers_that_differ() {
-    if (model_.layer_types.empty()) return;
+  void layers_of_one_half() {
     const std::optional<std::string> pattern = hybrid_pattern();
     if (!pattern) {
-      out_.lose("model.layer_types", "only layers of one half each have letters");
       if (model_.mamba.enabled()) out_.lose("model.mamba", "its layers have no letters");
       if (model_.linear_attention.enabled()) out_.lose("model.linear_attention", "its layers have no letters");
       return;
     }
+    if (pattern->empty()) return;
     flag("is-hybrid-model");
     add("hybrid-override-pattern", *pattern);
     if (!model_.mamba.enabled()) return;
@@ -123,6 +128,11 @@ class ArgumentsWriter {
       flag("group-query-attention", model_.kv_heads != model_.heads);
       if (model_.kv_heads != model_.heads) add("num-query-groups", model_.kv_heads);
     }
+    flag("qk-layernorm", model_.qk_norm == QkNorm::head);
+    if (model_.qk_norm == QkNorm::all) out_.lose("model.qk_norm", "it normalises each head by itself");
+    if (model_.attention_sinks) add("softmax-type", "learnable");
+    if (model_.attention_softcap > 0) out_.lose("model.attention_softcap", "its scores have no cap");
+    windows();
     add("hidden-dropout", t_.hidden_dropout);
     add("attention-dropout", t_.attention_dropout);
     if (!t_.attention) return;
@@ -138,6 +148,21 @@ class ArgumentsWriter {
         add("attention-backend", "flash");
         out_.lose("training.attention", "which FlashAttention it is depends on the version that is installed");
     }
+  }
+
+  /// Its window reaches so many positions back, in all layers or but in every N-th.
+  void windows() {
+    if (model_.layer_types.empty() || hybrid_pattern()) return;
+    const auto is = [](Mixer mixer) { return [mixer](const LayerType& type) { return type == LayerType{mixer}; }; };
+    if (std::ranges::all_of(model_.layer_types, is(Mixer::full_attention))) return;
+    if (!is(Mixer::sliding_attention)(model_.layer_types.front()) ||
+        !std::all_of(model_.layer_types.begin(), model_.layer_types.end() - 1, is(Mixer::sliding_attention)))
+      return out_.lose("model.layer_types", "layers of two halves attend in windows or to all, and those of one half have letters");
+    const bool skips = is(Mixer::full_attention)(model_.layer_types.back());
+    if (!skips && !is(Mixer::sliding_attention)(model_.layer_types.back()))
+      return out_.lose("model.layer_types", "layers of two halves attend in windows or to all, and those of one half have letters");
+    add("window-size", fmt::format("({},0)", model_.window - 1));
+    if (skips) add("window-attn-skip-freq", model_.layer_types.size());
   }
 
   void experts() {
@@ -204,8 +229,14 @@ class ArgumentsWriter {
     const ScheduleTraits& schedule = traits_of(t_.schedule);
     const bool known = !schedule.megatron.empty();
     if (!known) out_.lose("training.schedule", "Megatron-Core has 1F1B and, with virtual stages, interleaved 1F1B");
-    if (known && schedule.least_chunks > 1) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
-    if (!known && p_.vpp > 1) out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
+    const bool has_layout = !p_.pipeline_layout.empty();  // which says how many virtual stages there are
+    if (known && schedule.least_chunks > 1 && !has_layout) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
+    if (!known && p_.vpp > 1) {
+      out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
+      if (has_layout) out_.lose("parallelism.pipeline_layout", "virtual stages are for interleaved 1F1B");
+    } else if (has_layout) {
+      add("pipeline-model-parallel-layout", layout_text(p_.pipeline_layout));
+    }
     flag("no-overlap-p2p-communication", !t_.overlap_pp);
     if (scenario_.overlaps_ep() && !traits_of(t_.schedule).megatron.empty()) {
       flag("overlap-moe-expert-parallel-comm");

@@ -2,6 +2,7 @@
 
 #include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/inputs.h"
+#include "scenarios/schedules/chunk_layout.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -29,7 +30,7 @@ ParameterSpec token_table(const Context& context, const std::string& tensor) {
   spec.pieces = {{tensor, n.vocab * n.tp, n.hidden, n.vocab * n.tp_rank, 0, n.vocab, n.hidden}};
   if (tensor == "embedding" && context.scenario.model.embeds_at_the_end() && context.scenario.parallelism.pp > 1) {
     spec.kind = ParameterKind::tied;
-    spec.norm_share = 0.5;  // two stages hold it, or two chunks of one
+    spec.norm_share = 1.0 / static_cast<double>(parts_with_token_table(context.scenario).size());
   }
   return spec;
 }

@@ -104,7 +104,7 @@ GatedDeltaParameters declare_gated_delta(const Context& context, ChunkParameters
   weights.rule = parameters.declare({.pieces = {piece("a_log", n.value_heads, 1), piece("dt_bias", n.value_heads, 1)}});
   ParameterSpec norm;
   norm.pieces = {{layer + ".delta_norm.weight", 1, n.value_dim, 0, 0, 1, n.value_dim}};
-  if (sizes.tp > 1) norm.kind = ParameterKind::of_all_heads;
+  if (sizes.tp > 1) norm.kind = ParameterKind::by_heads;
   norm.norm_share = 1.0 / static_cast<double>(sizes.tp);
   weights.norm = parameters.declare(std::move(norm));
   weights.out = parameters.declare(

@@ -72,28 +72,44 @@ Module module_of(const Half& half) {
   };
 }
 
-/// x + branch(norm(x)).
-BufferId pre_norm(Context& context, Tape& tape, ParameterId weight, std::string_view name, const Module& branch, DropoutSite site,
-                  BufferId x) {
-  const Module normed = [weight, name = std::string(name)](Context& c, Tape& t, BufferId in) {
-    return norm(c, t, weight, in, name);
+/// What a half is called, and where dropout falls on it.
+struct HalfName {
+  std::string norm;
+  DropoutSite site;
+};
+
+/// x + branch(x), with norms before and after the branch where the layer has them.
+BufferId half(Context& context, Tape& tape, const NormsOfHalf& norms, const HalfName& name, const Module& branch, BufferId x) {
+  const Module normed = [norms, name](Context& c, Tape& t, BufferId in) { return norm(c, t, *norms.before, in, name.norm); };
+  const Module whole = [&](Context& c, Tape& t, BufferId in) {
+    BufferId z = no_id;
+    if (!norms.before)
+      z = branch(c, t, in);
+    else
+      z = c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
+    return norms.after ? norm(c, t, *norms.after, z, "post " + name.norm) : z;
   };
-  const Module half = [&](Context& c, Tape& t, BufferId in) {
-    return c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
-  };
-  return residual(context, tape, x, half, site);
+  return residual(context, tape, x, whole, name.site);
 }
 
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
   if (weights.mixer.index() > 0)
-    x = pre_norm(context, tape, weights.mixer_norm, "attention norm", module_of(weights.mixer), DropoutSite::attention_output, x);
+    x = half(context, tape, weights.mixer_norms, {"attention norm", DropoutSite::attention_output}, module_of(weights.mixer), x);
   if (weights.feed.index() > 0) {
     const Module feed = module_of(weights.feed);
     const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
-    x = pre_norm(context, tape, weights.feed_norm, "mlp norm", context.recomputes_mlp() ? feed_again : feed,
-                 DropoutSite::mlp_output, x);
+    x = half(context, tape, weights.feed_norms, {"mlp norm", DropoutSite::mlp_output},
+             context.recomputes_mlp() ? feed_again : feed, x);
   }
   return x;
+}
+
+NormsOfHalf declare_norms(const Context& context, ChunkParameters& parameters, const std::string& layer, const char* name) {
+  const NormPlacement placement = context.scenario.model.norm_placement;
+  NormsOfHalf norms;
+  if (placement != NormPlacement::post) norms.before = declare_norm(context, parameters, layer + "." + name);
+  if (placement != NormPlacement::pre) norms.after = declare_norm(context, parameters, layer + ".post_" + name);
+  return norms;
 }
 
 }  // namespace
@@ -103,12 +119,12 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   const ModelSpec& model = context.scenario.model;
   const LayerKind kind = model.layer_kind(layer);
   LayerParameters weights;
-  if (kind.mixer != Mixer::none) weights.mixer_norm = declare_norm(context, parameters, name + ".attention_norm");
+  if (kind.mixer != Mixer::none) weights.mixer_norms = declare_norms(context, parameters, name, "attention_norm");
   if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name);
   if (is_attention(kind.mixer) && !model.mla.enabled()) weights.mixer = declare_attention(context, parameters, name);
   if (kind.mixer == Mixer::linear_attention) weights.mixer = declare_gated_delta(context, parameters, name);
   if (kind.mixer == Mixer::mamba) weights.mixer = declare_mamba(context, parameters, name);
-  if (kind.feed != Feed::none) weights.feed_norm = declare_norm(context, parameters, name + ".mlp_norm");
+  if (kind.feed != Feed::none) weights.feed_norms = declare_norms(context, parameters, name, "mlp_norm");
   if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);
   if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name);
   return weights;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <variant>
 
 #include "scenarios/lowering/attention.h"
@@ -12,11 +13,16 @@
 
 namespace tandem::scenarios {
 
+/// Before and after what a half does.
+struct NormsOfHalf {
+  std::optional<ParameterId> before, after;
+};
+
 /// Of both halves, as far as the layer has them.
 struct LayerParameters {
-  ParameterId mixer_norm = 0;
+  NormsOfHalf mixer_norms;
   std::variant<std::monostate, AttentionParameters, MlaParameters, MambaParameters, GatedDeltaParameters> mixer;
-  ParameterId feed_norm = 0;
+  NormsOfHalf feed_norms;
   std::variant<std::monostate, MlpParameters, MixtureParameters> feed;
 
   bool has_experts() const { return std::holds_alternative<MixtureParameters>(feed); }
@@ -24,8 +30,8 @@ struct LayerParameters {
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer);
 
-/// A pre-norm layer: x + mixer(norm(x)), then x + feed(norm(x)), or only one of the two, as `ModelSpec::layer_kind` says;
-/// recomputed in whole when the scenario says so.
+/// x + mixer(norm(x)), then x + feed(norm(x)), or only one of the two, as `ModelSpec::layer_kind` says, with the norms where
+/// `norm_placement` has them; recomputed in whole when the scenario says so.
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x);
 
 }  // namespace tandem::scenarios

@@ -22,10 +22,8 @@ void add_up_shared_gradients(Context& context) {
   for_each_bucket(context, [&](const Bucket& bucket) {
     const BufferId gradient = bucket.gradient_slice;
     // Without sp every rank saw all tokens, and all hold the same gradient already.
-    if (bucket.kind == ParameterKind::of_all_heads) {
-      context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "head gradients", gradient, gradient);
-    }
-    if (bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel) {
+    const bool of_own_tokens = bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel;
+    if (of_own_tokens || (bucket.kind == ParameterKind::by_heads && context.sizes.tp > 1)) {
       context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "norm gradients", gradient, gradient);
     }
     if (bucket.kind == ParameterKind::shared_kv) {

@@ -28,7 +28,7 @@ BufferId ChunkParameters::weight(ParameterId id) const {
 
 std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters) const {
   std::vector<std::vector<ParameterId>> filled;
-  for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::of_all_heads,
+  for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::by_heads,
                                    ParameterKind::shared_kv, ParameterKind::expert, ParameterKind::tied}) {
     std::int64_t room = 0;
     for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {

@@ -22,12 +22,12 @@ struct ParameterPiece {
 /// Parameters whose gradients need more than the data-parallel reduction lie in buckets of their own, so that all who share
 /// them slice them alike.
 enum class ParameterKind : std::uint8_t {
-  sharded,       ///< each tensor-parallel rank holds its own part
-  replicated,    ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
-  of_all_heads,  ///< every tensor-parallel rank holds the whole, and sees some of the heads
-  shared_kv,     ///< tensor-parallel ranks that hold the same key-value head each see a part of its queries
-  expert,        ///< reduced over the ranks that hold the same experts alone
-  tied,          ///< the token table that the first and the last stage share
+  sharded,     ///< each tensor-parallel rank holds its own part
+  replicated,  ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
+  by_heads,    ///< every tensor-parallel rank holds the whole, and sees its own heads alone (norms of queries and keys)
+  shared_kv,   ///< tensor-parallel ranks that hold the same key-value head each see a part of its queries
+  expert,      ///< reduced over the ranks that hold the same experts alone
+  tied,        ///< the token table that the first stage shares with the last, or with that of further predictions
 };
 
 /// A parameter of one model chunk on one rank: `columns` wide, its pieces below each other.

@@ -10,6 +10,7 @@
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/chunk_placement.h"
 #include "topology/layouts.h"
 
@@ -93,7 +94,7 @@ class Surveyor {
     }
     if (scenario_.parallelism.pp > 1) {
       const ChunkPlacement placement(scenario_);
-      if (scenario_.model.embeds_at_the_end() && !placement.ends_meet()) tie_first_and_last_stage();
+      tie_token_tables(placement);
       pairs(placement.wraps());
       if (placement.descends()) descending_pairs();
       if (placement.copies() > 1) mirrors();
@@ -220,13 +221,20 @@ class Surveyor {
     add(send, receive, std::move(members), std::move(layout));
   }
 
-  void tie_first_and_last_stage() {
+  /// The first stage and those others that look tokens up or multiply with the same table.
+  void tie_token_tables(const ChunkPlacement& placement) {
+    if (placement.ends_meet()) return;
+    const std::vector<std::int32_t> parts = parts_with_token_table(scenario_);
+    if (parts.size() < 2) return;
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       if (place[Axis::pp] != 0) continue;
-      place[Axis::pp] = static_cast<std::int32_t>(scenario_.parallelism.pp - 1);
-      const std::vector members{rank, mesh_.rank(place)};
-      add_group(Slot::embedding, members);
+      std::vector<std::uint32_t> members;
+      for (const std::int32_t part : parts) {
+        place[Axis::pp] = placement.stage(part);
+        members.push_back(mesh_.rank(place));
+      }
+      add_group(Slot::embedding, std::move(members));
     }
   }
 

@@ -64,11 +64,13 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
 
 /// By world rank: equal where program and device are. A program is its pipeline stage's; with contiguous runs of positions
 /// and a causal mask, later context-parallel ranks see more keys than earlier ones. Zigzag chunks give all of them equal work, in
-/// every hop of a ring. Under uneven load, ranks of other experts have other numbers of tokens to compute.
+/// every hop of a ring, unless queries look back only so far. Under uneven load, ranks of other experts have other numbers of
+/// tokens to compute.
 std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
                                         const World& world) {
   const ParallelismSpec& p = scenario.parallelism;
-  const bool uneven = scenario.model.causal && p.cp_layout == CpLayout::contiguous && p.cp_method != CpMethod::ulysses;
+  const bool unlike = p.cp_layout == CpLayout::contiguous || scenario.model.attends_in_part(scenario.training.sequence);
+  const bool uneven = scenario.model.causal && unlike && p.cp_method != CpMethod::ulysses;
   const std::vector<std::uint32_t> alike = scenario.model.moe.experts > 0 ? alike_parts(scenario) : std::vector<std::uint32_t>{};
   const ExpertMesh experts(p, mesh);
   std::vector<std::uint32_t> colours;

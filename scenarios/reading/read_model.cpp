@@ -73,11 +73,39 @@ std::vector<LayerType> read_layer_types(const Reader& model) {
 }  // namespace
 
 ModelSpec read_model(const YamlNode& node) {
-  const Reader model(
-      node, "model",
-      {"name",  "layers", "hidden",          "heads",       "kv_heads",      "head_dim",        "ffn",    "gated",
-       "vocab", "norm",   "tied_embeddings", "rotary",      "max_positions", "rotary_base",     "causal", "linear_bias",
-       "moe",   "mla",    "mtp_depth",       "layer_types", "window",        "attention_chunk", "mamba",  "linear_attention"});
+  const Reader model(node, "model",
+                     {"name",
+                      "layers",
+                      "hidden",
+                      "heads",
+                      "kv_heads",
+                      "head_dim",
+                      "ffn",
+                      "gated",
+                      "vocab",
+                      "norm",
+                      "tied_embeddings",
+                      "rotary",
+                      "max_positions",
+                      "rotary_base",
+                      "causal",
+                      "linear_bias",
+                      "activation",
+                      "norm_placement",
+                      "qk_norm",
+                      "attention_sinks",
+                      "attention_softcap",
+                      "rotary_share",
+                      "rotary_full_attention",
+                      "sliding_rotary_base",
+                      "moe",
+                      "mla",
+                      "mtp_depth",
+                      "layer_types",
+                      "window",
+                      "attention_chunk",
+                      "mamba",
+                      "linear_attention"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, max_layers});
@@ -87,15 +115,24 @@ ModelSpec read_model(const YamlNode& node) {
   spec.head_dim = model.integer("head_dim", {1, 65'536}, spec.hidden % spec.heads == 0 ? spec.hidden / spec.heads : 0);
   spec.ffn = model.integer("ffn", {1, 4'194'304});
   spec.gated = model.boolean("gated", true);
+  spec.activation =
+      model.choice<MlpFunction>("activation", choices(mlp_function_names), spec.gated ? MlpFunction::silu : MlpFunction::gelu);
   spec.vocab = model.integer("vocab", {2, 16'777'216});
   spec.norm = model.choice<NormKind>("norm", choices(norm_names), NormKind::rms);
+  spec.norm_placement = model.choice<NormPlacement>("norm_placement", choices(norm_placement_names), NormPlacement::pre);
   spec.tied_embeddings = model.boolean("tied_embeddings", false);
   spec.rotary = model.boolean("rotary", true);
   spec.rotary_base = model.number("rotary_base", {1, 1e12}, spec.rotary_base);
+  spec.sliding_rotary_base = model.number("sliding_rotary_base", {0, 1e12}, 0.0);
+  spec.rotary_share = model.number("rotary_share", {0.001, 1}, 1.0);
+  spec.rotary_full_attention = model.boolean("rotary_full_attention", true);
   const Range<std::int64_t> positions{0, 16'777'216};
   spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
   spec.causal = model.boolean("causal", true);
   spec.linear_bias = model.boolean("linear_bias", false);
+  spec.qk_norm = model.choice<QkNorm>("qk_norm", choices(qk_norm_names), QkNorm::none);
+  spec.attention_sinks = model.boolean("attention_sinks", false);
+  spec.attention_softcap = model.number("attention_softcap", {0, 1e6}, 0.0);
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
   spec.layer_types = read_layer_types(model);
   spec.window = model.integer("window", {0, 16'777'216}, 0);
@@ -160,14 +197,22 @@ YamlNode write_model(const ModelSpec& model) {
   if (!model.mla.enabled()) put(node, "head_dim", model.head_dim);
   put(node, "ffn", model.ffn);
   put(node, "gated", model.gated);
+  put(node, "activation", name_in(mlp_function_names, model.activation));
   put(node, "vocab", model.vocab);
   put(node, "norm", name_in(norm_names, model.norm));
+  put(node, "norm_placement", name_in(norm_placement_names, model.norm_placement));
   put(node, "tied_embeddings", model.tied_embeddings);
   put(node, "rotary", model.rotary);
   if (model.rotary) put(node, "rotary_base", model.rotary_base);
+  if (model.rotary) put(node, "rotary_share", model.rotary_share);
+  if (model.rotary) put(node, "rotary_full_attention", model.rotary_full_attention);
+  if (model.sliding_rotary_base > 0) put(node, "sliding_rotary_base", model.sliding_rotary_base);
   if (!model.rotary) put(node, "max_positions", model.max_positions);
   put(node, "causal", model.causal);
   put(node, "linear_bias", model.linear_bias);
+  put(node, "qk_norm", name_in(qk_norm_names, model.qk_norm));
+  put(node, "attention_sinks", model.attention_sinks);
+  put(node, "attention_softcap", model.attention_softcap);
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
   if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));

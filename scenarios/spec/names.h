@@ -34,6 +34,17 @@ inline std::string named(Axis axis, std::int64_t size) { return named(name_of(ax
 
 inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Named<NormKind>{"layer", NormKind::layer}};
 
+inline constexpr std::array qk_norm_names{Named<QkNorm>{"none", QkNorm::none}, Named<QkNorm>{"head", QkNorm::head},
+                                          Named<QkNorm>{"all", QkNorm::all}};
+
+inline constexpr std::array norm_placement_names{Named<NormPlacement>{"pre", NormPlacement::pre},
+                                                 Named<NormPlacement>{"post", NormPlacement::post},
+                                                 Named<NormPlacement>{"both", NormPlacement::both}};
+
+inline constexpr std::array mlp_function_names{Named<MlpFunction>{"silu", MlpFunction::silu},
+                                               Named<MlpFunction>{"gelu", MlpFunction::gelu},
+                                               Named<MlpFunction>{"squared-relu", MlpFunction::squared_relu}};
+
 /// Those of config.json; the last four are of models whose layers have one half each.
 inline constexpr std::array layer_type_names{Named<LayerType>{"full_attention", {Mixer::full_attention}},
                                              Named<LayerType>{"sliding_attention", {Mixer::sliding_attention}},

@@ -27,18 +27,26 @@ class Parameters {
   std::int64_t layer(std::int64_t number) const {
     const LayerKind kind = m_.layer_kind(number);
     std::int64_t sum = 0;
-    if (kind.mixer != Mixer::none) sum += norm(m_.hidden);
+    const std::int64_t norms = (m_.norm_placement == NormPlacement::both ? 2 : 1) * norm(m_.hidden);
+    if (kind.mixer != Mixer::none) sum += norms;
     if (is_attention(kind.mixer)) sum += attention();
     if (kind.mixer == Mixer::mamba) sum += mamba();
     if (kind.mixer == Mixer::linear_attention) sum += linear_attention();
-    if (kind.feed != Feed::none) sum += norm(m_.hidden) + mlp(kind.feed);
+    if (kind.feed != Feed::none) sum += norms + mlp(kind.feed);
     return sum;
+  }
+
+  std::int64_t norms_of_heads() const {
+    if (m_.qk_norm == QkNorm::none) return 0;
+    return m_.qk_norm == QkNorm::head ? 2 * norm(m_.head_dim) : norm(m_.heads * m_.head_dim) + norm(m_.kv_heads * m_.head_dim);
   }
 
   std::int64_t attention() const {
     const MlaSpec& mla = m_.mla;
     const std::int64_t h = m_.hidden, heads = m_.heads;
-    if (!mla.enabled()) return h * (heads + 2 * m_.kv_heads) * m_.head_dim + heads * m_.head_dim * h;
+    if (!mla.enabled())
+      return h * (heads + 2 * m_.kv_heads) * m_.head_dim + heads * m_.head_dim * h + norms_of_heads() +
+             (m_.attention_sinks ? heads : 0);
     const std::int64_t queries =
         mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) + norm(mla.q_rank) : h * heads * mla.qk_dim();
     const std::int64_t latent = h * (mla.kv_rank + mla.rope_dim) + norm(mla.kv_rank);

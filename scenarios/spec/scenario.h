@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "runtime/dag/software.h"
 #include "runtime/ops/attributes.h"
 #include "scenarios/spec/layer_kind.h"
+#include "scenarios/spec/pipeline_layout.h"
 #include "topology/cluster_spec.h"
 
 namespace tandem::scenarios {
@@ -33,6 +35,27 @@ struct ExpertLoad {
   double zipf = 0;             ///< expert e gets a share of 1 / (e + 1)^zipf; 0 = uniform
 
   bool is_uniform() const { return shares.empty() && zipf == 0; }
+};
+
+/// What is normalised of queries and keys, before they are rotated.
+enum class QkNorm : std::uint8_t {
+  none,
+  head,  ///< each head, all with the same weights (Qwen3, Gemma 3)
+  all    ///< all heads of a token as one (OLMo 2)
+};
+
+/// Where the norms of a layer's halves are.
+enum class NormPlacement : std::uint8_t {
+  pre,   ///< x + f(norm(x))
+  post,  ///< x + norm(f(x)) (OLMo 2)
+  both   ///< x + norm(f(norm(x))) (Gemma 2 and 3)
+};
+
+/// What an MLP's inner width goes through, or the gates of a gated one.
+enum class MlpFunction : std::uint8_t {
+  silu,
+  gelu,
+  squared_relu
 };
 
 /// Who chooses whom.
@@ -122,15 +145,23 @@ struct ModelSpec {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t ffn = 0;  ///< inner width; a gated MLP has two such projections
-  bool gated = true;     ///< SwiGLU when true, GELU otherwise
+  bool gated = true;
+  MlpFunction activation = MlpFunction::silu;
   std::int64_t vocab = 0;
   NormKind norm = NormKind::rms;
+  NormPlacement norm_placement = NormPlacement::pre;
   bool tied_embeddings = false;
   bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows, or no positions
   std::int64_t max_positions = 0;  ///< only with learned positions; 0: attention knows no positions
   double rotary_base = 500000.0;
-  bool causal = true;        ///< a position attends to itself and those before; false: to all of the sequence
-  bool linear_bias = false;  ///< of attention's and the MLP's projections
+  double sliding_rotary_base = 0;     ///< of layers of sliding attention; 0: as in the others
+  double rotary_share = 1;            ///< of a head's elements, its first ones, that are rotated
+  bool rotary_full_attention = true;  ///< false: layers of full attention have no positions (Llama 4)
+  bool causal = true;                 ///< a position attends to itself and those before; false: to all of the sequence
+  bool linear_bias = false;           ///< of attention's and the MLP's projections
+  QkNorm qk_norm = QkNorm::none;
+  bool attention_sinks = false;  ///< each head has a learned score that every query sees beside its keys (gpt-oss)
+  double attention_softcap = 0;  ///< c: scores are c tanh(score / c); 0: as they are
   MlaSpec mla;
   MoeSpec moe;
   MambaSpec mamba;
@@ -150,6 +181,14 @@ struct ModelSpec {
   /// Whether some layers pass a state from position to position, so that a rank needs whole sequences of them.
   bool keeps_states() const { return mamba.enabled() || linear_attention.enabled(); }
   bool learns_positions() const { return !rotary && max_positions > 0; }
+  bool has_mixer(Mixer mixer) const { return std::ranges::find(layer_types, mixer, &LayerType::mixer) != layer_types.end(); }
+  /// Whether some layers attend to fewer positions than come before the query in such a sequence.
+  bool attends_in_part(std::int64_t sequence) const {
+    return (has_mixer(Mixer::sliding_attention) && window < sequence) ||
+           (has_mixer(Mixer::chunked_attention) && attention_chunk < sequence);
+  }
+  /// Elements of a head that are rotated.
+  std::int64_t rotated_width() const { return std::llround(rotary_share * static_cast<double>(head_dim)); }
   /// Whether the token table is used at the end of the model, too: as LM head, or to predict further tokens.
   bool embeds_at_the_end() const { return tied_embeddings || mtp_depth > 0; }
 };
@@ -217,6 +256,7 @@ struct ParallelismSpec {
   bool account_for_loss = false;
   std::int64_t first_stage_layers = 0;  ///< 0: as many as the others
   std::int64_t last_stage_layers = 0;
+  PipelineLayout pipeline_layout = {};  ///< what each virtual stage holds, in place of the four fields before
   std::vector<Axis> order{mesh_axes.begin(), mesh_axes.end()};  ///< innermost first
   RankPlacement placement = {};
   /// What is the same on all tensor-parallel ranks travels between stages in their parts, and is gathered there (Narayanan et al.

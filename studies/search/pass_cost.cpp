@@ -14,6 +14,7 @@
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "sim/child_process.h"
 #include "sim/collective_cost.h"
@@ -49,6 +50,8 @@ Scenario small(const Scenario& scenario, const LayerClass& kind) {
   p.placement = {};
   p.account_for_embedding = p.account_for_loss = false;
   p.first_stage_layers = p.last_stage_layers = 0;
+  if (mtp_is_apart(scenario)) s.model.mtp_depth = 0;  // the loss's stage is what it is without them
+  p.pipeline_layout.clear();
   p.dp = least_dp(p, s.cluster.gpus_per_node);
   s.cluster.gpus = p.world_size();
   s.cluster.other_gpus.clear();
@@ -341,7 +344,8 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .recomputes_activation = t.recompute.activation,
           .recomputes_attention = t.recompute.attention,
           .recomputes_mla_up = t.recompute.mla_up,
-          .splits_backward = splits_backward(scenario)};
+          .splits_backward = splits_backward(scenario),
+          .mtp_apart = mtp_is_apart(scenario)};
 }
 
 const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind) {
@@ -352,7 +356,8 @@ const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind) 
 
 void PassCosts::ask_for(const Scenario& scenario) {
   std::optional<LayerClass> before;
-  for (std::int64_t layer = 0; layer < scenario.model.layers; ++layer) {
+  const std::int64_t layers = scenario.model.layers + (mtp_is_apart(scenario) ? scenario.model.mtp_depth : 0);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
     const LayerClass kind = layer_class(scenario, layer);
     if (kind == before) continue;
     before = kind;

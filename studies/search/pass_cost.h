@@ -97,6 +97,7 @@ class PassCosts {
     bool overlaps_dp, overlaps_tp, overlaps_ep, gates_at_experts;
     bool recomputes_norm, recomputes_activation, recomputes_attention, recomputes_mla_up;
     bool splits_backward;
+    bool mtp_apart;
     auto operator<=>(const Key&) const = default;
   };
   std::map<Key, PassCost> known_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "scenarios/lowering/stages.h"
 #include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/schedules/chunk_layout.h"
 
 namespace tandem::studies {
 namespace {
@@ -143,6 +143,9 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
     std::vector<LayerClass> kinds;
     for (std::int64_t layer = layout.first_layer; layer < layout.first_layer + layout.layers; ++layer)
       kinds.push_back(layer_class(scenario, layer));
+    if (layout.predicts_for_another())  // each at least a layer; where the loss is, they are among the costs of the model's end
+      for (std::int64_t depth = 0; depth < layout.mtp; ++depth)
+        kinds.push_back(layer_class(scenario, scenario.model.layers + depth));
     const auto [same, is_new] = alike.emplace(std::tuple{kinds, layout.embedding, layout.loss}, all.parts.size());
     if (!is_new) {
       all.parts.push_back(all.parts[same->second]);
@@ -154,7 +157,7 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
     const ChunkPlace enters = layout.embedding ? ChunkPlace::first : ChunkPlace::middle;
     const ChunkPlace leaves = layout.loss ? ChunkPlace::last : ChunkPlace::middle;
     PartCosts& part = all.parts.emplace_back();
-    part.layers = layout.layers;
+    part.layers = static_cast<std::int64_t>(kinds.size());
     part.forward = pass_through(costs, kinds, of_ends, &PassCost::forward, enters, leaves);
     const PassCost& at_ends = costs.of(of_ends);
     Seconds update_per_parameter = at_ends.optimizer_per_parameter;

@@ -28,6 +28,7 @@ std::vector<OperationCase> unfused_attention_cases();
 std::vector<OperationCase> dropout_cases();
 std::vector<OperationCase> bias_cases();
 std::vector<OperationCase> compression_cases();
+std::vector<OperationCase> attention_sink_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 

@@ -146,6 +146,7 @@ std::vector<OperationCase> operation_cases() {
                             heads_cases,
                             expert_cases,
                             attention_merge_cases,
+                            attention_sink_cases,
                             cross_entropy_cases,
                             embedding_cases,
                             unfused_attention_cases,

@@ -149,6 +149,34 @@ search:
                      40, 5, 0.7);
 }
 
+// The layout stays where as many chunks are; elsewhere the layers are split evenly.
+TEST(SearchBounds, HoldForPipelineLayouts) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 12}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, pp: 4, dp: 4, pipeline_layout: "Ett|t*6||t*4,L"}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16}
+search:
+  axes: {pp: [2, 4], vpp: [1, 2], cp: [1], micro_batch: [1, 2]}
+)",
+                     24, 8, 0.6);
+}
+
+TEST(SearchBounds, HoldForFurtherPredictionsOnAStageOfTheirOwn) {
+  for (const std::string layout : {"E|t*4|ttt,m|L", "Et*4|ttt|m|L", "Et*7|m||L", "E|t*7||mL"}) {
+    expect_bounds_hold(R"(
+model: {preset: deepseek-v3, layers: 7}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, pp: 4, dp: 4, ep: 4, pipeline_layout: ")" +
+                           layout + R"("}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16}
+search:
+  axes: {pp: [4], vpp: [1], ep: [4], cp: [1], tp: [1, 2], micro_batch: [1], zero: [1, 3], recompute: [none, full]}
+)",
+                       5, 9, 0.5);
+  }
+}
+
 /// The scenario of a search whose axes say nothing.
 Scenario plain_scenario() {
   return Searched(R"(
