@@ -40,8 +40,11 @@ struct Activated {
 };
 
 template <Activation kind>
+constexpr bool has_gate = is_gated(kind);  // which code for the device asks in this form alone
+
+template <Activation kind>
 TANDEM_DEVICE Activated activated(float gate, float value) {
-  if constexpr (is_gated(kind)) {
+  if constexpr (has_gate<kind>) {
     const Curve curve = curve_at<kind>(gate);
     return {curve.value * value, curve.derivative * value, curve.value};
   } else {
@@ -53,7 +56,7 @@ TANDEM_DEVICE Activated activated(float gate, float value) {
 /// Columns of a row of the inputs. Values lie `width` behind their gates.
 template <Activation kind, int n>
 struct Inputs {
-  static constexpr bool gated = is_gated(kind);
+  static constexpr bool gated = has_gate<kind>;
   float gate[n] = {}, value[n];
 
   template <typename Element>
