@@ -322,11 +322,11 @@ class MegatronReader {
     if (arguments_.has("fp8-recipe")) put(node, "fp8_recipe", fp8_recipe(), arguments_.place("fp8-recipe"));
     if (arguments_.has("cuda-graph-impl")) put(node, "cuda_graph", cuda_graph(), arguments_.place("cuda-graph-impl"));
     put(node, "grad_dtype", gradient_type(), arguments_.place("grad-reduce-in-bf16"));
-    const std::string moment = arguments_.text("exp-avg-dtype", "fp32");
-    if ((moment != "fp32" && moment != "bf16") || arguments_.text("exp-avg-sq-dtype", "fp32") != moment)
-      fail(moment == "fp32" ? "exp-avg-sq-dtype" : "exp-avg-dtype", "fp32 or bf16, and the same for both moments");
     arguments_.has("use-precision-aware-optimizer");
-    put(node, "moment_dtype", moment, arguments_.place("exp-avg-dtype"));
+    for (const auto& [field, argument] : {std::pair{"moment_dtype", "exp-avg-dtype"},
+                                          {"second_moment_dtype", "exp-avg-sq-dtype"},
+                                          {"master_dtype", "main-params-dtype"}})
+      put(node, field, arguments_.text(argument, "fp32"), arguments_.place(argument));
     set(node, "fp8_activation_input", "activation-func-fp8-input-store");
     put(node, "framework", "megatron-core", {.file = file_});
   }

@@ -241,11 +241,13 @@ class ArgumentsWriter {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
                                                    name_of(t_.grad_dtype), name_of(t_.precision)));
     }
-    if (t_.moment_dtype == DType::bf16) {
+    if (t_.state_bytes() != 3 * size_of(DType::f32)) {
       flag("use-precision-aware-optimizer");
-      add("exp-avg-dtype", "bf16");
-      add("exp-avg-sq-dtype", "bf16");
-      if (p_.zero == 0) out_.lose("training.moment_dtype", "moments of other types need the distributed optimizer");
+      for (const auto& [argument, type] : {std::pair{"exp-avg-dtype", t_.moment_dtype},
+                                           {"exp-avg-sq-dtype", t_.second_moment_dtype},
+                                           {"main-params-dtype", t_.master_dtype}})
+        if (type != DType::f32) add(argument, name_of(type));
+      if (p_.zero == 0) out_.lose("training.moment_dtype", "states of other types need the distributed optimizer");
     }
     flag("activation-func-fp8-input-store", t_.fp8_activation_input);
     if (t_.gates_at_experts) out_.lose("training.gates_at_experts", "no argument says so: its release decides");

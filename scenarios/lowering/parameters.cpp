@@ -110,14 +110,14 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
       Bucket::OnHost& host = bucket.on_host;
       host.gradient = builder.buffer(rank, BufferKind::host, training.grad_dtype, offloaded);
       host.weight = builder.buffer(rank, BufferKind::host, training.storage(), offloaded);
-      host.master = builder.buffer(rank, BufferKind::host, DType::f32, offloaded);
-      for (BufferId* moment : {&host.momentum, &host.variance})
-        *moment = builder.buffer(rank, BufferKind::host, training.moment_dtype, offloaded);
+      host.master = builder.buffer(rank, BufferKind::host, training.master_dtype, offloaded);
+      host.momentum = builder.buffer(rank, BufferKind::host, training.moment_dtype, offloaded);
+      host.variance = builder.buffer(rank, BufferKind::host, training.second_moment_dtype, offloaded);
     }
     if (const Shape kept(slice - bucket.on_host.elements); kept.elements() > 0) {
-      bucket.master = builder.buffer(rank, BufferKind::optimizer, DType::f32, kept);
-      for (BufferId* moment : {&bucket.momentum, &bucket.variance})
-        *moment = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, kept);
+      bucket.master = builder.buffer(rank, BufferKind::optimizer, training.master_dtype, kept);
+      bucket.momentum = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, kept);
+      bucket.variance = builder.buffer(rank, BufferKind::optimizer, training.second_moment_dtype, kept);
     }
     place(builder, ids, bucket,
           sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}

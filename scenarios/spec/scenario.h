@@ -284,7 +284,9 @@ struct TrainingSpec {
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   CudaGraph cuda_graph = CudaGraph::none;
   DType grad_dtype = DType::f32;
-  DType moment_dtype = DType::f32;  ///< of both of Adam's moments
+  DType moment_dtype = DType::f32;         ///< of Adam's first moment
+  DType second_moment_dtype = DType::f32;  ///< of its second
+  DType master_dtype = DType::f32;         ///< of the weights that the optimizer updates, from which those of the step are cast
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   RecomputeSpec recompute;
   bool fp8_activation_input = false;  ///< what the MLPs' activation functions read is kept for the backward in fp8
@@ -309,6 +311,8 @@ struct TrainingSpec {
   CompressorSpec compressor;
   OffloadSpec offload;
 
+  /// What the optimizer keeps of each parameter.
+  Bytes state_bytes() const { return size_of(master_dtype) + size_of(moment_dtype) + size_of(second_moment_dtype); }
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
   DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.data_replicas() * micro_batch); }

@@ -328,6 +328,8 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .precision = t.precision,
           .grad_dtype = t.grad_dtype,
           .moment_dtype = t.moment_dtype,
+          .second_moment_dtype = t.second_moment_dtype,
+          .master_dtype = t.master_dtype,
           .fp8_activation_input = t.fp8_activation_input,
           .attention = t.attention,
           .grad_compression = t.grad_compression,
