@@ -20,6 +20,7 @@ OpAttributes deciding(const AttentionAttributes& a) { return AttentionAttributes
 OpAttributes deciding(const EmbeddingAttributes&) { return EmbeddingAttributes{}; }
 OpAttributes deciding(const CrossEntropyAttributes&) { return CrossEntropyAttributes{}; }
 OpAttributes deciding(const AdamAttributes&) { return AdamAttributes{}; }
+OpAttributes deciding(const MuonAttributes&) { return MuonAttributes{}; }
 OpAttributes deciding(const ScaleAttributes&) { return ScaleAttributes{}; }
 OpAttributes deciding(BatchedGemmAttributes a) {
   a.factor = 1;

@@ -115,6 +115,10 @@ inline constexpr auto fields_of<DropoutAttributes> = std::tuple{&DropoutAttribut
                                                                 &DropoutAttributes::first_head, &DropoutAttributes::rows};
 template <>
 inline constexpr auto fields_of<SignAttributes> = std::tuple{&SignAttributes::valid};
+template <>
+inline constexpr auto fields_of<MuonAttributes> =
+    std::tuple{&MuonAttributes::learning_rate, &MuonAttributes::momentum, &MuonAttributes::weight_decay,
+               &MuonAttributes::clip_norm, &MuonAttributes::scale};
 
 // what was measured
 template <>

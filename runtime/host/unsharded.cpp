@@ -30,6 +30,7 @@ class Assembled {
       magnitude_ = std::max(magnitude_, std::abs(double{part[i]}));
     }
   }
+  bool empty() const { return std::ranges::find(covered_, true) == covered_.end(); }
   bool whole() const { return std::ranges::find(covered_, false) == covered_.end(); }
   double disagreement() const { return difference_ == 0 ? 0 : difference_ / magnitude_; }
   UnshardedTensor take() { return std::move(tensor_); }
@@ -53,9 +54,11 @@ class AssembledTensors {
     for (const auto& [name, tensor] : tensors_) largest = std::max(largest, tensor.disagreement());
     return largest;
   }
-  UnshardedTensors take() {
+  /// `may_lack`: whether tensors of which nothing was put are left out.
+  UnshardedTensors take(bool may_lack = false) {
     UnshardedTensors all;
     for (auto& [name, tensor] : tensors_) {
+      if (may_lack && tensor.empty()) continue;
       if (!tensor.whole()) throw std::runtime_error("no rank updates all of '" + name + "'");
       all.emplace(name, tensor.take());
     }
@@ -118,7 +121,7 @@ UnshardedState gather_unsharded(const HostMemory& memory) {
     variances.put(update, update.variance);
   });
   const double disagreement = std::max(weights.disagreement(), gradients.disagreement());
-  return {weights.take(), gradients.take(), momenta.take(), variances.take(), disagreement};
+  return {weights.take(), gradients.take(), momenta.take(), variances.take(true), disagreement};
 }
 
 UnshardedTokens gather_tokens(const HostMemory& memory) {

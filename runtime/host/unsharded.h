@@ -18,7 +18,8 @@ using UnshardedTensors = std::map<std::string, UnshardedTensor>;  ///< by the na
 
 /// What the optimizer reads and writes, put together from the shards of all ranks: each parameter of the unsharded model once.
 struct UnshardedState {
-  UnshardedTensors weights, gradients, momenta, variances;
+  UnshardedTensors weights, gradients, momenta;
+  UnshardedTensors variances;  ///< of those parameters that Adam updates
   /// The largest difference of weights or gradients among ranks that hold the same element, relative to the tensor's largest. Of
   /// ranks that hold gradients of their own, such as those of local SGD, it is no error.
   double disagreement = 0;

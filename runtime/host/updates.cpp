@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/analysis/optimizer_updates.h"
 #include "runtime/analysis/weights_from_host.h"
 
 namespace tandem {
@@ -23,13 +24,11 @@ void for_each_update(const HostMemory& memory, const std::function<void(const Up
 
   const std::map<BufferId, BufferId> copied = copied_from_host(dag);
   std::set<BufferId> visited;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].op != OpKind::adam) continue;
-    const std::span<const Operand> operands = dag.operands_of(id);  // gradient, norm; parameter, master, m, v
-    if (!visited.insert(operands[2].buffer).second) continue;
-    const auto replica = static_cast<std::size_t>(dag.ranks[dag.tasks[id].rank].dp);
-    const auto back = copied.find(operands[2].buffer);
-    const BufferId parameter = back == copied.end() ? operands[2].buffer : back->second;
+  for (const OptimizerUpdate& update : optimizer_updates(dag)) {
+    if (!visited.insert(update.weight).second) continue;
+    const auto replica = static_cast<std::size_t>(dag.ranks[update.rank].dp);
+    const auto back = copied.find(update.weight);
+    const BufferId parameter = back == copied.end() ? update.weight : back->second;
     const Buffer& updated = dag.buffers[parameter];
     for (const ParameterShard* shard : shards_of_base[updated.base]) {
       const std::int64_t shard_begin = dag.buffers[shard->buffer].offset;
@@ -37,16 +36,17 @@ void for_each_update(const HostMemory& memory, const std::function<void(const Up
       const std::int64_t end = std::min(updated.offset + updated.shape.elements(), shard_begin + shard->rows * shard->columns);
       if (begin >= end) continue;
       const auto part = [&](BufferId buffer) {
+        if (buffer == no_id) return std::span<const float>();
         return std::span<const float>(memory.tensor(buffer).f32() + begin - updated.offset,
                                       static_cast<std::size_t>(end - begin));
       };
       visit(Update{.shard = *shard,
                    .replica = replica,
                    .first = begin - shard_begin,
-                   .gradient = part(operands[0].buffer),
+                   .gradient = part(update.gradient),
                    .weight = part(parameter),
-                   .momentum = part(operands[4].buffer),
-                   .variance = part(operands[5].buffer)});
+                   .momentum = part(update.momentum),
+                   .variance = part(update.variance)});
     }
   }
 }

@@ -71,6 +71,10 @@ enum class OpKind : std::uint8_t {
   sign_sum,
   sign_expand,
   orthogonalize,
+  muon_momentum,
+  muon_normalize,
+  muon_polynomial,
+  muon_update,
   // communication
   all_reduce,
   all_gather,

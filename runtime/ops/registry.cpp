@@ -17,6 +17,7 @@
 #include "runtime/ops/groups.h"
 #include "runtime/ops/join_sequence.h"
 #include "runtime/ops/mla_heads.h"
+#include "runtime/ops/muon.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/operation.h"
 #include "runtime/ops/orthogonalize.h"
@@ -101,6 +102,10 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::sign_sum, {"sign_sum", memory, sign_sum_cost, sign_sum_host}},
     {OpKind::sign_expand, {"sign_expand", memory, sign_expand_cost, sign_expand_host}},
     {OpKind::orthogonalize, {"orthogonalize", memory, orthogonalize_cost, orthogonalize_host}},
+    {OpKind::muon_momentum, {"muon_momentum", memory, muon_momentum_cost, muon_momentum_host}},
+    {OpKind::muon_normalize, {"muon_normalize", memory, muon_normalize_cost, muon_normalize_host}},
+    {OpKind::muon_polynomial, {"muon_polynomial", memory, muon_polynomial_cost, muon_polynomial_host}},
+    {OpKind::muon_update, {"muon_update", memory, muon_update_cost, muon_update_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

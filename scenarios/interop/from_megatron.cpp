@@ -260,6 +260,14 @@ class MegatronReader {
     YamlNode& node = section("parallelism");
     std::int64_t zero = arguments_.has("use-distributed-optimizer") ? 1 : 0;
     Place place = arguments_.place("use-distributed-optimizer");
+    const std::string optimizer = arguments_.text("optimizer", "adam");
+    if (optimizer != "adam" && optimizer != "muon" && optimizer != "dist_muon") fail("optimizer", "adam, muon or dist_muon");
+    if (optimizer != "adam") put(section("training"), "optimizer", "muon", arguments_.place("optimizer"));
+    if (optimizer == "dist_muon") {
+      zero = 1;
+      place = arguments_.place("optimizer");
+    }
+    for (const char* const how : {"muon-tp-mode", "muon-use-nesterov"}) arguments_.has(how);
     if (arguments_.has("use-megatron-fsdp") || arguments_.has("data-parallel-sharding-strategy")) {
       const std::string strategies[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
       const auto* const found = std::ranges::find(strategies, arguments_.text("data-parallel-sharding-strategy", "no_shard"));

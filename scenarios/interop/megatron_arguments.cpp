@@ -185,8 +185,15 @@ class ArgumentsWriter {
   /// Sharding beyond the optimizer's states is Megatron FSDP's (megatron/core/distributed/fsdp/README.md).
   void data_parallel() {
     out_.heading("data parallelism");
-    flag("use-distributed-optimizer", p_.zero > 0);
-    if (p_.zero >= 2) {
+    const bool muon = t_.optimizer == OptimizerKind::muon;
+    if (muon) {
+      add("optimizer", p_.zero > 0 ? "dist_muon" : "muon");
+      if (p_.tp > 1) add("muon-tp-mode", "distributed");
+      flag("muon-use-nesterov");
+    }
+    flag("use-distributed-optimizer", p_.zero > 0 && !muon);
+    if (p_.zero >= 2 && muon) out_.lose("parallelism.zero", "Muon's owners keep whole gradients");
+    if (p_.zero >= 2 && !muon) {
       flag("use-megatron-fsdp");
       add("data-parallel-sharding-strategy", p_.zero == 2 ? "optim_grads" : "optim_grads_params");
     }
@@ -241,7 +248,11 @@ class ArgumentsWriter {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
                                                    name_of(t_.grad_dtype), name_of(t_.precision)));
     }
-    if (t_.state_bytes() != 3 * size_of(DType::f32)) {
+    const bool narrow = t_.moment_dtype != DType::f32 || t_.second_moment_dtype != DType::f32 || t_.master_dtype != DType::f32;
+    if (narrow && t_.optimizer == OptimizerKind::muon) {
+      for (const char* const field : {"training.moment_dtype", "training.second_moment_dtype", "training.master_dtype"})
+        out_.lose(field, "Muon's states are fp32");
+    } else if (narrow) {
       flag("use-precision-aware-optimizer");
       for (const auto& [argument, type] : {std::pair{"exp-avg-dtype", t_.moment_dtype},
                                            {"exp-avg-sq-dtype", t_.second_moment_dtype},

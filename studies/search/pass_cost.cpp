@@ -325,6 +325,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .dispatcher = p.dispatcher,
           .sequence = t.sequence,
           .micro_batch = t.micro_batch,
+          .optimizer = t.optimizer,
           .precision = t.precision,
           .grad_dtype = t.grad_dtype,
           .moment_dtype = t.moment_dtype,

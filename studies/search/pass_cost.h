@@ -90,6 +90,7 @@ class PassCosts {
     Dispatcher dispatcher;
     // training
     std::int64_t sequence, micro_batch;
+    OptimizerKind optimizer;
     DType precision, grad_dtype, moment_dtype, second_moment_dtype, master_dtype;
     bool fp8_activation_input;
     std::optional<AttentionKernel> attention;

@@ -16,6 +16,9 @@ void refuse_on_gpus(const Scenario& scenario, const std::string& file) {
     throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
   const bool moments = training.moment_dtype == training.second_moment_dtype &&
                        (training.moment_dtype == DType::f32 || training.moment_dtype == DType::bf16);
+  if (training.optimizer == OptimizerKind::muon && training.moment_dtype != DType::f32)
+    throw InputError({file, 0, 0},
+                     "GPUs execute Muon with its momentum in fp32; expected training.moment_dtype fp32, or --backend host");
   if (!moments || training.master_dtype != DType::f32) {
     throw InputError(
         {file, 0, 0},

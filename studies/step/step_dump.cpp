@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -140,16 +141,28 @@ Json routing_json(const Scenario& scenario) {
           {"balance", routing.balance}};
 }
 
-/// The settings of the optimizer, which all of its tasks have alike.
-Json optimizer_json(const Dag& dag) {
-  for (const Task& task : dag.tasks) {
-    if (task.op != OpKind::adam) continue;
-    const auto& adam = std::get<AdamAttributes>(dag.attributes[task.attributes]);
-    return {
-        {"name", "adam"},          {"learning_rate", adam.learning_rate}, {"beta1", adam.beta1},         {"beta2", adam.beta2},
-        {"epsilon", adam.epsilon}, {"weight_decay", adam.weight_decay},   {"clip_norm", adam.clip_norm}, {"step", adam.step}};
-  }
-  throw std::logic_error("the step has no optimizer");
+/// The attributes of an operation of the optimizer, which all of its tasks have alike, but for Muon's `scale`.
+template <typename Attributes>
+const Attributes& settings_of(const Dag& dag, OpKind op) {
+  const auto found = std::ranges::find(dag.tasks, op, &Task::op);
+  if (found == dag.tasks.end()) throw std::logic_error("the step has no " + std::string(operation(op).name));
+  return std::get<Attributes>(dag.attributes[found->attributes]);
+}
+
+Json optimizer_json(const Dag& dag, OptimizerKind kind) {
+  const auto& adam = settings_of<AdamAttributes>(dag, OpKind::adam);
+  Json json = {{"name", name_in(optimizer_names, kind)},
+               {"learning_rate", adam.learning_rate},
+               {"beta1", adam.beta1},
+               {"beta2", adam.beta2},
+               {"epsilon", adam.epsilon},
+               {"weight_decay", adam.weight_decay},
+               {"clip_norm", adam.clip_norm},
+               {"step", adam.step}};
+  if (kind == OptimizerKind::adam) return json;
+  const auto& muon = settings_of<MuonAttributes>(dag, OpKind::muon_update);
+  json["muon"] = {{"learning_rate", muon.learning_rate}, {"momentum", muon.momentum}, {"weight_decay", muon.weight_decay}};
+  return json;
 }
 
 Json step_json(const ExecutedStep& step, const Scenario& scenario) {
@@ -163,7 +176,7 @@ Json step_json(const ExecutedStep& step, const Scenario& scenario) {
        {{"sequence", training.sequence}, {"micro_batch", training.micro_batch}, {"global_batch", training.global_batch}}},
       {"hidden_dropout", training.hidden_dropout},
       {"attention_dropout", training.attention_dropout},
-      {"optimizer", optimizer_json(step.dag())}};
+      {"optimizer", optimizer_json(step.dag(), training.optimizer)}};
   if (scenario.model.moe.experts > 0) json["routing"] = routing_json(scenario);
   return json;
 }

@@ -27,6 +27,7 @@ std::vector<OperationCase> unfused_attention_cases();
 std::vector<OperationCase> dropout_cases();
 std::vector<OperationCase> bias_cases();
 std::vector<OperationCase> compression_cases();
+std::vector<OperationCase> muon_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 

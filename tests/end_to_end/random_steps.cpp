@@ -35,6 +35,7 @@ class StepDraw {
     set("model.causal", {"", "", "false"});
     if (segments_) set("training.recompute_segment", {"", "2", "3"});
     compressor();
+    optimizer();
     return std::move(step_);
   }
 
@@ -189,11 +190,17 @@ class StepDraw {
     if (data_ranks() > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
   }
 
+  bool is_set(const std::string& field) const {
+    return std::ranges::any_of(step_.overrides, [&](const std::string& one) { return one.starts_with(field + "="); });
+  }
+  bool is(const std::string& one) const { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); }
+
+  void optimizer() {
+    if (is("parallelism.zero=3") || hsdp_ || is_set("training.hierarchical_all_reduce")) return;
+    if (!is_set("training.compressor.method")) set("training.optimizer", {"", "", "muon"});
+  }
+
   void compressor() {
-    const auto is_set = [&](const std::string& field) {
-      return std::ranges::any_of(step_.overrides, [&](const std::string& one) { return one.starts_with(field + "="); });
-    };
-    const auto is = [&](const std::string& one) { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); };
     const bool whole = is("parallelism.zero=0") || is("parallelism.zero=1");
     if (!whole || hsdp_ || local_ || is_set("training.grad_compression") || is_set("training.hierarchical_all_reduce")) return;
     const std::string method = set("training.compressor.method", {"top-k", "one-bit", "powersgd", ""});

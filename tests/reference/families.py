@@ -19,6 +19,14 @@ EXPERT_MESHES = [
 ]
 
 
+MUON_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=4"],
+    ["parallelism.tp=8", "parallelism.dp=2", "parallelism.zero=0"],
+    ["parallelism.dp=4", "parallelism.cp=2", "parallelism.zero=2"],
+]
+
+
 def experts(**fields):
     moe = {"experts": 8, "top_k": 2, "ffn": 24, "balance_loss": 0.05} | fields
     return "model.moe={" + ", ".join(f"{key}: {value}" for key, value in moe.items()) + "}"
@@ -34,6 +42,8 @@ def latent(q_rank):
 
 GPT = ["model.rotary=false", "model.max_positions=32", "model.norm=layer", "model.gated=false", "model.linear_bias=true"]
 GPT += ["model.tied_embeddings=true", "model.kv_heads=8"]
+
+MUON = "training.optimizer=muon"
 
 # By family: what sets each of its models apart, and the meshes.
 FAMILIES = {
@@ -57,6 +67,11 @@ FAMILIES = {
         (["model.mtp_depth=1"], DENSE_MESHES),
         (["model.mtp_depth=2", "model.tied_embeddings=true"], DENSE_MESHES),
         (["model.mtp_depth=1", *latent(16), experts(shared_experts=1, first_dense_layers=1)], EXPERT_MESHES),
+    ],
+    "muon": [
+        ([MUON, "model.kv_heads=2"], MUON_MESHES),
+        ([MUON, *GPT], DENSE_MESHES[:2]),
+        ([MUON, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),
     ],
 }
 

@@ -148,6 +148,7 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"model.linear_bias=false", "model.linear_bias=true"},
       {"model.causal=true", "model.causal=false"},
       {"training.bucket_MB=", "training.bucket_MB=200"},
+      {"training.optimizer=", "training.optimizer=muon"},
       {"training.moment_dtype=", "training.moment_dtype=bf16", "training.moment_dtype=fp8"},
       {"training.second_moment_dtype=", "training.second_moment_dtype=fp16"},
       {"training.master_dtype=", "training.master_dtype=fp16"},

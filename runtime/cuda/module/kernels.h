@@ -63,6 +63,10 @@ DeviceKernel sign_compress_device;
 DeviceKernel sign_sum_device;
 DeviceKernel sign_expand_device;
 DeviceKernel orthogonalize_device;
+DeviceKernel muon_momentum_device;
+DeviceKernel muon_normalize_device;
+DeviceKernel muon_polynomial_device;
+DeviceKernel muon_update_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;

@@ -71,6 +71,10 @@ constexpr std::array table{
     Row{OpKind::sign_sum, {sign_sum_device}},
     Row{OpKind::sign_expand, {sign_expand_device}},
     Row{OpKind::orthogonalize, {orthogonalize_device, orthogonalize_scratch}},
+    Row{OpKind::muon_momentum, {muon_momentum_device}},
+    Row{OpKind::muon_normalize, {muon_normalize_device}},
+    Row{OpKind::muon_polynomial, {muon_polynomial_device}},
+    Row{OpKind::muon_update, {muon_update_device}},
 };
 
 }  // namespace
