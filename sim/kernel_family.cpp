@@ -26,6 +26,7 @@ OpAttributes deciding(AttentionAttributes a) {
 OpAttributes deciding(const EmbeddingAttributes&) { return EmbeddingAttributes{}; }
 OpAttributes deciding(const CrossEntropyAttributes&) { return CrossEntropyAttributes{}; }
 OpAttributes deciding(const AdamAttributes&) { return AdamAttributes{}; }
+OpAttributes deciding(const MuonAttributes&) { return MuonAttributes{}; }
 OpAttributes deciding(const ScaleAttributes&) { return ScaleAttributes{}; }
 OpAttributes deciding(BatchedGemmAttributes a) {
   a.factor = 1;

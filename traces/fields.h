@@ -137,6 +137,9 @@ template <>
 inline constexpr auto fields_of<ColumnPartsAttributes> =
     std::tuple{&ColumnPartsAttributes::ranks, &ColumnPartsAttributes::zigzag, &ColumnPartsAttributes::inverse,
                &ColumnPartsAttributes::widths, &ColumnPartsAttributes::repeats};
+inline constexpr auto fields_of<MuonAttributes> =
+    std::tuple{&MuonAttributes::learning_rate, &MuonAttributes::momentum, &MuonAttributes::weight_decay,
+               &MuonAttributes::clip_norm, &MuonAttributes::scale};
 
 // what was measured
 template <>

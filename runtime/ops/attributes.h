@@ -127,6 +127,15 @@ struct AdamAttributes {
   auto operator<=>(const AdamAttributes&) const = default;
 };
 
+struct MuonAttributes {
+  float learning_rate = 1e-3F;
+  float momentum = 0.95F;
+  float weight_decay = 0.1F;
+  float clip_norm = 1.0F;  ///< as AdamAttributes::clip_norm
+  float scale = 1.0F;      ///< of a step whose singular values are about 1
+  auto operator<=>(const MuonAttributes&) const = default;
+};
+
 /// out = factor * in (copy, scale); fill writes `factor`.
 struct ScaleAttributes {
   float factor = 1.0F;
@@ -275,7 +284,8 @@ using OpAttributes =
                  SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
                  RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
-                 CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes>;
+                 CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes,
+                 MuonAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

@@ -86,6 +86,10 @@ enum class OpKind : std::uint8_t {
   order_parts,
   delta_rule,
   delta_rule_backward,
+  muon_momentum,
+  muon_normalize,
+  muon_polynomial,
+  muon_update,
   // communication
   all_reduce,
   all_gather,

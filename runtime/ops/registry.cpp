@@ -22,6 +22,7 @@
 #include "runtime/ops/groups.h"
 #include "runtime/ops/join_sequence.h"
 #include "runtime/ops/mla_heads.h"
+#include "runtime/ops/muon.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/operation.h"
 #include "runtime/ops/orthogonalize.h"
@@ -124,6 +125,10 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::delta_rule, {"delta_rule", OpClass::scan, delta_rule_cost, delta_rule_host, 9, delta_rule_parts}},
     {OpKind::delta_rule_backward,
      {"delta_rule_backward", OpClass::scan, delta_rule_backward_cost, delta_rule_backward_host, 16, delta_rule_backward_parts}},
+    {OpKind::muon_momentum, {"muon_momentum", memory, muon_momentum_cost, muon_momentum_host}},
+    {OpKind::muon_normalize, {"muon_normalize", memory, muon_normalize_cost, muon_normalize_host}},
+    {OpKind::muon_polynomial, {"muon_polynomial", memory, muon_polynomial_cost, muon_polynomial_host}},
+    {OpKind::muon_update, {"muon_update", memory, muon_update_cost, muon_update_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

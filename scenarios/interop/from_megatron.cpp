@@ -340,6 +340,14 @@ class MegatronReader {
     YamlNode& node = section("parallelism");
     std::int64_t zero = arguments_.has("use-distributed-optimizer") ? 1 : 0;
     Place place = arguments_.place("use-distributed-optimizer");
+    const std::string optimizer = arguments_.text("optimizer", "adam");
+    if (optimizer != "adam" && optimizer != "muon" && optimizer != "dist_muon") fail("optimizer", "adam, muon or dist_muon");
+    if (optimizer != "adam") put(section("training"), "optimizer", "muon", arguments_.place("optimizer"));
+    if (optimizer == "dist_muon") {
+      zero = 1;
+      place = arguments_.place("optimizer");
+    }
+    for (const char* const how : {"muon-tp-mode", "muon-use-nesterov"}) arguments_.has(how);
     if (arguments_.has("use-megatron-fsdp") || arguments_.has("data-parallel-sharding-strategy")) {
       const std::string strategies[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
       const auto* const found = std::ranges::find(strategies, arguments_.text("data-parallel-sharding-strategy", "no_shard"));
@@ -402,11 +410,11 @@ class MegatronReader {
     if (arguments_.has("fp8-recipe")) put(node, "fp8_recipe", fp8_recipe(), arguments_.place("fp8-recipe"));
     if (arguments_.has("cuda-graph-impl")) put(node, "cuda_graph", cuda_graph(), arguments_.place("cuda-graph-impl"));
     put(node, "grad_dtype", gradient_type(), arguments_.place("grad-reduce-in-bf16"));
-    const std::string moment = arguments_.text("exp-avg-dtype", "fp32");
-    if ((moment != "fp32" && moment != "bf16") || arguments_.text("exp-avg-sq-dtype", "fp32") != moment)
-      fail(moment == "fp32" ? "exp-avg-sq-dtype" : "exp-avg-dtype", "fp32 or bf16, and the same for both moments");
     arguments_.has("use-precision-aware-optimizer");
-    put(node, "moment_dtype", moment, arguments_.place("exp-avg-dtype"));
+    for (const auto& [field, argument] : {std::pair{"moment_dtype", "exp-avg-dtype"},
+                                          {"second_moment_dtype", "exp-avg-sq-dtype"},
+                                          {"master_dtype", "main-params-dtype"}})
+      put(node, field, arguments_.text(argument, "fp32"), arguments_.place(argument));
     set(node, "fp8_activation_input", "activation-func-fp8-input-store");
     put(node, "framework", "megatron-core", {.file = file_});
   }

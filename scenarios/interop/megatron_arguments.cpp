@@ -254,8 +254,15 @@ class ArgumentsWriter {
   /// Sharding beyond the optimizer's states is Megatron FSDP's (megatron/core/distributed/fsdp/README.md).
   void data_parallel() {
     out_.heading("data parallelism");
-    flag("use-distributed-optimizer", p_.zero > 0);
-    if (p_.zero >= 2) {
+    const bool muon = t_.optimizer == OptimizerKind::muon;
+    if (muon) {
+      add("optimizer", p_.zero > 0 ? "dist_muon" : "muon");
+      if (p_.tp > 1) add("muon-tp-mode", "distributed");
+      flag("muon-use-nesterov");
+    }
+    flag("use-distributed-optimizer", p_.zero > 0 && !muon);
+    if (p_.zero >= 2 && muon) out_.lose("parallelism.zero", "Muon's owners keep whole gradients");
+    if (p_.zero >= 2 && !muon) {
       flag("use-megatron-fsdp");
       add("data-parallel-sharding-strategy", p_.zero == 2 ? "optim_grads" : "optim_grads_params");
     }
@@ -310,11 +317,17 @@ class ArgumentsWriter {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
                                                    name_of(t_.grad_dtype), name_of(t_.precision)));
     }
-    if (t_.moment_dtype == DType::bf16) {
+    const bool narrow = t_.moment_dtype != DType::f32 || t_.second_moment_dtype != DType::f32 || t_.master_dtype != DType::f32;
+    if (narrow && t_.optimizer == OptimizerKind::muon) {
+      for (const char* const field : {"training.moment_dtype", "training.second_moment_dtype", "training.master_dtype"})
+        out_.lose(field, "Muon's states are fp32");
+    } else if (narrow) {
       flag("use-precision-aware-optimizer");
-      add("exp-avg-dtype", "bf16");
-      add("exp-avg-sq-dtype", "bf16");
-      if (p_.zero == 0) out_.lose("training.moment_dtype", "moments of other types need the distributed optimizer");
+      for (const auto& [argument, type] : {std::pair{"exp-avg-dtype", t_.moment_dtype},
+                                           {"exp-avg-sq-dtype", t_.second_moment_dtype},
+                                           {"main-params-dtype", t_.master_dtype}})
+        if (type != DType::f32) add(argument, name_of(type));
+      if (p_.zero == 0) out_.lose("training.moment_dtype", "states of other types need the distributed optimizer");
     }
     flag("activation-func-fp8-input-store", t_.fp8_activation_input);
     if (t_.gates_at_experts) out_.lose("training.gates_at_experts", "no argument says so: its release decides");

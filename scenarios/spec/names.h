@@ -79,6 +79,9 @@ inline constexpr std::array megatron_fp8_recipes{
     Named<Fp8Recipe>{"delayed", Fp8Recipe::delayed}, Named<Fp8Recipe>{"tensorwise", Fp8Recipe::current},
     Named<Fp8Recipe>{"blockwise", Fp8Recipe::blockwise}, Named<Fp8Recipe>{"mxfp8", Fp8Recipe::mxfp8}};
 
+inline constexpr std::array optimizer_names{Named<OptimizerKind>{"adam", OptimizerKind::adam},
+                                            Named<OptimizerKind>{"muon", OptimizerKind::muon}};
+
 inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
                                           Named<Routing>{"expert-choice", Routing::expert_choice}};
 

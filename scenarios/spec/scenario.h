@@ -336,6 +336,12 @@ struct OffloadSpec {
   bool any() const { return optimizer > 0 || activations > 0; }
 };
 
+/// What updates the matrices inside the layers; Adam updates all else.
+enum class OptimizerKind : std::uint8_t {
+  adam,
+  muon  ///< Jordan et al. 2024 (runtime/ops/muon.h)
+};
+
 /// How gradients are made smaller on their way between data-parallel ranks (lowering/compressor.h).
 enum class CompressionMethod : std::uint8_t {
   cast,     ///< to a smaller type: `grad_compression`
@@ -380,7 +386,10 @@ struct TrainingSpec {
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   CudaGraph cuda_graph = CudaGraph::none;
   DType grad_dtype = DType::f32;
-  DType moment_dtype = DType::f32;  ///< of both of Adam's moments
+  OptimizerKind optimizer = OptimizerKind::adam;
+  DType moment_dtype = DType::f32;         ///< of Adam's first moment, and of Muon's momentum
+  DType second_moment_dtype = DType::f32;  ///< of its second
+  DType master_dtype = DType::f32;         ///< of the weights that the optimizer updates, from which those of the step are cast
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   RecomputeSpec recompute;
   bool fp8_activation_input = false;  ///< what the MLPs' activation functions read is kept for the backward in fp8
@@ -405,6 +414,11 @@ struct TrainingSpec {
   CompressorSpec compressor;
   OffloadSpec offload;
 
+  /// What the optimizer keeps of each parameter; with Muon of each of a matrix, of others more.
+  Bytes state_bytes() const {
+    const Bytes second = optimizer == OptimizerKind::adam ? size_of(second_moment_dtype) : 0;
+    return size_of(master_dtype) + size_of(moment_dtype) + second;
+  }
   /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
   DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.data_replicas() * micro_batch); }

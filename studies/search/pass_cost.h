@@ -90,7 +90,8 @@ class PassCosts {
     Dispatcher dispatcher;
     // training
     std::int64_t sequence, micro_batch;
-    DType precision, grad_dtype, moment_dtype;
+    OptimizerKind optimizer;
+    DType precision, grad_dtype, moment_dtype, second_moment_dtype, master_dtype;
     bool fp8_activation_input;
     std::optional<AttentionKernel> attention;
     std::int64_t grad_compression, recompute_segment;

@@ -77,7 +77,7 @@ void add_states(PartCosts& part, const Scenario& scenario) {
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
   const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype),
-              states = size_of(DType::f32) + 2 * size_of(t.moment_dtype);
+              states = t.state_bytes();
   const double kept = 1 - t.offload.optimizer;
   for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
     const bool sliced = slices > 1;

@@ -29,6 +29,7 @@ std::vector<OperationCase> dropout_cases();
 std::vector<OperationCase> bias_cases();
 std::vector<OperationCase> compression_cases();
 std::vector<OperationCase> attention_sink_cases();
+std::vector<OperationCase> muon_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 

@@ -37,6 +37,7 @@ class StepDraw {
     compressor();
     if (experts_) set("model.moe.latent", {"", "", "12"});
     pipeline_layout(chunks);
+    optimizer();
     return std::move(step_);
   }
 
@@ -248,8 +249,14 @@ class StepDraw {
     step_.overrides.push_back("parallelism.pipeline_layout=\"" + text + "\"");
   }
 
+  bool is(const std::string& one) const { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); }
+
+  void optimizer() {
+    if (is("parallelism.zero=3") || hsdp_ || is_set("training.hierarchical_all_reduce")) return;
+    if (!is_set("training.compressor.method")) set("training.optimizer", {"", "", "muon"});
+  }
+
   void compressor() {
-    const auto is = [&](const std::string& one) { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); };
     const bool whole = is("parallelism.zero=0") || is("parallelism.zero=1");
     if (!whole || hsdp_ || local_ || is_set("training.grad_compression") || is_set("training.hierarchical_all_reduce")) return;
     const std::string method = set("training.compressor.method", {"top-k", "one-bit", "powersgd", ""});

@@ -77,6 +77,10 @@ DeviceKernel pack_parts_device;
 DeviceKernel order_parts_device;
 DeviceKernel delta_rule_device;
 DeviceKernel delta_rule_backward_device;
+DeviceKernel muon_momentum_device;
+DeviceKernel muon_normalize_device;
+DeviceKernel muon_polynomial_device;
+DeviceKernel muon_update_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;

@@ -85,6 +85,10 @@ constexpr std::array table{
     Row{OpKind::order_parts, {order_parts_device}},
     Row{OpKind::delta_rule, {delta_rule_device, delta_rule_scratch}},
     Row{OpKind::delta_rule_backward, {delta_rule_backward_device, delta_rule_backward_scratch}},
+    Row{OpKind::muon_momentum, {muon_momentum_device}},
+    Row{OpKind::muon_normalize, {muon_normalize_device}},
+    Row{OpKind::muon_polynomial, {muon_polynomial_device}},
+    Row{OpKind::muon_update, {muon_update_device}},
 };
 
 }  // namespace
