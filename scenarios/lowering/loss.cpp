@@ -58,7 +58,7 @@ LossParameters declare_loss(const Context& context, ChunkParameters& parameters,
 
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {
   const BufferId normed = norm(context, tape, weights.norm, x, "final norm");
-  cross_entropy(context, tape, column_parallel(context, tape, weights.head, normed, "LM head", GemmMath::not_fp8), term);
+  cross_entropy(context, tape, column_parallel(context, tape, weights.head, normed, "LM head", GemmMath::not_cast), term);
 }
 
 }  // namespace tandem::scenarios

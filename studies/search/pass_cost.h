@@ -61,6 +61,7 @@ struct LayerKind {
   bool experts = false;     ///< a mixture of experts
   bool recomputed = false;  ///< the whole layer is
   bool mlp_recomputed = false;
+  bool cast = false;  ///< its linear layers multiply in fp8 or fp4
   auto operator<=>(const LayerKind&) const = default;
 };
 LayerKind kind_of(const Scenario& scenario, std::int64_t layer);
@@ -91,6 +92,7 @@ class PassCosts {
     // training
     std::int64_t sequence, micro_batch;
     DType precision, grad_dtype, moment_dtype;
+    Recipe recipe;
     bool fp8_activation_input;
     std::optional<AttentionKernel> attention;
     std::int64_t grad_compression, recompute_segment;

@@ -14,6 +14,8 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Exe
   refuse_too_many_ranks(scenario.parallelism.world_size(), file, backend);
   if (backend.backend == cuda_backend && scenario.training.offload.any())
     throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
+  if (backend.backend == cuda_backend && scenario.training.precision == DType::f4)
+    throw InputError({file, 0, 0}, "training.precision fp4 is not executed on GPUs yet; expected --backend host");
   if (steps.count > most_steps) {
     throw InputError({file, 0, 0}, "sync_every " + std::to_string(steps.count) +
                                        " makes too many steps to execute, which takes a whole period; expected at most " +

@@ -40,6 +40,7 @@ inline constexpr double nine_in_ten = 1.645;
 ///
 ///   part                    s      from
 ///   products                0.05   bench/accuracy/kernels.csv, 90th percentile over 1.645
+///                           and what their speeds are assumed with (`GemmEfficiency::assumed`), root of the summed squares
 ///   attention               0.04   likewise
 ///   other kernels           0.10   assumed: bytes are counted, what a kernel achieves of the bandwidth is one number for all
 ///   collectives (exposed)   0.20   bench/accuracy/collectives.csv, medians below and above 1 MiB over 0.67
