@@ -42,10 +42,10 @@ class Products {
     multiprocessors_ = device.multiprocessors;
     flops_ = efficiency_.rate * peak / static_cast<double>(multiprocessors_);
     slowdown_ = clock == Clock::sustained ? efficiency_.sustained : 1;
-    operand_bytes_ = size_of(types.operands);
+    operand_ = types.operands;
     result_bytes_ = size_of(types.result) * (types.accumulate ? 2 : 1);
     for (const auto& [size, count] : products) {
-      bytes_ += count * ((size.m + size.n) * size.k * operand_bytes_ + size.m * size.n * result_bytes_);
+      bytes_ += count * (size_of(operand_, (size.m + size.n) * size.k) + size.m * size.n * result_bytes_);
       results_ += static_cast<double>(count * size.m * size.n);
     }
     moving_ = static_cast<double>(bytes_) / (device.efficiency.memory * device.memory_bandwidth);
@@ -65,14 +65,15 @@ class Products {
  private:
   const GemmEfficiency& efficiency_;
   std::span<const GemmBatch> products_;
-  std::int64_t multiprocessors_ = 0, operand_bytes_ = 0, result_bytes_ = 0, bytes_ = 0;
+  DType operand_ = DType::bf16;
+  std::int64_t multiprocessors_ = 0, result_bytes_ = 0, bytes_ = 0;
   FlopsPerSecond flops_ = 0;  ///< of one multiprocessor
   double slowdown_ = 1, results_ = 0;
   Seconds moving_ = 0;
 
   Seconds time_of(const GemmCut& cut, LastWave last_wave) const {
     const auto [m, n] = cut.tile;
-    const std::int64_t granule = row_of_shared_memory / operand_bytes_;
+    const std::int64_t granule = row_of_shared_memory * 8 / size_of(operand_, 8);
     std::int64_t tiles = 0, depths = 0;
     for (const auto& [size, count] : products_) {
       const std::int64_t of_batch = cut.split * count * parts(size.m, m) * parts(size.n, n);
@@ -85,7 +86,7 @@ class Products {
                                 : static_cast<double>(parts(tiles, multiprocessors_));
     const double depth = static_cast<double>(depths) / static_cast<double>(tiles);
     const double area = static_cast<double>(m) * n;
-    const Seconds step = std::max(2 * area / flops_, static_cast<double>((m + n) * operand_bytes_) / efficiency_.feed);
+    const Seconds step = std::max(2 * area / flops_, static_cast<double>(size_of(operand_, 2 * (m + n))) / 2 / efficiency_.feed);
     const Seconds drain = area * static_cast<double>(result_bytes_ * multiprocessors_) / efficiency_.store;
     const double drains = shared ? waves * hidden_drain : 1 + (waves - 1) * hidden_drain;
     Seconds time = waves * depth * step / slowdown_ + drains * drain;

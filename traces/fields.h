@@ -143,7 +143,9 @@ inline constexpr auto fields_of<MuonAttributes> =
 
 // what was measured
 template <>
-inline constexpr auto fields_of<OperandType> = std::tuple{&OperandType::shape, &OperandType::dtype};
+inline constexpr auto fields_of<OperandType> = std::tuple{&OperandType::shape, &OperandType::dtype, &OperandType::scaling};
+template <>
+inline constexpr std::size_t newer_fields_of<OperandType> = 1;
 template <>
 inline constexpr auto fields_of<TimedKernel> = std::tuple{&TimedKernel::op, &TimedKernel::operands, &TimedKernel::attributes};
 template <>
@@ -171,8 +173,8 @@ template <>
 inline constexpr auto fields_of<GemmTile> = std::tuple{&GemmTile::m, &GemmTile::n};
 template <>
 inline constexpr auto fields_of<GemmEfficiency> =
-    std::tuple{&GemmEfficiency::rate,   &GemmEfficiency::sustained, &GemmEfficiency::feed, &GemmEfficiency::store,
-               &GemmEfficiency::launch, &GemmEfficiency::split,     &GemmEfficiency::tiles};
+    std::tuple{&GemmEfficiency::rate,   &GemmEfficiency::sustained, &GemmEfficiency::feed,  &GemmEfficiency::store,
+               &GemmEfficiency::launch, &GemmEfficiency::split,     &GemmEfficiency::tiles, &GemmEfficiency::assumed};
 template <>
 inline constexpr auto fields_of<AttentionPass> = std::tuple{&AttentionPass::rate, &AttentionPass::causal, &AttentionPass::tile};
 template <>
@@ -250,7 +252,7 @@ inline constexpr auto fields_of<Rank> =
     std::tuple{&Rank::world_rank, &Rank::count, &Rank::tp, &Rank::cp, &Rank::ep, &Rank::dp, &Rank::pp, &Rank::device};
 template <>
 inline constexpr auto fields_of<Buffer> =
-    std::tuple{&Buffer::shape, &Buffer::dtype, &Buffer::kind, &Buffer::rank, &Buffer::base, &Buffer::offset};
+    std::tuple{&Buffer::shape, &Buffer::dtype, &Buffer::kind, &Buffer::rank, &Buffer::base, &Buffer::offset, &Buffer::scaling};
 template <>
 inline constexpr auto fields_of<ParameterShard> =
     std::tuple{&ParameterShard::buffer, &ParameterShard::tensor, &ParameterShard::tensor_rows, &ParameterShard::tensor_columns,
@@ -299,6 +301,8 @@ template <>
 inline constexpr auto last_of<Access> = Access::update;
 template <>
 inline constexpr auto last_of<DType> = last_of_so_many<DType>(dtype_count);
+template <>
+inline constexpr auto last_of<Scaling> = last_of_so_many<Scaling>(scaling_count);
 template <>
 inline constexpr auto last_of<InputShard::Content> = InputShard::Content::noise;
 template <>

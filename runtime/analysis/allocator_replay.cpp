@@ -132,13 +132,13 @@ Kept kept_on(const Dag& dag, RankIndex rank) {
   kept.moved_at = kept.from_the_start.size();
   const Weights weights = moves ? weights_on(dag, rank) : Weights{};
   for (const auto& [base, runs] : weights)
-    for (const Run& run : runs) kept.moved.push_back((run.end - run.begin) * size_of(dag.buffers[base].dtype));
+    for (const Run& run : runs) kept.moved.push_back(size_of(dag.buffers[base].dtype, run.end - run.begin));
   for (const Update& update : updates) {
     if (update.states.empty()) continue;
     for_each_weight(dag, weights, update, [&](std::int64_t elements) {
       for (std::size_t i = 0; i < update.states.size(); ++i) {
         std::vector<Bytes>& sizes = i == 0 ? kept.from_the_start : kept.after_the_first_step;
-        sizes.push_back(elements * size_of(dag.buffers[update.states[i]].dtype));
+        sizes.push_back(size_of(dag.buffers[update.states[i]].dtype, elements));
       }
     });
   }

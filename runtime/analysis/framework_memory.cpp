@@ -66,7 +66,7 @@ std::vector<std::vector<Placeholder>> lasting_placeholders(const Dag& dag) {
   }
   for (const auto& [shape, first] : firsts) {
     const auto& [rank, rows, columns, type] = shape;
-    placeholders[rank].push_back({.bytes = rows * columns * size_of(type), .first = first});
+    placeholders[rank].push_back({.bytes = size_of(type, rows * columns), .first = first});
   }
   return placeholders;
 }
@@ -89,7 +89,7 @@ Bytes passing_placeholder(const Dag& dag, TaskId id) {
   if (!dag.software.placeholder_gradients || dag.tasks[id].layer >= 0) return 0;
   const BufferId gradient = summed_gradient(dag, id);
   if (gradient == no_id) return 0;
-  return matrix_of(dag, id, gradient).elements() * size_of(operand_type(dag, id));
+  return size_of(operand_type(dag, id), matrix_of(dag, id, gradient).elements());
 }
 
 }  // namespace tandem

@@ -14,6 +14,12 @@ std::size_t index_of(const Task& task) {
   return (static_cast<std::size_t>(task.op) * axis_count + axis) * phase_count + static_cast<std::size_t>(task.phase);
 }
 
+/// Of a product.
+double assumed_error(const Dag& dag, TaskId id) {
+  const DType operands = dag.buffers[dag.operands_of(id).front().buffer].dtype;
+  return dag.device_of(dag.tasks[id]).efficiency.gemm[static_cast<std::size_t>(operands)].assumed;
+}
+
 void sort_by_time(std::vector<KindTime>& kinds) { std::ranges::stable_sort(kinds, std::greater<>(), &KindTime::time); }
 
 }  // namespace
@@ -29,7 +35,7 @@ std::vector<KindTime> time_by_kind(const Dag& dag, const Timeline& timeline) {
   struct Sum {
     TaskId first = no_id;
     double count = 0;
-    Seconds time = 0;
+    Seconds time = 0, assumed = 0;
   };
   std::vector<Sum> sums(op_kind_count * axis_count * phase_count);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
@@ -39,6 +45,7 @@ std::vector<KindTime> time_by_kind(const Dag& dag, const Timeline& timeline) {
     if (sum.first == no_id) sum.first = id;
     sum.count += ranks;
     sum.time += ranks * timeline.duration(id);
+    if (operation(task.op).op_class == OpClass::gemm) sum.assumed += ranks * timeline.duration(id) * assumed_error(dag, id);
   }
   double ranks = 0;
   for (const Rank& rank : dag.ranks) ranks += rank.count;
@@ -46,7 +53,8 @@ std::vector<KindTime> time_by_kind(const Dag& dag, const Timeline& timeline) {
   std::vector<KindTime> kinds;
   for (const Sum& sum : sums) {
     if (sum.first == no_id) continue;
-    kinds.push_back({kind_of(dag, sum.first), dag.tasks[sum.first].phase, share * sum.count, share * sum.time});
+    kinds.push_back(
+        {kind_of(dag, sum.first), dag.tasks[sum.first].phase, share * sum.count, share * sum.time, share * sum.assumed});
   }
   sort_by_time(kinds);
   return kinds;
@@ -62,6 +70,7 @@ std::vector<KindTime> weighted_sum(const std::vector<KindTime>& a, double a_weig
       sum.phase = kind.phase;
       sum.count += weight * kind.count;
       sum.time += weight * kind.time;
+      sum.assumed += weight * kind.assumed;
     }
   };
   add(a, a_weight);

@@ -17,6 +17,8 @@ struct KindTime {
   Phase phase = Phase::forward;
   double count = 0;
   Seconds time = 0;  ///< their durations added up, overlapped or not
+  /// That time's standard error for speeds that were assumed (`GemmEfficiency::assumed`): they are wrong together.
+  Seconds assumed = 0;
 };
 
 /// Most time first.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <stdexcept>
 #include <string_view>
 
 #include "runtime/base/namespaces.h"
@@ -15,17 +16,56 @@ enum class DType : std::uint8_t {
   f16,
   f8,
   i32,
-  u8  ///< masks: 0 or 1
+  u8,  ///< masks: 0 or 1
+  f4   ///< e2m1, two of them in a byte
 };
-inline constexpr std::size_t dtype_count = 6;
+inline constexpr std::size_t dtype_count = 7;
 
+/// Returns the bytes of so many elements that lie one after the other.
+constexpr Bytes size_of(DType type, std::int64_t elements) {
+  constexpr std::array<std::int64_t, dtype_count> bits{32, 16, 16, 8, 32, 8, 4};
+  return (elements * bits[static_cast<std::size_t>(type)] + 7) / 8;
+}
+
+/// Returns the bytes of one element. Throws std::logic_error where it has half a byte.
 constexpr Bytes size_of(DType type) {
-  constexpr std::array<Bytes, dtype_count> bytes{4, 2, 2, 1, 4, 1};
-  return bytes[static_cast<std::size_t>(type)];
+  if (type == DType::f4) throw std::logic_error("an element of fp4 is no whole byte");
+  return size_of(type, 1);
+}
+
+/// Which elements of a tensor in fp8 or fp4 share a scale. Scales are part of the tensor's bytes.
+enum class Scaling : std::uint8_t {
+  none,
+  tensor,      ///< all: one scale in fp32
+  blocks_128,  ///< 128 along the depth of a product: fp32
+  blocks_32,   ///< 32 along it: a power of two, e8m0 (OCP Microscaling Formats 1.0)
+  blocks_16,   ///< 16 along it: e4m3, and one in fp32 for the tensor (NVFP4)
+  squares_128  ///< 128 x 128: fp32
+};
+inline constexpr std::size_t scaling_count = 6;
+
+/// Returns the bytes of the scales of so many elements. Those of NVFP4's 16 x 16 are stored as of 16, as the products read them.
+constexpr Bytes scale_bytes(Scaling scaling, std::int64_t elements) {
+  const auto blocks = [elements](std::int64_t size) { return (elements + size - 1) / size; };
+  switch (scaling) {
+    case Scaling::none:
+      break;
+    case Scaling::tensor:
+      return size_of(DType::f32);
+    case Scaling::blocks_128:
+      return blocks(128) * size_of(DType::f32);
+    case Scaling::blocks_32:
+      return blocks(32);
+    case Scaling::blocks_16:
+      return blocks(16) + size_of(DType::f32);
+    case Scaling::squares_128:
+      return blocks(128 * 128) * size_of(DType::f32);
+  }
+  return 0;
 }
 
 constexpr std::string_view name_of(DType type) {
-  constexpr std::array<std::string_view, dtype_count> names{"fp32", "bf16", "fp16", "fp8", "int32", "uint8"};
+  constexpr std::array<std::string_view, dtype_count> names{"fp32", "bf16", "fp16", "fp8", "int32", "uint8", "fp4"};
   return names[static_cast<std::size_t>(type)];
 }
 

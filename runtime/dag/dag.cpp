@@ -63,7 +63,7 @@ OpCost cost_of(const Dag& dag, TaskId id) {
   std::size_t count = 0;
   for (const Operand& operand : dag.operands_of(id)) {
     const Buffer& buffer = dag.buffers[operand.buffer];
-    types.at(count++) = {buffer.shape, buffer.dtype};
+    types.at(count++) = {buffer.shape, buffer.dtype, buffer.scaling};
   }
   return op.cost({types.data(), count}, dag.attributes[task.attributes]);
 }

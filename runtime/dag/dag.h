@@ -86,8 +86,9 @@ struct Buffer {
   RankIndex rank = 0;
   BufferId base = 0;
   std::int64_t offset = 0;
+  Scaling scaling = Scaling::none;
 
-  Bytes bytes() const { return shape.elements() * size_of(dtype); }
+  Bytes bytes() const { return size_of(dtype, shape.elements()) + scale_bytes(scaling, shape.elements()); }
 };
 
 enum class Access : std::uint8_t {

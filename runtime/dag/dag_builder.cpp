@@ -16,9 +16,10 @@ CommunicatorId DagBuilder::add_communicator(Communicator communicator) {
   return static_cast<CommunicatorId>(dag_.communicators.size() - 1);
 }
 
-BufferId DagBuilder::buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape) {
+BufferId DagBuilder::buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape, Scaling scaling) {
   const auto id = static_cast<BufferId>(dag_.buffers.size());
-  dag_.buffers.push_back({.shape = shape, .dtype = dtype, .kind = kind, .rank = rank, .base = id, .offset = 0});
+  dag_.buffers.push_back(
+      {.shape = shape, .dtype = dtype, .kind = kind, .rank = rank, .base = id, .offset = 0, .scaling = scaling});
   accesses_.emplace_back();
   return id;
 }

@@ -38,7 +38,7 @@ class DagBuilder {
   RankIndex add_rank(const Rank& rank);
   CommunicatorId add_communicator(Communicator communicator);
 
-  BufferId buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape);
+  BufferId buffer(RankIndex rank, BufferKind kind, DType dtype, const Shape& shape, Scaling scaling = Scaling::none);
   /// Makes a view of the elements [offset, offset + shape.elements()) of `of`, which may be a view itself.
   BufferId view(BufferId of, std::int64_t offset, const Shape& shape);
 

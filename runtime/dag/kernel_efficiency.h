@@ -25,6 +25,7 @@ struct GemmEfficiency {
   Seconds launch = 0;           ///< fixed cost of one product
   Seconds split = 0;            ///< fixed cost of adding partial sums up
   std::vector<GemmTile> tiles;  ///< those that the library chooses from; none: the rate is all that is known
+  double assumed = 0;           ///< standard error of ln(speed) where no product of the type was measured
   bool operator==(const GemmEfficiency&) const = default;
 };
 

@@ -122,7 +122,8 @@ enum class OpClass : std::uint8_t {
 struct OperandType {
   Shape shape;
   DType dtype = DType::f32;
-  Bytes bytes() const { return shape.elements() * size_of(dtype); }
+  Scaling scaling = Scaling::none;
+  Bytes bytes() const { return size_of(dtype, shape.elements()) + scale_bytes(scaling, shape.elements()); }
 };
 
 /// The work of one kernel: the FLOPs of its matrix products, done in `math` (memory-bound kernels count none, the convention of

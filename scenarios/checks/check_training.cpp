@@ -120,13 +120,55 @@ constexpr Rule offloaded_layers_keep_something{
               "offload.activations with recompute_segment, where a segment keeps one input alone; expected one of the two"};
     }};
 
-constexpr Rule scales_are_of_fp8{
-    .holds = [](const Scenario& s) { return s.training.fp8_recipe == Fp8Recipe::delayed || s.training.precision == DType::f8; },
+constexpr Rule recipes_are_of_the_precision{
+    .holds =
+        [](const Scenario& s) {
+          const TrainingSpec& t = s.training;
+          return t.casts() ? is_of(t.recipe, t.precision) : t.recipe == usual_recipe(t.precision);
+        },
     .objection = [](const Scenario& s) -> Objection {
-      return {{"training.fp8_recipe", "training.precision"},
-              std::string("fp8_recipe ") + name_of(s.training.fp8_recipe) + " with precision " +
-                  std::string(name_of(s.training.precision)) +
-                  ", where nothing is cast to fp8; expected precision fp8, or no fp8_recipe"};
+      const TrainingSpec& t = s.training;
+      const std::string found =
+          std::string("recipe ") + name_of(t.recipe) + " with precision " + std::string(name_of(t.precision));
+      const std::string wanted(name_of(t.recipe == Recipe::nvfp4 ? DType::f4 : DType::f8));
+      const std::string others = t.precision == DType::f4 ? "nvfp4" : "delayed, current, blockwise or mxfp8";
+      return {{"training.recipe", "training.precision"},
+              t.casts() ? found + ", expected precision " + wanted + ", or recipe " + others
+                        : found + ", where nothing is cast to " + wanted + "; expected precision " + wanted + ", or no recipe"};
+    }};
+
+constexpr Rule layers_in_bf16_differ{
+    .holds = [](const Scenario& s) { return !s.training.first_last_layers_bf16 || s.training.casts(); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.first_last_layers_bf16", "training.precision"},
+              "first_last_layers_bf16 with precision " + std::string(name_of(s.training.precision)) +
+                  ", where all layers multiply in one type; expected precision fp8 or fp4, or false"};
+    }};
+
+// Megatron-Core refuses it, too: scales of earlier steps are gathered when a pass leaves the layers in fp8, which it would do
+// several times (core/fp8_utils.py, get_fp8_context).
+constexpr Rule delayed_scales_are_of_all_layers{
+    .holds = [](const Scenario& s) { return !s.training.first_last_layers_bf16 || s.training.recipe != Recipe::delayed; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.first_last_layers_bf16", "training.recipe"},
+              "first_last_layers_bf16 with recipe delayed, whose scales are those of all layers; expected another recipe, or "
+              "false"};
+    }};
+
+constexpr Rule layers_in_bf16_exist{
+    .holds =
+        [](const Scenario& s) {
+          const TrainingSpec& t = s.training;
+          return !t.first_last_layers_bf16 || t.num_layers_at_start_in_bf16 + t.num_layers_at_end_in_bf16 <= s.model.layers;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const TrainingSpec& t = s.training;
+      return {{t.num_layers_at_end_in_bf16 > t.num_layers_at_start_in_bf16 ? "training.num_layers_at_end_in_bf16"
+                                                                           : "training.num_layers_at_start_in_bf16",
+               "training.first_last_layers_bf16", "model.layers"},
+              std::to_string(t.num_layers_at_start_in_bf16) + " layers at the start and " +
+                  std::to_string(t.num_layers_at_end_in_bf16) + " at the end in bf16 of a model with " +
+                  std::to_string(s.model.layers) + " layers, expected no more than it has"};
     }};
 
 constexpr Rule frameworks_capture_graphs{
@@ -138,7 +180,10 @@ constexpr Rule frameworks_capture_graphs{
               " with a framework that does not say what it captures, expected cuda_graph none, or training.framework.captured"};
     }};
 
-constexpr Rule rules_of_training[] = {scales_are_of_fp8,
+constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
+                                      layers_in_bf16_differ,
+                                      delayed_scales_are_of_all_layers,
+                                      layers_in_bf16_exist,
                                       frameworks_capture_graphs,
                                       rule_of<find_unknown_attention>,
                                       positions_hold_sequence,

@@ -397,17 +397,26 @@ class MegatronReader {
     if (!arguments_.has("global-batch-size") && gpus_ == 0)
       throw InputError({.file = file_}, "--global-batch-size is missing, expected it or the number of GPUs");
     arguments_.copy_integer(node, "global_batch", "global-batch-size", micro_batch * data_parallel_size());
-    const bool fp8 = arguments_.has("fp8-format");
+    const bool fp8 = arguments_.has("fp8-format"), fp4 = arguments_.has("fp4-format");
     const bool bf16 = arguments_.has("bf16"), fp16 = arguments_.has("fp16");
     put(node, "precision",
         fp8    ? "fp8"
+        : fp4  ? "fp4"
         : bf16 ? "bf16"
         : fp16 ? "fp16"
                : "fp32",
         arguments_.place(fp8    ? "fp8-format"
+                         : fp4  ? "fp4-format"
                          : bf16 ? "bf16"
                                 : "fp16"));
-    if (arguments_.has("fp8-recipe")) put(node, "fp8_recipe", fp8_recipe(), arguments_.place("fp8-recipe"));
+    if (arguments_.has("fp8-recipe")) put(node, "recipe", fp8_recipe(), arguments_.place("fp8-recipe"));
+    if (arguments_.has("fp4-recipe"))
+      put(node, "recipe", arguments_.text("fp4-recipe", name_of(Recipe::nvfp4)), arguments_.place("fp4-recipe"));
+    if (arguments_.has("first-last-layers-bf16")) {
+      set(node, "first_last_layers_bf16", "first-last-layers-bf16");
+      arguments_.copy_integer(node, "num_layers_at_start_in_bf16", "num-layers-at-start-in-bf16", 1);
+      arguments_.copy_integer(node, "num_layers_at_end_in_bf16", "num-layers-at-end-in-bf16", 1);
+    }
     if (arguments_.has("cuda-graph-impl")) put(node, "cuda_graph", cuda_graph(), arguments_.place("cuda-graph-impl"));
     put(node, "grad_dtype", gradient_type(), arguments_.place("grad-reduce-in-bf16"));
     arguments_.has("use-precision-aware-optimizer");
@@ -421,7 +430,7 @@ class MegatronReader {
 
   std::string fp8_recipe() {
     const std::string name = arguments_.text("fp8-recipe", "delayed");
-    for (const Named<Fp8Recipe>& recipe : megatron_fp8_recipes)
+    for (const Named<Recipe>& recipe : megatron_fp8_recipes)
       if (recipe.name == name) return name_of(recipe.value);
     fail("fp8-recipe", "delayed, tensorwise, blockwise or mxfp8");
   }

@@ -297,10 +297,19 @@ class ArgumentsWriter {
     add("seq-length", t_.sequence);
     add("micro-batch-size", t_.micro_batch);
     add("global-batch-size", t_.global_batch);
-    flag("bf16", t_.precision == DType::bf16 || t_.precision == DType::f8);
+    flag("bf16", t_.precision == DType::bf16 || t_.casts());
     flag("fp16", t_.precision == DType::f16);
     if (t_.precision == DType::f8) add("fp8-format", "hybrid");
-    if (t_.fp8_recipe != Fp8Recipe::delayed) add("fp8-recipe", name_in(megatron_fp8_recipes, t_.fp8_recipe));
+    if (t_.precision == DType::f8 && t_.recipe != Recipe::delayed) add("fp8-recipe", name_in(megatron_fp8_recipes, t_.recipe));
+    if (t_.precision == DType::f4) {
+      add("fp4-format", "e2m1");
+      add("fp4-recipe", name_of(t_.recipe));
+    }
+    if (t_.first_last_layers_bf16) {
+      flag("first-last-layers-bf16", true);
+      add("num-layers-at-start-in-bf16", t_.num_layers_at_start_in_bf16);
+      add("num-layers-at-end-in-bf16", t_.num_layers_at_end_in_bf16);
+    }
     if (t_.cuda_graph == CudaGraph::attention) {
       add("cuda-graph-impl", "transformer_engine");
       add("cuda-graph-scope", model_.moe.experts > 0 ? "attn moe_router moe_preprocess" : "attn");
@@ -311,7 +320,7 @@ class ArgumentsWriter {
     const bool half = t_.precision == DType::f16;
     if (t_.grad_dtype == DType::f32) {
       flag("accumulate-allreduce-grads-in-fp32", half);
-    } else if (t_.grad_dtype == DType::bf16 && (t_.precision == DType::bf16 || t_.precision == DType::f8)) {
+    } else if (t_.grad_dtype == DType::bf16 && (t_.precision == DType::bf16 || t_.casts())) {
       flag("grad-reduce-in-bf16");
     } else if (t_.grad_dtype != DType::f16 || !half) {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",

@@ -223,8 +223,13 @@ class TomlWriter {
     if (t_.second_moment_dtype != t_.moment_dtype)
       out_.lose("training.second_moment_dtype", "Adam's moments are of the weights' type");
     if (t_.master_dtype != DType::f32) out_.lose("training.master_dtype", "the weights themselves are updated, in fp32");
-    if (t_.fp8_recipe != Fp8Recipe::delayed)
-      out_.lose("training.fp8_recipe", "whole tensors are scaled by their own maxima, whatever the recipe");
+    if (t_.precision == DType::f4) out_.lose("training.precision", "its converters know fp8");
+    if (t_.first_last_layers_bf16) {
+      for (const char* field : {"first_last_layers_bf16", "num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"})
+        out_.lose(std::string("training.") + field, "its converters take all layers");
+    }
+    if (t_.recipe != usual_recipe(t_.precision))
+      out_.lose("training.recipe", "whole tensors are scaled by their own maxima, whatever the recipe");
     if (t_.cuda_graph != CudaGraph::none) out_.lose("training.cuda_graph", "it captures no graphs");
     if (t_.fp8_activation_input) out_.lose("training.fp8_activation_input", "activations are kept as they are");
     if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");

@@ -50,8 +50,8 @@ Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
       sizes(local_sizes(s, w, r)),
       routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}) {}
 
-BufferId Context::activation(const Shape& shape, DType dtype) {
-  const BufferId made = builder.buffer(rank, BufferKind::activation, dtype, shape);
+BufferId Context::activation(const Shape& shape, DType dtype, Scaling scaling) {
+  const BufferId made = builder.buffer(rank, BufferKind::activation, dtype, shape, scaling);
   offload.made(made);
   return made;
 }

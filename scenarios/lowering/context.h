@@ -83,10 +83,10 @@ class Context {
 
   std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
   ActivationOffload offload;
-  std::unordered_map<BufferId, GemmOperand> fp8_operands;  ///< what was cast to fp8 so far; see gemm_operand.h
+  std::unordered_map<BufferId, GemmOperand> cast_operands;  ///< what was cast so far; see gemm_operand.h
 
   BufferId activation(const Shape& shape);  ///< in the type that activations are kept in
-  BufferId activation(const Shape& shape, DType dtype);
+  BufferId activation(const Shape& shape, DType dtype, Scaling scaling = Scaling::none);
   BufferId gathered(const Shape& shape);  ///< what a collective writes for immediate use
   BufferId gathered(const Shape& shape, DType dtype);
   Shape shape_of(BufferId id) const { return builder.dag().buffers[id].shape; }

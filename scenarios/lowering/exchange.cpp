@@ -12,7 +12,8 @@ bool uses_deepep(const Context& context) {
 }
 
 bool sends_fp8(const Context& context) {
-  return uses_deepep(context) && context.scenario.training.precision == DType::f8 && context.scenario.software.fp8_dispatch;
+  return uses_deepep(context) && context.scenario.training.precision == DType::f8 && context.scenario.casts_in(context.layer) &&
+         context.scenario.software.fp8_dispatch;
 }
 
 Bytes bytes_in_fp8(const Shape& shape) {
@@ -60,7 +61,7 @@ void arrive_in_fp8(Context& context, BufferId rows) {
   const Shape shape = context.shape_of(rows);
   const GemmOperand arrived{context.activation(shape, DType::f8), context.activation(shape, DType::f8)};
   context.kernel(OpKind::cast, FusedAttributes{}, "cast", {rows}, {arrived.by_row, arrived.by_column});
-  context.fp8_operands[rows] = arrived;
+  context.cast_operands[rows] = arrived;
 }
 
 }  // namespace tandem::scenarios

@@ -4,14 +4,14 @@
 
 namespace tandem::scenarios {
 
-/// What a linear layer multiplies in. Everything outside of the layers' linear GEMMs stays in bf16 when training in fp8.
+/// What a linear layer multiplies in. Everything outside of the layers' linear GEMMs stays in bf16 when training in fp8 or fp4.
 enum class GemmMath {
   as_trained,
-  not_fp8
+  not_cast
 };
 
-/// `x` as the operand of linear GEMMs: `x` itself, or with fp8 its two casts. The product of a forward pass, y = x W^T, reads
-/// both operands by rows; the gradient of the input reads W by columns, that of the weight both of its operands.
+/// `x` as the operand of linear GEMMs: `x` itself, or with fp8 and fp4 its two casts. The product of a forward pass, y = x W^T,
+/// reads both operands by rows; the gradient of the input reads W by columns, that of the weight both of its operands.
 ///
 /// Cast when first needed and kept for as long as it is read: weights are cast once per step, as Transformer Engine caches them.
 ///

@@ -57,7 +57,7 @@ LossParameters declare_loss(const Context& context, ChunkParameters& parameters,
 }
 
 void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId normed, const LossTerm& term) {
-  cross_entropy(context, tape, column_parallel(context, tape, head, normed, "LM head", GemmMath::not_fp8), term);
+  cross_entropy(context, tape, column_parallel(context, tape, head, normed, "LM head", GemmMath::not_cast), term);
 }
 
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {

@@ -50,7 +50,7 @@ void StageProgram::lower(const StepRange& steps) {
     context_.steps_before = step;
     context_.first_sequence = steps.first_sequence + step * stride;
     lower_step();
-    context_.fp8_operands.clear();  // the weights are others now
+    context_.cast_operands.clear();  // the weights are others now
     cleared_.assign(cleared_.size(), false);
   }
   if (steps.averages && context_.scenario.training.local_steps()) average_weights(context_);

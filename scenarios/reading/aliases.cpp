@@ -45,6 +45,8 @@ constexpr Alias aliases[] = {
     {"training", "seq_length", "sequence"},
     {"training", "micro_batch_size", "micro_batch"},
     {"training", "global_batch_size", "global_batch"},
+    {"training", "fp8_recipe", "recipe"},  // what it was called before there was fp4
+    {"training", "fp4_recipe", "recipe"},
     {"model", "num_experts", "experts", "moe"},
     {"model", "num_moe_experts", "experts", "moe"},
     {"model", "moe_router_topk", "top_k", "moe"},

@@ -66,13 +66,18 @@ void apply_framework(YamlNode& scenario) {
   const YamlNode* in_fp16 = framework->find("fp16");
   if (in_fp16 != nullptr && precision != nullptr && precision->text == "fp16") overlay(*framework, YamlNode(*in_fp16));
   framework->erase("fp16");
-  const YamlNode* in_fp8 = framework->find("fp8");
-  if (in_fp8 != nullptr && precision != nullptr && precision->text == "fp8") {
-    const YamlNode* recipe = training.find("fp8_recipe");
-    const YamlNode* of_recipe = in_fp8->find(recipe == nullptr ? name_of(Fp8Recipe::delayed) : recipe->text);
-    if (of_recipe != nullptr) overlay(*framework, YamlNode(*of_recipe));
+  for (const DType type : {DType::f8, DType::f4}) {
+    const std::string name(name_of(type));
+    const YamlNode* by_recipe = framework->find(name);
+    if (by_recipe != nullptr && precision != nullptr && precision->text == name) {
+      const YamlNode* recipe = training.find("recipe");
+      const YamlNode* of_recipe = by_recipe->find(recipe == nullptr              ? name_of(usual_recipe(type))
+                                                  : recipe->text == "tensorwise" ? name_of(Recipe::current)
+                                                                                 : recipe->text);
+      if (of_recipe != nullptr) overlay(*framework, YamlNode(*of_recipe));
+    }
+    framework->erase(name);
   }
-  framework->erase("fp8");
   const YamlNode* stated = framework->find("defaults");
   if (stated == nullptr) return;
   const YamlNode defaults = *stated;

@@ -8,7 +8,7 @@ namespace tandem::scenarios {
 //   defaults   fields of the scenario, as this framework sets them unless told otherwise
 //   compiled   fields that replace the others where `training.compiled` is true (torch.compile)
 //   fp16       the same where `training.precision` is fp16
-//   fp8        the same where it is fp8, by `training.fp8_recipe`
+//   fp8, fp4   the same where it is one of these, by `training.recipe`
 //   runs       what it does where a measured run does not say (run_defaults.h): no field of a scenario
 
 /// Lays the framework's `compiled` over its other fields where the scenario asks for it, and adds its `defaults` to the scenario.

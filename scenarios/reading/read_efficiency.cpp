@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "runtime/base/si.h"
+#include "scenarios/reading/overlay.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 
@@ -26,17 +28,31 @@ GemmTile tile_of(const YamlNode& node, const std::string& field) {
 }
 
 GemmEfficiency read_gemm(const YamlNode& node, const std::string& path) {
-  const Reader gemm(node, path, {"rate", "sustained", "feed_GBps", "store_GBps", "launch_us", "split_us", "tiles"});
+  const Reader gemm(node, path, {"rate", "sustained", "feed_GBps", "store_GBps", "launch_us", "split_us", "tiles", "assumed"});
   GemmEfficiency efficiency{.rate = gemm.number("rate", share),
                             .sustained = gemm.number("sustained", share, 1),
                             .feed = gemm.number("feed_GBps", {1e-3, 1e9}) * giga,
                             .store = gemm.number("store_GBps", {1e-3, 1e9}) * giga,
                             .launch = gemm.number("launch_us", microseconds) * micro,
                             .split = gemm.number("split_us", microseconds) * micro,
-                            .tiles = {}};
+                            .tiles = {},
+                            .assumed = gemm.number("assumed", {0, 1}, 0)};
   for (const YamlNode& tile : gemm.child("tiles").items) efficiency.tiles.push_back(tile_of(tile, gemm.full_name("tiles")));
   if (efficiency.tiles.empty()) gemm.fail("tiles", gemm.full_name("tiles") + " is missing, expected a list such as [128x256]");
   return efficiency;
+}
+
+/// What the type leaves out, `as` another one has it: {as: fp8, assumed: 0.1}.
+YamlNode like_another(const Reader& gemm, const YamlNode& own) {
+  const std::string& name = own.find("as")->text;
+  const bool is_known = std::ranges::any_of(arithmetic_types, [&](DType type) { return name_of(type) == name; });
+  if (!is_known || !gemm.has(name) || gemm.child(name).kind != YamlNode::Kind::mapping)
+    throw InputError(own.find("as")->place, gemm.full_name("as") + " is " + describe(*own.find("as")) +
+                                                ", expected another type whose products are stated by tiles");
+  YamlNode whole = gemm.child(name);
+  overlay(whole, YamlNode(own));
+  whole.erase("as");
+  return whole;
 }
 
 /// By type: a rate, a mapping of tiles and speeds, or the name of a type that has it already.
@@ -49,7 +65,7 @@ void read_gemms(const YamlNode& node, const std::string& path, Device& device) {
     const std::string_view name = name_of(type);
     const YamlNode& field = gemm.child(name);
     if (field.kind == YamlNode::Kind::mapping && gemm.has(name)) {
-      efficiencies[index] = read_gemm(field, gemm.full_name(name));
+      efficiencies[index] = read_gemm(field.find("as") == nullptr ? field : like_another(gemm, field), gemm.full_name(name));
     } else if (type == DType::f16 && field.kind == YamlNode::Kind::scalar && field.text == name_of(DType::bf16)) {
       efficiencies[index] = efficiencies[static_cast<std::size_t>(DType::bf16)];
     } else {

@@ -121,6 +121,20 @@ RecomputeSpec read_modules(const Reader& training, const YamlNode& list) {
   return spec;
 }
 
+Recipe read_recipe(const Reader& training, DType precision) {
+  std::vector<Choice<Recipe>> recipes =
+      choices({Recipe::delayed, Recipe::current, Recipe::blockwise, Recipe::mxfp8, Recipe::nvfp4});
+  recipes.push_back({"tensorwise", Recipe::current});  // Megatron-Core's word
+  return training.choice<Recipe>("recipe", recipes, usual_recipe(precision));
+}
+
+std::int64_t read_layers_in_bf16(const Reader& training, std::string_view key, const TrainingSpec& spec) {
+  const std::int64_t layers = training.integer(key, {0, max_layers}, 1);
+  if (training.has(key) && !spec.first_last_layers_bf16)
+    training.fail(key, fmt::format("training.{} without first_last_layers_bf16, expected both or neither", key));
+  return layers;
+}
+
 void read_recompute_every(const Reader& training, RecomputeSpec& spec) {
   if (!training.has("recompute_every")) return;
   if (spec.every == 0)
@@ -164,7 +178,10 @@ TrainingSpec read_training(const YamlNode& node) {
                          "micro_batch",
                          "global_batch",
                          "precision",
-                         "fp8_recipe",
+                         "recipe",
+                         "first_last_layers_bf16",
+                         "num_layers_at_start_in_bf16",
+                         "num_layers_at_end_in_bf16",
                          "cuda_graph",
                          "schedule",
                          "recompute",
@@ -196,10 +213,12 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
   spec.global_batch = training.integer("global_batch", {1, 16'777'216});
-  spec.precision = training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8}), DType::bf16);
-  spec.fp8_recipe = training.choice<Fp8Recipe>(
-      "fp8_recipe", choices({Fp8Recipe::delayed, Fp8Recipe::current, Fp8Recipe::blockwise, Fp8Recipe::mxfp8}),
-      Fp8Recipe::delayed);
+  spec.precision =
+      training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8, DType::f4}), DType::bf16);
+  spec.recipe = read_recipe(training, spec.precision);
+  spec.first_last_layers_bf16 = training.boolean("first_last_layers_bf16", false);
+  spec.num_layers_at_start_in_bf16 = read_layers_in_bf16(training, "num_layers_at_start_in_bf16", spec);
+  spec.num_layers_at_end_in_bf16 = read_layers_in_bf16(training, "num_layers_at_end_in_bf16", spec);
   spec.cuda_graph = training.choice<CudaGraph>("cuda_graph", choices({CudaGraph::none, CudaGraph::attention, CudaGraph::full}),
                                                CudaGraph::none);
   spec.grad_dtype = training.choice<DType>("grad_dtype", choices({DType::f32, DType::bf16, DType::f16}), DType::f32);
@@ -255,7 +274,12 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "micro_batch", training.micro_batch);
   put(node, "global_batch", training.global_batch);
   put(node, "precision", name_of(training.precision));
-  if (training.fp8_recipe != Fp8Recipe::delayed) put(node, "fp8_recipe", name_of(training.fp8_recipe));
+  if (training.recipe != usual_recipe(training.precision)) put(node, "recipe", name_of(training.recipe));
+  if (training.first_last_layers_bf16) {
+    put(node, "first_last_layers_bf16", true);
+    put(node, "num_layers_at_start_in_bf16", training.num_layers_at_start_in_bf16);
+    put(node, "num_layers_at_end_in_bf16", training.num_layers_at_end_in_bf16);
+  }
   if (training.cuda_graph != CudaGraph::none) put(node, "cuda_graph", name_of(training.cuda_graph));
   put(node, "grad_dtype", name_of(training.grad_dtype));
   if (training.optimizer != OptimizerKind::adam) put(node, "optimizer", name_in(optimizer_names, training.optimizer));

@@ -76,8 +76,8 @@ inline constexpr std::array dispatcher_names{Named<Dispatcher>{"nccl", Dispatche
 
 /// Megatron-Core's, after --fp8-recipe.
 inline constexpr std::array megatron_fp8_recipes{
-    Named<Fp8Recipe>{"delayed", Fp8Recipe::delayed}, Named<Fp8Recipe>{"tensorwise", Fp8Recipe::current},
-    Named<Fp8Recipe>{"blockwise", Fp8Recipe::blockwise}, Named<Fp8Recipe>{"mxfp8", Fp8Recipe::mxfp8}};
+    Named<Recipe>{"delayed", Recipe::delayed}, Named<Recipe>{"tensorwise", Recipe::current},
+    Named<Recipe>{"blockwise", Recipe::blockwise}, Named<Recipe>{"mxfp8", Recipe::mxfp8}};
 
 inline constexpr std::array optimizer_names{Named<OptimizerKind>{"adam", OptimizerKind::adam},
                                             Named<OptimizerKind>{"muon", OptimizerKind::muon}};
@@ -109,7 +109,7 @@ inline constexpr std::array flow_routing_names{Named<FlowRouting>{"adaptive", Fl
                                                Named<FlowRouting>{"ecmp", FlowRouting::ecmp}};
 
 /// The element types that a GPU may have arithmetic for.
-inline constexpr std::array arithmetic_types{DType::f32, DType::bf16, DType::f16, DType::f8};
+inline constexpr std::array arithmetic_types{DType::f32, DType::bf16, DType::f16, DType::f8, DType::f4};
 
 /// The modules that `training.recompute` lists.
 using RecomputeModule = bool RecomputeSpec::*;

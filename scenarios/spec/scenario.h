@@ -305,16 +305,22 @@ struct RecomputeSpec {
   bool operator==(const RecomputeSpec&) const = default;
 };
 
-/// How fp8 operands get their scales.
-enum class Fp8Recipe : std::uint8_t {
-  delayed,    ///< one for a tensor, from the maxima of earlier steps
-  current,    ///< one for a tensor, from its own maximum ("tensorwise")
-  blockwise,  ///< one for 128 elements of activations and 128 x 128 of weights
-  mxfp8       ///< one for 32 elements
+/// How operands in fp8 and fp4 get their scales: the recipes of Transformer Engine (common/recipe/__init__.py).
+enum class Recipe : std::uint8_t {
+  delayed,    ///< fp8; one for a tensor, from the maxima of earlier steps
+  current,    ///< fp8; one for a tensor, from its own maximum ("tensorwise")
+  blockwise,  ///< fp8; one for 128 elements of activations and 128 x 128 of weights
+  mxfp8,      ///< fp8; one for 32 elements
+  nvfp4       ///< fp4; one for 16 elements of activations and 16 x 16 of weights, and one for the tensor
 };
-constexpr const char* name_of(Fp8Recipe recipe) {
-  constexpr const char* names[] = {"delayed", "current", "blockwise", "mxfp8"};
+constexpr const char* name_of(Recipe recipe) {
+  constexpr const char* names[] = {"delayed", "current", "blockwise", "mxfp8", "nvfp4"};
   return names[static_cast<int>(recipe)];
+}
+/// The one that is used where none is named.
+constexpr Recipe usual_recipe(DType precision) { return precision == DType::f4 ? Recipe::nvfp4 : Recipe::delayed; }
+constexpr bool is_of(Recipe recipe, DType precision) {
+  return precision == DType::f4 ? recipe == Recipe::nvfp4 : precision == DType::f8 && recipe != Recipe::nvfp4;
 }
 
 /// Which kernels the CPU issues as CUDA graphs.
@@ -383,7 +389,10 @@ struct TrainingSpec {
   std::int64_t micro_batch = 1;   ///< sequences
   std::int64_t global_batch = 0;  ///< sequences
   DType precision = DType::bf16;
-  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
+  Recipe recipe = Recipe::delayed;
+  bool first_last_layers_bf16 = false;  ///< linear layers of the first and the last layers multiply in bf16
+  std::int64_t num_layers_at_start_in_bf16 = 1;
+  std::int64_t num_layers_at_end_in_bf16 = 1;
   CudaGraph cuda_graph = CudaGraph::none;
   DType grad_dtype = DType::f32;
   OptimizerKind optimizer = OptimizerKind::adam;
@@ -419,8 +428,10 @@ struct TrainingSpec {
     const Bytes second = optimizer == OptimizerKind::adam ? size_of(second_moment_dtype) : 0;
     return size_of(master_dtype) + size_of(moment_dtype) + second;
   }
-  /// What weights and activations are kept in: fp8 is for the operands of GEMMs.
-  DType storage() const { return precision == DType::f8 ? DType::bf16 : precision; }
+  /// Whether operands of the layers' linear GEMMs are cast to fp8 or fp4.
+  bool casts() const { return precision == DType::f8 || precision == DType::f4; }
+  /// What weights and activations are kept in: fp8 and fp4 are for the operands of GEMMs.
+  DType storage() const { return casts() ? DType::bf16 : precision; }
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.data_replicas() * micro_batch); }
   bool local_steps() const { return sync_every > 1; }
   /// Sequences whose mean gradient a step of the optimizer follows.
@@ -464,6 +475,15 @@ struct Scenario {
     const auto unfused = [](const Device& gpu) { return gpu.efficiency.attention_kernel == AttentionKernel::unfused; };
     return unfused(cluster.gpu) && std::ranges::all_of(cluster.other_gpus, unfused, &OtherGpus::gpu) &&
            (parallelism.cp == 1 || parallelism.cp_method == CpMethod::ulysses);
+  }
+
+  /// Whether the GEMMs of the layer have operands in fp8 or fp4. Layers that predict further tokens do: Megatron-Core counts
+  /// those of the decoder alone (core/fp8_utils.py, is_first_last_bf16_layer).
+  bool casts_in(std::int64_t layer) const {
+    if (!training.casts()) return false;
+    const bool first = layer >= 0 && layer < training.num_layers_at_start_in_bf16;
+    const bool last = layer < model.layers && layer >= model.layers - training.num_layers_at_end_in_bf16;
+    return !training.first_last_layers_bf16 || !(first || last);
   }
 
   /// Whether shards of the sequence travel beside the GEMMs (lowering/tp_overlap.h).

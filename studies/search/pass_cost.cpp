@@ -64,8 +64,11 @@ Scenario small(const Scenario& scenario, const LayerClass& kind) {
   s.model.moe.first_dense_layers = kind.kind.feed == Feed::experts ? 0 : s.model.layers + s.model.mtp_depth;
   s.model.moe.every = 1;
   TrainingSpec& t = s.training;
-  // What is cast to fp8 is weights, too, once in a step: the second micro-batch shows what every one takes.
-  const std::int64_t micro_batches = t.precision == DType::f8 ? 2 : 1;
+  t.first_last_layers_bf16 = false;
+  if (!kind.cast) t.precision = t.storage();
+  t.recipe = kind.cast ? t.recipe : usual_recipe(t.precision);
+  // What is cast is weights, too, once in a step: the second micro-batch shows what every one takes.
+  const std::int64_t micro_batches = kind.cast ? 2 : 1;
   t.global_batch = p.data_replicas() * t.micro_batch * micro_batches;
   t.schedule = splits_backward(scenario) ? ScheduleKind::zero_bubble_h1 : ScheduleKind::one_f_one_b;
   t.recompute.every = kind.recomputed ? 1 : 0;
@@ -309,7 +312,8 @@ LayerClass layer_class(const Scenario& scenario, std::int64_t layer) {
   const RecomputeSpec& recompute = scenario.training.recompute;
   return {.kind = scenario.model.layer_kind(layer),
           .recomputed = recompute.whole(layer) && !recompute.in_segments(),  // when a segment is recomputed depends on its others
-          .mlp_recomputed = recompute.mlp_of(layer)};
+          .mlp_recomputed = recompute.mlp_of(layer),
+          .cast = scenario.casts_in(layer)};
 }
 
 PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kind) {
@@ -335,6 +339,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .moment_dtype = t.moment_dtype,
           .second_moment_dtype = t.second_moment_dtype,
           .master_dtype = t.master_dtype,
+          .recipe = t.recipe,
           .fp8_activation_input = t.fp8_activation_input,
           .attention = t.attention,
           .grad_compression = t.grad_compression,

@@ -61,6 +61,7 @@ struct LayerClass {
   LayerKind kind;
   bool recomputed = false;  ///< the whole layer is
   bool mlp_recomputed = false;
+  bool cast = false;  ///< its linear layers multiply in fp8 or fp4
   auto operator<=>(const LayerClass&) const = default;
 };
 LayerClass layer_class(const Scenario& scenario, std::int64_t layer);
@@ -92,6 +93,7 @@ class PassCosts {
     std::int64_t sequence, micro_batch;
     OptimizerKind optimizer;
     DType precision, grad_dtype, moment_dtype, second_moment_dtype, master_dtype;
+    Recipe recipe;
     bool fp8_activation_input;
     std::optional<AttentionKernel> attention;
     std::int64_t grad_compression, recompute_segment;

@@ -91,12 +91,15 @@ ErrorParts expected_errors(const StepResult& result) {
   ErrorParts parts{};
   if (result.step_time <= 0) return parts;
   Seconds kernels = 0;
+  double assumed = 0;
   for (const KindTime& kind : result.kinds) {
     const std::optional<ErrorPart> part = part_of_kernel(kind.name);
     if (!part) continue;
     kernels += kind.time;
     of(parts, *part) += kind.time * (is_scan(kind.name) ? error_of_scan : error_of_kernels(*part)) / result.step_time;
+    assumed += kind.assumed / result.step_time;
   }
+  add(parts, ErrorPart::products, assumed);
   const double waiting = kernels > 0 ? 1 + result.parts.bubble / kernels : 1;
   for (double& part : parts) part *= waiting;
   Seconds exposed = 0;

@@ -40,6 +40,7 @@ inline constexpr double nine_in_ten = 1.645;
 ///
 ///   part                    s      from
 ///   products                0.05   bench/accuracy/kernels.csv, 90th percentile over 1.645
+///                           and what their speeds are assumed with (`GemmEfficiency::assumed`), root of the summed squares
 ///   attention               0.04   likewise
 ///   other kernels           0.10   assumed: bytes are counted, what a kernel achieves of the bandwidth is one number for all
 ///   of these, scans         0.42   assumed: none was measured, so one in ten is off by a factor of two, ln 2 / 1.645

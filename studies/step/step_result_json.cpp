@@ -308,6 +308,7 @@ KindTime kind_time(const JsonValue& kind) {
   KindTime time{.name = kind.at("name").text(), .phase = phase_named(kind.at("phase"))};
   kind.read("count", time.count);
   time.time = kind.at("time_s").number();
+  kind.read("assumed_s", time.assumed);
   return time;
 }
 
@@ -424,8 +425,10 @@ Json to_json_object(const TimeParts& parts) {
 
 Json to_json_list(const std::vector<KindTime>& times) {
   Json kinds = Json::array();
-  for (const KindTime& kind : times)
+  for (const KindTime& kind : times) {
     kinds.push_back({{"name", kind.name}, {"phase", name_of(kind.phase)}, {"count", kind.count}, {"time_s", kind.time}});
+    if (kind.assumed > 0) kinds.back()["assumed_s"] = kind.assumed;
+  }
   return kinds;
 }
 

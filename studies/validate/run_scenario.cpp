@@ -40,7 +40,6 @@ constexpr Field sizes[] = {
 };
 
 constexpr Field names[] = {
-    {"precision", "training.precision"},
     {"cuda_graph", "training.cuda_graph"},
     {"cp_method", "parallelism.cp_method"},
 };
@@ -101,7 +100,7 @@ class ScenarioBuilder {
     put_model();
     for (const Field& field : sizes) put_text(field, row_.text(field.column));
     for (const Field& field : names) put_text(field, row_.name(field.column));
-    put_text({"fp8_recipe", "training.fp8_recipe"}, fp8_recipe());
+    put_precision();
     for (const Field& field : flags) put_flag(field);
     put_parallelism();
     put_training();
@@ -133,9 +132,16 @@ class ScenarioBuilder {
     if (const auto flag = row_.flag(field.column)) put(std::string(field.path), field.column, *flag ? "true" : "false");
   }
 
-  std::string fp8_recipe() const {
-    const std::string name = row_.name("fp8_recipe");
-    return name == "tensorwise" ? name_of(Fp8Recipe::current) : name;
+  /// What is published as a precision may name the recipe alone: nvfp4 is one of fp4.
+  void put_precision() {
+    const std::string name = row_.name("precision");
+    put_text({"precision", "training.precision"}, name == name_of(Recipe::nvfp4) ? std::string(name_of(DType::f4)) : name);
+    put_text({"fp8_recipe", "training.recipe"}, row_.name("fp8_recipe"));
+    const bool at_ends = row_.has("bf16_layers_at_start") || row_.has("bf16_layers_at_end");
+    if (!row_.flag("first_last_bf16").value_or(at_ends)) return;
+    put("training.first_last_layers_bf16", at_ends ? "bf16_layers_at_end" : "first_last_bf16", "true");
+    put_text({"bf16_layers_at_start", "training.num_layers_at_start_in_bf16"}, row_.text("bf16_layers_at_start"));
+    put_text({"bf16_layers_at_end", "training.num_layers_at_end_in_bf16"}, row_.text("bf16_layers_at_end"));
   }
 
   void note(std::string sentence) { result_.notes.push_back(std::move(sentence)); }

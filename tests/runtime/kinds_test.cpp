@@ -42,10 +42,10 @@ TEST(TimeByKind, CountsEachRankAsOftenAsItStandsForOthersAndEachStep) {
   all_reduce(many, Axis::tp, 2, 3);
   all_reduce(one, Axis::dp, 5, 6);
   EXPECT_THAT(time_by_kind(builder.finish(), timeline),
-              ElementsAre(FieldsAre("fill", Phase::forward, 4 / 8.0, (3 * 8 + 2) / 8.0),
-                          FieldsAre("fill", Phase::recompute, 3 / 8.0, 3 / 8.0),
-                          FieldsAre("all_reduce (tp)", Phase::forward, 3 / 8.0, 3 / 8.0),
-                          FieldsAre("all_reduce (dp)", Phase::forward, 1 / 8.0, 1 / 8.0)));
+              ElementsAre(FieldsAre("fill", Phase::forward, 4 / 8.0, (3 * 8 + 2) / 8.0, 0),
+                          FieldsAre("fill", Phase::recompute, 3 / 8.0, 3 / 8.0, 0),
+                          FieldsAre("all_reduce (tp)", Phase::forward, 3 / 8.0, 3 / 8.0, 0),
+                          FieldsAre("all_reduce (dp)", Phase::forward, 1 / 8.0, 1 / 8.0, 0)));
 }
 
 TEST(TimeByKind, LeavesNoTaskOutOnRandomDags) {
@@ -80,8 +80,8 @@ TEST(WeightedSum, KeepsWhatOnlyOneHas) {
   const std::vector<KindTime> a{{"gemm", Phase::forward, 2, 8}, {"gemm", Phase::recompute, 2, 4}};
   const std::vector<KindTime> b{{"gemm", Phase::forward, 4, 16}, {"all_reduce (dp)", Phase::optimizer, 4, 36}};
   EXPECT_THAT(weighted_sum(a, 0.75, b, 0.25),
-              ElementsAre(FieldsAre("gemm", Phase::forward, 2.5, 10), FieldsAre("all_reduce (dp)", Phase::optimizer, 1, 9),
-                          FieldsAre("gemm", Phase::recompute, 1.5, 3)));
+              ElementsAre(FieldsAre("gemm", Phase::forward, 2.5, 10, 0), FieldsAre("all_reduce (dp)", Phase::optimizer, 1, 9, 0),
+                          FieldsAre("gemm", Phase::recompute, 1.5, 3, 0)));
 }
 
 }  // namespace

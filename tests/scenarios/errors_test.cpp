@@ -414,6 +414,38 @@ TEST(ScenarioErrors, Fp8NeedsAGpuThatHasIt) {
   }
 }
 
+const Broken precisions[] = {
+    {"RecipeOfAnotherPrecision",
+     "training: {sequence: 1024, global_batch: 16, precision: fp8, recipe: @nvfp4}",
+     {"recipe nvfp4 with precision fp8", "expected precision fp4, or recipe delayed, current, blockwise or mxfp8"}},
+    {"RecipeOfNoFp4",
+     "training: {sequence: 1024, global_batch: 16, precision: fp4, recipe: @mxfp8}",
+     {"recipe mxfp8 with precision fp4", "expected precision fp8, or recipe nvfp4"},
+     "cluster: {preset: dgx-b200, gpus: 32}"},
+    {"RecipeTwice",
+     "training: {sequence: 1024, global_batch: 16, precision: fp8, recipe: mxfp8, @fp8_recipe: mxfp8}",
+     {"fp8_recipe", "are the same field"}},
+    {"Fp4OfHopper", "training: {sequence: 1024, global_batch: 16, precision: @fp4}", {"h100-sxm-80gb has no fp4 arithmetic"}},
+    {"Bf16LayersOfBf16",
+     "training: {sequence: 1024, global_batch: 16, first_last_layers_bf16: @true}",
+     {"first_last_layers_bf16 with precision bf16", "expected precision fp8 or fp4"}},
+    {"Bf16LayersOfDelayedScales",
+     "training: {sequence: 1024, global_batch: 16, precision: fp8, first_last_layers_bf16: @true}",
+     {"first_last_layers_bf16 with recipe delayed", "expected another recipe"}},
+    {"Bf16LayersBeyondTheModel",
+     "training: {sequence: 1024, global_batch: 16, precision: fp8, recipe: current, first_last_layers_bf16: true, "
+     "num_layers_at_end_in_bf16: @1000}",
+     {"1000 at the end in bf16 of a model with", "expected no more than it has"}},
+    {"Bf16LayersWithoutSayingSo",
+     "training: {sequence: 1024, global_batch: 16, precision: fp8, num_layers_at_end_in_bf16: @4}",
+     {"num_layers_at_end_in_bf16 without first_last_layers_bf16"}},
+    {"ProductsLikeThoseOfNoType",
+     "cluster: {preset: dgx-b200, gpus: 32, gpu: {preset: b200, efficiency: {gemm: {fp4: {as: @fp7}}}}}",
+     {"as is `fp7`", "expected another type whose products are stated by tiles"}},
+};
+INSTANTIATE_TEST_SUITE_P(Precisions, ScenarioErrors, testing::ValuesIn(precisions),
+                         [](const auto& test) { return test.param.name; });
+
 TEST(ScenarioErrors, LocalStepsNeedWholeReplicas) {
   const std::string mesh = "parallelism={tp: 2, sp: true, pp: 1, cp: 2, dp: 8, ep: 4, zero: 0";
   const std::vector<std::string> options{"training.sync_every=8", "model.moe={experts: 8, top_k: 2}"};

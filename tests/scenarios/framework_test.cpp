@@ -104,6 +104,17 @@ TEST(Framework, ChoosesTheAttentionUnlessTheScenarioDoes) {
   EXPECT_THAT(refusal({"training.attention=flash-3", "cluster={preset: dgx-a100, gpus: 32}"}), HasSubstr("is not known"));
 }
 
+TEST(Framework, Fp4IsCastByItsOwnKernels) {
+  const Scenario scenario = with({"training.framework=megatron-core", "training.precision=fp4", "cluster.gpu=b200"});
+  EXPECT_EQ(scenario.training.recipe, Recipe::nvfp4);
+  EXPECT_EQ(scenario.software.kernel_per_expert, std::vector{OpKind::grouped_gemm});
+  // r2 for the maxima, r2 for the transformed columns, scales of 1/16 byte read and written by rows and by columns
+  for (const Pass pass : {Pass::forward, Pass::backward})
+    EXPECT_EQ(scenario.software.beside(OpKind::cast, pass).bytes, 2 + 2 + 2 * 2 / 16.0);
+  EXPECT_EQ(with({"training.framework=megatron-core", "cluster.gpu=b200"}).software.beside(OpKind::cast, Pass::forward),
+            ExtraWork{});
+}
+
 TEST(Framework, Fp8RecipesQuantizeInDifferentWays) {
   const auto cast = [](const char* recipe) {
     return with({"training.framework=megatron-core", "training.precision=fp8", std::string("training.fp8_recipe=") + recipe})
@@ -115,8 +126,9 @@ TEST(Framework, Fp8RecipesQuantizeInDifferentWays) {
   EXPECT_EQ(cast("current").kernel_per_expert, (std::vector{OpKind::grouped_gemm, OpKind::cast}));
   EXPECT_LT(cast("mxfp8").beside(OpKind::cast, Pass::backward).bytes, 1);
   EXPECT_THAT(refusal({"training.framework=megatron-core", "training.fp8_recipe=current"}),
-              HasSubstr("fp8_recipe current with precision bf16, where nothing is cast to fp8; expected precision fp8"));
+              HasSubstr("recipe current with precision bf16, where nothing is cast to fp8; expected precision fp8"));
   EXPECT_THAT(refusal({"training.fp8_recipe=currrent"}), HasSubstr("did you mean `current`?"));
+  EXPECT_EQ(cast("tensorwise").beside(OpKind::cast, Pass::forward).bytes, 2);
 }
 
 TEST(Framework, CudaGraphsSpareTheCpu) {

@@ -88,7 +88,8 @@ TEST(Presets, AProfileTakesFromAnotherWhatItDoesNotState) {
 TEST(Presets, BlackwellUltraIsBlackwellWithMoreMemoryAndWiderNics) {
   const std::vector<std::tuple<std::string, std::string, double>> pairs{{"dgx-b300", "dgx-b200", 1.1},
                                                                         {"gb300-nvl72", "gb200-nvl72", 1.4 / 1.2}};
-  const auto bf16 = static_cast<std::size_t>(DType::bf16), fp8 = static_cast<std::size_t>(DType::f8);
+  const auto bf16 = static_cast<std::size_t>(DType::bf16), fp8 = static_cast<std::size_t>(DType::f8),
+             fp4 = static_cast<std::size_t>(DType::f4);
   for (const auto& [ultra_name, name, power] : pairs) {
     const ClusterSpec ultra = with({"cluster.preset=" + ultra_name, "cluster.gpus=8", "parallelism.dp=1"}).cluster;
     const ClusterSpec plain = with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster;
@@ -100,7 +101,10 @@ TEST(Presets, BlackwellUltraIsBlackwellWithMoreMemoryAndWiderNics) {
     }
     EXPECT_EQ(ultra.gpu.efficiency.attention, plain.gpu.efficiency.attention) << ultra_name;
     EXPECT_EQ(ultra.gpu.efficiency.memory, plain.gpu.efficiency.memory) << ultra_name;
-    EXPECT_EQ(ultra.gpu.peak, plain.gpu.peak) << ultra_name;
+    auto peak = ultra.gpu.peak;
+    peak[fp4] *= 2.0 / 3;
+    EXPECT_EQ(peak, plain.gpu.peak) << ultra_name;
+    EXPECT_GT(ultra.gpu.efficiency.gemm[fp4].assumed, plain.gpu.efficiency.gemm[fp4].assumed) << ultra_name;
     EXPECT_GT(ultra.gpu.memory, 3 * plain.gpu.memory / 2) << ultra_name;
     EXPECT_EQ(ultra.nic_gbps, 2 * plain.nic_gbps) << ultra_name;
     EXPECT_EQ(ultra.nvlink_GBps, plain.nvlink_GBps) << ultra_name;

@@ -27,6 +27,7 @@ float load(DType type, const void* data, std::int64_t i) {
       return element<F8>(data, i);
     case DType::i32:
     case DType::u8:
+    case DType::f4:
       break;
   }
   throw std::logic_error("not multiplied");

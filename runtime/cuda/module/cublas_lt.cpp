@@ -27,6 +27,7 @@ cudaDataType_t cuda_type(DType type) {
       return CUDA_R_8F_E4M3;
     case DType::i32:
     case DType::u8:
+    case DType::f4:
       break;
   }
   throw std::logic_error("cuBLASLt multiplies no " + std::string(name_of(type)));

@@ -142,7 +142,9 @@ void multiply(Queue& queue, std::span<const DeviceTensor, 3> operands, const Mul
 std::size_t multiply_scratch(std::span<const OperandType, 3> operands, const Multiplication& multiplication) {
   const auto [operand_type, result_type] = choose_types(operands, multiplication);
   const auto of_copy = [](const OperandType& tensor, DType type) {
-    return tensor.dtype == type ? 0 : scratch_piece(static_cast<std::size_t>(OperandType{tensor.shape, type}.bytes()));
+    return tensor.dtype == type
+               ? 0
+               : scratch_piece(static_cast<std::size_t>(OperandType{.shape = tensor.shape, .dtype = type}.bytes()));
   };
   return CublasLt::of_this_device().workspace_bytes() + of_copy(operands[0], operand_type) + of_copy(operands[1], operand_type) +
          of_copy(operands[2], result_type);

@@ -15,7 +15,7 @@ struct Multiplication {
 };
 
 inline std::array<OperandType, 3> types_of(const std::array<DeviceTensor, 3>& operands) {
-  const auto type = [](const DeviceTensor& operand) { return OperandType{operand.shape, operand.dtype}; };
+  const auto type = [](const DeviceTensor& operand) { return OperandType{.shape = operand.shape, .dtype = operand.dtype}; };
   return {type(operands[0]), type(operands[1]), type(operands[2])};
 }
 
