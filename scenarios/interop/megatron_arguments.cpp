@@ -157,10 +157,12 @@ class ArgumentsWriter {
     if (std::ranges::all_of(model_.layer_types, is(Mixer::full_attention))) return;
     if (!is(Mixer::sliding_attention)(model_.layer_types.front()) ||
         !std::all_of(model_.layer_types.begin(), model_.layer_types.end() - 1, is(Mixer::sliding_attention)))
-      return out_.lose("model.layer_types", "layers of two halves attend in windows or to all, and those of one half have letters");
+      return out_.lose("model.layer_types",
+                       "layers of two halves attend in windows or to all, and those of one half have letters");
     const bool skips = is(Mixer::full_attention)(model_.layer_types.back());
     if (!skips && !is(Mixer::sliding_attention)(model_.layer_types.back()))
-      return out_.lose("model.layer_types", "layers of two halves attend in windows or to all, and those of one half have letters");
+      return out_.lose("model.layer_types",
+                       "layers of two halves attend in windows or to all, and those of one half have letters");
     add("window-size", fmt::format("({},0)", model_.window - 1));
     if (skips) add("window-attn-skip-freq", model_.layer_types.size());
   }

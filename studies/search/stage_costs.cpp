@@ -76,8 +76,7 @@ void add_states(PartCosts& part, const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
-  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype),
-              states = t.state_bytes();
+  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype), states = t.state_bytes();
   const double kept = 1 - t.offload.optimizer;
   for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
     const bool sliced = slices > 1;

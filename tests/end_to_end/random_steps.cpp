@@ -119,9 +119,9 @@ class StepDraw {
   void mixers() {
     // Not all layers have a state: eight after each other make rounding large.
     const std::string types =
-        set("model.layer_types", {"", "", "", "", "[sliding_attention,full_attention]", "[full_attention,sliding_attention]",
-                                  "[sliding_attention]", "[mamba,full_attention]", "[full_attention,mamba]",
-                                  "[linear_attention,full_attention]"});
+        set("model.layer_types",
+            {"", "", "", "", "[sliding_attention,full_attention]", "[full_attention,sliding_attention]", "[sliding_attention]",
+             "[mamba,full_attention]", "[full_attention,mamba]", "[linear_attention,full_attention]"});
     if (types.empty()) set("model.causal", {"", "", "false"});
     if (types.find("sliding") != std::string::npos) set("model.window", {"1", "3", "7", "100"});
     if (types.starts_with("[linear")) {
