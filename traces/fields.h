@@ -137,6 +137,7 @@ template <>
 inline constexpr auto fields_of<ColumnPartsAttributes> =
     std::tuple{&ColumnPartsAttributes::ranks, &ColumnPartsAttributes::zigzag, &ColumnPartsAttributes::inverse,
                &ColumnPartsAttributes::widths, &ColumnPartsAttributes::repeats};
+template <>
 inline constexpr auto fields_of<MuonAttributes> =
     std::tuple{&MuonAttributes::learning_rate, &MuonAttributes::momentum, &MuonAttributes::weight_decay,
                &MuonAttributes::clip_norm, &MuonAttributes::scale};
