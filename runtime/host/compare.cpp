@@ -12,6 +12,8 @@
 namespace tandem {
 namespace {
 
+/// Of the step's largest gradient: gradients below are zero but for rounding (TensorDifference).
+constexpr double least_gradient = 1e-3;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 /// The largest difference and the largest reference value seen. What is not a number differs infinitely.
@@ -22,7 +24,9 @@ class LargestDifference {
     difference_ = std::isnan(difference) ? infinite : std::max(difference_, difference);
     if (std::isfinite(reference)) magnitude_ = std::max(magnitude_, std::abs(reference));
   }
-  double relative() const { return difference_ == 0 ? 0 : difference_ / magnitude_; }
+  /// To the largest reference value, or to `least` where that is more.
+  double relative(double least = 0) const { return difference_ == 0 ? 0 : difference_ / std::max(magnitude_, least); }
+  double magnitude() const { return magnitude_; }
 
  private:
   double difference_ = 0;
@@ -105,9 +109,13 @@ StepDifference compare(const HostMemory& step, std::span<const HostMemory* const
   LargestDifference loss;
   loss.add(mean_loss(step) / static_cast<double>(references.size()), result.reference_loss);
   result.loss = loss.relative();
+  double largest_gradient = 0;
+  for (const auto& [name, tensor] : tensors)
+    largest_gradient = std::max(largest_gradient, tensor.gradient_difference.magnitude());
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.whole()) throw std::runtime_error("the step does not update all of '" + name + "'");
-    result.tensors.push_back({name, tensor.gradient_difference.relative(), tensor.weight_difference.relative()});
+    result.tensors.push_back(
+        {name, tensor.gradient_difference.relative(least_gradient * largest_gradient), tensor.weight_difference.relative()});
   }
   return result;
 }

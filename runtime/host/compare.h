@@ -8,7 +8,9 @@
 
 namespace tandem {
 
-/// The largest relative difference of one tensor: max |a - b| / max |reference|, over all its shards and replicas.
+/// The largest relative difference of one tensor: max |a - b| / max |reference|, over all its shards and replicas. Of a gradient
+/// the divisor is at least a thousandth of the step's largest one: some are zero but for rounding, such as those of what all
+/// keys have in common, or of queries that see one key alone.
 struct TensorDifference {
   std::string tensor;
   double gradient = 0;

@@ -187,7 +187,7 @@ constexpr Rule all_heads_are_normed_together{
     .objection = [](const Scenario& s) -> Objection {
       return {{"model.qk_norm", "parallelism.tp"},
               "qk_norm all with " + named(Axis::tp, s.parallelism.tp) +
-                  ", whose ranks have some heads each, is not lowered; expected tp 1, or qk_norm head"};
+                  ", whose ranks have some heads each, is not lowered; expected " + named(Axis::tp, 1) + ", or qk_norm head"};
     }};
 
 /// What only attention with keys of its own has.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "runtime/base/divide_up.h"
 #include "scenarios/checks/complete.h"
@@ -155,14 +156,15 @@ class ArgumentsWriter {
     if (model_.layer_types.empty() || hybrid_pattern()) return;
     const auto is = [](Mixer mixer) { return [mixer](const LayerType& type) { return type == LayerType{mixer}; }; };
     if (std::ranges::all_of(model_.layer_types, is(Mixer::full_attention))) return;
-    if (!is(Mixer::sliding_attention)(model_.layer_types.front()) ||
-        !std::all_of(model_.layer_types.begin(), model_.layer_types.end() - 1, is(Mixer::sliding_attention)))
-      return out_.lose("model.layer_types",
-                       "layers of two halves attend in windows or to all, and those of one half have letters");
     const bool skips = is(Mixer::full_attention)(model_.layer_types.back());
-    if (!skips && !is(Mixer::sliding_attention)(model_.layer_types.back()))
-      return out_.lose("model.layer_types",
-                       "layers of two halves attend in windows or to all, and those of one half have letters");
+    const auto others = std::span(model_.layer_types).first(model_.layer_types.size() - (skips ? 1 : 0));
+    if (!std::ranges::all_of(others, is(Mixer::sliding_attention))) {
+      constexpr const char* why = "layers of two halves attend in windows or to all, and those of one half have letters";
+      out_.lose("model.layer_types", why);
+      if (model_.window > 0) out_.lose("model.window", why);
+      if (model_.attention_chunk > 0) out_.lose("model.attention_chunk", why);
+      return;
+    }
     add("window-size", fmt::format("({},0)", model_.window - 1));
     if (skips) add("window-attn-skip-freq", model_.layer_types.size());
   }

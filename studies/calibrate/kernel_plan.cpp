@@ -69,6 +69,7 @@ ModelSpec latent_model(std::int64_t hidden) {
 ModelSpec gpt_model(std::int64_t hidden) {
   ModelSpec model = plain_model(hidden);
   model.gated = false;
+  model.activation = MlpFunction::gelu;
   model.norm = NormKind::layer;
   model.rotary = false;
   model.tied_embeddings = true;
@@ -82,10 +83,38 @@ ModelSpec biased_model(std::int64_t hidden) {
   return model;
 }
 
+/// Norms of heads, which keep rotation out of the split into heads, and a sink for each.
+ModelSpec normed_model(std::int64_t hidden) {
+  ModelSpec model = dense_model(hidden);
+  model.qk_norm = QkNorm::head;
+  model.attention_sinks = true;
+  return model;
+}
+
+ModelSpec mamba_model(std::int64_t hidden) {
+  ModelSpec model = plain_model(hidden);
+  model.layer_types = {{Mixer::mamba, Feed::none}};
+  model.mamba.head_dim = 64;
+  model.mamba.heads = 2 * hidden / model.mamba.head_dim;
+  model.mamba.groups = 2;
+  return model;
+}
+
+ModelSpec gated_delta_model(std::int64_t hidden) {
+  ModelSpec model = plain_model(hidden);
+  model.layer_types = {{Mixer::linear_attention, {}}};
+  model.linear_attention.key_dim = model.linear_attention.value_dim = 64;
+  model.linear_attention.key_heads = hidden / 128;
+  model.linear_attention.value_heads = hidden / 64;
+  return model;
+}
+
 /// What a style has otherwise than is usual.
 using Change = void (*)(Scenario&);
 
 void gates_at_experts(Scenario& scenario) { scenario.training.gates_at_experts = true; }
+
+void updates_by_muon(Scenario& scenario) { scenario.training.optimizer = OptimizerKind::muon; }
 
 template <CompressionMethod method>
 void compresses_gradients(Scenario& scenario) {
@@ -177,7 +206,7 @@ void KernelPlan::add(const Dag& dag, std::initializer_list<OpClass> classes) {
 
 void add_scenario(const Scenario& scenario, KernelPlan& plan) {
   plan.add(lower_one_of_each_class(scenario),
-           {OpClass::gemm, OpClass::attention_forward, OpClass::attention_backward, OpClass::memory});
+           {OpClass::gemm, OpClass::attention_forward, OpClass::attention_backward, OpClass::memory, OpClass::scan});
 }
 
 void add_probes(const std::vector<DType>& precisions, KernelPlan& plan) {
@@ -226,6 +255,10 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {mixture_model, {.ep = 2}, gates_at_experts},
       {biased_model, {}, dropout_of_unfused_attention},
       {latent_model, {.cp = 2}},
+      {normed_model, {}},
+      {mamba_model, {.cp = 2}},
+      {gated_delta_model, {}},
+      {dense_model, {}, updates_by_muon},
       {dense_model, {}, compresses_gradients<CompressionMethod::top_k>},
       {dense_model, {}, compresses_gradients<CompressionMethod::one_bit>},
       {dense_model, {}, compresses_gradients<CompressionMethod::powersgd>},
@@ -237,7 +270,8 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
   for (const DType precision : precisions)
     for (const Style& style : styles)
       for (const auto& [sequence, hidden] : {Size{64, 256}, Size{256, 512}, Size{512, 1024}, Size{2048, 2048}, Size{8192, 8192}})
-        plan.add(lower_style(style.model(hidden), style.parallelism, precision, sequence, style.change), {OpClass::memory});
+        plan.add(lower_style(style.model(hidden), style.parallelism, precision, sequence, style.change),
+                 {OpClass::memory, OpClass::scan});
 }
 
 void add_presets(const std::vector<DType>& precisions, std::int64_t sequence, Seconds patience, KernelPlan& plan) {

@@ -53,9 +53,10 @@ class Step {
       if (buffer.kind == BufferKind::input) return 2 * mebi;
     return 0;
   }
+  /// The gradient stands for its norm, too, which would be one more allocation.
   void update(BufferId gradient, BufferId weight, const std::vector<BufferId>& states) {
-    builder_.kernel(OpKind::adam, AdamAttributes{}, {.name = "adam", .phase = Phase::optimizer}, {{gradient}}, {{weight}},
-                    states);
+    builder_.kernel(OpKind::adam, AdamAttributes{}, {.name = "adam", .phase = Phase::optimizer}, {{gradient, gradient}},
+                    {{weight}}, states);
     pass();
   }
   /// A buffer of weights in so many equal pieces.
