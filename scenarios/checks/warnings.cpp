@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scenarios/mesh/data_blocks.h"
+#include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/spec/names.h"
@@ -57,6 +58,13 @@ class Warnings {
     return false;
   }
 
+  /// Of the first group, which all others are like.
+  bool experts_within_a_node() const {
+    const RankPlaces places(scenario_);
+    return std::ranges::all_of(ExpertMesh(p_, mesh_).members(0, ExpertAxis::expert),
+                               [&](std::uint32_t rank) { return places.node(rank) == places.node(0); });
+  }
+
   /// What a GPU has to other nodes, and inside its own.
   std::string slower_links() const {
     const ClusterSpec& cluster = scenario_.cluster;
@@ -83,7 +91,7 @@ class Warnings {
   /// DeepSeek-V3 trains with ep 64 and at most 4 nodes per token (arXiv 2412.19437, sections 2.1.2 and 3.2.2).
   void many_expert_ranks() {
     constexpr std::int64_t manageable = 32;
-    if (p_.ep <= manageable || scenario_.model.moe.node_limit > 0) return;
+    if (p_.ep <= manageable || scenario_.model.moe.node_limit > 0 || experts_within_a_node()) return;
     warn("many-expert-ranks", {"parallelism.ep", "model.moe.node_limit"},
          fmt::format("{} without a node limit: each token's {} choices may cross the NICs one by one; expected {} or less, or "
                      "model.moe.node_limit",

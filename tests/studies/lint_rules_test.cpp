@@ -111,11 +111,11 @@ TEST(LintRules, ContextParallelismBeyondTheNode) {
 
 // DeepSeek-V3's way (arXiv 2412.19437, section 2.1.2): a token's experts in at most 4 nodes.
 TEST(LintRules, ManyExpertRanks) {
-  const auto with = [](const std::string& ep, const std::string& more) {
+  const auto with = [](const std::string& ep, const std::string& more, const std::string& cluster = "dgx-h100, gpus: 128") {
     std::vector<std::string> lines = base_lines();
     lines[1] = "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096, moe: {experts: 64, top_k: 8" +
                more + "}}";
-    lines[2] = "cluster: {preset: dgx-h100, gpus: 128}";
+    lines[2] = "cluster: {preset: " + cluster + "}";
     lines[3] = "parallelism: {ep: " + ep + ", dp: 128}";
     return joined_lines(lines);
   };
@@ -130,6 +130,8 @@ TEST(LintRules, ManyExpertRanks) {
   EXPECT_THAT(found->fix, testing::ElementsAre("model.moe.node_limit=4"));
   EXPECT_TRUE(std::ranges::none_of(findings({usual_batch}, with("32", "")), is_it));
   EXPECT_TRUE(std::ranges::none_of(findings({usual_batch}, with("64", ", node_limit: 4")), is_it));
+  const std::string racks = "gb200-nvl72, gpus: 128, gpus_per_node: 64, nics_per_node: 64";  // no NIC between experts
+  EXPECT_TRUE(std::ranges::none_of(findings({usual_batch}, with("64", "", racks)), is_it));
 }
 
 // 32 GPUs dealt out to 4 nodes in turn: rank r is GPU r / 4 of node r % 4. Data-parallel neighbours are 4 apart, on one node.
