@@ -96,12 +96,15 @@ inline constexpr auto fields_of<ScaleAttributes> = std::tuple{&ScaleAttributes::
 template <>
 inline constexpr auto fields_of<ReductionAttributes> = std::tuple{&ReductionAttributes::reduction, &ReductionAttributes::root};
 template <>
-inline constexpr auto fields_of<RoutingAttributes> = std::tuple{
-    &RoutingAttributes::top_k,   &RoutingAttributes::groups, &RoutingAttributes::zigzag,     &RoutingAttributes::parts,
-    &RoutingAttributes::block,   &RoutingAttributes::nodes,  &RoutingAttributes::node_limit, &RoutingAttributes::forced,
-    &RoutingAttributes::balance, &RoutingAttributes::slots,  &RoutingAttributes::load,       &RoutingAttributes::expert_choice};
+inline constexpr auto fields_of<RoutingAttributes> =
+    std::tuple{&RoutingAttributes::top_k,      &RoutingAttributes::groups,      &RoutingAttributes::zigzag,
+               &RoutingAttributes::parts,      &RoutingAttributes::block,       &RoutingAttributes::nodes,
+               &RoutingAttributes::node_limit, &RoutingAttributes::forced,      &RoutingAttributes::balance,
+               &RoutingAttributes::slots,      &RoutingAttributes::load,        &RoutingAttributes::expert_choice,
+               &RoutingAttributes::score,      &RoutingAttributes::pre_softmax, &RoutingAttributes::scaling,
+               &RoutingAttributes::biased};
 template <>
-inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 2;
+inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 6;
 template <>
 inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
@@ -312,6 +315,8 @@ template <>
 inline constexpr auto last_of<Activation> = Activation::squared_relu;
 template <>
 inline constexpr auto last_of<Reduction> = Reduction::mean;
+template <>
+inline constexpr auto last_of<ScoreFunction> = ScoreFunction::sigmoid;
 template <>
 inline constexpr auto last_of<Tier> = last_of_so_many<Tier>(tier_count);
 template <>

@@ -16,6 +16,9 @@ std::vector<OptimizerUpdate> optimizer_updates(const Dag& dag) {
       case OpKind::adam:  // gradient, norm; parameter, master, m, v
         updates.push_back({rank, buffer(0), buffer(2), buffer(3), buffer(4), buffer(5)});
         break;
+      case OpKind::update_expert_bias:  // counts; biases
+        updates.push_back({.rank = rank, .gradient = buffer(0), .weight = buffer(1), .master = buffer(1)});
+        break;
       case OpKind::muon_momentum:  // gradient, norm; u, momentum
         begun[rank].push_back({.rank = rank, .gradient = buffer(0), .momentum = buffer(3)});
         break;

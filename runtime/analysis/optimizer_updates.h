@@ -6,7 +6,8 @@
 
 namespace tandem {
 
-/// What the optimizer reads and writes of a run of parameters on one rank, all of as many elements.
+/// What the optimizer reads and writes of a run of parameters on one rank, all of as many elements. Biases of experts have no
+/// momentum, are their own master copy, and follow the counts of choices for a gradient.
 struct OptimizerUpdate {
   RankIndex rank = 0;
   BufferId gradient = no_id;

@@ -79,6 +79,7 @@ void write_optimizer_states(const Dag& dag, std::uint64_t seed, ContentsWriter& 
   constexpr float gradient_scale = 1e-3F;
   const std::vector<std::vector<const ParameterShard*>> shards_of = shards_by_base(dag);
   for (const OptimizerUpdate& update : optimizer_updates(dag)) {
+    if (update.momentum == no_id) continue;
     const auto copied = weight_of.find(update.weight);
     const Buffer& weight = dag.buffers[copied == weight_of.end() ? update.weight : copied->second];
     const Stretch parameter = stretch_of(weight), momentum = stretch_of(dag.buffers[update.momentum]);

@@ -121,7 +121,7 @@ UnshardedState gather_unsharded(const HostMemory& memory) {
     variances.put(update, update.variance);
   });
   const double disagreement = std::max(weights.disagreement(), gradients.disagreement());
-  return {weights.take(), gradients.take(), momenta.take(), variances.take(true), disagreement};
+  return {weights.take(), gradients.take(), momenta.take(true), variances.take(true), disagreement};
 }
 
 UnshardedTokens gather_tokens(const HostMemory& memory) {

@@ -136,7 +136,7 @@ struct MuonAttributes {
   auto operator<=>(const MuonAttributes&) const = default;
 };
 
-/// out = factor * in (copy, scale); fill writes `factor`.
+/// out = factor * in (copy, scale); fill writes `factor`; an update of expert biases moves them by `factor`.
 struct ScaleAttributes {
   float factor = 1.0F;
   auto operator<=>(const ScaleAttributes&) const = default;
@@ -152,6 +152,12 @@ struct ReductionAttributes {
   Reduction reduction = Reduction::sum;
   std::int32_t root = 0;  ///< position in the communicator; of broadcast, reduce, gather and scatter
   auto operator<=>(const ReductionAttributes&) const = default;
+};
+
+/// What a router makes of its logits before a token chooses by it.
+enum class ScoreFunction : std::uint8_t {
+  softmax,
+  sigmoid
 };
 
 /// Says which experts a token goes to, and which slots hold what is sent. Each pair of a token group and an expert has a fixed
@@ -170,6 +176,10 @@ struct RoutingAttributes {
   std::vector<std::int32_t> slots;      ///< by expert
   std::vector<std::int32_t> load = {};  ///< forced choices by expert, beyond its slots, too; empty: as many as it has slots
   bool expert_choice = false;           ///< each expert takes as many tokens as it has slots; `top_k` is then all experts
+  ScoreFunction score = ScoreFunction::softmax;
+  bool pre_softmax = false;  ///< gates are the softmax over all experts, and tokens choose by it
+  float scaling = 1.0F;      ///< of the gates
+  bool biased = false;       ///< tokens choose by the scores and a bias of each expert
   auto operator<=>(const RoutingAttributes&) const = default;
 
   const std::vector<std::int32_t>& forced_load() const { return load.empty() ? slots : load; }

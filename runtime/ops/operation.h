@@ -90,6 +90,8 @@ enum class OpKind : std::uint8_t {
   muon_normalize,
   muon_polynomial,
   muon_update,
+  count_choices,
+  update_expert_bias,
   // communication
   all_reduce,
   all_gather,

@@ -16,6 +16,7 @@
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
+#include "runtime/ops/expert_bias.h"
 #include "runtime/ops/gemm.h"
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/grouped_gemm.h"
@@ -129,6 +130,8 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::muon_normalize, {"muon_normalize", memory, muon_normalize_cost, muon_normalize_host}},
     {OpKind::muon_polynomial, {"muon_polynomial", memory, muon_polynomial_cost, muon_polynomial_host}},
     {OpKind::muon_update, {"muon_update", memory, muon_update_cost, muon_update_host}},
+    {OpKind::count_choices, {"count_choices", memory, count_choices_cost, count_choices_host}},
+    {OpKind::update_expert_bias, {"update_expert_bias", memory, update_expert_bias_cost, update_expert_bias_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/ops/operands.h"
+#include "runtime/ops/routing.h"
 
 namespace tandem {
 namespace {
@@ -14,6 +15,14 @@ void check_shapes(const Shape& logits, const Shape& per_choice, const RoutingAtt
                     columns_of(logits) == static_cast<std::int64_t>(attributes.slots.size()) &&
                     rows_of(logits) % attributes.groups == 0,
                 "route needs logits [T,E] and [T,k] per choice, T a multiple of the groups");
+}
+
+/// The logits, gates and slots of `route`.
+template <typename OperandT>
+std::array<OperandT, 3> operands_of_route(std::span<const OperandT> operands, const RoutingAttributes& attributes) {
+  if (!attributes.biased) return unpack<3>(operands, "route");
+  const auto [logits, bias, gates, slots] = unpack<4>(operands, "route");
+  return {logits, gates, slots};
 }
 
 /// The tokens of each group, in their order.
@@ -31,28 +40,11 @@ std::vector<std::vector<std::int64_t>> tokens_by_group(std::int64_t tokens, cons
   return groups;
 }
 
-/// First slot of each expert in its part's block.
-std::vector<std::int32_t> offsets_in_block(const RoutingAttributes& attributes) {
-  const std::size_t per_part = attributes.slots.size() / static_cast<std::size_t>(attributes.parts);
-  std::vector<std::int32_t> offsets(attributes.slots.size(), 0);
-  for (std::size_t e = 1; e < offsets.size(); ++e) {
-    if (e % per_part != 0) offsets[e] = offsets[e - 1] + attributes.slots[e - 1];
-  }
-  return offsets;
-}
-
 std::int32_t first_slot(const RoutingAttributes& attributes, const std::vector<std::int32_t>& offsets, std::size_t expert,
                         std::int32_t group) {
   const std::size_t per_part = offsets.size() / static_cast<std::size_t>(attributes.parts);
   const auto part = static_cast<std::int32_t>(expert / per_part);
   return (part * attributes.groups + group) * attributes.block + offsets[expert];
-}
-
-std::size_t expert_of(std::int32_t slot, const RoutingAttributes& attributes, const std::vector<std::int32_t>& offsets) {
-  if (slot < 0) return static_cast<std::size_t>(-1 - slot);
-  const auto per_part = static_cast<std::ptrdiff_t>(offsets.size() / static_cast<std::size_t>(attributes.parts));
-  const auto begin = offsets.begin() + slot / (attributes.groups * attributes.block) * per_part;
-  return static_cast<std::size_t>(std::upper_bound(begin, begin + per_part, slot % attributes.block) - offsets.begin() - 1);
 }
 
 /// A thing that was dealt, and how many got one before.
@@ -104,15 +96,15 @@ std::vector<std::vector<std::int32_t>> forced_choices(const RoutingAttributes& a
   return choices;
 }
 
-/// Expert numbers sorted by falling logit, the first `count` of them; experts of equal logits in their own order.
-std::vector<std::int32_t> best(const float* logits, std::vector<std::int32_t> candidates, std::int32_t count) {
+/// Expert numbers sorted by falling score, the first `count` of them; experts of equal scores in their own order.
+std::vector<std::int32_t> best(const float* scores, std::vector<std::int32_t> candidates, std::int32_t count) {
   std::partial_sort(candidates.begin(), candidates.begin() + count, candidates.end(),
-                    [&](std::int32_t a, std::int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+                    [&](std::int32_t a, std::int32_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
   candidates.resize(static_cast<std::size_t>(count));
   return candidates;
 }
 
-std::vector<std::int32_t> experts_within_nodes(const float* logits, const RoutingAttributes& attributes) {
+std::vector<std::int32_t> experts_within_nodes(const float* scores, const RoutingAttributes& attributes) {
   const auto node_size = static_cast<std::int32_t>(attributes.slots.size()) / attributes.nodes;
   const std::int32_t counted = std::min(node_size, std::max(1, attributes.top_k / attributes.node_limit));
   std::vector<float> score(static_cast<std::size_t>(attributes.nodes), 0.0F);
@@ -120,7 +112,7 @@ std::vector<std::int32_t> experts_within_nodes(const float* logits, const Routin
   std::iota(nodes.begin(), nodes.end(), 0);
   for (const std::int32_t node : nodes) {
     std::iota(experts.begin(), experts.end(), node * node_size);
-    for (const std::int32_t e : best(logits, experts, counted)) score[static_cast<std::size_t>(node)] += logits[e];
+    for (const std::int32_t e : best(scores, experts, counted)) score[static_cast<std::size_t>(node)] += scores[e];
   }
   for (const std::int32_t node : best(score.data(), nodes, attributes.node_limit)) {
     for (std::int32_t e = 0; e < node_size; ++e) candidates.push_back(node * node_size + e);
@@ -128,11 +120,17 @@ std::vector<std::int32_t> experts_within_nodes(const float* logits, const Routin
   return candidates;
 }
 
-std::vector<std::int32_t> chosen_by_numbers(const float* logits, const RoutingAttributes& attributes) {
+std::vector<std::int32_t> chosen_by_numbers(const float* scores, const RoutingAttributes& attributes) {
   std::vector<std::int32_t> candidates(attributes.slots.size());
   std::iota(candidates.begin(), candidates.end(), 0);
-  if (attributes.node_limit > 0) candidates = experts_within_nodes(logits, attributes);
-  return best(logits, std::move(candidates), attributes.top_k);
+  if (attributes.node_limit > 0) candidates = experts_within_nodes(scores, attributes);
+  return best(scores, std::move(candidates), attributes.top_k);
+}
+
+std::vector<std::int32_t> expert_numbers(std::size_t count) {
+  std::vector<std::int32_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 /// Softmax of logits[i] over i in `of`.
@@ -145,10 +143,52 @@ std::vector<double> softmax(const float* logits, const std::vector<std::int32_t>
   return result;
 }
 
-std::vector<double> probabilities(const float* logits, std::size_t experts) {
-  std::vector<std::int32_t> all(experts);
-  std::iota(all.begin(), all.end(), 0);
-  return softmax(logits, all);
+std::vector<double> probabilities(const float* logits, std::size_t experts) { return softmax(logits, expert_numbers(experts)); }
+
+double router_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// Sigmoids of logits[i] over i in `of`, as shares of their sum.
+struct SigmoidShares {
+  std::vector<double> sigmoids, shares;
+  double sum = 1e-20;  ///< as Megatron-Core, where all are 0
+};
+SigmoidShares sigmoid_shares(const float* logits, const std::vector<std::int32_t>& of) {
+  SigmoidShares result;
+  for (const std::int32_t i : of) result.sum += result.sigmoids.emplace_back(router_sigmoid(logits[i]));
+  for (const double s : result.sigmoids) result.shares.push_back(s / result.sum);
+  return result;
+}
+
+/// What a token chooses by. `bias`: by expert, or null.
+std::vector<float> scores_of(const float* logits, const float* bias, const RoutingAttributes& attributes) {
+  const std::size_t experts = attributes.slots.size();
+  std::vector<float> scores(logits, logits + experts);
+  if (attributes.score == ScoreFunction::sigmoid) {
+    for (float& score : scores) score = static_cast<float>(router_sigmoid(score));
+  } else if (attributes.pre_softmax) {
+    std::ranges::transform(probabilities(logits, experts), scores.begin(), [](double p) { return static_cast<float>(p); });
+  }
+  for (std::size_t e = 0; bias != nullptr && e < experts; ++e) scores[e] += bias[e];
+  return scores;
+}
+
+/// Whether a gate is its expert's probability or sigmoid, whatever the others chosen have.
+bool gates_alone(const RoutingAttributes& attributes) { return attributes.top_k == 1 || attributes.pre_softmax; }
+
+/// The gates of a token that chose these experts.
+std::vector<double> gates_of(const float* logits, const std::vector<std::int32_t>& chosen, const RoutingAttributes& attributes) {
+  std::vector<double> gates;
+  if (attributes.score == ScoreFunction::sigmoid) {
+    const SigmoidShares of_chosen = sigmoid_shares(logits, chosen);
+    gates = chosen.size() == 1 ? of_chosen.sigmoids : of_chosen.shares;
+  } else if (gates_alone(attributes)) {
+    const std::vector<double> p = probabilities(logits, attributes.slots.size());
+    for (const std::int32_t e : chosen) gates.push_back(p[static_cast<std::size_t>(e)]);
+  } else {
+    gates = softmax(logits, chosen);
+  }
+  for (double& gate : gates) gate *= attributes.scaling;
+  return gates;
 }
 
 /// Lets the experts take tokens of a group: fills the rows of `gates` and `slots` that belong to these tokens.
@@ -187,31 +227,61 @@ void taken_token_gradient(std::span<const float> logits, const std::int32_t* slo
 }
 
 /// dlogits of one token, from the gradients of its gates and of the probabilities of all experts.
-void token_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const float* dgates,
-                    std::vector<double> dprobabilities, float* dlogits) {
-  const bool one = chosen.size() == 1;  // its gate is its probability among all
-  if (one) dprobabilities[static_cast<std::size_t>(chosen.front())] += *dgates;
+void softmax_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const std::vector<double>& dgates,
+                      std::vector<double> dprobabilities, bool alone, float* dlogits) {
+  for (std::size_t j = 0; alone && j < chosen.size(); ++j) dprobabilities[static_cast<std::size_t>(chosen[j])] += dgates[j];
   const std::vector<double> p = probabilities(logits.data(), logits.size());
   const double mean = std::inner_product(p.begin(), p.end(), dprobabilities.begin(), 0.0);
   for (std::size_t e = 0; e < p.size(); ++e) dlogits[e] = static_cast<float>(p[e] * (dprobabilities[e] - mean));
-  if (one) return;
+  if (alone) return;
   const std::vector<double> gates = softmax(logits.data(), chosen);
-  const double gate_mean = std::inner_product(gates.begin(), gates.end(), dgates, 0.0);
+  const double gate_mean = std::inner_product(gates.begin(), gates.end(), dgates.begin(), 0.0);
   for (std::size_t j = 0; j < gates.size(); ++j) dlogits[chosen[j]] += static_cast<float>(gates[j] * (dgates[j] - gate_mean));
+}
+
+/// The same where probabilities are shares of the sum of all sigmoids, and gates of that of the chosen ones.
+void sigmoid_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const std::vector<double>& dgates,
+                      const std::vector<double>& dprobabilities, float* dlogits) {
+  const SigmoidShares all = sigmoid_shares(logits.data(), expert_numbers(logits.size()));
+  const double mean = std::inner_product(all.shares.begin(), all.shares.end(), dprobabilities.begin(), 0.0);
+  std::vector<double> dsigmoids;
+  for (const double dprobability : dprobabilities) dsigmoids.push_back((dprobability - mean) / all.sum);
+  const SigmoidShares of_chosen = sigmoid_shares(logits.data(), chosen);
+  const bool one = chosen.size() == 1;
+  const double sum = one ? 1 : of_chosen.sum;
+  const double gate_mean = one ? 0 : std::inner_product(of_chosen.shares.begin(), of_chosen.shares.end(), dgates.begin(), 0.0);
+  for (std::size_t j = 0; j < chosen.size(); ++j) dsigmoids[static_cast<std::size_t>(chosen[j])] += (dgates[j] - gate_mean) / sum;
+  for (std::size_t e = 0; e < dsigmoids.size(); ++e) {
+    const double s = all.sigmoids[e];
+    dlogits[e] = static_cast<float>(dsigmoids[e] * s * (1 - s));
+  }
+}
+
+void token_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const float* dgates,
+                    const std::vector<double>& dprobabilities, const RoutingAttributes& attributes, float* dlogits) {
+  std::vector<double> scaled(dgates, dgates + chosen.size());
+  for (double& dgate : scaled) dgate *= attributes.scaling;
+  if (attributes.score == ScoreFunction::sigmoid) return sigmoid_gradient(logits, chosen, scaled, dprobabilities, dlogits);
+  softmax_gradient(logits, chosen, scaled, dprobabilities, gates_alone(attributes), dlogits);
 }
 
 }  // namespace
 
 OpCost route_cost(std::span<const OperandType> operands, const OpAttributes& any) {
-  const auto [logits, gates, slots] = unpack<3>(operands, "route");
-  check_shapes(logits.shape, slots.shape, std::get<RoutingAttributes>(any));
-  return memory_cost(bytes_of(logits, gates, slots));
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  const auto [logits, gates, slots] = operands_of_route(operands, attributes);
+  check_shapes(logits.shape, slots.shape, attributes);
+  const Bytes bytes = bytes_of(logits, gates, slots);
+  if (!attributes.biased) return memory_cost(bytes);
+  expect_shapes(operands[1].shape.elements() == columns_of(logits.shape), "route needs a bias [E]");
+  return memory_cost(bytes + operands[1].bytes());
 }
 
 void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto& attributes = std::get<RoutingAttributes>(any);
-  const auto [logits, gates, slots] = unpack<3>(operands, "route");
+  const auto [logits, gates, slots] = operands_of_route(operands, attributes);
   check_shapes(logits.shape, slots.shape, attributes);
+  const float* const bias = attributes.biased ? operands[1].f32() : nullptr;
   const std::size_t experts = attributes.slots.size();
   const std::vector<std::int32_t> offsets = offsets_in_block(attributes);
   const auto of_group = static_cast<std::size_t>(rows_of(logits.shape) / attributes.groups);
@@ -226,13 +296,13 @@ void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
     std::vector<std::int32_t> taken(experts, 0);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const float* of_token = logits.f32() + tokens[t] * static_cast<std::int64_t>(experts);
-      const std::vector<std::int32_t> chosen = attributes.forced ? forced[t] : chosen_by_numbers(of_token, attributes);
-      const bool one = attributes.top_k == 1;
-      const std::vector<double> weights = one ? probabilities(of_token, experts) : softmax(of_token, chosen);
+      const std::vector<std::int32_t> chosen =
+          attributes.forced ? forced[t] : chosen_by_numbers(scores_of(of_token, bias, attributes).data(), attributes);
+      const std::vector<double> weights = gates_of(of_token, chosen, attributes);
       for (std::size_t j = 0; j < chosen.size(); ++j) {
         const auto e = static_cast<std::size_t>(chosen[j]);
         const std::int64_t choice = tokens[t] * attributes.top_k + static_cast<std::int64_t>(j);
-        gates.f32()[choice] = static_cast<float>(weights[one ? e : j]);
+        gates.f32()[choice] = static_cast<float>(weights[j]);
         const bool room = taken[e] < attributes.slots[e];
         slots.i32()[choice] = room ? first_slot(attributes, offsets, e, group) + taken[e]++ : -1 - chosen[j];
       }
@@ -274,7 +344,8 @@ void route_backward_host(std::span<const HostTensor> operands, const OpAttribute
     }
     for (const std::int64_t token : tokens) {
       const std::int64_t first = token * static_cast<std::int64_t>(experts);
-      token_gradient({logits.f32() + first, experts}, chosen_by(token), dgates.f32() + token * k, slope, dlogits.f32() + first);
+      token_gradient({logits.f32() + first, experts}, chosen_by(token), dgates.f32() + token * k, slope, attributes,
+                     dlogits.f32() + first);
     }
   }
 }

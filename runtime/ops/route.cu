@@ -4,7 +4,8 @@
 #include "runtime/ops/route_device.h"
 
 // A warp chooses a token's experts, then one block per expert and group deals its slots, reading all choices of the group from
-// the L2 cache. Beside the bytes of the cost: 4 per token and 8 per choice.
+// the L2 cache. Beside the bytes of the cost: 4 per token and 8 per choice; where tokens do not choose by the logits themselves,
+// 12 per token and expert.
 namespace tandem {
 namespace {
 
@@ -12,12 +13,12 @@ constexpr int threads_of_route = 256;
 constexpr int warps_of_route = threads_of_route / lanes_of_warp;
 
 struct Candidate {
-  float logit;
+  float value;
   int index;
 
-  /// Higher logits come first, and of equal ones the lower index.
+  /// Higher values come first, and of equal ones the lower index.
   TANDEM_DEVICE bool before(const Candidate& other) const {
-    return logit > other.logit || (logit == other.logit && index < other.index);
+    return value > other.value || (value == other.value && index < other.index);
   }
 };
 constexpr Candidate before_all{INFINITY, -1};
@@ -26,7 +27,7 @@ constexpr Candidate after_all{-INFINITY, 0x7FFFFFFF};
 /// The first of what the lanes of a warp offer, to all of them.
 TANDEM_DEVICE Candidate first_of_warp(Candidate mine) {
   for (int lanes = lanes_of_warp / 2; lanes > 0; lanes /= 2) {
-    const Candidate other{__shfl_xor_sync(every_lane, mine.logit, lanes), __shfl_xor_sync(every_lane, mine.index, lanes)};
+    const Candidate other{__shfl_xor_sync(every_lane, mine.value, lanes), __shfl_xor_sync(every_lane, mine.index, lanes)};
     if (other.before(mine)) mine = other;
   }
   return mine;
@@ -45,38 +46,59 @@ TANDEM_DEVICE Candidate next_best(const float* values, int first, int last, Cand
 
 constexpr int most_nodes = 64;
 
-/// The nodes, as bits, among whose experts a token chooses. `scores` is the warp's alone.
-TANDEM_DEVICE std::uint64_t best_nodes(const float* logits, const TokenRouting& routing, float* scores) {
+/// The nodes, as bits, among whose experts a token chooses. `sums` is the warp's alone.
+TANDEM_DEVICE std::uint64_t best_nodes(const float* values, const TokenRouting& routing, float* sums) {
   const int size = routing.experts_of_node(), counted = smaller(size, larger(1, routing.top_k / routing.node_limit));
   const auto every = [](int) { return true; };
   for (int node = 0; node < routing.nodes; ++node) {
-    float score = 0;
+    float sum = 0;
     Candidate best = before_all;
     for (int i = 0; i < counted; ++i) {
-      best = next_best(logits, node * size, (node + 1) * size, best, every);
-      score += best.logit;
+      best = next_best(values, node * size, (node + 1) * size, best, every);
+      sum += best.value;
     }
-    if (threadIdx.x % lanes_of_warp == 0) scores[node] = score;
+    if (threadIdx.x % lanes_of_warp == 0) sums[node] = sum;
   }
   __syncwarp();
   std::uint64_t nodes = 0;
   Candidate best = before_all;
   for (int i = 0; i < routing.node_limit; ++i) {
-    best = next_best(scores, 0, routing.nodes, best, every);
+    best = next_best(sums, 0, routing.nodes, best, every);
     nodes |= std::uint64_t{1} << best.index;
   }
   return nodes;
 }
 
-/// A warp per token: choices [T,k] in order of falling logits.
-__global__ void choose_by_logits_kernel(const float* logits, int* choices, TokenRouting routing) {
-  TANDEM_SHARED(float, scores, warps_of_route* most_nodes);
+/// A warp per token: scores [T,E]. `bias`: by expert, or null.
+__global__ void scores_kernel(const float* logits, const float* bias, float* scores, TokenRouting routing) {
+  const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
+  if (token >= routing.tokens) return;
+  const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
+  const float* const of_token = logits + token * routing.experts;
+  float largest = -INFINITY, sum = 0;
+  if (routing.pre_softmax) {
+    for (int e = lane; e < routing.experts; e += lanes_of_warp) largest = fmaxf(largest, of_token[e]);
+    largest = warp_max(largest);
+    for (int e = lane; e < routing.experts; e += lanes_of_warp) sum += expf(of_token[e] - largest);
+    sum = warp_sum(sum);
+  }
+  for (int e = lane; e < routing.experts; e += lanes_of_warp) {
+    const float score = routing.sigmoid       ? sigmoid_of(of_token[e])
+                        : routing.pre_softmax ? expf(of_token[e] - largest) / sum
+                                              : of_token[e];
+    scores[token * routing.experts + e] = bias == nullptr ? score : score + bias[e];
+  }
+}
+
+/// A warp per token: choices [T,k] in order of falling scores.
+__global__ void choose_by_scores_kernel(const float* scores, int* choices, TokenRouting routing) {
+  TANDEM_SHARED(float, of_nodes, warps_of_route* most_nodes);
   const int warp = static_cast<int>(threadIdx.x) / lanes_of_warp;
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + warp;
   if (token >= routing.tokens) return;
-  const float* const of_token = logits + token * routing.experts;
+  const float* const of_token = scores + token * routing.experts;
   std::uint64_t nodes = ~std::uint64_t{0};
-  if (routing.node_limit > 0) nodes = best_nodes(of_token, routing, scores + warp * most_nodes);
+  if (routing.node_limit > 0) nodes = best_nodes(of_token, routing, of_nodes + warp * most_nodes);
   const int node_size = routing.experts_of_node();
   const auto in_nodes = [=](int expert) { return (nodes >> (expert / node_size) & 1U) != 0; };
   Candidate best = before_all;
@@ -234,14 +256,14 @@ __global__ void take_tokens_kernel(const float* gates, const int* by_group, std:
   }
 }
 
-/// A warp per token: the softmax over the chosen experts; for one choice, or where experts choose, over all.
+/// A warp per token: the softmax over the chosen experts; for one choice, with pre_softmax, or where experts choose, over all.
 __global__ void gates_kernel(const float* logits, const int* choices, float* gates, TokenRouting routing) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
   if (token >= routing.tokens) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
   const float* const of_token = logits + token * routing.experts;
   const int* const chosen = choices + token * routing.top_k;
-  const bool all = routing.top_k == 1 || routing.expert_choice;
+  const bool all = routing.top_k == 1 || routing.pre_softmax || routing.expert_choice;
   const int count = all ? routing.experts : routing.top_k;
   const auto logit = [&](int i) { return of_token[all ? i : chosen[i]]; };
   float largest = -INFINITY, sum = 0;
@@ -250,14 +272,37 @@ __global__ void gates_kernel(const float* logits, const int* choices, float* gat
   for (int i = lane; i < count; i += lanes_of_warp) sum += expf(logit(i) - largest);
   sum = warp_sum(sum);
   for (int j = lane; j < routing.top_k; j += lanes_of_warp)
-    gates[token * routing.top_k + j] = expf(of_token[chosen[j]] - largest) / sum;
+    gates[token * routing.top_k + j] = expf(of_token[chosen[j]] - largest) / sum * routing.scaling;
+}
+
+/// A warp per token: the sigmoids of the chosen experts, of several as shares of their sum.
+__global__ void sigmoid_gates_kernel(const float* logits, const int* choices, float* gates, TokenRouting routing) {
+  const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
+  if (token >= routing.tokens) return;
+  const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
+  const float* const of_token = logits + token * routing.experts;
+  const int* const chosen = choices + token * routing.top_k;
+  float sum = 0;
+  for (int j = lane; j < routing.top_k; j += lanes_of_warp) sum += sigmoid_of(of_token[chosen[j]]);
+  sum = routing.top_k == 1 ? 1 : warp_sum(sum) + least_sum_of_sigmoids;
+  for (int j = lane; j < routing.top_k; j += lanes_of_warp)
+    gates[token * routing.top_k + j] = sigmoid_of(of_token[chosen[j]]) / sum * routing.scaling;
+}
+
+/// Whether tokens choose by something else than the logits.
+bool chooses_by_scores(const RoutingAttributes& attributes) {
+  return !attributes.forced && !attributes.expert_choice &&
+         (attributes.score != ScoreFunction::softmax || attributes.pre_softmax || attributes.biased);
 }
 
 }  // namespace
 
 void route_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto& attributes = std::get<RoutingAttributes>(any);
-  const auto [logits, gates, slots] = checked<3>(OpKind::route, operands, any);
+  check_shapes(OpKind::route, operands, any);
+  const DeviceTensor &logits = operands.front(), &gates = operands[operands.size() - 2], &slots = operands.back();
+  const float* const bias = attributes.biased ? operands[1].as<const float>() : nullptr;
+  expect_types(!attributes.biased || operands[1].dtype == DType::f32, "biases of experts are fp32");
   expect_types(of_one_type(logits, gates) && logits.dtype == DType::f32 && slots.dtype == DType::i32, "route computes in fp32");
   if (attributes.nodes > most_nodes) throw std::logic_error("kernels route to at most 64 nodes");
   const std::int64_t tokens = rows_of(logits.shape);
@@ -266,13 +311,20 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
   int* const by_group = choices + tokens * attributes.top_k;
   const auto* const of_logits = logits.as<const float>();
   const Grid by_warps{dim3(blocks_along_x(divide_up(tokens, warps_of_route))), dim3(threads_of_route)};
+  const float* scores = of_logits;
+  if (chooses_by_scores(attributes)) {
+    auto* const made = reinterpret_cast<float*>(by_group + tokens);
+    launch("route", queue, by_warps, scores_kernel, of_logits, bias, made, routing);
+    scores = made;
+  }
   if (attributes.forced)
     launch_elementwise("route", queue, tokens, true, ForceChoices{choices, ForceChoices::of_load(attributes, tokens)});
   else if (attributes.expert_choice)
     launch_elementwise("route", queue, tokens * routing.experts, true, OfferAll{choices, routing.experts});
   else
-    launch("route", queue, by_warps, choose_by_logits_kernel, of_logits, choices, routing);
-  launch("route", queue, by_warps, gates_kernel, of_logits, choices, gates.as<float>(), routing);
+    launch("route", queue, by_warps, choose_by_scores_kernel, scores, choices, routing);
+  launch("route", queue, by_warps, routing.sigmoid ? sigmoid_gates_kernel : gates_kernel, of_logits, choices, gates.as<float>(),
+         routing);
   launch_elementwise("route", queue, tokens, true, GroupTokens{by_group, routing});
   const dim3 experts_and_groups(static_cast<unsigned>(routing.experts), static_cast<unsigned>(routing.groups));
   if (attributes.expert_choice)
@@ -282,8 +334,11 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
          slots.as<std::int32_t>(), routing);
 }
 
-std::size_t route_scratch(std::span<const OperandType> operands, const OpAttributes&) {
-  return static_cast<std::size_t>(operands[2].shape.elements() + rows_of(operands[0].shape)) * sizeof(int);
+std::size_t route_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  const Shape& logits = operands.front().shape;
+  const std::int64_t scores = chooses_by_scores(std::get<RoutingAttributes>(any)) ? logits.elements() : 0;
+  return static_cast<std::size_t>(operands.back().shape.elements() + rows_of(logits)) * sizeof(int) +
+         static_cast<std::size_t>(scores) * sizeof(float);
 }
 
 }  // namespace tandem

@@ -4,12 +4,19 @@
 
 namespace tandem {
 
-/// route: logits [T,E], fp32; gates [T,k], fp32, slots [T,k], int32.
+/// route: logits [T,E], fp32, under `biased` also bias [E], fp32; gates [T,k], fp32, slots [T,k], int32.
 ///
-/// Each token goes to its k experts of the highest logits; under a node limit M among those of the M nodes with the highest sum
-/// of their best max(1, k/M) logits (DeepSeek-V3, section 2.1.2, with logits for affinities). Gates are the softmax over the k
-/// chosen experts, for k = 1 over all. Choices take the slots of their expert in the order of the tokens; who finds none left is
-/// dropped and has slot -1 - expert.
+/// Each token goes to its k experts of the highest scores; under a node limit M among those of the M nodes with the highest sum
+/// of their best max(1, k/M) scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; group_limited_topk of Megatron-Core). Scores
+/// and gates are, as topk_routing_with_score_function of Megatron-Core has them
+/// (megatron/core/transformer/moe/moe_utils.py), with c for `scaling`:
+///
+///                         scores                gates
+///   softmax               logits                c softmax over the k chosen experts, for k = 1 over all
+///   softmax, pre_softmax  p = softmax over all  c p
+///   sigmoid               s = sigmoid, + bias   c s / (sum of s over the k chosen experts), for k = 1 c s
+///
+/// Choices take the slots of their expert in the order of the tokens; who finds none left is dropped and has slot -1 - expert.
 ///
 /// A forced load instead gives expert e exactly load[e] of a group's choices, as many as it has slots unless said otherwise: they
 /// stand in a list, the experts one after the other, and token t of T takes the places t, t + T, ... so that its experts differ
@@ -25,8 +32,9 @@ CostFunction route_cost;
 HostKernel route_host;
 
 /// route_backward: logits, slots, dgates [T,k]; dlogits [T,E]. Adds the gradient of the balance loss (Fedus et al. 2021, equation
-/// 4) of each group, E * sum over e of (share of choices of e) * (mean probability of e), its shares being constants. There is
-/// none under expert choice, which balances by itself: equal shares make the sum a constant.
+/// 4) of each group, E * sum over e of (share of choices of e) * (mean probability of e), its shares being constants. With
+/// sigmoid the probability of e is s_e / (sum of s over all experts). There is no such loss under expert choice, which balances
+/// by itself: equal shares make the sum a constant.
 CostFunction route_backward_cost;
 HostKernel route_backward_host;
 

@@ -36,8 +36,8 @@ struct CountChoices {
 };
 
 /// With p the softmax over all experts and q the gates, the softmax over the chosen ones, and d the gradients by p and q:
-/// dlogits = p (dp - p . dp), for the chosen + q (dq - q . dq). A single gate is its expert's p, and so are those of experts that
-/// choose.
+/// dlogits = p (dp - p . dp), for the chosen + q (dq - q . dq). A single gate is its expert's p, and so are those of pre_softmax
+/// and of experts that choose.
 __global__ void route_backward_kernel(const float* logits, const std::int32_t* slots, const float* dgates, const int* counts,
                                       float* dlogits, TokenRouting routing, float slope_of_choice) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
@@ -46,12 +46,14 @@ __global__ void route_backward_kernel(const float* logits, const std::int32_t* s
   const float* const of_token = logits + token * experts;
   float* const gradient = dlogits + token * experts;
   const int* const counts_of_group = counts + routing.group_of(token) * experts;
-  const bool one = k == 1;
+  const bool alone = k == 1 || routing.pre_softmax;
   const auto expert = [&](int j) { return routing.expert_of(slots[token * k + j]); };
-  const auto dgate = [&](int j) { return dgates[token * k + j]; };
+  const auto dgate = [&](int j) { return dgates[token * k + j] * routing.scaling; };
   const auto dprobability = [&](int e) {
     if (routing.expert_choice) return slots[token * k + e] < 0 ? 0.0F : dgate(e);
-    return slope_of_choice * static_cast<float>(counts_of_group[e]) + (one && expert(0) == e ? dgate(0) : 0.0F);
+    float sum = slope_of_choice * static_cast<float>(counts_of_group[e]);
+    for (int j = 0; alone && j < k; ++j) sum += expert(j) == e ? dgate(j) : 0.0F;
+    return sum;
   };
 
   float largest = -INFINITY, sum = 0, mean = 0;
@@ -65,7 +67,7 @@ __global__ void route_backward_kernel(const float* logits, const std::int32_t* s
   sum = warp_sum(sum);
   mean = warp_sum(mean) / sum;
   for (int e = lane; e < experts; e += lanes_of_warp) gradient[e] = expf(of_token[e] - largest) / sum * (dprobability(e) - mean);
-  if (one || routing.expert_choice) return;
+  if (alone || routing.expert_choice) return;
 
   float largest_chosen = -INFINITY, gate_sum = 0, gate_mean = 0;
   for (int j = lane; j < k; j += lanes_of_warp) largest_chosen = fmaxf(largest_chosen, of_token[expert(j)]);
@@ -80,6 +82,45 @@ __global__ void route_backward_kernel(const float* logits, const std::int32_t* s
   __syncwarp();  // what other lanes wrote above is added to
   for (int j = lane; j < k; j += lanes_of_warp)
     gradient[expert(j)] += expf(of_token[expert(j)] - largest_chosen) / gate_sum * (dgate(j) - gate_mean);
+}
+
+/// With s the sigmoids, p = s / (their sum over all experts) and q = s / (that over the chosen ones), for one choice s, and d the
+/// gradients by p and q: ds = (dp - p . dp) / (sum over all), for the chosen + (dq - q . dq) / (sum over the chosen), for one
+/// choice + dq; dlogits = s (1 - s) ds.
+__global__ void sigmoid_backward_kernel(const float* logits, const std::int32_t* slots, const float* dgates, const int* counts,
+                                        float* dlogits, TokenRouting routing, float slope_of_choice) {
+  const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
+  if (token >= routing.tokens) return;
+  const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp, experts = routing.experts, k = routing.top_k;
+  const float* const of_token = logits + token * experts;
+  float* const gradient = dlogits + token * experts;
+  const int* const counts_of_group = counts + routing.group_of(token) * experts;
+  const auto expert = [&](int j) { return routing.expert_of(slots[token * k + j]); };
+  const auto dgate = [&](int j) { return dgates[token * k + j] * routing.scaling; };
+  const auto dprobability = [&](int e) { return slope_of_choice * static_cast<float>(counts_of_group[e]); };
+
+  float sum = 0, mean = 0, chosen_sum = 0, gate_mean = 0;
+  for (int e = lane; e < experts; e += lanes_of_warp) {
+    const float s = sigmoid_of(of_token[e]);
+    sum += s;
+    mean += s * dprobability(e);
+  }
+  for (int j = lane; j < k; j += lanes_of_warp) {
+    const float s = sigmoid_of(of_token[expert(j)]);
+    chosen_sum += s;
+    gate_mean += s * dgate(j);
+  }
+  sum = warp_sum(sum) + least_sum_of_sigmoids;
+  mean = warp_sum(mean) / sum;
+  chosen_sum = k == 1 ? 1 : warp_sum(chosen_sum) + least_sum_of_sigmoids;
+  gate_mean = k == 1 ? 0 : warp_sum(gate_mean) / chosen_sum;
+  const auto slope = [&](int e) {
+    const float s = sigmoid_of(of_token[e]);
+    return s * (1 - s);
+  };
+  for (int e = lane; e < experts; e += lanes_of_warp) gradient[e] = slope(e) * (dprobability(e) - mean) / sum;
+  __syncwarp();  // what other lanes wrote above is added to
+  for (int j = lane; j < k; j += lanes_of_warp) gradient[expert(j)] += slope(expert(j)) * (dgate(j) - gate_mean) / chosen_sum;
 }
 
 }  // namespace
@@ -99,8 +140,8 @@ void route_backward_device(Queue& queue, std::span<const DeviceTensor> operands,
   launch_elementwise("route_backward", queue, std::int64_t{routing.groups} * routing.experts, true, ClearCounts{counts});
   launch_elementwise("route_backward", queue, tokens * routing.top_k, true, CountChoices{of_slots, counts, routing});
   launch("route_backward", queue, {dim3(blocks_along_x(divide_up(tokens, warps_of_route))), dim3(threads_of_route)},
-         route_backward_kernel, logits.as<const float>(), of_slots, dgates.as<const float>(), counts, dlogits.as<float>(),
-         routing, slope_of_choice);
+         routing.sigmoid ? sigmoid_backward_kernel : route_backward_kernel, logits.as<const float>(), of_slots,
+         dgates.as<const float>(), counts, dlogits.as<float>(), routing, slope_of_choice);
 }
 
 std::size_t route_backward_scratch(std::span<const OperandType>, const OpAttributes& any) {

@@ -13,7 +13,8 @@ struct TokenRouting {
   static constexpr int most_experts = 1024;
 
   int experts, top_k, groups, zigzag, parts, block, nodes, node_limit;
-  bool expert_choice;
+  bool expert_choice, sigmoid, pre_softmax;
+  float scaling;
   std::int64_t tokens;
   int slots_before[most_experts + 1];  ///< of all experts with lower numbers
 
@@ -28,6 +29,9 @@ struct TokenRouting {
         nodes(attributes.nodes),
         node_limit(attributes.node_limit),
         expert_choice(attributes.expert_choice),
+        sigmoid(attributes.score == ScoreFunction::sigmoid),
+        pre_softmax(attributes.pre_softmax),
+        scaling(attributes.scaling),
         tokens(token_count) {
     if (experts > most_experts) throw std::logic_error("kernels route to at most 1024 experts");
     slots_before[0] = 0;
@@ -91,5 +95,10 @@ struct TokenRouting {
     return before;
   }
 };
+
+/// Added to sums of sigmoids, as Megatron-Core does, where all are 0.
+constexpr float least_sum_of_sigmoids = 1e-20F;
+
+TANDEM_DEVICE float sigmoid_of(float logit) { return 1 / (1 + expf(-logit)); }
 
 }  // namespace tandem

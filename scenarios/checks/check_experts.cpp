@@ -80,6 +80,35 @@ std::optional<Objection> find_wrong_choice(const Scenario& s) {
   return {};
 }
 
+/// What the router makes of its logits.
+std::optional<Objection> find_wrong_router(const Scenario& s) {
+  const MoeSpec& moe = s.model.moe;
+  if (is_dense(s)) return {};
+  const bool sigmoid = moe.score_function == ScoreFunction::sigmoid;
+  if (moe.pre_softmax && sigmoid)
+    return Objection{{"model.moe.pre_softmax", "model.moe.score_function"},
+                     "pre_softmax with score_function sigmoid, which has no softmax; expected pre_softmax false, or "
+                     "score_function softmax"};
+  if (moe.expert_bias && !sigmoid)
+    return Objection{{"model.moe.expert_bias", "model.moe.score_function"},
+                     "expert_bias with score_function softmax, where Megatron-Core takes no bias either; expected score_function "
+                     "sigmoid, or expert_bias false"};
+  const bool is_plain = !sigmoid && !moe.pre_softmax && moe.scaling_factor == 1;
+  if (moe.routing == Routing::expert_choice && !is_plain)
+    return Objection{{"model.moe.routing", "model.moe.score_function", "model.moe.pre_softmax", "model.moe.scaling_factor"},
+                     "routing expert-choice, whose gates are the softmax over all experts; expected score_function softmax, "
+                     "pre_softmax false and scaling_factor 1, or routing top-k"};
+  if (moe.expert_bias && s.training.local_steps())
+    return Objection{{"model.moe.expert_bias", "training.sync_every"},
+                     "expert_bias with sync_every " + std::to_string(s.training.sync_every) +
+                         ", where no replica knows the load of the others; expected sync_every 1, or expert_bias false"};
+  if (moe.groups > 0 && moe.experts % moe.groups != 0)
+    return Objection{{"model.moe.groups", "model.moe.experts"},
+                     named("groups", moe.groups) + " does not divide the " + std::to_string(moe.experts) +
+                         " experts; nearest that do: " + joined(nearest_divisors(moe.experts, moe.groups))};
+  return {};
+}
+
 // Experts over ranks.
 
 constexpr Rule ep_divides_experts{
@@ -134,13 +163,13 @@ std::optional<Objection> find_wrong_load_of_nodes(const MoeSpec& moe, const Node
     if (open > 0 && open < of_node)
       return Objection{{"model.moe.load", "model.moe.node_limit"},
                        "the load gives " + std::to_string(open) + " of the experts " + std::to_string(first) + " to " +
-                           std::to_string(first + node_size - 1) + ", which lie in one node, a share, but a token takes " +
-                           std::to_string(of_node) + " there; expected none or at least that"};
+                           std::to_string(first + node_size - 1) + ", which lie in one " + (moe.groups > 0 ? "group" : "node") +
+                           ", a share, but a token takes " + std::to_string(of_node) + " there; expected none or at least that"};
   }
   if (!shares.empty() && loaded < limit.visited)
     return Objection{{"model.moe.load", "model.moe.node_limit"},
                      "the load gives shares in " + std::to_string(loaded) + " of " + std::to_string(limit.nodes) +
-                         " nodes, expected at least " + named("node_limit", moe.node_limit)};
+                         (moe.groups > 0 ? " groups" : " nodes") + ", expected at least " + named("node_limit", moe.node_limit)};
   return {};
 }
 
@@ -149,7 +178,7 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
   if (is_dense(scenario)) return {};
   const NodeLimit limit = node_limit_of(scenario);
   if (limit.visited == 0) return {};
-  if (!nodes_hold_equal_runs(scenario))
+  if (moe.groups == 0 && !nodes_hold_equal_runs(scenario))
     return Objection{{"model.moe.node_limit", "parallelism.ep", "cluster.gpus_per_node"},
                      named("node_limit", moe.node_limit) + " with " + named(Axis::ep, scenario.parallelism.ep) + " on nodes of " +
                          std::to_string(scenario.cluster.gpus_per_node) +
@@ -158,7 +187,7 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
   if (limit.visited * (moe.experts / limit.nodes) < moe.top_k)
     return Objection{{"model.moe.node_limit", "model.moe.top_k"},
                      named("top_k", moe.top_k) + " experts do not fit into " + named("node_limit", moe.node_limit) +
-                         ": each of the " + std::to_string(limit.nodes) + " nodes holds " +
+                         ": each of the " + std::to_string(limit.nodes) + (moe.groups > 0 ? " groups" : " nodes") + " holds " +
                          std::to_string(moe.experts / limit.nodes) + " experts"};
   if (!moe.forces_choices()) return {};
   return find_wrong_load_of_nodes(moe, limit);
@@ -167,6 +196,7 @@ std::optional<Objection> find_wrong_node_limit(const Scenario& scenario) {
 constexpr Rule rules_of_experts[] = {deepep_has_ranks,
                                      dense_models_have_no_expert_ranks,
                                      rule_of<find_wrong_choice>,
+                                     rule_of<find_wrong_router>,
                                      ep_divides_experts,
                                      etp_divides_ffn,
                                      expert_shards_divide_ranks,

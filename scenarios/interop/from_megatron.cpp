@@ -227,8 +227,7 @@ class MegatronReader {
       put(moe, "pad_to_capacity", pads, arguments_.place("moe-expert-capacity-factor"));
     put(moe, "balance_loss", arguments_.number("moe-aux-loss-coeff", 0), arguments_.place("moe-aux-loss-coeff"));
     arguments_.has("moe-router-load-balancing-type");
-    arguments_.has("moe-router-num-groups");
-    if (arguments_.has("moe-router-group-topk")) arguments_.copy_integer(moe, "node_limit", "moe-router-group-topk", 0);
+    router(moe);
     YamlNode& parallelism = section("parallelism");
     arguments_.copy_integer(parallelism, name_of(Axis::ep), "expert-model-parallel-size", 1);
     arguments_.copy_integer(parallelism, "etp", "expert-tensor-parallel-size", tp_);
@@ -245,6 +244,22 @@ class MegatronReader {
                                   : backend == "hybridep" ? Dispatcher::hybridep
                                                           : Dispatcher::deepep),
         arguments_.place("moe-token-dispatcher-type"));
+  }
+
+  void router(YamlNode& moe) {
+    if (arguments_.has("moe-router-num-groups")) arguments_.copy_integer(moe, "groups", "moe-router-num-groups", 0);
+    if (arguments_.has("moe-router-group-topk")) arguments_.copy_integer(moe, "node_limit", "moe-router-group-topk", 0);
+    if (arguments_.has("moe-router-score-function"))
+      put(moe, "score_function", arguments_.text("moe-router-score-function", "softmax"),
+          arguments_.place("moe-router-score-function"));
+    const bool several = arguments_.integer("moe-router-topk", 2) > 1;  // a single gate is always the softmax over all
+    if (arguments_.has("moe-router-pre-softmax") && several)
+      put(moe, "pre_softmax", true, arguments_.place("moe-router-pre-softmax"));
+    for (const auto& [field, argument] : {std::pair{"scaling_factor", "moe-router-topk-scaling-factor"},
+                                          std::pair{"bias_update_rate", "moe-router-bias-update-rate"}})
+      if (arguments_.has(argument)) put(moe, field, arguments_.number(argument, 0), arguments_.place(argument));
+    if (arguments_.has("moe-router-enable-expert-bias"))
+      put(moe, "expert_bias", true, arguments_.place("moe-router-enable-expert-bias"));
   }
 
   void layers_with_experts(YamlNode& moe) {

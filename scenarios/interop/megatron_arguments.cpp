@@ -169,6 +169,18 @@ class ArgumentsWriter {
     if (skips) add("window-attn-skip-freq", model_.layer_types.size());
   }
 
+  void router() {
+    const MoeSpec& moe = model_.moe;
+    const bool sigmoid = moe.score_function == ScoreFunction::sigmoid;
+    if (sigmoid) add("moe-router-score-function", "sigmoid");
+    // Megatron-Core demands it of a single choice, whose softmax over itself would have no gradient.
+    flag("moe-router-pre-softmax", !sigmoid && (moe.pre_softmax || moe.top_k == 1));
+    if (moe.scaling_factor != 1) add("moe-router-topk-scaling-factor", moe.scaling_factor);
+    if (!moe.expert_bias) return;
+    flag("moe-router-enable-expert-bias");
+    add("moe-router-bias-update-rate", moe.bias_update_rate);
+  }
+
   void experts() {
     const MoeSpec& moe = model_.moe;
     if (moe.experts == 0) return;
@@ -186,8 +198,11 @@ class ArgumentsWriter {
     if (moe.capacity_factor > 0 && moe.pad_to_capacity) flag("moe-pad-expert-input-to-capacity");
     if (moe.routing == Routing::expert_choice)
       out_.lose("model.moe.routing", "Megatron's experts do not choose: its tokens take the top k");
-    if (const NodeLimit limit = node_limit_of(scenario_); limit.visited > 0) {
+    router();
+    if (const NodeLimit limit = node_limit_of(scenario_); limit.visited > 0 || (moe.groups > 0 && moe.node_limit > 0)) {
       add("moe-router-num-groups", limit.nodes);
+      if (moe.groups == 0)
+        out_.lose("model.moe.groups", fmt::format("as many as the {} nodes that hold a layer's experts here", limit.nodes));
       add("moe-router-group-topk", moe.node_limit);
     } else if (moe.node_limit > 0) {
       out_.lose("model.moe.node_limit", "it limits nothing with these ranks on these nodes");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/dag/dag_builder.h"
+#include "scenarios/lowering/expert_bias.h"
 #include "scenarios/lowering/offload_activations.h"
 #include "scenarios/lowering/ownership.h"
 #include "scenarios/lowering/parameters.h"
@@ -64,6 +65,7 @@ class Context {
   const LocalSizes sizes;
   const RoutingAttributes routing;  ///< of each mixture of experts
   std::vector<ChunkParameters> chunks;
+  ExpertBiases expert_biases;  ///< of the routers of all chunks
 
   // Where the step being lowered stands among those of the DAG.
   std::int32_t steps_before = 0;

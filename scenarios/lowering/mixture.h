@@ -4,11 +4,12 @@
 
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/mlp.h"
+#include "scenarios/lowering/router.h"
 
 namespace tandem::scenarios {
 
 struct MixtureParameters {
-  ParameterId router = 0;
+  RouterParameters router;
   struct Latent {
     ParameterId down = 0, up = 0;
   };

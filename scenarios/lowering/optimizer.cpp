@@ -71,6 +71,7 @@ void clear_gradients(Context& context) {
 
 void update_parameters(Context& context) {
   add_up_shared_gradients(context);
+  update_expert_biases(context);
   const BufferId norm = squared_norm(context);
   update_on_host(context, norm);
   for_each_bucket(context, [&](const Bucket& bucket) {

@@ -23,6 +23,11 @@ ParameterId ChunkParameters::declare(ParameterSpec spec) {
   return static_cast<ParameterId>(specs_.size() - 1);
 }
 
+std::size_t ChunkParameters::declare_expert_bias(std::string tensor) {
+  expert_biases_.push_back(std::move(tensor));
+  return expert_biases_.size() - 1;
+}
+
 BufferId ChunkParameters::weight(ParameterId id) const {
   if (placed_[id].weight == no_id) throw std::logic_error("a weight is used while it is not gathered");
   return placed_[id].weight;

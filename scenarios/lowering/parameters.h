@@ -88,6 +88,9 @@ class ChunkParameters {
   /// What is declared from here on belongs to a new unit, that ZeRO-3 gathers in one go: a layer, the embedding, the head.
   std::size_t begin_unit() { return unit_ = units_++; }
   ParameterId declare(ParameterSpec spec);
+  /// Declares a router's biases, which no optimizer updates (see expert_bias.h). Returns their number in the chunk.
+  std::size_t declare_expert_bias(std::string tensor);
+  const std::vector<std::string>& expert_biases() const { return expert_biases_; }
 
   /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit or, with
   /// `gather_unit` weight, per weight, and all their buffers. Slices are padded to multiples of the granularity.
@@ -118,6 +121,7 @@ class ChunkParameters {
   std::vector<Placed> placed_;
   std::vector<Bucket> buckets_;
 
+  std::vector<std::string> expert_biases_;
   std::size_t unit_ = 0, units_ = 0;
   std::vector<std::vector<ParameterId>> members_;  ///< by bucket
 

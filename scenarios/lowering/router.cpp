@@ -4,36 +4,45 @@
 
 namespace tandem::scenarios {
 
-ParameterId declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer) {
   const std::int64_t experts = context.scenario.model.moe.experts;
   const std::int64_t h = context.sizes.hidden;
   ParameterSpec spec;
   spec.pieces = {{layer + ".router", experts, h, 0, 0, experts, h}};
   if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
   spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
-  return parameters.declare(std::move(spec));
+  RouterParameters router{.weight = parameters.declare(std::move(spec))};
+  if (context.scenario.model.moe.expert_bias) router.bias = parameters.declare_expert_bias(layer + ".router.bias");
+  return router;
 }
 
-Routed route(Context& context, ParameterId weight, BufferId own) {
+Routed route(Context& context, const RouterParameters& router, BufferId own) {
   const Shape rows = context.shape_of(own);
   const std::int64_t tokens = rows[0] * rows[1];
   Routed routed;
   routed.logits = context.activation(Shape(tokens, context.scenario.model.moe.experts), DType::f32);
   routed.gates = context.activation(Shape(tokens, context.routing.top_k), DType::f32);
   routed.slots = context.activation(Shape(tokens, context.routing.top_k), DType::i32);
-  context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, "router", {own, context.parameters().weight(weight)},
+  context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, "router", {own, context.parameters().weight(router.weight)},
                  {routed.logits});
-  context.kernel(OpKind::route, context.routing, "top-k", {routed.logits}, {routed.gates, routed.slots});
+  std::vector<BufferId> reads{routed.logits};
+  if (context.routing.biased) reads.push_back(context.expert_biases.of(context.chunk, router.bias).bias);
+  const std::vector<BufferId> writes{routed.gates, routed.slots};
+  context.kernel(OpKind::route, context.routing, "top-k", reads, writes);
   return routed;
 }
 
-BufferId route_backward(Context& context, ParameterId weight, const Routed& routed, BufferId x, BufferId gate_gradients) {
+BufferId route_backward(Context& context, const RouterParameters& router, const Routed& routed, BufferId x,
+                        BufferId gate_gradients) {
   const BufferId dlogits = context.activation(context.shape_of(routed.logits), DType::f32);
   context.kernel(OpKind::route_backward, context.routing, "top-k", {routed.logits, routed.slots, gate_gradients}, {dlogits});
+  if (context.routing.biased)
+    context.kernel(OpKind::count_choices, context.routing, "expert load", {routed.slots}, {},
+                   {context.expert_biases.of(context.chunk, router.bias).counts});
   const BufferId dx = context.activation(context.shape_of(own_tokens(context, x)));
-  context.kernel(OpKind::gemm, GemmAttributes{}, "router", {dlogits, context.parameters().weight(weight)}, {dx});
+  context.kernel(OpKind::gemm, GemmAttributes{}, "router", {dlogits, context.parameters().weight(router.weight)}, {dx});
   const BufferId all = all_tokens(context, dlogits, "router");
-  context.weight_gradient(weight, [=](Context& c, BufferId gradient) {
+  context.weight_gradient(router.weight, [=](Context& c, BufferId gradient) {
     c.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "router", {all, x}, {}, {gradient});
   });
   return dx;

@@ -13,13 +13,19 @@ struct Routed {
 
 /// Replicated over tp, each rank routing tokens of its own (see own_tokens.h); a linear layer whose products are kept in fp32, as
 /// Megatron-Core's moe_router_dtype does.
-ParameterId declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer);
+struct RouterParameters {
+  ParameterId weight = 0;
+  std::size_t bias = 0;  ///< with model.moe.expert_bias
+};
+RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer);
 
-Routed route(Context& context, ParameterId weight, BufferId own);
+Routed route(Context& context, const RouterParameters& router, BufferId own);
 
 /// Lowers the gradient of the own tokens, from that of their gates. `x`: all tokens here. Where tensor-parallel ranks hold the
 /// same tokens, each computes the whole gradient of the weight, as it does of the norms', from the gathered gradients of the
-/// logits.
-BufferId route_backward(Context& context, ParameterId weight, const Routed& routed, BufferId x, BufferId gate_gradients);
+/// logits. Counts the choices of each expert, with model.moe.expert_bias: here and not in the forward, which recomputation
+/// repeats.
+BufferId route_backward(Context& context, const RouterParameters& router, const Routed& routed, BufferId x,
+                        BufferId gate_gradients);
 
 }  // namespace tandem::scenarios

@@ -35,6 +35,7 @@ StageProgram::StageProgram(Context& context)
     const std::int32_t part = placement_.part(context.world.ranks[context.rank].pp, chunk);
     chunks_.emplace_back(context, layouts[static_cast<std::size_t>(part)]);
   }
+  context.expert_biases = ExpertBiases(context.builder, context.rank, context.chunks, context.scenario.model.moe.experts);
 }
 
 std::vector<Action> StageProgram::actions() const {
@@ -67,6 +68,7 @@ void StageProgram::lower_step() {
   const bool gather_first = context_.scenario.training.overlap_dp;
   context_.phase = Phase::optimizer;
   if (gather_first) gather_parameters(context_);
+  clear_expert_load(context_);
   if (keeps_slices_of_weights(context_)) shard_weights(schedule);
   follow(schedule);
   context_.micro_batch = -1;

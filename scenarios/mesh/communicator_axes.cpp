@@ -12,6 +12,12 @@ std::vector<Axis> norm_axes(const Scenario& scenario) {
   return {Axis::tp, Axis::cp, Axis::ep, Axis::dp, Axis::pp};
 }
 
+std::vector<Axis> stage_axes(const Scenario& scenario) {
+  std::vector<Axis> axes = norm_axes(scenario);
+  std::erase(axes, Axis::pp);
+  return axes;
+}
+
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank) {
   const std::vector<std::uint32_t> all = mesh.members(rank, tp_axes);
   const std::int64_t replicas = scenario.kv_replicas();

@@ -24,6 +24,9 @@ std::vector<Axis> data_axes(const Scenario& scenario);
 /// Along which a norm is summed of which every rank holds a part.
 std::vector<Axis> norm_axes(const Scenario& scenario);
 
+/// Along which lie the ranks of a stage that work on one model.
+std::vector<Axis> stage_axes(const Scenario& scenario);
+
 inline constexpr std::array<std::pair<Slot, ExpertAxis>, 3> expert_slots{
     {{Slot::expert, ExpertAxis::expert}, {Slot::expert_tensor, ExpertAxis::tensor}, {Slot::expert_data, ExpertAxis::replica}}};
 

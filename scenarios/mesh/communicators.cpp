@@ -35,9 +35,8 @@ bool is_pair(Slot slot) {
 
 Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::vector<std::uint32_t>& gpus, Detail detail) {
   if (sends_once(scenario.parallelism.dispatcher)) return lay_token_dispatch(cluster, gpus, copies_of_token(scenario));
-  const MoeSpec& moe = scenario.model.moe;
-  const auto limit = static_cast<std::uint32_t>(moe.node_limit > 0 ? std::min(moe.node_limit, moe.top_k) : moe.top_k);
-  return lay_dispatch(cluster, gpus, static_cast<std::uint32_t>(moe.top_k), limit, detail);
+  const auto limit = static_cast<std::uint32_t>(most_nodes_of_token(scenario));
+  return lay_dispatch(cluster, gpus, static_cast<std::uint32_t>(scenario.model.moe.top_k), limit, detail);
 }
 
 }  // namespace
@@ -50,8 +49,8 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
     return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
-  // Carries one number, whose bandwidth is nothing to anybody: latency alone.
-  if (slot == Slot::gradient_norm) return lay_latency(cluster, gpus);
+  // Carries one number, or one for each expert of a stage: their bandwidth is nothing to anybody, latency alone.
+  if (slot == Slot::gradient_norm || slot == Slot::expert_load) return lay_latency(cluster, gpus);
   return lay_group(cluster, gpus, algorithms(scenario, slot), detail);
 }
 
@@ -92,6 +91,7 @@ class Surveyor {
     } else {
       groups(Slot::gradient_norm, {Axis::tp, Axis::pp});
     }
+    if (scenario_.model.moe.expert_bias) groups(Slot::expert_load, stage_axes(scenario_));
     if (scenario_.parallelism.pp > 1) {
       const ChunkPlacement placement(scenario_);
       tie_token_tables(placement);

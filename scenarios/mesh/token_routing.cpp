@@ -85,19 +85,32 @@ TokenCopies copies_of_token(const Scenario& scenario) {
   const MoeSpec& moe = scenario.model.moe;
   const auto ranks = static_cast<double>(scenario.parallelism.ep);
   const NodeLimit limit = node_limit_of(scenario);
-  if (moe.routing == Routing::expert_choice) return copies_of_taken_token(moe, ranks, expert_nodes(scenario));
+  const std::int64_t all_nodes = expert_nodes(scenario);
+  if (moe.routing == Routing::expert_choice) return copies_of_taken_token(moe, ranks, all_nodes);
   const auto choices = static_cast<double>(moe.top_k);
   if (limit.visited == 0)
-    return {choices, places_met(static_cast<double>(expert_nodes(scenario)), moe.experts, moe.top_k),
+    return {choices, places_met(static_cast<double>(all_nodes), moe.experts, moe.top_k),
             places_met(ranks, moe.experts, moe.top_k)};
   const auto nodes = static_cast<double>(limit.nodes), visited = static_cast<double>(limit.visited);
   const std::int64_t in_node = std::max<std::int64_t>(1, moe.top_k / limit.visited);
-  return {choices, visited, visited * places_met(ranks / nodes, moe.experts / limit.nodes, in_node)};
+  const auto met = [&](double places) {
+    if (places < nodes) return places_met(places, limit.nodes, limit.visited);  // each holds several groups
+    return visited * places_met(places / nodes, moe.experts / limit.nodes, in_node);
+  };
+  return {choices, met(static_cast<double>(all_nodes)), met(ranks)};
+}
+
+std::int64_t most_nodes_of_token(const Scenario& scenario) {
+  const MoeSpec& moe = scenario.model.moe;
+  if (moe.node_limit == 0) return moe.top_k;
+  if (moe.groups == 0) return std::min(moe.node_limit, moe.top_k);
+  const std::int64_t of_group = (expert_nodes(scenario) + moe.groups - 1) / moe.groups;
+  return std::min(moe.node_limit * of_group, moe.top_k);
 }
 
 NodeLimit node_limit_of(const Scenario& scenario) {
   const MoeSpec& moe = scenario.model.moe;
-  const std::int64_t nodes = moe.node_limit > 0 ? expert_nodes(scenario) : 1;
+  const std::int64_t nodes = moe.node_limit == 0 ? 1 : moe.groups > 0 ? moe.groups : expert_nodes(scenario);
   const bool binds = moe.node_limit > 0 && moe.node_limit < std::min(nodes, moe.top_k);
   return {.nodes = nodes, .visited = binds ? moe.node_limit : 0};
 }
@@ -152,7 +165,11 @@ RoutingAttributes routing_of(const Scenario& scenario) {
                             .forced = moe.forces_choices(),
                             .balance = static_cast<float>(moe.balance_loss / tokens),
                             .slots = slots_by_expert(moe, tokens_of_group(scenario), limit),
-                            .expert_choice = expert_choice};
+                            .expert_choice = expert_choice,
+                            .score = moe.score_function,
+                            .pre_softmax = moe.pre_softmax,
+                            .scaling = static_cast<float>(moe.scaling_factor),
+                            .biased = moe.expert_bias};
   if (routing.forced) routing.load = choices_by_expert(moe, tokens_of_group(scenario), limit);
   if (routing.load == routing.slots) routing.load.clear();
   const std::int64_t per_part = moe.experts / p.ep;

@@ -14,10 +14,13 @@ std::int64_t tokens_of_group(const Scenario& scenario);
 
 /// How a node limit binds the choices of a token.
 struct NodeLimit {
-  std::int64_t nodes = 1;    ///< that a layer's experts lie in
+  std::int64_t nodes = 1;    ///< that a layer's experts lie in, or its groups of experts
   std::int64_t visited = 0;  ///< by one token; 0: any, as more than its choices or the nodes limits nothing
 };
 NodeLimit node_limit_of(const Scenario& scenario);
+
+/// Nodes that a token's experts lie in at most, as far as its choices say.
+std::int64_t most_nodes_of_token(const Scenario& scenario);
 
 /// Choices of each expert by the load, of one token group. They split exactly, whole choices going to the largest remainders; as
 /// a token goes to an expert once at most, no expert gets more than `tokens`, and what the load gives it beyond goes to the
@@ -32,7 +35,7 @@ std::vector<std::int32_t> slots_by_expert(const MoeSpec& moe, std::int64_t token
 
 /// How many nodes and ranks a token's experts lie on when all sets of top_k experts, or under a node limit all such sets of its
 /// nodes' experts, are as likely: of N places that hold E / N of E experts each, k choices miss one with probability
-/// C(E - E / N, k) / C(E, k).
+/// C(E - E / N, k) / C(E, k). Groups of experts are chosen like that, too, where a place holds several.
 TokenCopies copies_of_token(const Scenario& scenario);
 
 /// What `route` needs to know in this scenario. Every pair of ranks exchanges blocks of the same length, that of the busiest

@@ -25,7 +25,8 @@ ExpertLoad read_load(const Reader& moe) {
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   const Reader moe(node, "model.moe",
                    {"experts", "top_k", "routing", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor",
-                    "pad_to_capacity", "node_limit", "load", "balance_loss", "latent"});
+                    "pad_to_capacity", "node_limit", "load", "balance_loss", "latent", "groups", "score_function", "pre_softmax",
+                    "scaling_factor", "expert_bias", "bias_update_rate"});
   MoeSpec spec;
   spec.experts = moe.integer("experts", {0, 65'536}, 0);
   if (spec.experts == 0) return spec;
@@ -41,6 +42,12 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   spec.node_limit = moe.integer("node_limit", {0, 65'536}, 0);
   spec.load = read_load(moe);
   spec.balance_loss = moe.number("balance_loss", {0, 1e6}, spec.balance_loss);
+  spec.groups = moe.integer("groups", {0, 65'536}, 0);
+  spec.score_function = moe.choice<ScoreFunction>("score_function", choices(score_function_names), ScoreFunction::softmax);
+  spec.pre_softmax = moe.boolean("pre_softmax", false);
+  spec.scaling_factor = moe.number("scaling_factor", {1e-6, 1e6}, spec.scaling_factor);
+  spec.expert_bias = moe.boolean("expert_bias", false);
+  spec.bias_update_rate = moe.number("bias_update_rate", {0, 1}, spec.bias_update_rate);
   return spec;
 }
 
@@ -78,6 +85,13 @@ YamlNode write_moe(const MoeSpec& moe) {
   put(node, "node_limit", moe.node_limit);
   put(node, "load", load_section(moe.load));
   put(node, "balance_loss", moe.balance_loss);
+  if (moe.groups > 0) put(node, "groups", moe.groups);
+  if (moe.score_function != ScoreFunction::softmax)
+    put(node, "score_function", name_in(score_function_names, moe.score_function));
+  if (moe.pre_softmax) put(node, "pre_softmax", true);
+  if (moe.scaling_factor != 1) put(node, "scaling_factor", moe.scaling_factor);
+  if (moe.expert_bias) put(node, "expert_bias", true);
+  if (moe.expert_bias) put(node, "bias_update_rate", moe.bias_update_rate);
   return node;
 }
 

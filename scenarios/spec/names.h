@@ -85,6 +85,9 @@ inline constexpr std::array optimizer_names{Named<OptimizerKind>{"adam", Optimiz
 inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
                                           Named<Routing>{"expert-choice", Routing::expert_choice}};
 
+inline constexpr std::array score_function_names{Named<ScoreFunction>{"softmax", ScoreFunction::softmax},
+                                                 Named<ScoreFunction>{"sigmoid", ScoreFunction::sigmoid}};
+
 inline constexpr std::array sync_kind_names{
     Named<SyncKind>{"synchronous", SyncKind::synchronous}, Named<SyncKind>{"backup", SyncKind::backup},
     Named<SyncKind>{"stale", SyncKind::stale}, Named<SyncKind>{"asynchronous", SyncKind::asynchronous},

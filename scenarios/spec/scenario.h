@@ -80,9 +80,16 @@ struct MoeSpec {
   /// forced to `load`, but for an even one with a capacity: then tokens go where their numbers send them.
   double capacity_factor = 0;
   bool pad_to_capacity = true;  ///< slots that nobody took are sent and computed, too
-  std::int64_t node_limit = 0;  ///< a token's experts lie in at most so many nodes; 0 = no limit
+  std::int64_t node_limit = 0;  ///< a token's experts lie in at most so many nodes, or `groups`; 0 = no limit
   ExpertLoad load;
   double balance_loss = 0.01;  ///< coefficient of the auxiliary loss; default: Fedus et al. 2021, section 2.2
+  /// Of experts, equally many in each: `node_limit` counts those of a token. 0: the nodes that the experts lie in.
+  std::int64_t groups = 0;
+  ScoreFunction score_function = ScoreFunction::softmax;  ///< what gates are made of, see runtime/ops/route.h
+  bool pre_softmax = false;                               ///< gates are the softmax over all experts, not over the chosen
+  double scaling_factor = 1;                              ///< of the gates
+  bool expert_bias = false;        ///< balances by a bias for each expert, see scenarios/lowering/expert_bias.h
+  double bias_update_rate = 1e-3;  ///< what a bias moves by after a step; default: DeepSeek-V3, arXiv 2412.19437, section 4.2
 
   /// Whether tokens go where `load` says, and not where their numbers send them.
   bool forces_choices() const {

@@ -138,7 +138,11 @@ Json routing_json(const Scenario& scenario) {
           {"nodes", routing.nodes},         {"node_limit", routing.node_limit},
           {"forced", routing.forced},       {"slots", routing.slots},
           {"load", routing.forced_load()},  {"expert_choice", routing.expert_choice},
-          {"balance", routing.balance}};
+          {"balance", routing.balance},
+          {"score_function", name_in(score_function_names, routing.score)},
+          {"pre_softmax", routing.pre_softmax},
+          {"scaling_factor", routing.scaling},
+          {"bias_update_rate", scenario.model.moe.bias_update_rate}};
 }
 
 /// The attributes of an operation of the optimizer, which all of its tasks have alike, but for Muon's `scale`.

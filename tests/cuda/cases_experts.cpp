@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -66,6 +67,7 @@ struct RoutingCase {
 };
 
 std::vector<RoutingCase> routing_cases() {
+  constexpr auto sigmoid = ScoreFunction::sigmoid;
   return {
       {"few", 40, {.top_k = 2, .block = 60, .slots = {20, 20, 10, 10}}},
       {"one_choice", 70, {.top_k = 1, .groups = 2, .block = 60, .balance = 0.01F, .slots = {9, 9, 9, 9, 9}}},
@@ -99,6 +101,41 @@ std::vector<RoutingCase> routing_cases() {
       {"forced_in_nodes",
        16,
        {.top_k = 4, .block = 64, .nodes = 3, .node_limit = 2, .forced = true, .slots = {8, 8, 2, 4, 15, 11, 6, 4, 6}}},
+      {"sigmoid", 40, {.top_k = 3, .block = 80, .balance = 0.3F, .slots = {20, 20, 10, 30}, .score = sigmoid, .scaling = 2.5F}},
+      {"sigmoid_of_one", 40, {.top_k = 1, .block = 80, .balance = 0.3F, .slots = {20, 20, 10, 30}, .score = sigmoid}},
+      {"sigmoid_of_many",
+       33,
+       {.top_k = 8, .groups = 3, .block = 1000, .slots = std::vector<std::int32_t>(100, 5), .score = sigmoid, .biased = true}},
+      {"sigmoid_in_nodes",
+       50,
+       {.top_k = 4,
+        .block = 400,
+        .nodes = 4,
+        .node_limit = 2,
+        .slots = std::vector<std::int32_t>(16, 20),
+        .score = sigmoid,
+        .scaling = 0.5F,
+        .biased = true}},
+      {"sigmoid_forced",
+       24,
+       {.top_k = 3,
+        .groups = 2,
+        .parts = 2,
+        .block = 30,
+        .forced = true,
+        .slots = {12, 4, 10, 0, 2, 8},
+        .score = sigmoid,
+        .biased = true}},
+      {"pre_softmax",
+       50,
+       {.top_k = 4,
+        .block = 400,
+        .nodes = 4,
+        .node_limit = 2,
+        .balance = 0.2F,
+        .slots = std::vector<std::int32_t>(16, 20),
+        .pre_softmax = true,
+        .scaling = 16}},
   };
 }
 
@@ -106,20 +143,40 @@ void append_routes(std::vector<OperationCase>& cases) {
   for (const auto& [name, tokens, attributes] : routing_cases()) {
     const Shape logits(tokens, attributes.slots.size()), per_choice(tokens, attributes.top_k);
     const CaseOperand z = read(logits, DType::f32, random_numbers(logits, 1, 3));
-    const OperationCase route{
+    const Shape of_experts(static_cast<std::int64_t>(attributes.slots.size()));
+    const CaseOperand bias = read(of_experts, DType::f32, random_numbers(of_experts, 5, 0.3F));
+    OperationCase route{
         join_name("route", name), OpKind::route, attributes, {z, write(per_choice, DType::f32), write(per_choice, DType::i32)}};
+    if (attributes.biased) route.operands.insert(route.operands.begin() + 1, bias);
     cases.push_back(route);
     // The slots that route gives on the host are those that its backward is given.
     std::vector<float> of_logits = z.numbers, gates(static_cast<std::size_t>(per_choice.elements()));
     std::vector<std::int32_t> slots(gates.size());
-    const std::array tensors{HostTensor{of_logits.data(), logits}, HostTensor{gates.data(), per_choice},
-                             HostTensor{slots.data(), per_choice}};
+    std::vector<float> of_bias = bias.numbers;
+    std::vector tensors{HostTensor{of_logits.data(), logits}, HostTensor{gates.data(), per_choice},
+                        HostTensor{slots.data(), per_choice}};
+    if (attributes.biased) tensors.insert(tensors.begin() + 1, HostTensor{of_bias.data(), of_experts});
     operation(OpKind::route).host(tensors, attributes);
+    cases.push_back(
+        {join_name("count_choices", name),
+         OpKind::count_choices,
+         attributes,
+         {read_integers(per_choice, slots), update(of_experts, DType::f32, std::vector<float>(attributes.slots.size(), 3))}});
     cases.push_back({join_name("route_backward", name),
                      OpKind::route_backward,
                      attributes,
                      {z, read_integers(per_choice, slots), read(per_choice, DType::f32, 2), write(logits, DType::f32)}});
   }
+}
+
+void append_biases(std::vector<OperationCase>& cases, int layers, int experts) {
+  const Shape shape(layers, experts);
+  std::vector<float> counts = random_numbers(shape, 1, 50);
+  for (float& count : counts) count = std::floor(std::abs(count));
+  cases.push_back({join_name("update_expert_bias", layers, experts),
+                   OpKind::update_expert_bias,
+                   ScaleAttributes{1e-3F},
+                   {read(shape, DType::f32, counts), update(shape, DType::f32, 2)}});
 }
 
 }  // namespace
@@ -132,6 +189,8 @@ std::vector<OperationCase> expert_cases() {
   }
   append_gates(cases);
   append_routes(cases);
+  append_biases(cases, 1, 8);
+  append_biases(cases, 5, 384);
   const std::size_t aligned = cases.size();
   for (std::size_t i = 0; i < aligned; ++i) cases.push_back(skewed(cases[i]));
   return cases;

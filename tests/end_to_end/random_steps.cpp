@@ -38,6 +38,7 @@ class StepDraw {
     if (experts_) set("model.moe.latent", {"", "", "12"});
     pipeline_layout(chunks);
     optimizer();
+    router();
     return std::move(step_);
   }
 
@@ -99,6 +100,17 @@ class StepDraw {
     set("model.moe.node_limit", {"", "", "", "1", "2"});
     set("model.moe.capacity_factor", {"", "", "", "0.5", "1.25", "4"});
     set("model.moe.load", {"", "[4,1,1,3,1,2,0,1]", "{zipf: 1.2}"});
+  }
+
+  void router() {
+    if (!experts_) return;
+    set("model.moe.groups", {"", "", "2", "4"});
+    set("model.moe.scaling_factor", {"", "2.5"});
+    if (set("model.moe.score_function", {"", "sigmoid", "sigmoid"}).empty()) {
+      set("model.moe.pre_softmax", {"", "true"});
+    } else if (!local_) {
+      set("model.moe.expert_bias", {"", "true", "true"});
+    }
   }
 
   void attention() {

@@ -36,29 +36,48 @@ def dealt_choices(routing, tokens, top_k):
     return torch.tensor([sum(visits[token::tokens], []) for token in range(tokens)])
 
 
-def best_choices(logits, top_k, routing):
-    """The top k experts, under a node limit among those of the nodes with the best experts."""
+def scores_of(logits, bias, routing):
+    """What tokens choose by."""
+    if routing["score_function"] == "sigmoid":
+        return logits.sigmoid() if bias is None else logits.sigmoid() + bias
+    return logits.softmax(-1) if routing["pre_softmax"] else logits
+
+
+def best_choices(scores, top_k, routing):
+    """The top k experts, under a node limit among those of the nodes, or groups, with the best experts."""
     nodes, limit = routing["nodes"], routing["node_limit"]
     if limit > 0:
-        by_node = logits.view(len(logits), nodes, -1)
+        by_node = scores.view(len(scores), nodes, -1)
         counted = min(by_node.shape[-1], max(1, top_k // limit))
         visited = by_node.topk(counted, dim=-1).values.sum(-1).topk(limit, dim=-1).indices
         allowed = torch.zeros_like(by_node[:, :, 0], dtype=torch.bool).scatter(1, visited, True)
-        logits = torch.where(allowed[:, :, None], by_node, torch.tensor(float("-inf"), dtype=logits.dtype)).flatten(1)
-    return logits.topk(top_k, dim=-1).indices
+        scores = torch.where(allowed[:, :, None], by_node, torch.tensor(float("-inf"), dtype=scores.dtype)).flatten(1)
+    return scores.topk(top_k, dim=-1).indices
 
 
-def top_k_gates(logits, top_k, routing):
-    """[tokens, experts] gates of one group, 0 where a token does not go; and the share of the choices that each expert has."""
+def probabilities(logits, routing):
+    """Of the balance loss."""
+    if routing["score_function"] == "softmax":
+        return logits.softmax(-1)
+    return logits.sigmoid() / logits.sigmoid().sum(-1, keepdim=True)
+
+
+def top_k_gates(logits, bias, top_k, routing):
+    """[tokens, experts] gates of one group, 0 where a token does not go; and how many choices each expert has."""
     tokens, experts = logits.shape
-    chosen = dealt_choices(routing, tokens, top_k) if routing["forced"] else best_choices(logits, top_k, routing)
+    scores = scores_of(logits, bias, routing)
+    chosen = dealt_choices(routing, tokens, top_k) if routing["forced"] else best_choices(scores, top_k, routing)
     picked = torch.zeros_like(logits).scatter(1, chosen, 1.0)
-    if top_k == 1:
+    if routing["score_function"] == "sigmoid":
+        gates = logits.sigmoid() * picked
+        if top_k > 1:
+            gates = gates / gates.sum(-1, keepdim=True)
+    elif top_k == 1 or routing["pre_softmax"]:
         gates = logits.softmax(-1) * picked
     else:
         gates = logits.masked_fill(picked == 0, float("-inf")).softmax(-1)
     finds_slot = picked.cumsum(0) <= torch.tensor(routing["slots"])
-    return gates * finds_slot, picked.mean(0) / top_k
+    return routing["scaling_factor"] * gates * finds_slot, picked.sum(0).detach()
 
 
 def expert_choice_gates(logits, routing):
@@ -70,17 +89,21 @@ def expert_choice_gates(logits, routing):
 
 
 def mixture(w, layer, model, routing, x):
-    """The layer's output, and what the balance loss (Fedus et al. 2021, equation 4) adds to what is differentiated."""
+    """The layer's output, what the balance loss (Fedus et al. 2021, equation 4) adds to what is differentiated, and the choices of
+    each expert."""
     moe = model["moe"]
     rows = x.transpose(0, 1).flatten(0, 1)  # position by position, as the tokens are routed
     logits = rows @ w[layer + ".router"].view(-1, rows.shape[-1]).T
-    gates, balance = torch.zeros_like(logits), 0.0
+    gates, balance, choices = torch.zeros_like(logits), 0.0, torch.zeros_like(logits[0])
+    bias = w.get(layer + ".router.bias")
     for group in token_groups(len(rows), routing):
         if routing["expert_choice"]:
             gates[group] = expert_choice_gates(logits[group], routing)
         else:
-            gates[group], share = top_k_gates(logits[group], moe["top_k"], routing)
-            balance += routing["balance"] * moe["experts"] * (logits[group].softmax(-1) * share.detach()).sum()
+            gates[group], counts = top_k_gates(logits[group], bias, moe["top_k"], routing)
+            share = counts / counts.sum()
+            balance += routing["balance"] * moe["experts"] * (probabilities(logits[group], routing) * share).sum()
+            choices = choices + counts.detach()
     out = sum(gates[:, e, None] * mlp(w, f"{layer}.expert{e}", rows) for e in range(moe["experts"]))
     out = out.view(x.shape[1], x.shape[0], -1).transpose(0, 1)
-    return (out + mlp(w, layer + ".shared", x) if moe.get("shared_experts") else out), balance
+    return (out + mlp(w, layer + ".shared", x) if moe.get("shared_experts") else out), balance, choices

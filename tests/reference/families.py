@@ -32,6 +32,9 @@ def experts(**fields):
     return "model.moe={" + ", ".join(f"{key}: {value}" for key, value in moe.items()) + "}"
 
 
+BIASED = {"score_function": "sigmoid", "expert_bias": "true", "bias_update_rate": 0.01}
+
+
 def of_two_nodes(**fields):
     return "cluster={preset: dgx-h100, gpus_per_node: 2, nics_per_node: 2}", experts(node_limit=1, **fields)
 
@@ -57,6 +60,10 @@ FAMILIES = {
         ([*of_two_nodes(capacity_factor=1.25)], EXPERT_MESHES),
         ([*of_two_nodes(shared_experts=1)], EXPERT_MESHES),
         ([experts(routing="expert-choice", capacity_factor=1.5)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, score_function="sigmoid", scaling_factor=2.5)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.0, top_k=1, score_function="sigmoid", expert_bias="true")], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, top_k=4, groups=4, node_limit=2, **BIASED)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, pre_softmax="true", scaling_factor=16)], EXPERT_MESHES),
     ],
     "latent_attention": [
         ([*latent(16)], DENSE_MESHES),

@@ -5,7 +5,7 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def clipped(gradients, clip_norm):
-    norm = sum(g.square().sum() for g in gradients.values()).sqrt()
+    norm = sum(g.square().sum() for name, g in gradients.items() if not is_expert_bias(name)).sqrt()
     return {name: g * min(1.0, clip_norm / norm.item()) if clip_norm > 0 else g for name, g in gradients.items()}
 
 
@@ -41,12 +41,23 @@ def is_inside_a_layer(name, weight):
     return weight.dim() == 2 and name not in ("embedding", "positions", "head")
 
 
+def is_expert_bias(name):
+    return name.endswith(".router.bias")
+
+
+def moved_bias(bias, choices, rate):
+    """Balancing without a loss (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)."""
+    return bias + rate * (choices.mean() - choices).sign()
+
+
 def updated_weights(step, gradients):
-    settings = step.facts["optimizer"]
+    settings, choices = step.facts["optimizer"], gradients
     gradients = clipped(gradients, settings["clip_norm"])
     state = lambda name, kind: step.states[f"{name}.{kind}"].double()
 
     def updated(name, weight):
+        if is_expert_bias(name):
+            return moved_bias(weight, choices[name], step.facts["routing"]["bias_update_rate"])
         if settings["name"] == "muon" and is_inside_a_layer(name, weight):
             return muon(weight, gradients[name], state(name, "momentum"), settings["muon"])
         return adam(weight, gradients[name], state(name, "momentum"), state(name, "variance"), settings)

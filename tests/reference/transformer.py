@@ -24,6 +24,7 @@ class Transformer:
         self.family = llama if self.model["rotary"] else gpt
         self.tokens = step.batch["global_batch"] * step.batch["sequence"]
         self.loss, self.balance = 0.0, 0.0
+        self.choices = {}  # of each expert, by the name of its router's biases
 
     def layer(self, number, x):
         name, model = f"layer{number}", self.model
@@ -32,8 +33,9 @@ class Transformer:
         normed = norm(self.w, name + ".mlp_norm", model, x)
         if not has_experts(model, number):
             return x + self.family.mlp(self.w, name, normed)
-        out, balance = experts.mixture(self.w, name, model, self.routing, normed)
+        out, balance, choices = experts.mixture(self.w, name, model, self.routing, normed)
         self.balance = self.balance + balance
+        self.choices[name + ".router.bias"] = self.choices.get(name + ".router.bias", 0) + choices
         return x + out
 
     def add_loss(self, final_norm, x, labels, weight):
@@ -57,7 +59,7 @@ class Transformer:
 
 
 def loss_and_gradients(step):
-    """Of the step's weights and tokens, in double precision."""
+    """Of the step's weights and tokens, in double precision; for a router's biases the choices that they follow."""
     if step.facts["hidden_dropout"] or step.facts["attention_dropout"]:
         raise ValueError("the reference drops nothing")
     weights = {name: weight.double().requires_grad_() for name, weight in step.weights.items()}
@@ -66,4 +68,5 @@ def loss_and_gradients(step):
     for inputs, labels in zip(step.tokens["inputs"].split(micro_batch), step.tokens["labels"].split(micro_batch)):
         transformer.add(inputs, labels, sequence)
     (transformer.loss + transformer.balance).backward()
-    return transformer.loss.item(), {name: weight.grad for name, weight in weights.items()}
+    gradient = lambda name: transformer.choices[name].view_as(weights[name]) if name.endswith(".router.bias") else weights[name].grad
+    return transformer.loss.item(), {name: gradient(name) for name in weights}

@@ -243,7 +243,138 @@ TEST(Route, NodesAreChosenByTheSumOfTheirBestExperts) {
             (std::vector<std::int32_t>{4, 5, 2}));
 }
 
+Chosen route_biased(Tensor& logits, Tensor& bias, RoutingAttributes routing) {
+  routing.biased = true;
+  const Shape per_choice(logits.shape[0], routing.top_k);
+  Chosen chosen{Tensor(per_choice), Ids(per_choice, 0)};
+  run(OpKind::route, routing, {logits.host(), bias.host(), chosen.gates.host(), chosen.slots.host()});
+  return chosen;
+}
+
+double logit_of(double sigmoid) { return std::log(sigmoid / (1 - sigmoid)); }
+
+// Sigmoids 0.2, 0.8, 0.4 and 0.6: the best two are 0.8 and 0.6, of whose sum 1.4 the gates are shares, times the factor. Alone,
+// the gate is 0.8.
+TEST(Route, GatesOfSigmoidsAreSharesOfTheChosen) {
+  Tensor logits(Shape(1, 4));
+  for (const auto& [e, s] : {std::pair{0, 0.2}, {1, 0.8}, {2, 0.4}, {3, 0.6}}) logits[e] = static_cast<float>(logit_of(s));
+  RoutingAttributes routing{.top_k = 2, .block = 4, .slots = {1, 1, 1, 1}, .score = ScoreFunction::sigmoid, .scaling = 2.5F};
+  const Chosen two = route(logits, routing);
+  EXPECT_EQ(two.slots.values, (std::vector<std::int32_t>{1, 3}));
+  EXPECT_NEAR(two.gates[0], 2.5 * 0.8 / 1.4, 1e-6);
+  EXPECT_NEAR(two.gates[1], 2.5 * 0.6 / 1.4, 1e-6);
+  routing.top_k = 1;
+  EXPECT_NEAR(route(logits, routing).gates[0], 2.5 * 0.8, 1e-6);
+}
+
+// Probabilities 0.1, 0.4, 0.2 and 0.3.
+TEST(Route, GatesOfPreSoftmaxAreProbabilitiesOfAll) {
+  Tensor logits(Shape(1, 4));
+  for (const auto& [e, p] : {std::pair{0, 0.1}, {1, 0.4}, {2, 0.2}, {3, 0.3}}) logits[e] = static_cast<float>(std::log(p));
+  RoutingAttributes routing{.top_k = 2, .block = 4, .slots = {1, 1, 1, 1}, .pre_softmax = true, .scaling = 3};
+  const Chosen chosen = route(logits, routing);
+  EXPECT_EQ(chosen.slots.values, (std::vector<std::int32_t>{1, 3}));
+  EXPECT_NEAR(chosen.gates[0], 3 * 0.4, 1e-6);
+  EXPECT_NEAR(chosen.gates[1], 3 * 0.3, 1e-6);
+}
+
+// Sigmoids as above; 0.5 for expert 0 and -0.5 for expert 1 turn the choice to 0 and 3, whose gates are of their sigmoids alone.
+TEST(Route, BiasesCountInTheChoiceAlone) {
+  Tensor logits(Shape(1, 4)), bias(Shape(4));
+  for (const auto& [e, s] : {std::pair{0, 0.2}, {1, 0.8}, {2, 0.4}, {3, 0.6}}) logits[e] = static_cast<float>(logit_of(s));
+  bias.values = {0.5, -0.5, 0, 0};
+  const Chosen chosen =
+      route_biased(logits, bias, {.top_k = 2, .block = 4, .slots = {1, 1, 1, 1}, .score = ScoreFunction::sigmoid});
+  EXPECT_EQ(chosen.slots.values, (std::vector<std::int32_t>{0, 3}));
+  EXPECT_NEAR(chosen.gates[0], 0.2 / 0.8, 1e-6);
+  EXPECT_NEAR(chosen.gates[1], 0.6 / 0.8, 1e-6);
+}
+
+// Two groups of three, two choices in one of them: the logits of group 0 have the higher sum of their best two (9 against 3), its
+// sigmoids the lower one (1.0 against 1.6), and its biased sigmoids the higher one again.
+TEST(Route, GroupsAreChosenByTheSumOfTheirBestScores) {
+  Tensor logits(Shape(1, 6)), bias(Shape(6));
+  logits.values = {12, -3, -5, 1.5, 1.5, -9};
+  RoutingAttributes routing{.top_k = 2, .block = 6, .nodes = 2, .node_limit = 1, .slots = {1, 1, 1, 1, 1, 1}};
+  EXPECT_EQ(route(logits, routing).slots.values, (std::vector<std::int32_t>{0, 1}));
+  routing.score = ScoreFunction::sigmoid;
+  EXPECT_EQ(route(logits, routing).slots.values, (std::vector<std::int32_t>{3, 4}));
+  bias.values = {0, 0, 0.9F, 0, 0, 0};
+  EXPECT_EQ(route_biased(logits, bias, routing).slots.values, (std::vector<std::int32_t>{0, 2}));
+}
+
+// Choices of experts 2, 0, 2 and, dropped, 1.
+TEST(ExpertBias, CountsAllChoicesOfEachExpert) {
+  Ids slots(Shape(2, 2), 0);
+  slots.values = {2, 0, 3, -2};  // expert 2 has slots 2 and 3
+  Tensor counts(Shape(3));
+  counts.values = {10, 0, 0};
+  run(OpKind::count_choices, RoutingAttributes{.top_k = 2, .block = 4, .slots = {1, 1, 2}}, {slots.host(), counts.host()});
+  EXPECT_EQ(counts.values, (std::vector<float>{11, 1, 2}));
+}
+
+// Means of 4 and 2: what is above loses the rate, what is below gains it, what is at the mean stays.
+TEST(ExpertBias, MovesAgainstTheLoadOfItsLayer) {
+  Tensor counts(Shape(2, 3)), bias(Shape(2, 3));
+  counts.values = {7, 4, 1, 0, 6, 0};
+  bias.values = {0.5F, 0.25F, 0, 1, 1, 1};
+  run(OpKind::update_expert_bias, ScaleAttributes{0.125F}, {counts.host(), bias.host()});
+  EXPECT_EQ(bias.values, (std::vector<float>{0.375F, 0.25F, 0.125F, 1.125F, 0.875F, 1.125F}));
+}
+
 class RouteGradient : public testing::TestWithParam<int> {};
+class RouterGradient : public testing::TestWithParam<std::tuple<int, ScoreFunction, bool>> {};
+
+// Written down from the definitions, in double: forced choices, so that they do not jump with the logits.
+TEST_P(RouterGradient, IsThatOfGatesAndBalanceLoss) {
+  const auto [k, score, pre_softmax] = GetParam();
+  const std::int64_t tokens = 6, experts = 4;
+  const RoutingAttributes routing{.top_k = k,
+                                  .block = 24,
+                                  .forced = true,
+                                  .balance = 0.25F,
+                                  .slots = {2 * k, 2 * k, k, k},
+                                  .score = score,
+                                  .pre_softmax = pre_softmax,
+                                  .scaling = 1.75F};
+  Tensor logits = random_tensor(Shape(tokens, experts), 1), dlogits(logits.shape), dgates = random_tensor(Shape(tokens, k), 2);
+  Chosen chosen = route(logits, routing);
+  const auto expert = [&](std::int64_t choice) {
+    std::int32_t e = 0, end = routing.slots[0];
+    while (chosen.slots[choice] >= end) end += routing.slots[static_cast<std::size_t>(++e)];
+    return e;
+  };
+  const auto weight = [&](std::int64_t t, std::int64_t e) {
+    const double z = logits[t * experts + e];
+    return score == ScoreFunction::sigmoid ? 1 / (1 + std::exp(-z)) : std::exp(z);
+  };
+  const auto loss = [&] {
+    double sum = 0;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      double of_all = 0, of_chosen = 0;
+      for (std::int64_t e = 0; e < experts; ++e) of_all += weight(t, e);
+      for (std::int64_t j = 0; j < k; ++j) of_chosen += weight(t, expert(t * k + j));
+      const double one = score == ScoreFunction::sigmoid ? 1 : of_all;
+      const double divisor = pre_softmax ? of_all : k == 1 ? one : of_chosen;
+      for (std::int64_t j = 0; j < k; ++j) {
+        const double gate = 1.75 * weight(t, expert(t * k + j)) / divisor;
+        EXPECT_NEAR(route(logits, routing).gates[t * k + j], gate, 1e-5);
+        sum += dgates[t * k + j] * gate;
+      }
+      for (std::int64_t e = 0; e < experts; ++e)
+        sum += 0.25 * 4 * (routing.slots[static_cast<std::size_t>(e)] / (6.0 * k)) * weight(t, e) / of_all;
+    }
+    return sum;
+  };
+  run(OpKind::route_backward, routing, {logits.host(), chosen.slots.host(), dgates.host(), dlogits.host()});
+  expect_gradient_of(loss, logits, dlogits);
+}
+INSTANTIATE_TEST_SUITE_P(Route, RouterGradient,
+                         testing::Values(std::tuple{1, ScoreFunction::softmax, false},
+                                         std::tuple{2, ScoreFunction::softmax, false},
+                                         std::tuple{1, ScoreFunction::softmax, true}, std::tuple{2, ScoreFunction::softmax, true},
+                                         std::tuple{1, ScoreFunction::sigmoid, false},
+                                         std::tuple{3, ScoreFunction::sigmoid, false}));
 
 // The gates weighted at random, plus the balance loss of both groups; forced, so that choices do not jump with the logits.
 TEST_P(RouteGradient, IsThatOfGatesAndBalanceLoss) {

@@ -59,6 +59,24 @@ TEST(ExpertAliases, OfHuggingFace) {
   EXPECT_EQ(deepseek.ffn, 16);
   EXPECT_EQ(deepseek.shared_experts, 1);
   EXPECT_EQ(deepseek.first_dense_layers, 3);
+  const MoeSpec router = moe_of(
+      "n_routed_experts: 8, num_experts_per_tok: 2, scoring_func: sigmoid, routed_scaling_factor: 2.5, n_group: 4, topk_group: "
+      "2");
+  EXPECT_EQ(router.score_function, ScoreFunction::sigmoid);
+  EXPECT_EQ(router.scaling_factor, 2.5);
+  EXPECT_EQ(router.groups, 4);
+  EXPECT_EQ(router.node_limit, 2);
+  const MoeSpec megatron = moe_of(
+      "num_experts: 8, moe_router_topk: 2, moe_router_score_function: sigmoid, moe_router_topk_scaling_factor: 2.5, "
+      "moe_router_enable_expert_bias: true, moe_router_bias_update_rate: 0.01, moe_router_num_groups: 4, moe_router_group_topk: "
+      "2");
+  EXPECT_EQ(megatron.score_function, ScoreFunction::sigmoid);
+  EXPECT_EQ(megatron.scaling_factor, 2.5);
+  EXPECT_TRUE(megatron.expert_bias);
+  EXPECT_EQ(megatron.bias_update_rate, 0.01);
+  EXPECT_EQ(megatron.groups, 4);
+  EXPECT_EQ(megatron.node_limit, 2);
+  EXPECT_TRUE(moe_of("num_experts: 8, moe_router_topk: 2, moe_router_pre_softmax: true").pre_softmax);
 }
 
 TEST(ExpertAliases, BesideOursInsideMoeAndAsOptions) {

@@ -117,7 +117,10 @@ std::vector<std::string> random_options(std::mt19937& random) {
   const std::vector<std::vector<std::string>> choices{
       {"model=llama3-8b", "model={preset: deepseek-v3, layers: 64, moe: {first_dense_layers: 4, every: 2}}", "model=gpt3-175b",
        "model=qwen3-30b-a3b", "model=nemotron-h-8b", "model=nemotron-3-super", "model=qwen3-next-80b-a3b",
-       "model={preset: mixtral-8x7b, rotary_base: 12345.5}"},
+       "model={preset: mixtral-8x7b, rotary_base: 12345.5}",
+       "model={preset: qwen3-30b-a3b, moe: {score_function: sigmoid, scaling_factor: 2.5, groups: 8, node_limit: 2}}",
+       "model={preset: qwen3-30b-a3b, moe: {score_function: sigmoid, expert_bias: true, bias_update_rate: 0.002}}",
+       "model={preset: mixtral-8x7b, moe: {pre_softmax: true, scaling_factor: 0.5}}", "model=glm-4.5"},
       {"parallelism.tp=1", "parallelism.tp=2", "parallelism.tp=8"},
       {"parallelism.sp=true", "parallelism.sp=false"},
       {"parallelism.pp=1", "parallelism.pp=2", "parallelism.pp=4"},

@@ -218,6 +218,44 @@ TEST(NodeLimit, RefusesWhatCannotBeRouted) {
                         "ep a multiple of the ranks in a node"));
 }
 
+// Four groups of two experts on 2 nodes of 2 ranks: two groups in a node, one on a rank. Of the 6 pairs of groups 2 lie in one
+// node.
+TEST(Groups, LieWhereTheirExpertsDo) {
+  const std::string nodes =
+      "parallelism.dp=4 parallelism.ep=4 cluster.gpus_per_node=2 cluster.nics_per_node=2 model.moe.experts=8 model.moe.top_k=4 "
+      "model.moe.node_limit=2 ";
+  const Scenario four = scenario_with(nodes + "model.moe.groups=4");
+  EXPECT_EQ(node_limit_of(four).nodes, 4);
+  EXPECT_EQ(node_limit_of(four).visited, 2);
+  EXPECT_DOUBLE_EQ(copies_of_token(four).nodes, (2 * 1 + 4 * 2) / 6.0);
+  EXPECT_DOUBLE_EQ(copies_of_token(four).ranks, 2);
+  EXPECT_EQ(most_nodes_of_token(four), 2);
+  // As many groups as nodes are the nodes; one group is no limit.
+  const std::string one_node = nodes + "model.moe.top_k=2 model.moe.node_limit=1 ";
+  const TokenCopies by_groups = copies_of_token(scenario_with(one_node + "model.moe.groups=2"));
+  const TokenCopies by_nodes = copies_of_token(scenario_with(one_node));
+  EXPECT_EQ(by_groups.nodes, by_nodes.nodes);
+  EXPECT_EQ(by_groups.ranks, by_nodes.ranks);
+  EXPECT_EQ(node_limit_of(scenario_with(one_node + "model.moe.groups=1")).visited, 0);
+}
+
+TEST(Router, RefusesWhatMegatronCoreHasNot) {
+  EXPECT_THAT(refusal("model.moe.groups=3"), HasSubstr("groups 3 does not divide the 8 experts; nearest that do: 2, 4"));
+  EXPECT_THAT(refusal("model.moe.expert_bias=true"),
+              HasSubstr("expert_bias with score_function softmax, where Megatron-Core takes no bias either; expected "
+                        "score_function sigmoid, or expert_bias false"));
+  EXPECT_THAT(refusal("model.moe.pre_softmax=true model.moe.score_function=sigmoid"),
+              HasSubstr("pre_softmax with score_function sigmoid, which has no softmax; expected pre_softmax false, or "
+                        "score_function softmax"));
+  EXPECT_THAT(refusal("model.moe.scaling_factor=2 model.moe.routing=expert-choice"),
+              HasSubstr("routing expert-choice, whose gates are the softmax over all experts; expected score_function softmax, "
+                        "pre_softmax false and scaling_factor 1, or routing top-k"));
+  EXPECT_THAT(refusal("model.moe.expert_bias=true model.moe.score_function=sigmoid parallelism.dp=2 parallelism.zero=0 "
+                      "training.sync_every=4"),
+              HasSubstr("expert_bias with sync_every 4, where no replica knows the load of the others; expected sync_every 1, "
+                        "or expert_bias false"));
+}
+
 TEST(Tokens, OfATensorParallelRankAreWholeWithAndWithoutSp) {
   for (const char* sp : {"true", "false"}) {
     const std::string tp = "parallelism.tp=4 parallelism.dp=2 parallelism.sp=" + std::string(sp);

@@ -81,6 +81,8 @@ DeviceKernel muon_momentum_device;
 DeviceKernel muon_normalize_device;
 DeviceKernel muon_polynomial_device;
 DeviceKernel muon_update_device;
+DeviceKernel count_choices_device;
+DeviceKernel update_expert_bias_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;

@@ -89,6 +89,8 @@ constexpr std::array table{
     Row{OpKind::muon_normalize, {muon_normalize_device}},
     Row{OpKind::muon_polynomial, {muon_polynomial_device}},
     Row{OpKind::muon_update, {muon_update_device}},
+    Row{OpKind::count_choices, {count_choices_device}},
+    Row{OpKind::update_expert_bias, {update_expert_bias_device}},
 };
 
 }  // namespace
