@@ -66,7 +66,7 @@ Roofline roofline_of(const Device& device, OpClass op_class, DType math) {
 std::int64_t kernels_of(const Software& software, OpKind op, const OpAttributes& attributes) {
   const std::vector<OpKind>& apart = software.kernel_per_expert;
   if (std::ranges::find(apart, op) == apart.end()) return 1;
-  if (const auto* tensors = std::get_if<GroupsAttributes>(&attributes)) return tensors->groups;
+  if (const auto* cast = std::get_if<CastAttributes>(&attributes)) return std::max<std::int64_t>(1, std::ssize(cast->rows));
   const auto* products = std::get_if<GroupedGemmAttributes>(&attributes);
   const auto has_rows = [](std::int32_t rows) { return rows > 0; };
   return products == nullptr ? 1 : std::max<std::int64_t>(1, std::ranges::count_if(products->rows, has_rows));

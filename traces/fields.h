@@ -115,6 +115,10 @@ inline constexpr auto fields_of<DropoutAttributes> = std::tuple{&DropoutAttribut
                                                                 &DropoutAttributes::first_head, &DropoutAttributes::rows};
 template <>
 inline constexpr auto fields_of<SignAttributes> = std::tuple{&SignAttributes::valid};
+template <>
+inline constexpr auto fields_of<CastAttributes> =
+    std::tuple{&CastAttributes::rows,       &CastAttributes::to,   &CastAttributes::scaling, &CastAttributes::stochastic,
+               &CastAttributes::transforms, &CastAttributes::seed, &CastAttributes::fused,   &CastAttributes::in_place};
 
 // what was measured
 template <>
@@ -204,6 +208,7 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::waits_for,
                                                        &Software::gemm_sm_margin,
                                                        &Software::kernel_per_expert,
+                                                       &Software::casts_once,
                                                        &Software::fp8_dispatch,
                                                        &Software::waits_for_dispatch,
                                                        &Software::captured,
@@ -276,6 +281,8 @@ template <>
 inline constexpr auto last_of<Access> = Access::update;
 template <>
 inline constexpr auto last_of<DType> = last_of_so_many<DType>(dtype_count);
+template <>
+inline constexpr auto last_of<NarrowType> = last_of_so_many<NarrowType>(narrow_type_count);
 template <>
 inline constexpr auto last_of<Scaling> = last_of_so_many<Scaling>(scaling_count);
 template <>

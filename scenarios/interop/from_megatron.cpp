@@ -336,6 +336,10 @@ class MegatronReader {
       fail(moment == "fp32" ? "exp-avg-sq-dtype" : "exp-avg-dtype", "fp32 or bf16, and the same for both moments");
     arguments_.has("use-precision-aware-optimizer");
     put(node, "moment_dtype", moment, arguments_.place("exp-avg-dtype"));
+    for (const char* gather : {"fp8-param-gather", "fp4-param-gather"})
+      if (arguments_.has(gather)) put(node, fp4 ? "fp4_param_gather" : "fp8_param_gather", true, arguments_.place(gather));
+    arguments_.has("reuse-grad-buf-for-mxfp8-param-ag");  // which follows
+    set(node, "fp8_attention", "fp8-dot-product-attention");
     set(node, "fp8_activation_input", "activation-func-fp8-input-store");
     put(node, "framework", "megatron-core", {.file = file_});
   }

@@ -18,8 +18,9 @@ BufferId node_part(Context& context, BufferId whole) {
   return context.builder.view(whole, place.at * elements, Shape(elements));
 }
 
-TaskId lower(Context& context, OpKind op, Slot slot, BufferId in, BufferId out) {
-  return context.collective(op, slot, Stream::dp, op == OpKind::all_gather ? "parameters" : "gradients", in, out);
+TaskId lower(Context& context, OpKind op, Slot slot, BufferId in, BufferId out, std::optional<Bytes> sent = {}) {
+  return context.collective(op, slot, Stream::dp, op == OpKind::all_gather ? "parameters" : "gradients", in, out, Reduction::sum,
+                            sent);
 }
 
 }  // namespace
@@ -57,9 +58,9 @@ TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, Bu
   return lower(context, OpKind::all_reduce, all, whole, whole);
 }
 
-TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole) {
+TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole, std::optional<Bytes> sent) {
   if (!hierarchical(context, kind)) {
-    return lower(context, OpKind::all_gather, in_blocks(context, kind) ? Slot::data_block : data_slot(kind), slice, whole);
+    return lower(context, OpKind::all_gather, in_blocks(context, kind) ? Slot::data_block : data_slot(kind), slice, whole, sent);
   }
   const BufferId part = node_part(context, whole);
   const TaskId first = lower(context, OpKind::all_gather, Slot::data_across, slice, part);

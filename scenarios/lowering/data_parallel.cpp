@@ -92,6 +92,27 @@ bool keeps_slices_of_weights(const Context& context) {
          std::max(context.sizes.ownership.owners, context.sizes.expert_ownership.owners) > 1;
 }
 
+namespace {
+
+/// Scales follow from maxima that all know: the numbers alone travel.
+void gather_narrow(Context& context, const Bucket& bucket) {
+  const bool through_another = bucket.gathered != bucket.weights;
+  BufferId slice = bucket.weight_slice;
+  if (through_another) {
+    const Buffer own = context.builder.dag().buffers[bucket.weight_slice];
+    slice = context.builder.view(bucket.gathered, own.offset, own.shape);
+    context.kernel(OpKind::cast, {}, "cast", {bucket.master}, {slice});
+  }
+  gather_slices(context, bucket.kind, slice, bucket.gathered, size_of(context.type_of(bucket.gathered), bucket.whole.elements()));
+  if (!through_another) return;
+  if (context.scenario.training.overlap_dp)
+    context.gathered_weights[bucket.weights] = bucket.gathered;  // each weight is cast when it is first read
+  else
+    context.kernel(OpKind::cast, {}, "cast", {bucket.gathered}, {bucket.weights});
+}
+
+}  // namespace
+
 void gather_parameters(Context& context) {
   if (keeps_slices_of_weights(context)) return;
   for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
@@ -99,7 +120,10 @@ void gather_parameters(Context& context) {
     const std::vector<Bucket>& buckets = context.chunks[chunk].buckets();
     // Buckets lie in backward order: the forward needs the last one first.
     for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-      if (ownership_of(context, bucket->kind).owners > 1)
+      if (ownership_of(context, bucket->kind).owners == 1) continue;
+      if (bucket->narrow)
+        gather_narrow(context, *bucket);
+      else
         gather_slices(context, bucket->kind, bucket->weight_slice, bucket->weights);
     }
   }

@@ -1,5 +1,7 @@
 #include "scenarios/lowering/layer.h"
 
+#include <vector>
+
 #include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/norm.h"
@@ -71,6 +73,30 @@ BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weight
 
 }  // namespace
 
+namespace {
+
+std::vector<ParameterId> linear_weights(const Context& context, const LayerParameters& layer) {
+  std::vector<ParameterId> weights;
+  if (const auto* latent = std::get_if<MlaParameters>(&layer.attention)) {
+    weights = {latent->query_up, latent->latent_down, latent->latent_up, latent->output};
+    if (context.scenario.model.mla.q_rank > 0) weights.push_back(latent->query_down);
+  } else {
+    const auto& heads = std::get<AttentionParameters>(layer.attention);
+    weights = heads.qkv;
+    weights.push_back(heads.output);
+  }
+  const auto add = [&](const MlpParameters& mlp) { weights.insert(weights.end(), {mlp.up, mlp.down}); };
+  if (!layer.mixture) {
+    add(layer.mlp);
+  } else {
+    add(layer.mixture->experts);
+    if (layer.mixture->shared) add(*layer.mixture->shared);
+  }
+  return weights;
+}
+
+}  // namespace
+
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer) {
   const std::string name = "layer" + std::to_string(layer);
   LayerParameters weights;
@@ -86,6 +112,8 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   } else {
     weights.mlp = declare_mlp(context, parameters, name, context.sizes.ffn);
   }
+  if (context.scenario.training.param_gather && context.scenario.casts_in(layer))
+    for (const ParameterId weight : linear_weights(context, weights)) parameters.keep_narrow(weight);
   return weights;
 }
 

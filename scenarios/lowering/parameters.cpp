@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "runtime/base/divide_up.h"
+#include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/shards.h"
 
 namespace tandem::scenarios {
@@ -30,15 +31,17 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
   std::vector<std::vector<ParameterId>> filled;
   for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::shared_kv,
                                    ParameterKind::expert, ParameterKind::tied}) {
-    std::int64_t room = 0;
-    for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
-      if (specs_[id].kind != kind) continue;
-      if (room <= 0) {
-        filled.emplace_back();
-        room = bucket_parameters;
+    for (const bool narrow : {false, true}) {
+      std::int64_t room = 0;
+      for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
+        if (specs_[id].kind != kind || specs_[id].narrow != narrow) continue;
+        if (room <= 0) {
+          filled.emplace_back();
+          room = bucket_parameters;
+        }
+        filled.back().push_back(id);
+        room -= specs_[id].rows() * specs_[id].columns();
       }
-      filled.back().push_back(id);
-      room -= specs_[id].rows() * specs_[id].columns();
     }
   }
   return filled;
@@ -91,8 +94,19 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     const std::int64_t slice = divide_up(elements, unit) * owned.granularity;
     const std::int64_t begin = owned.slice * slice;
 
-    Bucket bucket{.kind = first.kind, .norm_share = first.norm_share, .unit = first.unit, .whole = Shape(slice * owned.owners)};
-    if (sliced_weights) {
+    Bucket bucket{.kind = first.kind,
+                  .norm_share = first.norm_share,
+                  .narrow = first.narrow,
+                  .unit = first.unit,
+                  .whole = Shape(slice * owned.owners)};
+    if (bucket.narrow) {
+      bucket.weights = builder.buffer(rank, BufferKind::parameter, training.precision, bucket.whole,
+                                      scaling_of(training.recipe, OperandRole::weight));
+      bucket.gathered = training.gathered() == training.precision
+                            ? bucket.weights
+                            : builder.buffer(rank, BufferKind::communication, training.gathered(), bucket.whole);
+      bucket.weight_slice = builder.view(bucket.weights, begin, Shape(slice));
+    } else if (sliced_weights) {
       bucket.weight_slice = builder.buffer(rank, BufferKind::parameter, training.storage(), Shape(slice));
     } else {
       bucket.weights = builder.buffer(rank, BufferKind::parameter, training.storage(), bucket.whole);

@@ -36,6 +36,7 @@ struct ParameterSpec {
   int uses = 1;           ///< operations that add to its gradient in one backward pass
   double norm_share = 1;  ///< its weight in the gradient norm: 1 / (ranks that count the same elements)
   std::size_t unit = 0;   ///< set by `declare`
+  bool narrow = false;    ///< kept in fp8 or fp4, see `keep_narrow`
 
   std::int64_t rows() const;
   std::int64_t columns() const { return pieces.front().columns; }
@@ -51,7 +52,10 @@ struct ParameterSpec {
 struct Bucket {
   ParameterKind kind = ParameterKind::sharded;
   double norm_share = 1;
+  bool narrow = false;  ///< see `TrainingSpec::param_gather`
   BufferId weights = no_id, gradients = no_id;
+  /// Of narrow weights that are gathered in bf16: what is gathered, and then cast into `weights`. Else `weights`.
+  BufferId gathered = no_id;
   BufferId weight_slice = no_id, gradient_slice = no_id;
   BufferId master = no_id, momentum = no_id, variance = no_id;
   struct OnHost {
@@ -78,6 +82,8 @@ class ChunkParameters {
   /// What is declared from here on belongs to a new unit, that ZeRO-3 gathers in one go: a layer, the embedding, the head.
   std::size_t begin_unit() { return unit_ = units_++; }
   ParameterId declare(ParameterSpec spec);
+  /// Says that the weight, of a linear layer, is kept in the type that training casts to: `training.param_gather`.
+  void keep_narrow(ParameterId id) { specs_[id].narrow = true; }
 
   /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit or, with
   /// `gather_unit` weight, per weight, and all their buffers. Slices are padded to multiples of the granularity.
