@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
@@ -9,6 +10,7 @@
 #include "runtime/host/loss.h"
 #include "studies/report/step_report.h"
 #include "studies/step/executed_step.h"
+#include "studies/step/step_dump.h"
 #include "studies/step/verification.h"
 
 namespace tandem::cli {
@@ -18,6 +20,7 @@ struct ExecuteCommand final : Command {
   StepOptions options;
   BackendOptions backend;
   bool verify = false;
+  std::string dump;  ///< a folder; empty for none
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -31,6 +34,11 @@ CLI::App* ExecuteCommand::add_to(CLI::App& app) {
   options.add_to(*command);
   backend.add_to(*command);
   command->add_flag("--verify", verify, "compare loss, gradients and updated weights with the unsharded model's");
+  command
+      ->add_option(
+          "--dump", dump,
+          "with host: write the unsharded weights, tokens, gradients and updated weights into a new folder, as safetensors")
+      ->check(not_empty);
   return command;
 }
 
@@ -41,11 +49,15 @@ ExitCode ExecuteCommand::run() const {
 }
 
 ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
+  std::optional<StepDump> numbers;
+  if (!dump.empty()) numbers.emplace(scenario, options.scenario, backend, dump);
   ExecutedStep step(scenario, options.scenario, backend);
   const std::size_t collectives = step.verify_collectives();
+  if (numbers) numbers->begin(step);
   ProgressBar bar;
   step.execute(&bar);
   bar.take_away();
+  if (numbers) numbers->write(step, scenario);
   StepResult result = step.result();
   result.warnings = scenario.warnings;
   outputs.write(to_json(result), {{"measured", &step.dag(), &step.timeline()}});

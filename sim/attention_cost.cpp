@@ -5,7 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "runtime/ops/attention.h"
+#include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
 #include "sim/gemm_cost.h"
 
@@ -24,8 +24,13 @@ AttentionSizes sizes_of(const TimedKernel& kernel) {
 }
 
 std::int64_t seen_pairs(const TimedKernel& kernel, const AttentionSizes& sizes) {
+  return seen_pairs(attributes_of(kernel), sizes.queries, sizes.keys);
+}
+
+/// Keys that a query sees at most, if not all before it; else 0.
+std::int64_t longest_reach(const TimedKernel& kernel) {
   const AttentionAttributes& attributes = attributes_of(kernel);
-  return attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : sizes.queries * sizes.keys;
+  return attributes.window > 0 ? attributes.window : attributes.chunk;
 }
 
 /// Returns the seconds for a pair of head dimension `dim`, times the peak over the FLOPs of a pair of dimension 1.
@@ -61,7 +66,11 @@ Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedK
   const std::int64_t seen = seen_pairs(kernel, sizes), all = sizes.queries * sizes.keys;
   const std::int64_t full = rounded_up(rows, tile_rows) * rounded_up(columns, tile_columns);
   const std::int64_t tiles_of_head = rounded_up(rows, tile_rows) / tile_rows, heads = sizes.micro_batch * sizes.heads;
-  const std::int64_t computed = seen == all ? full : std::min(full, seen + tiles_of_head * tile_rows * (tile_rows - 1) / 2);
+  // A tile computes the corners beyond what its rows see: after it, and where they stop looking back, before it.
+  const std::int64_t reach = longest_reach(kernel), corners = reach > 0 ? 2 : 1;
+  const std::int64_t beyond = corners * tiles_of_head * tile_rows * (tile_rows - 1) / 2;
+  const std::int64_t computed = seen == all ? full : std::min(full, seen + beyond);
+  const std::int64_t widest = reach > 0 ? std::min(columns, reach + tile_rows) : columns;
   if (seen == 0 || heads == 0) return device.efficiency.launch;
 
   const double multiprocessors = device.multiprocessors, tiles = static_cast<double>(tiles_of_head * heads);
@@ -72,7 +81,7 @@ Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedK
                                               : time_of_pair(device, cost.math, pass, flops_of_pair, dim) / visible;
   const Seconds fixed = pass.tile * dim / 128;
   const Seconds mean = multiprocessors * pair * static_cast<double>(computed) / static_cast<double>(tiles_of_head) + fixed;
-  const Seconds longest = multiprocessors * pair * static_cast<double>(tile_rows * rounded_up(columns, tile_columns)) + fixed;
+  const Seconds longest = multiprocessors * pair * static_cast<double>(tile_rows * rounded_up(widest, tile_columns)) + fixed;
   const Seconds computing =
       seen == all ? std::ceil(tiles / multiprocessors) * mean : std::max(longest, tiles / multiprocessors * mean + mean / 2);
   const Seconds moving = static_cast<double>(cost.bytes) / (device.efficiency.memory * device.memory_bandwidth);

@@ -35,6 +35,7 @@ IssueParts usual_parts(const Dag& dag, TaskId id) {
   const double each = 1 + software.beside(task.op, pass).kernels;
   const std::int64_t kernels = kernels_of(software, task.op, attributes);
   if (kernels == 1) return {std::ranges::find(software.captured, task.op) != software.captured.end() ? 0 : usual * each};
+  if (operation(task.op).kernels > 1) return {usual * each, static_cast<double>(kernels - 1) * usual * each};
   const Seconds of_expert = (cost.loop > 0 ? cost.loop : usual) * each;
   return {usual + of_expert, static_cast<double>(kernels - 1) * of_expert};
 }

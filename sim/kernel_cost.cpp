@@ -16,6 +16,8 @@ double arithmetic_efficiency(const KernelEfficiency& efficiency, OpClass op_clas
   switch (op_class) {
     case OpClass::gemm:
       return gemm.rate * gemm.sustained;
+    case OpClass::scan:
+      return gemm.rate * gemm.sustained;
     case OpClass::attention_forward:
       return efficiency.attention_forward;
     case OpClass::attention_backward:
@@ -64,6 +66,7 @@ Roofline roofline_of(const Device& device, OpClass op_class, DType math) {
 }
 
 std::int64_t kernels_of(const Software& software, OpKind op, const OpAttributes& attributes) {
+  if (operation(op).kernels > 1) return operation(op).kernels;
   const std::vector<OpKind>& apart = software.kernel_per_expert;
   if (std::ranges::find(apart, op) == apart.end()) return 1;
   if (const auto* cast = std::get_if<CastAttributes>(&attributes)) return std::max<std::int64_t>(1, std::ssize(cast->rows));
@@ -80,6 +83,12 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
     return (kernels > 1 ? gemm_time_on_streams : gemm_time)(device, products_of(kernel), types_of(kernel), Clock::sustained) /
            device.speed;
   if (is_attention && states_attention(device, type)) return attention_time(device, kernel) / device.speed;
+  if (operation(kernel.op).parts != nullptr) {
+    Seconds sum = 0;
+    for (const OpCost& part : operation(kernel.op).parts(kernel.operands, kernel.attributes))
+      sum += time_on(device, roofline_of(device, op_class, part.math), part);
+    return sum;
+  }
   const OpCost cost = cost_of(kernel);
   Roofline roofline = roofline_of(device, op_class, cost.math);
   roofline.launch *= static_cast<double>(kernels);

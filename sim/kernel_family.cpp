@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "runtime/ops/attention.h"
+#include "runtime/ops/attention_mask.h"
 #include "runtime/ops/batched_gemm.h"
 #include "runtime/ops/operands.h"
 
@@ -13,13 +13,20 @@ namespace {
 OpAttributes deciding(const OpAttributes& any) { return any; }
 OpAttributes deciding(const NormAttributes& a) { return NormAttributes{.kind = a.kind}; }
 OpAttributes deciding(const SplitHeadsAttributes& a) {
-  return SplitHeadsAttributes{.heads = a.heads, .kv_heads = a.kv_heads, .rotate = a.rotate, .positions = {}};
+  return SplitHeadsAttributes{
+      .heads = a.heads, .kv_heads = a.kv_heads, .rotate = a.rotate, .positions = {}, .rotated = a.rotated};
 }
 OpAttributes deciding(const MlaHeadsAttributes& a) { return MlaHeadsAttributes{.rope_dim = a.rope_dim, .positions = {}}; }
-OpAttributes deciding(const AttentionAttributes& a) { return AttentionAttributes{.causal = a.causal, .queries = {}, .keys = {}}; }
+OpAttributes deciding(AttentionAttributes a) {
+  a.scale = 1;
+  a.queries = a.keys = {};
+  a.softcap = a.softcap > 0 ? 1.0F : 0.0F;
+  return a;
+}
 OpAttributes deciding(const EmbeddingAttributes&) { return EmbeddingAttributes{}; }
 OpAttributes deciding(const CrossEntropyAttributes&) { return CrossEntropyAttributes{}; }
 OpAttributes deciding(const AdamAttributes&) { return AdamAttributes{}; }
+OpAttributes deciding(const MuonAttributes&) { return MuonAttributes{}; }
 OpAttributes deciding(const ScaleAttributes&) { return ScaleAttributes{}; }
 OpAttributes deciding(BatchedGemmAttributes a) {
   a.factor = 1;
@@ -27,6 +34,19 @@ OpAttributes deciding(BatchedGemmAttributes a) {
 }
 OpAttributes deciding(const DropoutAttributes&) { return DropoutAttributes{}; }
 OpAttributes deciding(const SignAttributes&) { return SignAttributes{}; }
+OpAttributes deciding(const CausalConvAttributes&) { return CausalConvAttributes{}; }
+OpAttributes deciding(GroupNormAttributes a) {
+  a.gate_column = 0;
+  return a;
+}
+OpAttributes deciding(DeltaRuleAttributes a) {
+  a.first_head = 0;
+  return a;
+}
+OpAttributes deciding(SsdAttributes a) {
+  a.first_head = 0;
+  return a;
+}
 OpAttributes deciding(RoutingAttributes a) {
   a.balance = 0;
   return a;
@@ -39,7 +59,9 @@ int mode_of(const GroupedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (
 int mode_of(const BatchedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0); }
 int mode_of(const NormAttributes& a) { return static_cast<int>(a.kind); }
 int mode_of(const SplitHeadsAttributes& a) { return a.rotate ? 1 : 0; }
-int mode_of(const AttentionAttributes& a) { return a.causal ? 1 : 0; }
+int mode_of(const AttentionAttributes& a) {
+  return (a.causal ? 1 : 0) + (a.window > 0 ? 2 : 0) + (a.chunk > 0 ? 4 : 0) + (a.softcap > 0 ? 8 : 0);
+}
 int mode_of(const ActivationAttributes& a) { return static_cast<int>(a.kind); }
 
 bool is_matrix_product(OpKind op) { return op == OpKind::gemm || op == OpKind::grouped_gemm; }
@@ -71,8 +93,8 @@ std::vector<double> batched_gemm_size(const TimedKernel& kernel, const BatchedGe
 
 std::vector<double> attention_size(const TimedKernel& kernel, const AttentionAttributes& attributes) {
   const Shape &q = kernel.operands[0].shape, &k = kernel.operands[1].shape, &v = kernel.operands[2].shape;
-  const std::int64_t pairs = attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : q[0] * k[0];
-  return {static_cast<double>(pairs), static_cast<double>(q[1] * q[2]), static_cast<double>(q[3] + v[3])};
+  return {static_cast<double>(seen_pairs(attributes, q[0], k[0])), static_cast<double>(q[1] * q[2]),
+          static_cast<double>(q[3] + v[3])};
 }
 
 }  // namespace

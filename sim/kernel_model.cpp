@@ -37,7 +37,10 @@ Roofline KernelModel::roofline(const TimedKernel& kernel) const {
 Seconds KernelModel::unmeasured(const TimedKernel& kernel) const {
   const auto family = families_.find(family_of(kernel));
   if (family != families_.end()) return interpolated(family->second, kernel);
-  return roofline(kernel).time(cost_of(kernel));
+  if (operation(kernel.op).parts == nullptr) return roofline(kernel).time(cost_of(kernel));
+  Seconds sum = 0;
+  for (const OpCost& part : operation(kernel.op).parts(kernel.operands, kernel.attributes)) sum += roofline(kernel).time(part);
+  return sum;
 }
 
 Seconds KernelModel::interpolated(const Family& family, const TimedKernel& kernel) {

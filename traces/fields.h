@@ -63,14 +63,19 @@ template <>
 inline constexpr auto fields_of<NormAttributes> = std::tuple{&NormAttributes::kind, &NormAttributes::epsilon};
 template <>
 inline constexpr auto fields_of<SplitHeadsAttributes> =
-    std::tuple{&SplitHeadsAttributes::heads, &SplitHeadsAttributes::kv_heads, &SplitHeadsAttributes::rotate,
-               &SplitHeadsAttributes::base, &SplitHeadsAttributes::positions};
+    std::tuple{&SplitHeadsAttributes::heads, &SplitHeadsAttributes::kv_heads,  &SplitHeadsAttributes::rotate,
+               &SplitHeadsAttributes::base,  &SplitHeadsAttributes::positions, &SplitHeadsAttributes::rotated};
+template <>
+inline constexpr std::size_t newer_fields_of<SplitHeadsAttributes> = 1;
 template <>
 inline constexpr auto fields_of<MlaHeadsAttributes> =
     std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base, &MlaHeadsAttributes::positions};
 template <>
-inline constexpr auto fields_of<AttentionAttributes> = std::tuple{&AttentionAttributes::causal, &AttentionAttributes::scale,
-                                                                  &AttentionAttributes::queries, &AttentionAttributes::keys};
+inline constexpr auto fields_of<AttentionAttributes> = std::tuple{
+    &AttentionAttributes::causal, &AttentionAttributes::scale, &AttentionAttributes::queries, &AttentionAttributes::keys,
+    &AttentionAttributes::window, &AttentionAttributes::chunk, &AttentionAttributes::softcap};
+template <>
+inline constexpr std::size_t newer_fields_of<AttentionAttributes> = 3;
 template <>
 inline constexpr auto fields_of<SequenceAttributes> = std::tuple{&SequenceAttributes::ranks, &SequenceAttributes::zigzag};
 template <>
@@ -115,6 +120,27 @@ inline constexpr auto fields_of<DropoutAttributes> = std::tuple{&DropoutAttribut
                                                                 &DropoutAttributes::first_head, &DropoutAttributes::rows};
 template <>
 inline constexpr auto fields_of<SignAttributes> = std::tuple{&SignAttributes::valid};
+template <>
+inline constexpr auto fields_of<CausalConvAttributes> = std::tuple{
+    &CausalConvAttributes::first_column, &CausalConvAttributes::row, &CausalConvAttributes::rows, &CausalConvAttributes::biased};
+template <>
+inline constexpr auto fields_of<SsdAttributes> = std::tuple{
+    &SsdAttributes::head_dim, &SsdAttributes::groups, &SsdAttributes::state, &SsdAttributes::chunk, &SsdAttributes::first_head};
+template <>
+inline constexpr auto fields_of<GroupNormAttributes> =
+    std::tuple{&GroupNormAttributes::groups, &GroupNormAttributes::epsilon, &GroupNormAttributes::gate_column};
+template <>
+inline constexpr auto fields_of<DeltaRuleAttributes> =
+    std::tuple{&DeltaRuleAttributes::key_heads, &DeltaRuleAttributes::key_dim, &DeltaRuleAttributes::value_dim,
+               &DeltaRuleAttributes::chunk, &DeltaRuleAttributes::first_head};
+template <>
+inline constexpr auto fields_of<ColumnPartsAttributes> =
+    std::tuple{&ColumnPartsAttributes::ranks, &ColumnPartsAttributes::zigzag, &ColumnPartsAttributes::inverse,
+               &ColumnPartsAttributes::widths, &ColumnPartsAttributes::repeats};
+template <>
+inline constexpr auto fields_of<MuonAttributes> =
+    std::tuple{&MuonAttributes::learning_rate, &MuonAttributes::momentum, &MuonAttributes::weight_decay,
+               &MuonAttributes::clip_norm, &MuonAttributes::scale};
 template <>
 inline constexpr auto fields_of<CastAttributes> =
     std::tuple{&CastAttributes::rows,       &CastAttributes::to,   &CastAttributes::scaling, &CastAttributes::stochastic,
@@ -290,7 +316,7 @@ inline constexpr auto last_of<InputShard::Content> = InputShard::Content::noise;
 template <>
 inline constexpr auto last_of<NormKind> = NormKind::layer;
 template <>
-inline constexpr auto last_of<Activation> = Activation::gelu;
+inline constexpr auto last_of<Activation> = Activation::squared_relu;
 template <>
 inline constexpr auto last_of<Reduction> = Reduction::mean;
 template <>

@@ -5,15 +5,17 @@
 namespace tandem::traces {
 namespace {
 
-constexpr Format profile_format{.name = "tandem-profile", .version = 4, .written_by = "tandem calibrate --out", .oldest = 1};
+// 5 to 7 were left out: one wrong bit would make another version of them that is read.
+constexpr Format profile_format{.name = "tandem-profile", .version = 8, .written_by = "tandem calibrate --out", .oldest = 1};
 
 static_assert(names_every_field<Profile>() && names_every_field<ProfileOrigin>() && names_every_field<MeasuredCollective>());
 
-/// Before version 3 there were fewer kernels before it, and nothing after `receive`.
-OpKind communication_before_version_3(OpKind op) {
-  constexpr int first = 41, now = static_cast<int>(OpKind::all_reduce);
-  const int place = static_cast<int>(op) - first;
-  if (place < 0 || place > static_cast<int>(OpKind::receive) - now) throw CorruptTable("a collective is none");
+/// Before version 8 there were fewer kernels before it, and before version 3 nothing after `receive`.
+OpKind communication_of_version(OpKind op, std::uint32_t version) {
+  constexpr int before_3 = 41, before_8 = 58, now = static_cast<int>(OpKind::all_reduce);
+  const int place = static_cast<int>(op) - (version < 3 ? before_3 : before_8);
+  const OpKind last = version < 3 ? OpKind::receive : OpKind::copy;
+  if (place < 0 || place > static_cast<int>(last) - now) throw CorruptTable("a collective is none");
   return static_cast<OpKind>(now + place);
 }
 
@@ -71,8 +73,8 @@ Profile read_profile_file(const std::string& path) {
     } else {
       read_table(content.tables(0), profile);
     }
-    if (version < 3)
-      for (MeasuredCollective& collective : profile.collectives) collective.op = communication_before_version_3(collective.op);
+    if (version < 8)
+      for (MeasuredCollective& collective : profile.collectives) collective.op = communication_of_version(collective.op, version);
     if (const std::string flaw = first_flaw(profile); !flaw.empty()) throw CorruptTable(flaw);
     return profile;
   } catch (const CorruptTable& flaw) {

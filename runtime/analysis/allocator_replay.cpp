@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/analysis/framework_memory.h"
+#include "runtime/analysis/optimizer_updates.h"
 
 namespace tandem {
 namespace {
@@ -21,21 +22,18 @@ struct Kept {
   std::vector<Bytes> after_the_first_step;
 };
 
-/// Adam's operands of one bucket.
+/// What the optimizer keeps for one run of weights.
 struct Update {
   BufferId weights = no_id;           ///< the slice that it writes
-  std::vector<BufferId> states = {};  ///< the parameters' copy and the two moments
+  std::vector<BufferId> states = {};  ///< the parameters' copy and the moments
 };
 
 std::vector<Update> updates_on(const Dag& dag, RankIndex rank) {
   std::vector<Update> updates;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].op != OpKind::adam || dag.tasks[id].rank != rank) continue;
-    Update& update = updates.emplace_back();
-    for (const Operand& operand : dag.operands_of(id)) {
-      if (operand.access() == Access::write) update.weights = operand.buffer;
-      if (operand.access() == Access::update) update.states.push_back(operand.buffer);
-    }
+  for (const OptimizerUpdate& update : optimizer_updates(dag)) {
+    if (update.rank != rank) continue;
+    updates.push_back({.weights = update.weight, .states = {update.master, update.momentum}});
+    if (update.variance != no_id) updates.back().states.push_back(update.variance);
   }
   return updates;
 }

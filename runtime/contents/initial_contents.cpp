@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "runtime/analysis/optimizer_updates.h"
 #include "runtime/analysis/weights_from_host.h"
 #include "runtime/ops/operands.h"
 
@@ -73,21 +74,17 @@ void write_inputs(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
 
 /// Master copies equal the parameters. The moments are those of a run under way, not zero: Adam's first step from zero divides
 /// each gradient by itself, so that its sign alone counts, and rounding would decide the sign of the smallest.
-void write_adam_states(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
+void write_optimizer_states(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
   const std::map<BufferId, BufferId> weight_of = copied_from_host(dag);
   constexpr float gradient_scale = 1e-3F;
   const std::vector<std::vector<const ParameterShard*>> shards_of = shards_by_base(dag);
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].op != OpKind::adam) continue;
-    const std::span<const Operand> operands = dag.operands_of(id);  // gradient, norm; parameter, master, m, v
-    const auto buffer = [&](std::size_t i) -> const Buffer& { return dag.buffers[operands[i].buffer]; };
-    const auto copied = weight_of.find(operands[2].buffer);
-    const Buffer& weight = copied == weight_of.end() ? buffer(2) : dag.buffers[copied->second];
-    const Stretch parameter = stretch_of(weight), master = stretch_of(buffer(3));
-    const Stretch momentum = stretch_of(buffer(4)), variance = stretch_of(buffer(5));
-    if (operands[2].buffer != operands[3].buffer) writer.copy(parameter, master);
+  for (const OptimizerUpdate& update : optimizer_updates(dag)) {
+    const auto copied = weight_of.find(update.weight);
+    const Buffer& weight = dag.buffers[copied == weight_of.end() ? update.weight : copied->second];
+    const Stretch parameter = stretch_of(weight), momentum = stretch_of(dag.buffers[update.momentum]);
+    if (update.weight != update.master) writer.copy(parameter, stretch_of(dag.buffers[update.master]));
     writer.write(momentum, 0);
-    writer.write(variance, 0);
+    if (update.variance != no_id) writer.write(stretch_of(dag.buffers[update.variance]), 0);
     const Interval slice = interval_of(weight);
     for (const ParameterShard* shard : shards_of[parameter.base]) {
       const Interval block = interval_of(dag.buffers[shard->buffer]);
@@ -101,6 +98,8 @@ void write_adam_states(const Dag& dag, std::uint64_t seed, ContentsWriter& write
                          .linear = gradient_scale};
       const std::int64_t offset = begin - slice.begin;
       writer.write(Stretch{momentum.base, momentum.begin + offset, end - begin}, values);
+      if (update.variance == no_id) continue;
+      const Stretch variance = stretch_of(dag.buffers[update.variance]);
       values.constant = 0.5F * gradient_scale * gradient_scale;
       values.linear = 0;
       values.square = gradient_scale * gradient_scale;
@@ -141,7 +140,7 @@ void unset_parameters_to_gather(const Dag& dag, ContentsWriter& writer) {
 void write_initial_contents(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
   write_parameters(dag, seed, writer);
   write_inputs(dag, seed, writer);
-  write_adam_states(dag, seed, writer);
+  write_optimizer_states(dag, seed, writer);
   unset_parameters_to_gather(dag, writer);
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/ops/attention_sizes.h"
+#include "runtime/ops/attention_mask.h"
 
 namespace tandem {
 namespace {
@@ -38,7 +38,10 @@ std::optional<FusedAttention> fused_attention(std::span<const OperandType> opera
                            .head_dim = q[3],
                            .value_dim = v[3],
                            .type = type};
-  if (attention.queries < 1 || attention.keys < 1) return std::nullopt;
+  if (attention.queries < 1 || attention.keys < 1 || attributes.softcap > 0) return std::nullopt;
+  const AttentionMask mask = mask_of(attributes);
+  const bool looks_back = attributes.causal && mask.first_seen(last_of(attributes.queries)) <= first_of(attributes.keys);
+  if (attributes.causal && !looks_back) return std::nullopt;
   if (!attributes.causal || last_of(attributes.keys) <= first_of(attributes.queries)) return attention;
   if (attributes.queries != attributes.keys || !ascend(attributes.queries)) return std::nullopt;
   attention.causal = true;

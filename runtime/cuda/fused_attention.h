@@ -20,8 +20,8 @@ struct FusedAttention {
 };
 
 /// Returns the attention of an operation attention or attention_backward without positions, which libraries do not know. Returns
-/// nothing where it is not in bf16 or fp16, or where a query sees neither all keys nor those up to its own index, as in some
-/// pairs of chunks that context parallelism makes.
+/// nothing where it is not in bf16 or fp16, with capped scores, or where a query sees neither all keys nor those up to its own
+/// index, as in some pairs of chunks that context parallelism makes, and where a window ends before the first key.
 std::optional<FusedAttention> fused_attention(std::span<const OperandType> operands, const AttentionAttributes& attributes);
 
 }  // namespace tandem

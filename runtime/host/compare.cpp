@@ -4,12 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 #include <stdexcept>
-#include <unordered_map>
 
-#include "runtime/analysis/weights_from_host.h"
 #include "runtime/host/loss.h"
+#include "runtime/host/updates.h"
 
 namespace tandem {
 namespace {
@@ -30,57 +28,6 @@ class LargestDifference {
   double difference_ = 0;
   double magnitude_ = 0;
 };
-
-/// Consecutive elements of a shard, from its element `first` on, that Adam updated.
-struct Update {
-  const ParameterShard& shard;
-  std::size_t replica;  ///< data-parallel coordinate of the rank
-  std::int64_t first;
-  std::span<const float> gradient;
-  std::span<const float> weight;
-
-  /// Where element i of the update lies in the unsharded tensor, row by row.
-  std::size_t index(std::size_t i) const {
-    const std::int64_t in_shard = first + static_cast<std::int64_t>(i);
-    const std::int64_t row = shard.row + in_shard / shard.columns;
-    return static_cast<std::size_t>(row * shard.tensor_columns + shard.column + in_shard % shard.columns);
-  }
-};
-
-/// Calls `visit(Update)` for all that Adam updated on any rank, once however many steps it took. Padding belongs to no shard and
-/// is left out.
-template <typename Visit>
-void for_each_update(const HostMemory& memory, Visit visit) {
-  const Dag& dag = memory.dag();
-  std::unordered_map<BufferId, std::vector<const ParameterShard*>> shards_of_base;
-  for (const ParameterShard& shard : dag.shards) shards_of_base[dag.buffers[shard.buffer].base].push_back(&shard);
-
-  const std::map<BufferId, BufferId> copied = copied_from_host(dag);
-  std::set<BufferId> visited;
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    if (dag.tasks[id].op != OpKind::adam) continue;
-    const std::span<const Operand> operands = dag.operands_of(id);  // gradient, norm; parameter, master, m, v
-    if (!visited.insert(operands[2].buffer).second) continue;
-    const auto replica = static_cast<std::size_t>(dag.ranks[dag.tasks[id].rank].dp);
-    const float* gradient = memory.tensor(operands[0].buffer).f32();
-    const auto back = copied.find(operands[2].buffer);
-    const BufferId parameter = back == copied.end() ? operands[2].buffer : back->second;
-    const float* weight = memory.tensor(parameter).f32();
-    const Buffer& updated = dag.buffers[parameter];
-    for (const ParameterShard* shard : shards_of_base[updated.base]) {
-      const std::int64_t shard_begin = dag.buffers[shard->buffer].offset;
-      const std::int64_t begin = std::max(updated.offset, shard_begin);
-      const std::int64_t end = std::min(updated.offset + updated.shape.elements(), shard_begin + shard->rows * shard->columns);
-      if (begin >= end) continue;
-      const auto count = static_cast<std::size_t>(end - begin);
-      visit(Update{*shard,
-                   replica,
-                   begin - shard_begin,
-                   {gradient + begin - updated.offset, count},
-                   {weight + begin - updated.offset, count}});
-    }
-  }
-}
 
 /// An unsharded tensor of the references, and what of it the step has been compared with.
 struct Tensor {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <stdexcept>
 #include <vector>
 
 #include "runtime/ops/operands.h"
@@ -12,9 +13,9 @@ namespace tandem {
 namespace {
 
 void check_shapes(const Shape& x, const Shape& y, Activation kind) {
-  const std::int64_t inputs_per_output = kind == Activation::swiglu ? 2 : 1;
+  const std::int64_t inputs_per_output = is_gated(kind) ? 2 : 1;
   expect_shapes(rows_of(x) == rows_of(y) && columns_of(x) == inputs_per_output * columns_of(y),
-                "activation maps [s,b,2f] (swiglu) or [s,b,f] (gelu) to [s,b,f]");
+                "activation maps [s,b,2f] (gated) or [s,b,f] to [s,b,f]");
 }
 
 float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
@@ -31,33 +32,44 @@ float gelu_derivative(float x) {
   return 0.5F * (1.0F + tanh) + 0.5F * x * (1.0F - tanh * tanh) * sqrt_2_over_pi * (1.0F + 3.0F * cubic * x * x);
 }
 
-void swiglu_row(const float* gate, const float* value, float* y, std::int64_t width) {
-  for (std::int64_t i = 0; i < width; ++i) y[i] = gate[i] * sigmoid(gate[i]) * value[i];
-}
+/// The function that an activation applies to its gates, or to all where it has none, and its derivative.
+struct Function {
+  float (*value)(float);
+  float (*derivative)(float);
+};
 
-void swiglu_backward_row(const float* gate, const float* value, const float* dy, float* dgate, float* dvalue,
-                         std::int64_t width) {
-  for (std::int64_t i = 0; i < width; ++i) {
-    const float s = sigmoid(gate[i]);
-    const float derivative = s * (1.0F + gate[i] * (1.0F - s));
-    dgate[i] = dy[i] * value[i] * derivative;
-    dvalue[i] = dy[i] * gate[i] * s;
+float silu(float x) { return x * sigmoid(x); }
+float silu_derivative(float x) {
+  const float s = sigmoid(x);
+  return s * (1.0F + x * (1.0F - s));
+}
+float squared_relu(float x) { return x > 0 ? x * x : 0.0F; }
+float squared_relu_derivative(float x) { return x > 0 ? 2 * x : 0.0F; }
+
+Function function_of(Activation kind) {
+  switch (kind) {
+    case Activation::swiglu:
+      return {silu, silu_derivative};
+    case Activation::gelu:
+    case Activation::geglu:
+      return {gelu, gelu_derivative};
+    case Activation::squared_relu:
+      return {squared_relu, squared_relu_derivative};
   }
+  throw std::logic_error("an activation without a function");
 }
 
 void activate_row(Activation kind, const float* x, float* y, std::int64_t width) {
-  if (kind == Activation::swiglu) {
-    swiglu_row(x, x + width, y, width);
-  } else {
-    for (std::int64_t i = 0; i < width; ++i) y[i] = gelu(x[i]);
-  }
+  const auto f = function_of(kind).value;
+  const float* const values = x + width;
+  for (std::int64_t i = 0; i < width; ++i) y[i] = is_gated(kind) ? f(x[i]) * values[i] : f(x[i]);
 }
 
 void backward_row(Activation kind, const float* x, const float* dy, float* dx, std::int64_t width) {
-  if (kind == Activation::swiglu) {
-    swiglu_backward_row(x, x + width, dy, dx, dx + width, width);
-  } else {
-    for (std::int64_t i = 0; i < width; ++i) dx[i] = dy[i] * gelu_derivative(x[i]);
+  const Function f = function_of(kind);
+  for (std::int64_t i = 0; i < width; ++i) {
+    dx[i] = dy[i] * f.derivative(x[i]) * (is_gated(kind) ? x[i + width] : 1.0F);
+    if (is_gated(kind)) dx[i + width] = dy[i] * f.value(x[i]);
   }
 }
 

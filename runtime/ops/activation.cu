@@ -14,101 +14,49 @@ constexpr float two_sqrt_2_over_pi = 2 * std::numbers::sqrt2_v<float> * std::num
 
 TANDEM_DEVICE float sigmoid(float x) { return divide_fast(1.0F, 1.0F + exp_fast(-x)); }
 
-template <typename Element>
-struct Swiglu {
-  static constexpr int vector = vector_of<Element>;
-  const Element* x;
-  Element* y;
-  std::int64_t width;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
-    float gate[n], value[n];
-    load(x + 2 * row * width + column, gate);
-    load(x + (2 * row + 1) * width + column, value);
-    for (int i = 0; i < n; ++i) value[i] *= gate[i] * sigmoid(gate[i]);
-    store(y + row * width + column, value);
-  }
+/// A function of a number, and its derivative.
+struct Curve {
+  float value, derivative;
 };
 
-template <typename Element>
-struct SwigluBackward {
-  static constexpr int vector = vector_of<Element>;
-  const Element *x, *dy;
-  Element* dx;
-  std::int64_t width;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
-    const std::int64_t of_gate = 2 * row * width + column, of_value = of_gate + width;
-    float gate[n], value[n], gradient[n];
-    load(x + of_gate, gate);
-    load(x + of_value, value);
-    load(dy + row * width + column, gradient);
-    for (int i = 0; i < n; ++i) {
-      const float s = sigmoid(gate[i]), silu = gate[i] * s;
-      gate[i] = gradient[i] * value[i] * (s * (1.0F + gate[i] * (1.0F - s)));
-      value[i] = gradient[i] * silu;
-    }
-    store(dx + of_gate, gate);
-    store(dx + of_value, value);
+/// What the activation applies to its gates, or to all where it has none.
+template <Activation kind>
+TANDEM_DEVICE Curve curve_at(float x) {
+  if constexpr (kind == Activation::swiglu) {
+    const float s = sigmoid(x);
+    return {x * s, s * (1.0F + x * (1.0F - s))};
+  } else if constexpr (kind == Activation::squared_relu) {
+    const float positive = fmaxf(x, 0.0F);
+    return {positive * positive, 2 * positive};
+  } else {
+    const float s = sigmoid(two_sqrt_2_over_pi * (x + cubic * x * x * x));
+    return {x * s, s + x * s * (1.0F - s) * two_sqrt_2_over_pi * (1.0F + 3.0F * cubic * x * x)};
   }
-};
+}
 
-template <typename Element>
-struct Gelu {
-  static constexpr int vector = vector_of<Element>;
-  const Element* x;
-  Element* y;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    float values[n];
-    load(x + i, values);
-    for (float& v : values) v *= sigmoid(two_sqrt_2_over_pi * (v + cubic * v * v * v));
-    store(y + i, values);
-  }
-};
-
-template <typename Element>
-struct GeluBackward {
-  static constexpr int vector = vector_of<Element>;
-  const Element *x, *dy;
-  Element* dx;
-
-  template <int n>
-  TANDEM_DEVICE void at(std::int64_t i) const {
-    float values[n], gradient[n];
-    load(x + i, values);
-    load(dy + i, gradient);
-    for (int j = 0; j < n; ++j) {
-      const float v = values[j], s = sigmoid(two_sqrt_2_over_pi * (v + cubic * v * v * v));
-      gradient[j] *= s + v * s * (1.0F - s) * two_sqrt_2_over_pi * (1.0F + 3.0F * cubic * v * v);
-    }
-    store(dx + i, gradient);
-  }
-};
-
-/// An output and its derivatives with respect to the gate (swiglu alone) and to the value (gelu: the input).
+/// An output and its derivatives with respect to the gate, if there is one, and to the value.
 struct Activated {
   float y, by_gate, by_value;
 };
 
 template <Activation kind>
+constexpr bool has_gate = is_gated(kind);  // which code for the device asks in this form alone
+
+template <Activation kind>
 TANDEM_DEVICE Activated activated(float gate, float value) {
-  if constexpr (kind == Activation::swiglu) {
-    const float s = sigmoid(gate), silu = gate * s;
-    return {silu * value, value * (s * (1.0F + gate * (1.0F - s))), silu};
+  if constexpr (has_gate<kind>) {
+    const Curve curve = curve_at<kind>(gate);
+    return {curve.value * value, curve.derivative * value, curve.value};
   } else {
-    const float s = sigmoid(two_sqrt_2_over_pi * (value + cubic * value * value * value));
-    return {value * s, 0, s + value * s * (1.0F - s) * two_sqrt_2_over_pi * (1.0F + 3.0F * cubic * value * value)};
+    const Curve curve = curve_at<kind>(value);
+    return {curve.value, 0, curve.derivative};
   }
 }
 
-/// Columns of a row of the inputs. swiglu's values lie `width` behind its gates.
+/// Columns of a row of the inputs. Values lie `width` behind their gates.
 template <Activation kind, int n>
 struct Inputs {
-  static constexpr bool gated = kind == Activation::swiglu;
+  static constexpr bool gated = has_gate<kind>;
   float gate[n] = {}, value[n];
 
   template <typename Element>
@@ -120,6 +68,45 @@ struct Inputs {
   TANDEM_DEVICE void store_to(Element* row, std::int64_t column, std::int64_t width) const {
     if constexpr (gated) store(row + column, gate);
     store(row + column + (gated ? width : 0), value);
+  }
+};
+
+template <Activation kind, typename Element>
+struct PlainActivation {
+  static constexpr int vector = vector_of<Element>;
+  const Element* x;
+  Element* y;
+  std::int64_t inputs, width;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
+    Inputs<kind, n> in;
+    in.load_from(x + row * inputs, column, width);
+    float out[n];
+    for (int i = 0; i < n; ++i) out[i] = activated<kind>(in.gate[i], in.value[i]).y;
+    store(y + row * width + column, out);
+  }
+};
+
+template <Activation kind, typename Element>
+struct PlainActivationBackward {
+  static constexpr int vector = vector_of<Element>;
+  const Element *x, *dy;
+  Element* dx;
+  std::int64_t inputs, width;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
+    Inputs<kind, n> in;
+    in.load_from(x + row * inputs, column, width);
+    float gradient[n];
+    load(dy + row * width + column, gradient);
+    for (int i = 0; i < n; ++i) {
+      const Activated out = activated<kind>(in.gate[i], in.value[i]);
+      in.gate[i] = gradient[i] * out.by_gate;
+      in.value[i] = gradient[i] * out.by_value;
+    }
+    in.store_to(dx + row * inputs, column, width);
   }
 };
 
@@ -172,10 +159,16 @@ struct OfKind {};
 
 template <typename Visit>
 void with_activation(const OpAttributes& any, Visit visit) {
-  if (std::get<ActivationAttributes>(any).kind == Activation::gelu)
-    visit(OfKind<Activation::gelu>{});
-  else
-    visit(OfKind<Activation::swiglu>{});
+  switch (std::get<ActivationAttributes>(any).kind) {
+    case Activation::swiglu:
+      return visit(OfKind<Activation::swiglu>{});
+    case Activation::gelu:
+      return visit(OfKind<Activation::gelu>{});
+    case Activation::geglu:
+      return visit(OfKind<Activation::geglu>{});
+    case Activation::squared_relu:
+      return visit(OfKind<Activation::squared_relu>{});
+  }
 }
 
 }  // namespace
@@ -185,14 +178,12 @@ void activation_device(Queue& queue, std::span<const DeviceTensor> operands, con
   expect_types(of_one_type(x, y), "activation's operands are of one type");
   const std::int64_t width = columns_of(y.shape);
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
-    const auto* const in = x.template as<const Element>();
-    auto* const out = y.template as<Element>();
-    const bool aligned = are_aligned({x, y}, vector_of<Element>);
-    if (std::get<ActivationAttributes>(any).kind == Activation::gelu)
-      launch_elementwise("activation", queue, y.shape.elements(), aligned, Gelu<Element>{in, out});
-    else
-      launch_by_rows("activation", queue, rows_of(y.shape), width, aligned && width % vector_of<Element> == 0,
-                     Swiglu<Element>{in, out, width});
+    with_activation(any, [&]<Activation kind>(OfKind<kind>) {
+      const PlainActivation<kind, Element> body{x.template as<const Element>(), y.template as<Element>(), columns_of(x.shape),
+                                                width};
+      const bool aligned = width % body.vector == 0 && are_aligned({x, y}, body.vector);
+      launch_by_rows("activation", queue, rows_of(y.shape), width, aligned, body);
+    });
   });
 }
 
@@ -201,14 +192,12 @@ void activation_backward_device(Queue& queue, std::span<const DeviceTensor> oper
   expect_types(of_one_type(x, dy, dx), "activation's operands are of one type");
   const std::int64_t width = columns_of(dy.shape);
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
-    const auto *const in = x.template as<const Element>(), *const gradient = dy.template as<const Element>();
-    auto* const out = dx.template as<Element>();
-    const bool aligned = are_aligned({x, dy, dx}, vector_of<Element>);
-    if (std::get<ActivationAttributes>(any).kind == Activation::gelu)
-      launch_elementwise("activation_backward", queue, dy.shape.elements(), aligned, GeluBackward<Element>{in, gradient, out});
-    else
-      launch_by_rows("activation_backward", queue, rows_of(dy.shape), width, aligned && width % vector_of<Element> == 0,
-                     SwigluBackward<Element>{in, gradient, out, width});
+    with_activation(any, [&]<Activation kind>(OfKind<kind>) {
+      const PlainActivationBackward<kind, Element> body{x.template as<const Element>(), dy.template as<const Element>(),
+                                                        dx.template as<Element>(), columns_of(x.shape), width};
+      const bool aligned = width % body.vector == 0 && are_aligned({x, dy, dx}, body.vector);
+      launch_by_rows("activation_backward", queue, rows_of(dy.shape), width, aligned, body);
+    });
   });
 }
 

@@ -7,6 +7,8 @@ namespace tandem {
 /// activation: x; y [s,b,f], by ActivationAttributes:
 ///   swiglu   x [s,b,2f], a row being the f gates, then the f values: y = gate sigmoid(gate) value  (Shazeer 2020, eq. 6)
 ///   gelu     x [s,b,f]: y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   (Hendrycks & Gimpel 2016, section 2; as in GPT)
+///   geglu    x as for swiglu: y = gelu(gate) value
+///   squared_relu   x [s,b,f]: y = max(x, 0)^2
 CostFunction activation_cost;
 HostKernel activation_host;
 

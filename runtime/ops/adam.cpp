@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runtime/ops/clip.h"
 #include "runtime/ops/operands.h"
 
 namespace tandem {
@@ -15,12 +16,6 @@ std::array<OperandT, 6> operands_of_adam(std::span<const OperandT> operands) {
     expect_shapes(shape.elements() == grad.shape.elements(), "adam needs equally many gradients, parameters and states");
   expect_shapes(norm_square.shape.elements() == 1, "adam needs one squared gradient norm");
   return all;
-}
-
-float clip_factor(float norm_square, float clip_norm) {
-  if (clip_norm <= 0) return 1.0F;
-  const float factor = clip_norm / std::sqrt(norm_square);
-  return factor > 1.0F ? 1.0F : factor;  // a NaN norm must not pass for an unclipped one
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "runtime/cuda/module/elementwise.h"
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/operands.h"
+#include "runtime/ops/clip.h"
 
 // Moves the bytes of its cost.
 namespace tandem {
@@ -19,13 +20,6 @@ struct Adam {
   AdamAttributes attributes;
   float correction1, correction2;
 
-  /// A NaN norm must not pass for an unclipped one.
-  TANDEM_DEVICE float clip_factor() const {
-    if (attributes.clip_norm <= 0) return 1.0F;
-    const float factor = attributes.clip_norm / sqrtf(*norm_square);
-    return factor > 1.0F ? 1.0F : factor;
-  }
-
   template <int n>
   TANDEM_DEVICE void at(std::int64_t i) const {
     float g[n], weight[n], first[n], second[n];
@@ -33,7 +27,7 @@ struct Adam {
     load(master + i, weight);
     load(m + i, first);
     load(v + i, second);
-    const float clip = clip_factor(), beta1 = attributes.beta1, beta2 = attributes.beta2;
+    const float clip = clip_factor(*norm_square, attributes.clip_norm), beta1 = attributes.beta1, beta2 = attributes.beta2;
     for (int j = 0; j < n; ++j) {
       g[j] *= clip;
       first[j] = beta1 * first[j] + (1 - beta1) * g[j];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
 
 namespace tandem {
@@ -20,19 +21,39 @@ std::int64_t pairs_of_runs(std::int64_t query, std::int64_t queries, std::int64_
   return sum_of_capped_integers(seen_by_first + queries - 1, keys) - sum_of_capped_integers(seen_by_first - 1, keys);
 }
 
+/// Pairs of two runs in which the query sees the key.
+std::int64_t masked_pairs_of_runs(const AttentionMask& mask, std::int64_t query, std::int64_t queries, std::int64_t key,
+                                  std::int64_t keys) {
+  const auto in_window = [&](std::int64_t first_query, std::int64_t count, std::int64_t first_key, std::int64_t key_count) {
+    const std::int64_t causal = pairs_of_runs(first_query, count, first_key, key_count);
+    return mask.window == 0 ? causal : causal - pairs_of_runs(first_query - mask.window, count, first_key, key_count);
+  };
+  if (mask.chunk == 0) return in_window(query, queries, key, keys);
+  std::int64_t pairs = 0;
+  for (std::int64_t first = query / mask.chunk * mask.chunk; first < query + queries; first += mask.chunk) {
+    const std::int64_t first_query = std::max(first, query), first_key = std::max(first, key);
+    const std::int64_t end_query = std::min(first + mask.chunk, query + queries),
+                       end_key = std::min(first + mask.chunk, key + keys);
+    if (end_key > first_key) pairs += in_window(first_query, end_query - first_query, first_key, end_key - first_key);
+  }
+  return pairs;
+}
+
 /// FLOPs of a product of depth 1 over all pairs of a query and a key that it sees.
 Flops flops_per_depth(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
-  const std::int64_t pairs = attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : sizes.queries * sizes.keys;
+  const std::int64_t pairs = seen_pairs(attributes, sizes.queries, sizes.keys);
   return 2.0 * static_cast<double>(sizes.micro_batch * sizes.heads) * static_cast<double>(pairs);
 }
 
 }  // namespace
 
-std::int64_t causal_pairs(const Positions& queries, const Positions& keys) {
+std::int64_t seen_pairs(const AttentionAttributes& attributes, std::int64_t queries, std::int64_t keys) {
+  if (!attributes.causal) return queries * keys;
+  const Positions &q = attributes.queries, &k = attributes.keys;
   std::int64_t pairs = 0;
-  for (std::size_t i = 0; i < queries.start.size(); ++i)
-    for (std::size_t j = 0; j < keys.start.size(); ++j)
-      pairs += pairs_of_runs(queries.start[i], queries.length[i], keys.start[j], keys.length[j]);
+  for (std::size_t i = 0; i < q.start.size(); ++i)
+    for (std::size_t j = 0; j < k.start.size(); ++j)
+      pairs += masked_pairs_of_runs(mask_of(attributes), q.start[i], q.length[i], k.start[j], k.length[j]);
   return pairs;
 }
 

@@ -22,6 +22,16 @@ struct ForwardTiling : Widths {
       (queries + keys) * std::size_t{Widths::head_width} + keys * std::size_t{Widths::value_width};
 };
 
+template <int m_tiles, int n_tiles>
+TANDEM_DEVICE void cap_scores(const AttentionShape& shape, float (&scores)[m_tiles][n_tiles][4]) {
+#pragma unroll
+  for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+    for (int n = 0; n < n_tiles; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) scores[m][n][i] = shape.capped(scores[m][n][i]);
+}
+
 /// Of the two rows of each tile of which a lane holds elements: the largest score so far, and the sum of its own elements'
 /// exp(score - largest).
 template <int m_tiles>
@@ -139,6 +149,7 @@ __global__ void __launch_bounds__(Tiling::threads)
     __syncthreads();  // v has arrived; k is no longer read
     if (next_key < shape.keys) copy_rows_async<Tiling::keys, Tiling::threads>(keys, shape.key_rows(k, b, kv_head, next_key));
     copy_async_commit();
+    if (shape.softcap > 0) cap_scores(shape, scores);
     if (first_key + Tiling::keys > shape.keys || visibility(first_key) == Visibility::some)
       replace_where(scores, -INFINITY, lane,
                     [&](int of_row, int of_column) { return shape.hides(first_query + row + of_row, first_key + of_column); });

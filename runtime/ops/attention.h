@@ -11,6 +11,9 @@ namespace tandem {
 /// keys at its own position and before; a query that sees none gives out 0 and lse -infinity. Results over disjoint blocks of
 /// keys merge into the whole: lse = log sum exp(lse_j), out = sum exp(lse_j - lse) out_j.
 ///
+/// Where sliding or chunked, it sees fewer (runtime/ops/attention_mask.h); a soft cap c makes scores c tanh(scale q k^T / c)
+/// (Gemma 2, arXiv 2408.00118, section 2).
+///
 /// FLOPs: 2 b H (d + e) for each pair of a query and a key it sees (q k^T and p v), in q's dtype.
 CostFunction attention_cost;
 HostKernel attention_host;
@@ -21,8 +24,5 @@ HostKernel attention_host;
 /// = d 2.5 times forward (Dao 2023, FlashAttention-2, algorithm 2 and section 4.1).
 CostFunction attention_backward_cost;
 HostKernel attention_backward_host;
-
-/// Returns the number of pairs of a query and a key at its position or before. Closed form over the runs of positions.
-std::int64_t causal_pairs(const Positions& queries, const Positions& keys);
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/module/operands.h"
 #include "runtime/cuda/module/shared_tile.h"
+#include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
 
 namespace tandem {
@@ -34,22 +35,34 @@ enum class Visibility {
 /// AttentionSizes and AttentionAttributes, as kernels read them.
 struct AttentionShape {
   int queries, keys, micro_batch, heads, kv_heads, head_dim, value_dim;
-  float scale;
-  bool causal;
+  float scale, softcap;
+  AttentionMask mask;
   PositionRuns query_positions, key_positions;
 
-  TANDEM_DEVICE bool sees(int query, int key) const { return !causal || key_positions.at(key) <= query_positions.at(query); }
+  TANDEM_DEVICE bool sees(int query, int key) const {
+    return !mask.causal || mask.sees(query_positions.at(query), key_positions.at(key));
+  }
+
+  /// q k^T under the soft cap, still without the scale.
+  TANDEM_DEVICE float capped(float product) const {
+    return softcap > 0 ? softcap / scale * tanhf(product * scale / softcap) : product;
+  }
+  /// The derivative of that, where `product` is capped.
+  TANDEM_DEVICE float slope(float product) const {
+    const float share = softcap > 0 ? product * scale / softcap : 0.0F;
+    return 1 - share * share;
+  }
 
   /// Likewise of keys that may lie beyond the last.
   TANDEM_DEVICE bool hides(int query, int key) const { return key >= keys || !sees(query, key); }
 
   /// Of [first_query, end_query) and [first_key, end_key), neither empty.
   TANDEM_DEVICE Visibility visibility(int first_query, int end_query, int first_key, int end_key) const {
-    if (!causal) return Visibility::all;
-    const int last_seen_by_all = query_positions.smallest(first_query, end_query);
-    const int last_seen = query_positions.largest(first_query, end_query);
-    if (key_positions.smallest(first_key, end_key) > last_seen) return Visibility::none;
-    return key_positions.largest(first_key, end_key) <= last_seen_by_all ? Visibility::all : Visibility::some;
+    if (!mask.causal) return Visibility::all;
+    const int first = query_positions.smallest(first_query, end_query), last = query_positions.largest(first_query, end_query);
+    const int smallest = key_positions.smallest(first_key, end_key), largest = key_positions.largest(first_key, end_key);
+    if (smallest > last || largest < mask.first_seen(first)) return Visibility::none;
+    return largest <= first && smallest >= mask.first_seen(last) ? Visibility::all : Visibility::some;
   }
 
   TANDEM_DEVICE int queries_per_key_head() const { return heads / kv_heads; }
@@ -86,9 +99,9 @@ struct AttentionShape {
 inline AttentionShape shape_of(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
   const auto number = [](std::int64_t size) { return static_cast<int>(size); };
   const auto runs = [](const Positions& p) { return PositionRuns{{p.start[0], p.start[1]}, p.length[0]}; };
-  return {number(sizes.queries),  number(sizes.keys),       number(sizes.micro_batch), number(sizes.heads),
-          number(sizes.kv_heads), number(sizes.head_dim),   number(sizes.value_dim),   attributes.scale,
-          attributes.causal,      runs(attributes.queries), runs(attributes.keys)};
+  return {number(sizes.queries),  number(sizes.keys),     number(sizes.micro_batch), number(sizes.heads),
+          number(sizes.kv_heads), number(sizes.head_dim), number(sizes.value_dim),   attributes.scale,
+          attributes.softcap,     mask_of(attributes),    runs(attributes.queries),  runs(attributes.keys)};
 }
 
 /// The widths that tiles have for heads of so many elements; what is narrower is filled up with zeros.

@@ -60,7 +60,7 @@ __global__ void attention_exact_kernel(AttentionShape shape, const Element* q, c
     const int key = first + lane;
     float score = -INFINITY;
     if (key < shape.keys && shape.sees(query, key))
-      score = shape.scale * dot(query_row, keys.first + key * keys.stride, shape.head_dim);
+      score = shape.scale * shape.capped(dot(query_row, keys.first + key * keys.stride, shape.head_dim));
     const float top = fmaxf(largest, warp_max(score));
     if (top == -INFINITY) continue;
     const float shrink = expf(largest - top), weight = expf(score - top);
@@ -75,7 +75,7 @@ __global__ void attention_exact_kernel(AttentionShape shape, const Element* q, c
   if (lane == 0) lse[shape.statistics_of(b, head) + query] = sum > 0 ? largest + logf(sum) : -INFINITY;
 }
 
-/// What the gradients are made of: a pair's probability, and the gradient of its score before mask and scale.
+/// What the gradients are made of: a pair's probability, and the gradient of its score before mask, cap and scale.
 struct PairGradient {
   float probability, score;
 };
@@ -89,12 +89,12 @@ struct BackwardInput {
     if (query >= shape.queries || key >= shape.keys || !shape.sees(query, key)) return {0, 0};
     const int kv_head = head / shape.queries_per_key_head();
     const std::int64_t statistic = shape.statistics_of(b, head) + query;
-    const float score =
-        shape.scale * dot(shape.query_rows(q, b, head, query).first, shape.key_rows(k, b, kv_head, key).first, shape.head_dim);
-    const float probability = expf(score - lse[statistic]);
+    const float product =
+        shape.capped(dot(shape.query_rows(q, b, head, query).first, shape.key_rows(k, b, kv_head, key).first, shape.head_dim));
+    const float probability = expf(shape.scale * product - lse[statistic]);
     const float gradient =
         dot(shape.output_rows(dout, b, head, query).first, shape.value_rows(v, b, kv_head, key).first, shape.value_dim);
-    return {probability, probability * (gradient - delta[statistic])};
+    return {probability, probability * (gradient - delta[statistic]) * shape.slope(product)};
   }
 };
 

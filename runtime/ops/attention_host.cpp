@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/ops/attention.h"
+#include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
 #include "runtime/ops/host_gemm.h"
 #include "runtime/ops/sum.h"
@@ -38,9 +39,10 @@ class ScoreMatrix {
   std::vector<float> values_;
 };
 
-class CausalMask {
+class KeyMask {
  public:
-  CausalMask(const AttentionAttributes& attributes, std::int64_t keys) : attributes_(attributes), keys_(keys) {}
+  KeyMask(const AttentionAttributes& attributes, std::int64_t keys)
+      : attributes_(attributes), mask_(mask_of(attributes)), keys_(keys) {}
 
   /// value(key) for each key that the query sees, `hidden` for the others.
   template <typename Value>
@@ -50,13 +52,19 @@ class CausalMask {
 
  private:
   bool sees(std::int64_t query, std::int64_t key) const {
-    return !attributes_.causal ||
-           attributes_.keys.at(static_cast<std::int32_t>(key)) <= attributes_.queries.at(static_cast<std::int32_t>(query));
+    return !attributes_.causal || mask_.sees(attributes_.queries.at(static_cast<std::int32_t>(query)),
+                                             attributes_.keys.at(static_cast<std::int32_t>(key)));
   }
 
   const AttentionAttributes& attributes_;
+  AttentionMask mask_;
   std::int64_t keys_;
 };
+
+/// A score under a soft cap.
+float capped(float score, float cap) { return cap > 0 ? cap * std::tanh(score / cap) : score; }
+/// The derivative of that, where `score` is capped.
+float capped_derivative(float score, float cap) { return cap > 0 ? 1 - score * score / (cap * cap) : 1.0F; }
 
 /// Turns masked scores into probabilities; returns the log of the sum of their exponentials.
 float softmax_row(float* row, std::int64_t keys) {
@@ -87,7 +95,7 @@ void attention_host(std::span<const HostTensor> operands, const OpAttributes& an
   const auto& attributes = std::get<AttentionAttributes>(any);
   const auto [q, k, v, out, lse] = unpack<5>(operands, "attention");
   const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
-  const CausalMask mask(attributes, sizes.keys);
+  const KeyMask mask(attributes, sizes.keys);
   ScoreMatrix scores(sizes.queries, sizes.keys);
 
   for_each_head(sizes, [&](std::int64_t b, std::int64_t head) {
@@ -95,7 +103,8 @@ void attention_host(std::span<const HostTensor> operands, const OpAttributes& an
     float* log_sum = lse.f32() + (b * sizes.heads + head) * sizes.queries;
     for (std::int64_t query = 0; query < sizes.queries; ++query) {
       float* row = scores.row(query);
-      mask.fill_row(row, query, -std::numeric_limits<float>::infinity(), [=](auto j) { return row[j]; });
+      mask.fill_row(row, query, -std::numeric_limits<float>::infinity(),
+                    [=](auto j) { return capped(row[j], attributes.softcap); });
       log_sum[query] = softmax_row(row, sizes.keys);
     }
     scores.apply(matrix(v, sizes.value(b, head)), matrix(out, sizes.output(b, head)), sizes.value_dim, 1.0F);
@@ -103,27 +112,33 @@ void attention_host(std::span<const HostTensor> operands, const OpAttributes& an
 }
 
 // With p = exp(scale q k^T - lse) and dp = dout v^T, the gradient of the scores before the mask and the scale is
-// ds = p (dp - rowsum(dout * out)); then dq = scale ds k, dk = scale ds^T q, dv = p^T dout (FlashAttention-2, algorithm 2).
+// ds = p (dp - rowsum(dout * out)), times the slope of a soft cap; then dq = scale ds k, dk = scale ds^T q, dv = p^T dout
+// (FlashAttention-2, algorithm 2).
 void attention_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto& attributes = std::get<AttentionAttributes>(any);
   const auto [q, k, v, out, lse, dout, dq, dk, dv] = unpack<9>(operands, "attention_backward");
   const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
-  const CausalMask mask(attributes, sizes.keys);
+  const KeyMask mask(attributes, sizes.keys);
   ScoreMatrix probabilities(sizes.queries, sizes.keys), score_gradients(sizes.queries, sizes.keys);
+  std::vector<float> slope(static_cast<std::size_t>(sizes.keys));  // of a query's capped scores
 
   for_each_head(sizes, [&](std::int64_t b, std::int64_t head) {
     const HostMatrix query = matrix(q, sizes.query(b, head)), key = matrix(k, sizes.key(b, head));
     const HostMatrix output = matrix(out, sizes.output(b, head)), output_gradient = matrix(dout, sizes.output(b, head));
-    probabilities.multiply(query, key, sizes.head_dim, attributes.scale);
+    probabilities.multiply(query, key, sizes.head_dim, attributes.scale);  // scores, until they become probabilities
     score_gradients.multiply(output_gradient, matrix(v, sizes.value(b, head)), sizes.value_dim, 1.0F);
 
     const float* log_sum = lse.f32() + (b * sizes.heads + head) * sizes.queries;
     for (std::int64_t i = 0; i < sizes.queries; ++i) {
       float *p = probabilities.row(i), *ds = score_gradients.row(i);
+      for (std::int64_t j = 0; j < sizes.keys; ++j) {
+        p[j] = capped(p[j], attributes.softcap);
+        slope[static_cast<std::size_t>(j)] = capped_derivative(p[j], attributes.softcap);
+      }
       mask.fill_row(p, i, 0.0F, [=](auto j) { return std::exp(p[j] - log_sum[i]); });
       const float *o = output.data + i * output.stride, *d_o = output_gradient.data + i * output.stride;
       const auto row_sum = static_cast<float>(sum_of(sizes.value_dim, [=](auto e) { return double{o[e]} * d_o[e]; }));
-      for (std::int64_t j = 0; j < sizes.keys; ++j) ds[j] = p[j] * (ds[j] - row_sum);
+      for (std::int64_t j = 0; j < sizes.keys; ++j) ds[j] = p[j] * (ds[j] - row_sum) * slope[static_cast<std::size_t>(j)];
     }
 
     const bool adds_to_group = head % (sizes.heads / sizes.kv_heads) != 0;

@@ -49,8 +49,14 @@ struct SplitHeadsAttributes {
   bool rotate = true;
   float base = 500000.0F;
   Positions positions;
+  std::int32_t rotated = 0;  ///< elements of a head that turn, its first ones; 0: all
   auto operator<=>(const SplitHeadsAttributes&) const = default;
 };
+
+/// How many elements of a head of `head_dim` turn.
+inline std::int64_t rotated_of(const SplitHeadsAttributes& attributes, std::int64_t head_dim) {
+  return attributes.rotated > 0 ? attributes.rotated : head_dim;
+}
 
 /// Rotates the last `rope_dim` elements of the heads of latent attention.
 struct MlaHeadsAttributes {
@@ -60,12 +66,15 @@ struct MlaHeadsAttributes {
   auto operator<=>(const MlaHeadsAttributes&) const = default;
 };
 
-/// softmax(scale * q k^T + causal mask) v. The mask compares global positions.
+/// softmax(scale * q k^T + causal mask) v. The mask compares global positions (runtime/ops/attention_mask.h).
 struct AttentionAttributes {
   bool causal = true;
   float scale = 1.0F;
   Positions queries;
   Positions keys;
+  std::int32_t window = 0;  ///< positions that a query sees at most, its own among them; 0: no limit
+  std::int32_t chunk = 0;   ///< a query sees those of its own run of so many positions alone; 0: no runs
+  float softcap = 0.0F;     ///< scores are softcap tanh(score / softcap); 0: as they are
   auto operator<=>(const AttentionAttributes&) const = default;
 };
 
@@ -106,8 +115,13 @@ struct CastAttributes {
 
 enum class Activation : std::uint8_t {
   swiglu,
-  gelu
+  gelu,
+  geglu,        ///< as swiglu, with GELU for SiLU
+  squared_relu  ///< (So et al. 2021, arXiv 2109.08668)
 };
+/// Whether it takes gates beside values.
+constexpr bool is_gated(Activation kind) { return kind == Activation::swiglu || kind == Activation::geglu; }
+
 struct ActivationAttributes {
   Activation kind = Activation::swiglu;
   auto operator<=>(const ActivationAttributes&) const = default;
@@ -135,6 +149,15 @@ struct AdamAttributes {
   float clip_norm = 1.0F;  ///< gradients are scaled by min(1, clip_norm / global norm); 0 = no clipping
   std::int32_t step = 1;   ///< for the bias correction, counted from 1
   auto operator<=>(const AdamAttributes&) const = default;
+};
+
+struct MuonAttributes {
+  float learning_rate = 1e-3F;
+  float momentum = 0.95F;
+  float weight_decay = 0.1F;
+  float clip_norm = 1.0F;  ///< as AdamAttributes::clip_norm
+  float scale = 1.0F;      ///< of a step whose singular values are about 1
+  auto operator<=>(const MuonAttributes&) const = default;
 };
 
 /// out = factor * in (copy, scale); fill writes `factor`.
@@ -224,11 +247,68 @@ struct SignAttributes {
   auto operator<=>(const SignAttributes&) const = default;
 };
 
-using OpAttributes =
-    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
-                 SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
-                 AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
-                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes, CastAttributes>;
+/// Says which columns of its input a causal convolution reads, and which rows of its weight: channel c those of the c-th row in
+/// up to three runs.
+struct CausalConvAttributes {
+  std::int64_t first_column = 0;
+  std::array<std::int64_t, 3> row{0, 0, 0};
+  std::array<std::int64_t, 3> rows{0, 0, 0};
+  bool biased = false;  ///< the last column of the weight is a bias
+  auto operator<=>(const CausalConvAttributes&) const = default;
+  std::int64_t channels() const { return rows[0] + rows[1] + rows[2]; }
+  constexpr std::int64_t row_of(std::int64_t channel) const {
+    if (channel < rows[0]) return row[0] + channel;
+    channel -= rows[0];
+    return channel < rows[1] ? row[1] + channel : row[2] + channel - rows[1];
+  }
+};
+
+/// Sizes of Mamba-2's scan (runtime/ops/ssd_scan.h). The heads here are those from `first_head` on of the parameters.
+struct SsdAttributes {
+  std::int32_t head_dim = 64;
+  std::int32_t groups = 1;  ///< of heads, each with keys (B) and queries (C) of its own
+  std::int32_t state = 128;
+  std::int32_t chunk = 128;
+  std::int32_t first_head = 0;
+  auto operator<=>(const SsdAttributes&) const = default;
+};
+
+/// Sizes of the gated delta rule (runtime/ops/delta_rule.h). The value heads here are those from `first_head` on of the
+/// parameters.
+struct DeltaRuleAttributes {
+  std::int32_t key_heads = 16;
+  std::int32_t key_dim = 128;
+  std::int32_t value_dim = 128;
+  std::int32_t chunk = 64;
+  std::int32_t first_head = 0;
+  auto operator<=>(const DeltaRuleAttributes&) const = default;
+};
+
+/// An RMSNorm of each of so many equal parts of a row.
+struct GroupNormAttributes {
+  std::int32_t groups = 1;
+  float epsilon = 1e-5F;
+  std::int64_t gate_column = 0;  ///< of the tensor that holds the gate, where there is one
+  auto operator<=>(const GroupNormAttributes&) const = default;
+};
+
+/// A row as `parts` of such widths, each shared out over `ranks`; part i is held `repeats[i]` times, so that as many neighbours
+/// have the same columns.
+struct ColumnPartsAttributes {
+  std::int32_t ranks = 1;
+  bool zigzag = false;   ///< positions of ranks, as in SequenceAttributes
+  bool inverse = false;  ///< the way back
+  std::vector<std::int32_t> widths;
+  std::vector<std::int32_t> repeats;
+  auto operator<=>(const ColumnPartsAttributes&) const = default;
+};
+
+using OpAttributes = std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes,
+                                  AttentionAttributes, SequenceAttributes, GroupsAttributes, ActivationAttributes,
+                                  EmbeddingAttributes, CrossEntropyAttributes, AdamAttributes, ScaleAttributes,
+                                  ReductionAttributes, RoutingAttributes, GroupedGemmAttributes, RegroupAttributes,
+                                  FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes, CausalConvAttributes,
+                                  SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes, MuonAttributes, CastAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

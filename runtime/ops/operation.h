@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/units.h"
@@ -71,6 +72,24 @@ enum class OpKind : std::uint8_t {
   sign_sum,
   sign_expand,
   orthogonalize,
+  attention_sink,
+  attention_sink_backward,
+  rotary,
+  rotary_backward,
+  causal_conv,
+  causal_conv_backward,
+  ssd_scan,
+  ssd_scan_backward,
+  group_norm,
+  group_norm_backward,
+  pack_parts,
+  order_parts,
+  delta_rule,
+  delta_rule_backward,
+  muon_momentum,
+  muon_normalize,
+  muon_polynomial,
+  muon_update,
   // communication
   all_reduce,
   all_gather,
@@ -94,6 +113,7 @@ enum class OpClass : std::uint8_t {
   gemm,
   attention_forward,
   attention_backward,
+  scan,  ///< of a state over the sequence, in chunks: several kernels, products and memory by turns
   memory,
   communication
 };
@@ -123,6 +143,8 @@ struct HostTensor {
   std::int32_t* i32() const { return static_cast<std::int32_t*>(data); }
 };
 
+/// The costs of the kernels that an operation of class `scan` launches, one after the other; its cost is their sum.
+using PartsFunction = std::vector<OpCost>(std::span<const OperandType>, const OpAttributes&);
 using CostFunction = OpCost(std::span<const OperandType>, const OpAttributes&);
 using HostKernel = void(std::span<const HostTensor>, const OpAttributes&);
 
@@ -131,8 +153,10 @@ using HostKernel = void(std::span<const HostTensor>, const OpAttributes&);
 struct Operation {
   std::string_view name;
   OpClass op_class = OpClass::memory;
-  CostFunction* cost = nullptr;  ///< null for communication
-  HostKernel* host = nullptr;    ///< null for communication
+  CostFunction* cost = nullptr;    ///< null for communication
+  HostKernel* host = nullptr;      ///< null for communication
+  int kernels = 1;                 ///< that it launches
+  PartsFunction* parts = nullptr;  ///< null where the operation is one kernel
 };
 
 const Operation& operation(OpKind kind);

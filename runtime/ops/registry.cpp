@@ -4,19 +4,25 @@
 #include "runtime/ops/adam.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_merge.h"
+#include "runtime/ops/attention_sink.h"
 #include "runtime/ops/batched_gemm.h"
 #include "runtime/ops/bias.h"
 #include "runtime/ops/cast.h"
+#include "runtime/ops/causal_conv.h"
+#include "runtime/ops/column_parts.h"
 #include "runtime/ops/columns.h"
 #include "runtime/ops/cross_entropy.h"
+#include "runtime/ops/delta_rule.h"
 #include "runtime/ops/dropout.h"
 #include "runtime/ops/elementwise.h"
 #include "runtime/ops/embedding.h"
 #include "runtime/ops/gemm.h"
+#include "runtime/ops/group_norm.h"
 #include "runtime/ops/grouped_gemm.h"
 #include "runtime/ops/groups.h"
 #include "runtime/ops/join_sequence.h"
 #include "runtime/ops/mla_heads.h"
+#include "runtime/ops/muon.h"
 #include "runtime/ops/norm.h"
 #include "runtime/ops/operation.h"
 #include "runtime/ops/orthogonalize.h"
@@ -25,6 +31,7 @@
 #include "runtime/ops/sign.h"
 #include "runtime/ops/softmax.h"
 #include "runtime/ops/split_heads.h"
+#include "runtime/ops/ssd_scan.h"
 #include "runtime/ops/top_k.h"
 
 namespace tandem {
@@ -101,6 +108,27 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::sign_sum, {"sign_sum", memory, sign_sum_cost, sign_sum_host}},
     {OpKind::sign_expand, {"sign_expand", memory, sign_expand_cost, sign_expand_host}},
     {OpKind::orthogonalize, {"orthogonalize", memory, orthogonalize_cost, orthogonalize_host}},
+    {OpKind::attention_sink, {"attention_sink", memory, attention_sink_cost, attention_sink_host}},
+    {OpKind::attention_sink_backward,
+     {"attention_sink_backward", memory, attention_sink_backward_cost, attention_sink_backward_host}},
+    {OpKind::rotary, {"rotary", memory, rotary_cost, rotary_host}},
+    {OpKind::rotary_backward, {"rotary_backward", memory, rotary_cost, rotary_backward_host}},
+    {OpKind::causal_conv, {"causal_conv", memory, causal_conv_cost, causal_conv_host}},
+    {OpKind::causal_conv_backward, {"causal_conv_backward", memory, causal_conv_backward_cost, causal_conv_backward_host}},
+    {OpKind::ssd_scan, {"ssd_scan", OpClass::scan, ssd_scan_cost, ssd_scan_host, 5, ssd_scan_parts}},
+    {OpKind::ssd_scan_backward,
+     {"ssd_scan_backward", OpClass::scan, ssd_scan_backward_cost, ssd_scan_backward_host, 15, ssd_scan_backward_parts}},
+    {OpKind::group_norm, {"group_norm", memory, group_norm_cost, group_norm_host}},
+    {OpKind::group_norm_backward, {"group_norm_backward", memory, group_norm_backward_cost, group_norm_backward_host}},
+    {OpKind::pack_parts, {"pack_parts", memory, pack_parts_cost, pack_parts_host}},
+    {OpKind::order_parts, {"order_parts", memory, order_parts_cost, order_parts_host}},
+    {OpKind::delta_rule, {"delta_rule", OpClass::scan, delta_rule_cost, delta_rule_host, 9, delta_rule_parts}},
+    {OpKind::delta_rule_backward,
+     {"delta_rule_backward", OpClass::scan, delta_rule_backward_cost, delta_rule_backward_host, 16, delta_rule_backward_parts}},
+    {OpKind::muon_momentum, {"muon_momentum", memory, muon_momentum_cost, muon_momentum_host}},
+    {OpKind::muon_normalize, {"muon_normalize", memory, muon_normalize_cost, muon_normalize_host}},
+    {OpKind::muon_polynomial, {"muon_polynomial", memory, muon_polynomial_cost, muon_polynomial_host}},
+    {OpKind::muon_update, {"muon_update", memory, muon_update_cost, muon_update_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

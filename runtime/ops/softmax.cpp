@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/ops/attention.h"
+#include "runtime/ops/attention_mask.h"
 #include "runtime/ops/operands.h"
 #include "runtime/ops/sum.h"
 
@@ -20,7 +20,7 @@ void check_scores(const Shape& scores, const AttentionAttributes& attributes) {
 
 std::int64_t visible_pairs(const Shape& scores, const AttentionAttributes& attributes) {
   check_scores(scores, attributes);
-  return attributes.causal ? causal_pairs(attributes.queries, attributes.keys) : scores[2] * scores[3];
+  return seen_pairs(attributes, scores[2], scores[3]);
 }
 
 OpCost softmax_cost(std::span<const OperandType> operands, const OpAttributes& any) {
@@ -37,9 +37,10 @@ void softmax_host(std::span<const HostTensor> operands, const OpAttributes& any)
   check_scores(scores.shape, attributes);
   constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
   const std::int64_t queries = scores.shape[2], keys = scores.shape[3];
+  const AttentionMask mask = mask_of(attributes);
   const auto sees = [&](std::int64_t query, std::int64_t key) {
     return !attributes.causal ||
-           attributes.keys.at(static_cast<std::int32_t>(key)) <= attributes.queries.at(static_cast<std::int32_t>(query));
+           mask.sees(attributes.queries.at(static_cast<std::int32_t>(query)), attributes.keys.at(static_cast<std::int32_t>(key)));
   };
   for (std::int64_t row = 0; row < rows_of(scores.shape); ++row) {
     const float* from = scores.f32() + row * keys;

@@ -13,14 +13,16 @@ constexpr int warps_of_block = 4;
 
 struct Mask {
   PositionRuns queries, keys;
-  bool causal;
+  AttentionMask by_position;
 
-  TANDEM_DEVICE bool sees(int query, int key) const { return !causal || keys.at(key) <= queries.at(query); }
+  TANDEM_DEVICE bool sees(int query, int key) const {
+    return !by_position.causal || by_position.sees(queries.at(query), keys.at(key));
+  }
 };
 
-Mask mask_of(const AttentionAttributes& attributes) {
+Mask runs_and_mask_of(const AttentionAttributes& attributes) {
   const auto runs = [](const Positions& p) { return PositionRuns{{p.start[0], p.start[1]}, p.length[0]}; };
-  return {runs(attributes.queries), runs(attributes.keys), attributes.causal};
+  return {runs(attributes.queries), runs(attributes.keys), mask_of(attributes)};
 }
 
 template <typename Element>
@@ -66,7 +68,7 @@ void softmax_device(Queue& queue, std::span<const DeviceTensor> operands, const 
   expect_types(of_one_type(scores, p), "softmax's operands are of one type");
   with_type(p.dtype, [&, scores = scores, p = p]<typename Element>(Type<Element>) {
     launch("softmax", queue, warp_for_each(rows_of(p.shape)), softmax_kernel<Element>,
-           mask_of(std::get<AttentionAttributes>(any)), scores.template as<const Element>(), p.template as<Element>(),
+           runs_and_mask_of(std::get<AttentionAttributes>(any)), scores.template as<const Element>(), p.template as<Element>(),
            rows_of(p.shape), static_cast<int>(p.shape[2]), static_cast<int>(p.shape[3]));
   });
 }

@@ -41,13 +41,19 @@ void check_shapes(const Split<OperandT>& operands, const SplitHeadsAttributes& a
     expect_shapes(operands.joint[0].shape == Shape(s, b, attributes.heads * d), "split_heads needs q [s,b,Hd]");
     expect_shapes(operands.joint[1].shape == Shape(s, b, 2 * attributes.kv_heads * d), "split_heads needs kv [s,b,2Kd]");
   }
-  expect_shapes(!attributes.rotate || (attributes.positions.count() == s && d % 2 == 0),
-                "rotary embedding needs a position for each row and an even head");
+  const std::int64_t r = rotated_of(attributes, d);
+  expect_shapes(!attributes.rotate || (attributes.positions.count() == s && r % 2 == 0 && r <= d),
+                "rotary embedding needs a position for each row and an even number of elements to turn");
 }
 
 void rotate_heads(const float* in, float* out, std::int64_t heads, std::int64_t head_dim, const Rotation& rotation,
                   Direction direction) {
-  for (std::int64_t head = 0; head < heads; ++head) rotate(in + head * head_dim, out + head * head_dim, rotation, direction);
+  const auto rotated = 2 * static_cast<std::int64_t>(rotation.cos.size());
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const std::int64_t first = head * head_dim;
+    rotate(in + first, out + first, rotation, direction);
+    if (in != out) std::copy(in + first + rotated, in + first + head_dim, out + first + rotated);
+  }
 }
 
 /// Calls per_token(token row, rotation) for all rows of [s,b]; the rotation is that of the row's position.
@@ -56,7 +62,7 @@ void for_each_token(const Shape& q, const SplitHeadsAttributes& attributes, PerT
   const std::int64_t micro_batch = q[1], head_dim = q[3];
   for (std::int64_t s = 0; s < q[0]; ++s) {
     const std::int32_t position = attributes.rotate ? attributes.positions.at(static_cast<std::int32_t>(s)) : 0;
-    const Rotation rotation(position, head_dim, attributes.base);
+    const Rotation rotation(position, rotated_of(attributes, head_dim), attributes.base);
     for (std::int64_t b = 0; b < micro_batch; ++b) per_token(s * micro_batch + b, rotation);
   }
 }
@@ -102,6 +108,25 @@ void for_each_row(const Split<HostTensor>& operands, const SplitHeadsAttributes&
   });
 }
 
+void check_rotary(const Shape& q, const Shape& k, const SplitHeadsAttributes& attributes) {
+  expect_shapes(attributes.rotate && attributes.positions.count() == q[0], "rotary needs a position for each row");
+  expect_shapes(q == Shape(q[0], q[1], attributes.heads, q[3]) && k == Shape(q[0], q[1], attributes.kv_heads, q[3]),
+                "rotary needs q [s,b,heads,d] and k [s,b,kv_heads,d]");
+  const std::int64_t r = rotated_of(attributes, q[3]);
+  expect_shapes(r % 2 == 0 && r <= q[3], "rotary needs an even number of elements to turn");
+}
+
+void turn(std::span<const HostTensor> operands, const SplitHeadsAttributes& attributes, Direction direction) {
+  const auto [q, k] = unpack<2>(operands, "rotary");
+  check_rotary(q.shape, k.shape, attributes);
+  const std::int64_t d = q.shape[3];
+  for_each_token(q.shape, attributes, [&, q = q, k = k](std::int64_t row, const Rotation& rotation) {
+    float *const of_q = q.f32() + row * attributes.heads * d, *const of_k = k.f32() + row * attributes.kv_heads * d;
+    rotate_heads(of_q, of_q, attributes.heads, d, rotation, direction);
+    rotate_heads(of_k, of_k, attributes.kv_heads, d, rotation, direction);
+  });
+}
+
 }  // namespace
 
 OpCost split_heads_cost(std::span<const OperandType> operands, const OpAttributes& any) {
@@ -130,6 +155,20 @@ void split_heads_backward_host(std::span<const HostTensor> operands, const OpAtt
     move_heads(row.keys, row.kv, a.kv_heads, d, rotation, a.rotate, Direction::backward);
     std::copy_n(row.values, kv_width, row.kv + kv_width);
   });
+}
+
+OpCost rotary_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto [q, k] = unpack<2>(operands, "rotary");
+  check_rotary(q.shape, k.shape, std::get<SplitHeadsAttributes>(any));
+  return memory_cost(2 * bytes_of(q, k));
+}
+
+void rotary_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  turn(operands, std::get<SplitHeadsAttributes>(any), Direction::forward);
+}
+
+void rotary_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  turn(operands, std::get<SplitHeadsAttributes>(any), Direction::backward);
 }
 
 }  // namespace tandem

@@ -32,28 +32,32 @@ struct Moves {
   Move<Element> of[3];
 };
 
-/// A block moves the heads of one token; a thread n elements of a head's first half and those they are paired with.
+/// A block moves the heads of one token; a thread n elements of the first half of what turns of a head and those they are paired
+/// with, or as many of the two halves of what does not.
 template <int n, typename Element>
-__global__ void __launch_bounds__(threads_of_token) move_heads_kernel(Moves<Element> moves, RotationTable rotation, int batch) {
+__global__ void __launch_bounds__(threads_of_token)
+    move_heads_kernel(Moves<Element> moves, RotationTable rotation, int batch, int head_dim) {
   TANDEM_SHARED(float, cos_of, RotationTable::most_pairs);
   TANDEM_SHARED(float, sin_of, RotationTable::most_pairs);
   const std::int64_t token = blockIdx.x;
   rotation.compute(token / batch, cos_of, sin_of);
   __syncthreads();
-  const int half = rotation.pairs, per_head = half / n;
+  const int turning = rotation.pairs, still = head_dim / 2 - turning, per_head = head_dim / 2 / n;
 #pragma unroll
   for (int kind = 0; kind < 3; ++kind) {
     const Move<Element> move = moves.of[kind];
     const Element* const from = move.from + token * move.from_stride;
     Element* const to = move.to + token * move.to_stride;
     for (int i = static_cast<int>(threadIdx.x); i < move.heads * per_head; i += threads_of_token) {
-      const int first = i % per_head * n, at = i / per_head * 2 * half + first;
+      const int first = i % per_head * n;
+      const bool turns = first < turning;
+      const int at = i / per_head * head_dim + first + (turns ? 0 : turning), pair = at + (turns ? turning : still);
       float low[n], high[n];
       load(from + at, low);
-      load(from + at + half, high);
-      if (move.turns) turn(low, high, cos_of + first, sin_of + first);
+      load(from + pair, high);
+      if (move.turns && turns) turn(low, high, cos_of + first, sin_of + first);
       store(to + at, low);
-      store(to + at + half, high);
+      store(to + pair, high);
     }
   }
 }
@@ -97,7 +101,7 @@ void turn_heads(const char* name, const Queue& queue, const Side& from, const Si
   with_type(from[0].tensor->dtype, [&]<typename Element>(Type<Element>) {
     constexpr int vector = vector_of<Element>;
     Moves<Element> moves;
-    bool aligned = rotation.pairs % vector == 0;
+    bool aligned = rotation.pairs % vector == 0 && q[3] / 2 % vector == 0;
     for (std::size_t kind = 0; kind < from.size(); ++kind) {
       const Heads &source = from[kind], &destination = to[kind];
       expect_types(of_one_type(*from[0].tensor, *source.tensor, *destination.tensor), "heads are of one type");
@@ -110,16 +114,28 @@ void turn_heads(const char* name, const Queue& queue, const Side& from, const Si
                         .turns = kind < 2};
     }
     launch(name, queue, {tokens, dim3(threads_of_token)},
-           aligned ? move_heads_kernel<vector, Element> : move_heads_kernel<1, Element>, moves, rotation, static_cast<int>(q[1]));
+           aligned ? move_heads_kernel<vector, Element> : move_heads_kernel<1, Element>, moves, rotation, static_cast<int>(q[1]),
+           static_cast<int>(q[3]));
   });
 }
 
 void move_heads(const char* name, const Queue& queue, const Side& from, const Side& to, const Shape& q,
                 const SplitHeadsAttributes& attributes, Direction direction) {
   if (attributes.rotate)
-    turn_heads(name, queue, from, to, q, RotationTable(q[3], attributes.base, attributes.positions, direction));
+    turn_heads(name, queue, from, to, q,
+               RotationTable(rotated_of(attributes, q[3]), attributes.base, attributes.positions, direction));
   else
     copy_heads(name, queue, from, to, q[0] * q[1], q[3]);
+}
+
+void turn_in_place(OpKind op, const Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any,
+                   Direction direction) {
+  check_shapes(op, operands, any);
+  const auto heads_of = [](const DeviceTensor& x) { return Heads{&x, 0, x.shape[2] * x.shape[3], static_cast<int>(x.shape[2])}; };
+  Side side{heads_of(operands[0]), heads_of(operands[1]), heads_of(operands[1])};
+  side[2].count = 0;  // no values
+  move_heads(op == OpKind::rotary ? "rotary" : "rotary_backward", queue, side, side, operands[0].shape,
+             std::get<SplitHeadsAttributes>(any), direction);
 }
 
 }  // namespace
@@ -139,6 +155,14 @@ void split_heads_backward_device(Queue& queue, std::span<const DeviceTensor> ope
   const Shape& q = heads[0].shape;
   move_heads("split_heads_backward", queue, split_side(heads), joint_side(joint, attributes, q[3]), q, attributes,
              Direction::backward);
+}
+
+void rotary_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  turn_in_place(OpKind::rotary, queue, operands, any, Direction::forward);
+}
+
+void rotary_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
+  turn_in_place(OpKind::rotary_backward, queue, operands, any, Direction::backward);
 }
 
 }  // namespace tandem

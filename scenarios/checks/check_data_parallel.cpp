@@ -266,6 +266,46 @@ constexpr Rule steps_alone_have_all_experts{
                                    (p.own_expert_axis ? "" : ", or expert_axis own"));
     }};
 
+// Muon.
+
+bool by_muon(const Scenario& s) { return s.training.optimizer == OptimizerKind::muon; }
+
+constexpr Rule muon_has_whole_matrices{
+    .holds = [](const Scenario& s) { return !by_muon(s) || s.parallelism.zero <= 2; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.optimizer", "parallelism.zero"},
+              "optimizer muon with zero 3, whose ranks hold slices of a layer and no whole matrices, expected zero 0, 1 or 2, or "
+              "optimizer adam"};
+    }};
+
+constexpr Rule muon_works_in_one_level{
+    .holds =
+        [](const Scenario& s) {
+          return !by_muon(s) || (s.parallelism.hsdp == 0 && (!s.training.hierarchical_all_reduce || s.parallelism.zero == 0));
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const bool hsdp = s.parallelism.hsdp > 0;
+      return {{"training.optimizer", hsdp ? "parallelism.hsdp" : "training.hierarchical_all_reduce"},
+              std::string("optimizer muon with ") + (hsdp ? "hsdp" : "hierarchical_all_reduce and zero") +
+                  ", and matrices are dealt out in one level alone, expected optimizer adam, or not both"};
+    }};
+
+constexpr Rule muon_has_plain_gradients{
+    .holds = [](const Scenario& s) { return !by_muon(s) || !s.training.compressor.keeps_residuals(); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.optimizer", "training.compressor.method"},
+              "optimizer muon with " + compressor_text(s) +
+                  ", which takes parameters that lie one after the other, expected compressor.method cast, or optimizer adam"};
+    }};
+
+constexpr Rule muon_stays_on_gpus{
+    .holds = [](const Scenario& s) { return !by_muon(s) || s.training.offload.optimizer == 0; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.optimizer", "training.offload.optimizer"},
+              "optimizer muon with offload.optimizer, and its products are no work for a CPU, expected offload.optimizer 0, or "
+              "optimizer adam"};
+    }};
+
 constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            hsdp_divides_group,
                                            kept_weights_are_not_dropped,
@@ -284,7 +324,11 @@ constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            steps_alone_have_whole_states,
                                            steps_alone_reduce_no_gradients,
                                            steps_alone_keep_states_on_gpus,
-                                           steps_alone_have_all_experts};
+                                           steps_alone_have_all_experts,
+                                           muon_has_whole_matrices,
+                                           muon_works_in_one_level,
+                                           muon_has_plain_gradients,
+                                           muon_stays_on_gpus};
 
 }  // namespace
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/nearest.h"
@@ -69,17 +71,171 @@ constexpr Rule kv_heads_divide_heads{
     }};
 
 constexpr Rule rotated_heads_are_even{
-    .holds = [](const Scenario& s) { return !s.model.rotary || s.model.mla.enabled() || s.model.head_dim % 2 == 0; },
+    .holds = [](const Scenario& s) { return !s.model.rotary || s.model.mla.enabled() || s.model.rotated_width() % 2 == 0; },
     .objection = [](const Scenario& s) -> Objection {
-      return {{"model.head_dim", "model.heads"},
-              named("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
-                  joined(nearest_multiples(2, s.model.head_dim))};
+      return {{"model.rotary_share", "model.head_dim", "model.heads"},
+              s.model.rotary_share < 1
+                  ? "rotary_share of " + named("head_dim", s.model.head_dim) + " is " + std::to_string(s.model.rotated_width()) +
+                        " elements, and rotary positions turn pairs; expected an even number"
+                  : named("head_dim", s.model.head_dim) + " is odd, and rotary positions turn pairs; nearest even ones: " +
+                        joined(nearest_multiples(2, s.model.head_dim))};
+    }};
+
+// Layers that differ.
+
+constexpr Rule layer_types_are_of_layers{
+    .holds = [](const Scenario& s) { return static_cast<std::int64_t>(s.model.layer_types.size()) <= s.model.layers; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.layer_types", "model.layers"},
+              "layer_types lists " + std::to_string(s.model.layer_types.size()) + " layers of " + std::to_string(s.model.layers) +
+                  ", expected one for each, or fewer that repeat"};
+    }};
+
+/// What a layer type needs to be told.
+struct TypeNeeds {
+  Mixer mixer;
+  std::string_view word, field;
+  bool (*told)(const ModelSpec&);
+};
+constexpr TypeNeeds needs_of_types[] = {
+    {Mixer::sliding_attention, "sliding_attention", "window", [](const ModelSpec& m) { return m.window > 0; }},
+    {Mixer::chunked_attention, "chunked_attention", "attention_chunk", [](const ModelSpec& m) { return m.attention_chunk > 0; }},
+    {Mixer::linear_attention, "linear_attention", "linear_attention",
+     [](const ModelSpec& m) { return m.linear_attention.enabled(); }},
+    {Mixer::mamba, "mamba", "mamba", [](const ModelSpec& m) { return m.mamba.enabled(); }},
+};
+
+std::optional<Objection> find_untold_type(const Scenario& s) {
+  for (const TypeNeeds& type : needs_of_types) {
+    const std::string field = "model." + std::string(type.field);
+    const bool has = s.model.has_mixer(type.mixer), told = type.told(s.model);
+    if (has && !told)
+      return Objection{{field, "model.layer_types"},
+                       "layers of type " + std::string(type.word) + " without " + field + ", expected that, too"};
+    if (told && !has)
+      return Objection{
+          {field, "model.layer_types"},
+          field + " without layers of type " + std::string(type.word) + " in model.layer_types, expected those, too"};
+  }
+  return {};
+}
+
+std::optional<Objection> find_experts_out_of_place(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  const bool says_where = std::ranges::any_of(m.layer_types, [](const LayerType& type) { return type.feed == Feed::experts; });
+  if (says_where && m.moe.experts == 0)
+    return Objection{{"model.layer_types", "model.moe"}, "layers of type moe without model.moe.experts, expected those, too"};
+  const bool open = m.layer_types.empty() || std::ranges::any_of(m.layer_types, [](const LayerType& type) { return !type.feed; });
+  if (m.moe.experts > 0 && !says_where && !open)
+    return Objection{{"model.moe", "model.layer_types"},
+                     "model.moe.experts, but no layer of model.layer_types is of type moe, expected one"};
+  if (!open && (m.moe.first_dense_layers > 0 || m.moe.every > 1))
+    return Objection{{"model.moe.first_dense_layers", "model.moe.every", "model.layer_types"},
+                     "first_dense_layers or every where model.layer_types says which layers have experts, expected only one of "
+                     "the two"};
+  return {};
+}
+
+constexpr Rule windows_look_back{
+    .holds =
+        [](const Scenario& s) {
+          return s.model.causal || !(s.model.has_mixer(Mixer::sliding_attention) || s.model.has_mixer(Mixer::chunked_attention));
+        },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"model.causal", "model.layer_types"},
+              "causal false with sliding or chunked attention, which look back alone; expected causal true"};
+    }};
+
+constexpr Rule states_pass_forward{
+    .holds =
+        [](const Scenario& s) {
+          return s.model.causal || !(s.model.has_mixer(Mixer::mamba) || s.model.has_mixer(Mixer::linear_attention));
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string type = s.model.has_mixer(Mixer::mamba) ? "mamba" : "linear_attention";
+      return {{"model.causal", "model.layer_types"},
+              "causal false with layers of type " + type + ", whose states pass forward alone; expected causal true"};
+    }};
+
+constexpr Rule key_heads_divide_value_heads{
+    .holds =
+        [](const Scenario& s) {
+          const LinearAttentionSpec& linear = s.model.linear_attention;
+          return !linear.enabled() || linear.value_heads % linear.key_heads == 0;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const LinearAttentionSpec& linear = s.model.linear_attention;
+      return {{"model.linear_attention.key_heads", "model.linear_attention.value_heads"},
+              named("key_heads", linear.key_heads) + " does not divide " + named("value_heads", linear.value_heads) +
+                  " of linear attention; nearest that do: " + joined(nearest_divisors(linear.value_heads, linear.key_heads))};
+    }};
+
+constexpr Rule mamba_groups_divide_heads{
+    .holds = [](const Scenario& s) { return s.model.mamba.heads % s.model.mamba.groups == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      const MambaSpec& mamba = s.model.mamba;
+      return {{"model.mamba.groups", "model.mamba.heads"},
+              named("groups", mamba.groups) + " does not divide " + named("heads", mamba.heads) +
+                  " of Mamba; nearest that do: " + joined(nearest_divisors(mamba.heads, mamba.groups))};
+    }};
+
+// What attention and the MLP may have beside.
+
+constexpr Rule all_heads_are_normed_together{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.qk_norm != QkNorm::all || s.parallelism.tp == 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.qk_norm", "parallelism.tp"},
+              "qk_norm all with " + named(Axis::tp, s.parallelism.tp) +
+                  ", whose ranks have some heads each, is not lowered; expected tp 1, or qk_norm head"};
+    }};
+
+/// What only attention with keys of its own has.
+std::optional<Objection> find_option_of_other_attention(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  if (!m.mla.enabled()) return {};
+  const std::pair<const char*, bool> options[] = {{"model.qk_norm", m.qk_norm != QkNorm::none},
+                                                  {"model.attention_sinks", m.attention_sinks},
+                                                  {"model.rotary_share", m.rotary_share < 1},
+                                                  {"model.sliding_rotary_base", m.sliding_rotary_base > 0},
+                                                  {"model.rotary_full_attention", !m.rotary_full_attention}};
+  for (const auto& [field, is_set] : options)
+    if (is_set)
+      return Objection{{field, "model.mla"}, std::string(field) + " is not lowered with latent attention, expected it left out"};
+  return {};
+}
+
+constexpr Rule gates_are_not_squared{
+    .holds =
+        [](const Scenario& s) {
+          return s.model.gated ? s.model.activation != MlpFunction::squared_relu : s.model.activation != MlpFunction::silu;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.activation", "model.gated"},
+              "activation " + std::string(name_in(mlp_function_names, s.model.activation)) +
+                  (s.model.gated ? " of a gated MLP is not lowered; expected silu or gelu"
+                                 : " without gates is not lowered; expected gelu or squared-relu")};
     }};
 
 constexpr Rule rules_of_model[] = {
-    heads_have_a_width,    biased_layers_are_dense,    rule_of<find_part_without_latent>,
-    latent_rotates_pairs,  latent_attention_is_rotary, latent_heads_have_keys,
-    kv_heads_divide_heads, rotated_heads_are_even,
+    heads_have_a_width,
+    biased_layers_are_dense,
+    rule_of<find_part_without_latent>,
+    latent_rotates_pairs,
+    latent_attention_is_rotary,
+    latent_heads_have_keys,
+    kv_heads_divide_heads,
+    rotated_heads_are_even,
+    layer_types_are_of_layers,
+    rule_of<find_untold_type>,
+    rule_of<find_experts_out_of_place>,
+    windows_look_back,
+    states_pass_forward,
+    mamba_groups_divide_heads,
+    key_heads_divide_value_heads,
+    all_heads_are_normed_together,
+    rule_of<find_option_of_other_attention>,
+    gates_are_not_squared,
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ constexpr Rule layers_divide{
     .holds =
         [](const Scenario& s) {
           const ParallelismSpec& p = s.parallelism;
-          return is_uneven(p) || (s.model.layers + accounted(p)) % (p.pp * p.vpp) == 0;
+          return is_uneven(p) || !p.pipeline_layout.empty() || (s.model.layers + accounted(p)) % (p.pp * p.vpp) == 0;
         },
     .objection = [](const Scenario& s) -> Objection {
       const ParallelismSpec& p = s.parallelism;
@@ -82,7 +82,7 @@ Objection wrong_split(const std::string& sentence) {
 /// The layers that first_stage_layers and last_stage_layers leave must divide over the other stages.
 std::optional<Objection> find_wrong_split(const Scenario& s) {
   const ParallelismSpec& p = s.parallelism;
-  if (!is_uneven(p)) return {};
+  if (!is_uneven(p) || !p.pipeline_layout.empty()) return {};
   if (accounted(p) > 0)
     return wrong_split(
         "first_stage_layers and last_stage_layers exclude account_for_embedding and account_for_loss, expected one of the two");

@@ -134,10 +134,63 @@ constexpr Rule ulysses_deals_out_kv_heads{
     .holds = [](const Scenario& s) { return deals_out(s.parallelism, kv_heads_of_rank(s)); },
     .objection = [](const Scenario& s) { return undealt(s, kv_heads_of_rank(s), "kv_heads"); }};
 
+// What Mamba-2's layers deal out: heads and groups over tp, and the heads of each rank over cp, whose method matters to attention
+// alone.
+
+constexpr Rule tp_divides_mamba_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.mamba.heads % s.parallelism.tp == 0; },
+    .objection = [](const Scenario& s) { return undivided(s, s.model.mamba.heads, "mamba.heads"); }};
+
+constexpr Rule tp_divides_mamba_groups{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return !s.model.mamba.enabled() || s.model.mamba.groups % s.parallelism.tp == 0; },
+    .objection = [](const Scenario& s) { return undivided(s, s.model.mamba.groups, "mamba.groups"); }};
+
+Objection undealt_to_cp(const Scenario& s, std::int64_t count, const std::string& field) {
+  const std::int64_t cp = s.parallelism.cp;
+  return {{"parallelism.cp", "model." + field},
+          named(Axis::cp, cp) + " does not divide the " + std::to_string(count) + " " + field +
+              " of a tensor-parallel rank; nearest that do: " + joined(nearest_divisors(count, cp))};
+}
+
+constexpr Rule cp_deals_out_mamba_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.mamba.heads / s.parallelism.tp % s.parallelism.cp == 0; },
+    .objection = [](const Scenario& s) { return undealt_to_cp(s, s.model.mamba.heads / s.parallelism.tp, "mamba.heads"); }};
+
+/// Or several ranks have the same group.
+constexpr Rule cp_deals_out_mamba_groups{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          const std::int64_t cp = s.parallelism.cp, groups = s.model.mamba.groups / s.parallelism.tp;
+          return !s.model.mamba.enabled() || groups == 0 || groups % cp == 0 || cp % groups == 0;
+        },
+    .objection = [](const Scenario& s) { return undealt_to_cp(s, s.model.mamba.groups / s.parallelism.tp, "mamba.groups"); }};
+
+// The same of linear attention, whose key heads go with their value heads.
+
+constexpr Rule tp_divides_key_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.linear_attention.key_heads % s.parallelism.tp == 0; },
+    .objection =
+        [](const Scenario& s) { return undivided(s, s.model.linear_attention.key_heads, "linear_attention.key_heads"); }};
+
+constexpr Rule cp_deals_out_key_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.linear_attention.key_heads / s.parallelism.tp % s.parallelism.cp == 0; },
+    .objection =
+        [](const Scenario& s) {
+          return undealt_to_cp(s, s.model.linear_attention.key_heads / s.parallelism.tp, "linear_attention.key_heads");
+        }};
+
 constexpr Rule rules_of_sharding[] = {tp_divides_heads,        tp_spreads_kv_heads,         tp_divides_ffn,
                                       tp_divides_vocabulary,   ulysses_has_whole_sequences, zigzag_divides_sequence,
                                       cp_divides_sequence,     tp_divides_sequence,         tp_overlaps_collectives_of_sp,
-                                      ulysses_deals_out_heads, ulysses_deals_out_kv_heads};
+                                      ulysses_deals_out_heads, ulysses_deals_out_kv_heads,  tp_divides_mamba_heads,
+                                      tp_divides_mamba_groups, cp_deals_out_mamba_heads,    cp_deals_out_mamba_groups,
+                                      tp_divides_key_heads,    cp_deals_out_key_heads};
 
 }  // namespace
 

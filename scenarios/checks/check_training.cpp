@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "scenarios/checks/rules.h"
@@ -6,8 +7,21 @@
 namespace tandem::scenarios {
 namespace {
 
+bool is_unfused(const Scenario& s) {
+  const auto unfused = [](const Device& gpu) { return gpu.efficiency.attention_kernel == AttentionKernel::unfused; };
+  return unfused(s.cluster.gpu) || std::ranges::any_of(s.cluster.other_gpus, unfused, &OtherGpus::gpu);
+}
+
+constexpr Rule fused_attention_has_sinks_and_caps{
+    .holds = [](const Scenario& s) { return !is_unfused(s) || !(s.model.attention_sinks || s.model.attention_softcap > 0); },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string field = s.model.attention_sinks ? "model.attention_sinks" : "model.attention_softcap";
+      return {{field, "training.attention"},
+              field + " is lowered for fused attention alone, expected it left out, or another training.attention"};
+    }};
+
 constexpr Rule positions_hold_sequence{
-    .holds = [](const Scenario& s) { return s.model.rotary || s.training.sequence <= s.model.max_positions; },
+    .holds = [](const Scenario& s) { return !s.model.learns_positions() || s.training.sequence <= s.model.max_positions; },
     .objection = [](const Scenario& s) -> Objection {
       return {{"training.sequence", "model.max_positions"},
               "sequence " + std::to_string(s.training.sequence) + " is longer than the " + std::to_string(s.model.max_positions) +
@@ -244,7 +258,8 @@ constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
                                       offloaded_activations_are_read_at_once,
                                       rule_of<find_missing_arithmetic>,
                                       offload_and_turns_do_not_meet,
-                                      offloaded_layers_keep_something};
+                                      offloaded_layers_keep_something,
+                                      fused_attention_has_sinks_and_caps};
 
 }  // namespace
 

@@ -20,10 +20,10 @@ struct Subject {
 };
 
 constexpr Subject subjects[] = {
-    {model_rules, CountsOn::nothing},  {sharding_rules, CountsOn::nothing},  {world_rules, CountsOn::nothing},
-    {cluster_rules, CountsOn::world},  {placement_rules, CountsOn::cluster}, {fabric_rules, CountsOn::cluster},
-    {fault_rules, CountsOn::cluster},  {pipeline_rules, CountsOn::world},    {data_parallel_rules, CountsOn::world},
-    {expert_rules, CountsOn::cluster}, {training_rules, CountsOn::world}};
+    {model_rules, CountsOn::nothing},       {sharding_rules, CountsOn::nothing},  {world_rules, CountsOn::nothing},
+    {cluster_rules, CountsOn::world},       {placement_rules, CountsOn::cluster}, {fabric_rules, CountsOn::cluster},
+    {fault_rules, CountsOn::cluster},       {layout_rules, CountsOn::world},      {pipeline_rules, CountsOn::world},
+    {data_parallel_rules, CountsOn::world}, {expert_rules, CountsOn::cluster},    {training_rules, CountsOn::world}};
 
 std::optional<Objection> first_of(const Subject& subject, const Scenario& scenario) {
   const std::span<const Rule> rules = subject.rules();

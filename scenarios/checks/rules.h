@@ -29,6 +29,8 @@ std::span<const Rule> placement_rules();
 std::span<const Rule> fabric_rules();
 /// Faults of ranks that exist.
 std::span<const Rule> fault_rules();
+/// What a written pipeline layout must hold.
+std::span<const Rule> layout_rules();
 /// Layers over pipeline stages, schedule, batch.
 std::span<const Rule> pipeline_rules();
 /// Two-level data parallelism, gathered weights, gradient compression, local SGD.

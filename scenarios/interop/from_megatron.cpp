@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <charconv>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
@@ -53,12 +56,39 @@ class MegatronReader {
 
   void sizes() {
     const std::string line = "a command line of pretrain_gpt.py";
-    layers_ = arguments_.required_integer("num-layers", line);
+    const std::string pattern = hybrid_pattern();
+    layers_ = pattern.empty() || arguments_.has("num-layers") ? arguments_.required_integer("num-layers", line)
+                                                              : static_cast<std::int64_t>(pattern.size());
     hidden_ = arguments_.required_integer("hidden-size", line);
     heads_ = arguments_.required_integer("num-attention-heads", line);
     tp_ = positive("tensor-model-parallel-size", 1);
     pp_ = positive("pipeline-model-parallel-size", 1);
     cp_ = positive("context-parallel-size", 1);
+  }
+
+  /// The letters of hybrid layers, without those that predict further tokens; under either of its names.
+  const char* hybrid_argument() {
+    return arguments_.has("hybrid-layer-pattern") ? "hybrid-layer-pattern" : "hybrid-override-pattern";
+  }
+  std::string hybrid_pattern() {
+    const std::string pattern = arguments_.text(hybrid_argument(), "");
+    return pattern.substr(0, pattern.find('/'));
+  }
+
+  void layers_that_differ(YamlNode& model) {
+    arguments_.has("is-hybrid-model");
+    const std::string pattern = hybrid_pattern();
+    if (pattern.empty()) return;
+    const char* const argument = hybrid_argument();
+    if (pattern.find_first_not_of("M*-E") != std::string::npos) fail(argument, "the letters M, *, - and E");
+    put(model, "layer_types", pattern, arguments_.place(argument));
+    if (pattern.find('M') == std::string::npos) return;
+    YamlNode& mamba = section_of(model, "mamba", arguments_.place(argument));
+    const std::int64_t head_dim = positive("mamba-head-dim", 64);
+    arguments_.copy_integer(mamba, "heads", "mamba-num-heads", 2 * hidden_ / head_dim);
+    arguments_.copy_integer(mamba, "head_dim", "mamba-head-dim", 64);
+    arguments_.copy_integer(mamba, "groups", "mamba-num-groups", 8);
+    arguments_.copy_integer(mamba, "state", "mamba-state-dim", 128);
   }
 
   std::int64_t positive(const char* name, std::int64_t fallback) {
@@ -88,12 +118,15 @@ class MegatronReader {
     const std::int64_t usual_ffn = gated ? hidden_ * 4 * 2 / 3 / 64 * 64 : 4 * hidden_;
     arguments_.copy_integer(node, "ffn", "ffn-hidden-size", usual_ffn);
     put(node, "gated", gated, arguments_.place("swiglu"));
+    if (arguments_.has("squared-relu"))
+      put(node, "activation", name_in(mlp_function_names, MlpFunction::squared_relu), arguments_.place("squared-relu"));
     put(node, "norm",
         name_in(norm_names, arguments_.text("normalization", "LayerNorm") == "RMSNorm" ? NormKind::rms : NormKind::layer),
         arguments_.place("normalization"));
     put(node, "vocab", vocabulary(), arguments_.place(arguments_.has("padded-vocab-size") ? "padded-vocab-size" : "vocab-size"));
     put(node, "tied_embeddings", !arguments_.has("untie-embeddings-and-output-weights"), {.file = file_});
     arguments_.copy_integer(node, "mtp_depth", "mtp-num-layers", 0);
+    layers_that_differ(node);
     const bool biased = !arguments_.has("disable-bias-linear");
     const bool takes_biases = !arguments_.has("num-experts") && !arguments_.has("multi-latent-attention");
     put(node, "linear_bias", biased && takes_biases, arguments_.place("disable-bias-linear"));
@@ -105,19 +138,49 @@ class MegatronReader {
                                  ? "rope"
                                  : arguments_.text("position-embedding-type", "learned_absolute");
     const Place place = arguments_.place("position-embedding-type");
-    if (type != "rope" && type != "learned_absolute") fail("position-embedding-type", "rope or learned_absolute");
+    if (type != "rope" && type != "learned_absolute" && type != "none")
+      fail("position-embedding-type", "rope, learned_absolute or none");
     put(node, "rotary", type == "rope", place);
     arguments_.has("max-position-embeddings");
     if (type == "rope") {
       put(node, "rotary_base", arguments_.number("rotary-base", 10'000), arguments_.place("rotary-base"));
+      if (arguments_.has("rotary-percent"))
+        put(node, "rotary_share", arguments_.number("rotary-percent", 1), arguments_.place("rotary-percent"));
+    } else if (type == "none") {
+      put(node, "max_positions", std::int64_t{0}, place);
     } else {
       arguments_.copy_integer(node, "max_positions", "max-position-embeddings", arguments_.integer("seq-length", 0));
     }
   }
 
+  /// --window-size (127,0) is 127 positions before the query's own; every N-th layer may do without.
+  void windows(YamlNode& node) {
+    if (!arguments_.has("window-size")) return;
+    std::string size = arguments_.text("window-size", "");
+    std::erase_if(size, [](char c) { return c == '(' || c == ')' || c == ' '; });
+    std::int64_t before = 0;
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), before);
+    if (error != std::errc{} || before < 0 || std::string_view(end) != ",0")
+      fail("window-size", "positions before and after the query's, as in (127,0)");
+    put(node, "window", before + 1, arguments_.place("window-size"));
+    std::vector<std::string> types{std::string(name_in(layer_type_names, LayerType{Mixer::sliding_attention}))};
+    if (arguments_.has("window-attn-skip-freq")) {
+      const std::int64_t every = positive("window-attn-skip-freq", 1);
+      if (every > layers_) fail("window-attn-skip-freq", "a number of layers");
+      types.assign(static_cast<std::size_t>(every - 1), types.front());
+      types.emplace_back(name_in(layer_type_names, LayerType{Mixer::full_attention}));
+    }
+    put(node, "layer_types", list_of(types));
+  }
+
   void attention() {
     YamlNode& node = section("model");
     put(node, "heads", heads_, arguments_.place("num-attention-heads"));
+    windows(node);
+    if (arguments_.has("qk-layernorm") && !arguments_.has("multi-latent-attention"))
+      put(node, "qk_norm", name_in(qk_norm_names, QkNorm::head), arguments_.place("qk-layernorm"));
+    if (arguments_.text("softmax-type", "vanilla") == "learnable")
+      put(node, "attention_sinks", true, arguments_.place("softmax-type"));
     if (arguments_.has("multi-latent-attention")) {
       YamlNode& mla = section_of(node, "mla", arguments_.place("multi-latent-attention"));
       arguments_.copy_integer(mla, "q_rank", "q-lora-rank", 0);
@@ -154,7 +217,8 @@ class MegatronReader {
     arguments_.copy_integer(moe, "experts", "num-experts", 0);
     arguments_.copy_integer(moe, "top_k", "moe-router-topk", 2);
     if (arguments_.has("moe-ffn-hidden-size")) arguments_.copy_integer(moe, "ffn", "moe-ffn-hidden-size", 0);
-    layers_with_experts(moe);
+    if (hybrid_pattern().empty()) layers_with_experts(moe);
+    if (arguments_.has("moe-latent-size")) arguments_.copy_integer(moe, "latent", "moe-latent-size", 0);
     shared_experts(moe);
     if (arguments_.has("moe-expert-capacity-factor"))
       put(moe, "capacity_factor", arguments_.number("moe-expert-capacity-factor", 0),
@@ -247,6 +311,10 @@ class MegatronReader {
                                      (arguments_.has("account-for-loss-in-pipeline-split") ? 1 : 0);
       vpp_ = std::max<std::int64_t>(1, accounted / pp_ / positive(name.c_str(), 1));
     }
+    if (arguments_.has("pipeline-model-parallel-layout")) {
+      name = "pipeline-model-parallel-layout";
+      vpp_ = layout(node);
+    }
     put(node, "vpp", vpp_, arguments_.place(name));
     put(section("training"), "schedule", name_of(vpp_ > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b),
         arguments_.place(name));
@@ -256,10 +324,30 @@ class MegatronReader {
     arguments_.has("delay-wgrad-compute");  // as overlap.ep does in any case
   }
 
+  /// Returns how many virtual stages a pipeline stage has.
+  std::int64_t layout(YamlNode& node) {
+    const Place place = arguments_.place("pipeline-model-parallel-layout");
+    const std::string text = arguments_.text("pipeline-model-parallel-layout");
+    put(node, "pipeline_layout", text, place);
+    try {
+      return std::max<std::int64_t>(1, static_cast<std::int64_t>(parse_pipeline_layout(text).size()) / pp_);
+    } catch (const std::invalid_argument& error) {
+      throw InputError(place, "--pipeline-model-parallel-layout: " + std::string(error.what()));
+    }
+  }
+
   void data_parallel() {
     YamlNode& node = section("parallelism");
     std::int64_t zero = arguments_.has("use-distributed-optimizer") ? 1 : 0;
     Place place = arguments_.place("use-distributed-optimizer");
+    const std::string optimizer = arguments_.text("optimizer", "adam");
+    if (optimizer != "adam" && optimizer != "muon" && optimizer != "dist_muon") fail("optimizer", "adam, muon or dist_muon");
+    if (optimizer != "adam") put(section("training"), "optimizer", "muon", arguments_.place("optimizer"));
+    if (optimizer == "dist_muon") {
+      zero = 1;
+      place = arguments_.place("optimizer");
+    }
+    for (const char* const how : {"muon-tp-mode", "muon-use-nesterov"}) arguments_.has(how);
     if (arguments_.has("use-megatron-fsdp") || arguments_.has("data-parallel-sharding-strategy")) {
       const std::string strategies[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
       const auto* const found = std::ranges::find(strategies, arguments_.text("data-parallel-sharding-strategy", "no_shard"));
@@ -331,11 +419,11 @@ class MegatronReader {
     }
     if (arguments_.has("cuda-graph-impl")) put(node, "cuda_graph", cuda_graph(), arguments_.place("cuda-graph-impl"));
     put(node, "grad_dtype", gradient_type(), arguments_.place("grad-reduce-in-bf16"));
-    const std::string moment = arguments_.text("exp-avg-dtype", "fp32");
-    if ((moment != "fp32" && moment != "bf16") || arguments_.text("exp-avg-sq-dtype", "fp32") != moment)
-      fail(moment == "fp32" ? "exp-avg-sq-dtype" : "exp-avg-dtype", "fp32 or bf16, and the same for both moments");
     arguments_.has("use-precision-aware-optimizer");
-    put(node, "moment_dtype", moment, arguments_.place("exp-avg-dtype"));
+    for (const auto& [field, argument] : {std::pair{"moment_dtype", "exp-avg-dtype"},
+                                          {"second_moment_dtype", "exp-avg-sq-dtype"},
+                                          {"master_dtype", "main-params-dtype"}})
+      put(node, field, arguments_.text(argument, "fp32"), arguments_.place(argument));
     for (const char* gather : {"fp8-param-gather", "fp4-param-gather"})
       if (arguments_.has(gather)) put(node, fp4 ? "fp4_param_gather" : "fp8_param_gather", true, arguments_.place(gather));
     arguments_.has("reuse-grad-buf-for-mxfp8-param-ag");  // which follows

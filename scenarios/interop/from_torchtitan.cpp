@@ -61,6 +61,24 @@ class TomlFile {
     return list;
   }
 
+  /// Throws InputError for anything but lists of texts.
+  std::vector<std::vector<std::string>> lists_of_texts(const std::string& path) {
+    const auto fail = [&] { return InputError(place(path), path + " is no list of lists of texts, expected one"); };
+    const toml::node* node = find(path);
+    if (node == nullptr || !node->is_array()) throw fail();
+    std::vector<std::vector<std::string>> lists;
+    for (const toml::node& list : *node->as_array()) {
+      if (!list.is_array()) throw fail();
+      lists.emplace_back();
+      for (const toml::node& item : *list.as_array()) {
+        const auto value = item.value_exact<std::string>();
+        if (!value) throw fail();
+        lists.back().push_back(*value);
+      }
+    }
+    return lists;
+  }
+
   std::vector<std::string> unknown() const {
     std::vector<std::string> paths;
     for (const std::string& path : paths_)
@@ -124,7 +142,7 @@ class TorchTitanReader {
   std::string file_;
   std::int64_t gpus_;
   YamlNode document_;
-  std::int64_t layers_ = 0, tp_ = 1, pp_ = 1, cp_ = 1, replicas_ = 0;
+  std::int64_t layers_ = 0, mtp_ = 0, tp_ = 1, pp_ = 1, cp_ = 1, replicas_ = 0;
 
   YamlNode& section(const char* name) { return section_of(document_, name, {.file = file_}); }
   YamlNode& overlap() { return section_of(section("training"), "overlap", {.file = file_}); }
@@ -144,7 +162,9 @@ class TorchTitanReader {
       known += (known.empty() ? "" : ", ") + std::string(model.name) + " " + std::string(model.flavor);
       if (model.name != name || model.flavor != flavor) continue;
       put(section("model"), "preset", model.preset, toml_.place("model.flavor"));
-      layers_ = model_preset(std::string(model.preset)).layers;
+      const ModelSpec preset = model_preset(std::string(model.preset));
+      layers_ = preset.layers;
+      mtp_ = preset.mtp_depth;
       return;
     }
     throw InputError(toml_.place("model.flavor"), "the shape of " + name + " " + flavor + " is not known here, expected one of " +
@@ -221,8 +241,30 @@ class TorchTitanReader {
       throw InputError(toml_.place(path), "the schedule " + excerpt(name) +
                                               " is not lowered, expected one of: " + joined(schedules_of_torchtitan()));
     put(section("training"), "schedule", found->name, toml_.place(path));
+    if (toml_.has(modules_path)) return modules();
     stages(found->least_chunks);  // unless layers per stage are stated
   }
+
+  void modules() {
+    PipelineLayout layout;
+    for (const std::vector<std::string>& stage : toml_.lists_of_texts(modules_path)) {
+      std::string& parts = layout.emplace_back();
+      for (const std::string& name : stage) {
+        if (name == "tok_embeddings") parts += layout_part::embedding;
+        if (name.starts_with("layers.")) parts += layout_part::layer;
+        if (name == "output") parts += std::string(static_cast<std::size_t>(mtp_), layout_part::mtp) + layout_part::loss;
+      }
+    }
+    YamlNode& node = section("parallelism");
+    const Place place = toml_.place(modules_path);
+    if (layout.empty() || static_cast<std::int64_t>(layout.size()) % pp_ != 0)
+      throw InputError(place, "module_fqns_per_model_part has " + std::to_string(layout.size()) +
+                                  " lists of modules, expected a multiple of pipeline_parallel_degree " + std::to_string(pp_));
+    put(node, "vpp", static_cast<std::int64_t>(layout.size()) / pp_, place);
+    put(node, "pipeline_layout", layout_text(layout), place);
+  }
+
+  static constexpr const char* modules_path = "parallelism.module_fqns_per_model_part";
 
   void stages(std::int64_t of_rank) {
     YamlNode& node = section("parallelism");

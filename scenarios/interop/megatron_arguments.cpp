@@ -1,6 +1,8 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "runtime/base/divide_up.h"
 #include "scenarios/checks/complete.h"
@@ -54,21 +56,61 @@ class ArgumentsWriter {
     add("hidden-size", model_.hidden);
     add("ffn-hidden-size", model_.ffn);
     flag("swiglu", model_.gated);
+    flag("squared-relu", model_.activation == MlpFunction::squared_relu);
+    if (model_.gated && model_.activation != MlpFunction::silu) out_.lose("model.activation", "its gates go through SiLU");
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
+    if (model_.norm_placement != NormPlacement::pre) out_.lose("model.norm_placement", "its norms are before attention and MLP");
     flag("disable-bias-linear", !model_.linear_bias);
+    layers_of_one_half();
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
     if (model_.mtp_depth > 0) add("mtp-num-layers", model_.mtp_depth);
-    // It wants this with rotary positions, too, and then only checks the sequence against it.
-    add("max-position-embeddings", model_.rotary ? std::max(model_.max_positions, t_.sequence) : model_.max_positions);
-    add("position-embedding-type", model_.rotary ? "rope" : "learned_absolute");
+    // It wants this without learned positions, too, and then only checks the sequence against it.
+    add("max-position-embeddings",
+        model_.learns_positions() ? model_.max_positions : std::max(model_.max_positions, t_.sequence));
+    add("position-embedding-type", model_.rotary ? "rope" : model_.learns_positions() ? "learned_absolute" : "none");
     if (!model_.rotary) return;
+    if (model_.rotary_share < 1) add("rotary-percent", model_.rotary_share);
+    if (model_.sliding_rotary_base > 0) out_.lose("model.sliding_rotary_base", "all layers have one base");
+    if (!model_.rotary_full_attention) out_.lose("model.rotary_full_attention", "all layers are rotated");
     if (model_.rotary_base == std::floor(model_.rotary_base)) {
       add("rotary-base", static_cast<std::int64_t>(model_.rotary_base));
     } else {
       out_.lose("model.rotary_base", fmt::format("{} is no whole number, as --rotary-base wants", model_.rotary_base));
     }
+  }
+
+  /// The letters of the layers, where each has one: those with one half.
+  std::optional<std::string> hybrid_pattern() const {
+    std::string letters;
+    for (std::int64_t layer = 0; layer < model_.layers && !model_.layer_types.empty(); ++layer) {
+      const auto [mixer, feed] = model_.layer_kind(layer);
+      const auto* const found = std::ranges::find(hybrid_letters, LayerType{mixer, feed}, &Named<LayerType>::value);
+      if (found == hybrid_letters.end()) return {};
+      letters += found->name;
+    }
+    return letters;
+  }
+
+  void layers_of_one_half() {
+    const std::optional<std::string> pattern = hybrid_pattern();
+    if (!pattern) {
+      if (model_.mamba.enabled()) out_.lose("model.mamba", "its layers have no letters");
+      if (model_.linear_attention.enabled()) out_.lose("model.linear_attention", "its layers have no letters");
+      return;
+    }
+    if (pattern->empty()) return;
+    flag("is-hybrid-model");
+    add("hybrid-override-pattern", *pattern);
+    if (!model_.mamba.enabled()) return;
+    add("mamba-num-heads", model_.mamba.heads);
+    add("mamba-head-dim", model_.mamba.head_dim);
+    add("mamba-num-groups", model_.mamba.groups);
+    add("mamba-state-dim", model_.mamba.state);
+    const MambaSpec usual;
+    if (model_.mamba.conv != usual.conv) out_.lose("model.mamba.conv", "it is 4");
+    if (model_.mamba.chunk != usual.chunk) out_.lose("model.mamba.chunk", "it is 128");
   }
 
   void attention() {
@@ -86,6 +128,11 @@ class ArgumentsWriter {
       flag("group-query-attention", model_.kv_heads != model_.heads);
       if (model_.kv_heads != model_.heads) add("num-query-groups", model_.kv_heads);
     }
+    flag("qk-layernorm", model_.qk_norm == QkNorm::head);
+    if (model_.qk_norm == QkNorm::all) out_.lose("model.qk_norm", "it normalises each head by itself");
+    if (model_.attention_sinks) add("softmax-type", "learnable");
+    if (model_.attention_softcap > 0) out_.lose("model.attention_softcap", "its scores have no cap");
+    windows();
     add("hidden-dropout", t_.hidden_dropout);
     add("attention-dropout", t_.attention_dropout);
     if (!t_.attention) return;
@@ -103,6 +150,23 @@ class ArgumentsWriter {
     }
   }
 
+  /// Its window reaches so many positions back, in all layers or but in every N-th.
+  void windows() {
+    if (model_.layer_types.empty() || hybrid_pattern()) return;
+    const auto is = [](Mixer mixer) { return [mixer](const LayerType& type) { return type == LayerType{mixer}; }; };
+    if (std::ranges::all_of(model_.layer_types, is(Mixer::full_attention))) return;
+    if (!is(Mixer::sliding_attention)(model_.layer_types.front()) ||
+        !std::all_of(model_.layer_types.begin(), model_.layer_types.end() - 1, is(Mixer::sliding_attention)))
+      return out_.lose("model.layer_types",
+                       "layers of two halves attend in windows or to all, and those of one half have letters");
+    const bool skips = is(Mixer::full_attention)(model_.layer_types.back());
+    if (!skips && !is(Mixer::sliding_attention)(model_.layer_types.back()))
+      return out_.lose("model.layer_types",
+                       "layers of two halves attend in windows or to all, and those of one half have letters");
+    add("window-size", fmt::format("({},0)", model_.window - 1));
+    if (skips) add("window-attn-skip-freq", model_.layer_types.size());
+  }
+
   void experts() {
     const MoeSpec& moe = model_.moe;
     if (moe.experts == 0) return;
@@ -110,7 +174,8 @@ class ArgumentsWriter {
     add("num-experts", moe.experts);
     add("moe-router-topk", moe.top_k);
     add("moe-ffn-hidden-size", moe.ffn);
-    add("moe-layer-freq", moe_layer_pattern(model_));
+    if (!hybrid_pattern() || hybrid_pattern()->empty()) add("moe-layer-freq", moe_layer_pattern(model_));
+    if (moe.latent > 0) add("moe-latent-size", moe.latent);
     if (moe.shared_experts > 0) add("moe-shared-expert-intermediate-size", moe.shared_experts * moe.ffn);
     flag("moe-grouped-gemm");
     add("moe-router-load-balancing-type", moe.balance_loss > 0 ? "aux_loss" : "none");
@@ -166,8 +231,14 @@ class ArgumentsWriter {
     const ScheduleTraits& schedule = traits_of(t_.schedule);
     const bool known = !schedule.megatron.empty();
     if (!known) out_.lose("training.schedule", "Megatron-Core has 1F1B and, with virtual stages, interleaved 1F1B");
-    if (known && schedule.least_chunks > 1) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
-    if (!known && p_.vpp > 1) out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
+    const bool has_layout = !p_.pipeline_layout.empty();  // which says how many virtual stages there are
+    if (known && schedule.least_chunks > 1 && !has_layout) add("num-virtual-stages-per-pipeline-rank", p_.vpp);
+    if (!known && p_.vpp > 1) {
+      out_.lose("parallelism.vpp", "virtual stages are for interleaved 1F1B");
+      if (has_layout) out_.lose("parallelism.pipeline_layout", "virtual stages are for interleaved 1F1B");
+    } else if (has_layout) {
+      add("pipeline-model-parallel-layout", layout_text(p_.pipeline_layout));
+    }
     flag("no-overlap-p2p-communication", !t_.overlap_pp);
     if (scenario_.overlaps_ep() && !traits_of(t_.schedule).megatron.empty()) {
       flag("overlap-moe-expert-parallel-comm");
@@ -185,8 +256,15 @@ class ArgumentsWriter {
   /// Sharding beyond the optimizer's states is Megatron FSDP's (megatron/core/distributed/fsdp/README.md).
   void data_parallel() {
     out_.heading("data parallelism");
-    flag("use-distributed-optimizer", p_.zero > 0);
-    if (p_.zero >= 2) {
+    const bool muon = t_.optimizer == OptimizerKind::muon;
+    if (muon) {
+      add("optimizer", p_.zero > 0 ? "dist_muon" : "muon");
+      if (p_.tp > 1) add("muon-tp-mode", "distributed");
+      flag("muon-use-nesterov");
+    }
+    flag("use-distributed-optimizer", p_.zero > 0 && !muon);
+    if (p_.zero >= 2 && muon) out_.lose("parallelism.zero", "Muon's owners keep whole gradients");
+    if (p_.zero >= 2 && !muon) {
       flag("use-megatron-fsdp");
       add("data-parallel-sharding-strategy", p_.zero == 2 ? "optim_grads" : "optim_grads_params");
     }
@@ -250,11 +328,17 @@ class ArgumentsWriter {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
                                                    name_of(t_.grad_dtype), name_of(t_.precision)));
     }
-    if (t_.moment_dtype == DType::bf16) {
+    const bool narrow = t_.moment_dtype != DType::f32 || t_.second_moment_dtype != DType::f32 || t_.master_dtype != DType::f32;
+    if (narrow && t_.optimizer == OptimizerKind::muon) {
+      for (const char* const field : {"training.moment_dtype", "training.second_moment_dtype", "training.master_dtype"})
+        out_.lose(field, "Muon's states are fp32");
+    } else if (narrow) {
       flag("use-precision-aware-optimizer");
-      add("exp-avg-dtype", "bf16");
-      add("exp-avg-sq-dtype", "bf16");
-      if (p_.zero == 0) out_.lose("training.moment_dtype", "moments of other types need the distributed optimizer");
+      for (const auto& [argument, type] : {std::pair{"exp-avg-dtype", t_.moment_dtype},
+                                           {"exp-avg-sq-dtype", t_.second_moment_dtype},
+                                           {"main-params-dtype", t_.master_dtype}})
+        if (type != DType::f32) add(argument, name_of(type));
+      if (p_.zero == 0) out_.lose("training.moment_dtype", "states of other types need the distributed optimizer");
     }
     if (t_.param_gather) flag(t_.precision == DType::f4 ? "fp4-param-gather" : "fp8-param-gather", true);
     flag("reuse-grad-buf-for-mxfp8-param-ag", t_.param_gather && t_.recipe == Recipe::mxfp8);

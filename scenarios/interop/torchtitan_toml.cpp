@@ -3,6 +3,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/torchtitan_models.h"
+#include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "scenarios/spec/names.h"
 
@@ -142,13 +143,31 @@ class TomlWriter {
       if (t_.schedule != ScheduleKind::one_f_one_b) out_.lose("training.schedule", "there is none without a pipeline");
       if (p_.account_for_embedding) out_.lose("parallelism.account_for_embedding", "there is one stage");
       if (p_.account_for_loss) out_.lose("parallelism.account_for_loss", "there is one stage");
+      if (!p_.pipeline_layout.empty()) out_.lose("parallelism.pipeline_layout", "there is one stage");
       return;
     }
     add("pipeline_parallel_microbatch_size", t_.micro_batch);
     const std::string_view name = traits_of(t_.schedule).torchtitan;
     add("pipeline_parallel_schedule", name.empty() ? traits_of(ScheduleKind::one_f_one_b).torchtitan : name);
     if (name.empty()) out_.lose("training.schedule", "it has " + joined(schedules_of_torchtitan()) + " and DualPipeV");
-    stages();
+    if (p_.pipeline_layout.empty()) return stages();
+    modules();
+    if (mtp_is_apart(scenario_)) out_.lose("parallelism.pipeline_layout", "no layers predict further tokens");
+  }
+
+  /// Names of modules, as torchtitan/models/llama3/model.py has them.
+  void modules() {
+    std::string parts;
+    for (std::int64_t layer = 0; const std::string& stage : p_.pipeline_layout) {
+      std::vector<std::string> names;
+      for (const char part : stage) {
+        if (part == layout_part::embedding) names.emplace_back("tok_embeddings");
+        if (part == layout_part::layer) names.push_back(fmt::format("layers.{}", layer++));
+        if (part == layout_part::loss) names.insert(names.end(), {"norm", "output"});
+      }
+      parts += (parts.empty() ? "[" : ", [") + (names.empty() ? "" : fmt::format("\"{}\"", fmt::join(names, "\", \""))) + "]";
+    }
+    out_.line("module_fqns_per_model_part = [" + parts + "]");
   }
 
   /// Stages get equal shares, less so many layers of the first and the last for the embedding and the head.
@@ -199,7 +218,11 @@ class TomlWriter {
     if (t_.recompute.in_segments()) out_.lose("training.recompute_segment", "every layer keeps its input");
     if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
     if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
+    if (t_.optimizer == OptimizerKind::muon) out_.lose("training.optimizer", "it has Adam alone");
     if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");
+    if (t_.second_moment_dtype != t_.moment_dtype)
+      out_.lose("training.second_moment_dtype", "Adam's moments are of the weights' type");
+    if (t_.master_dtype != DType::f32) out_.lose("training.master_dtype", "the weights themselves are updated, in fp32");
     if (t_.precision == DType::f4) out_.lose("training.precision", "its converters know fp8");
     if (t_.first_last_layers_bf16) {
       for (const char* field : {"first_last_layers_bf16", "num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"})

@@ -20,7 +20,7 @@ Heads make_like(Context& context, const Heads& heads) {
 Attended attend(Context& context, const Heads& heads) {
   if (context.sizes.cp == 1) return whole_attention(context, heads);
   if (!passes_keys(context)) return ulysses_attention(context, heads);
-  const auto attending = [](const Heads& h) { return Attending{h.q, {h.k, h.v, h.kv}}; };
+  const auto attending = [](const Heads& h) { return Attending{h.q, {h.k, h.v, h.kv}, h.sink}; };
   const AttendedAcross attended = attend_across(context, attending(heads), as_they_are());
   return {attended.out, [=](Context& c, const Heads& h, BufferId dout) {
             const Attending d = attended.backward(c, attending(h), dout);

@@ -1,50 +1,96 @@
 #include "scenarios/lowering/attention.h"
 
+#include <array>
+#include <functional>
+
 #include "scenarios/lowering/attend.h"
 #include "scenarios/lowering/linear.h"
+#include "scenarios/lowering/norm.h"
 #include "scenarios/lowering/recompute.h"
 
 namespace tandem::scenarios {
 namespace {
 
-SplitHeadsAttributes split_attributes(const Context& context) {
+/// Of the layer that is being lowered.
+bool is_rotated(const Context& context) {
+  const ModelSpec& model = context.scenario.model;
+  const bool full = model.layer_kind(context.layer).mixer == Mixer::full_attention;
+  return model.rotary && (model.rotary_full_attention || !full);
+}
+
+SplitHeadsAttributes split_attributes(const Context& context, bool rotate) {
+  const ModelSpec& model = context.scenario.model;
+  const bool slides = model.layer_kind(context.layer).mixer == Mixer::sliding_attention;
+  const double base = slides && model.sliding_rotary_base > 0 ? model.sliding_rotary_base : model.rotary_base;
   return {.heads = static_cast<std::int32_t>(context.sizes.heads),
           .kv_heads = static_cast<std::int32_t>(context.sizes.kv_heads),
-          .rotate = context.scenario.model.rotary,
-          .base = static_cast<float>(context.scenario.model.rotary_base),
-          .positions = context.sizes.positions};
+          .rotate = rotate,
+          .base = static_cast<float>(base),
+          .positions = context.sizes.positions,
+          .rotated = model.rotary_share < 1 ? static_cast<std::int32_t>(model.rotated_width()) : 0};
 }
 
-Heads split_heads(Context& context, const std::vector<ParameterId>& weights, BufferId qkv) {
+/// Heads that have been split, on their way to being attended, and the way back.
+struct SplitHeads {
+  Heads heads;
+  std::function<void(Context&, const Heads& d, const std::vector<BufferId>& dparts)> backward;
+};
+
+/// Rotated as they are split.
+SplitHeads split_and_rotate(Context& context, const std::vector<BufferId>& parts, const Heads& heads) {
+  const SplitHeadsAttributes attributes = split_attributes(context, is_rotated(context));
+  context.kernel(OpKind::split_heads, attributes, "rotary", parts, std::array{heads.q, heads.k, heads.v});
+  return {heads, [=](Context& c, const Heads& d, const std::vector<BufferId>& dparts) {
+            c.kernel(OpKind::split_heads_backward, attributes, "rotary", std::array{d.q, d.k, d.v}, dparts);
+          }};
+}
+
+/// One row for each head, or one for all of a token.
+BufferId normed_rows(Context& context, BufferId heads) {
+  const Shape shape = context.shape_of(heads);
+  if (context.scenario.model.qk_norm == QkNorm::head) return heads;
+  return context.builder.view(heads, 0, Shape(shape[0], shape[1], shape[2] * shape[3]));
+}
+
+/// Normalised between the two.
+SplitHeads split_norm_and_rotate(Context& context, const AttentionParameters& weights, const std::vector<BufferId>& parts,
+                                 const Heads& heads) {
+  const SplitHeadsAttributes split = split_attributes(context, false), rotation = split_attributes(context, true);
+  const bool rotates = is_rotated(context);
+  const BufferId q = context.activation(context.shape_of(heads.q)), k = context.activation(context.shape_of(heads.k));
+  context.kernel(OpKind::split_heads, split, "split heads", parts, std::array{q, k, heads.v});
+  Tape of_queries, of_keys;
+  norm(context, of_queries, *weights.query_norm, normed_rows(context, q), normed_rows(context, heads.q), "query norm");
+  norm(context, of_keys, *weights.key_norm, normed_rows(context, k), normed_rows(context, heads.k), "key norm");
+  if (rotates) context.kernel(OpKind::rotary, rotation, "rotary", {}, {}, {heads.q, heads.k});
+  return {heads, [=](Context& c, const Heads& d, const std::vector<BufferId>& dparts) {
+            if (rotates) c.kernel(OpKind::rotary_backward, rotation, "rotary", {}, {}, {d.q, d.k});
+            const auto back = [&](const Tape& tape, BufferId dy) {
+              return c.builder.view(tape.backward(c, normed_rows(c, dy)), 0, c.shape_of(dy));
+            };
+            const BufferId dq = back(of_queries, d.q), dk = back(of_keys, d.k);
+            c.kernel(OpKind::split_heads_backward, split, "split heads", std::array{dq, dk, d.v}, dparts);
+          }};
+}
+
+SplitHeads split_heads(Context& context, const AttentionParameters& weights, BufferId qkv) {
   const LocalSizes& n = context.sizes;
   const Shape keys(n.sequence, n.batch, n.kv_heads, n.head_dim);
-  const Heads heads = make_heads(context, Shape(n.sequence, n.batch, n.heads, n.head_dim), keys, keys);
-  const std::vector<BufferId> parts = outputs_apart(context, weights, qkv);
-  if (parts.size() == 1) {
-    context.kernel(OpKind::split_heads, split_attributes(context), "rotary", {qkv}, {heads.q, heads.k, heads.v});
-  } else {
-    context.kernel(OpKind::split_heads, split_attributes(context), "rotary", {parts[0], parts[1]}, {heads.q, heads.k, heads.v});
-  }
-  return heads;
-}
-
-BufferId split_heads_backward(Context& context, const std::vector<ParameterId>& weights, const Heads& d, const Shape& shape) {
-  const BufferId dqkv = context.activation(shape);
-  const std::vector<BufferId> parts = outputs_apart(context, weights, dqkv);
-  if (parts.size() == 1) {
-    context.kernel(OpKind::split_heads_backward, split_attributes(context), "rotary", {d.q, d.k, d.v}, {dqkv});
-  } else {
-    context.kernel(OpKind::split_heads_backward, split_attributes(context), "rotary", {d.q, d.k, d.v}, {parts[0], parts[1]});
-  }
-  return dqkv;
+  Heads heads = make_heads(context, Shape(n.sequence, n.batch, n.heads, n.head_dim), keys, keys);
+  if (weights.sink) heads.sink = AttentionSink{*weights.sink, 0, n.heads};
+  const std::vector<BufferId> parts = outputs_apart(context, weights.qkv, qkv);
+  return weights.query_norm ? split_norm_and_rotate(context, weights, parts, heads) : split_and_rotate(context, parts, heads);
 }
 
 /// From the projections to the heads' outputs, side by side.
-BufferId core_attention(Context& context, Tape& tape, const std::vector<ParameterId>& weights, BufferId qkv) {
-  const Heads heads = split_heads(context, weights, qkv);
-  const Attended attended = attend(context, heads);
+BufferId core_attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId qkv) {
+  const SplitHeads split = split_heads(context, weights, qkv);
+  const Attended attended = attend(context, split.heads);
   tape.push([=](Context& c, BufferId dout) {
-    return split_heads_backward(c, weights, attended.backward(c, heads, dout), c.shape_of(qkv));
+    const Heads d = attended.backward(c, split.heads, dout);
+    const BufferId dqkv = c.activation(c.shape_of(qkv));
+    split.backward(c, d, outputs_apart(c, weights.qkv, dqkv));
+    return dqkv;
   });
   return attended.out;
 }
@@ -92,15 +138,24 @@ AttentionParameters declare_attention(const Context& context, ChunkParameters& p
   const std::int64_t columns = n.heads * n.head_dim;
   weights.output =
       parameters.declare({.pieces = {{layer + ".attention_output", h, columns * n.tp, 0, columns * n.tp_rank, h, columns}}});
-  if (context.scenario.model.linear_bias) declare_biases(context, parameters, layer, weights);
+  const ModelSpec& model = context.scenario.model;
+  if (model.linear_bias) declare_biases(context, parameters, layer, weights);
+  if (model.qk_norm != QkNorm::none) {
+    const bool apart = model.qk_norm == QkNorm::head;
+    const auto declare = [&](const char* name, std::int64_t heads) {
+      return declare_norm_of_heads(context, parameters, layer + name, (apart ? 1 : heads) * n.head_dim);
+    };
+    weights.query_norm = declare(".query_norm", n.heads);
+    weights.key_norm = declare(".key_norm", n.kv_heads);
+  }
+  if (model.attention_sinks)
+    weights.sink = parameters.declare({.pieces = {{layer + ".sink.bias", model.heads, 1, n.heads * n.tp_rank, 0, n.heads, 1}}});
   return weights;
 }
 
 BufferId attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
   const BufferId qkv = column_parallel(context, tape, weights.qkv, x, "qkv", GemmMath::as_trained, weights.qkv_bias);
-  const Module core = [projections = weights.qkv](Context& c, Tape& t, BufferId in) {
-    return core_attention(c, t, projections, in);
-  };
+  const Module core = [weights](Context& c, Tape& t, BufferId in) { return core_attention(c, t, weights, in); };
   const BufferId heads = context.recompute().attention ? checkpoint(context, tape, core, qkv) : core(context, tape, qkv);
   // The heads' outputs lie side by side: the same elements as one row per token.
   const LocalSizes& n = context.sizes;

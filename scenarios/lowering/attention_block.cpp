@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/ops/attention_mask.h"
 #include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/inputs.h"
@@ -11,10 +12,30 @@
 namespace tandem::scenarios {
 namespace {
 
+/// Of the layer that is being lowered. What reaches back as far as the sequence does is no limit.
+AttentionAttributes mask_of_layer(const Context& context, const Block& block) {
+  const ModelSpec& model = context.scenario.model;
+  const Mixer mixer = model.layer_kind(context.layer).mixer;
+  const auto limit = [&](Mixer of, std::int64_t positions) {
+    return mixer == of && positions < context.scenario.training.sequence ? static_cast<std::int32_t>(positions) : 0;
+  };
+  return {.causal = model.causal,
+          .queries = block.queries,
+          .keys = block.keys,
+          .window = limit(Mixer::sliding_attention, model.window),
+          .chunk = limit(Mixer::chunked_attention, model.attention_chunk),
+          .softcap = static_cast<float>(model.attention_softcap)};
+}
+
 AttentionAttributes attributes_of(const Context& context, const Heads& heads, const Block& block) {
-  const auto head_dim = static_cast<float>(context.shape_of(heads.q)[3]);
-  return {
-      .causal = context.scenario.model.causal, .scale = 1.0F / std::sqrt(head_dim), .queries = block.queries, .keys = block.keys};
+  AttentionAttributes attributes = mask_of_layer(context, block);
+  attributes.scale = 1.0F / std::sqrt(static_cast<float>(context.shape_of(heads.q)[3]));
+  return attributes;
+}
+
+/// Its part of a parameter that has a number for each head.
+BufferId part_of(Context& context, const AttentionSink& sink, BufferId all) {
+  return context.builder.view(all, sink.first_head, Shape(sink.heads, 1));
 }
 
 bool is_unfused(const Context& context) {
@@ -94,6 +115,27 @@ Heads attend_block_backward(Context& context, const Heads& heads, const Block& b
   return d;
 }
 
+bool sees_any(const Context& context, const Block& block) {
+  return seen_pairs(mask_of_layer(context, block), block.queries.count(), block.keys.count()) > 0;
+}
+
+// The kernel of attention adds it on its way.
+void add_sink(Context& context, const std::optional<AttentionSink>& sink, const BlockOutput& output) {
+  if (!sink) return;
+  const BufferId scores = part_of(context, *sink, context.parameters().weight(sink->scores));
+  context.kernel(OpKind::attention_sink, FusedAttributes{}, "attention sink", {scores}, {}, {output.out, output.lse});
+}
+
+void add_sink_backward(Context& context, const std::optional<AttentionSink>& sink, const BlockOutput& output, BufferId dout) {
+  if (!sink) return;
+  const ChunkParameters& parameters = context.parameters();
+  const BufferId scores = part_of(context, *sink, parameters.weight(sink->scores));
+  const BufferId gradient = part_of(context, *sink, parameters.gradient(sink->scores));
+  context.kernel(OpKind::attention_sink_backward, FusedAttributes{}, "attention sink", {scores, output.out, output.lse, dout}, {},
+                 {gradient});
+  context.on_gradient(static_cast<std::size_t>(context.chunk), sink->scores);
+}
+
 void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput& into) {
   context.kernel(OpKind::attention_merge, {}, "attention merge", {part.out, part.lse}, {}, {into.out, into.lse});
 }
@@ -102,8 +144,11 @@ Attended whole_attention(Context& context, const Heads& heads) {
   const Block block{whole_sequence(context.scenario), whole_sequence(context.scenario)};
   if (is_unfused(context)) return unfused_attention(context, heads, block);
   const BlockOutput output = attend_block(context, heads, block);
-  return {output.out,
-          [=](Context& c, const Heads& h, BufferId dout) { return attend_block_backward(c, h, block, output, dout); }};
+  add_sink(context, heads.sink, output);
+  return {output.out, [=](Context& c, const Heads& h, BufferId dout) {
+            add_sink_backward(c, h.sink, output, dout);
+            return attend_block_backward(c, h, block, output, dout);
+          }};
 }
 
 }  // namespace tandem::scenarios

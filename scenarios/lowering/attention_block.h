@@ -18,6 +18,12 @@ struct BlockOutput {
 BlockOutput attend_block(Context& context, const Heads& heads, const Block& block);
 /// Lowers the backward of one block. `output` is that over all blocks, which makes a block's share of the gradients exact.
 Heads attend_block_backward(Context& context, const Heads& heads, const Block& block, const BlockOutput& output, BufferId dout);
+/// Returns whether a query of the block sees any of its keys.
+bool sees_any(const Context& context, const Block& block);
+/// Adds the sink, if there is one, to what attending to all keys gave.
+void add_sink(Context& context, const std::optional<AttentionSink>& sink, const BlockOutput& output);
+/// Lowers the gradient of its scores, from that of the output with them.
+void add_sink_backward(Context& context, const std::optional<AttentionSink>& sink, const BlockOutput& output, BufferId dout);
 void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput& into);
 
 /// Lowers attention where every key of the sequence is on this rank: as one kernel, or with `training.attention: unfused` as one

@@ -15,13 +15,21 @@ ChunkProgram::ChunkProgram(Context& context, const ChunkLayout& layout)
     sections_.push_back({static_cast<std::int16_t>(l), {parameters.begin_unit()}});
     layers_.push_back(declare_layer(context, parameters, l));
   }
+  if (layout.predicts_for_another()) {
+    sections_.push_back({-1, {parameters.begin_unit()}});
+    mtp_ = declare_mtp(context, parameters, nullptr);
+  }
   if (layout.loss) {
     const bool tied_here = context.scenario.model.tied_embeddings && layout.embedding;
     sections_.push_back({-1, {parameters.begin_unit()}});
     const bool embeds_here = context.scenario.model.embeds_at_the_end() && layout.embedding;
     if (embeds_here) sections_.back().units.push_back(parameters.unit_of(embedding_.tokens));
-    loss_ = declare_loss(context, parameters, tied_here ? &embedding_.tokens : nullptr);
-    mtp_ = declare_mtp(context, parameters, layout.embedding ? &embedding_.tokens : nullptr, loss_.head);
+    loss_ = declare_loss(context, parameters, tied_here ? &embedding_.tokens : nullptr, layout.mtp > 0);
+    if (layout.mtp > 0)
+      mtp_ = declare_mtp(context, parameters,
+                         layout.embedding                         ? &embedding_.tokens
+                         : context.scenario.model.tied_embeddings ? &loss_.head
+                                                                  : nullptr);
   }
   const LocalSizes& n = context.sizes;
   parameters.allocate(context.builder, context.rank, context.scenario.training, context.scenario.parallelism, n.ownership,
@@ -59,9 +67,9 @@ LayerPass ChunkProgram::pass_of(std::size_t piece, std::int32_t micro_batch) con
 
 std::vector<std::size_t> ChunkProgram::recomputed_before(std::size_t piece) const {
   const RecomputeSpec& recompute = context_.scenario.training.recompute;
-  if (!recompute.in_segments() || piece == 0 || piece == last_piece()) return {};
+  if (!recompute.in_segments() || !is_layer(piece)) return {};
   const auto length = static_cast<std::size_t>(recompute.segment);
-  if (piece % length != 0 && piece + 1 != last_piece()) return {};
+  if (piece % length != 0 && piece != layers_.size()) return {};
   std::vector<std::size_t> pieces;
   for (std::size_t first = (piece - 1) / length * length + 1; first <= piece; ++first) pieces.push_back(first);
   return pieces;
@@ -73,6 +81,13 @@ BufferId ChunkProgram::lower_layer(std::int32_t micro_batch, std::size_t piece, 
   if ((piece - 1) % static_cast<std::size_t>(recompute.segment) == 0) segments_[{micro_batch, piece}] = x;
   Tape dropped;
   return layer(context_, dropped, layers_[piece - 1], x);
+}
+
+/// Megatron-Core's TransformerBlock clones what an empty one passes on, lest its output be its input in the autograd graph.
+BufferId ChunkProgram::passed_on(BufferId x) {
+  const BufferId copy = context_.activation(context_.shape_of(x));
+  context_.kernel(OpKind::scale, ScaleAttributes{1.0F}, "pass on", {x}, {copy});
+  return copy;
 }
 
 /// The layer's forward once more, whose tape the backward goes through.
@@ -114,14 +129,20 @@ ChunkProgram::Pieces ChunkProgram::forward(std::int32_t micro_batch, PipelineLin
       if (layout_.embedding) {
         *x = embedding(context_, tapes[piece], embedding_);
       } else {
-        context_.issue([x, &link] { *x = link.receive(PipelineLink::Direction::forward); });
+        context_.issue([=, this, &link] { *x = link.receive(PipelineLink::Direction::forward, layout_.states_in); });
       }
-    } else if (piece < last_piece()) {
+    } else if (is_layer(piece)) {
       *x = lower_layer(micro_batch, piece, tapes[piece], *x);
-      if (!layers_[piece - 1].mixture) context_.cut();
+      if (!layers_[piece - 1].has_experts()) context_.cut();
+    } else if (piece < last_piece()) {
+      *x = predict_for_another(context_, tapes[piece], mtp_, *x);
     } else if (layout_.loss) {
-      losses(context_, tapes[piece], loss_, mtp_, *x);
+      if (layout_.states_in > 1)
+        losses_of_predicted(context_, tapes[piece], loss_, *x);
+      else
+        losses(context_, tapes[piece], loss_, mtp_, *x);
     } else {
+      if (layout_.is_empty()) *x = passed_on(*x);
       context_.issue([x, &link] { link.send(PipelineLink::Direction::forward, *x); });
     }
   };
@@ -139,15 +160,16 @@ ChunkProgram::Pieces ChunkProgram::backward(std::int32_t micro_batch, PipelineLi
   const auto waiting = std::make_shared<PutOffWeights>(true);
   const auto lower = [=, this, &tapes, &link](std::size_t piece) {
     if (piece == last_piece() && !layout_.loss) {
-      context_.issue([dy, &link] { *dy = link.receive(PipelineLink::Direction::backward); });
+      context_.issue([=, this, &link] { *dy = link.receive(PipelineLink::Direction::backward, layout_.states_out()); });
       return;
     }
     context_.put_off = overlaps && put_off == nullptr ? waiting.get() : put_off;
     *dy = tapes[piece].backward(context_, *dy);
     if (piece == 0 && !layout_.embedding) {
+      if (layout_.is_empty()) *dy = passed_on(*dy);
       context_.issue([dy, &link] { link.send(PipelineLink::Direction::backward, *dy); });
     }
-    const bool exchanges = piece > 0 && (piece == last_piece() || layers_[piece - 1].mixture);  // those of the loss in the next
+    const bool exchanges = piece > 0 && (!is_layer(piece) || layers_[piece - 1].has_experts());  // those of the loss in the next
     if (overlaps && !exchanges) {
       context_.lower_waiting_weights();
       context_.cut();

@@ -13,7 +13,7 @@
 #include "scenarios/lowering/mtp.h"
 #include "scenarios/lowering/pipeline.h"
 #include "scenarios/lowering/sharded_weights.h"
-#include "scenarios/lowering/stages.h"
+#include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/schedule.h"
 
 namespace tandem::scenarios {
@@ -54,12 +54,15 @@ class ChunkProgram {
   std::map<std::pair<std::int32_t, std::size_t>, BufferId> segments_;  ///< inputs of recomputed ones: by micro-batch, first piece
   std::map<std::int32_t, PutOffWeights> weights_;                      ///< backward_input done, backward_weight to come
 
-  std::size_t last_piece() const { return layers_.size() + 1; }
+  /// Pieces in forward order: what comes in, each layer, further predictions where another chunk has the loss, what goes out.
+  std::size_t last_piece() const { return layers_.size() + (layout_.predicts_for_another() ? 2 : 1); }
+  bool is_layer(std::size_t piece) const { return piece > 0 && piece <= layers_.size(); }
   std::optional<std::size_t> section_of(std::size_t piece) const;
   Pieces backward(std::int32_t micro_batch, PipelineLink& link, PutOffWeights* put_off);
   /// The layers' pieces [first, last] that the backward recomputes before it goes through `piece`; empty but for the last of a
   /// segment.
   std::vector<std::size_t> recomputed_before(std::size_t piece) const;
+  BufferId passed_on(BufferId x);
   BufferId lower_layer(std::int32_t micro_batch, std::size_t piece, Tape& tape, BufferId x);
   std::function<void()> recompute(std::int32_t micro_batch, std::size_t piece, const std::shared_ptr<BufferId>& x);
   /// Returns the micro-batch's pass through the layer that the piece is, layer -1 where it is another section, or before the

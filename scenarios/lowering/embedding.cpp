@@ -2,6 +2,7 @@
 
 #include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/inputs.h"
+#include "scenarios/schedules/chunk_layout.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -29,7 +30,7 @@ ParameterSpec token_table(const Context& context, const std::string& tensor) {
   spec.pieces = {{tensor, n.vocab * n.tp, n.hidden, n.vocab * n.tp_rank, 0, n.vocab, n.hidden}};
   if (tensor == "embedding" && context.scenario.model.embeds_at_the_end() && context.scenario.parallelism.pp > 1) {
     spec.kind = ParameterKind::tied;
-    spec.norm_share = 0.5;  // two stages hold it, or two chunks of one
+    spec.norm_share = 1.0 / static_cast<double>(parts_with_token_table(context.scenario).size());
   }
   return spec;
 }
@@ -44,7 +45,7 @@ EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& p
     tokens.uses = 1 + further + (model.tied_embeddings ? 1 + further : 0);  // lookups, and as the weight of the LM head
   }
   weights.tokens = parameters.declare(std::move(tokens));
-  if (!model.rotary) {
+  if (model.learns_positions()) {
     const std::int64_t rows = model.max_positions / n.tp;
     ParameterSpec positions;
     positions.pieces = {{"positions", model.max_positions, n.hidden, rows * n.tp_rank, 0, rows, n.hidden}};
@@ -63,7 +64,7 @@ BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std
 BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights) {
   const BufferId ids = input(context, InputShard::Content::tokens);
   BufferId sum = look_up(context, tape, weights.tokens, ids, "embedding");
-  if (!context.scenario.model.rotary) {
+  if (context.scenario.model.learns_positions()) {
     const BufferId places = input(context, InputShard::Content::positions);
     const BufferId added = look_up(context, tape, weights.positions, places, "position embedding");
     const BufferId both = context.activation(context.shape_of(sum));

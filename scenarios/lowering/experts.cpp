@@ -110,7 +110,7 @@ BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const 
 
 MlpParameters declare_experts(const Context& context, ChunkParameters& parameters, const std::string& layer) {
   const LocalSizes& n = context.sizes;
-  const std::int64_t h = n.hidden, f = n.expert_ffn;
+  const std::int64_t h = context.scenario.model.moe.row_width(n.hidden), f = n.expert_ffn;
   ParameterSpec up, down;
   up.kind = down.kind = ParameterKind::expert;
   for (std::int64_t e = n.ep_rank * n.experts; e < (n.ep_rank + 1) * n.experts; ++e) {

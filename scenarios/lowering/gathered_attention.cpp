@@ -27,6 +27,7 @@ Attending gathered_backward(Context& context, const Attending& mine, const KeyMa
                             BufferId dout) {
   const PassedKeys all = gather_keys(context, mine.keys);
   const Block block = all_keys(context);
+  add_sink_backward(context, mine.sink, output, dout);
   const Heads heads = make_again(context, making, mine.q, all, block.keys);
   const Heads d = attend_block_backward(context, heads, block, output, dout);
   const PassedKeys dall = making.gradient(context, all, d, block.keys);
@@ -43,6 +44,7 @@ AttendedAcross gathered_attention(Context& context, const Attending& mine, const
   const Block block = all_keys(context);
   const BlockOutput output =
       attend_block(context, making.heads(context, mine.q, gather_keys(context, mine.keys), block.keys), block);
+  add_sink(context, mine.sink, output);
   return {output.out,
           [=](Context& c, const Attending& m, BufferId dout) { return gathered_backward(c, m, making, output, dout); }};
 }

@@ -1,5 +1,6 @@
 #include "scenarios/lowering/layer.h"
 
+#include <stdexcept>
 #include <vector>
 
 #include "scenarios/lowering/dropout.h"
@@ -42,76 +43,122 @@ BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch
   return y;
 }
 
-BufferId either_attention(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
-  if (const auto* latent = std::get_if<MlaParameters>(&weights.attention)) return mla(context, tape, *latent, x);
-  return attention(context, tape, std::get<AttentionParameters>(weights.attention), x);
+// Where a half is missing, so is its branch.
+BufferId lower_half(Context& /*context*/, Tape& /*tape*/, const std::monostate& /*weights*/, BufferId /*x*/) {
+  throw std::logic_error("a half of a layer that it does not have");
+}
+BufferId lower_half(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
+  return attention(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const MlaParameters& weights, BufferId x) {
+  return mla(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const MambaParameters& weights, BufferId x) {
+  return mamba(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const GatedDeltaParameters& weights, BufferId x) {
+  return gated_delta(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
+  return mlp(context, tape, weights, x);
+}
+BufferId lower_half(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
+  return mixture(context, tape, weights, x);
 }
 
-/// x + branch(norm(x)).
-BufferId pre_norm(Context& context, Tape& tape, ParameterId weight, std::string_view name, const Module& branch, DropoutSite site,
-                  BufferId x) {
-  const Module normed = [weight, name = std::string(name)](Context& c, Tape& t, BufferId in) {
-    return norm(c, t, weight, in, name);
+template <typename Half>
+Module module_of(const Half& half) {
+  return [half](Context& c, Tape& t, BufferId x) {
+    return std::visit([&](const auto& weights) { return lower_half(c, t, weights, x); }, half);
   };
-  const Module half = [&](Context& c, Tape& t, BufferId in) {
-    return c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
+}
+
+/// What a half is called, and where dropout falls on it.
+struct HalfName {
+  std::string norm;
+  DropoutSite site;
+};
+
+/// x + branch(x), with norms before and after the branch where the layer has them.
+BufferId half(Context& context, Tape& tape, const NormsOfHalf& norms, const HalfName& name, const Module& branch, BufferId x) {
+  const Module normed = [norms, name](Context& c, Tape& t, BufferId in) { return norm(c, t, *norms.before, in, name.norm); };
+  const Module whole = [&](Context& c, Tape& t, BufferId in) {
+    BufferId z = no_id;
+    if (!norms.before)
+      z = branch(c, t, in);
+    else
+      z = c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
+    return norms.after ? norm(c, t, *norms.after, z, "post " + name.norm) : z;
   };
-  return residual(context, tape, x, half, site);
+  return residual(context, tape, x, whole, name.site);
 }
 
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
-  const Module attend = [weights](Context& c, Tape& t, BufferId in) { return either_attention(c, t, weights, in); };
-  const Module feed = [weights](Context& c, Tape& t, BufferId in) {
-    return weights.mixture ? mixture(c, t, *weights.mixture, in) : mlp(c, t, weights.mlp, in);
-  };
-  const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
-  const BufferId middle =
-      pre_norm(context, tape, weights.attention_norm, "attention norm", attend, DropoutSite::attention_output, x);
-  return pre_norm(context, tape, weights.mlp_norm, "mlp norm", context.recomputes_mlp() ? feed_again : feed,
-                  DropoutSite::mlp_output, middle);
+  if (weights.mixer.index() > 0)
+    x = half(context, tape, weights.mixer_norms, {"attention norm", DropoutSite::attention_output}, module_of(weights.mixer), x);
+  if (weights.feed.index() > 0) {
+    const Module feed = module_of(weights.feed);
+    const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
+    x = half(context, tape, weights.feed_norms, {"mlp norm", DropoutSite::mlp_output},
+             context.recomputes_mlp() ? feed_again : feed, x);
+  }
+  return x;
 }
 
-}  // namespace
+NormsOfHalf declare_norms(const Context& context, ChunkParameters& parameters, const std::string& layer, const char* name) {
+  const NormPlacement placement = context.scenario.model.norm_placement;
+  NormsOfHalf norms;
+  if (placement != NormPlacement::post) norms.before = declare_norm(context, parameters, layer + "." + name);
+  if (placement != NormPlacement::pre) norms.after = declare_norm(context, parameters, layer + ".post_" + name);
+  return norms;
+}
 
-namespace {
+/// What linear GEMMs read of a half.
+struct LinearWeights {
+  const Context& context;
+  std::vector<ParameterId> found = {};
+
+  void operator()(const std::monostate& /*none*/) {}
+  void operator()(const AttentionParameters& weights) {
+    found.insert(found.end(), weights.qkv.begin(), weights.qkv.end());
+    found.push_back(weights.output);
+  }
+  void operator()(const MlaParameters& weights) {
+    found.insert(found.end(), {weights.query_up, weights.latent_down, weights.latent_up, weights.output});
+    if (context.scenario.model.mla.q_rank > 0) found.push_back(weights.query_down);
+  }
+  void operator()(const MambaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
+  void operator()(const GatedDeltaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
+  void operator()(const MlpParameters& weights) { found.insert(found.end(), {weights.up, weights.down}); }
+  void operator()(const MixtureParameters& weights) {
+    (*this)(weights.experts);
+    if (weights.shared) (*this)(*weights.shared);
+    if (weights.latent) found.insert(found.end(), {weights.latent->down, weights.latent->up});
+  }
+};
 
 std::vector<ParameterId> linear_weights(const Context& context, const LayerParameters& layer) {
-  std::vector<ParameterId> weights;
-  if (const auto* latent = std::get_if<MlaParameters>(&layer.attention)) {
-    weights = {latent->query_up, latent->latent_down, latent->latent_up, latent->output};
-    if (context.scenario.model.mla.q_rank > 0) weights.push_back(latent->query_down);
-  } else {
-    const auto& heads = std::get<AttentionParameters>(layer.attention);
-    weights = heads.qkv;
-    weights.push_back(heads.output);
-  }
-  const auto add = [&](const MlpParameters& mlp) { weights.insert(weights.end(), {mlp.up, mlp.down}); };
-  if (!layer.mixture) {
-    add(layer.mlp);
-  } else {
-    add(layer.mixture->experts);
-    if (layer.mixture->shared) add(*layer.mixture->shared);
-  }
-  return weights;
+  LinearWeights weights{context};
+  std::visit(weights, layer.mixer);
+  std::visit(weights, layer.feed);
+  return weights.found;
 }
 
 }  // namespace
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer) {
   const std::string name = "layer" + std::to_string(layer);
+  const ModelSpec& model = context.scenario.model;
+  const LayerKind kind = model.layer_kind(layer);
   LayerParameters weights;
-  weights.attention_norm = declare_norm(context, parameters, name + ".attention_norm");
-  if (context.scenario.model.mla.enabled()) {
-    weights.attention = declare_mla(context, parameters, name);
-  } else {
-    weights.attention = declare_attention(context, parameters, name);
-  }
-  weights.mlp_norm = declare_norm(context, parameters, name + ".mlp_norm");
-  if (context.scenario.model.moe.in_layer(layer)) {
-    weights.mixture = declare_mixture(context, parameters, name);
-  } else {
-    weights.mlp = declare_mlp(context, parameters, name, context.sizes.ffn);
-  }
+  if (kind.mixer != Mixer::none) weights.mixer_norms = declare_norms(context, parameters, name, "attention_norm");
+  if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name);
+  if (is_attention(kind.mixer) && !model.mla.enabled()) weights.mixer = declare_attention(context, parameters, name);
+  if (kind.mixer == Mixer::linear_attention) weights.mixer = declare_gated_delta(context, parameters, name);
+  if (kind.mixer == Mixer::mamba) weights.mixer = declare_mamba(context, parameters, name);
+  if (kind.feed != Feed::none) weights.feed_norms = declare_norms(context, parameters, name, "mlp_norm");
+  if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);
+  if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name);
   if (context.scenario.training.param_gather && context.scenario.casts_in(layer))
     for (const ParameterId weight : linear_weights(context, weights)) parameters.keep_narrow(weight);
   return weights;

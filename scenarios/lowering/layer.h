@@ -5,23 +5,33 @@
 
 #include "scenarios/lowering/attention.h"
 #include "scenarios/lowering/context.h"
+#include "scenarios/lowering/gated_delta.h"
+#include "scenarios/lowering/mamba.h"
 #include "scenarios/lowering/mixture.h"
 #include "scenarios/lowering/mla.h"
 #include "scenarios/lowering/mlp.h"
 
 namespace tandem::scenarios {
 
+/// Before and after what a half does.
+struct NormsOfHalf {
+  std::optional<ParameterId> before, after;
+};
+
+/// Of both halves, as far as the layer has them.
 struct LayerParameters {
-  ParameterId attention_norm = 0;
-  std::variant<AttentionParameters, MlaParameters> attention;
-  ParameterId mlp_norm = 0;
-  MlpParameters mlp;
-  std::optional<MixtureParameters> mixture;  ///< in place of the MLP
+  NormsOfHalf mixer_norms;
+  std::variant<std::monostate, AttentionParameters, MlaParameters, MambaParameters, GatedDeltaParameters> mixer;
+  NormsOfHalf feed_norms;
+  std::variant<std::monostate, MlpParameters, MixtureParameters> feed;
+
+  bool has_experts() const { return std::holds_alternative<MixtureParameters>(feed); }
 };
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer);
 
-/// A pre-norm transformer layer: x + attention(norm(x)), then x + mlp(norm(x)); recomputed in whole when the scenario says so.
+/// x + mixer(norm(x)), then x + feed(norm(x)), or only one of the two, as `ModelSpec::layer_kind` says, with the norms where
+/// `norm_placement` has them; recomputed in whole when the scenario says so.
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x);
 
 }  // namespace tandem::scenarios

@@ -41,7 +41,7 @@ void cross_entropy(Context& context, Tape& tape, BufferId logits, const LossTerm
 
 }  // namespace
 
-LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table) {
+LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table, bool looks_up) {
   LossParameters weights;
   weights.norm = declare_norm(context, parameters, "final_norm");
   if (tied_table != nullptr) {
@@ -51,14 +51,17 @@ LossParameters declare_loss(const Context& context, ChunkParameters& parameters,
   const ModelSpec& model = context.scenario.model;
   ParameterSpec head = token_table(context, model.tied_embeddings ? "embedding" : "head");
   const auto further = static_cast<int>(model.mtp_depth);
-  head.uses = 1 + further + (model.tied_embeddings ? further : 0);  // a tied table looks further tokens up, too
+  head.uses = 1 + further + (looks_up && model.tied_embeddings ? further : 0);
   weights.head = parameters.declare(std::move(head));
   return weights;
 }
 
+void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId normed, const LossTerm& term) {
+  cross_entropy(context, tape, column_parallel(context, tape, head, normed, "LM head", GemmMath::not_cast), term);
+}
+
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {
-  const BufferId normed = norm(context, tape, weights.norm, x, "final norm");
-  cross_entropy(context, tape, column_parallel(context, tape, weights.head, normed, "LM head", GemmMath::not_cast), term);
+  loss_of_normed(context, tape, weights.head, norm(context, tape, weights.norm, x, "final norm"), term);
 }
 
 }  // namespace tandem::scenarios

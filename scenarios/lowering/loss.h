@@ -17,8 +17,11 @@ struct LossParameters {
 
 /// Final norm, LM head with the vocabulary sharded over tp, and cross entropy on the shards: all-reduces of the maximum, of the
 /// sum of exponentials and of the target's logit, one number per token each. A tied head on the embedding's own stage uses
-/// `tied_table`; pass nullptr elsewhere.
-LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table);
+/// `tied_table`; pass nullptr elsewhere. `looks_up`: the stage embeds further tokens with a tied head.
+LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table, bool looks_up);
+
+/// The term of the loss that `normed`, what the final norm made, gives.
+void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId normed, const LossTerm& term);
 
 /// Ends a micro-batch: nothing comes out but the loss, and the backward starts here.
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term = {});

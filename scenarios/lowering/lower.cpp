@@ -12,8 +12,17 @@ namespace tandem::scenarios {
 
 namespace {
 
-/// Forward: projections, and the two products of every query with all keys and values, or their causal half.
-double attention_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
+/// Keys that a query sees on average, where the diagonal counts half.
+double seen_keys(const ModelSpec& model, Mixer mixer, std::int64_t sequence) {
+  const auto all = static_cast<double>(sequence);
+  if (!model.causal) return all;
+  if (mixer == Mixer::chunked_attention) return std::min(static_cast<double>(model.attention_chunk), all) / 2;
+  const double window = mixer == Mixer::sliding_attention ? std::min(static_cast<double>(model.window), all) : all;
+  return window - window * window / (2 * all);
+}
+
+/// Forward: projections, and the two products of every query with the keys and values that it sees, or all where it does.
+double attention_flops_per_token(const ModelSpec& model, Mixer mixer, std::int64_t sequence) {
   const MlaSpec& mla = model.mla;
   const std::int64_t h = model.hidden, heads = model.heads;
   const std::int64_t value_dim = mla.enabled() ? mla.v_dim : model.head_dim;
@@ -24,8 +33,42 @@ double attention_flops_per_token(const ModelSpec& model, std::int64_t sequence) 
   } else {
     weights += h * (heads + 2 * model.kv_heads) * model.head_dim;
   }
-  const double seen = (model.causal ? 0.5 : 1) * static_cast<double>(sequence);
-  return 2 * static_cast<double>(weights) + 2 * seen * static_cast<double>(heads * (model.head_dim + value_dim));
+  return 2 * static_cast<double>(weights) +
+         2 * seen_keys(model, mixer, sequence) * static_cast<double>(heads * (model.head_dim + value_dim));
+}
+
+/// Forward: projections, and the products of the scan in chunks (runtime/ops/ssd_scan.h), where a position sees half of its
+/// chunk.
+double mamba_flops_per_token(const ModelSpec& model) {
+  const MambaSpec& mamba = model.mamba;
+  const std::int64_t weights = model.hidden * (mamba.projected() + mamba.inner());
+  const std::int64_t states = 2 * mamba.inner() * mamba.state, keys = mamba.chunk * mamba.groups * mamba.state;
+  return 2 * static_cast<double>(weights + states + keys) + static_cast<double>(mamba.inner() * mamba.chunk);
+}
+
+/// Forward: projections, and the products of the rule in chunks (runtime/ops/delta_rule.h).
+double linear_attention_flops_per_token(const ModelSpec& model) {
+  const LinearAttentionSpec& linear = model.linear_attention;
+  const auto chunk = static_cast<double>(linear.chunk);
+  const std::int64_t weights = model.hidden * (linear.projected() + linear.values());
+  const std::int64_t states = 6 * linear.key_dim * linear.value_dim;
+  const double in_chunk = chunk * static_cast<double>(6 * linear.key_dim + 4 * linear.value_dim) + chunk * chunk / 3;
+  return 2 * static_cast<double>(weights) + static_cast<double>(linear.value_heads) * (static_cast<double>(states) + in_chunk);
+}
+
+/// Forward. A token passes the router's outputs, too.
+double feed_flops_per_token(const ModelSpec& model, Feed feed) {
+  const double matrices = model.gated ? 3 : 2;
+  const MoeSpec& moe = model.moe;
+  double weights = 0;
+  const auto hidden = static_cast<double>(model.hidden);
+  if (feed == Feed::dense) weights = matrices * hidden * static_cast<double>(model.ffn);
+  if (feed == Feed::experts)
+    weights = matrices * static_cast<double>(moe.ffn) *
+                  (moe.experts_per_token() * static_cast<double>(moe.row_width(model.hidden)) +
+                   static_cast<double>(moe.shared_experts) * hidden) +
+              hidden * static_cast<double>(moe.experts + 2 * moe.latent);
+  return 2 * weights;
 }
 
 void add_ranks_and_communicators(const World& world, DagBuilder& builder) {
@@ -53,20 +96,16 @@ ActivationReaders offloaded_activations(const Scenario& scenario, const World& w
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
-  const auto h = static_cast<double>(model.hidden);
-  const double mlp_matrices = model.gated ? 3 : 2;
-  const std::int64_t layers = model.layers + model.mtp_depth;
-  double active_width = 0;  // inner widths that a token passes, and the router's outputs, summed over the layers
-  for (std::int64_t l = 0; l < layers; ++l) {
-    const MoeSpec& moe = model.moe;
-    active_width += !moe.in_layer(l) ? mlp_matrices * static_cast<double>(model.ffn)
-                                     : mlp_matrices * (moe.experts_per_token() + static_cast<double>(moe.shared_experts)) *
-                                               static_cast<double>(moe.ffn) +
-                                           static_cast<double>(moe.experts);
+  const auto h = static_cast<double>(model.hidden), depths = static_cast<double>(model.mtp_depth);
+  double forward = (1 + depths) * 2 * h * static_cast<double>(model.vocab) + depths * 2 * 2 * h * h;
+  for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l) {
+    const LayerKind kind = model.layer_kind(l);
+    if (is_attention(kind.mixer)) forward += attention_flops_per_token(model, kind.mixer, sequence);
+    if (kind.mixer == Mixer::linear_attention) forward += linear_attention_flops_per_token(model);
+    if (kind.mixer == Mixer::mamba) forward += mamba_flops_per_token(model);
+    forward += feed_flops_per_token(model, kind.feed);
   }
-  const auto depths = static_cast<double>(model.mtp_depth);
-  return 3 * (static_cast<double>(layers) * attention_flops_per_token(model, sequence) + 2 * h * active_width +
-              (1 + depths) * 2 * h * static_cast<double>(model.vocab) + depths * 2 * 2 * h * h);
+  return 3 * forward;
 }
 
 StepRange period_of(const Scenario& scenario) { return {.count = static_cast<std::int32_t>(scenario.training.sync_every)}; }

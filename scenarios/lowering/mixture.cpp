@@ -4,6 +4,7 @@
 
 #include "scenarios/lowering/exchange.h"
 #include "scenarios/lowering/experts.h"
+#include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/own_tokens.h"
 #include "scenarios/lowering/router.h"
 
@@ -29,6 +30,11 @@ BufferId permute(Context& context, BufferId tokens, BufferId slots, std::int64_t
   return rows;
 }
 
+std::int64_t width_of(const Context& context, BufferId tokens) {
+  const Shape shape = context.shape_of(tokens);
+  return shape[shape.rank - 1U];
+}
+
 /// Returns the sums of the rows of each token, which lie as `own` does.
 BufferId sum_of_rows(Context& context, BufferId rows, BufferId slots, BufferId own, const std::string& name) {
   const BufferId sums = context.activation(context.shape_of(own));
@@ -42,7 +48,7 @@ using GateGradients = std::shared_ptr<BufferId>;
 /// What the experts make of the own tokens, weighted by the gates where it returns: the gates' gradients need it again.
 BufferId weighted_on_return(Context& context, Tape& tape, const MlpParameters& weights, const Routed& routed, BufferId own,
                             const GateGradients& gradients) {
-  const BufferId sent = permute(context, own, routed.slots, context.sizes.hidden, "permute");
+  const BufferId sent = permute(context, own, routed.slots, width_of(context, own), "permute");
   tape.push([=](Context& c, BufferId dsent) { return sum_of_rows(c, dsent, routed.slots, own, "permute"); });
   const BufferId returned = experts(context, tape, weights, {sent}, nullptr);
   const BufferId y = context.activation(context.shape_of(own));
@@ -60,10 +66,10 @@ BufferId weighted_on_return(Context& context, Tape& tape, const MlpParameters& w
 /// The same, weighted where the experts are, which the gates are sent to beside the tokens.
 BufferId weighted_at_experts(Context& context, Tape& tape, const MlpParameters& weights, const Routed& routed, BufferId own,
                              const GateGradients& gradients) {
-  const std::int64_t hidden = context.sizes.hidden;
+  const std::int64_t width = width_of(context, own);
   const BufferId slots = choices(context, routed.slots);
   const BufferId gates = permute(context, choices(context, routed.gates), slots, 1, gates_of("permute"));
-  const BufferId sent = permute(context, own, routed.slots, hidden, "permute");
+  const BufferId sent = permute(context, own, routed.slots, width, "permute");
   tape.push([=](Context& c, BufferId dsent) {
     const BufferId per_choice = c.activation(c.shape_of(routed.gates), DType::f32);
     c.kernel(OpKind::permute_backward, at_exchange(c), gates_of("permute"), {*gradients, slots}, {choices(c, per_choice)});
@@ -71,23 +77,27 @@ BufferId weighted_at_experts(Context& context, Tape& tape, const MlpParameters& 
     return sum_of_rows(c, dsent, routed.slots, own, "permute");
   });
   const BufferId returned = experts(context, tape, weights, {sent, gates}, gradients);
-  tape.push([=](Context& c, BufferId dy) { return permute(c, own_tokens(c, dy), routed.slots, hidden, "unpermute"); });
+  tape.push([=](Context& c, BufferId dy) { return permute(c, own_tokens(c, dy), routed.slots, width, "unpermute"); });
   return sum_of_rows(context, returned, routed.slots, own, "unpermute");
 }
 
 BufferId routed_experts(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
-  const BufferId own = own_tokens(context, x);
-  const Routed routed = route(context, weights.router, own);
+  const Routed routed = route(context, weights.router, own_tokens(context, x));
   const auto weighted = context.scenario.training.gates_at_experts ? weighted_at_experts : weighted_on_return;
   const auto gradients = std::make_shared<BufferId>(no_id);
-  Tape inner;
-  const BufferId y = weighted(context, inner, weights.experts, routed, own, gradients);
-  tape.push([=, inner = std::move(inner), router = weights.router](Context& c, BufferId dy) {
+  Tape down, inner;
+  const BufferId rows = weights.latent ? replicated_linear(context, down, weights.latent->down, x, "latent down") : x;
+  const BufferId y = weighted(context, inner, weights.experts, routed, own_tokens(context, rows), gradients);
+  tape.push([=, latent = weights.latent, down = std::move(down), inner = std::move(inner), router = weights.router](Context& c,
+                                                                                                                    BufferId dy) {
     const BufferId through_experts = inner.backward(c, dy);
-    const BufferId dx = sum(c, through_experts, route_backward(c, router, routed, c.kept(x), *gradients), "router");
-    return all_tokens(c, dx, "permute");
+    const auto through_router = [&] { return route_backward(c, router, routed, c.kept(x), *gradients); };
+    if (!latent) return all_tokens(c, sum(c, through_experts, through_router(), "router"), "permute");
+    const BufferId through_latent = down.backward(c, all_tokens(c, through_experts, "permute"));
+    return sum(c, through_latent, all_tokens(c, through_router(), "router"), "router");
   });
-  return all_tokens(context, y, "unpermute");
+  const BufferId all = all_tokens(context, y, "unpermute");
+  return weights.latent ? replicated_linear(context, tape, weights.latent->up, all, "latent up") : all;
 }
 
 }  // namespace
@@ -95,8 +105,13 @@ BufferId routed_experts(Context& context, Tape& tape, const MixtureParameters& w
 MixtureParameters declare_mixture(const Context& context, ChunkParameters& parameters, const std::string& layer) {
   MixtureParameters weights;
   weights.router = declare_router(context, parameters, layer);
-  weights.experts = declare_experts(context, parameters, layer);
   const MoeSpec& moe = context.scenario.model.moe;
+  const std::int64_t h = context.sizes.hidden;
+  const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    return parameters.declare(replicated_matrix(context, {{layer + name, rows, columns, 0, 0, rows, columns}}));
+  };
+  if (moe.latent > 0) weights.latent = {matrix(".expert_latent_down", moe.latent, h), matrix(".expert_latent_up", h, moe.latent)};
+  weights.experts = declare_experts(context, parameters, layer);
   if (moe.shared_experts > 0) {
     weights.shared = declare_mlp(context, parameters, layer + ".shared", moe.shared_experts * moe.ffn / context.sizes.tp);
   }

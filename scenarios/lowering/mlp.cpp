@@ -1,5 +1,7 @@
 #include "scenarios/lowering/mlp.h"
 
+#include <stdexcept>
+
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/recompute.h"
 
@@ -8,7 +10,16 @@ namespace tandem::scenarios {
 namespace {
 
 ActivationAttributes activation_of(const Context& context) {
-  return {context.scenario.model.gated ? Activation::swiglu : Activation::gelu};
+  const bool gated = context.scenario.model.gated;
+  switch (context.scenario.model.activation) {
+    case MlpFunction::silu:
+      return {Activation::swiglu};
+    case MlpFunction::gelu:
+      return {gated ? Activation::geglu : Activation::gelu};
+    case MlpFunction::squared_relu:
+      return {Activation::squared_relu};
+  }
+  throw std::logic_error("an activation without a function");
 }
 
 }  // namespace

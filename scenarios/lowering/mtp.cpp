@@ -59,21 +59,38 @@ BufferId predict_further(Context& context, Tape& tape, const MtpDepth& weights, 
   return y;
 }
 
-ParameterId token_table_for(const Context& context, ChunkParameters& parameters, const ParameterId* embedding, ParameterId head) {
-  if (embedding != nullptr) return *embedding;
-  if (context.scenario.model.tied_embeddings) return head;
+ParameterId declare_token_table(const Context& context, ChunkParameters& parameters) {
   ParameterSpec table = token_table(context, "embedding");
   table.uses = static_cast<int>(context.scenario.model.mtp_depth);
   return parameters.declare(std::move(table));
 }
 
+/// The k-th of states that lie one after the other along the sequence.
+BufferId state_of(Context& context, BufferId states, std::size_t k) {
+  const LocalSizes& n = context.sizes;
+  const Shape shape(n.sequence_shard, n.batch, n.hidden);
+  return context.builder.view(states, static_cast<std::int64_t>(k) * shape.elements(), shape);
+}
+
+BufferId join_states(Context& context, const std::vector<BufferId>& states) {
+  const LocalSizes& n = context.sizes;
+  const BufferId all = context.activation(Shape(static_cast<std::int64_t>(states.size()) * n.sequence_shard, n.batch, n.hidden));
+  for (std::size_t k = 0; k < states.size(); ++k)
+    context.kernel(OpKind::scale, ScaleAttributes{1.0F}, "mtp states", {states[k]}, {state_of(context, all, k)});
+  return all;
+}
+
+LossTerm further_term(const Context& context, std::size_t depth) {
+  return {static_cast<std::int32_t>(depth + 1), further_weight / static_cast<double>(context.scenario.model.mtp_depth)};
+}
+
 }  // namespace
 
-MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, const ParameterId* embedding, ParameterId head) {
+MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, const ParameterId* table) {
   const ModelSpec& model = context.scenario.model;
   MtpParameters weights;
   if (model.mtp_depth == 0) return weights;
-  weights.tokens = token_table_for(context, parameters, embedding, head);
+  weights.tokens = table != nullptr ? *table : declare_token_table(context, parameters);
   for (std::int64_t k = 0; k < model.mtp_depth; ++k) {
     const std::string name = "mtp" + std::to_string(k + 1);
     const std::int64_t h = model.hidden;
@@ -82,7 +99,7 @@ MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, c
     depth.token_norm = declare_norm(context, parameters, name + ".token_norm");
     depth.projection = parameters.declare(replicated_matrix(context, {{name + ".projection", h, 2 * h, 0, 0, h, 2 * h}}));
     depth.layer = declare_layer(context, parameters, model.layers + k);
-    depth.loss = {declare_norm(context, parameters, name + ".final_norm"), head};
+    depth.final_norm = declare_norm(context, parameters, name + ".final_norm");
     weights.depths.push_back(depth);
   }
   return weights;
@@ -93,10 +110,10 @@ void losses(Context& context, Tape& tape, const LossParameters& next, const MtpP
   loss(context, of_next, next, x);
   std::vector<Prediction> predictions;
   for (BufferId h = x; const MtpDepth& depth : further.depths) {
+    const LossTerm term = further_term(context, predictions.size());
     Prediction& prediction = predictions.emplace_back();
-    const auto ahead = static_cast<std::int32_t>(predictions.size());
-    h = predict_further(context, prediction.module, depth, further.tokens, ahead, h);
-    loss(context, prediction.loss, depth.loss, h, {ahead, further_weight / static_cast<double>(further.depths.size())});
+    h = predict_further(context, prediction.module, depth, further.tokens, term.ahead, h);
+    loss(context, prediction.loss, {depth.final_norm, next.head}, h, term);
   }
   tape.push([of_next = std::move(of_next), predictions = std::move(predictions)](Context& c, BufferId) {
     BufferId dh = no_id;
@@ -106,6 +123,37 @@ void losses(Context& context, Tape& tape, const LossParameters& next, const MtpP
     }
     const BufferId from_next = of_next.backward(c, no_id);
     return dh == no_id ? from_next : add(c, from_next, dh);
+  });
+}
+
+BufferId predict_for_another(Context& context, Tape& tape, const MtpParameters& further, BufferId x) {
+  std::vector<BufferId> states{x};
+  std::vector<Prediction> predictions;  // whose loss is the norm's part of it
+  for (BufferId h = x; const MtpDepth& depth : further.depths) {
+    Prediction& prediction = predictions.emplace_back();
+    h = predict_further(context, prediction.module, depth, further.tokens, static_cast<std::int32_t>(predictions.size()), h);
+    states.push_back(norm(context, prediction.loss, depth.final_norm, h, "final norm"));
+  }
+  tape.push([predictions = std::move(predictions)](Context& c, BufferId gradients) {
+    BufferId dh = no_id;
+    for (std::size_t k = predictions.size(); k-- > 0;) {
+      const BufferId from_loss = predictions[k].loss.backward(c, state_of(c, gradients, k + 1));
+      dh = predictions[k].module.backward(c, dh == no_id ? from_loss : add(c, from_loss, dh));
+    }
+    return add(c, state_of(c, gradients, 0), dh);
+  });
+  return join_states(context, states);
+}
+
+void losses_of_predicted(Context& context, Tape& tape, const LossParameters& next, BufferId states) {
+  std::vector<Tape> terms(static_cast<std::size_t>(1 + context.scenario.model.mtp_depth));
+  loss(context, terms.front(), next, state_of(context, states, 0));
+  for (std::size_t k = 1; k < terms.size(); ++k)
+    loss_of_normed(context, terms[k], next.head, state_of(context, states, k), further_term(context, k - 1));
+  tape.push([terms = std::move(terms)](Context& c, BufferId) {
+    std::vector<BufferId> gradients(terms.size());
+    for (std::size_t k = terms.size(); k-- > 0;) gradients[k] = terms[k].backward(c, no_id);
+    return join_states(c, gradients);
   });
 }
 

@@ -14,7 +14,7 @@ struct MtpDepth {
   ParameterId hidden_norm = 0, token_norm = 0;
   ParameterId projection = 0;  ///< [hidden, 2 hidden]
   LayerParameters layer;
-  LossParameters loss;  ///< a norm of its own, the model's head
+  ParameterId final_norm = 0;
 };
 
 struct MtpParameters {
@@ -22,19 +22,26 @@ struct MtpParameters {
   std::vector<MtpDepth> depths;
 };
 
-/// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2), on the stage that has the loss. Depth k takes what depth
-/// k - 1 (the model's last layer for k = 1) made of each position and the token k positions later:
+/// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2), on the stage that has the loss or, by a pipeline layout,
+/// on one before it. Depth k takes what depth k - 1 (the model's last layer for k = 1) made of each position and the token k
+/// positions later:
 ///
 ///   h_k = layer(projection [norm(h_(k-1)); norm(embedding(token + k))]),    loss += weight / depths *
 ///   cross_entropy(head(norm(h_k)))
 ///
-/// The token table and the head are the model's own; with several stages the last one has a copy of the table, whose gradient is
+/// The token table and the head are the model's own; with several stages this one has a copy of the table, whose gradient is
 /// added up with the first stage's. The projection is whole on every tensor-parallel rank.
 ///
-/// `embedding`: the table where it is on this stage already, else nullptr.
-MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, const ParameterId* embedding, ParameterId head);
+/// `table`: where it is on this stage already, as the embedding's or as a tied head; else nullptr.
+MtpParameters declare_mtp(const Context& context, ChunkParameters& parameters, const ParameterId* table);
 
 /// Ends a micro-batch like `loss`, with all terms of the loss.
 void losses(Context& context, Tape& tape, const LossParameters& next, const MtpParameters& further, BufferId x);
+
+/// On a stage before the loss: returns h_0 and the normed h_1, h_2, ..., one after the other along the sequence, as Megatron-Core
+/// sends them on (megatron/core/transformer/multi_token_prediction.py).
+BufferId predict_for_another(Context& context, Tape& tape, const MtpParameters& further, BufferId x);
+/// All terms of the loss from what `predict_for_another` returned.
+void losses_of_predicted(Context& context, Tape& tape, const LossParameters& next, BufferId states);
 
 }  // namespace tandem::scenarios

@@ -2,13 +2,26 @@
 
 namespace tandem::scenarios {
 
-ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor, std::int64_t h) {
+namespace {
+
+ParameterSpec norm_spec(const Context& context, const std::string& tensor, std::int64_t h, ParameterKind kind) {
   ParameterSpec spec;
   spec.pieces.push_back({tensor + ".weight", 1, h, 0, 0, 1, h});
   if (context.scenario.model.norm == NormKind::layer) spec.pieces.push_back({tensor + ".bias", 1, h, 0, 0, 1, h});
-  if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
+  if (context.sizes.tp > 1) spec.kind = kind;
   spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
-  return parameters.declare(std::move(spec));
+  return spec;
+}
+
+}  // namespace
+
+ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor, std::int64_t h) {
+  return parameters.declare(norm_spec(context, tensor, h, ParameterKind::replicated));
+}
+
+ParameterId declare_norm_of_heads(const Context& context, ChunkParameters& parameters, const std::string& tensor,
+                                  std::int64_t width) {
+  return parameters.declare(norm_spec(context, tensor, width, ParameterKind::by_heads));
 }
 
 ParameterId declare_norm(const Context& context, ChunkParameters& parameters, const std::string& tensor) {

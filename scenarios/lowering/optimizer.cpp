@@ -2,6 +2,7 @@
 
 #include "scenarios/lowering/copies.h"
 #include "scenarios/lowering/data_groups.h"
+#include "scenarios/lowering/muon.h"
 #include "scenarios/lowering/offload.h"
 #include "scenarios/schedules/chunk_placement.h"
 
@@ -22,7 +23,8 @@ void add_up_shared_gradients(Context& context) {
   for_each_bucket(context, [&](const Bucket& bucket) {
     const BufferId gradient = bucket.gradient_slice;
     // Without sp every rank saw all tokens, and all hold the same gradient already.
-    if (bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel) {
+    const bool of_own_tokens = bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel;
+    if (of_own_tokens || (bucket.kind == ParameterKind::by_heads && context.sizes.tp > 1)) {
       context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "norm gradients", gradient, gradient);
     }
     if (bucket.kind == ParameterKind::shared_kv) {
@@ -72,7 +74,8 @@ void update_parameters(Context& context) {
   const BufferId norm = squared_norm(context);
   update_on_host(context, norm);
   for_each_bucket(context, [&](const Bucket& bucket) {
-    if (bucket.master == no_id) return;
+    for (const MuonMatrix& matrix : bucket.matrices) update_by_muon(context, bucket, matrix, norm);
+    if (bucket.variance == no_id) return;
     context.kernel(OpKind::adam, AdamAttributes{.step = 1 + context.steps_before}, "adam",
                    {kept_part(context, bucket, bucket.gradient_slice), norm}, {kept_part(context, bucket, bucket.weight_slice)},
                    {bucket.master, bucket.momentum, bucket.variance});

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/mesh/owners.h"
+
 namespace tandem::scenarios {
 
 PlaceInGroup place_in(const World& world, RankIndex rank, Slot slot) {
@@ -20,7 +23,8 @@ Ownership ownership(const Scenario& scenario, const World& world, RankIndex rank
   // With experts the norm is summed over all ranks.
   const std::int64_t same = scenario.model.moe.experts > 0 ? whole.of * in_block.of * across.of : 1;
   if (scenario.parallelism.zero == 0) return {.replicas = same, .granularity = in_block.of};
-  if (in_block.of == 1) return {.owners = whole.of, .slice = whole.at};
+  if (in_block.of == 1)
+    return {.owners = whole.of, .slice = place_in_data_group(Mesh(scenario.parallelism), world.ranks[rank].world_rank)};
   if (!scenario.training.hierarchical_all_reduce) return {.owners = in_block.of, .slice = in_block.at, .replicas = across.of};
   return {.owners = in_block.of * across.of, .slice = in_block.at * across.of + across.at};
 }
@@ -28,7 +32,8 @@ Ownership ownership(const Scenario& scenario, const World& world, RankIndex rank
 Ownership expert_ownership(const Scenario& scenario, const World& world, RankIndex rank) {
   const PlaceInGroup place = place_in(world, rank, Slot::expert_data);
   if (scenario.parallelism.zero == 0) return {.replicas = place.of};
-  return {.owners = place.of, .slice = place.at};
+  const Mesh mesh(scenario.parallelism);
+  return {.owners = place.of, .slice = ExpertMesh(scenario.parallelism, mesh).place(world.ranks[rank].world_rank).replica};
 }
 
 }  // namespace tandem::scenarios

@@ -5,7 +5,9 @@
 #include <stdexcept>
 
 #include "runtime/base/divide_up.h"
+#include "scenarios/lowering/bucket_layout.h"
 #include "scenarios/lowering/gemm_operand.h"
+#include "scenarios/lowering/muon.h"
 #include "scenarios/lowering/shards.h"
 
 namespace tandem::scenarios {
@@ -27,24 +29,32 @@ BufferId ChunkParameters::weight(ParameterId id) const {
   return placed_[id].weight;
 }
 
-std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters) const {
-  std::vector<std::vector<ParameterId>> filled;
-  for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::shared_kv,
-                                   ParameterKind::expert, ParameterKind::tied}) {
-    for (const bool narrow : {false, true}) {
-      std::int64_t room = 0;
-      for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
-        if (specs_[id].kind != kind || specs_[id].narrow != narrow) continue;
-        if (room <= 0) {
-          filled.emplace_back();
-          room = bucket_parameters;
-        }
-        filled.back().push_back(id);
-        room -= specs_[id].rows() * specs_[id].columns();
+std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters, std::int64_t dense,
+                                                                    std::int64_t expert) const {
+  std::vector<std::vector<ParameterId>> buckets;
+  const auto fill = [&](ParameterKind kind, bool by_muon, bool narrow) {
+    const auto owners = static_cast<double>(kind == ParameterKind::expert ? expert : dense);
+    std::int64_t filled = 0, largest = 0;
+    bool full = true;
+    for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
+      if (specs_[id].kind != kind || by_muon_[id] != by_muon || specs_[id].narrow != narrow) continue;
+      if (full) {
+        buckets.emplace_back();
+        filled = largest = 0;
       }
+      buckets.back().push_back(id);
+      filled += elements_of(id);
+      largest = std::max(largest, elements_of(id));
+      const double needed = by_muon ? least_share_of_whole * owners * static_cast<double>(largest) : 0;
+      full = filled >= bucket_parameters && static_cast<double>(filled) >= needed;
     }
+  };
+  for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::by_heads,
+                                   ParameterKind::shared_kv, ParameterKind::expert, ParameterKind::tied}) {
+    for (const bool by_muon : {true, false})
+      for (const bool narrow : {false, true}) fill(kind, by_muon, narrow);
   }
-  return filled;
+  return buckets;
 }
 
 std::vector<std::vector<ParameterId>> ChunkParameters::one_bucket_per_unit() const {
@@ -80,7 +90,9 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
                                const ParallelismSpec& parallelism, const Ownership& dense, const Ownership& expert) {
   const int zero = parallelism.zero;
   placed_.resize(specs_.size());
-  members_ = zero < 3                                        ? fill_buckets(training.bucket_parameters)
+  for (const ParameterSpec& spec : specs_)
+    by_muon_.push_back(training.optimizer == OptimizerKind::muon && is_muon_matrix(spec.pieces.front().tensor));
+  members_ = zero < 3 ? fill_buckets(training.bucket_parameters, dense.owners, expert.owners)
              : parallelism.gather_unit == GatherUnit::weight ? one_bucket_per_weight()
                                                              : one_bucket_per_unit();
   for (const std::vector<ParameterId>& ids : members_) {
@@ -88,10 +100,10 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     const Ownership& owned = first.kind == ParameterKind::expert ? expert : dense;
     const bool sliced_weights = zero >= 3 && owned.owners > 1;
     const bool sliced_gradients = zero >= 2 && owned.owners > 1;
-    std::int64_t elements = 0;
-    for (const ParameterId id : ids) elements += specs_[id].rows() * specs_[id].columns();
-    const std::int64_t unit = owned.owners * owned.granularity;
-    const std::int64_t slice = divide_up(elements, unit) * owned.granularity;
+    const bool by_muon = by_muon_[ids.front()];
+    std::vector<std::int64_t> sizes;
+    for (const ParameterId id : ids) sizes.push_back(elements_of(id));
+    const auto [offsets, slice] = (by_muon ? lay_out_whole : lay_out_flat)(sizes, owned.owners, owned.granularity);
     const std::int64_t begin = owned.slice * slice;
 
     Bucket bucket{.kind = first.kind,
@@ -119,31 +131,63 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
       bucket.gradients = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, bucket.whole);
       bucket.gradient_slice = builder.view(bucket.gradients, begin, Shape(slice));
     }
+    if (by_muon) own_matrices(builder, ids, offsets, begin, training, bucket);
     bucket.on_host.elements = std::llround(training.offload.optimizer * static_cast<double>(slice));
     if (const Shape offloaded(bucket.on_host.elements); offloaded.elements() > 0) {
       Bucket::OnHost& host = bucket.on_host;
       host.gradient = builder.buffer(rank, BufferKind::host, training.grad_dtype, offloaded);
       host.weight = builder.buffer(rank, BufferKind::host, training.storage(), offloaded);
-      host.master = builder.buffer(rank, BufferKind::host, DType::f32, offloaded);
-      for (BufferId* moment : {&host.momentum, &host.variance})
-        *moment = builder.buffer(rank, BufferKind::host, training.moment_dtype, offloaded);
+      host.master = builder.buffer(rank, BufferKind::host, training.master_dtype, offloaded);
+      host.momentum = builder.buffer(rank, BufferKind::host, training.moment_dtype, offloaded);
+      host.variance = builder.buffer(rank, BufferKind::host, training.second_moment_dtype, offloaded);
     }
-    if (const Shape kept(slice - bucket.on_host.elements); kept.elements() > 0) {
-      bucket.master = builder.buffer(rank, BufferKind::optimizer, DType::f32, kept);
-      for (BufferId* moment : {&bucket.momentum, &bucket.variance})
-        *moment = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, kept);
+    if (const Shape kept(slice - bucket.on_host.elements); kept.elements() > 0 && !by_muon) {
+      bucket.master = builder.buffer(rank, BufferKind::optimizer, training.master_dtype, kept);
+      bucket.momentum = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, kept);
+      bucket.variance = builder.buffer(rank, BufferKind::optimizer, training.second_moment_dtype, kept);
     }
-    place(builder, ids, bucket,
+    place(builder, ids, offsets, bucket,
           sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}
                          : ResidentPart{bucket.weights, 0, bucket.whole.elements()});
   }
 }
 
-void ChunkParameters::place(DagBuilder& builder, const std::vector<ParameterId>& ids, Bucket bucket,
-                            const ResidentPart& resident) {
-  std::int64_t offset = 0;
-  for (const ParameterId id : ids) {
+void ChunkParameters::own_matrices(DagBuilder& builder, const std::vector<ParameterId>& ids,
+                                   const std::vector<std::int64_t>& offsets, std::int64_t begin, const TrainingSpec& training,
+                                   Bucket& bucket) const {
+  const Buffer slice = builder.dag().buffers[bucket.gradient_slice];
+  const std::int64_t end = begin + slice.shape.elements();
+  std::vector<std::int64_t> places;  // in the slice, of which they fill the first `elements`
+  std::int64_t elements = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (offsets[i] < begin || offsets[i] >= end) continue;
+    std::int64_t place = offsets[i] - begin;
+    for (const ParameterPiece& piece : specs_[ids[i]].pieces) {
+      bucket.matrices.push_back({.piece = piece});
+      places.push_back(place);
+      place += piece.rows * piece.columns;
+    }
+    elements += elements_of(ids[i]);
+  }
+  if (elements == 0) return;
+  bucket.master = builder.buffer(slice.rank, BufferKind::optimizer, training.master_dtype, Shape(elements));
+  bucket.momentum = builder.buffer(slice.rank, BufferKind::optimizer, training.moment_dtype, Shape(elements));
+  for (std::size_t i = 0; i < bucket.matrices.size(); ++i) {
+    MuonMatrix& matrix = bucket.matrices[i];
+    const auto view = [&](BufferId of) { return builder.view(of, places[i], Shape(matrix.piece.rows, matrix.piece.columns)); };
+    matrix.gradient = view(bucket.gradient_slice);
+    matrix.weight = view(bucket.weight_slice);
+    matrix.master = view(bucket.master);
+    matrix.momentum = view(bucket.momentum);
+  }
+}
+
+void ChunkParameters::place(DagBuilder& builder, const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets,
+                            Bucket bucket, const ResidentPart& resident) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const ParameterId id = ids[i];
     const ParameterSpec& spec = specs_[id];
+    std::int64_t offset = offsets[i];
     placed_[id] = {.gradient = builder.view(bucket.gradients, offset, Shape(spec.rows(), spec.columns())),
                    .bucket = buckets_.size(),
                    .offset = offset};

@@ -24,9 +24,10 @@ struct ParameterPiece {
 enum class ParameterKind : std::uint8_t {
   sharded,     ///< each tensor-parallel rank holds its own part
   replicated,  ///< every tensor-parallel rank holds the whole; under sp each sees a part of the tokens (norms)
+  by_heads,    ///< every tensor-parallel rank holds the whole, and sees its own heads alone (norms of queries and keys)
   shared_kv,   ///< tensor-parallel ranks that hold the same key-value head each see a part of its queries
   expert,      ///< reduced over the ranks that hold the same experts alone
-  tied,        ///< the token table that the first and the last stage share
+  tied,        ///< the token table that the first stage shares with the last, or with that of further predictions
 };
 
 /// A parameter of one model chunk on one rank: `columns` wide, its pieces below each other.
@@ -40,6 +41,12 @@ struct ParameterSpec {
 
   std::int64_t rows() const;
   std::int64_t columns() const { return pieces.front().columns; }
+};
+
+/// A matrix that Muon updates on this rank: it owns it, whole or its shard of it.
+struct MuonMatrix {
+  ParameterPiece piece;
+  BufferId gradient = no_id, weight = no_id, master = no_id, momentum = no_id;  ///< [rows, columns] of the piece
 };
 
 /// A run of parameters that is reduced, updated and gathered in one go. From ZeRO-1 on each data-parallel rank owns the slice of
@@ -67,6 +74,9 @@ struct Bucket {
   int uses = 0;          ///< gradient contributions per backward pass
   std::size_t unit = 0;  ///< with ZeRO-3: the only unit of its parameters
   Shape whole;           ///< all slices
+  /// Of a bucket that Muon updates: no matrix lies in two slices. The states lie as the slice does, without the padding at its
+  /// end; there is no variance.
+  std::vector<MuonMatrix> matrices = {};
 };
 
 /// The part [begin, end) of a bucket's weights that lives on this rank for the whole step, in `buffer`.
@@ -117,10 +127,19 @@ class ChunkParameters {
   std::size_t unit_ = 0, units_ = 0;
   std::vector<std::vector<ParameterId>> members_;  ///< by bucket
 
-  std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters) const;
+  std::vector<bool> by_muon_;  ///< by parameter
+
+  std::int64_t elements_of(ParameterId id) const { return specs_[id].rows() * specs_[id].columns(); }
+  /// `dense`, `expert`: owners of the slices.
+  std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters, std::int64_t dense = 1,
+                                                     std::int64_t expert = 1) const;
   std::vector<std::vector<ParameterId>> one_bucket_per_unit() const;
   std::vector<std::vector<ParameterId>> one_bucket_per_weight() const;
-  void place(DagBuilder& builder, const std::vector<ParameterId>& ids, Bucket bucket, const ResidentPart& resident);
+  void place(DagBuilder& builder, const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets, Bucket bucket,
+             const ResidentPart& resident);
+  /// Sets the matrices that lie in the slice which begins there, and their states.
+  void own_matrices(DagBuilder& builder, const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets,
+                    std::int64_t begin, const TrainingSpec& training, Bucket& bucket) const;
 };
 
 }  // namespace tandem::scenarios

@@ -36,6 +36,7 @@ Heads make_again(Context& context, const KeyMaking& making, BufferId q, const Pa
 struct Attending {
   BufferId q = no_id;
   PassedKeys keys;
+  std::optional<AttentionSink> sink = {};
 };
 
 /// As `Attended`, for queries that attend to keys that are passed on. `mine` is what was attended, or what recomputing it gave.

@@ -21,12 +21,12 @@ Channel channel(PipelineLink::Direction direction, bool descending) {
 
 }  // namespace
 
-BufferId PipelineLink::receive(Direction direction) {
+BufferId PipelineLink::receive(Direction direction, std::int64_t states) {
   const bool forward = direction == Direction::forward;
   if (placement_.turns_after(forward ? part() - 1 : part())) return handed_.extract({direction, context_.micro_batch}).mapped();
   const LocalSizes& n = context_.sizes;
-  const BufferId data = context_.activation(Shape(n.sequence_shard, n.batch, n.hidden));
-  const BufferId arriving = scatters() ? context_.gathered(Shape(n.sequence_shard / n.tp, n.batch, n.hidden)) : data;
+  const BufferId data = context_.activation(Shape(states * n.sequence_shard, n.batch, n.hidden));
+  const BufferId arriving = scatters() ? context_.gathered(Shape(states * n.sequence_shard / n.tp, n.batch, n.hidden)) : data;
   const Channel through = channel(direction, placement_.descends(context_.chunk));
   TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
                                     forward ? "receive forward" : "receive backward", no_id, arriving);
@@ -48,6 +48,9 @@ void PipelineLink::send(Direction direction, BufferId data) {
   const TaskId task =
       context_.collective(OpKind::send, through.send_slot, through.send_stream, forward ? "send forward" : "send backward",
                           scatters() ? context_.shard_of(data, context_.sizes.tp_rank) : data, no_id);
+  // Of several states, other kernels wrote other ranks' parts; Megatron-Core's `torch.cat` writes all at once.
+  if (context_.shape_of(data)[0] > context_.sizes.sequence_shard)
+    context_.builder.depend(context_.builder.last_on(context_.rank, Stream::compute), task);
   if (!context_.scenario.training.overlap_pp) sent_.push_back(task);
 }
 

@@ -31,7 +31,8 @@ class PipelineLink {
   /// Returns the input of the current chunk for the current micro-batch: an activation from the part of the model before, or its
   /// gradient from the one after. It is received or, where that part is on the same stage, handed over. The pass computes nothing
   /// before that, not even what it recomputes: Megatron-Core's `recv_backward()` comes before `backward_step()`.
-  BufferId receive(Direction direction);
+  /// `states`: hidden states of each token, one after the other along the sequence.
+  BufferId receive(Direction direction, std::int64_t states);
   void send(Direction direction, BufferId data);
   /// The compute of an action that may receive or send is lowered in full. `exchanges`: and the stage exchanges after it.
   void end_action(bool exchanges);

@@ -1,6 +1,5 @@
 #include "scenarios/lowering/ring_attention.h"
 
-#include "runtime/ops/attention.h"
 #include "scenarios/lowering/attention_block.h"
 #include "scenarios/lowering/positions.h"
 
@@ -11,10 +10,6 @@ namespace {
 Block block_at(const Context& context, std::int64_t hop) {
   const LocalSizes& n = context.sizes;
   return {n.positions, positions_of(context.scenario, (n.cp_rank - hop + n.cp) % n.cp)};
-}
-
-bool visible(const Context& context, const Block& block) {
-  return !context.scenario.model.causal || causal_pairs(block.queries, block.keys) > 0;
 }
 
 void send(Context& context, BufferId data, std::string_view name) {
@@ -47,11 +42,12 @@ Attending ring_backward(Context& context, const Attending& mine, const KeyMaking
   const Shape shape = context.shape_of(mine.keys.both);
   PassedKeys keys = mine.keys;
   BufferId dq = no_id;
+  add_sink_backward(context, mine.sink, output, dout);
   for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) {
     BufferId dkeys = hop == 0 ? no_id : receive(context, shape, "ring dkv");
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
-    if (visible(context, block)) {
+    if (sees_any(context, block)) {
       const Heads heads = make_again(context, making, mine.q, keys, block.keys);
       const Heads share = attend_block_backward(context, heads, block, output, dout);
       const BufferId dkeys_share = making.gradient(context, keys, share, block.keys).both;
@@ -74,19 +70,20 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
   for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) {
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
-    if (visible(context, block)) {
+    if (sees_any(context, block)) {
       const BlockOutput part = attend_block(context, making.heads(context, mine.q, keys, block.keys), block);
       if (hop == 0) output = part;
       if (hop > 0) merge_outputs(context, part, output);
     }
     keys = next;
   }
+  add_sink(context, mine.sink, output);
   return {output.out, [=](Context& c, const Attending& m, BufferId dout) { return ring_backward(c, m, making, output, dout); }};
 }
 
 int visible_blocks(const Context& context) {
   int count = 0;
-  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) count += visible(context, block_at(context, hop)) ? 1 : 0;
+  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) count += sees_any(context, block_at(context, hop)) ? 1 : 0;
   return count;
 }
 

@@ -31,11 +31,19 @@ BufferId to_sequence(Context& context, BufferId x) {
   return y;
 }
 
+/// Of the heads that this rank attends with.
+std::optional<AttentionSink> own_part(const Context& context, std::optional<AttentionSink> sink) {
+  if (!sink) return sink;
+  sink->heads /= context.sizes.cp;
+  sink->first_head += context.sizes.cp_rank * sink->heads;
+  return sink;
+}
+
 }  // namespace
 
 Attended ulysses_attention(Context& context, const Heads& heads) {
   const auto exchange_all = [](Context& c, const Heads& h) {
-    return Heads{.q = to_heads(c, h.q), .k = to_heads(c, h.k), .v = to_heads(c, h.v)};
+    return Heads{.q = to_heads(c, h.q), .k = to_heads(c, h.k), .v = to_heads(c, h.v), .sink = own_part(c, h.sink)};
   };
   const Heads mine = exchange_all(context, heads);
   const Attended attended = whole_attention(context, mine);

@@ -10,6 +10,7 @@
 #include "scenarios/mesh/expert_mesh.h"
 #include "scenarios/mesh/rank_placement.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/chunk_placement.h"
 #include "topology/layouts.h"
 
@@ -45,7 +46,8 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
                         Detail detail) {
   if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
   if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
-  if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange) return lay_exchange(cluster, gpus, detail);
+  if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange || slot == Slot::context_exchange)
+    return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
   // Carries one number, whose bandwidth is nothing to anybody: latency alone.
@@ -92,7 +94,7 @@ class Surveyor {
     }
     if (scenario_.parallelism.pp > 1) {
       const ChunkPlacement placement(scenario_);
-      if (scenario_.model.embeds_at_the_end() && !placement.ends_meet()) tie_first_and_last_stage();
+      tie_token_tables(placement);
       pairs(placement.wraps());
       if (placement.descends()) descending_pairs();
       if (placement.copies() > 1) mirrors();
@@ -179,6 +181,7 @@ class Surveyor {
   }
 
   void context() {
+    if (scenario_.model.keeps_states()) groups(Slot::context_exchange, context_axes);
     if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes);
     ring(Axis::cp, Slot::send_context, Slot::receive_context);
   }
@@ -218,13 +221,20 @@ class Surveyor {
     add(send, receive, std::move(members), std::move(layout));
   }
 
-  void tie_first_and_last_stage() {
+  /// The first stage and those others that look tokens up or multiply with the same table.
+  void tie_token_tables(const ChunkPlacement& placement) {
+    if (placement.ends_meet()) return;
+    const std::vector<std::int32_t> parts = parts_with_token_table(scenario_);
+    if (parts.size() < 2) return;
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
       if (place[Axis::pp] != 0) continue;
-      place[Axis::pp] = static_cast<std::int32_t>(scenario_.parallelism.pp - 1);
-      const std::vector members{rank, mesh_.rank(place)};
-      add_group(Slot::embedding, members);
+      std::vector<std::uint32_t> members;
+      for (const std::int32_t part : parts) {
+        place[Axis::pp] = placement.stage(part);
+        members.push_back(mesh_.rank(place));
+      }
+      add_group(Slot::embedding, std::move(members));
     }
   }
 

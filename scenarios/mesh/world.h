@@ -26,9 +26,10 @@ enum class Slot : std::uint8_t {
   context,        ///< ranks that share sequences, where they exchange among all
   send_context,   ///< the pair to the next of them, where they form a ring
   receive_context,
-  expert,         ///< ranks that share a layer's experts out among them: dispatch and combine
-  expert_tensor,  ///< ranks that share every expert's matrices out among them
-  expert_data,    ///< the same for those with the same experts
+  context_exchange,  ///< `context` for the heads of layers with a state, which go from each rank to each
+  expert,            ///< ranks that share a layer's experts out among them: dispatch and combine
+  expert_tensor,     ///< ranks that share every expert's matrices out among them
+  expert_data,       ///< the same for those with the same experts
   expert_data_exchange,
   gradient_norm,    ///< every rank that holds a part of the gradient
   embedding,        ///< first and last stage, where both hold the token table

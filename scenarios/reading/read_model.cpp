@@ -1,3 +1,7 @@
+#include <algorithm>
+
+#include "runtime/base/nearest.h"
+#include "runtime/ops/causal_conv.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/reading/yaml_mapping.h"
@@ -18,13 +22,90 @@ MlaSpec read_mla(const YamlNode& node) {
   return spec;
 }
 
+MambaSpec read_mamba(const Reader& model) {
+  const Reader mamba(model.child("mamba"), "model.mamba", {"heads", "head_dim", "groups", "state", "conv", "chunk"});
+  MambaSpec spec;
+  if (!model.has("mamba")) return spec;
+  const Range<std::int64_t> size{1, 65'536};
+  spec.heads = mamba.integer("heads", size);
+  spec.head_dim = mamba.integer("head_dim", size, spec.head_dim);
+  spec.groups = mamba.integer("groups", size, spec.groups);
+  spec.state = mamba.integer("state", size, spec.state);
+  spec.conv = mamba.integer("conv", {1, most_taps}, spec.conv);
+  spec.chunk = mamba.integer("chunk", size, spec.chunk);
+  return spec;
+}
+
+LinearAttentionSpec read_linear_attention(const Reader& model) {
+  const Reader linear(model.child("linear_attention"), "model.linear_attention",
+                      {"key_heads", "value_heads", "key_dim", "value_dim", "conv", "chunk"});
+  LinearAttentionSpec spec;
+  if (!model.has("linear_attention")) return spec;
+  const Range<std::int64_t> size{1, 65'536};
+  spec.key_heads = linear.integer("key_heads", size);
+  spec.value_heads = linear.integer("value_heads", size, spec.key_heads);
+  spec.key_dim = linear.integer("key_dim", size, spec.key_dim);
+  spec.value_dim = linear.integer("value_dim", size, spec.value_dim);
+  spec.conv = linear.integer("conv", {1, most_taps}, spec.conv);
+  spec.chunk = linear.integer("chunk", size, spec.chunk);
+  return spec;
+}
+
+/// A list of words, or letters as Megatron-Core's hybrid models have them.
+std::vector<LayerType> read_layer_types(const Reader& model) {
+  std::vector<LayerType> types;
+  const YamlNode& node = model.child("layer_types");
+  if (node.kind == YamlNode::Kind::sequence) {
+    for (const YamlNode& item : node.items)
+      types.push_back(model.choice_of<LayerType>(item, "layer_types", choices(layer_type_names)));
+  } else if (model.has("layer_types")) {
+    for (const char letter : model.text("layer_types")) {
+      const auto* const found = std::ranges::find(hybrid_letters, std::string_view(&letter, 1), &Named<LayerType>::name);
+      if (found == hybrid_letters.end())
+        model.fail("layer_types", "model.layer_types has the letter " + excerpt(std::string(1, letter)) +
+                                      ", expected M, *, - and E, or a list of words such as [sliding_attention, full_attention]");
+      types.push_back(found->value);
+    }
+  }
+  return types;
+}
+
 }  // namespace
 
 ModelSpec read_model(const YamlNode& node) {
-  const Reader model(
-      node, "model",
-      {"name", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "gated", "vocab", "norm", "tied_embeddings", "rotary",
-       "max_positions", "rotary_base", "causal", "linear_bias", "moe", "mla", "mtp_depth"});
+  const Reader model(node, "model",
+                     {"name",
+                      "layers",
+                      "hidden",
+                      "heads",
+                      "kv_heads",
+                      "head_dim",
+                      "ffn",
+                      "gated",
+                      "vocab",
+                      "norm",
+                      "tied_embeddings",
+                      "rotary",
+                      "max_positions",
+                      "rotary_base",
+                      "causal",
+                      "linear_bias",
+                      "activation",
+                      "norm_placement",
+                      "qk_norm",
+                      "attention_sinks",
+                      "attention_softcap",
+                      "rotary_share",
+                      "rotary_full_attention",
+                      "sliding_rotary_base",
+                      "moe",
+                      "mla",
+                      "mtp_depth",
+                      "layer_types",
+                      "window",
+                      "attention_chunk",
+                      "mamba",
+                      "linear_attention"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, max_layers});
@@ -34,23 +115,65 @@ ModelSpec read_model(const YamlNode& node) {
   spec.head_dim = model.integer("head_dim", {1, 65'536}, spec.hidden % spec.heads == 0 ? spec.hidden / spec.heads : 0);
   spec.ffn = model.integer("ffn", {1, 4'194'304});
   spec.gated = model.boolean("gated", true);
+  spec.activation =
+      model.choice<MlpFunction>("activation", choices(mlp_function_names), spec.gated ? MlpFunction::silu : MlpFunction::gelu);
   spec.vocab = model.integer("vocab", {2, 16'777'216});
   spec.norm = model.choice<NormKind>("norm", choices(norm_names), NormKind::rms);
+  spec.norm_placement = model.choice<NormPlacement>("norm_placement", choices(norm_placement_names), NormPlacement::pre);
   spec.tied_embeddings = model.boolean("tied_embeddings", false);
   spec.rotary = model.boolean("rotary", true);
   spec.rotary_base = model.number("rotary_base", {1, 1e12}, spec.rotary_base);
-  const Range<std::int64_t> positions{1, 16'777'216};
+  spec.sliding_rotary_base = model.number("sliding_rotary_base", {0, 1e12}, 0.0);
+  spec.rotary_share = model.number("rotary_share", {0.001, 1}, 1.0);
+  spec.rotary_full_attention = model.boolean("rotary_full_attention", true);
+  const Range<std::int64_t> positions{0, 16'777'216};
   spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
   spec.causal = model.boolean("causal", true);
   spec.linear_bias = model.boolean("linear_bias", false);
+  spec.qk_norm = model.choice<QkNorm>("qk_norm", choices(qk_norm_names), QkNorm::none);
+  spec.attention_sinks = model.boolean("attention_sinks", false);
+  spec.attention_softcap = model.number("attention_softcap", {0, 1e6}, 0.0);
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
+  spec.layer_types = read_layer_types(model);
+  spec.window = model.integer("window", {0, 16'777'216}, 0);
+  spec.attention_chunk = model.integer("attention_chunk", {0, 16'777'216}, 0);
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
+  spec.mamba = read_mamba(model);
+  spec.linear_attention = read_linear_attention(model);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
 }
 
 namespace {
+
+YamlNode words_of(const std::vector<LayerType>& types) {
+  std::vector<std::string> words;
+  for (const LayerType& type : types) words.emplace_back(name_in(layer_type_names, type));
+  return list_of(words);
+}
+
+YamlNode mamba_section(const MambaSpec& mamba) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "heads", mamba.heads);
+  put(node, "head_dim", mamba.head_dim);
+  put(node, "groups", mamba.groups);
+  put(node, "state", mamba.state);
+  put(node, "conv", mamba.conv);
+  put(node, "chunk", mamba.chunk);
+  return node;
+}
+
+YamlNode linear_attention_section(const LinearAttentionSpec& linear) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "key_heads", linear.key_heads);
+  put(node, "value_heads", linear.value_heads);
+  put(node, "key_dim", linear.key_dim);
+  put(node, "value_dim", linear.value_dim);
+  put(node, "conv", linear.conv);
+  put(node, "chunk", linear.chunk);
+  return node;
+}
 
 YamlNode mla_section(const MlaSpec& mla) {
   YamlNode node = make_node(YamlNode::Kind::mapping, {});
@@ -74,17 +197,30 @@ YamlNode write_model(const ModelSpec& model) {
   if (!model.mla.enabled()) put(node, "head_dim", model.head_dim);
   put(node, "ffn", model.ffn);
   put(node, "gated", model.gated);
+  put(node, "activation", name_in(mlp_function_names, model.activation));
   put(node, "vocab", model.vocab);
   put(node, "norm", name_in(norm_names, model.norm));
+  put(node, "norm_placement", name_in(norm_placement_names, model.norm_placement));
   put(node, "tied_embeddings", model.tied_embeddings);
   put(node, "rotary", model.rotary);
   if (model.rotary) put(node, "rotary_base", model.rotary_base);
+  if (model.rotary) put(node, "rotary_share", model.rotary_share);
+  if (model.rotary) put(node, "rotary_full_attention", model.rotary_full_attention);
+  if (model.sliding_rotary_base > 0) put(node, "sliding_rotary_base", model.sliding_rotary_base);
   if (!model.rotary) put(node, "max_positions", model.max_positions);
   put(node, "causal", model.causal);
   put(node, "linear_bias", model.linear_bias);
+  put(node, "qk_norm", name_in(qk_norm_names, model.qk_norm));
+  put(node, "attention_sinks", model.attention_sinks);
+  put(node, "attention_softcap", model.attention_softcap);
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
+  if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));
+  if (model.linear_attention.enabled()) put(node, "linear_attention", linear_attention_section(model.linear_attention));
   put(node, "mtp_depth", model.mtp_depth);
+  if (!model.layer_types.empty()) put(node, "layer_types", words_of(model.layer_types));
+  if (model.window > 0) put(node, "window", model.window);
+  if (model.attention_chunk > 0) put(node, "attention_chunk", model.attention_chunk);
   return node;
 }
 

@@ -25,13 +25,14 @@ ExpertLoad read_load(const Reader& moe) {
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   const Reader moe(node, "model.moe",
                    {"experts", "top_k", "routing", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor",
-                    "pad_to_capacity", "node_limit", "load", "balance_loss"});
+                    "pad_to_capacity", "node_limit", "load", "balance_loss", "latent"});
   MoeSpec spec;
   spec.experts = moe.integer("experts", {0, 65'536}, 0);
   if (spec.experts == 0) return spec;
   spec.top_k = moe.integer("top_k", {1, 1'024});
   spec.routing = moe.choice<Routing>("routing", choices(routing_names), Routing::top_k);
   spec.ffn = moe.integer("ffn", {1, 4'194'304}, dense_ffn);
+  spec.latent = moe.integer("latent", {0, 1'048'576}, 0);
   spec.shared_experts = moe.integer("shared_experts", {0, 1'024}, 0);
   spec.first_dense_layers = moe.integer("first_dense_layers", {0, max_layers}, 0);
   spec.every = moe.integer("every", {1, max_layers}, 1);
@@ -68,6 +69,7 @@ YamlNode write_moe(const MoeSpec& moe) {
   put(node, "top_k", moe.top_k);
   put(node, "routing", name_in(routing_names, moe.routing));
   put(node, "ffn", moe.ffn);
+  if (moe.latent > 0) put(node, "latent", moe.latent);
   put(node, "shared_experts", moe.shared_experts);
   put(node, "first_dense_layers", moe.first_dense_layers);
   put(node, "every", moe.every);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <stdexcept>
 
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
@@ -38,6 +39,15 @@ RankPlacement read_placement(const Reader& parallelism) {
 
 namespace {
 
+PipelineLayout read_layout(const Reader& parallelism) {
+  if (!parallelism.has("pipeline_layout")) return {};
+  try {
+    return parse_pipeline_layout(parallelism.text("pipeline_layout"));
+  } catch (const std::invalid_argument& error) {
+    parallelism.fail("pipeline_layout", error.what());
+  }
+}
+
 /// Without pipeline: gathered for the forward and again for the backward of each micro-batch. With one: gathered once in a step,
 /// as PyTorch's pipeline schedules do with FSDP2 (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync).
 void read_sharded_weights(const Reader& parallelism, ParallelismSpec& spec) {
@@ -72,6 +82,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                             "account_for_loss",
                             "first_stage_layers",
                             "last_stage_layers",
+                            "pipeline_layout",
                             "order",
                             "reshard_after_forward",
                             "gather_per_micro_batch",
@@ -106,6 +117,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   spec.account_for_loss = parallelism.boolean("account_for_loss", false);
   spec.first_stage_layers = parallelism.integer("first_stage_layers", {1, max_layers}, 0);
   spec.last_stage_layers = parallelism.integer("last_stage_layers", {1, max_layers}, 0);
+  spec.pipeline_layout = read_layout(parallelism);
   spec.order = read_order(parallelism);
   spec.placement = read_placement(parallelism);
   spec.scatter_gather = parallelism.boolean("scatter_gather", false);
@@ -159,6 +171,7 @@ YamlNode write_parallelism(const ParallelismSpec& p) {
   put(node, "account_for_loss", p.account_for_loss);
   if (p.first_stage_layers > 0) put(node, "first_stage_layers", p.first_stage_layers);
   if (p.last_stage_layers > 0) put(node, "last_stage_layers", p.last_stage_layers);
+  if (!p.pipeline_layout.empty()) put(node, "pipeline_layout", layout_text(p.pipeline_layout));
   put(node, "order", write_order(p.order));
   put(node, "placement", placement_node(p.placement));
   put(node, "scatter_gather", p.scatter_gather);

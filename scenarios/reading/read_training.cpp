@@ -198,7 +198,10 @@ TrainingSpec read_training(const YamlNode& node) {
                          "overlap",
                          "gates_at_experts",
                          "grad_dtype",
+                         "optimizer",
                          "moment_dtype",
+                         "second_moment_dtype",
+                         "master_dtype",
                          "fp8_param_gather",
                          "fp4_param_gather",
                          "fp8_attention",
@@ -230,7 +233,11 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.cuda_graph = training.choice<CudaGraph>("cuda_graph", choices({CudaGraph::none, CudaGraph::attention, CudaGraph::full}),
                                                CudaGraph::none);
   spec.grad_dtype = training.choice<DType>("grad_dtype", choices({DType::f32, DType::bf16, DType::f16}), DType::f32);
-  spec.moment_dtype = training.choice<DType>("moment_dtype", choices({DType::f32, DType::bf16}), DType::f32);
+  spec.optimizer = training.choice<OptimizerKind>("optimizer", choices(optimizer_names), OptimizerKind::adam);
+  const auto moments = choices({DType::f32, DType::bf16, DType::f16, DType::f8});
+  spec.moment_dtype = training.choice<DType>("moment_dtype", moments, DType::f32);
+  spec.second_moment_dtype = training.choice<DType>("second_moment_dtype", moments, spec.moment_dtype);
+  spec.master_dtype = training.choice<DType>("master_dtype", choices({DType::f32, DType::f16}), DType::f32);
   spec.param_gather = read_param_gather(training, "fp8_param_gather", DType::f8, spec.precision) ||
                       read_param_gather(training, "fp4_param_gather", DType::f4, spec.precision);
   spec.fp8_attention = training.boolean("fp8_attention", false);
@@ -289,7 +296,11 @@ YamlNode write_training(const TrainingSpec& training) {
   }
   if (training.cuda_graph != CudaGraph::none) put(node, "cuda_graph", name_of(training.cuda_graph));
   put(node, "grad_dtype", name_of(training.grad_dtype));
+  if (training.optimizer != OptimizerKind::adam) put(node, "optimizer", name_in(optimizer_names, training.optimizer));
   if (training.moment_dtype != DType::f32) put(node, "moment_dtype", name_of(training.moment_dtype));
+  if (training.second_moment_dtype != training.moment_dtype)
+    put(node, "second_moment_dtype", name_of(training.second_moment_dtype));
+  if (training.master_dtype != DType::f32) put(node, "master_dtype", name_of(training.master_dtype));
   if (training.param_gather) put(node, training.precision == DType::f4 ? "fp4_param_gather" : "fp8_param_gather", true);
   if (training.fp8_attention) put(node, "fp8_attention", true);
   if (training.fp8_activation_input) put(node, "fp8_activation_input", true);

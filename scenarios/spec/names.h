@@ -34,6 +34,32 @@ inline std::string named(Axis axis, std::int64_t size) { return named(name_of(ax
 
 inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Named<NormKind>{"layer", NormKind::layer}};
 
+inline constexpr std::array qk_norm_names{Named<QkNorm>{"none", QkNorm::none}, Named<QkNorm>{"head", QkNorm::head},
+                                          Named<QkNorm>{"all", QkNorm::all}};
+
+inline constexpr std::array norm_placement_names{Named<NormPlacement>{"pre", NormPlacement::pre},
+                                                 Named<NormPlacement>{"post", NormPlacement::post},
+                                                 Named<NormPlacement>{"both", NormPlacement::both}};
+
+inline constexpr std::array mlp_function_names{Named<MlpFunction>{"silu", MlpFunction::silu},
+                                               Named<MlpFunction>{"gelu", MlpFunction::gelu},
+                                               Named<MlpFunction>{"squared-relu", MlpFunction::squared_relu}};
+
+/// Those of config.json; the last four are of models whose layers have one half each.
+inline constexpr std::array layer_type_names{Named<LayerType>{"full_attention", {Mixer::full_attention}},
+                                             Named<LayerType>{"sliding_attention", {Mixer::sliding_attention}},
+                                             Named<LayerType>{"chunked_attention", {Mixer::chunked_attention}},
+                                             Named<LayerType>{"linear_attention", {Mixer::linear_attention}},
+                                             Named<LayerType>{"mamba", {Mixer::mamba, Feed::none}},
+                                             Named<LayerType>{"attention", {Mixer::full_attention, Feed::none}},
+                                             Named<LayerType>{"mlp", {Mixer::none, Feed::dense}},
+                                             Named<LayerType>{"moe", {Mixer::none, Feed::experts}}};
+
+/// Letters of Megatron-Core's --hybrid-layer-pattern.
+inline constexpr std::array hybrid_letters{
+    Named<LayerType>{"M", {Mixer::mamba, Feed::none}}, Named<LayerType>{"*", {Mixer::full_attention, Feed::none}},
+    Named<LayerType>{"-", {Mixer::none, Feed::dense}}, Named<LayerType>{"E", {Mixer::none, Feed::experts}}};
+
 inline constexpr std::array cp_method_names{Named<CpMethod>{"ring", CpMethod::ring},
                                             Named<CpMethod>{"all-gather", CpMethod::all_gather},
                                             Named<CpMethod>{"ulysses", CpMethod::ulysses}};
@@ -52,6 +78,9 @@ inline constexpr std::array dispatcher_names{Named<Dispatcher>{"nccl", Dispatche
 inline constexpr std::array megatron_fp8_recipes{
     Named<Recipe>{"delayed", Recipe::delayed}, Named<Recipe>{"tensorwise", Recipe::current},
     Named<Recipe>{"blockwise", Recipe::blockwise}, Named<Recipe>{"mxfp8", Recipe::mxfp8}};
+
+inline constexpr std::array optimizer_names{Named<OptimizerKind>{"adam", OptimizerKind::adam},
+                                            Named<OptimizerKind>{"muon", OptimizerKind::muon}};
 
 inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
                                           Named<Routing>{"expert-choice", Routing::expert_choice}};

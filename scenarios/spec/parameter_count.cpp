@@ -24,23 +24,54 @@ class Parameters {
   double experts_;
 
   std::int64_t norm(std::int64_t width) const { return (m_.norm == NormKind::layer ? 2 : 1) * width; }
-  std::int64_t layer(std::int64_t number) const { return attention() + mlp(number) + 2 * norm(m_.hidden); }
+  std::int64_t layer(std::int64_t number) const {
+    const LayerKind kind = m_.layer_kind(number);
+    std::int64_t sum = 0;
+    const std::int64_t norms = (m_.norm_placement == NormPlacement::both ? 2 : 1) * norm(m_.hidden);
+    if (kind.mixer != Mixer::none) sum += norms;
+    if (is_attention(kind.mixer)) sum += attention();
+    if (kind.mixer == Mixer::mamba) sum += mamba();
+    if (kind.mixer == Mixer::linear_attention) sum += linear_attention();
+    if (kind.feed != Feed::none) sum += norms + mlp(kind.feed);
+    return sum;
+  }
+
+  std::int64_t norms_of_heads() const {
+    if (m_.qk_norm == QkNorm::none) return 0;
+    return m_.qk_norm == QkNorm::head ? 2 * norm(m_.head_dim) : norm(m_.heads * m_.head_dim) + norm(m_.kv_heads * m_.head_dim);
+  }
 
   std::int64_t attention() const {
     const MlaSpec& mla = m_.mla;
     const std::int64_t h = m_.hidden, heads = m_.heads;
-    if (!mla.enabled()) return h * (heads + 2 * m_.kv_heads) * m_.head_dim + heads * m_.head_dim * h;
+    if (!mla.enabled())
+      return h * (heads + 2 * m_.kv_heads) * m_.head_dim + heads * m_.head_dim * h + norms_of_heads() +
+             (m_.attention_sinks ? heads : 0);
     const std::int64_t queries =
         mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) + norm(mla.q_rank) : h * heads * mla.qk_dim();
     const std::int64_t latent = h * (mla.kv_rank + mla.rope_dim) + norm(mla.kv_rank);
     return queries + latent + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim) + heads * mla.v_dim * h;
   }
 
-  std::int64_t mlp(std::int64_t number) const {
+  std::int64_t mamba() const {
+    const MambaSpec& mamba = m_.mamba;
+    const std::int64_t projections = m_.hidden * (mamba.projected() + mamba.inner());
+    return projections + mamba.mixed() * (mamba.conv + 1) + 3 * mamba.heads + mamba.inner();
+  }
+
+  std::int64_t linear_attention() const {
+    const LinearAttentionSpec& linear = m_.linear_attention;
+    const std::int64_t projections = m_.hidden * (linear.projected() + linear.values());
+    return projections + linear.mixed() * linear.conv + 2 * linear.value_heads + linear.value_dim;
+  }
+
+  std::int64_t mlp(Feed feed) const {
     const std::int64_t matrices = m_.gated ? 3 : 2;
-    if (!m_.moe.in_layer(number)) return matrices * m_.hidden * m_.ffn;
-    const std::int64_t expert = matrices * m_.hidden * m_.moe.ffn;
-    return std::llround(static_cast<double>(expert) * experts_) + expert * m_.moe.shared_experts + m_.hidden * m_.moe.experts;
+    if (feed == Feed::dense) return matrices * m_.hidden * m_.ffn;
+    const MoeSpec& moe = m_.moe;
+    const std::int64_t expert = matrices * moe.row_width(m_.hidden) * moe.ffn, shared = matrices * m_.hidden * moe.ffn;
+    return std::llround(static_cast<double>(expert) * experts_) + shared * moe.shared_experts +
+           m_.hidden * (moe.experts + 2 * moe.latent);
   }
 };
 

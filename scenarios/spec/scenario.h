@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,8 @@
 #include "runtime/dag/device.h"
 #include "runtime/dag/software.h"
 #include "runtime/ops/attributes.h"
+#include "scenarios/spec/layer_kind.h"
+#include "scenarios/spec/pipeline_layout.h"
 #include "topology/cluster_spec.h"
 
 namespace tandem::scenarios {
@@ -34,6 +37,27 @@ struct ExpertLoad {
   bool is_uniform() const { return shares.empty() && zipf == 0; }
 };
 
+/// What is normalised of queries and keys, before they are rotated.
+enum class QkNorm : std::uint8_t {
+  none,
+  head,  ///< each head, all with the same weights (Qwen3, Gemma 3)
+  all    ///< all heads of a token as one (OLMo 2)
+};
+
+/// Where the norms of a layer's halves are.
+enum class NormPlacement : std::uint8_t {
+  pre,   ///< x + f(norm(x))
+  post,  ///< x + norm(f(x)) (OLMo 2)
+  both   ///< x + norm(f(norm(x))) (Gemma 2 and 3)
+};
+
+/// What an MLP's inner width goes through, or the gates of a gated one.
+enum class MlpFunction : std::uint8_t {
+  silu,
+  gelu,
+  squared_relu
+};
+
 /// Who chooses whom.
 enum class Routing : std::uint8_t {
   top_k,          ///< a token goes to the `top_k` experts of its highest logits
@@ -45,7 +69,10 @@ struct MoeSpec {
   std::int64_t experts = 0;  ///< 0: a dense model
   std::int64_t top_k = 1;    ///< experts that a token goes to; under expert choice on average
   Routing routing = Routing::top_k;
-  std::int64_t ffn = 0;             ///< inner width of one expert
+  std::int64_t ffn = 0;  ///< inner width of one expert
+  /// Width of what the routed experts see: tokens are projected down to it before they are sent, and what returns is projected up
+  /// (`moe_latent_size` of Megatron-Core). 0: as wide as the model.
+  std::int64_t latent = 0;
   std::int64_t shared_experts = 0;  ///< that every token goes to, as one MLP of so many times `ffn`
   std::int64_t first_dense_layers = 0;
   std::int64_t every = 1;
@@ -61,15 +88,52 @@ struct MoeSpec {
   bool forces_choices() const {
     return routing == Routing::top_k && (capacity_factor == 0 || !load.is_uniform() || !pad_to_capacity);
   }
+  /// Width of the rows that go to the experts of a model so wide.
+  std::int64_t row_width(std::int64_t hidden) const { return latent > 0 ? latent : hidden; }
   /// Experts that a token goes to on average, before any choice is dropped.
   double experts_per_token() const {
     const auto chosen = static_cast<double>(top_k);
     if (routing == Routing::top_k || capacity_factor == 0) return chosen;
     return std::min(capacity_factor * chosen, static_cast<double>(experts));
   }
+  /// Asked of layers whose type leaves it open: see ModelSpec::layer_kind.
   bool in_layer(std::int64_t layer) const {
     return experts > 0 && layer >= first_dense_layers && (layer - first_dense_layers) % every == 0;
   }
+};
+
+/// Mamba-2 (Dao & Gu 2024, arXiv 2405.21060), in layers of type `mamba`.
+struct MambaSpec {
+  std::int64_t heads = 0;  ///< 0: no such layers
+  std::int64_t head_dim = 64;
+  std::int64_t groups = 8;   ///< of heads, each with B and C of its own
+  std::int64_t state = 128;  ///< width of B and C
+  std::int64_t conv = 4;     ///< positions that the convolution sees
+  std::int64_t chunk = 128;  ///< positions that the scan takes at once
+
+  bool enabled() const { return heads > 0; }
+  std::int64_t inner() const { return heads * head_dim; }
+  /// Channels of the convolution.
+  std::int64_t mixed() const { return inner() + 2 * groups * state; }
+  /// Outputs of the projection.
+  std::int64_t projected() const { return inner() + mixed() + heads; }
+};
+
+/// Gated delta net (Yang et al. 2024, arXiv 2412.06464), in layers of type `linear_attention`.
+struct LinearAttentionSpec {
+  std::int64_t key_heads = 0;    ///< 0: no such layers
+  std::int64_t value_heads = 0;  ///< equally many for each key head
+  std::int64_t key_dim = 128, value_dim = 128;
+  std::int64_t conv = 4;    ///< positions that the convolution sees
+  std::int64_t chunk = 64;  ///< positions that the rule takes at once
+
+  bool enabled() const { return key_heads > 0; }
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
+  /// Channels of the convolution.
+  std::int64_t mixed() const { return 2 * keys() + values(); }
+  /// Outputs of the projection.
+  std::int64_t projected() const { return mixed() + values() + 2 * value_heads; }
 };
 
 /// A decoder-only transformer, unsharded.
@@ -81,19 +145,50 @@ struct ModelSpec {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   std::int64_t ffn = 0;  ///< inner width; a gated MLP has two such projections
-  bool gated = true;     ///< SwiGLU when true, GELU otherwise
+  bool gated = true;
+  MlpFunction activation = MlpFunction::silu;
   std::int64_t vocab = 0;
   NormKind norm = NormKind::rms;
+  NormPlacement norm_placement = NormPlacement::pre;
   bool tied_embeddings = false;
-  bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows
-  std::int64_t max_positions = 0;  ///< only with learned positions
+  bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows, or no positions
+  std::int64_t max_positions = 0;  ///< only with learned positions; 0: attention knows no positions
   double rotary_base = 500000.0;
-  bool causal = true;        ///< a position attends to itself and those before; false: to all of the sequence
-  bool linear_bias = false;  ///< of attention's and the MLP's projections
+  double sliding_rotary_base = 0;     ///< of layers of sliding attention; 0: as in the others
+  double rotary_share = 1;            ///< of a head's elements, its first ones, that are rotated
+  bool rotary_full_attention = true;  ///< false: layers of full attention have no positions (Llama 4)
+  bool causal = true;                 ///< a position attends to itself and those before; false: to all of the sequence
+  bool linear_bias = false;           ///< of attention's and the MLP's projections
+  QkNorm qk_norm = QkNorm::none;
+  bool attention_sinks = false;  ///< each head has a learned score that every query sees beside its keys (gpt-oss)
+  double attention_softcap = 0;  ///< c: scores are c tanh(score / c); 0: as they are
   MlaSpec mla;
   MoeSpec moe;
-  std::int64_t mtp_depth = 0;  ///< tokens predicted beyond the next one, by one more layer each
+  MambaSpec mamba;
+  LinearAttentionSpec linear_attention;
+  std::int64_t mtp_depth = 0;          ///< tokens predicted beyond the next one, by one more layer each, with full attention
+  std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
+  std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
+  std::int64_t attention_chunk = 0;    ///< positions that see each other alone in chunked attention
 
+  /// Of a layer, or beyond the last of what predicts further tokens.
+  LayerKind layer_kind(std::int64_t layer) const {
+    const bool further = layer_types.empty() || layer >= layers;
+    const LayerType type = further ? LayerType{} : layer_types[static_cast<std::size_t>(layer) % layer_types.size()];
+    return {type.mixer, type.feed.value_or(moe.in_layer(layer) ? Feed::experts : Feed::dense)};
+  }
+
+  /// Whether some layers pass a state from position to position, so that a rank needs whole sequences of them.
+  bool keeps_states() const { return mamba.enabled() || linear_attention.enabled(); }
+  bool learns_positions() const { return !rotary && max_positions > 0; }
+  bool has_mixer(Mixer mixer) const { return std::ranges::find(layer_types, mixer, &LayerType::mixer) != layer_types.end(); }
+  /// Whether some layers attend to fewer positions than come before the query in such a sequence.
+  bool attends_in_part(std::int64_t sequence) const {
+    return (has_mixer(Mixer::sliding_attention) && window < sequence) ||
+           (has_mixer(Mixer::chunked_attention) && attention_chunk < sequence);
+  }
+  /// Elements of a head that are rotated.
+  std::int64_t rotated_width() const { return std::llround(rotary_share * static_cast<double>(head_dim)); }
   /// Whether the token table is used at the end of the model, too: as LM head, or to predict further tokens.
   bool embeds_at_the_end() const { return tied_embeddings || mtp_depth > 0; }
 };
@@ -161,6 +256,7 @@ struct ParallelismSpec {
   bool account_for_loss = false;
   std::int64_t first_stage_layers = 0;  ///< 0: as many as the others
   std::int64_t last_stage_layers = 0;
+  PipelineLayout pipeline_layout = {};  ///< what each virtual stage holds, in place of the four fields before
   std::vector<Axis> order{mesh_axes.begin(), mesh_axes.end()};  ///< innermost first
   RankPlacement placement = {};
   /// What is the same on all tensor-parallel ranks travels between stages in their parts, and is gathered there (Narayanan et al.
@@ -246,6 +342,12 @@ struct OffloadSpec {
   bool any() const { return optimizer > 0 || activations > 0; }
 };
 
+/// What updates the matrices inside the layers; Adam updates all else.
+enum class OptimizerKind : std::uint8_t {
+  adam,
+  muon  ///< Jordan et al. 2024 (runtime/ops/muon.h)
+};
+
 /// How gradients are made smaller on their way between data-parallel ranks (lowering/compressor.h).
 enum class CompressionMethod : std::uint8_t {
   cast,     ///< to a smaller type: `grad_compression`
@@ -295,7 +397,10 @@ struct TrainingSpec {
   std::int64_t num_layers_at_end_in_bf16 = 1;
   CudaGraph cuda_graph = CudaGraph::none;
   DType grad_dtype = DType::f32;
-  DType moment_dtype = DType::f32;  ///< of both of Adam's moments
+  OptimizerKind optimizer = OptimizerKind::adam;
+  DType moment_dtype = DType::f32;         ///< of Adam's first moment, and of Muon's momentum
+  DType second_moment_dtype = DType::f32;  ///< of its second
+  DType master_dtype = DType::f32;         ///< of the weights that the optimizer updates, from which those of the step are cast
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   RecomputeSpec recompute;
   /// Linear weights of layers that cast are kept, and gathered under ZeRO-1, in the type that they are multiplied in:
@@ -324,6 +429,11 @@ struct TrainingSpec {
   CompressorSpec compressor;
   OffloadSpec offload;
 
+  /// What the optimizer keeps of each parameter; with Muon of each of a matrix, of others more.
+  Bytes state_bytes() const {
+    const Bytes second = optimizer == OptimizerKind::adam ? size_of(second_moment_dtype) : 0;
+    return size_of(master_dtype) + size_of(moment_dtype) + second;
+  }
   /// Whether operands of the layers' linear GEMMs are cast to fp8 or fp4.
   bool casts() const { return precision == DType::f8 || precision == DType::f4; }
   /// What those weights are gathered in. Scales of 32 in both directions need both made of the same numbers: Megatron-Core

@@ -24,7 +24,7 @@ void few_micro_batches(LintContext& context) {
           micro_batches, p.pp, 100.0 * static_cast<double>(p.pp - 1) / static_cast<double>(p.pp - 1 + micro_batches)));
   if (t.micro_batch > 1 && t.micro_batch % 2 == 0)
     found.fix = {fmt::format("training.micro_batch={}", t.micro_batch / 2)};
-  else if (t.global_batch % (p.data_replicas() * 2) == 0 && p.pp % 2 == 0 && p.vpp == 1 &&
+  else if (t.global_batch % (p.data_replicas() * 2) == 0 && p.pp % 2 == 0 && p.vpp == 1 && p.pipeline_layout.empty() &&
            traits_of(t.schedule).admits_stages(p.pp / 2))
     found.fix = {fmt::format("parallelism.pp={}", p.pp / 2), "parallelism.dp="};
 }

@@ -142,7 +142,10 @@ Settings more_stages(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   Settings settings = grown(scenario, "parallelism.pp", p.pp, scenario.model.layers + 2, true);
   for (LeverSetting& setting : settings) {
-    if (p.vpp == 1 || p.vpp % setting.replicas != 0) continue;
+    if (p.vpp == 1 || p.vpp % setting.replicas != 0) {
+      if (!p.pipeline_layout.empty()) setting.changes.emplace_back("parallelism.pipeline_layout=");
+      continue;
+    }
     setting.changes.push_back(change("parallelism.vpp", p.vpp / setting.replicas));
     if (p.vpp == setting.replicas)
       setting.changes.push_back(fmt::format("training.schedule={}", name_of(ScheduleKind::one_f_one_b)));

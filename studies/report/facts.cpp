@@ -65,6 +65,7 @@ Facts facts_of_parallelism(const ParallelismSpec& p) {
   size(name_of(Axis::ep), p.ep, p.own_expert_axis ? ", an axis of its own" : "");
   size("etp", p.etp);
   size(name_of(Axis::pp), p.pp, p.vpp > 1 ? fmt::format(", {} chunks per stage", p.vpp) : "");
+  if (!p.pipeline_layout.empty()) facts.emplace_back("pipeline layout", layout_text(p.pipeline_layout));
   size(name_of(Axis::dp), p.dp);
   facts.emplace_back("ZeRO", fmt::format("{}{}", p.zero, p.hsdp > 0 ? fmt::format(", slices over {}", p.hsdp) : ""));
   return facts;

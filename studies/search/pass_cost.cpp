@@ -14,6 +14,7 @@
 #include "scenarios/mesh/mesh.h"
 #include "scenarios/mesh/slowest_gpu.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/schedules/chunk_layout.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "sim/child_process.h"
 #include "sim/collective_cost.h"
@@ -38,7 +39,7 @@ std::int64_t least_dp(const ParallelismSpec& p, std::int64_t node) {
 }
 
 /// The scenario's layers, two of one kind on each of three stages, on a healthy cluster that packs the ranks best.
-Scenario small(const Scenario& scenario, const LayerKind& kind) {
+Scenario small(const Scenario& scenario, const LayerClass& kind) {
   Scenario s = scenario;
   ParallelismSpec& p = s.parallelism;
   p.pp = stages;
@@ -49,6 +50,8 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   p.placement = {};
   p.account_for_embedding = p.account_for_loss = false;
   p.first_stage_layers = p.last_stage_layers = 0;
+  if (mtp_is_apart(scenario)) s.model.mtp_depth = 0;  // the loss's stage is what it is without them
+  p.pipeline_layout.clear();
   p.dp = least_dp(p, s.cluster.gpus_per_node);
   s.cluster.gpus = p.world_size();
   s.cluster.other_gpus.clear();
@@ -57,7 +60,8 @@ Scenario small(const Scenario& scenario, const LayerKind& kind) {
   if (s.cluster.fabric.kind == FabricSpec::Kind::custom) s.cluster.fabric = {.kind = FabricSpec::Kind::one_switch};
   s.slow_gpus.clear();
   s.model.layers = stages * layers_per_stage;
-  s.model.moe.first_dense_layers = kind.experts ? 0 : s.model.layers + s.model.mtp_depth;
+  s.model.layer_types = {{kind.kind.mixer, kind.kind.feed}};
+  s.model.moe.first_dense_layers = kind.kind.feed == Feed::experts ? 0 : s.model.layers + s.model.mtp_depth;
   s.model.moe.every = 1;
   TrainingSpec& t = s.training;
   t.first_last_layers_bf16 = false;
@@ -91,7 +95,7 @@ struct Pass {
 
 class Measured {
  public:
-  Measured(const Scenario& original, const LayerKind& kind)
+  Measured(const Scenario& original, const LayerClass& kind)
       : scenario_(small(original, kind)), split_(splits_backward(original)) {
     const World world = make_world(scenario_, true);
     dag_ = lower(scenario_, world);
@@ -290,9 +294,9 @@ class Measured {
     const std::int64_t of_layer = elements[1] / layers_per_stage;
     const MoeSpec& moe = scenario_.model.moe;
     const ParallelismSpec& p = scenario_.parallelism;
-    if (moe.in_layer(0))
+    if (scenario_.model.layer_kind(0).feed == Feed::experts)
       cost.layer_expert_parameters =
-          moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * scenario_.model.hidden * (moe.ffn / p.etp);
+          moe.experts / p.ep * (scenario_.model.gated ? 3 : 2) * moe.row_width(scenario_.model.hidden) * (moe.ffn / p.etp);
     cost.layer_parameters = of_layer - cost.layer_expert_parameters;
     for (const std::size_t stage : {0, 2}) cost.other_parameters[stage] = elements[stage] - elements[1];
 
@@ -306,15 +310,15 @@ class Measured {
 
 }  // namespace
 
-LayerKind kind_of(const Scenario& scenario, std::int64_t layer) {
+LayerClass layer_class(const Scenario& scenario, std::int64_t layer) {
   const RecomputeSpec& recompute = scenario.training.recompute;
-  return {.experts = scenario.model.moe.in_layer(layer),
+  return {.kind = scenario.model.layer_kind(layer),
           .recomputed = recompute.whole(layer) && !recompute.in_segments(),  // when a segment is recomputed depends on its others
           .mlp_recomputed = recompute.mlp_of(layer),
           .cast = scenario.casts_in(layer)};
 }
 
-PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind) {
+PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kind) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   return {.layer = kind,
@@ -331,9 +335,12 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .dispatcher = p.dispatcher,
           .sequence = t.sequence,
           .micro_batch = t.micro_batch,
+          .optimizer = t.optimizer,
           .precision = t.precision,
           .grad_dtype = t.grad_dtype,
           .moment_dtype = t.moment_dtype,
+          .second_moment_dtype = t.second_moment_dtype,
+          .master_dtype = t.master_dtype,
           .recipe = t.recipe,
           .param_gather = t.param_gather,
           .fp8_attention = t.fp8_attention,
@@ -349,19 +356,21 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerKind& kind
           .recomputes_activation = t.recompute.activation,
           .recomputes_attention = t.recompute.attention,
           .recomputes_mla_up = t.recompute.mla_up,
-          .splits_backward = splits_backward(scenario)};
+          .splits_backward = splits_backward(scenario),
+          .mtp_apart = mtp_is_apart(scenario)};
 }
 
-const PassCost& PassCosts::of(const Scenario& scenario, const LayerKind& kind) {
+const PassCost& PassCosts::of(const Scenario& scenario, const LayerClass& kind) {
   const Key key = key_of(scenario, kind);
   const auto known = known_.find(key);
   return known != known_.end() ? known->second : known_.emplace(key, Measured(scenario, kind).cost()).first->second;
 }
 
 void PassCosts::ask_for(const Scenario& scenario) {
-  std::optional<LayerKind> before;
-  for (std::int64_t layer = 0; layer < scenario.model.layers; ++layer) {
-    const LayerKind kind = kind_of(scenario, layer);
+  std::optional<LayerClass> before;
+  const std::int64_t layers = scenario.model.layers + (mtp_is_apart(scenario) ? scenario.model.mtp_depth : 0);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const LayerClass kind = layer_class(scenario, layer);
     if (kind == before) continue;
     before = kind;
     const Key key = key_of(scenario, kind);

@@ -57,21 +57,21 @@ struct PassCost {
 };
 
 /// What distinguishes layers by cost.
-struct LayerKind {
-  bool experts = false;     ///< a mixture of experts
+struct LayerClass {
+  LayerKind kind;
   bool recomputed = false;  ///< the whole layer is
   bool mlp_recomputed = false;
   bool cast = false;  ///< its linear layers multiply in fp8 or fp4
-  auto operator<=>(const LayerKind&) const = default;
+  auto operator<=>(const LayerClass&) const = default;
 };
-LayerKind kind_of(const Scenario& scenario, std::int64_t layer);
+LayerClass layer_class(const Scenario& scenario, std::int64_t layer);
 
 /// Costs of layers by what they depend on (`Key`), each found once. Finding one lowers three stages of two such layers on a
 /// cluster that just holds them, without data parallelism. All scenarios have the same model, kind of cluster and framework, as
 /// the plans of one search do: the key says nothing of these.
 class PassCosts {
  public:
-  const PassCost& of(const Scenario& scenario, const LayerKind& kind);
+  const PassCost& of(const Scenario& scenario, const LayerClass& kind);
   std::size_t found() const { return known_.size(); }
 
   /// Notes that `of` will be asked for the costs of the scenario's layers.
@@ -81,7 +81,7 @@ class PassCosts {
 
  private:
   struct Key {
-    LayerKind layer;
+    LayerClass layer;
     // parallelism; the order and place of ranks do not matter, as the cluster that layers are lowered on packs them best
     std::int64_t tp, cp, ep, etp;
     std::int64_t world_size;  ///< the slowest of so many GPUs sets the pace
@@ -91,7 +91,8 @@ class PassCosts {
     Dispatcher dispatcher;
     // training
     std::int64_t sequence, micro_batch;
-    DType precision, grad_dtype, moment_dtype;
+    OptimizerKind optimizer;
+    DType precision, grad_dtype, moment_dtype, second_moment_dtype, master_dtype;
     Recipe recipe;
     bool param_gather, fp8_attention, fp8_activation_input;
     std::optional<AttentionKernel> attention;
@@ -99,12 +100,13 @@ class PassCosts {
     bool overlaps_dp, overlaps_tp, overlaps_ep, gates_at_experts;
     bool recomputes_norm, recomputes_activation, recomputes_attention, recomputes_mla_up;
     bool splits_backward;
+    bool mtp_apart;
     auto operator<=>(const Key&) const = default;
   };
   std::map<Key, PassCost> known_;
   std::map<Key, Scenario> asked_for_;
 
-  static Key key_of(const Scenario& scenario, const LayerKind& kind);
+  static Key key_of(const Scenario& scenario, const LayerClass& kind);
 };
 
 }  // namespace tandem::studies

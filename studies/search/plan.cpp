@@ -70,6 +70,7 @@ Assignments assignments_of(const Plan& plan, const PlanChoices& choices, const S
       take_away(std::string("parallelism.") + field);
   if (plan.ep == 1) take_away("parallelism.dispatcher");
   const ParallelismSpec& own = spec.scenario.parallelism;
+  if (plan.has_layout == 0) take_away("parallelism.pipeline_layout");
   if (plan.first_stage_layers == 0 && plan.last_stage_layers == 0) {
     take_away("parallelism.first_stage_layers");
     take_away("parallelism.last_stage_layers");
@@ -118,6 +119,7 @@ Scenario scenario_of(const Plan& plan, const PlanChoices& choices, const Scenari
   if (plan.ep == 1) p.dispatcher = Dispatcher::nccl;
   p.first_stage_layers = plan.first_stage_layers;
   p.last_stage_layers = plan.last_stage_layers;
+  if (plan.has_layout == 0) p.pipeline_layout.clear();
   if (p.first_stage_layers > 0 || p.last_stage_layers > 0) p.account_for_embedding = p.account_for_loss = false;
   p.order = choices.orders[static_cast<std::size_t>(plan.order)];
   p.placement = choices.placements[static_cast<std::size_t>(plan.placement)];

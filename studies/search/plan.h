@@ -23,6 +23,7 @@ struct Plan {
   /// Layers of the first and the last stage; 0 for both: as even as the scenario has it. They follow from the rest
   /// (`split_layers`).
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;
+  std::int64_t has_layout = 0;  ///< 1: the scenario's pipeline_layout, which follows likewise
 
   auto operator<=>(const Plan&) const = default;
 };

@@ -81,6 +81,12 @@ std::optional<std::pair<std::int64_t, std::int64_t>> lighter_ends(const Scenario
 /// ends. False where none of these is whole.
 bool split_layers(Scenario& trial, const ParallelismSpec& own) {
   ParallelismSpec& p = trial.parallelism;
+  if (!own.pipeline_layout.empty()) {
+    p.pipeline_layout = own.pipeline_layout;
+    p.first_stage_layers = p.last_stage_layers = 0;
+    if (meets(trial, Sizes::layers)) return true;
+    p.pipeline_layout.clear();
+  }
   const auto try_split = [&](std::int64_t first, std::int64_t last) {
     p.first_stage_layers = first;
     p.last_stage_layers = last;
@@ -134,6 +140,7 @@ PlanSpace::PlanSpace(const SearchSpec& spec) : spec_(spec) {
   own_.sp = p.sp ? 1 : 0;
   own_.first_stage_layers = p.first_stage_layers;
   own_.last_stage_layers = p.last_stage_layers;
+  own_.has_layout = p.pipeline_layout.empty() ? 0 : 1;
 }
 
 /// Without a list of its own, an axis takes the defaults and what the scenario has.
@@ -231,6 +238,7 @@ bool PlanSpace::visit_mesh(Plan plan, const std::vector<std::int64_t>& sps, Scen
     if (!split_layers(trial, spec_.scenario.parallelism)) continue;
     plan.first_stage_layers = trial.parallelism.first_stage_layers;
     plan.last_stage_layers = trial.parallelism.last_stage_layers;
+    plan.has_layout = trial.parallelism.pipeline_layout.empty() ? 0 : 1;
     for (const std::int64_t schedule : schedules(trial)) {
       plan.schedule = schedule;
       trial.training.schedule = choices_.schedules[static_cast<std::size_t>(schedule)];
@@ -369,8 +377,9 @@ Plan PlanSpace::parse(const std::string& text) const {
   if (split_layers(trial, spec_.scenario.parallelism)) {
     plan.first_stage_layers = trial.parallelism.first_stage_layers;
     plan.last_stage_layers = trial.parallelism.last_stage_layers;
+    plan.has_layout = trial.parallelism.pipeline_layout.empty() ? 0 : 1;
   } else {
-    plan.first_stage_layers = plan.last_stage_layers = 0;
+    plan.first_stage_layers = plan.last_stage_layers = plan.has_layout = 0;
   }
   return plan;
 }

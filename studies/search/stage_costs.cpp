@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "scenarios/lowering/stages.h"
 #include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/schedules/chunk_layout.h"
 
 namespace tandem::studies {
 namespace {
@@ -15,21 +15,21 @@ constexpr std::size_t at(ChunkPlace place) { return static_cast<std::size_t>(pla
 class KindCosts {
  public:
   KindCosts(PassCosts& passes, const Scenario& scenario) : passes_(passes), scenario_(scenario) {}
-  const PassCost& of(const LayerKind& kind) {
-    const PassCost*& known = known_[(kind.experts ? 1U : 0U) + (kind.recomputed ? 2U : 0U) + (kind.mlp_recomputed ? 4U : 0U)];
-    if (known == nullptr) known = &passes_.of(scenario_, kind);
-    return *known;
+  const PassCost& of(const LayerClass& kind) {
+    const auto known = std::ranges::find(known_, kind, &Known::first);
+    return *(known != known_.end() ? *known : known_.emplace_back(kind, &passes_.of(scenario_, kind))).second;
   }
 
  private:
   PassCosts& passes_;
   const Scenario& scenario_;
-  std::array<const PassCost*, 8> known_{};
+  using Known = std::pair<LayerClass, const PassCost*>;
+  std::vector<Known> known_;  ///< a handful
 };
 
 /// `kinds`: of the layers in the order in which the pass comes to them. `begins`, `ends`: where in the model it does.
-PartPass pass_through(KindCosts& costs, const std::vector<LayerKind>& kinds, const LayerKind& of_ends, PassTimes PassCost::*which,
-                      ChunkPlace begins, ChunkPlace ends) {
+PartPass pass_through(KindCosts& costs, const std::vector<LayerClass>& kinds, const LayerClass& of_ends,
+                      PassTimes PassCost::*which, ChunkPlace begins, ChunkPlace ends) {
   PartPass pass;
   const PassTimes& at_ends = costs.of(of_ends).*which;
   if (begins != ChunkPlace::middle) pass.kernels += at_ends.other_kernels[at(begins)];
@@ -81,7 +81,7 @@ void add_states(PartCosts& part, const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
-  const Bytes gradient = size_of(t.grad_dtype), states = size_of(DType::f32) + 2 * size_of(t.moment_dtype);
+  const Bytes gradient = size_of(t.grad_dtype), states = t.state_bytes();
   const double kept = 1 - t.offload.optimizer;
   for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
     const bool sliced = slices > 1;
@@ -144,28 +144,31 @@ StageCosts StageCostModel::of(const Scenario& scenario) {
   const std::vector<ChunkLayout> layouts = lay_out_chunks(scenario);
   KindCosts costs(passes_, scenario);
   StageCosts all;
-  std::map<std::tuple<std::vector<LayerKind>, bool, bool>, std::size_t> alike;
+  std::map<std::tuple<std::vector<LayerClass>, bool, bool>, std::size_t> alike;
   for (const ChunkLayout& layout : layouts) {
-    std::vector<LayerKind> kinds;
+    std::vector<LayerClass> kinds;
     for (std::int64_t layer = layout.first_layer; layer < layout.first_layer + layout.layers; ++layer)
-      kinds.push_back(kind_of(scenario, layer));
+      kinds.push_back(layer_class(scenario, layer));
+    if (layout.predicts_for_another())  // each at least a layer; where the loss is, they are among the costs of the model's end
+      for (std::int64_t depth = 0; depth < layout.mtp; ++depth)
+        kinds.push_back(layer_class(scenario, scenario.model.layers + depth));
     const auto [same, is_new] = alike.emplace(std::tuple{kinds, layout.embedding, layout.loss}, all.parts.size());
     if (!is_new) {
       all.parts.push_back(all.parts[same->second]);
       continue;
     }
-    const LayerKind of_ends = kinds.empty() ? kind_of(scenario, std::min(layout.first_layer, scenario.model.layers - 1))
-                              : layout.loss ? kinds.back()
-                                            : kinds.front();
+    const LayerClass of_ends = kinds.empty() ? layer_class(scenario, std::min(layout.first_layer, scenario.model.layers - 1))
+                               : layout.loss ? kinds.back()
+                                             : kinds.front();
     const ChunkPlace enters = layout.embedding ? ChunkPlace::first : ChunkPlace::middle;
     const ChunkPlace leaves = layout.loss ? ChunkPlace::last : ChunkPlace::middle;
     PartCosts& part = all.parts.emplace_back();
-    part.layers = layout.layers;
+    part.layers = static_cast<std::int64_t>(kinds.size());
     part.forward = pass_through(costs, kinds, of_ends, &PassCost::forward, enters, leaves);
     const PassCost& at_ends = costs.of(of_ends);
     Seconds update_per_parameter = at_ends.optimizer_per_parameter;
     std::int64_t offloaded = scenario.training.offload.activations;  // the first layers leave nothing on the GPU
-    for (const LayerKind& kind : kinds) {
+    for (const LayerClass& kind : kinds) {
       const PassCost& cost = costs.of(kind);
       part.weights += cost.weight_kernels;
       if (offloaded-- <= 0) part.kept += cost.kept_by_layer;

@@ -23,8 +23,10 @@ Seconds data_stream(const Scenario& scenario, const StageCosts& costs, const Chu
     double gathers = 1;
     if (p.zero == 3 && p.gather_per_micro_batch && p.prefetch == 1) {
       // Of each micro-batch twice, but for a unit at the turn and one between micro-batches: the first and the last of the chunk.
-      const auto layers = static_cast<double>(scenario.model.layers);
-      const double twice = p.reshard_after_forward ? 2 * std::max(0.0, 1 - 2 / (layers / static_cast<double>(p.pp * p.vpp))) : 1;
+      const double layers = p.pipeline_layout.empty()
+                                ? static_cast<double>(scenario.model.layers) / static_cast<double>(p.pp * p.vpp)
+                                : static_cast<double>(part.layers);
+      const double twice = p.reshard_after_forward ? 2 * std::max(0.0, 1 - 2 / layers) : 1;
       gathers = std::max(1.0, twice * micro_batches_of(scenario));
     }
     busy += gathers * part.gather + part.reduce;

@@ -8,18 +8,38 @@
 
 namespace tandem::studies {
 
+namespace {
+
+void refuse_on_gpus(const Scenario& scenario, const std::string& file) {
+  const TrainingSpec& training = scenario.training;
+  if (training.offload.any())
+    throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
+  if (training.precision == DType::f4)
+    throw InputError({file, 0, 0}, "training.precision fp4 is not executed on GPUs yet; expected --backend host");
+  if (training.param_gather)
+    throw InputError({file, 0, 0}, "training.fp8_param_gather is not executed on GPUs yet; expected --backend host");
+  if (training.fp8_attention)
+    throw InputError({file, 0, 0}, "training.fp8_attention is not executed on GPUs yet; expected --backend host");
+  const bool moments = training.moment_dtype == training.second_moment_dtype &&
+                       (training.moment_dtype == DType::f32 || training.moment_dtype == DType::bf16);
+  if (training.optimizer == OptimizerKind::muon && training.moment_dtype != DType::f32)
+    throw InputError({file, 0, 0},
+                     "GPUs execute Muon with its momentum in fp32; expected training.moment_dtype fp32, or --backend host");
+  if (!moments || training.master_dtype != DType::f32) {
+    throw InputError(
+        {file, 0, 0},
+        "GPUs execute Adam with both moments in fp32 or both in bf16, and weights in fp32; expected training.moment_dtype, "
+        "second_moment_dtype and master_dtype like that, or --backend host");
+  }
+}
+
+}  // namespace
+
 Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend, const StepRange& steps,
                     bool hops) {
   constexpr std::int32_t most_steps = 64;
   refuse_too_many_ranks(scenario.parallelism.world_size(), file, backend);
-  if (backend.backend == cuda_backend && scenario.training.offload.any())
-    throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
-  if (backend.backend == cuda_backend && scenario.training.precision == DType::f4)
-    throw InputError({file, 0, 0}, "training.precision fp4 is not executed on GPUs yet; expected --backend host");
-  if (backend.backend == cuda_backend && scenario.training.param_gather)
-    throw InputError({file, 0, 0}, "training.fp8_param_gather is not executed on GPUs yet; expected --backend host");
-  if (backend.backend == cuda_backend && scenario.training.fp8_attention)
-    throw InputError({file, 0, 0}, "training.fp8_attention is not executed on GPUs yet; expected --backend host");
+  if (backend.backend == cuda_backend) refuse_on_gpus(scenario, file);
   if (steps.count > most_steps) {
     throw InputError({file, 0, 0}, "sync_every " + std::to_string(steps.count) +
                                        " makes too many steps to execute, which takes a whole period; expected at most " +

@@ -9,10 +9,16 @@ namespace tandem::studies {
 namespace {
 
 constexpr double error_of_gemm = 0.05, error_of_attention = 0.04, error_of_memory = 0.10, error_of_communication = 0.20;
+constexpr double error_of_scan = 0.42;
 constexpr double error_of_framework = 0.06, error_with_experts = 0.12;
 
 double error_of_kernels(ErrorPart part) {
   return part == ErrorPart::products ? error_of_gemm : part == ErrorPart::attention ? error_of_attention : error_of_memory;
+}
+
+bool is_scan(std::string_view kernel) {
+  const auto kind = operation_named(kernel);
+  return kind && operation(*kind).op_class == OpClass::scan;
 }
 
 bool has_experts(const StepResult& result) {
@@ -67,6 +73,7 @@ std::optional<ErrorPart> part_of_kernel(std::string_view name) {
     case OpClass::attention_forward:
     case OpClass::attention_backward:
       return ErrorPart::attention;
+    case OpClass::scan:
     case OpClass::memory:
     case OpClass::communication:
       break;
@@ -89,7 +96,7 @@ ErrorParts expected_errors(const StepResult& result) {
     const std::optional<ErrorPart> part = part_of_kernel(kind.name);
     if (!part) continue;
     kernels += kind.time;
-    of(parts, *part) += kind.time * error_of_kernels(*part) / result.step_time;
+    of(parts, *part) += kind.time * (is_scan(kind.name) ? error_of_scan : error_of_kernels(*part)) / result.step_time;
     assumed += kind.assumed / result.step_time;
   }
   add(parts, ErrorPart::products, assumed);

@@ -43,6 +43,7 @@ inline constexpr double nine_in_ten = 1.645;
 ///                           and what their speeds are assumed with (`GemmEfficiency::assumed`), root of the summed squares
 ///   attention               0.04   likewise
 ///   other kernels           0.10   assumed: bytes are counted, what a kernel achieves of the bandwidth is one number for all
+///   of these, scans         0.42   assumed: none was measured, so one in ten is off by a factor of two, ln 2 / 1.645
 ///   collectives (exposed)   0.20   bench/accuracy/collectives.csv, medians below and above 1 MiB over 0.67
 ///   waiting (bubble)        as the kernels of the ranks that are waited for
 ///   framework               0.06   of the whole step; 0.12 with experts, whose load and dispatcher papers rarely print

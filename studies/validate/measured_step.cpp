@@ -17,15 +17,25 @@ double gpt_flops(const Scenario& scenario, double factor, double vocab_divisor) 
 double active_weights(const ModelSpec& m, std::int64_t layer) {
   const auto d = [](std::int64_t size) { return static_cast<double>(size); };
   const double h = d(m.hidden), heads = d(m.heads);
-  double attention = h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads));
-  if (m.mla.enabled()) {
+  const LayerKind kind = m.layer_kind(layer);
+  // Of Mamba-2 as Megatron-LM reports it: the scan is 7 * heads * head_dim * state FLOPs (megatron/training/training.py).
+  const double mamba = h * d(m.mamba.projected() + m.mamba.inner()) + 3.5 * d(m.mamba.inner() * m.mamba.state);
+  double mixer = kind.mixer == Mixer::mamba ? mamba : 0;
+  if (kind.mixer == Mixer::linear_attention) {  // and of the rule what passes through the state
+    const LinearAttentionSpec& a = m.linear_attention;
+    mixer = h * d(a.projected() + a.values()) + 3 * d(a.value_heads * a.key_dim * a.value_dim);
+  }
+  if (is_attention(kind.mixer)) mixer = h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads));
+  if (is_attention(kind.mixer) && m.mla.enabled()) {
     const MlaSpec& a = m.mla;
     const double queries = a.q_rank > 0 ? h * d(a.q_rank) + d(a.q_rank) * heads * d(a.qk_dim()) : h * heads * d(a.qk_dim());
-    attention = queries + h * d(a.kv_rank + a.rope_dim) + d(a.kv_rank) * heads * d(a.nope_dim + a.v_dim) + heads * d(a.v_dim) * h;
+    mixer = queries + h * d(a.kv_rank + a.rope_dim) + d(a.kv_rank) * heads * d(a.nope_dim + a.v_dim) + heads * d(a.v_dim) * h;
   }
   const double matrices = m.gated ? 3 : 2;
-  if (!m.moe.in_layer(layer)) return attention + matrices * h * d(m.ffn);
-  return attention + matrices * h * d(m.moe.ffn) * d(m.moe.top_k + m.moe.shared_experts) + h * d(m.moe.experts);
+  if (kind.feed == Feed::none) return mixer;
+  if (kind.feed == Feed::dense) return mixer + matrices * h * d(m.ffn);
+  const double widths = d(m.moe.top_k * m.moe.row_width(m.hidden) + m.moe.shared_experts * m.hidden);
+  return mixer + matrices * d(m.moe.ffn) * widths + h * d(m.moe.experts + 2 * m.moe.latent);
 }
 
 double model_flops(const Scenario& scenario, double attended) {
@@ -35,7 +45,7 @@ double model_flops(const Scenario& scenario, double attended) {
   double weights = static_cast<double>(m.hidden) * static_cast<double>(m.vocab), scores = 0;
   for (std::int64_t layer = 0; layer < m.layers; ++layer) {
     weights += active_weights(m, layer);
-    scores += sequence * static_cast<double>(m.heads * head_widths);
+    if (is_attention(m.layer_kind(layer).mixer)) scores += sequence * static_cast<double>(m.heads * head_widths);
   }
   return 6 * (weights + attended * scores) * sequence * static_cast<double>(scenario.training.global_batch);
 }

@@ -170,6 +170,7 @@ class ScenarioBuilder {
     else
       put_shape();
     put_text({"capacity_factor", "model.moe.capacity_factor"}, row_.text("capacity_factor"));
+    put_text({"mtp_depth", "model.mtp_depth"}, row_.text("mtp_depth"));
   }
 
   void put_shape() {
@@ -231,6 +232,7 @@ class ScenarioBuilder {
 
   void put_schedule() {
     put_text({"vpp", "parallelism.vpp"}, row_.text("vpp"));
+    put_text({"pipeline_layout", "parallelism.pipeline_layout"}, row_.text("pipeline_layout"));
     if (row_.has("schedule"))
       put("training.schedule", "schedule", row_.name("schedule"));
     else if (row_.integer("vpp").value_or(1) > 1)
@@ -276,7 +278,7 @@ class ScenarioBuilder {
     if (gpus > 0 && gpus < size_at(complete, "cluster.gpus_per_node"))
       put("cluster.gpus_per_node", "n_gpus", row_.text("n_gpus"));
     pad_vocabulary(size_at(complete, "model.vocab"));
-    split_layers(size_at(complete, "model.layers"));
+    split_layers(size_at(complete, "model.layers"), size_at(complete, "model.mtp_depth"));
     const std::int64_t positions = size_at(complete, "model.max_positions"), sequence = size_at(complete, "training.sequence");
     if (positions > 0 && positions < sequence) {
       put("model.max_positions", "sequence", std::to_string(sequence));
@@ -293,9 +295,9 @@ class ScenarioBuilder {
     note("the vocabulary of " + std::to_string(vocab) + " is padded to " + std::to_string(padded));
   }
 
-  void split_layers(std::int64_t layers) {
+  void split_layers(std::int64_t layers, std::int64_t mtp) {
     const std::int64_t pp = row_.integer(name_of(Axis::pp)).value_or(1), vpp = row_.integer("vpp").value_or(1), chunks = pp * vpp;
-    if (layers == 0 || layers % chunks == 0) return;
+    if (layers == 0 || layers % chunks == 0 || !row_.text("pipeline_layout").empty()) return;
     const bool with_loss = (layers + 1) % chunks == 0, with_both = (layers + 2) % chunks == 0;
     if (with_loss || with_both) {
       put("parallelism.account_for_loss", name_of(Axis::pp), "true");
@@ -305,10 +307,27 @@ class ScenarioBuilder {
       return;
     }
     const std::int64_t each = divide_up(layers, chunks) * vpp, last = layers - (pp - 1) * each;
-    if (last <= 0 || last % vpp != 0) return;  // the scenario refuses it, with its reason
+    if (vpp > 1 && (last <= 0 || last % vpp != 0)) return lighten_last_chunks(layers, chunks, mtp);
+    if (last <= 0) return;  // the scenario refuses it, with its reason
     put("parallelism.last_stage_layers", name_of(Axis::pp), std::to_string(last));
     note("the last of " + std::to_string(pp) + " stages has " + std::to_string(last) + " of " + std::to_string(layers) +
          " layers");
+  }
+
+  /// As Megatron-Bridge's recipes of DeepSeek-V3 lay it out (set_deepseek_v3_pipeline_model_parallel_layout) or, where that would
+  /// leave less than nothing to the last chunk, NeMo AutoModel (generate_hf_model_fqn_per_model_part).
+  void lighten_last_chunks(std::int64_t layers, std::int64_t chunks, std::int64_t mtp) {
+    const std::int64_t each = divide_up(layers, chunks), last = layers - (chunks - 1) * each;
+    PipelineLayout layout;
+    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const bool fewer = last >= 0 ? chunk + 1 == chunks : chunk >= layers % chunks;
+      layout.emplace_back(static_cast<std::size_t>(!fewer ? each : last >= 0 ? last : each - 1), layout_part::layer);
+    }
+    layout.front().insert(layout.front().begin(), layout_part::embedding);
+    layout.back() += std::string(static_cast<std::size_t>(mtp), layout_part::mtp) + layout_part::loss;
+    put("parallelism.pipeline_layout", "vpp", layout_text(layout));
+    note("the " + std::to_string(layers) + " layers are laid on " + std::to_string(chunks) + " model chunks as " +
+         layout_text(layout));
   }
 
   const RunRow& row_;

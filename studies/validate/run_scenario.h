@@ -26,8 +26,9 @@ struct RunScenario {
 /// - A model without a preset is a GPT (layer norm, learned positions, tied embeddings) where its MLP is not gated, a Llama (RMS
 ///   norm, rotary positions) where it is. A blank `gated` is 0 where ffn is four times hidden.
 /// - A vocabulary that tp does not divide is padded to a multiple of 128 tp, Megatron-LM's --make-vocab-size-divisible-by.
-/// - Layers that pp does not divide: the loss, or embedding and loss, take a layer's place where that makes them fit, else the
-///   last stage has fewer.
+/// - Layers that pp does not divide, without a layout: the loss, or embedding and loss, take a layer's place where that makes
+/// them
+///   fit, else the last stage has fewer, and if its chunks can't share them, the last chunk or chunks.
 /// - A blank schedule is 1f1b, or interleaved-1f1b where vpp is above 1. A blank etp is tp where the framework splits experts
 ///   like that, else 1.
 RunScenario scenario_of(const RunRow& row);

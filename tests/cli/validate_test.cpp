@@ -257,6 +257,20 @@ TEST(RunScenario, SplitsLayersThatDoNotDivide) {
   EXPECT_EQ(fewer_last.last_stage_layers, 1);  // 4 + 4 + 4 + 1
 }
 
+TEST(RunScenario, LightensTheLastOfManyChunks) {
+  const RunScenario run = scenario_with({{"layers", "13"}, {"pp", "2"}, {"vpp", "2"}, {"mtp_depth", "1"}});
+  EXPECT_EQ(layout_text(run.scenario.parallelism.pipeline_layout), "Et*4|(t*4|)*2tmL");
+  EXPECT_THAT(run.notes, testing::Contains(HasSubstr("the 13 layers are laid on 4 model chunks as Et*4|(t*4|)*2tmL")));
+  const RunScenario thin = scenario_with({{"layers", "17"}, {"pp", "2"}, {"vpp", "6"}, {"schedule", "interleaved-1f1b"}});
+  EXPECT_EQ(layout_text(thin.scenario.parallelism.pipeline_layout), "Ett|(tt|)*4(t|)*6tL");  // 2 each would be 24
+}
+
+TEST(RunScenario, TakesALayoutAsItStands) {
+  const RunScenario run = scenario_with({{"layers", "13"}, {"pp", "2"}, {"vpp", "2"}, {"pipeline_layout", "E|t*6|t*6|tL"}});
+  EXPECT_EQ(layout_text(run.scenario.parallelism.pipeline_layout), "E|(t*6|)*2tL");
+  EXPECT_THAT(run.notes, testing::Not(testing::Contains(HasSubstr("layers"))));
+}
+
 TEST(RunScenario, ChunksMakeTheScheduleInterleaved) {
   EXPECT_EQ(scenario_with({{"pp", "2"}, {"vpp", "2"}}).scenario.training.schedule, ScheduleKind::interleaved);
   EXPECT_EQ(scenario_with({{"pp", "2"}, {"vpp", "1"}}).scenario.training.schedule, ScheduleKind::one_f_one_b);

@@ -21,12 +21,15 @@ std::vector<OperationCase> adam_cases();
 std::vector<OperationCase> expert_cases();
 std::vector<OperationCase> heads_cases();
 std::vector<OperationCase> norm_cases();
+std::vector<OperationCase> mamba_cases();
 std::vector<OperationCase> gemm_cases();
 std::vector<OperationCase> grouped_gemm_cases();
 std::vector<OperationCase> unfused_attention_cases();
 std::vector<OperationCase> dropout_cases();
 std::vector<OperationCase> bias_cases();
 std::vector<OperationCase> compression_cases();
+std::vector<OperationCase> attention_sink_cases();
+std::vector<OperationCase> muon_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 

@@ -5,10 +5,12 @@ namespace tandem::studies {
 std::vector<OperationCase> activation_cases() {
   std::vector<OperationCase> cases;
   for (const DType type : trained_types) {
-    for (const auto& [kind, name] : {std::pair(Activation::swiglu, "swiglu"), std::pair(Activation::gelu, "gelu")}) {
+    for (const auto& [kind, name] :
+         {std::pair(Activation::swiglu, "swiglu"), std::pair(Activation::gelu, "gelu"), std::pair(Activation::geglu, "geglu"),
+          std::pair(Activation::squared_relu, "squared_relu")}) {
       const ActivationAttributes attributes{kind};
       for (const int width : {1, 8, 37, 264, 2056}) {
-        const Shape x(3, 2, kind == Activation::swiglu ? 2 * width : width), y(3, 2, width);
+        const Shape x(3, 2, is_gated(kind) ? 2 * width : width), y(3, 2, width);
         const std::vector<float> in = random_numbers(x, 1, 6);
         cases.push_back({join_name("activation", name, name_of(type), width),
                          OpKind::activation,

@@ -14,6 +14,8 @@ struct Mask {
   std::string name;
   bool causal;
   Positions queries, keys;
+  std::int32_t window = 0, chunk = 0;
+  float softcap = 0;
 };
 
 constexpr Positions run_of(std::int32_t start, std::int32_t length) { return {.start = {start, 0}, .length = {length, 0}}; }
@@ -27,12 +29,18 @@ const std::vector<Mask> small_masks{
     {"two_runs", true, {.start = {8, 40}, .length = {9, 8}}, {.start = {0, 44}, .length = {12, 11}}},
     {"runs_in_disorder", true, {.start = {30, 3}, .length = {7, 9}}, {.start = {20, 1}, .length = {9, 12}}},
     {"one_query", true, run_of(5, 1), run_of(4, 2)},
+    {"sliding", true, run_of(0, 33), run_of(0, 33), 10},
+    {"chunked_runs", true, {.start = {8, 40}, .length = {9, 8}}, {.start = {0, 44}, .length = {12, 11}}, 0, 11},
+    {"capped", true, run_of(0, 33), run_of(0, 33), 0, 0, 1.5F},
 };
 const std::vector<Mask> long_masks{
     {"long_full", false, run_of(0, 70), run_of(0, 150)},
     {"long_causal", true, run_of(0, 150), run_of(0, 150)},
     {"long_zigzag", true, {.start = {64, 320}, .length = {64, 70}}, {.start = {0, 384}, .length = {130, 64}}},
     {"long_all_hidden", true, run_of(0, 70), run_of(100, 70)},
+    {"long_sliding", true, run_of(0, 300), run_of(0, 300), 50},
+    {"long_chunked", true, run_of(0, 300), run_of(0, 300), 0, 90},
+    {"long_capped", true, run_of(0, 150), run_of(0, 150), 0, 0, 3.0F},
 };
 
 struct Heads {
@@ -65,7 +73,8 @@ OperationCase forward_case(const Mask& mask, const Heads& h, DType type) {
   const std::int64_t s = mask.queries.count(), t = mask.keys.count();
   const Shape q(s, h.micro_batch, h.heads, h.head_dim), k(t, h.micro_batch, h.kv_heads, h.head_dim);
   const Shape v(t, h.micro_batch, h.kv_heads, h.value_dim), out(s, h.micro_batch, h.heads, h.value_dim);
-  const AttentionAttributes attributes{mask.causal, static_cast<float>(1 / std::sqrt(h.head_dim)), mask.queries, mask.keys};
+  const AttentionAttributes attributes{
+      mask.causal, static_cast<float>(1 / std::sqrt(h.head_dim)), mask.queries, mask.keys, mask.window, mask.chunk, mask.softcap};
   return {name_of_case("attention", mask, h, type),
           OpKind::attention,
           attributes,
@@ -118,5 +127,23 @@ std::vector<OperationCase> cases_of(MakeCase make_case) {
 
 std::vector<OperationCase> attention_cases() { return cases_of(forward_case); }
 std::vector<OperationCase> attention_backward_cases() { return cases_of(backward_case); }
+
+std::vector<OperationCase> attention_sink_cases() {
+  std::vector<OperationCase> cases;
+  for (const DType type : trained_types)
+    for (const std::int64_t width : {3, 64, 136}) {
+      const Shape sink(3, 1), out(37, 2, 3, width), lse(2, 3, 37);
+      cases.push_back({join_name("attention_sink", name_of(type), width),
+                       OpKind::attention_sink,
+                       FusedAttributes{},
+                       {read(sink, type, 1), update(out, type, 2), update(lse, DType::f32, 3)}});
+      cases.push_back(
+          {join_name("attention_sink_backward", name_of(type), width),
+           OpKind::attention_sink_backward,
+           FusedAttributes{},
+           {read(sink, type, 1), read(out, type, 2), read(lse, DType::f32, 3), read(out, type, 4), update(sink, DType::f32, 5)}});
+    }
+  return cases;
+}
 
 }  // namespace tandem::studies

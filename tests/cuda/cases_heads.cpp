@@ -30,6 +30,18 @@ void append_heads(std::vector<OperationCase>& cases, DType type, int head_dim, b
                    {read(q, type, 1), read(k, type, 2), read(k, type, 3), write(flat_q, type), write(kv, type)}});
 }
 
+void append_rotations(std::vector<OperationCase>& cases, DType type, int head_dim, int rotated) {
+  const SplitHeadsAttributes attributes{.heads = 4, .kv_heads = 2, .positions = late, .rotated = rotated};
+  const Shape q(5, 2, 4, head_dim), k(5, 2, 2, head_dim);
+  const auto name = join_name(std::string(name_of(type)), head_dim, rotated);
+  for (const OpKind op : {OpKind::rotary, OpKind::rotary_backward})
+    cases.push_back({join_name(std::string(operation(op).name), name), op, attributes, {update(q, type, 1), update(k, type, 2)}});
+  cases.push_back({join_name("split_heads_in_part", name),
+                   OpKind::split_heads,
+                   attributes,
+                   {read(Shape(5, 2, 8 * head_dim), type, 1), write(q, type), write(k, type), write(k, type)}});
+}
+
 void append_latent_heads(std::vector<OperationCase>& cases, DType type, int nope, int rope, int value) {
   constexpr int heads = 3;
   const MlaHeadsAttributes attributes{.rope_dim = rope, .positions = late};
@@ -58,6 +70,8 @@ std::vector<OperationCase> heads_cases() {
   for (const DType type : trained_types) {
     for (const int head_dim : {2, 6, 16, 64, 320}) append_heads(cases, type, head_dim, true);
     for (const int head_dim : {3, 64}) append_heads(cases, type, head_dim, false);
+    for (const auto& [head_dim, rotated] : {std::pair(64, 0), std::pair(64, 32), std::pair(10, 6), std::pair(48, 16)})
+      append_rotations(cases, type, head_dim, rotated);
     append_latent_heads(cases, type, 32, 16, 24);
     append_latent_heads(cases, type, 5, 6, 3);
     append_latent_heads(cases, type, 0, 64, 128);

@@ -135,10 +135,28 @@ void expect_equals_host(const OperationCase& c, KernelRunner& runner) {
 
 std::vector<OperationCase> operation_cases() {
   std::vector<OperationCase> all;
-  for (const auto& cases :
-       {activation_cases, copy_cases, elementwise_cases, cast_cases, adam_cases, norm_cases, gemm_cases, grouped_gemm_cases,
-        heads_cases, expert_cases, attention_merge_cases, cross_entropy_cases, embedding_cases, unfused_attention_cases,
-        dropout_cases, bias_cases, compression_cases, attention_cases, attention_backward_cases}) {
+  for (const auto& cases : {activation_cases,
+                            copy_cases,
+                            elementwise_cases,
+                            cast_cases,
+                            adam_cases,
+                            norm_cases,
+                            gemm_cases,
+                            grouped_gemm_cases,
+                            heads_cases,
+                            expert_cases,
+                            attention_merge_cases,
+                            attention_sink_cases,
+                            cross_entropy_cases,
+                            embedding_cases,
+                            unfused_attention_cases,
+                            dropout_cases,
+                            bias_cases,
+                            mamba_cases,
+                            compression_cases,
+                            muon_cases,
+                            attention_cases,
+                            attention_backward_cases}) {
     for (OperationCase& c : cases()) all.push_back(std::move(c));
   }
   return all;

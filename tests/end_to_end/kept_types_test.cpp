@@ -24,7 +24,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "training.fp8_activation_input=true training.recompute=full parallelism.dp=2 model.gated=false",
                     "training.fp8_activation_input=true model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 "
                     "model.moe.shared_experts=1 parallelism.dp=2 parallelism.ep=2 training.recompute=[norm,activation]",
-                    "training.moment_dtype=bf16 parallelism.dp=4 parallelism.zero=3 training.precision=bf16"));
+                    "training.moment_dtype=bf16 parallelism.dp=4 parallelism.zero=3 training.precision=bf16",
+                    "training.moment_dtype=fp8 training.second_moment_dtype=bf16 training.master_dtype=fp16 parallelism.dp=2 "
+                    "parallelism.pp=2"));
 
 Bytes bytes_of(const Scenario& scenario, BufferKind kind) {
   const Dag dag = lower(scenario, make_world(scenario, true));
@@ -34,12 +36,40 @@ Bytes bytes_of(const Scenario& scenario, BufferKind kind) {
   return bytes;
 }
 
-// Master weights and two moments: 12 bytes for each parameter that a rank updates, or 4 + 2 + 2.
-TEST(MomentsInBf16, TakeTwoThirds) {
+struct States {
+  std::string fields;
+  Bytes bytes;  ///< of a parameter that a rank updates: master weight, first and second moment
+};
+
+TEST(StatesOfTheOptimizer, TakeTheBytesOfTheirTypes) {
   const std::string mesh = "parallelism.dp=2 training.precision=bf16 ";
   const Bytes whole = bytes_of(tiny_cluster(words(mesh)), BufferKind::optimizer);
   EXPECT_GT(whole, 0);
-  EXPECT_EQ(3 * bytes_of(tiny_cluster(words(mesh + "training.moment_dtype=bf16")), BufferKind::optimizer), 2 * whole);
+  for (const auto& [fields, bytes] :
+       {States{"training.moment_dtype=bf16", 4 + 2 + 2}, States{"training.moment_dtype=fp8", 4 + 1 + 1},
+        States{"training.moment_dtype=fp8 training.second_moment_dtype=bf16", 4 + 1 + 2},
+        States{"training.second_moment_dtype=fp16", 4 + 4 + 2}, States{"training.master_dtype=fp16", 2 + 4 + 4},
+        States{"training.master_dtype=fp16 training.moment_dtype=fp8", 2 + 1 + 1}}) {
+    EXPECT_EQ((4 + 4 + 4) * bytes_of(tiny_cluster(words(mesh + fields)), BufferKind::optimizer), bytes * whole) << fields;
+  }
+}
+
+/// Bytes that the updates of one rank move.
+Bytes moved_by_updates(const Scenario& scenario) {
+  const Dag dag = lower(scenario, make_world(scenario, false));
+  Bytes bytes = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    if (dag.tasks[id].op == OpKind::adam && dag.tasks[id].rank == 0) bytes += cost_of(dag, id).bytes;
+  return bytes;
+}
+
+// Every state is read and written, the gradient (4) and the norm read, the weight (2) written.
+TEST(StatesOfTheOptimizer, AreReadAndWrittenByTheUpdate) {
+  const std::string mesh = "parallelism.dp=2 training.precision=bf16 ";
+  const std::int64_t updated = bytes_of(tiny_cluster(words(mesh)), BufferKind::optimizer) / (4 + 4 + 4);
+  const Bytes narrow = moved_by_updates(tiny_cluster(words(mesh + "training.master_dtype=fp16 training.moment_dtype=fp8")));
+  const Bytes wide = moved_by_updates(tiny_cluster(words(mesh)));
+  EXPECT_EQ(wide - narrow, 2 * updated * ((4 + 4 + 4) - (2 + 1 + 1)));
 }
 
 /// Bytes of activations that a kernel of the forward writes and one of a backward reads: what is kept.

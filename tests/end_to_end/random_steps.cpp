@@ -32,9 +32,12 @@ class StepDraw {
     scores();
     if (experts_) set("training.gates_at_experts", {"", "true"});
     if (!experts_ && !latent_) set("model.linear_bias", {"", "", "true"});
-    set("model.causal", {"", "", "false"});
+    mixers();
     if (segments_) set("training.recompute_segment", {"", "2", "3"});
     compressor();
+    if (experts_) set("model.moe.latent", {"", "", "12"});
+    pipeline_layout(chunks);
+    optimizer();
     return std::move(step_);
   }
 
@@ -43,7 +46,7 @@ class StepDraw {
 
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomStep step_;
-  int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1;
+  int tp_ = 1, pp_ = 1, cp_ = 1, dp_ = 1, ep_ = 1, mtp_ = 0;
   bool sp_ = false, own_axis_ = false, experts_ = false, latent_ = false, hsdp_ = false, local_ = false, pairs_ = false;
   bool passes_keys_ = false, segments_ = false;
   std::string schedule_;
@@ -102,6 +105,7 @@ class StepDraw {
     latent_ = one_in(3);
     if (!latent_) {
       set("model.kv_heads", {"1", "2", "4", "8"});
+      set("model.qk_norm", {"", "", "head"});
       if (set("model.rotary", {"", "", "", "false"}) == "false") fix("model.max_positions", 16);
       return;
     }
@@ -111,8 +115,34 @@ class StepDraw {
     set("model.mla.q_rank", {"0", "12"});
   }
 
+  /// Layers that differ: attention in windows, or layers with a state in place of attention, or beside it.
+  void mixers() {
+    // Not all layers have a state: eight after each other make rounding large.
+    const std::string types =
+        set("model.layer_types",
+            {"", "", "", "", "[sliding_attention,full_attention]", "[full_attention,sliding_attention]", "[sliding_attention]",
+             "[mamba,full_attention]", "[full_attention,mamba]", "[linear_attention,full_attention]"});
+    if (types.empty()) set("model.causal", {"", "", "false"});
+    if (types.find("sliding") != std::string::npos) set("model.window", {"1", "3", "7", "100"});
+    if (types.starts_with("[linear")) {
+      set("model.linear_attention.key_heads", {"2", "4", "8"});
+      fix("model.linear_attention.value_heads", 8);
+      fix("model.linear_attention.key_dim", 64);  // see gated_delta_test.cpp
+      fix("model.linear_attention.value_dim", 64);
+      set("model.linear_attention.chunk", {"4", "5", "32"});
+    }
+    if (types.find("mamba") == std::string::npos) return;
+    fix("model.mamba.heads", 8);
+    fix("model.mamba.head_dim", 64);  // see mamba_test.cpp
+    fix("model.mamba.state", 6);
+    set("model.mamba.groups", {"1", "2", "4", "8"});
+    set("model.mamba.chunk", {"4", "5", "32"});
+  }
+
   void scores() {
     const bool unfused = set("training.attention", {"", "", "unfused"}) == "unfused";
+    if (!unfused) set("model.attention_softcap", {"", "", "2"});
+    if (!unfused && !latent_) set("model.attention_sinks", {"", "", "true"});
     if (unfused && !passes_keys_) set("training.attention_dropout", {"", "0.25"});
     set("training.hidden_dropout", {"", "", "0.125"});
   }
@@ -120,8 +150,9 @@ class StepDraw {
   void model() {
     set("model.gated", {"true", "false"});
     set("model.norm", {"rms", "layer"});
+    set("model.norm_placement", {"", "", "post", "both"});
     set("model.tied_embeddings", {"true", "false", "false"});
-    set("model.mtp_depth", {"", "", "", "1", "2"});
+    if (const std::string depth = set("model.mtp_depth", {"", "", "", "1", "2"}); !depth.empty()) mtp_ = std::stoi(depth);
     set("training.precision", {"fp32", "bf16", "fp8"});
     set("training.moment_dtype", {"", "fp32", "bf16"});
     set("training.fp8_activation_input", {"", "", "true"});
@@ -189,11 +220,43 @@ class StepDraw {
     if (data_ranks() > 2 && !hsdp_ && !local_) set("training.hierarchical_all_reduce", {"", "true"});
   }
 
+  bool is_set(const std::string& field) const {
+    return std::ranges::any_of(step_.overrides, [&](const std::string& one) { return one.starts_with(field + "="); });
+  }
+
+  /// In place of the split of the layers that was drawn: any, and further predictions wherever they may be.
+  void pipeline_layout(int chunks) {
+    if (pp_ == 1 || !one_in(3)) return;
+    std::erase_if(step_.overrides, [](const std::string& one) {
+      return one.starts_with("parallelism.account_for") || one.starts_with("parallelism.first") ||
+             one.starts_with("parallelism.last") || one.starts_with("model.layers=");
+    });
+    std::vector<std::string> stages(static_cast<std::size_t>(chunks));
+    const auto any_from = [&](std::size_t first) { return first + random_() % (stages.size() - first); };
+    const std::size_t layers = 1 + random_() % 5;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < layers; ++i) places.push_back(any_from(0));
+    stages.front() = "E";
+    for (const std::size_t place : places) stages[place] += 't';
+    const bool descends = schedule_ == "zb-v" || schedule_ == "dualpipe";
+    const std::size_t last_chunks = stages.size() - static_cast<std::size_t>(pp_) + 1;
+    const std::size_t mtp = descends ? stages.size() - 1 : any_from(std::max(last_chunks, std::ranges::max(places)));
+    stages[mtp] += std::string(static_cast<std::size_t>(mtp_), 'm');
+    stages.back() += 'L';
+    std::string text;
+    for (const std::string& stage : stages) text += (text.empty() ? "" : "|") + stage;
+    fix("model.layers", static_cast<int>(layers));
+    step_.overrides.push_back("parallelism.pipeline_layout=\"" + text + "\"");
+  }
+
+  bool is(const std::string& one) const { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); }
+
+  void optimizer() {
+    if (is("parallelism.zero=3") || hsdp_ || is_set("training.hierarchical_all_reduce")) return;
+    if (!is_set("training.compressor.method")) set("training.optimizer", {"", "", "muon"});
+  }
+
   void compressor() {
-    const auto is_set = [&](const std::string& field) {
-      return std::ranges::any_of(step_.overrides, [&](const std::string& one) { return one.starts_with(field + "="); });
-    };
-    const auto is = [&](const std::string& one) { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); };
     const bool whole = is("parallelism.zero=0") || is("parallelism.zero=1");
     if (!whole || hsdp_ || local_ || is_set("training.grad_compression") || is_set("training.hierarchical_all_reduce")) return;
     const std::string method = set("training.compressor.method", {"top-k", "one-bit", "powersgd", ""});

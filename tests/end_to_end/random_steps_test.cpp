@@ -42,9 +42,11 @@ class RandomStepsPart : public testing::TestWithParam<std::size_t> {
 };
 
 // fp32 sums in another order, whatever the precision named: see equivalence_test.cpp. With a balance loss of 3 the routers'
-// gradients are sums of large numbers of both signs, which leaves 1.03e-5 of one draw, sharded in whatever way.
+// gradients are sums of large numbers of both signs, which leaves 1.03e-5 of one draw, sharded in whatever way; layers
+// with a state leave more, 1.2e-4 of eight (mamba_test.cpp, gated_delta_test.cpp).
 TEST_P(RandomStepsPart, AreTheUnshardedStep) {
-  for_each_step([](const Scenario& scenario) { EXPECT_LT(largest_difference(scenario), 2e-5); });
+  for_each_step(
+      [](const Scenario& scenario) { EXPECT_LT(largest_difference(scenario), scenario.model.keeps_states() ? 3e-4 : 2e-5); });
 }
 
 TEST_P(RandomStepsPart, FoldToTheSameTimes) {

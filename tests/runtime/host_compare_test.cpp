@@ -8,6 +8,7 @@
 
 #include "runtime/dag/dag_builder.h"
 #include "runtime/host/compare.h"
+#include "runtime/host/unsharded.h"
 
 namespace tandem::host_compare_test {
 namespace {
@@ -188,6 +189,34 @@ TEST(CompareCoverage, ThrowsWhenAShardLeavesItsTensor) {
   reference.finish();
   step.finish();
   EXPECT_THROW(compare(step.memory(), reference.memory()), std::runtime_error);
+}
+
+TEST_F(Compare, GathersEachElementOnce) {
+  const UnshardedState state = gather_unsharded(step.memory());
+  ASSERT_EQ(state.weights.size(), 1U);
+  const UnshardedTensor &weight = state.weights.at("w"), &gradient = state.gradients.at("w");
+  EXPECT_EQ(weight.rows, rows);
+  EXPECT_EQ(weight.columns, columns);
+  ASSERT_EQ(weight.values.size(), static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < weight.values.size(); ++i) {
+    EXPECT_EQ(gradient.values[i], static_cast<float>(i + 1));
+    EXPECT_EQ(weight.values[i], -gradient.values[i]);
+  }
+  EXPECT_EQ(state.disagreement, 0);
+}
+
+TEST_F(Compare, GatheringTellsHowFarReplicasAreApart) {
+  step.parameter(3)[columns] += 6;
+  EXPECT_NEAR(gather_unsharded(step.memory()).disagreement, 6 / largest_gradient, 1e-6);
+  step.gradient(2)[0] = NAN;
+  EXPECT_TRUE(std::isinf(gather_unsharded(step.memory()).disagreement));
+}
+
+TEST(Gather, RefusesAParameterOfWhichRowsAreMissing) {
+  Step step;
+  step.add_rank(0, rows - 1);
+  step.finish();
+  EXPECT_THROW(gather_unsharded(step.memory()), std::runtime_error);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr std::int64_t s = 3, b = 2, f = 5;
 class ActivationTest : public testing::TestWithParam<Activation> {
  protected:
   ActivationAttributes attributes{.kind = GetParam()};
-  bool gated = GetParam() == Activation::swiglu;
+  bool gated = is_gated(GetParam());
   Tensor x = random_tensor(Shape(s, b, gated ? 2 * f : f), 1);
   Tensor y{Shape(s, b, f)};
 
@@ -22,8 +22,13 @@ class ActivationTest : public testing::TestWithParam<Activation> {
   void forward() { run(OpKind::activation, attributes, {x.host(), y.host()}); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, ActivationTest, testing::Values(Activation::swiglu, Activation::gelu),
-                         [](const auto& kind) { return kind.param == Activation::swiglu ? "swiglu" : "gelu"; });
+const auto every_kind = testing::Values(Activation::swiglu, Activation::gelu, Activation::geglu, Activation::squared_relu);
+std::string name_of_kind(const testing::TestParamInfo<Activation>& kind) {
+  constexpr const char* names[] = {"swiglu", "gelu", "geglu", "squared_relu"};
+  return names[static_cast<std::size_t>(kind.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ActivationTest, every_kind, name_of_kind);
 
 TEST_P(ActivationTest, EqualsItsFormulaInDoublePrecision) {
   std::vector<double> expected;
@@ -32,7 +37,10 @@ TEST_P(ActivationTest, EqualsItsFormulaInDoublePrecision) {
       const double in = x[row * (gated ? 2 * f : f) + i];
       const double swish = in / (1 + std::exp(-in));
       const double gelu = in / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (in + 0.044715 * in * in * in)));
-      expected.push_back(gated ? swish * x[row * 2 * f + f + i] : gelu);
+      const double value = gated ? x[row * 2 * f + f + i] : 1;
+      const double squared_relu = in > 0 ? in * in : 0;
+      const double functions[] = {swish, gelu, gelu, squared_relu};
+      expected.push_back(functions[static_cast<std::size_t>(GetParam())] * value);
     }
   forward();
   expect_close(y, expected, 1e-6);
@@ -62,8 +70,7 @@ class WeightedActivationTest : public ActivationTest {
   void weighted_forward() { run(OpKind::weighted_activation, attributes, {x.host(), weights.host(), y.host()}); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, WeightedActivationTest, testing::Values(Activation::swiglu, Activation::gelu),
-                         [](const auto& kind) { return kind.param == Activation::swiglu ? "swiglu" : "gelu"; });
+INSTANTIATE_TEST_SUITE_P(Kinds, WeightedActivationTest, every_kind, name_of_kind);
 
 TEST_P(WeightedActivationTest, IsTheActivationTimesTheRowsWeights) {
   forward();

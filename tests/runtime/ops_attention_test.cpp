@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/ops/attention.h"
+#include "runtime/ops/attention_mask.h"
 #include "tests/runtime/ops_support.h"
 
 namespace tandem::ops_attention_test {
@@ -18,6 +19,15 @@ struct AttentionCase {
   bool causal;
   Positions queries, keys;
   std::int64_t value_dim = d;
+  std::int32_t window = 0, chunk = 0;
+  float softcap = 0;
+
+  /// By the definition.
+  bool sees(std::int32_t query, std::int32_t key) const {
+    const std::int32_t i = queries.at(query), j = keys.at(key);
+    if (!causal) return true;
+    return j <= i && (window == 0 || i - j < window) && (chunk == 0 || i / chunk == j / chunk);
+  }
 };
 
 struct AttentionOperands {
@@ -25,7 +35,13 @@ struct AttentionOperands {
   Tensor q, k, v, out, lse;
 
   explicit AttentionOperands(const AttentionCase& c)
-      : attributes{.causal = c.causal, .scale = 0.5F, .queries = c.queries, .keys = c.keys},
+      : attributes{.causal = c.causal,
+                   .scale = 0.5F,
+                   .queries = c.queries,
+                   .keys = c.keys,
+                   .window = c.window,
+                   .chunk = c.chunk,
+                   .softcap = c.softcap},
         q(random_tensor(Shape(c.queries.count(), b, c.heads, d), 1)),
         k(random_tensor(Shape(c.keys.count(), b, c.kv_heads, d), 2)),
         v(random_tensor(Shape(c.keys.count(), b, c.kv_heads, c.value_dim), 3)),
@@ -40,7 +56,7 @@ struct Reference {
 };
 
 /// The definition, one query at a time, in double precision.
-Reference naive(const AttentionOperands& x) {
+Reference naive(const AttentionCase& c, const AttentionOperands& x) {
   const std::int64_t s = x.q.shape[0], t = x.k.shape[0], heads = x.q.shape[2], kv_heads = x.k.shape[2];
   const std::int64_t value_dim = x.v.shape[3];
   Reference result{std::vector<double>(x.out.values.size()), std::vector<double>(x.lse.values.size())};
@@ -51,11 +67,11 @@ Reference naive(const AttentionOperands& x) {
       const auto key_row = [&](std::int64_t j) { return (j * b + batch) * kv_heads + kv_head; };
       double sum = 0;
       for (std::int64_t j = 0; j < t; ++j) {
-        if (x.attributes.causal && x.attributes.keys.at(static_cast<int>(j)) > x.attributes.queries.at(static_cast<int>(i)))
-          continue;
+        if (!c.sees(static_cast<int>(i), static_cast<int>(j))) continue;
         double score = 0;
         for (std::int64_t e = 0; e < d; ++e) score += double{x.q[at_query + e]} * x.k[key_row(j) * d + e];
-        const double weight = std::exp(0.5 * score);
+        const double capped = c.softcap > 0 ? c.softcap * std::tanh(0.5 * score / c.softcap) : 0.5 * score;
+        const double weight = std::exp(capped);
         sum += weight;
         for (std::int64_t e = 0; e < value_dim; ++e)
           result.out[static_cast<std::size_t>(at_out + e)] += weight * x.v[key_row(j) * value_dim + e];
@@ -73,7 +89,7 @@ class Attention : public testing::TestWithParam<AttentionCase> {
 
 TEST_P(Attention, EqualsTheNaiveDefinition) {
   x.forward();
-  const Reference expected = naive(x);
+  const Reference expected = naive(GetParam(), x);
   expect_close(x.out, expected.out, 2e-6);
   for (std::size_t i = 0; i < expected.lse.size(); ++i) {
     if (expected.lse[i] == -infinity)
@@ -101,7 +117,7 @@ TEST_P(Attention, CountsTwoFlopsPerDepthOfEachProductAndVisiblePair) {
   const AttentionCase& c = GetParam();
   std::int64_t pairs = 0;
   for (std::int32_t i = 0; i < c.queries.count(); ++i)
-    for (std::int32_t j = 0; j < c.keys.count(); ++j) pairs += !c.causal || c.keys.at(j) <= c.queries.at(i);
+    for (std::int32_t j = 0; j < c.keys.count(); ++j) pairs += c.sees(i, j);
   const auto type = [](const Tensor& tensor) { return OperandType{tensor.shape, DType::bf16}; };
   const OperandType q = type(x.q), k = type(x.k), v = type(x.v), out = type(x.out), lse{x.lse.shape, DType::f32};
 
@@ -128,7 +144,13 @@ INSTANTIATE_TEST_SUITE_P(Masks, Attention,
                                          AttentionCase{"narrow_values", 4, 2, true, run_of(0, 5), run_of(0, 5), 3},
                                          AttentionCase{"wide_values", 2, 2, true, run_of(2, 3), run_of(0, 5), 6},
                                          AttentionCase{"zigzag", 2, 1, true, zigzag, run_of(0, 12)},
-                                         AttentionCase{"zigzag_keys", 2, 1, true, zigzag, {.start = {0, 9}, .length = {3, 3}}}),
+                                         AttentionCase{"zigzag_keys", 2, 1, true, zigzag, {.start = {0, 9}, .length = {3, 3}}},
+                                         AttentionCase{"sliding", 2, 1, true, run_of(0, 9), run_of(0, 9), d, 3},
+                                         AttentionCase{"sliding_zigzag", 2, 1, true, zigzag, run_of(0, 12), d, 4},
+                                         AttentionCase{"chunked", 2, 1, true, run_of(0, 10), run_of(0, 10), d, 0, 4},
+                                         AttentionCase{"chunked_zigzag", 2, 1, true, zigzag, run_of(0, 12), d, 0, 5},
+                                         AttentionCase{"capped", 2, 1, true, run_of(0, 6), run_of(0, 6), d, 0, 0, 0.7F},
+                                         AttentionCase{"capped_full", 4, 2, false, run_of(0, 5), run_of(0, 7), 3, 0, 0, 1.5F}),
                          [](const auto& c) { return c.param.name; });
 
 /// One causal sequence, whole and in two blocks of keys that all its queries read.
@@ -187,7 +209,7 @@ TEST_F(AttentionBlocks, BackwardWithTheWholesLogSumExpAddsUp) {
 }
 
 TEST(CausalPairs, OfOneWholeSequenceIsTheTriangle) {
-  EXPECT_EQ(causal_pairs(run_of(0, 8192), run_of(0, 8192)), 8192LL * 8193 / 2);
+  EXPECT_EQ(seen_pairs({.queries = run_of(0, 8192), .keys = run_of(0, 8192)}, 8192, 8192), 8192LL * 8193 / 2);
 }
 
 TEST(CausalPairs, EqualTheCountOfRandomRuns) {
@@ -201,8 +223,31 @@ TEST(CausalPairs, EqualTheCountOfRandomRuns) {
     std::int64_t pairs = 0;
     for (std::int32_t i = 0; i < queries.count(); ++i)
       for (std::int32_t j = 0; j < keys.count(); ++j) pairs += keys.at(j) <= queries.at(i);
-    ASSERT_EQ(causal_pairs(queries, keys), pairs);
+    ASSERT_EQ(seen_pairs({.queries = queries, .keys = keys}, queries.count(), keys.count()), pairs);
   }
+}
+
+TEST(SeenPairs, EqualTheCountOfRandomWindowsAndChunks) {
+  std::mt19937 generator(11);
+  const auto below = [&](std::uint32_t n) { return static_cast<std::int32_t>(generator() % n); };
+  for (int trial = 0; trial < 1000; ++trial) {
+    const auto random_positions = [&] { return Positions{.start = {below(30), below(30)}, .length = {below(13), below(13)}}; };
+    AttentionCase c{"", 1, 1, true, random_positions(), random_positions(), d, below(10), below(8)};
+    std::int64_t pairs = 0;
+    for (std::int32_t i = 0; i < c.queries.count(); ++i)
+      for (std::int32_t j = 0; j < c.keys.count(); ++j) pairs += c.sees(i, j);
+    const AttentionAttributes attributes{.queries = c.queries, .keys = c.keys, .window = c.window, .chunk = c.chunk};
+    ASSERT_EQ(seen_pairs(attributes, c.queries.count(), c.keys.count()), pairs) << "window " << c.window << " chunk " << c.chunk;
+  }
+}
+
+TEST(SeenPairs, AWindowOfTheSequenceHidesNothing) {
+  AttentionOperands whole({"", 2, 1, true, run_of(0, 9), run_of(0, 9)}),
+      window({"", 2, 1, true, run_of(0, 9), run_of(0, 9), d, 9});
+  AttentionOperands chunk({"", 2, 1, true, run_of(0, 9), run_of(0, 9), d, 0, 9});
+  for (AttentionOperands* x : {&whole, &window, &chunk}) x->forward();
+  EXPECT_EQ(window.out.values, whole.out.values);
+  EXPECT_EQ(chunk.out.values, whole.out.values);
 }
 
 }  // namespace

@@ -109,5 +109,50 @@ TEST(SplitHeads, MovesEachElementInAndOut) {
   EXPECT_EQ(cost(OpKind::split_heads_backward, heads.attributes, {q, kv, kv, half, half}).bytes, 2 * 2 * s * b * 8 * d);
 }
 
+// What has been split already turns alike, and the way back is the way back.
+TEST(Rotary, IsTheRotationOfSplitHeads) {
+  for (const std::int32_t rotated : {0, 2, 4}) {
+    Heads turned(4, 2), still(4, 2, false);
+    turned.attributes.rotated = rotated;
+    turned.split();
+    still.split();
+    Tensor q = still.q, k = still.k;
+    run(OpKind::rotary, turned.attributes, {q.host(), k.host()});
+    EXPECT_EQ(q.values, turned.q.values);
+    EXPECT_EQ(k.values, turned.k.values);
+    run(OpKind::rotary_backward, turned.attributes, {q.host(), k.host()});
+    expect_close(q, still.q, 1e-6);
+    expect_close(k, still.k, 1e-6);
+  }
+}
+
+// The first elements of each head are a narrower head; the others stay.
+TEST(Rotary, OfAShareTurnsTheFirstElements) {
+  constexpr std::int32_t part = 4;
+  Heads whole(1, 1);
+  whole.attributes.rotated = part;
+  whole.split();
+  Tensor q(Shape(s, b, 1, part)), k(q.shape);
+  for (std::int64_t row = 0; row < s * b; ++row)
+    for (std::int64_t i = 0; i < part; ++i) {
+      q[row * part + i] = whole.qkv[row * 3 * d + i];
+      k[row * part + i] = whole.qkv[row * 3 * d + d + i];
+    }
+  SplitHeadsAttributes narrow = whole.attributes;
+  narrow.rotated = 0;
+  run(OpKind::rotary, narrow, {q.host(), k.host()});
+  for (std::int64_t row = 0; row < s * b; ++row)
+    for (std::int64_t i = 0; i < d; ++i) {
+      EXPECT_EQ(whole.q[row * d + i], i < part ? q[row * part + i] : whole.qkv[row * 3 * d + i]);
+      EXPECT_EQ(whole.k[row * d + i], i < part ? k[row * part + i] : whole.qkv[row * 3 * d + d + i]);
+    }
+}
+
+TEST(Rotary, MovesBothTwice) {
+  const Heads heads(4, 2);
+  const OperandType q{heads.q.shape, DType::bf16}, k{heads.k.shape, DType::bf16};
+  EXPECT_EQ(cost(OpKind::rotary, heads.attributes, {q, k}).bytes, 2 * 2 * (heads.q.size() + heads.k.size()));
+}
+
 }  // namespace
 }  // namespace tandem::ops_split_heads_test

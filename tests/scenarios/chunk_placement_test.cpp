@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "scenarios/lowering/stages.h"
+#include "scenarios/schedules/chunk_layout.h"
 
 namespace tandem::scenarios::chunk_placement_test {
 namespace {

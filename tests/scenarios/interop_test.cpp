@@ -42,7 +42,8 @@ std::string remaining(const Scenario& scenario, const std::vector<Lost>& lost) {
         erase(document, std::string("parallelism.") + field);
     if (one.field == "training.grad_dtype") erase(document, "training.bucket_MB");  // the same number of parameters
     if (one.field == "model")  // stages of so many layers count nothing without it
-      for (const char* field : {"vpp", "first_stage_layers", "last_stage_layers", "account_for_embedding", "account_for_loss"})
+      for (const char* field :
+           {"vpp", "first_stage_layers", "last_stage_layers", "account_for_embedding", "account_for_loss", "pipeline_layout"})
         erase(document, std::string("parallelism.") + field);
   }
   return to_yaml(document);
@@ -56,7 +57,8 @@ void expect_round_trip(const Written& original, const Importer& importer) {
   const bool without_model = imported.document.find("model") == nullptr;
   if (without_model) {
     put(imported.document, "model", *scenario_sections(original.scenario).find("model"));
-    for (const char* field : {"vpp", "first_stage_layers", "last_stage_layers", "account_for_embedding", "account_for_loss"}) {
+    for (const char* field :
+         {"vpp", "first_stage_layers", "last_stage_layers", "account_for_embedding", "account_for_loss", "pipeline_layout"}) {
       const YamlNode sections = scenario_sections(original.scenario);
       const YamlNode* stated = find_path(sections, std::string("parallelism.") + field);
       erase(imported.document, std::string("parallelism.") + field);
@@ -114,7 +116,8 @@ TEST(Interop, CompleteScenariosStandAlone) {
 std::vector<std::string> random_options(std::mt19937& random) {
   const std::vector<std::vector<std::string>> choices{
       {"model=llama3-8b", "model={preset: deepseek-v3, layers: 64, moe: {first_dense_layers: 4, every: 2}}", "model=gpt3-175b",
-       "model=qwen3-30b-a3b", "model={preset: mixtral-8x7b, rotary_base: 12345.5}"},
+       "model=qwen3-30b-a3b", "model=nemotron-h-8b", "model=nemotron-3-super", "model=qwen3-next-80b-a3b",
+       "model={preset: mixtral-8x7b, rotary_base: 12345.5}"},
       {"parallelism.tp=1", "parallelism.tp=2", "parallelism.tp=8"},
       {"parallelism.sp=true", "parallelism.sp=false"},
       {"parallelism.pp=1", "parallelism.pp=2", "parallelism.pp=4"},
@@ -131,6 +134,10 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"parallelism.account_for_embedding=false", "parallelism.account_for_embedding=true"},
       {"parallelism.account_for_loss=false", "parallelism.account_for_loss=true"},
       {"parallelism.first_stage_layers=", "parallelism.first_stage_layers=4"},
+      {"parallelism.pipeline_layout=", "parallelism.pipeline_layout=Et*32L", "parallelism.pipeline_layout=Et*3|t*29L",
+       "parallelism.pipeline_layout=E|(t*16|)*2L", "parallelism.pipeline_layout=Ett|(t*5|)*6L",
+       "parallelism.pipeline_layout=Et*64mL", "parallelism.pipeline_layout=Et*60|t*4mL",
+       "parallelism.pipeline_layout=E|t*64|m|L"},
       {"training.micro_batch=1", "training.micro_batch=2"},
       {"training.precision=bf16", "training.precision=fp16", "training.precision=fp8", "training.precision=fp4"},
       {"training.grad_dtype=fp32", "training.grad_dtype=bf16", "training.grad_dtype=fp16"},
@@ -148,7 +155,10 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"model.linear_bias=false", "model.linear_bias=true"},
       {"model.causal=true", "model.causal=false"},
       {"training.bucket_MB=", "training.bucket_MB=200"},
-      {"training.moment_dtype=", "training.moment_dtype=bf16"},
+      {"training.optimizer=", "training.optimizer=muon"},
+      {"training.moment_dtype=", "training.moment_dtype=bf16", "training.moment_dtype=fp8"},
+      {"training.second_moment_dtype=", "training.second_moment_dtype=fp16"},
+      {"training.master_dtype=", "training.master_dtype=fp16"},
       {"training.fp8_recipe=", "training.fp8_recipe=current", "training.fp8_recipe=blockwise", "training.fp8_recipe=mxfp8"},
       {"training.first_last_layers_bf16=", "training.first_last_layers_bf16=true"},
       {"training.framework=", "training.framework=megatron-core"},
@@ -167,6 +177,30 @@ std::vector<std::string> random_options(std::mt19937& random) {
     options.push_back(changed ? one[std::uniform_int_distribution<std::size_t>(0, one.size() - 1)(random)] : one.front());
   }
   return options;
+}
+
+// Which random scenarios rarely have, as their pp and vpp must fit.
+TEST(Interop, PipelineLayoutsThroughBoth) {
+  const std::string base =
+      "model: llama3-8b\ncluster: {preset: dgx-h100, gpus: 128}\ntraining: {sequence: 2048, global_batch: 512}\n";
+  const std::vector<std::vector<std::string>> all{
+      {"parallelism.pp=2", "parallelism.pipeline_layout=Et*3|t*29L"},
+      {"parallelism.pp=4", "parallelism.pipeline_layout=E|(t*16|)*2L"},
+      {"parallelism.pp=4", "parallelism.pipeline_layout=E|t*16||t*16L", "training.schedule=gpipe"},
+      {"parallelism.pp=4", "parallelism.vpp=2", "training.schedule=interleaved-1f1b",
+       "parallelism.pipeline_layout=Ett|(t*5|)*6L"},
+      {"parallelism.pp=4", "parallelism.vpp=2", "training.schedule=zb-v", "parallelism.pipeline_layout=Ett|(t*5|)*6L"},
+      {"parallelism.pp=4", "training.schedule=dualpipe", "parallelism.pipeline_layout=E|(t*16|)*2L"},
+      {"parallelism.pp=4", "model=deepseek-v3", "parallelism.ep=32", "parallelism.pipeline_layout=Et*31|t*15||t*15mL"},
+      {"parallelism.pp=4", "model=deepseek-v3", "parallelism.ep=32", "parallelism.pipeline_layout=Et*31|t*30|m|L"}};
+  for (const std::vector<std::string>& options : all) {
+    SCOPED_TRACE(testing::PrintToString(options));
+    const Written original = written(base, "s.yaml", options);
+    for (const Importer& importer : importers()) expect_round_trip(original, importer);
+    const bool has_counterpart = original.scenario.training.schedule != ScheduleKind::zero_bubble_v;
+    EXPECT_EQ(exported_to("megatron", original.scenario).text.find("--pipeline-model-parallel-layout ") != std::string::npos,
+              has_counterpart);
+  }
 }
 
 TEST(Interop, RandomScenariosThroughBoth) {

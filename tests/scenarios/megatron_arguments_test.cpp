@@ -120,6 +120,19 @@ void expect_refused(const std::string& text, const std::string& place, const std
   }
 }
 
+TEST(MegatronArguments, FromALayoutThatSaysHowManyChunksThereAre) {
+  const Imported imported =
+      find_importer("megatron")
+          ->read(
+              "--num-layers 61 --mtp-num-layers 1 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1\n"
+              "--vocab-size 256 --pipeline-model-parallel-size 8 --pipeline-model-parallel-layout 'Et*3|(tt|)*29,m|L'\n",
+              "run.sh", 8);
+  const YamlNode& parallelism = *imported.document.find("parallelism");
+  EXPECT_EQ(parallelism.find("vpp")->text, "4");
+  EXPECT_EQ(parallelism.find("pipeline_layout")->text, "Et*3|(tt|)*29,m|L");
+  EXPECT_EQ(imported.document.find("training")->find("schedule")->text, "interleaved-1f1b");
+}
+
 TEST(MegatronArguments, HaveAPlaceWhereTheyAreWrong) {
   const std::string good =
       "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 --vocab-size 256\n";
@@ -129,6 +142,8 @@ TEST(MegatronArguments, HaveAPlaceWhereTheyAreWrong) {
   expect_refused(good + "--seq-length $SEQ", "run.sh:2:1: ", "the variable is not set in this file");
   expect_refused(good + "--recompute-granularity selective --recompute-modules everything",
                  "run.sh:2:35: ", "no module `everything`");
+  expect_refused(good + "--pipeline-model-parallel-layout 'Et|txL'",
+                 "run.sh:2:1: ", "the layout has 'x', expected E (embedding)");
   expect_refused(good + "--num-experts 8 --moe-layer-freq [1]*3", "run.sh:2:17: ", "no list of 4 layers");
 }
 

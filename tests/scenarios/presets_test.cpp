@@ -57,7 +57,7 @@ TEST(Presets, AllModelsParse) {
 TEST(Presets, AllGpusAndClustersParse) {
   const std::vector<std::string> gpus = preset_names(PresetKind::gpu);
   EXPECT_THAT(gpus, IsSupersetOf({"a100-40gb", "a100-80gb", "h100-sxm-80gb", "h100-96gb-500w", "h800", "h200", "b200", "gb200",
-                                  "b300", "gb300", "h20", "rubin", "host-cpu"}));
+                                  "b300", "gb300", "h20", "rubin", "host-cpu", "a100-80gb-pcie"}));
   for (const std::string& name : gpus) {
     const Device gpu = with({"cluster.gpu=" + name}).cluster.gpu;
     EXPECT_EQ(gpu.name, name);
@@ -66,8 +66,8 @@ TEST(Presets, AllGpusAndClustersParse) {
   }
   const std::vector<std::string> clusters = preset_names(PresetKind::cluster);
   EXPECT_THAT(clusters, IsSupersetOf({"dgx-a100", "dgx-h100", "dgx-h800", "dgx-h200", "dgx-b200", "gb200-nvl72", "dgx-b300",
-                                      "gb300-nvl72", "hgx-h20", "vera-rubin-nvl144", "llama3-24k-roce", "hgx-h100-no-rails",
-                                      "juwels-booster", "single-node", "host"}));
+                                      "gb300-nvl72", "hgx-h20", "pcie-a100", "vera-rubin-nvl144", "llama3-24k-roce",
+                                      "hgx-h100-no-rails", "juwels-booster", "single-node", "host"}));
   for (const std::string& name : clusters)
     EXPECT_EQ(with({"cluster.preset=" + name, "cluster.gpus=8", "parallelism.dp=1"}).cluster.name, name);
 }

@@ -34,6 +34,8 @@ void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.objection.se
 
 Scenario base_scenario() { return parse_scenario(base_text(), "s.yaml", {}); }
 
+void lay(Scenario& scenario, const std::string& layout) { scenario.parallelism.pipeline_layout = parse_pipeline_layout(layout); }
+
 class Rules : public testing::TestWithParam<Wrong> {};
 
 TEST_P(Rules, NameTheFieldsAndSayWhy) {
@@ -103,6 +105,67 @@ const Wrong wrong_scenarios[] = {
      [](Scenario& s) { s.model.layers = 7; },
      {{"parallelism.pp", "parallelism.vpp", "model.layers", "parallelism.account_for_embedding", "parallelism.account_for_loss"},
       "7 layers do not divide over pp 2 * vpp 1 = 2 model chunks; account_for_loss would make them fit"}},
+    {"LayoutBesideAnotherSplit",
+     [](Scenario& s) { lay(s, "E|t*8,L"), s.parallelism.last_stage_layers = 2; },
+     {{"parallelism.pipeline_layout", "parallelism.account_for_embedding", "parallelism.account_for_loss",
+       "parallelism.first_stage_layers", "parallelism.last_stage_layers"},
+      "pipeline_layout excludes account_for_embedding, account_for_loss, first_stage_layers and last_stage_layers, expected it "
+      "without them"}},
+    {"LayoutOfOtherStages",
+     [](Scenario& s) { lay(s, "E|t*8|L"); },
+     {{"parallelism.pipeline_layout", "parallelism.pp", "parallelism.vpp"},
+      "pipeline_layout has 3 virtual stages, expected pp 2 * vpp 1 = 2"}},
+    {"LayoutThatEmbedsLater",
+     [](Scenario& s) { lay(s, "tE|t*7,L"); },
+     {{"parallelism.pipeline_layout"},
+      "pipeline_layout has a misplaced E, expected one E, the embedding, at the beginning of the first stage"}},
+    {"LayoutThatEmbedsNowhere",
+     [](Scenario& s) { lay(s, "|t*8,L"); },
+     {{"parallelism.pipeline_layout"},
+      "pipeline_layout has no E, expected one E, the embedding, at the beginning of the first stage"}},
+    {"LayoutWithTwoLosses",
+     [](Scenario& s) { lay(s, "EL|t*8,L"); },
+     {{"parallelism.pipeline_layout"}, "pipeline_layout has 2 L, expected one L, the loss, at the end of the last stage"}},
+    {"LayoutThatEndsInNothing",
+     [](Scenario& s) { lay(s, "Et*8,L|"); },
+     {{"parallelism.pipeline_layout"},
+      "pipeline_layout has a misplaced L, expected one L, the loss, at the end of the last stage"}},
+    {"LayoutOfOtherLayers",
+     [](Scenario& s) { lay(s, "E|t*7,L"); },
+     {{"parallelism.pipeline_layout", "model.layers"}, "pipeline_layout has 7 layers t, expected the model's 8"}},
+    {"LayoutOfOtherMtpLayers",
+     [](Scenario& s) { lay(s, "E|t*8,mL"); },
+     {{"parallelism.pipeline_layout", "model.mtp_depth"},
+      "pipeline_layout has 1 MTP layers m, expected the model's mtp_depth 0"}},
+    {"LayoutThatScattersMtp",
+     [](Scenario& s) { lay(s, "Et*8,m|mL"), s.model.mtp_depth = 2; },
+     {{"parallelism.pipeline_layout"}, "pipeline_layout has MTP layers m in several stages, expected all in one"}},
+    {"LayoutWithLayersBehindMtp",
+     [](Scenario& s) { lay(s, "E|ttm,t*6,L"), s.model.mtp_depth = 1; },
+     {{"parallelism.pipeline_layout"}, "pipeline_layout has a layer t after an MTP layer m, expected m after every t"}},
+    {"LayoutWithMtpOnTheFirstStage",
+     [](Scenario& s) { lay(s, "Et*8,m|L"), s.model.mtp_depth = 1; },
+     {{"parallelism.pipeline_layout", "parallelism.pp", "parallelism.vpp"},
+      "pipeline_layout has MTP layers m in virtual stage 1 of 2, expected one of the last 1: the last chunk of any pipeline "
+      "stage "
+      "but the first"}},
+    {"LayoutWithMtpApartInAV",
+     [](Scenario& s) {
+       lay(s, "Et*8||m|L"), s.model.mtp_depth = 1;
+       s.training.schedule = ScheduleKind::zero_bubble_v, s.parallelism.vpp = 2;
+     },
+     {{"parallelism.pipeline_layout", "parallelism.pp", "parallelism.vpp"},
+      "pipeline_layout has MTP layers m in virtual stage 3 of 4, expected one of the last 1: the last chunk of any pipeline "
+      "stage "
+      "but the first"}},
+    {"LayoutWithMtpApartInBothDirections",
+     [](Scenario& s) {
+       lay(s, "Et*8||m|L"), s.model.mtp_depth = 1;
+       s.training.schedule = ScheduleKind::dualpipe, s.parallelism.pp = 4, s.parallelism.dp = 2;
+     },
+     {{"parallelism.pipeline_layout", "training.schedule"},
+      "pipeline_layout has MTP layers m in another stage than the loss L, which dualpipe does not pass on, expected them in one "
+      "stage or schedule 1f1b or interleaved-1f1b"}},
     {"Batch",
      [](Scenario& s) { s.training.global_batch = 18; },
      {{"training.global_batch", "training.micro_batch", "parallelism.dp", "cluster.gpus"},
@@ -254,6 +317,7 @@ class Twice {
     set<Size>("training.micro_batch", s.training.micro_batch, {1, 1, 1, 2});
     if (pick(4) == 0) set_flag("parallelism.account_for_loss", p.account_for_loss);
     if (pick(6) == 0) set<Size>("parallelism.first_stage_layers", p.first_stage_layers, {2, 3});
+    if (pick(8) == 0) draw_layout();
     if (pick(6) == 0) set_flag("training.overlap.tp", s.training.overlap_tp);
     if (pick(6) == 0) set_flag("training.overlap.ep", s.training.overlap_ep);
     if (pick(6) == 0) set_flag("training.gates_at_experts", s.training.gates_at_experts);
@@ -264,6 +328,13 @@ class Twice {
     if (pick(6) == 0) draw_attention_kernel();
     if (pick(8) == 0) set<Size>("training.sync_every", s.training.sync_every, {2});
     complete(s);
+  }
+
+  void draw_layout() {
+    const std::vector<std::string> texts{"Et*8L", "Etttt|ttttL", "E|t*8|L", "E||t*8|L", "Ett|tt|tt|ttL", "t*8|L"};
+    const std::string& text = texts[pick(texts.size())];
+    scenario_.parallelism.pipeline_layout = parse_pipeline_layout(text);
+    overrides_.push_back("parallelism.pipeline_layout=" + text);
   }
 
   void draw_latent_attention() {

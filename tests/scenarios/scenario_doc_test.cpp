@@ -59,6 +59,8 @@ const std::vector<Precondition>& preconditions() {
       {"cluster.fabric.switches.up", {"cluster.fabric.switches.name=leaf"}},
       {"cluster.fabric.switches.up.cables", {"cluster.fabric.switches.up.to=spine"}},
       {"cluster.fabric.switches.up.gbps", {"cluster.fabric.switches.up.to=spine"}},
+      {"model.linear_attention.", {"model.linear_attention.key_heads=16", "model.layer_types=[linear_attention]"}},
+      {"model.mamba.", {"model.mamba.heads=16", "model.layer_types=[mamba]"}},
       {"campaign.days", {"campaign.tokens=~"}},
   };
   return all;

@@ -54,6 +54,19 @@ components = ["model", "loss"]
   EXPECT_EQ(scenario.software.name, "torchtitan");
 }
 
+TEST(TorchTitanConfiguration, OfModulesByModelPart) {
+  const std::string toml = R"([parallelism]
+data_parallel_shard_degree = 2
+pipeline_parallel_degree = 2
+pipeline_parallel_schedule = "Interleaved1F1B"
+module_fqns_per_model_part = [["tok_embeddings"], ["layers.0", "layers.1", "layers.2"], [], ["layers.3", "norm", "output"]]
+)";
+  const Imported imported = find_importer("torchtitan")->read(toml, "t.toml", 4);
+  const YamlNode& parallelism = *imported.document.find("parallelism");
+  EXPECT_EQ(parallelism.find("pipeline_layout")->text, "E|t*3||tL");
+  EXPECT_EQ(parallelism.find("vpp")->text, "2");
+}
+
 TEST(TorchTitanConfiguration, HasAPlaceWhereItIsWrong) {
   const auto refused = [](const std::string& text) -> std::string {
     try {
@@ -70,6 +83,10 @@ TEST(TorchTitanConfiguration, HasAPlaceWhereItIsWrong) {
               testing::StartsWith("t.toml:2:26: parallelism.tensor_parallel_degree is no whole"));
   EXPECT_THAT(refused("[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"DualPipeV\""),
               HasSubstr("t.toml:3:30: the schedule"));
+  EXPECT_THAT(refused("[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = [[], [], []]"),
+              testing::StartsWith("t.toml:3:30: module_fqns_per_model_part has 3 lists of modules, expected a multiple of"));
+  EXPECT_THAT(refused("[parallelism]\npipeline_parallel_degree = 2\nmodule_fqns_per_model_part = [[1], []]"),
+              HasSubstr("is no list of lists of texts"));
 }
 
 }  // namespace

@@ -49,6 +49,26 @@ TEST(KernelTime, AttentionHasItsOwnEfficiencies) {
   EXPECT_DOUBLE_EQ(kernel_time(round_numbers(), kernel), roofline_time(OpClass::attention_forward, cost_of(kernel)));
 }
 
+// Kernels one after the other, of which one waits for its bytes and the next for its products, take longer than their sum's
+// roofline.
+TEST(KernelTime, AScanIsTheSumOfItsKernels) {
+  const auto operand = [](std::int64_t width) { return OperandType{Shape(4096, 1, width), DType::bf16}; };
+  const TimedKernel scan{.op = OpKind::ssd_scan,
+                         .operands = {operand(6144), operand(10'304), {Shape(192, 1), DType::bf16}, operand(4096), operand(4096)},
+                         .attributes = SsdAttributes{.head_dim = 64, .groups = 8, .state = 128, .chunk = 256}};
+  // What comes in and out of a kernel in MiB, and its products' GFLOPs (tests/runtime/ops_mamba_test.cpp): the sums move 0.5 + 2;
+  // the states of chunks 32 + 8 + 2 + 32 for 4.3; passing them 32 + 16; C B^T 16 + 32 for 2.1; the outputs 32 + 4 * 32 + 2 + 8 +
+  // 16 and 384 bytes for 4.3 and 4.3 of pairs. At 0.8e12 bytes/s and 5e14 FLOPs/s all wait for their bytes.
+  const double MiB = 1 << 20, bytes = (2.5 + 74 + 48 + 48 + 186) * MiB + 384;
+  EXPECT_NEAR(kernel_time(round_numbers(), scan, 5), 5 * 2e-6 + bytes / 0.8e12, 1e-12);
+  Device slow = round_numbers();
+  slow.peak[index_of(DType::bf16)] = 1e13;  // the outputs take 4.3 + 4.3 GFLOPs / 5e12 = 1.7 ms, passing states still its 63 us
+  const double states = 2.0 * 4096 * 4096 * 128, keys = 2.0 * 4096 * 256 * 8 * 128, pairs = 4096.0 * 4096 * 257;
+  EXPECT_NEAR(kernel_time(slow, scan, 5), 5 * 2e-6 + (2.5 + 48) * MiB / 0.8e12 + (2 * states + keys + pairs) / 5e12, 1e-12);
+  EXPECT_GT(kernel_time(slow, scan, 5), 5 * 2e-6 + (2 * states + keys + pairs) / 5e12);
+  EXPECT_EQ(kernels_of({}, scan.op, scan.attributes), 5);
+}
+
 TEST(KernelTime, MemoryBoundKernelsStillHaveAnArithmeticRoof) {
   EXPECT_DOUBLE_EQ(roofline_time(OpClass::memory, {.flops = 1e6, .bytes = 800'000'000}), 2e-6 + 1e-3);
   EXPECT_DOUBLE_EQ(roofline_time(OpClass::memory, {.flops = 1e11, .bytes = 800'000'000}), 2e-6 + 1e-2);

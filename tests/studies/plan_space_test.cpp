@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scenarios/checks/checks.h"
+#include "scenarios/reading/document.h"
 #include "tests/runtime/temporary_folder.h"
 
 namespace tandem::studies::plan_space_test {
@@ -136,6 +137,30 @@ TEST_P(PlansOfRandomSearches, AreAllThatTheRulesAdmit) {
   EXPECT_EQ(even, std::vector(expected.begin(), expected.end()));
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, PlansOfRandomSearches, testing::Range(1U, 25U));
+
+/// The layout of a scenario holds for plans of as many virtual stages, and for no others.
+TEST(PlansOfALayout, KeepItWhereItFits) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "searched.yaml";
+  std::ofstream(path)
+      << "model: {preset: llama3-8b, layers: 8}\ncluster: {preset: dgx-h100, gpus: 16}\n"
+         "parallelism: {tp: 1, pp: 4, pipeline_layout: 'E|t*5|t*3|L'}\n"
+         "training: {sequence: 2048, micro_batch: 1, global_batch: 32, precision: bf16}\n"
+         "search: {axes: {pp: [1, 2, 4, 8], vpp: [1, 2], tp: [1], cp: [1], micro_batch: [1], recompute: [none]}}\n";
+  const SearchSpec spec = load_search(path, {});
+  const PlanSpace space(spec);
+  std::set<std::pair<std::int64_t, std::int64_t>> keep, drop;
+  for (const Plan& plan : space.all()) {
+    (plan.has_layout != 0 ? keep : drop).emplace(plan.pp, plan.vpp);
+    const Scenario scenario = read_document(document_of(plan, space.choices(), spec), "searched");
+    EXPECT_EQ(layout_text(scenario.parallelism.pipeline_layout), plan.has_layout != 0 ? "E|t*5|t*3|L" : "");
+    EXPECT_EQ(scenario.parallelism.pipeline_layout,
+              scenario_of(plan, space.choices(), spec.scenario).parallelism.pipeline_layout);
+  }
+  using Sizes = std::set<std::pair<std::int64_t, std::int64_t>>;
+  EXPECT_EQ(keep, (Sizes{{2, 2}, {4, 1}}));
+  EXPECT_EQ(drop, (Sizes{{1, 1}, {2, 1}, {4, 2}, {8, 1}}));
+}
 
 TEST(ParsedPlans, HaveSequenceParallelismOnlyWhereItIsTrue) {
   const TemporaryFolder folder;

@@ -101,6 +101,20 @@ TEST(ProfileFile, OfTheSecondVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
 }
 
+// The fourth version lacked some kernels before the collectives.
+TEST(ProfileFile, OfTheFourthVersionIsRead) {
+  const Profile profile = small();
+  file::Content content;
+  ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
+  file::Table& table = *content.mutable_tables(0);
+  constexpr int collectives = 7, all_reduce = 58;  // the column after six of the origin and the kernels
+  file::Column& operations = *table.mutable_columns(collectives)->mutable_items()->mutable_columns(0);
+  operations.set_integers(0, operations.integers(0) - (static_cast<int>(OpKind::all_reduce) - all_reduce));
+  const TemporaryFolder folder;
+  write_bytes(folder / "old", sealed(content, 4));
+  EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
+}
+
 // The first version had no column of machines, which is the last column of the last list.
 TEST(ProfileFile, OfTheFirstVersionIsRead) {
   Profile profile = small();
@@ -115,7 +129,7 @@ TEST(ProfileFile, OfTheFirstVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
   write_bytes(folder / "mislabelled", sealed(content, 2));
   EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
-  write_bytes(folder / "unknown", sealed(content, 5));
+  write_bytes(folder / "unknown", sealed(content, 9));
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 

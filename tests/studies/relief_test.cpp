@@ -83,6 +83,13 @@ const std::string interleaved =
     "training: {sequence: 1024, micro_batch: 2, global_batch: 64, schedule: interleaved-1f1b, recompute: full, recompute_every: "
     "4}\n";
 
+/// More stages want another layout, or none.
+const std::string laid_out =
+    "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096, mtp_depth: 1}\n"
+    "cluster: {preset: dgx-h100, gpus: 64}\n"
+    "parallelism: {tp: 2, sp: true, pp: 4, dp: 8, pipeline_layout: \"Ett|t*6|m|L\"}\n" +
+    training;
+
 /// GPUs that follow from the mesh: a lever that takes replicas has to say how many are left.
 const std::string without_gpus =
     "model: {layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096}\n"
@@ -126,7 +133,8 @@ TEST_P(EveryTightScenario, SaysWhereNothingFits) {
   for (const Relief& alone : relief.alone) EXPECT_GE(alone.peak, relief.least->peak);
 }
 
-INSTANTIATE_TEST_SUITE_P(Relief, EveryTightScenario, testing::Values(mixture, with_own_axis, interleaved, without_gpus));
+INSTANTIATE_TEST_SUITE_P(Relief, EveryTightScenario,
+                         testing::Values(mixture, with_own_axis, interleaved, laid_out, without_gpus));
 
 /// Every lever has a setting that the mixture admits, keeps GPUs and tokens, and (but for sp, which is about norms) takes memory
 /// off.
@@ -146,6 +154,24 @@ TEST(Levers, AllDoSomething) {
     }
     EXPECT_GT(admitted, 0U);
   }
+}
+
+TEST(Levers, MoreStagesKeepALayoutThatFitsThem) {
+  const auto changes = [](const std::string& text) {
+    std::vector<std::vector<std::string>> all;
+    for (const Lever& lever : levers())
+      if (lever.name == name_of(Axis::pp))
+        for (const LeverSetting& setting : lever.settings(Tight(text).scenario())) all.push_back(setting.changes);
+    return all;
+  };
+  using testing::Contains;
+  for (const std::vector<std::string>& change : changes(laid_out)) EXPECT_THAT(change, Contains("parallelism.pipeline_layout="));
+  std::string chunks = laid_out;
+  chunks.replace(chunks.find("pp: 4, dp: 8"), 12, "pp: 2, vpp: 2, dp: 16");
+  chunks.replace(chunks.find("tt|t*6|m|L"), 10, "tt|t*6||mL");
+  chunks.replace(chunks.find("schedule: 1f1b"), 14, "schedule: interleaved-1f1b");
+  EXPECT_THAT(changes(chunks).front(),
+              testing::AllOf(Contains("parallelism.vpp=1"), testing::Not(Contains("parallelism.pipeline_layout="))));
 }
 
 TEST(Levers, RecomputeAddsToWhatIsRecomputed) {

@@ -160,6 +160,34 @@ search:
                      40, 5, 0.7);
 }
 
+// The layout stays where as many chunks are; elsewhere the layers are split evenly.
+TEST(SearchBounds, HoldForPipelineLayouts) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 12}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, pp: 4, dp: 4, pipeline_layout: "Ett|t*6||t*4,L"}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16}
+search:
+  axes: {pp: [2, 4], vpp: [1, 2], cp: [1], micro_batch: [1, 2]}
+)",
+                     24, 8, 0.6);
+}
+
+TEST(SearchBounds, HoldForFurtherPredictionsOnAStageOfTheirOwn) {
+  for (const std::string layout : {"E|t*4|ttt,m|L", "Et*4|ttt|m|L", "Et*7|m||L", "E|t*7||mL"}) {
+    expect_bounds_hold(R"(
+model: {preset: deepseek-v3, layers: 7}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, pp: 4, dp: 4, ep: 4, pipeline_layout: ")" +
+                           layout + R"("}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: bf16}
+search:
+  axes: {pp: [4], vpp: [1], ep: [4], cp: [1], tp: [1, 2], micro_batch: [1], zero: [1, 3], recompute: [none, full]}
+)",
+                       5, 9, 0.5);
+  }
+}
+
 /// The scenario of a search whose axes say nothing.
 Scenario plain_scenario() {
   return Searched(R"(
@@ -179,7 +207,7 @@ TEST(PassCosts, TellApartWhatKernelsDependOn) {
   fp8.training.precision = DType::f8;
   longer.training.sequence *= 2;
   PassCosts costs;
-  const LayerKind kind = kind_of(bf16, 0);
+  const LayerClass kind = layer_class(bf16, 0);
   const Seconds usual = costs.of(bf16, kind).forward.layer_kernels;
   EXPECT_LT(costs.of(fp8, kind_of(fp8, 0)).forward.layer_kernels, usual);
   EXPECT_GT(costs.of(longer, kind).forward.layer_kernels, usual);
@@ -218,7 +246,7 @@ search: {axes: {tp: [1, 2], pp: [1, 2, 4], cp: [1, 2], vpp: [1], zero: [0], micr
   const std::size_t found = at_once.found();
   EXPECT_GT(found, 10U);
   for (const Scenario& scenario : scenarios) {
-    const LayerKind kind = kind_of(scenario, 0);
+    const LayerClass kind = layer_class(scenario, 0);
     const PassCost &a = one_by_one.of(scenario, kind), &b = at_once.of(scenario, kind);
     EXPECT_EQ(a.forward.next, b.forward.next);
     EXPECT_EQ(a.backward.end, b.backward.end);

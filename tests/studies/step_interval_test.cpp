@@ -37,6 +37,14 @@ TEST(StepInterval, ExposedCommunicationAndExpertsWidenIt) {
   EXPECT_NEAR(error_of(experts), std::hypot(0.05, 0.12), 1e-12);
 }
 
+// A quarter of the step in kernels of which none was measured.
+TEST(StepInterval, ScansWidenIt) {
+  StepResult scans = of_products(1.5);
+  scans.step_time = 2;
+  scans.kinds.push_back({.name = "ssd_scan_backward", .count = 1, .time = 0.5});
+  EXPECT_NEAR(error_of(scans), std::sqrt(std::pow(0.75 * 0.05, 2) + std::pow(0.25 * 0.42, 2) + std::pow(0.06, 2)), 1e-12);
+}
+
 const StepClass nemo{false, "hopper", "nemo", "h100"};
 const IntervalTable known{{{"all", {90, 30, 3.0}}, {"dense hopper", {40, 10, 2.0}}}, {{"h100", 40}}, {{"nemo", 20}}, 0, 0.2, 0.1};
 constexpr ErrorParts expected{0.03, 0, 0, 0.04};  // together 0.05

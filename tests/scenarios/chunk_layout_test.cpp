@@ -1,8 +1,8 @@
-#include "scenarios/lowering/stages.h"
+#include "scenarios/schedules/chunk_layout.h"
 
 #include <gtest/gtest.h>
 
-namespace tandem::scenarios::stages_test {
+namespace tandem::scenarios::chunk_layout_test {
 namespace {
 
 struct Split {
@@ -55,4 +55,4 @@ TEST_P(Splits, EmbedFirstAndEndInTheLoss) {
 }
 
 }  // namespace
-}  // namespace tandem::scenarios::stages_test
+}  // namespace tandem::scenarios::chunk_layout_test

@@ -1,4 +1,4 @@
-#include "scenarios/lowering/stages.h"
+#include "scenarios/schedules/chunk_layout.h"
 
 #include <stdexcept>
 
@@ -29,10 +29,28 @@ std::vector<std::int64_t> places_by_part(const Scenario& scenario, const ChunkPl
   return places;
 }
 
+std::vector<ChunkLayout> as_written(const PipelineLayout& layout) {
+  std::vector<ChunkLayout> chunks;
+  std::int64_t next_layer = 0, states = 1;
+  for (const std::string& stage : layout) {
+    ChunkLayout& chunk = chunks.emplace_back();
+    chunk.first_layer = next_layer;
+    chunk.layers = count_in(stage, layout_part::layer);
+    chunk.embedding = count_in(stage, layout_part::embedding) > 0;
+    chunk.loss = count_in(stage, layout_part::loss) > 0;
+    chunk.mtp = count_in(stage, layout_part::mtp);
+    chunk.states_in = states;
+    next_layer += chunk.layers;
+    states = chunk.states_out();
+  }
+  return chunks;
+}
+
 }  // namespace
 
 std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
+  if (!p.pipeline_layout.empty()) return as_written(p.pipeline_layout);
   std::vector<ChunkLayout> chunks;
   std::int64_t next_layer = 0;
   for (const std::int64_t places : places_by_part(scenario, ChunkPlacement(scenario))) {
@@ -43,8 +61,25 @@ std::vector<ChunkLayout> lay_out_chunks(const Scenario& scenario) {
     next_layer += chunk.layers;
   }
   chunks.back().loss = true;
+  chunks.back().mtp = scenario.model.mtp_depth;
   if (p.account_for_loss) --chunks.back().layers;
   return chunks;
+}
+
+bool mtp_is_apart(const Scenario& scenario) {
+  const PipelineLayout& layout = scenario.parallelism.pipeline_layout;
+  return !layout.empty() && scenario.model.mtp_depth > 0 && count_in(layout.back(), layout_part::mtp) == 0;
+}
+
+std::vector<std::int32_t> parts_with_token_table(const Scenario& scenario) {
+  const std::vector<ChunkLayout> chunks = lay_out_chunks(scenario);
+  std::vector<std::int32_t> parts;
+  for (std::size_t part = 0; part < chunks.size(); ++part) {
+    const ChunkLayout& chunk = chunks[part];
+    if (chunk.embedding || chunk.mtp > 0 || (chunk.loss && scenario.model.tied_embeddings))
+      parts.push_back(static_cast<std::int32_t>(part));
+  }
+  return parts;
 }
 
 }  // namespace tandem::scenarios

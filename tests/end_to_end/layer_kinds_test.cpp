@@ -1,0 +1,141 @@
+// Layers that differ, and what attention may have beside heads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/dag/dag.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/reading/load.h"
+#include "scenarios/spec/parameter_count.h"
+#include "tests/end_to_end/checks.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem::studies::layer_kinds_test {
+namespace {
+
+const std::string sliding = "model.layer_types=[sliding_attention,sliding_attention,full_attention] model.window=5 ";
+const std::string chunked =
+    "model.layer_types=[chunked_attention,full_attention] model.attention_chunk=6 model.rotary_full_attention=false ";
+const std::string halves = "model.layer_types=[attention,mlp] ";
+const std::string gemma =
+    sliding + "model.qk_norm=head model.norm_placement=both model.activation=gelu model.sliding_rotary_base=100 ";
+const std::string gpt_oss = sliding + "model.attention_sinks=true ";
+const std::string capped = "model.attention_softcap=0.5 model.rotary_share=0.5 ";
+const std::string olmo = "model.norm_placement=post ";
+const std::string relu = "model.gated=false model.activation=squared-relu model.qk_norm=head model.norm=layer ";
+
+class LayerKinds : public testing::TestWithParam<const char*> {};
+
+// fp32 sums in another order: see equivalence_test.cpp.
+TEST_P(LayerKinds, AreTheUnshardedStep) {
+  for (const std::string& model : {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu})
+    EXPECT_LT(largest_difference(tiny_model(words(model + GetParam()))), 3e-5) << model;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, LayerKinds,
+    testing::Values("parallelism.tp=4 parallelism.sp=true", "parallelism.tp=2 parallelism.dp=2",
+                    "parallelism.tp=8 model.kv_heads=2 parallelism.sp=true training.overlap.tp=true",
+                    "parallelism.cp=4 parallelism.cp_method=ring", "parallelism.cp=2 parallelism.cp_layout=contiguous",
+                    "parallelism.cp=2 parallelism.cp_method=all-gather parallelism.tp=2",
+                    "parallelism.cp=2 parallelism.cp_method=ulysses training.recompute=selective parallelism.tp=2",
+                    "parallelism.pp=2 training.schedule=zb-h1 parallelism.dp=2 parallelism.zero=2",
+                    "parallelism.dp=4 parallelism.zero=3 training.recompute=[norm,activation]",
+                    "parallelism.pp=2 parallelism.vpp=2 training.schedule=interleaved-1f1b training.recompute=full"));
+
+TEST(LayerKindsWithExperts, AreTheUnshardedStep) {
+  const std::string experts = "model.moe={experts: 8, top_k: 2, ffn: 24} parallelism.ep=2 parallelism.dp=2 ";
+  for (const std::string& model : {sliding, gemma, gpt_oss, std::string("model.layer_types=[attention,moe,mlp,moe] ")})
+    EXPECT_LT(largest_difference(tiny_model(words(experts + model))), 1e-5) << model;
+}
+
+TEST(LayerKindsWithLatents, Slide) {
+  EXPECT_LT(
+      largest_difference(tiny_model(words(
+          sliding +
+          "model.kv_heads=8 model.mla={kv_rank: 16, rope_dim: 4, nope_dim: 6, v_dim: 5} parallelism.cp=2 parallelism.tp=2"))),
+      1e-5);
+}
+
+Dag lowered(const std::string& overrides) {
+  const Scenario scenario = tiny_cluster(words(overrides));
+  return lower(scenario, make_world(scenario, false));
+}
+
+/// Whether both have the same kernels on the same operands, in the same order.
+void expect_same_kernels(const Dag& a, const Dag& b) {
+  ASSERT_EQ(a.tasks.size(), b.tasks.size());
+  for (TaskId id = 0; id < a.tasks.size(); ++id) {
+    const TimedKernel x = kernel_of(a, id), y = kernel_of(b, id);
+    ASSERT_EQ(x.op, y.op);
+    ASSERT_EQ(x.attributes, y.attributes) << a.name_of_task(id);
+  }
+}
+
+TEST(LayerTypes, OfOneKindAreTodaysModel) {
+  for (const std::string mesh :
+       {"parallelism.tp=2 parallelism.sp=true", "parallelism.cp=2", "model.moe={experts: 4, top_k: 2} parallelism.dp=2"})
+    expect_same_kernels(lowered(mesh), lowered(mesh + " model.layer_types=[full_attention]"));
+}
+
+TEST(LayerTypes, WindowsOfTheSequenceAreFullAttention) {
+  const std::string mesh = " parallelism.cp=2 parallelism.tp=2";
+  const Dag full = lowered(mesh);
+  expect_same_kernels(full, lowered("model.layer_types=[sliding_attention] model.window=16" + mesh));
+  expect_same_kernels(full, lowered("model.layer_types=[chunked_attention] model.attention_chunk=16" + mesh));
+}
+
+Flops flops_of_attention(const Dag& dag) {
+  Flops flops = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    if (dag.tasks[id].op == OpKind::attention || dag.tasks[id].op == OpKind::attention_backward) flops += cost_of(dag, id).flops;
+  return flops;
+}
+
+// Of 16 positions with a window of w: w (w + 1) / 2 + (16 - w) w pairs, whatever ranks they lie on.
+TEST(LayerTypes, SeeTheirWindowAlone) {
+  const Flops full = flops_of_attention(lowered("model.layer_types=[full_attention]"));
+  for (const int w : {1, 3, 8, 15}) {
+    const double share = (w * (w + 1) / 2.0 + (16 - w) * w) / (16 * 17 / 2.0);
+    for (const std::string mesh : {"", " parallelism.cp=4", " parallelism.cp=2 parallelism.cp_method=all-gather"}) {
+      const Dag dag = lowered("model.layer_types=[sliding_attention] model.window=" + std::to_string(w) + mesh);
+      EXPECT_NEAR(flops_of_attention(dag) / full, share, 1e-12) << w << mesh;
+    }
+  }
+}
+
+// A ring rank need not attend to blocks that no query of its sees; they pass through all the same.
+TEST(LayerTypes, SkipBlocksBeyondTheWindow) {
+  const auto kernels = [](const std::string& overrides) {
+    const Dag dag = lowered(overrides + " parallelism.cp=4 parallelism.cp_layout=contiguous");
+    return std::ranges::count(dag.tasks, OpKind::attention, &Task::op);
+  };
+  constexpr int passes = 8;  // layers, times micro-batches
+  EXPECT_EQ(kernels("model.layer_types=[full_attention]"), passes * (1 + 2 + 3 + 4));
+  EXPECT_EQ(kernels("model.layer_types=[sliding_attention] model.window=2"), passes * (1 + 2 + 2 + 2));
+  EXPECT_EQ(kernels("model.layer_types=[chunked_attention] model.attention_chunk=4"), passes * 4);
+}
+
+// Of every option: what the step has is what the formula counts, on any mesh.
+TEST(LayerKindsParameters, AreThoseOfTheFormula) {
+  for (const std::string& model :
+       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, std::string("model.qk_norm=all "), relu})
+    for (const std::string mesh : {"", "parallelism.dp=2"}) {
+      const Scenario scenario = tiny_model(words(model + mesh));
+      const Dag dag = lower(scenario, make_world(scenario, true));
+      std::int64_t count = 0;
+      for (const ParameterShard& shard : dag.shards)
+        if (dag.buffers[shard.buffer].rank == 0) count += shard.rows * shard.columns;
+      EXPECT_EQ(count, parameter_count(scenario.model)) << model << mesh;
+    }
+}
+
+TEST(LayerKindsFolded, AreTheUnfoldedOnes) {
+  for (const std::string& model : {gemma, gpt_oss, chunked, halves})
+    for (const std::string mesh :
+         {"parallelism.tp=2 parallelism.dp=4 parallelism.sp=true", "parallelism.pp=2 parallelism.cp=2 parallelism.dp=2"})
+      expect_equal_when_folded(tiny_cluster(words(model + mesh)));
+}
+
+}  // namespace
+}  // namespace tandem::studies::layer_kinds_test

@@ -1,0 +1,86 @@
+"""Mixture of experts. The router's logits choose: a token its top k experts, or each expert its tokens; an expert has so many slots,
+and the choices of later tokens that find none are dropped. Or the load is given, and the choices are dealt out to meet it."""
+
+import torch
+
+from llama import mlp
+
+
+def token_groups(tokens, routing):
+    """The numbers of a micro-batch's tokens, position by position, that are routed without regard to the others."""
+    place = torch.arange(tokens)
+    if (ranks := routing["zigzag"]) > 0:  # rank r of so many holds chunks r and 2 ranks - 1 - r
+        size = tokens // (2 * ranks)
+        chunk = place // size
+        other_end = 2 * (2 * ranks - 1 - chunk) + 1
+        place = torch.where(chunk < ranks, 2 * chunk, other_end) * size + place % size
+    group = place // (tokens // routing["token_groups"])
+    return [(group == g).nonzero().flatten() for g in range(routing["token_groups"])]
+
+
+def deal(counts, receivers):
+    """Gives `counts[i]` of thing i, in their order, to the receivers in turn."""
+    things = [thing for thing, count in enumerate(counts) for _ in range(count)]
+    return [things[receiver::receivers] for receiver in range(receivers)]
+
+
+def dealt_choices(routing, tokens, top_k):
+    """By token; under a node limit visits of nodes are dealt to the tokens, and in each node its experts to its visits."""
+    if routing["node_limit"] == 0:
+        return torch.tensor(deal(routing["load"], tokens))
+    experts_of_a_visit, size = top_k // routing["node_limit"], len(routing["load"]) // routing["nodes"]
+    visits = []
+    for first in range(0, len(routing["load"]), size):
+        load = routing["load"][first : first + size]
+        visits += [[first + expert for expert in hand] for hand in deal(load, sum(load) // experts_of_a_visit)]
+    return torch.tensor([sum(visits[token::tokens], []) for token in range(tokens)])
+
+
+def best_choices(logits, top_k, routing):
+    """The top k experts, under a node limit among those of the nodes with the best experts."""
+    nodes, limit = routing["nodes"], routing["node_limit"]
+    if limit > 0:
+        by_node = logits.view(len(logits), nodes, -1)
+        counted = min(by_node.shape[-1], max(1, top_k // limit))
+        visited = by_node.topk(counted, dim=-1).values.sum(-1).topk(limit, dim=-1).indices
+        allowed = torch.zeros_like(by_node[:, :, 0], dtype=torch.bool).scatter(1, visited, True)
+        logits = torch.where(allowed[:, :, None], by_node, torch.tensor(float("-inf"), dtype=logits.dtype)).flatten(1)
+    return logits.topk(top_k, dim=-1).indices
+
+
+def top_k_gates(logits, top_k, routing):
+    """[tokens, experts] gates of one group, 0 where a token does not go; and the share of the choices that each expert has."""
+    tokens, experts = logits.shape
+    chosen = dealt_choices(routing, tokens, top_k) if routing["forced"] else best_choices(logits, top_k, routing)
+    picked = torch.zeros_like(logits).scatter(1, chosen, 1.0)
+    if top_k == 1:
+        gates = logits.softmax(-1) * picked
+    else:
+        gates = logits.masked_fill(picked == 0, float("-inf")).softmax(-1)
+    finds_slot = picked.cumsum(0) <= torch.tensor(routing["slots"])
+    return gates * finds_slot, picked.mean(0) / top_k
+
+
+def expert_choice_gates(logits, routing):
+    gates = logits.softmax(-1)
+    taken = torch.zeros_like(gates)
+    for expert, slots in enumerate(routing["slots"]):
+        taken[gates[:, expert].topk(slots).indices, expert] = 1.0
+    return gates * taken
+
+
+def mixture(w, layer, model, routing, x):
+    """The layer's output, and what the balance loss (Fedus et al. 2021, equation 4) adds to what is differentiated."""
+    moe = model["moe"]
+    rows = x.transpose(0, 1).flatten(0, 1)  # position by position, as the tokens are routed
+    logits = rows @ w[layer + ".router"].view(-1, rows.shape[-1]).T
+    gates, balance = torch.zeros_like(logits), 0.0
+    for group in token_groups(len(rows), routing):
+        if routing["expert_choice"]:
+            gates[group] = expert_choice_gates(logits[group], routing)
+        else:
+            gates[group], share = top_k_gates(logits[group], moe["top_k"], routing)
+            balance += routing["balance"] * moe["experts"] * (logits[group].softmax(-1) * share.detach()).sum()
+    out = sum(gates[:, e, None] * mlp(w, f"{layer}.expert{e}", rows) for e in range(moe["experts"]))
+    out = out.view(x.shape[1], x.shape[0], -1).transpose(0, 1)
+    return (out + mlp(w, layer + ".shared", x) if moe.get("shared_experts") else out), balance

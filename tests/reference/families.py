@@ -1,0 +1,81 @@
+"""The families of models, and meshes that each is executed on: the first is one rank."""
+
+BASE = {
+    "model": "{layers: 4, hidden: 32, heads: 8, kv_heads: 4, head_dim: 4, ffn: 48, gated: true, vocab: 96, norm: rms}",
+    "training": "{sequence: 16, micro_batch: 2, global_batch: 8, precision: fp32, schedule: 1f1b}",
+    "cluster": "host",
+}
+
+UNSHARDED = ["parallelism.dp=1"]
+DENSE_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=2"],
+    ["parallelism.tp=4", "parallelism.cp=2", "parallelism.dp=2", "parallelism.zero=3", "training.recompute=full"],
+]
+EXPERT_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.ep=2", "parallelism.dp=2", "parallelism.zero=2"],
+    ["parallelism.pp=2", "parallelism.ep=4", "parallelism.dp=4", "training.micro_batch=2"],
+]
+
+
+MUON_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=4"],
+    ["parallelism.tp=8", "parallelism.dp=2", "parallelism.zero=0"],
+    ["parallelism.dp=4", "parallelism.cp=2", "parallelism.zero=2"],
+]
+
+
+def experts(**fields):
+    moe = {"experts": 8, "top_k": 2, "ffn": 24, "balance_loss": 0.05} | fields
+    return "model.moe={" + ", ".join(f"{key}: {value}" for key, value in moe.items()) + "}"
+
+
+def of_two_nodes(**fields):
+    return "cluster={preset: dgx-h100, gpus_per_node: 2, nics_per_node: 2}", experts(node_limit=1, **fields)
+
+
+def latent(q_rank):
+    return "model.kv_heads=8", f"model.mla={{q_rank: {q_rank}, kv_rank: 12, rope_dim: 4, nope_dim: 6, v_dim: 8}}"
+
+
+GPT = ["model.rotary=false", "model.max_positions=32", "model.norm=layer", "model.gated=false", "model.linear_bias=true"]
+GPT += ["model.tied_embeddings=true", "model.kv_heads=8"]
+
+MUON = "training.optimizer=muon"
+
+# By family: what sets each of its models apart, and the meshes.
+FAMILIES = {
+    "gpt": [(GPT, DENSE_MESHES), (GPT + ["model.causal=false"], DENSE_MESHES)],
+    "llama": [([], DENSE_MESHES), (["model.tied_embeddings=true", "model.kv_heads=2"], DENSE_MESHES)],
+    "experts": [
+        ([experts(capacity_factor=1.25)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.0, top_k=1, shared_experts=1)], EXPERT_MESHES),
+        ([experts(load="{zipf: 0.5}", capacity_factor=1.0, shared_experts=2, first_dense_layers=1)], EXPERT_MESHES),
+        ([experts(every=2)], EXPERT_MESHES),
+        ([*of_two_nodes(capacity_factor=1.25)], EXPERT_MESHES),
+        ([*of_two_nodes(shared_experts=1)], EXPERT_MESHES),
+        ([experts(routing="expert-choice", capacity_factor=1.5)], EXPERT_MESHES),
+    ],
+    "latent_attention": [
+        ([*latent(16)], DENSE_MESHES),
+        ([*latent(0)], DENSE_MESHES),
+        ([*latent(16), experts(shared_experts=1, capacity_factor=1.25)], EXPERT_MESHES),
+    ],
+    "further_tokens": [
+        (["model.mtp_depth=1"], DENSE_MESHES),
+        (["model.mtp_depth=2", "model.tied_embeddings=true"], DENSE_MESHES),
+        (["model.mtp_depth=1", *latent(16), experts(shared_experts=1, first_dense_layers=1)], EXPERT_MESHES),
+    ],
+    "muon": [
+        ([MUON, "model.kv_heads=2"], MUON_MESHES),
+        ([MUON, *GPT], DENSE_MESHES[:2]),
+        ([MUON, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),
+    ],
+}
+
+
+def scenario():
+    """The text of a scenario, to which --set adds the mesh."""
+    return "name: reference\n" + "".join(f"{key}: {value}\n" for key, value in BASE.items())

@@ -1,0 +1,54 @@
+"""AdamW (Loshchilov & Hutter 2019, algorithm 2), or for matrices inside the layers Muon (https://kellerjordan.github.io/posts/muon/;
+Liu et al. 2025, arXiv 2502.16982), on gradients clipped by their global norm."""
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+
+
+def clipped(gradients, clip_norm):
+    norm = sum(g.square().sum() for g in gradients.values()).sqrt()
+    return {name: g * min(1.0, clip_norm / norm.item()) if clip_norm > 0 else g for name, g in gradients.items()}
+
+
+def adam(weight, gradient, momentum, variance, settings):
+    beta1, beta2, step = settings["beta1"], settings["beta2"], settings["step"]
+    momentum = beta1 * momentum + (1 - beta1) * gradient
+    variance = beta2 * variance + (1 - beta2) * gradient.square()
+    direction = momentum / (1 - beta1**step) / ((variance / (1 - beta2**step)).sqrt() + settings["epsilon"])
+    return weight - settings["learning_rate"] * (direction + settings["weight_decay"] * weight)
+
+
+def orthogonalized(x):
+    """Five steps of Newton-Schulz, along the smaller side."""
+    if x.shape[0] > x.shape[1]:
+        return orthogonalized(x.T).T
+    a, b, c = NEWTON_SCHULZ
+    x = x / (x.norm() + 1e-7)
+    for _ in range(5):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x
+
+
+def muon(weight, gradient, momentum, settings):
+    """With Nesterov's momentum; a step is as large as Adam's."""
+    momentum = settings["momentum"] * momentum + gradient
+    direction = orthogonalized(gradient + settings["momentum"] * momentum)
+    scale = 0.2 * max(weight.shape) ** 0.5
+    return weight - settings["learning_rate"] * (scale * direction + settings["weight_decay"] * weight)
+
+
+def is_inside_a_layer(name, weight):
+    return weight.dim() == 2 and name not in ("embedding", "positions", "head")
+
+
+def updated_weights(step, gradients):
+    settings = step.facts["optimizer"]
+    gradients = clipped(gradients, settings["clip_norm"])
+    state = lambda name, kind: step.states[f"{name}.{kind}"].double()
+
+    def updated(name, weight):
+        if settings["name"] == "muon" and is_inside_a_layer(name, weight):
+            return muon(weight, gradients[name], state(name, "momentum"), settings["muon"])
+        return adam(weight, gradients[name], state(name, "momentum"), state(name, "variance"), settings)
+
+    return {name: updated(name, weight.double()) for name, weight in step.weights.items()}
