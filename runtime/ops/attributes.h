@@ -303,12 +303,13 @@ struct ColumnPartsAttributes {
   auto operator<=>(const ColumnPartsAttributes&) const = default;
 };
 
-using OpAttributes = std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes,
-                                  AttentionAttributes, SequenceAttributes, GroupsAttributes, ActivationAttributes,
-                                  EmbeddingAttributes, CrossEntropyAttributes, AdamAttributes, ScaleAttributes,
-                                  ReductionAttributes, RoutingAttributes, GroupedGemmAttributes, RegroupAttributes,
-                                  FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes, CausalConvAttributes,
-                                  SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes, MuonAttributes, CastAttributes>;
+using OpAttributes =
+    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
+                 SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
+                 AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
+                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
+                 CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes,
+                 MuonAttributes, CastAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

@@ -29,7 +29,7 @@ bool shares_weights(const Context& context, ParameterKind kind);
 /// Returns the last task; `no_id` where nobody shares them.
 TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, BufferId slice);
 
-/// Gathers every owner's slice into `whole`, of which `sent` bytes travel, or all. Returns the first task.
-TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole, std::optional<Bytes> sent = {});
+/// Gathers every owner's slice into `whole`. Returns the first task.
+TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole);
 
 }  // namespace tandem::scenarios

@@ -70,26 +70,24 @@ bool is_cast(const Context& context, GemmMath math) {
 
 namespace {
 
-/// Of a weight: by columns, and by rows where it was gathered in bf16. Where one cast does for both, nothing is left to do but
-/// what a host does.
+/// Of a weight: by columns, and by rows where it was gathered in bf16. Where one cast does for both, nothing is left to do of
+/// the others but what a host does.
 GemmOperand kept_as_cast(Context& context, BufferId x, OperandRole role, std::vector<std::int32_t> rows) {
   CastAttributes attributes = cast_attributes(context, role, std::move(rows));
-  attributes.in_place = true;
-  if (context.scenario.casts_once()) {
-    attributes.fused = true;
-    context.kernel(OpKind::cast, attributes, "cast", {}, {}, {x});
-    return {x, x};
-  }
-  const BufferId by_column = context.activation(context.shape_of(x), context.type_of(x), attributes.scaling);
+  const bool once = context.scenario.casts_once();
+  const GemmOperand kept{x, once ? x : context.activation(context.shape_of(x), context.type_of(x), attributes.scaling)};
   const Buffer weight = context.builder.dag().buffers[x];
   if (const auto gathered = context.gathered_weights.find(weight.base); gathered != context.gathered_weights.end()) {
-    attributes.in_place = false;
-    const BufferId source = context.builder.view(gathered->second, weight.offset, weight.shape);
-    context.kernel(OpKind::cast, attributes, "cast", {source}, {x, by_column});
-    return {x, by_column};
+    cast_into(context, context.builder.view(gathered->second, weight.offset, weight.shape), kept, attributes);
+    return kept;
   }
-  context.kernel(OpKind::cast, attributes, "cast", {}, {by_column}, {x});
-  return {x, by_column};
+  attributes.in_place = true;
+  attributes.fused = once;
+  if (once)
+    context.kernel(OpKind::cast, attributes, "cast", {}, {}, {x});
+  else
+    context.kernel(OpKind::cast, attributes, "cast", {}, {kept.by_column}, {x});
+  return kept;
 }
 
 }  // namespace

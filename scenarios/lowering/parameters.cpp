@@ -114,9 +114,8 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     if (bucket.narrow) {
       bucket.weights = builder.buffer(rank, BufferKind::parameter, training.precision, bucket.whole,
                                       scaling_of(training.recipe, OperandRole::weight));
-      bucket.gathered = training.gathered() == training.precision
-                            ? bucket.weights
-                            : builder.buffer(rank, BufferKind::communication, training.gathered(), bucket.whole);
+      if (training.gathered() != training.precision)
+        bucket.gathered = builder.buffer(rank, BufferKind::communication, training.gathered(), bucket.whole);
       bucket.weight_slice = builder.view(bucket.weights, begin, Shape(slice));
     } else if (sliced_weights) {
       bucket.weight_slice = builder.buffer(rank, BufferKind::parameter, training.storage(), Shape(slice));

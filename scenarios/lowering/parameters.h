@@ -61,7 +61,7 @@ struct Bucket {
   double norm_share = 1;
   bool narrow = false;  ///< see `TrainingSpec::param_gather`
   BufferId weights = no_id, gradients = no_id;
-  /// Of narrow weights that are gathered in bf16: what is gathered, and then cast into `weights`. Else `weights`.
+  /// Of narrow weights that are gathered in bf16: what is gathered, and then cast into `weights`.
   BufferId gathered = no_id;
   BufferId weight_slice = no_id, gradient_slice = no_id;
   BufferId master = no_id, momentum = no_id, variance = no_id;

@@ -437,8 +437,9 @@ struct TrainingSpec {
   /// Whether operands of the layers' linear GEMMs are cast to fp8 or fp4.
   bool casts() const { return precision == DType::f8 || precision == DType::f4; }
   /// What those weights are gathered in. Scales of 32 in both directions need both made of the same numbers: Megatron-Core
-  /// gathers bf16 into the buffer of the gradients, and casts that (core/distributed/param_and_grad_buffer.py).
-  DType gathered() const { return recipe == Recipe::mxfp8 ? storage() : precision; }
+  /// gathers bf16 into the buffer of the gradients, and casts that (core/distributed/param_and_grad_buffer.py). So it does with
+  /// Muon, whatever the recipe (core/optimizer/layer_wise_optimizer.py).
+  DType gathered() const { return recipe == Recipe::mxfp8 || optimizer == OptimizerKind::muon ? storage() : precision; }
   /// What weights and activations are kept in: fp8 and fp4 are for the operands of GEMMs.
   DType storage() const { return casts() ? DType::bf16 : precision; }
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.data_replicas() * micro_batch); }

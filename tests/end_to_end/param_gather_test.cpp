@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <string>
 
 #include "runtime/analysis/memory.h"
@@ -59,8 +61,61 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"current", "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.dp=2 parallelism.ep=2"},
                     Case{"mxfp8",
                          "model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=32 model.moe.shared_experts=1 "
-                         "parallelism.dp=2"}),
+                         "parallelism.dp=2"},
+                    Case{"current",
+                         "model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=32 model.moe.latent=12 parallelism.dp=2"},
+                    Case{"mxfp8", "parallelism.pp=2 parallelism.dp=2 parallelism.pipeline_layout=Et|tttL"},
+                    Case{"delayed", "parallelism.dp=3 parallelism.zero=2 training.global_batch=6 training.optimizer=muon"},
+                    Case{"current", "training.framework=megatron-core parallelism.dp=2 training.optimizer=muon"},
+                    Case{"blockwise", "parallelism.dp=2 training.optimizer=muon training.overlap.dp=false"},
+                    Case{"nvfp4", "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 training.optimizer=muon"}),
     [](const auto& test) { return std::string(test.param.recipe) + std::to_string(test.index); });
+
+/// The weights that casts read or write, by their type.
+std::map<DType, std::set<BufferId>> cast_weights(const Scenario& scenario) {
+  const Dag dag = lowered(scenario);
+  std::map<DType, std::set<BufferId>> weights;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::cast) continue;
+    for (const Operand& operand : dag.operands_of(id)) {
+      const Buffer& buffer = dag.buffers[operand.buffer];
+      if (buffer.kind == BufferKind::parameter) weights[buffer.dtype].insert(operand.buffer);
+    }
+  }
+  return weights;
+}
+
+class ParamGatherLayers : public testing::TestWithParam<std::string> {};
+
+// Layers with a state leave more of rounding than others (mamba_test.cpp, gated_delta_test.cpp).
+TEST_P(ParamGatherLayers, StepIsTheUnshardedStep) {
+  for (const char* recipe : {"current", "mxfp8", "nvfp4"})
+    EXPECT_LT(largest_difference(tiny_gathered(recipe, GetParam() + " parallelism.dp=2")), 3e-4) << recipe;
+}
+
+// Whatever is cast once in a step is kept as it is cast.
+TEST_P(ParamGatherLayers, KeepEveryWeightThatIsCast) {
+  for (const char* recipe : {"blockwise", "mxfp8", "nvfp4"}) {
+    const Scenario kept = tiny_gathered(recipe, GetParam() + " parallelism.dp=2"),
+                   copied = tiny_gathered(recipe, GetParam() + " parallelism.dp=2", false);
+    const auto with = cast_weights(kept), without = cast_weights(copied);
+    ASSERT_EQ(with.size(), 1U) << recipe;
+    ASSERT_EQ(without.size(), 1U) << recipe;
+    EXPECT_EQ(with.begin()->first, kept.training.precision) << recipe;
+    EXPECT_EQ(without.begin()->first, DType::bf16) << recipe;
+    EXPECT_EQ(with.begin()->second.size(), without.begin()->second.size()) << recipe;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, ParamGatherLayers,
+    testing::Values("training.optimizer=adam", "training.optimizer=muon",
+                    "model.layer_types=[mamba,full_attention] model.mamba.heads=8 model.mamba.head_dim=64 model.mamba.state=6",
+                    "model.layer_types=[linear_attention,full_attention] model.linear_attention.key_heads=4 "
+                    "model.linear_attention.value_heads=8 model.linear_attention.key_dim=64 model.linear_attention.value_dim=64",
+                    "model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=32 model.moe.shared_experts=1 model.moe.latent=12",
+                    "model.mla.kv_rank=16 model.mla.q_rank=12 model.mla.rope_dim=4 model.mla.nope_dim=6 model.mla.v_dim=5 "
+                    "model.kv_heads=8"));
 
 /// Four layers: qkv [64, 32], output [32, 32], up [96, 32] and down [32, 48].
 constexpr std::int64_t linear = 4 * (64 * 32 + 32 * 32 + 96 * 32 + 32 * 48);

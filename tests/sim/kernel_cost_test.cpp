@@ -111,6 +111,8 @@ TEST(KernelTime, AKernelForEachExpertIsLaunchedForEach) {
   EXPECT_DOUBLE_EQ(kernel_time(device, cast, 8), 8 * 2e-6 + moving);
   const ExtraWork maximum{.kernels = 2, .bytes = 2};
   EXPECT_DOUBLE_EQ(extra_time(device, maximum, cast, 8), 8 * 2 * 2e-6 + 800'000.0 * 2 / 0.8e12);
+  const TimedKernel transpose{OpKind::cast, {y, y}, CastAttributes{.in_place = true}};
+  EXPECT_DOUBLE_EQ(extra_time(device, maximum, transpose), 0);
 }
 
 TEST(KernelTime, PermutationsReachAShareOfTheBandwidth) {

@@ -209,7 +209,7 @@ TEST(PassCosts, TellApartWhatKernelsDependOn) {
   PassCosts costs;
   const LayerClass kind = layer_class(bf16, 0);
   const Seconds usual = costs.of(bf16, kind).forward.layer_kernels;
-  EXPECT_LT(costs.of(fp8, kind_of(fp8, 0)).forward.layer_kernels, usual);
+  EXPECT_LT(costs.of(fp8, layer_class(fp8, 0)).forward.layer_kernels, usual);
   EXPECT_GT(costs.of(longer, kind).forward.layer_kernels, usual);
   EXPECT_EQ(costs.of(bf16, kind).forward.layer_kernels, usual);
   EXPECT_EQ(costs.found(), 3U);
