@@ -255,5 +255,16 @@ TEST(Fp8Step, RecipesHaveTheirScales) {
   EXPECT_EQ(bytes_of_scales("blockwise", "gradient"), 4 * 16 * 96 / 128);
 }
 
+// What is timed moves the bytes that are reported, scales among them.
+TEST(Fp8Step, KernelsAreTimedWithTheirScales) {
+  for (const char* recipe : {"current", "blockwise", "mxfp8"}) {
+    const Dag dag = lowered(tiny_fp8(std::string("training.recipe=") + recipe));
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      if (operation(dag.tasks[id].op).cost == nullptr) continue;
+      EXPECT_EQ(cost_of(kernel_of(dag, id)).bytes, cost_of(dag, id).bytes) << recipe << " " << dag.name_of_task(id);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::studies::fp8_test
