@@ -45,6 +45,19 @@ double relative_time_of_pair(const AttentionPass& pass, double dim) {
   return dim / pass.rate.back();
 }
 
+Seconds time_of_pair(const Device& device, DType type, const AttentionPass& pass, double flops, double dim) {
+  return flops / dim * relative_time_of_pair(pass, dim) / device.peak[static_cast<std::size_t>(type)];
+}
+
+Seconds time_in_fp8(const Device& device, const AttentionPass& pass, double flops, double dim) {
+  const auto products = [&](DType type) {
+    const auto index = static_cast<std::size_t>(type);
+    return flops / (device.efficiency.gemm[index].rate * device.peak[index]);
+  };
+  const Seconds rest = time_of_pair(device, DType::bf16, pass, flops, dim) - products(DType::bf16);
+  return std::max(0.0, rest) + products(DType::f8);
+}
+
 Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel) {
   const AttentionSizes sizes = sizes_of(kernel);
   const OpCost cost = cost_of(kernel);
@@ -63,8 +76,9 @@ Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedK
   const double multiprocessors = device.multiprocessors, tiles = static_cast<double>(tiles_of_head * heads);
   const double dim = static_cast<double>(sizes.head_dim + sizes.value_dim) / 2;
   const double flops_of_pair = cost.flops / static_cast<double>(seen * heads);
-  const FlopsPerSecond peak = device.peak[static_cast<std::size_t>(cost.math)];
-  const Seconds pair = flops_of_pair / dim * relative_time_of_pair(pass, dim) / peak / (seen == all ? 1 : pass.causal);
+  const double visible = seen == all ? 1 : pass.causal;
+  const Seconds pair = cost.math == DType::f8 ? time_in_fp8(device, pass, flops_of_pair, dim) / visible
+                                              : time_of_pair(device, cost.math, pass, flops_of_pair, dim) / visible;
   const Seconds fixed = pass.tile * dim / 128;
   const Seconds mean = multiprocessors * pair * static_cast<double>(computed) / static_cast<double>(tiles_of_head) + fixed;
   const Seconds longest = multiprocessors * pair * static_cast<double>(tile_rows * rounded_up(widest, tile_columns)) + fixed;

@@ -16,6 +16,9 @@ namespace tandem::sim {
 //   pair      = F(d, e) / (rate((d + e) / 2) peak) seconds for each pair on the whole device, over `causal` where the mask hides
 //               some. 1 / rate times the head dimension runs in straight lines between the stated dimensions, and level beyond
 //               them: products grow with the dimension, the exponentials beside them do not
+//               In fp8 a pair takes less by what its products do: F / (g peak) is those of its time in bf16, with g the rate
+//               of bf16 products inside a tile (GemmEfficiency::rate), and becomes that of fp8; the rest of it, exponentials
+//               and what else does not hide, stays. Derived, not fitted: no attention in fp8 was
 //   mean      = S pair computed b H / tiles + tile d / 128        seconds that a multiprocessor spends on a tile
 //   computing = ceil(tiles / S) mean                              where every tile sees all: waves
 //             = max(tiles / S mean + mean / 2, the longest tile)  else: tiles of unequal length, the longest first, end within

@@ -69,7 +69,7 @@ std::int64_t kernels_of(const Software& software, OpKind op, const OpAttributes&
   if (operation(op).kernels > 1) return operation(op).kernels;
   const std::vector<OpKind>& apart = software.kernel_per_expert;
   if (std::ranges::find(apart, op) == apart.end()) return 1;
-  if (const auto* tensors = std::get_if<GroupsAttributes>(&attributes)) return tensors->groups;
+  if (const auto* cast = std::get_if<CastAttributes>(&attributes)) return std::max<std::int64_t>(1, std::ssize(cast->rows));
   const auto* products = std::get_if<GroupedGemmAttributes>(&attributes);
   const auto has_rows = [](std::int32_t rows) { return rows > 0; };
   return products == nullptr ? 1 : std::max<std::int64_t>(1, std::ranges::count_if(products->rows, has_rows));
@@ -99,6 +99,8 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
 
 Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel, std::int64_t kernels) {
   if (extra == ExtraWork{}) return 0;
+  const auto* cast = std::get_if<CastAttributes>(&kernel.attributes);
+  if (cast != nullptr && cast->in_place) return 0;
   const auto elements = [](const OperandType& operand) { return operand.shape.elements(); };
   const bool is_product = operation(kernel.op).op_class == OpClass::gemm;
   const std::int64_t counted =

@@ -27,7 +27,7 @@ bool KernelTimes::Same::operator()(const Known& a, const Known& b) const {
     return false;
   const auto same_type = [&](const Operand& x, const Operand& y) {
     const Buffer &left = dag.buffers[x.buffer], &right = dag.buffers[y.buffer];
-    return left.dtype == right.dtype && left.shape == right.shape;
+    return left.dtype == right.dtype && left.shape == right.shape && left.scaling == right.scaling;
   };
   return std::ranges::equal(dag.operands_of(a.task), dag.operands_of(b.task), same_type);
 }

@@ -144,6 +144,10 @@ template <>
 inline constexpr auto fields_of<MuonAttributes> =
     std::tuple{&MuonAttributes::learning_rate, &MuonAttributes::momentum, &MuonAttributes::weight_decay,
                &MuonAttributes::clip_norm, &MuonAttributes::scale};
+template <>
+inline constexpr auto fields_of<CastAttributes> =
+    std::tuple{&CastAttributes::rows,       &CastAttributes::to,   &CastAttributes::scaling, &CastAttributes::stochastic,
+               &CastAttributes::transforms, &CastAttributes::seed, &CastAttributes::fused,   &CastAttributes::in_place};
 
 // what was measured
 template <>
@@ -233,6 +237,7 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::waits_for,
                                                        &Software::gemm_sm_margin,
                                                        &Software::kernel_per_expert,
+                                                       &Software::casts_once,
                                                        &Software::fp8_dispatch,
                                                        &Software::waits_for_dispatch,
                                                        &Software::captured,
@@ -305,6 +310,8 @@ template <>
 inline constexpr auto last_of<Access> = Access::update;
 template <>
 inline constexpr auto last_of<DType> = last_of_so_many<DType>(dtype_count);
+template <>
+inline constexpr auto last_of<NarrowType> = last_of_so_many<NarrowType>(narrow_type_count);
 template <>
 inline constexpr auto last_of<Scaling> = last_of_so_many<Scaling>(scaling_count);
 template <>

@@ -23,6 +23,12 @@ std::string to_text(const Verification& verification, const Screen& screen) {
       .table(table)
       .line(fmt::format("{}: largest {:.2e}, {}", same ? "the same step" : "NOT the same step", difference.largest(), allowed),
             same ? Style::green : Style::red);
+  if (const auto& rounding = verification.other_rounding) {
+    std::string causes;
+    for (const std::string& cause : rounding->causes) causes += (causes.empty() ? "" : ", ") + cause;
+    page.line(fmt::format("These are of the two steps without rounding. Rounded as trained they are {:.2e} apart: {}.",
+                          rounding->difference, causes));
+  }
   if (verification.compression_error) {
     page.line(fmt::format("The gradients are those applied and what all ranks held back. Those applied alone are off by {:.2e}.",
                           *verification.compression_error));

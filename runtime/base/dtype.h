@@ -36,15 +36,16 @@ constexpr Bytes size_of(DType type) {
 /// Which elements of a tensor in fp8 or fp4 share a scale. Scales are part of the tensor's bytes.
 enum class Scaling : std::uint8_t {
   none,
-  tensor,      ///< all: one scale in fp32
-  blocks_128,  ///< 128 along the depth of a product: fp32
-  blocks_32,   ///< 32 along it: a power of two, e8m0 (OCP Microscaling Formats 1.0)
-  blocks_16,   ///< 16 along it: e4m3, and one in fp32 for the tensor (NVFP4)
-  squares_128  ///< 128 x 128: fp32
+  tensor,       ///< all: one scale in fp32
+  blocks_128,   ///< 128 along the depth of a product: fp32
+  blocks_32,    ///< 32 along it: a power of two, e8m0 (OCP Microscaling Formats 1.0)
+  blocks_16,    ///< 16 along it: e4m3, and one in fp32 for the tensor (NVFP4)
+  squares_128,  ///< 128 x 128: fp32
+  squares_16    ///< 16 x 16: as blocks_16, and stored for each 16 of them, as the products read it
 };
-inline constexpr std::size_t scaling_count = 6;
+inline constexpr std::size_t scaling_count = 7;
 
-/// Returns the bytes of the scales of so many elements. Those of NVFP4's 16 x 16 are stored as of 16, as the products read them.
+/// Returns the bytes of the scales of so many elements.
 constexpr Bytes scale_bytes(Scaling scaling, std::int64_t elements) {
   const auto blocks = [elements](std::int64_t size) { return (elements + size - 1) / size; };
   switch (scaling) {
@@ -57,6 +58,7 @@ constexpr Bytes scale_bytes(Scaling scaling, std::int64_t elements) {
     case Scaling::blocks_32:
       return blocks(32);
     case Scaling::blocks_16:
+    case Scaling::squares_16:
       return blocks(16) + size_of(DType::f32);
     case Scaling::squares_128:
       return blocks(128 * 128) * size_of(DType::f32);

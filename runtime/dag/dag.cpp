@@ -50,7 +50,7 @@ TimedKernel kernel_of(const Dag& dag, TaskId id) {
   TimedKernel kernel{.op = dag.tasks[id].op, .operands = {}, .attributes = dag.attributes[dag.tasks[id].attributes]};
   for (const Operand& operand : dag.operands_of(id)) {
     const Buffer& buffer = dag.buffers[operand.buffer];
-    kernel.operands.push_back({buffer.shape, buffer.dtype});
+    kernel.operands.push_back({buffer.shape, buffer.dtype, buffer.scaling});
   }
   return kernel;
 }

@@ -61,6 +61,9 @@ struct Software {
   /// Operations (grouped_gemm, cast) that are a kernel for each expert, as Transformer Engine's GroupedLinear has them: products
   /// by cuBLAS on several streams. The others are one kernel for all (CUTLASS, DeepGEMM).
   std::vector<OpKind> kernel_per_expert;
+  /// GPUs on which an operand in fp8 with one scale for the tensor is cast once, as their products read it by rows and by columns
+  /// alike (Transformer Engine, nvte_is_non_tn_fp8_gemm_supported).
+  std::vector<Architecture> casts_once;
   bool fp8_dispatch = true;  ///< DeepEP sends fp8 to the experts when training in fp8
   /// The CPU waits for the experts' tokens to arrive before it issues more: HybridEP's dispatch copies their numbers to it after
   /// the exchange (DeepEP's before).

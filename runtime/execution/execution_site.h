@@ -15,6 +15,7 @@ namespace tandem {
 struct ExecutionChoice {
   std::string backend = host_backend;  ///< or cuda_backend
   bool graph = false;                  ///< on GPUs, as one CUDA graph
+  bool rounds = true;                  ///< on a host: casts to fp8 and fp4 round (runtime/ops/cast.h)
 };
 
 /// A backend with a DAG in its memory: initial contents before the step, its results after it.

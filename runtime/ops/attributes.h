@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/dtype.h"
+
 namespace tandem {
 
 // Attributes of the operations: everything that is not an operand's shape. They are stored once per distinct value in the
@@ -87,6 +89,28 @@ struct SequenceAttributes {
 struct GroupsAttributes {
   std::int32_t groups = 1;
   auto operator<=>(const GroupsAttributes&) const = default;
+};
+
+/// The number formats of a byte or less (runtime/ops/narrow.h).
+enum class NarrowType : std::uint8_t {
+  none,  ///< nothing is rounded
+  e4m3,
+  e5m2,
+  e2m1
+};
+inline constexpr std::size_t narrow_type_count = 4;
+
+/// How operands of products become fp8 or fp4; runtime/ops/cast.h says what each member does.
+struct CastAttributes {
+  std::vector<std::int32_t> rows = {};  ///< of each tensor, where several lie below each other, each with scales of its own
+  NarrowType to = NarrowType::none;
+  Scaling scaling = Scaling::none;
+  bool stochastic = false;
+  bool transforms = false;
+  std::int32_t seed = 0;
+  bool fused = false;     ///< as FusedAttributes
+  bool in_place = false;  ///< of the operands, y by columns and x, the latter becomes y by rows
+  auto operator<=>(const CastAttributes&) const = default;
 };
 
 enum class Activation : std::uint8_t {
@@ -289,16 +313,18 @@ struct ColumnPartsAttributes {
   auto operator<=>(const ColumnPartsAttributes&) const = default;
 };
 
-using OpAttributes = std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes,
-                                  AttentionAttributes, SequenceAttributes, GroupsAttributes, ActivationAttributes,
-                                  EmbeddingAttributes, CrossEntropyAttributes, AdamAttributes, ScaleAttributes,
-                                  ReductionAttributes, RoutingAttributes, GroupedGemmAttributes, RegroupAttributes,
-                                  FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes, CausalConvAttributes,
-                                  SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes, MuonAttributes>;
+using OpAttributes =
+    std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
+                 SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
+                 AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
+                 RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
+                 CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes,
+                 MuonAttributes, CastAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);
-  return fused != nullptr && fused->fused;
+  const auto* cast = std::get_if<CastAttributes>(&attributes);
+  return (fused != nullptr && fused->fused) || (cast != nullptr && cast->fused);
 }
 
 }  // namespace tandem

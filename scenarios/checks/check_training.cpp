@@ -137,6 +137,66 @@ constexpr Rule recipes_are_of_the_precision{
                         : found + ", where nothing is cast to " + wanted + "; expected precision " + wanted + ", or no recipe"};
     }};
 
+const char* param_gather_field(const Scenario& s) {
+  return s.training.precision == DType::f4 ? "training.fp4_param_gather" : "training.fp8_param_gather";
+}
+
+// As in Megatron-Core, whose distributed optimizer casts the slices; ZeRO-3 would keep slices of casts.
+constexpr Rule optimizer_casts_parameters{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return !s.training.param_gather || s.parallelism.zero == 1 || s.parallelism.zero == 2; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{param_gather_field(s), "parallelism.zero"},
+              std::string(param_gather_field(s)).substr(9) + " with zero " + std::to_string(s.parallelism.zero) +
+                  ", expected zero 1 or 2, or false"};
+    }};
+
+constexpr Rule gathered_parameters_stay_on_the_gpu{
+    .holds =
+        [](const Scenario& s) {
+          return !s.training.param_gather || (s.training.offload.optimizer == 0 && !s.training.local_steps());
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const bool averaged = s.training.local_steps();
+      return {{param_gather_field(s), averaged ? "training.sync_every" : "training.offload.optimizer"},
+              std::string(param_gather_field(s)).substr(9) +
+                  (averaged ? " with sync_every, which averages weights; expected one of the two"
+                            : " with offload.optimizer, whose weights come from the host in bf16; expected one of the two")};
+    }};
+
+constexpr Rule attention_in_fp8_is_cast{
+    .holds = [](const Scenario& s) { return !s.training.fp8_attention || s.training.casts(); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.fp8_attention", "training.precision"},
+              "fp8_attention with precision " + std::string(name_of(s.training.precision)) +
+                  ", where nothing is cast; expected precision fp8 or fp4, or false"};
+    }};
+
+// Transformer Engine refuses it, too (common/recipe/__init__.py, Float8BlockScaling).
+constexpr Rule attention_in_fp8_scales_tensors{
+    .holds = [](const Scenario& s) { return !s.training.fp8_attention || s.training.recipe != Recipe::blockwise; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.fp8_attention", "training.recipe"},
+              "fp8_attention with recipe blockwise, which Transformer Engine has no attention for; expected another recipe, or "
+              "false"};
+    }};
+
+std::optional<Objection> find_attention_without_fp8(const Scenario& scenario) {
+  if (!scenario.training.fp8_attention) return {};
+  const auto missing = [](const Device& gpu) -> std::optional<Objection> {
+    if (gpu.efficiency.attention_kernel == AttentionKernel::unfused)
+      return Objection{{"training.fp8_attention", "training.attention"},
+                       "fp8_attention with unfused attention on " + gpu.name + ", expected a fused one, or false"};
+    if (gpu.peak[static_cast<std::size_t>(DType::f8)] > 0) return {};
+    return Objection{{"training.fp8_attention", "cluster.gpu"},
+                     "fp8_attention on " + gpu.name + ", which has no fp8 arithmetic; expected false"};
+  };
+  if (auto objection = missing(scenario.cluster.gpu)) return objection;
+  for (const OtherGpus& other : scenario.cluster.other_gpus)
+    if (auto objection = missing(other.gpu)) return objection;
+  return {};
+}
+
 constexpr Rule layers_in_bf16_differ{
     .holds = [](const Scenario& s) { return !s.training.first_last_layers_bf16 || s.training.casts(); },
     .objection = [](const Scenario& s) -> Objection {
@@ -181,6 +241,11 @@ constexpr Rule frameworks_capture_graphs{
     }};
 
 constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
+                                      optimizer_casts_parameters,
+                                      gathered_parameters_stay_on_the_gpu,
+                                      attention_in_fp8_is_cast,
+                                      attention_in_fp8_scales_tensors,
+                                      rule_of<find_attention_without_fp8>,
                                       layers_in_bf16_differ,
                                       delayed_scales_are_of_all_layers,
                                       layers_in_bf16_exist,

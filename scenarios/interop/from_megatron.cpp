@@ -439,6 +439,10 @@ class MegatronReader {
                                           {"second_moment_dtype", "exp-avg-sq-dtype"},
                                           {"master_dtype", "main-params-dtype"}})
       put(node, field, arguments_.text(argument, "fp32"), arguments_.place(argument));
+    for (const char* gather : {"fp8-param-gather", "fp4-param-gather"})
+      if (arguments_.has(gather)) put(node, fp4 ? "fp4_param_gather" : "fp8_param_gather", true, arguments_.place(gather));
+    arguments_.has("reuse-grad-buf-for-mxfp8-param-ag");  // which follows
+    set(node, "fp8_attention", "fp8-dot-product-attention");
     set(node, "fp8_activation_input", "activation-func-fp8-input-store");
     put(node, "framework", "megatron-core", {.file = file_});
   }

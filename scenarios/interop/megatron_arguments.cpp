@@ -357,6 +357,9 @@ class ArgumentsWriter {
         if (type != DType::f32) add(argument, name_of(type));
       if (p_.zero == 0) out_.lose("training.moment_dtype", "states of other types need the distributed optimizer");
     }
+    if (t_.param_gather) flag(t_.precision == DType::f4 ? "fp4-param-gather" : "fp8-param-gather", true);
+    flag("reuse-grad-buf-for-mxfp8-param-ag", t_.param_gather && t_.recipe == Recipe::mxfp8);
+    flag("fp8-dot-product-attention", t_.fp8_attention);
     flag("activation-func-fp8-input-store", t_.fp8_activation_input);
     if (t_.gates_at_experts) out_.lose("training.gates_at_experts", "no argument says so: its release decides");
   }

@@ -231,6 +231,9 @@ class TomlWriter {
     if (t_.recipe != usual_recipe(t_.precision))
       out_.lose("training.recipe", "whole tensors are scaled by their own maxima, whatever the recipe");
     if (t_.cuda_graph != CudaGraph::none) out_.lose("training.cuda_graph", "it captures no graphs");
+    if (t_.param_gather)
+      out_.lose(t_.precision == DType::f4 ? "training.fp4_param_gather" : "training.fp8_param_gather", "it needs ZeRO-3 there");
+    if (t_.fp8_attention) out_.lose("training.fp8_attention", "attention computes in bfloat16");
     if (t_.fp8_activation_input) out_.lose("training.fp8_activation_input", "activations are kept as they are");
     if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");
     if (t_.gates_at_experts && model_.moe.experts > 0)

@@ -5,6 +5,7 @@
 
 #include "runtime/ops/attention_mask.h"
 #include "scenarios/lowering/dropout.h"
+#include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/positions.h"
 
@@ -98,15 +99,19 @@ BlockOutput attend_block(Context& context, const Heads& heads, const Block& bloc
   const Shape q = context.shape_of(heads.q);
   const BlockOutput output{context.activation(Shape(q[0], q[1], q[2], context.shape_of(heads.v)[3])),
                            context.activation(Shape(q[1], q[2], q[0]), DType::f32)};
-  context.kernel(OpKind::attention, attributes_of(context, heads, block), "attention", {heads.q, heads.k, heads.v},
-                 {output.out, output.lse});
+  const auto input = [&](BufferId x) { return attention_operand(context, x, OperandRole::input); };
+  context.kernel(OpKind::attention, attributes_of(context, heads, block), "attention",
+                 {input(heads.q), input(heads.k), input(heads.v)}, {output.out, output.lse});
   return output;
 }
 
 Heads attend_block_backward(Context& context, const Heads& heads, const Block& block, const BlockOutput& output, BufferId dout) {
+  const auto input = [&](BufferId x) { return attention_operand(context, x, OperandRole::input); };
+  const BufferId q = input(heads.q), k = input(heads.k), v = input(heads.v);
+  const BufferId gradient = attention_operand(context, dout, OperandRole::gradient);
   const Heads d = make_like(context, heads);
   context.kernel(OpKind::attention_backward, attributes_of(context, heads, block), "attention",
-                 {heads.q, heads.k, heads.v, output.out, output.lse, dout}, {d.q, d.k, d.v});
+                 {q, k, v, output.out, output.lse, gradient}, {d.q, d.k, d.v});
   return d;
 }
 

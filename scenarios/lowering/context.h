@@ -86,6 +86,7 @@ class Context {
   std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
   ActivationOffload offload;
   std::unordered_map<BufferId, GemmOperand> cast_operands;  ///< what was cast so far; see gemm_operand.h
+  std::unordered_map<BufferId, BufferId> gathered_weights;  ///< by the bucket's narrow weights: in bf16, to be cast to these
 
   BufferId activation(const Shape& shape);  ///< in the type that activations are kept in
   BufferId activation(const Shape& shape, DType dtype, Scaling scaling = Scaling::none);

@@ -19,7 +19,13 @@ BufferId node_part(Context& context, BufferId whole) {
 }
 
 TaskId lower(Context& context, OpKind op, Slot slot, BufferId in, BufferId out) {
-  return context.collective(op, slot, Stream::dp, op == OpKind::all_gather ? "parameters" : "gradients", in, out);
+  return context.collective(op, slot, Stream::dp, "gradients", in, out);
+}
+
+/// Scales follow from maxima that all know: the numbers alone travel.
+TaskId gather(Context& context, Slot slot, BufferId slice, BufferId whole) {
+  const Bytes sent = size_of(context.type_of(whole), context.shape_of(whole).elements());
+  return context.collective(OpKind::all_gather, slot, Stream::dp, "parameters", slice, whole, Reduction::sum, sent);
 }
 
 }  // namespace
@@ -59,11 +65,11 @@ TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, Bu
 
 TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole) {
   if (!hierarchical(context, kind)) {
-    return lower(context, OpKind::all_gather, in_blocks(context, kind) ? Slot::data_block : data_slot(kind), slice, whole);
+    return gather(context, in_blocks(context, kind) ? Slot::data_block : data_slot(kind), slice, whole);
   }
   const BufferId part = node_part(context, whole);
-  const TaskId first = lower(context, OpKind::all_gather, Slot::data_across, slice, part);
-  lower(context, OpKind::all_gather, Slot::data_block, part, whole);
+  const TaskId first = gather(context, Slot::data_across, slice, part);
+  gather(context, Slot::data_block, part, whole);
   return first;
 }
 

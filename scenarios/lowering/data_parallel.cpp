@@ -92,16 +92,44 @@ bool keeps_slices_of_weights(const Context& context) {
          std::max(context.sizes.ownership.owners, context.sizes.expert_ownership.owners) > 1;
 }
 
+namespace {
+
+/// Copies what the optimizer updated here to its place in what is gathered.
+void fill_gathered(Context& context, const Bucket& bucket) {
+  const auto copy = [&](BufferId master, BufferId weight) {
+    const Buffer place = context.builder.dag().buffers[weight];
+    context.kernel(OpKind::scale, ScaleAttributes{1.0F}, "gathered weights", {master},
+                   {context.builder.view(bucket.gathered, place.offset, place.shape)});
+  };
+  for (const MuonMatrix& matrix : bucket.matrices) copy(matrix.master, matrix.weight);
+  if (bucket.variance != no_id) copy(bucket.master, bucket.weight_slice);
+}
+
+void gather(Context& context, const Bucket& bucket) {
+  const bool through_another = bucket.gathered != no_id, alone = ownership_of(context, bucket.kind).owners == 1;
+  if (!through_another) {
+    if (!alone) gather_slices(context, bucket.kind, bucket.weight_slice, bucket.weights);
+    return;
+  }
+  fill_gathered(context, bucket);
+  const Buffer own = context.builder.dag().buffers[bucket.weight_slice];
+  const BufferId slice = context.builder.view(bucket.gathered, own.offset, own.shape);
+  if (!alone) gather_slices(context, bucket.kind, slice, bucket.gathered);
+  if (context.scenario.training.overlap_dp)
+    context.gathered_weights[bucket.weights] = bucket.gathered;  // each weight is cast when it is first read
+  else
+    context.kernel(OpKind::cast, {}, "cast", {bucket.gathered}, {bucket.weights});
+}
+
+}  // namespace
+
 void gather_parameters(Context& context) {
   if (keeps_slices_of_weights(context)) return;
   for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
     context.chunk = static_cast<std::int16_t>(chunk);
     const std::vector<Bucket>& buckets = context.chunks[chunk].buckets();
     // Buckets lie in backward order: the forward needs the last one first.
-    for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-      if (ownership_of(context, bucket->kind).owners > 1)
-        gather_slices(context, bucket->kind, bucket->weight_slice, bucket->weights);
-    }
+    for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) gather(context, *bucket);
   }
   context.chunk = -1;
 }

@@ -56,11 +56,12 @@ OpAttributes at_exchange(const Context& context) {
   return FusedAttributes{};
 }
 
-void arrive_in_fp8(Context& context, BufferId rows) {
+void arrive_in_fp8(Context& context, BufferId rows, OperandRole role, const std::vector<std::int32_t>& by_expert) {
   if (!sends_fp8(context)) return;
-  const Shape shape = context.shape_of(rows);
-  const GemmOperand arrived{context.activation(shape, DType::f8), context.activation(shape, DType::f8)};
-  context.kernel(OpKind::cast, FusedAttributes{}, "cast", {rows}, {arrived.by_row, arrived.by_column});
+  const GemmOperand arrived = casts_of(context, context.shape_of(rows), role);
+  CastAttributes attributes = cast_attributes(context, role, by_expert);
+  attributes.fused = true;
+  cast_into(context, rows, arrived, attributes);
   context.cast_operands[rows] = arrived;
 }
 

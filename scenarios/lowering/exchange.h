@@ -1,6 +1,6 @@
 #pragma once
 
-#include "scenarios/lowering/context.h"
+#include "scenarios/lowering/gemm_operand.h"
 
 namespace tandem::scenarios {
 
@@ -36,6 +36,6 @@ Rows exchange(Context& context, const Rows& sent, Way way, const std::string& na
 OpAttributes at_exchange(const Context& context);
 
 /// Notes the fp8 operand as which `rows`, which were dispatched, have arrived.
-void arrive_in_fp8(Context& context, BufferId rows);
+void arrive_in_fp8(Context& context, BufferId rows, OperandRole role, const std::vector<std::int32_t>& by_expert);
 
 }  // namespace tandem::scenarios

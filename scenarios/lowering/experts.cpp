@@ -51,14 +51,14 @@ BufferId regroup(Context& context, RegroupAttributes blocks, bool inverse, Buffe
   return y;
 }
 
-Rows to_experts(Context& context, const RegroupAttributes& blocks, const Rows& sent, const std::string& name) {
+Rows to_experts(Context& context, const RegroupAttributes& blocks, const Rows& sent, OperandRole role, const std::string& name) {
   Rows rows = exchange(context, sent, Way::dispatch, name);
   const auto sort = [&](BufferId x, const std::string& named) {
     return regroup(context, blocks, false, gather_shards(context, x, named), named);
   };
   rows.rows = sort(rows.rows, name);
   if (rows.gates != no_id) rows.gates = sort(rows.gates, gates_of(name));
-  arrive_in_fp8(context, rows.rows);
+  arrive_in_fp8(context, rows.rows, role, rows_by_expert(blocks));
   return rows;
 }
 
@@ -72,8 +72,14 @@ Rows to_sources(Context& context, const RegroupAttributes& blocks, Rows rows, co
 }
 
 /// Of all experts here.
-GemmOperand operand(Context& context, BufferId x) {
-  return gemm_operand(context, x, GemmMath::as_trained, context.sizes.experts);
+GemmOperand operand(Context& context, BufferId x, OperandRole role, const std::vector<std::int32_t>& rows) {
+  return gemm_operand(context, x, role, GemmMath::as_trained, rows);
+}
+GemmOperand weights_of(Context& context, ParameterId weight) {
+  const BufferId w = context.parameters().weight(weight);
+  const auto experts = static_cast<std::size_t>(context.sizes.experts);
+  const auto rows = static_cast<std::int32_t>(context.shape_of(w)[0] / context.sizes.experts);
+  return operand(context, w, OperandRole::weight, std::vector<std::int32_t>(experts, rows));
 }
 
 /// One linear layer of every expert.
@@ -82,16 +88,17 @@ BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const 
   const BufferId w = context.parameters().weight(weight);
   const std::int64_t outputs = context.shape_of(w)[0] / context.sizes.experts;
   const BufferId y = context.activation(Shape(context.shape_of(x)[0], outputs));
-  const BufferId in = operand(context, x).by_row, weights = operand(context, w).by_row;
+  const BufferId in = operand(context, x, OperandRole::input, rows).by_row, weights = weights_of(context, weight).by_row;
   context.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, name, {in, weights}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
-    const BufferId out = operand(c, dy).by_row, by_column = operand(c, c.parameters().weight(weight)).by_column;
+    const BufferId out = operand(c, dy, OperandRole::gradient, rows).by_row, by_column = weights_of(c, weight).by_column;
     c.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.rows = rows}, name, {out, by_column}, {dx});
     const BufferId kept = c.kept(x);
     c.weight_gradient(weight, [=](Context& later, BufferId gradient) {
       const GroupedGemmAttributes product{.transpose_a = true, .accumulate = true, .rows = rows};
-      const BufferId a = operand(later, dy).by_column, b = operand(later, kept).by_column;
+      const BufferId a = operand(later, dy, OperandRole::gradient, rows).by_column,
+                     b = operand(later, kept, OperandRole::input, rows).by_column;
       later.kernel(OpKind::grouped_gemm, product, name, {a, b}, {}, {gradient});
     });
     return dx;
@@ -121,7 +128,7 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, con
                  const std::shared_ptr<BufferId>& gate_gradients) {
   const RegroupAttributes blocks = arrivals(context);
   const std::vector<std::int32_t> of_expert = rows_by_expert(blocks);
-  const Rows sorted = to_experts(context, blocks, sent, "dispatch");
+  const Rows sorted = to_experts(context, blocks, sent, OperandRole::input, "dispatch");
   const bool weighted = sorted.gates != no_id;
   tape.push([=](Context& c, BufferId dy) {
     const Rows back = to_sources(c, blocks, {dy, weighted ? *gate_gradients : no_id}, "dispatch");
@@ -137,7 +144,7 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, con
     return grouped_linear(c, t, weights.down, of_expert, in, "experts down");
   };
   const BufferId out = down_of_activation(context, tape, middle, down, inner);
-  tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, {dy}, "combine").rows; });
+  tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, {dy}, OperandRole::gradient, "combine").rows; });
   return to_sources(context, blocks, {out}, "combine").rows;
 }
 

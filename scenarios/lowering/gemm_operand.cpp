@@ -1,48 +1,130 @@
 #include "scenarios/lowering/gemm_operand.h"
 
+#include <utility>
+
 namespace tandem::scenarios {
 
 namespace {
 
-Scaling scaling_of(Recipe recipe) { return recipe == Recipe::nvfp4 ? Scaling::blocks_16 : Scaling::none; }
+constexpr std::int64_t transformed_rows = 16;
 
-GemmOperand casts_like(Context& context, BufferId x) {
-  const Shape shape = context.shape_of(x);
-  const DType type = context.scenario.training.precision;
-  const Scaling scaling = scaling_of(context.scenario.training.recipe);
-  return {context.activation(shape, type, scaling), context.activation(shape, type, scaling)};
+NarrowType type_of(Recipe recipe, OperandRole role) {
+  if (recipe == Recipe::nvfp4) return NarrowType::e2m1;
+  const bool whole_tensors = recipe == Recipe::delayed || recipe == Recipe::current;
+  return whole_tensors && role == OperandRole::gradient ? NarrowType::e5m2 : NarrowType::e4m3;
 }
 
-void cast(Context& context, BufferId x, const GemmOperand& into, std::int64_t tensors = 1) {
-  OpAttributes attributes;
-  if (tensors > 1) attributes = GroupsAttributes{static_cast<std::int32_t>(tensors)};
-  context.kernel(OpKind::cast, attributes, "cast", {x}, {into.by_row, into.by_column});
+/// Whether the rows of all operands fall into groups that are transformed, and so do their parts under `training.overlap.tp`.
+/// Else two operands of a product might be grouped in different ways.
+bool transforms(const Context& context, const std::vector<std::int32_t>& rows) {
+  return !rows.empty() || context.sizes.sequence_shard * context.sizes.batch % transformed_rows == 0;
 }
 
 }  // namespace
+
+Scaling scaling_of(Recipe recipe, OperandRole role) {
+  const bool is_weight = role == OperandRole::weight;
+  switch (recipe) {
+    case Recipe::delayed:
+    case Recipe::current:
+      return Scaling::tensor;
+    case Recipe::blockwise:
+      return is_weight ? Scaling::squares_128 : Scaling::blocks_128;
+    case Recipe::mxfp8:
+      return Scaling::blocks_32;
+    case Recipe::nvfp4:
+      return is_weight ? Scaling::squares_16 : Scaling::blocks_16;
+  }
+  return Scaling::none;
+}
+
+GemmOperand casts_of(Context& context, const Shape& shape, OperandRole role) {
+  const DType type = context.scenario.training.precision;
+  const Scaling scaling = scaling_of(context.scenario.training.recipe, role);
+  const BufferId by_row = context.activation(shape, type, scaling);
+  return {by_row, context.scenario.casts_once() ? by_row : context.activation(shape, type, scaling)};
+}
+
+void cast_into(Context& context, BufferId x, const GemmOperand& into, const CastAttributes& attributes) {
+  if (into.by_row == into.by_column)
+    context.kernel(OpKind::cast, attributes, "cast", {x}, {into.by_row});
+  else
+    context.kernel(OpKind::cast, attributes, "cast", {x}, {into.by_row, into.by_column});
+}
+
+CastAttributes cast_attributes(const Context& context, OperandRole role, std::vector<std::int32_t> rows) {
+  const Recipe recipe = context.scenario.training.recipe;
+  CastAttributes attributes{.to = type_of(recipe, role), .scaling = scaling_of(recipe, role)};
+  if (recipe == Recipe::nvfp4) {
+    attributes.transforms = role != OperandRole::weight && transforms(context, rows);
+    attributes.stochastic = role == OperandRole::gradient;
+    if (attributes.stochastic) attributes.seed = context.layer;
+  }
+  attributes.rows = std::move(rows);
+  return attributes;
+}
 
 bool is_cast(const Context& context, GemmMath math) {
   return math == GemmMath::as_trained && context.scenario.casts_in(context.layer);
 }
 
-GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math, std::int64_t tensors) {
+namespace {
+
+/// Of a weight: by columns, and by rows where it was gathered in bf16. Where one cast does for both, nothing is left to do of
+/// the others but what a host does.
+GemmOperand kept_as_cast(Context& context, BufferId x, OperandRole role, std::vector<std::int32_t> rows) {
+  CastAttributes attributes = cast_attributes(context, role, std::move(rows));
+  const bool once = context.scenario.casts_once();
+  const GemmOperand kept{x, once ? x : context.activation(context.shape_of(x), context.type_of(x), attributes.scaling)};
+  const Buffer weight = context.builder.dag().buffers[x];
+  if (const auto gathered = context.gathered_weights.find(weight.base); gathered != context.gathered_weights.end()) {
+    cast_into(context, context.builder.view(gathered->second, weight.offset, weight.shape), kept, attributes);
+    return kept;
+  }
+  attributes.in_place = true;
+  attributes.fused = once;
+  if (once)
+    context.kernel(OpKind::cast, attributes, "cast", {}, {}, {x});
+  else
+    context.kernel(OpKind::cast, attributes, "cast", {}, {kept.by_column}, {x});
+  return kept;
+}
+
+}  // namespace
+
+GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMath math, std::vector<std::int32_t> rows) {
   if (!is_cast(context, math)) return {x, x};
   const auto [known, is_new] = context.cast_operands.try_emplace(x);
-  if (is_new) {
-    known->second = casts_like(context, x);
-    cast(context, x, known->second, tensors);
+  if (is_new && context.type_of(x) == context.scenario.training.precision) {
+    known->second = kept_as_cast(context, x, role, std::move(rows));
+  } else if (is_new) {
+    known->second = casts_of(context, context.shape_of(x), role);
+    cast_into(context, x, known->second, cast_attributes(context, role, std::move(rows)));
   }
   return known->second;
 }
 
-GemmOperand gemm_operand_part(Context& context, BufferId whole, std::int64_t offset, BufferId part) {
+BufferId attention_operand(Context& context, BufferId x, OperandRole role) {
+  if (!context.scenario.training.fp8_attention || !is_cast(context, GemmMath::as_trained)) return x;
+  const auto [known, is_new] = context.cast_operands.try_emplace(x);
+  if (is_new) {
+    const BufferId cast = context.activation(context.shape_of(x), DType::f8, Scaling::tensor);
+    known->second = {cast, cast};
+    const CastAttributes attributes{.to = type_of(Recipe::current, role), .scaling = Scaling::tensor};
+    context.kernel(OpKind::cast, attributes, "cast", {x}, {cast});
+  }
+  return known->second.by_row;
+}
+
+GemmOperand gemm_operand_part(Context& context, BufferId whole, OperandRole role, std::int64_t offset, BufferId part) {
   if (!is_cast(context, GemmMath::as_trained)) return {part, part};
   const auto [known, is_new] = context.cast_operands.try_emplace(whole);
-  if (is_new) known->second = casts_like(context, whole);
+  if (is_new) known->second = casts_of(context, context.shape_of(whole), role);
   const Shape shape = context.shape_of(part);
-  const GemmOperand place{context.builder.view(known->second.by_row, offset, shape),
-                          context.builder.view(known->second.by_column, offset, shape)};
-  cast(context, part, place);
+  const BufferId by_row = context.builder.view(known->second.by_row, offset, shape);
+  const bool once = known->second.by_row == known->second.by_column;
+  const GemmOperand place{by_row, once ? by_row : context.builder.view(known->second.by_column, offset, shape)};
+  cast_into(context, part, place, cast_attributes(context, role));
   return place;
 }
 

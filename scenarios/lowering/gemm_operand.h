@@ -10,17 +10,37 @@ enum class GemmMath {
   not_cast
 };
 
+/// What an operand is, which says how it is cast.
+enum class OperandRole {
+  input,
+  weight,
+  gradient  ///< of the output
+};
+
 /// `x` as the operand of linear GEMMs: `x` itself, or with fp8 and fp4 its two casts. The product of a forward pass, y = x W^T,
 /// reads both operands by rows; the gradient of the input reads W by columns, that of the weight both of its operands.
 ///
 /// Cast when first needed and kept for as long as it is read: weights are cast once per step, as Transformer Engine caches them.
 ///
-/// `tensors` of equal width lie below each other in `x`, each with scales of its own, as those of experts do.
-GemmOperand gemm_operand(Context& context, BufferId x, GemmMath math, std::int64_t tensors = 1);
+/// The recipe (`training.recipe`) says the scales, those of Transformer Engine (common/recipe/__init__.py): gradients are e5m2
+/// where tensors have one scale, and else e4m3 as all others; in fp4 gradients are rounded at random, and what weights' gradients
+/// are made of is transformed. `rows`: those of the tensors of equal width that lie below each other in `x`, as experts' do.
+/// Weights that are kept in the narrow type (`training.param_gather`) are read by rows as they are.
+GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMath math, std::vector<std::int32_t> rows = {});
 bool is_cast(const Context& context, GemmMath math);
+
+/// `x` as an operand of attention: itself, or with `training.fp8_attention` in fp8, with one scale for all. Scores and
+/// probabilities, which no kernel writes, are not rounded where the step is executed.
+BufferId attention_operand(Context& context, BufferId x, OperandRole role);
 
 /// The same for a linear layer's `whole` that comes in parts, of which `part` holds the elements from `offset` on: each is cast
 /// to its place, once. `gemm_operand` gives the whole when all parts have come.
-GemmOperand gemm_operand_part(Context& context, BufferId whole, std::int64_t offset, BufferId part);
+GemmOperand gemm_operand_part(Context& context, BufferId whole, OperandRole role, std::int64_t offset, BufferId part);
+
+/// Buffers for the casts of a tensor, or one for both (`Scenario::casts_once`), the cast into them, and how it is done.
+GemmOperand casts_of(Context& context, const Shape& shape, OperandRole role);
+void cast_into(Context& context, BufferId x, const GemmOperand& into, const CastAttributes& attributes);
+Scaling scaling_of(Recipe recipe, OperandRole role);
+CastAttributes cast_attributes(const Context& context, OperandRole role, std::vector<std::int32_t> rows = {});
 
 }  // namespace tandem::scenarios

@@ -1,6 +1,7 @@
 #include "scenarios/lowering/layer.h"
 
 #include <stdexcept>
+#include <vector>
 
 #include "scenarios/lowering/dropout.h"
 #include "scenarios/lowering/inputs.h"
@@ -112,6 +113,37 @@ NormsOfHalf declare_norms(const Context& context, ChunkParameters& parameters, c
   return norms;
 }
 
+/// What linear GEMMs read of a half.
+struct LinearWeights {
+  const Context& context;
+  std::vector<ParameterId> found = {};
+
+  void operator()(const std::monostate& /*none*/) {}
+  void operator()(const AttentionParameters& weights) {
+    found.insert(found.end(), weights.qkv.begin(), weights.qkv.end());
+    found.push_back(weights.output);
+  }
+  void operator()(const MlaParameters& weights) {
+    found.insert(found.end(), {weights.query_up, weights.latent_down, weights.latent_up, weights.output});
+    if (context.scenario.model.mla.q_rank > 0) found.push_back(weights.query_down);
+  }
+  void operator()(const MambaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
+  void operator()(const GatedDeltaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
+  void operator()(const MlpParameters& weights) { found.insert(found.end(), {weights.up, weights.down}); }
+  void operator()(const MixtureParameters& weights) {
+    (*this)(weights.experts);
+    if (weights.shared) (*this)(*weights.shared);
+    if (weights.latent) found.insert(found.end(), {weights.latent->down, weights.latent->up});
+  }
+};
+
+std::vector<ParameterId> linear_weights(const Context& context, const LayerParameters& layer) {
+  LinearWeights weights{context};
+  std::visit(weights, layer.mixer);
+  std::visit(weights, layer.feed);
+  return weights.found;
+}
+
 }  // namespace
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer) {
@@ -127,6 +159,8 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   if (kind.feed != Feed::none) weights.feed_norms = declare_norms(context, parameters, name, "mlp_norm");
   if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);
   if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name);
+  if (context.scenario.training.param_gather && context.scenario.casts_in(layer))
+    for (const ParameterId weight : linear_weights(context, weights)) parameters.keep_narrow(weight);
   return weights;
 }
 

@@ -13,7 +13,8 @@ std::int64_t outputs_of(const Context& context, ParameterId weight) {
 
 void multiply(Context& context, ParameterId weight, BufferId x, BufferId y, std::string_view name, GemmMath math) {
   const BufferId w = context.parameters().weight(weight);
-  const BufferId a = gemm_operand(context, x, math).by_row, b = gemm_operand(context, w, math).by_row;
+  const BufferId a = gemm_operand(context, x, OperandRole::input, math).by_row,
+                 b = gemm_operand(context, w, OperandRole::weight, math).by_row;
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, name, {a, b}, {y});
 }
 
@@ -28,7 +29,8 @@ BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_
 void multiply_back(Context& context, ParameterId weight, BufferId dy, BufferId dx, std::string_view name, GemmMath math,
                    bool accumulate) {
   const BufferId w = context.parameters().weight(weight);
-  const BufferId a = gemm_operand(context, dy, math).by_row, b = gemm_operand(context, w, math).by_column;
+  const BufferId a = gemm_operand(context, dy, OperandRole::gradient, math).by_row,
+                 b = gemm_operand(context, w, OperandRole::weight, math).by_column;
   if (accumulate) {
     context.kernel(OpKind::gemm, GemmAttributes{.accumulate = true}, name, {a, b}, {}, {dx});
   } else {
@@ -46,7 +48,8 @@ GatheredGradient input_gradient_gathered(Context& context, ParameterId weight, B
 
 void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, std::string_view name,
                  GemmMath math = GemmMath::as_trained) {
-  const BufferId a = gemm_operand(context, dy, math).by_column, b = gemm_operand(context, x, math).by_column;
+  const BufferId a = gemm_operand(context, dy, OperandRole::gradient, math).by_column,
+                 b = gemm_operand(context, x, OperandRole::input, math).by_column;
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, name, {a, b}, {}, {gradient});
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/base/divide_up.h"
 #include "scenarios/lowering/bucket_layout.h"
+#include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/muon.h"
 #include "scenarios/lowering/shards.h"
 
@@ -36,12 +37,12 @@ BufferId ChunkParameters::weight(ParameterId id) const {
 std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters, std::int64_t dense,
                                                                     std::int64_t expert) const {
   std::vector<std::vector<ParameterId>> buckets;
-  const auto fill = [&](ParameterKind kind, bool by_muon) {
+  const auto fill = [&](ParameterKind kind, bool by_muon, bool narrow) {
     const auto owners = static_cast<double>(kind == ParameterKind::expert ? expert : dense);
     std::int64_t filled = 0, largest = 0;
     bool full = true;
     for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
-      if (specs_[id].kind != kind || by_muon_[id] != by_muon) continue;
+      if (specs_[id].kind != kind || by_muon_[id] != by_muon || specs_[id].narrow != narrow) continue;
       if (full) {
         buckets.emplace_back();
         filled = largest = 0;
@@ -55,7 +56,8 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
   };
   for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::by_heads,
                                    ParameterKind::shared_kv, ParameterKind::expert, ParameterKind::tied}) {
-    for (const bool by_muon : {true, false}) fill(kind, by_muon);
+    for (const bool by_muon : {true, false})
+      for (const bool narrow : {false, true}) fill(kind, by_muon, narrow);
   }
   return buckets;
 }
@@ -109,8 +111,18 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     const auto [offsets, slice] = (by_muon ? lay_out_whole : lay_out_flat)(sizes, owned.owners, owned.granularity);
     const std::int64_t begin = owned.slice * slice;
 
-    Bucket bucket{.kind = first.kind, .norm_share = first.norm_share, .unit = first.unit, .whole = Shape(slice * owned.owners)};
-    if (sliced_weights) {
+    Bucket bucket{.kind = first.kind,
+                  .norm_share = first.norm_share,
+                  .narrow = first.narrow,
+                  .unit = first.unit,
+                  .whole = Shape(slice * owned.owners)};
+    if (bucket.narrow) {
+      bucket.weights = builder.buffer(rank, BufferKind::parameter, training.precision, bucket.whole,
+                                      scaling_of(training.recipe, OperandRole::weight));
+      if (training.gathered() != training.precision)
+        bucket.gathered = builder.buffer(rank, BufferKind::communication, training.gathered(), bucket.whole);
+      bucket.weight_slice = builder.view(bucket.weights, begin, Shape(slice));
+    } else if (sliced_weights) {
       bucket.weight_slice = builder.buffer(rank, BufferKind::parameter, training.storage(), Shape(slice));
     } else {
       bucket.weights = builder.buffer(rank, BufferKind::parameter, training.storage(), bucket.whole);

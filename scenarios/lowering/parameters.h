@@ -37,6 +37,7 @@ struct ParameterSpec {
   int uses = 1;           ///< operations that add to its gradient in one backward pass
   double norm_share = 1;  ///< its weight in the gradient norm: 1 / (ranks that count the same elements)
   std::size_t unit = 0;   ///< set by `declare`
+  bool narrow = false;    ///< kept in fp8 or fp4, see `keep_narrow`
 
   std::int64_t rows() const;
   std::int64_t columns() const { return pieces.front().columns; }
@@ -58,7 +59,10 @@ struct MuonMatrix {
 struct Bucket {
   ParameterKind kind = ParameterKind::sharded;
   double norm_share = 1;
+  bool narrow = false;  ///< see `TrainingSpec::param_gather`
   BufferId weights = no_id, gradients = no_id;
+  /// Of narrow weights that are gathered in bf16: what is gathered, and then cast into `weights`.
+  BufferId gathered = no_id;
   BufferId weight_slice = no_id, gradient_slice = no_id;
   BufferId master = no_id, momentum = no_id, variance = no_id;
   struct OnHost {
@@ -91,6 +95,8 @@ class ChunkParameters {
   /// Declares a router's biases, which no optimizer updates (see expert_bias.h). Returns their number in the chunk.
   std::size_t declare_expert_bias(std::string tensor);
   const std::vector<std::string>& expert_biases() const { return expert_biases_; }
+  /// Says that the weight, of a linear layer, is kept in the type that training casts to: `training.param_gather`.
+  void keep_narrow(ParameterId id) { specs_[id].narrow = true; }
 
   /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit or, with
   /// `gather_unit` weight, per weight, and all their buffers. Slices are padded to multiples of the granularity.

@@ -52,6 +52,7 @@ void StageProgram::lower(const StepRange& steps) {
     context_.first_sequence = steps.first_sequence + step * stride;
     lower_step();
     context_.cast_operands.clear();  // the weights are others now
+    context_.gathered_weights.clear();
     cleared_.assign(cleared_.size(), false);
   }
   if (steps.averages && context_.scenario.training.local_steps()) average_weights(context_);

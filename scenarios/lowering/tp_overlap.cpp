@@ -9,12 +9,12 @@ namespace {
 constexpr std::int64_t most_chunks = 4;
 
 GemmOperand weight_operand(Context& context, ParameterId weight) {
-  return gemm_operand(context, context.parameters().weight(weight), GemmMath::as_trained);
+  return gemm_operand(context, context.parameters().weight(weight), OperandRole::weight, GemmMath::as_trained);
 }
 
 /// Passes the shards of all ranks round, this rank's `own` first, the others into their places in `whole`, and calls
 /// multiply(operand, place) for each of them.
-void ring(Context& context, BufferId own, BufferId whole, std::string_view name,
+void ring(Context& context, BufferId own, BufferId whole, OperandRole role, std::string_view name,
           const std::function<void(const GemmOperand& shard, std::int64_t place)>& multiply) {
   const std::int64_t tp = context.sizes.tp;
   BufferId shard = own;
@@ -27,7 +27,7 @@ void ring(Context& context, BufferId own, BufferId whole, std::string_view name,
       context.collective(OpKind::receive, Slot::receive_tensor, Stream::tp_receive, name, no_id, next);
     }
     const std::int64_t place = place_after(hop);
-    multiply(gemm_operand_part(context, whole, place * context.shape_of(shard).elements(), shard), place);
+    multiply(gemm_operand_part(context, whole, role, place * context.shape_of(shard).elements(), shard), place);
     shard = next;
   }
 }
@@ -39,7 +39,7 @@ bool overlaps_tp(const Context& context, GemmMath math) { return context.scenari
 void multiply_in_ring(Context& context, const std::vector<ParameterId>& weights, BufferId x, const std::vector<BufferId>& outputs,
                       std::string_view name) {
   const BufferId whole = context.gathered(context.gathered_shape(x));
-  ring(context, x, whole, name, [&](const GemmOperand& shard, std::int64_t place) {
+  ring(context, x, whole, OperandRole::input, name, [&](const GemmOperand& shard, std::int64_t place) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const BufferId weight = weight_operand(context, weights[i]).by_row;
       context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, name, {shard.by_row, weight},
@@ -58,14 +58,15 @@ GatheredGradient input_gradient_in_ring(Context& context, ParameterId weight, Bu
     own = context.shard_of(whole, context.sizes.tp_rank);
     context.kernel(OpKind::scale, ScaleAttributes{1}, name, {dy}, {own});
   }
-  ring(context, own, whole, name, [&](const GemmOperand& shard, std::int64_t place) {
+  ring(context, own, whole, OperandRole::gradient, name, [&](const GemmOperand& shard, std::int64_t place) {
     context.kernel(OpKind::gemm, GemmAttributes{}, name, {shard.by_row, by_column}, {context.shard_of(dx, place)});
   });
   return {whole, dx};
 }
 
 BufferId multiply_and_scatter(Context& context, ParameterId weight, BufferId x, std::string_view name) {
-  const BufferId a = gemm_operand(context, x, GemmMath::as_trained).by_row, b = weight_operand(context, weight).by_row;
+  const BufferId a = gemm_operand(context, x, OperandRole::input, GemmMath::as_trained).by_row,
+                 b = weight_operand(context, weight).by_row;
   const Shape rows = context.shape_of(x);
   const std::int64_t outputs = context.shape_of(b)[0], inputs = context.shape_of(b)[1];
   const std::int64_t chunks = std::min(most_chunks, outputs);

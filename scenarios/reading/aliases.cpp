@@ -47,6 +47,8 @@ constexpr Alias aliases[] = {
     {"training", "global_batch_size", "global_batch"},
     {"training", "fp8_recipe", "recipe"},  // what it was called before there was fp4
     {"training", "fp4_recipe", "recipe"},
+    {"training", "fp8_dot_product_attention", "fp8_attention"},
+    {"training", "fp8_dpa", "fp8_attention"},  // Transformer Engine's
     {"model", "num_experts", "experts", "moe"},
     {"model", "num_moe_experts", "experts", "moe"},
     {"model", "moe_router_topk", "top_k", "moe"},

@@ -46,6 +46,16 @@ std::vector<OpKind> read_operations(const Reader& framework, const char* list) {
   return kinds;
 }
 
+std::vector<Architecture> read_architectures(const Reader& framework, const char* list) {
+  std::vector<Architecture> architectures;
+  for (const YamlNode& item : framework.child(list).items)
+    architectures.push_back(
+        framework.choice_of<Architecture>(item, list,
+                                          choices({Architecture::volta, Architecture::ampere, Architecture::hopper,
+                                                   Architecture::blackwell, Architecture::unknown})));
+  return architectures;
+}
+
 void read_workspaces(const Reader& framework, Software& software) {
   std::vector<std::string_view> architectures;
   for (std::size_t i = 0; i < architecture_count; ++i) architectures.emplace_back(name_of(static_cast<Architecture>(i)));
@@ -79,6 +89,7 @@ Reader framework_reader(const YamlNode& node) {
            "waits_for",
            "gemm_sm_margin",
            "kernel_per_expert",
+           "casts_once",
            "fp8_dispatch",
            "captured",
            "reserved_GB",
@@ -104,6 +115,7 @@ Software read_software(const YamlNode& node) {
   software.captured = read_operations(framework, "captured");
   software.gemm_sm_margin = static_cast<std::int32_t>(framework.integer("gemm_sm_margin", {0, 128}, 0));
   software.kernel_per_expert = read_operations(framework, "kernel_per_expert");
+  software.casts_once = read_architectures(framework, "casts_once");
   software.fp8_dispatch = framework.boolean("fp8_dispatch", true);
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);
   read_workspaces(framework, software);

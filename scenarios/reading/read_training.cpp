@@ -135,6 +135,14 @@ std::int64_t read_layers_in_bf16(const Reader& training, std::string_view key, c
   return layers;
 }
 
+bool read_param_gather(const Reader& training, std::string_view key, DType type, DType precision) {
+  const bool on = training.boolean(key, false);
+  if (on && precision != type)
+    training.fail(key, fmt::format("training.{} with precision {}, expected precision {}, or false", key, name_of(precision),
+                                   name_of(type)));
+  return on;
+}
+
 void read_recompute_every(const Reader& training, RecomputeSpec& spec) {
   if (!training.has("recompute_every")) return;
   if (spec.every == 0)
@@ -194,6 +202,9 @@ TrainingSpec read_training(const YamlNode& node) {
                          "moment_dtype",
                          "second_moment_dtype",
                          "master_dtype",
+                         "fp8_param_gather",
+                         "fp4_param_gather",
+                         "fp8_attention",
                          "fp8_activation_input",
                          "framework",
                          "compiled",
@@ -227,6 +238,9 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.moment_dtype = training.choice<DType>("moment_dtype", moments, DType::f32);
   spec.second_moment_dtype = training.choice<DType>("second_moment_dtype", moments, spec.moment_dtype);
   spec.master_dtype = training.choice<DType>("master_dtype", choices({DType::f32, DType::f16}), DType::f32);
+  spec.param_gather = read_param_gather(training, "fp8_param_gather", DType::f8, spec.precision) ||
+                      read_param_gather(training, "fp4_param_gather", DType::f4, spec.precision);
+  spec.fp8_attention = training.boolean("fp8_attention", false);
   spec.fp8_activation_input = training.boolean("fp8_activation_input", false);
   spec.schedule = read_schedule(training);
   spec.recompute = read_recompute(training);
@@ -287,6 +301,8 @@ YamlNode write_training(const TrainingSpec& training) {
   if (training.second_moment_dtype != training.moment_dtype)
     put(node, "second_moment_dtype", name_of(training.second_moment_dtype));
   if (training.master_dtype != DType::f32) put(node, "master_dtype", name_of(training.master_dtype));
+  if (training.param_gather) put(node, training.precision == DType::f4 ? "fp4_param_gather" : "fp8_param_gather", true);
+  if (training.fp8_attention) put(node, "fp8_attention", true);
   if (training.fp8_activation_input) put(node, "fp8_activation_input", true);
   put(node, "schedule", name_of(training.schedule));
   put(node, "recompute", recompute_node(training.recompute));

@@ -397,6 +397,8 @@ struct TrainingSpec {
   std::int64_t global_batch = 0;  ///< sequences
   DType precision = DType::bf16;
   Recipe recipe = Recipe::delayed;
+  /// To be executed on GPUs, where products read an operand along its depth alone: no field of a scenario file.
+  bool casts_both_ways = false;
   bool first_last_layers_bf16 = false;  ///< linear layers of the first and the last layers multiply in bf16
   std::int64_t num_layers_at_start_in_bf16 = 1;
   std::int64_t num_layers_at_end_in_bf16 = 1;
@@ -408,6 +410,10 @@ struct TrainingSpec {
   DType master_dtype = DType::f32;         ///< of the weights that the optimizer updates, from which those of the step are cast
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   RecomputeSpec recompute;
+  /// Linear weights of layers that cast are kept, and gathered under ZeRO-1, in the type that they are multiplied in:
+  /// `fp8_param_gather` and `fp4_param_gather`.
+  bool param_gather = false;
+  bool fp8_attention = false;         ///< attention's products have operands in fp8, in layers that cast
   bool fp8_activation_input = false;  ///< what the MLPs' activation functions read is kept for the backward in fp8
   bool overlap_dp = true;
   bool overlap_tp = false;
@@ -437,6 +443,10 @@ struct TrainingSpec {
   }
   /// Whether operands of the layers' linear GEMMs are cast to fp8 or fp4.
   bool casts() const { return precision == DType::f8 || precision == DType::f4; }
+  /// What those weights are gathered in. Scales of 32 in both directions need both made of the same numbers: Megatron-Core
+  /// gathers bf16 into the buffer of the gradients, and casts that (core/distributed/param_and_grad_buffer.py). So it does with
+  /// Muon, whatever the recipe (core/optimizer/layer_wise_optimizer.py).
+  DType gathered() const { return recipe == Recipe::mxfp8 || optimizer == OptimizerKind::muon ? storage() : precision; }
   /// What weights and activations are kept in: fp8 and fp4 are for the operands of GEMMs.
   DType storage() const { return casts() ? DType::bf16 : precision; }
   std::int64_t micro_batches(const ParallelismSpec& p) const { return global_batch / (p.data_replicas() * micro_batch); }
@@ -491,6 +501,16 @@ struct Scenario {
     const bool first = layer >= 0 && layer < training.num_layers_at_start_in_bf16;
     const bool last = layer < model.layers && layer >= model.layers - training.num_layers_at_end_in_bf16;
     return !training.first_last_layers_bf16 || !(first || last);
+  }
+
+  /// Whether an operand is cast once, for products by rows and by columns.
+  bool casts_once() const {
+    const bool whole_tensors = training.recipe == Recipe::delayed || training.recipe == Recipe::current;
+    const auto reads_both = [this](const Device& gpu) {
+      return std::ranges::find(software.casts_once, gpu.architecture) != software.casts_once.end();
+    };
+    return whole_tensors && !training.casts_both_ways && reads_both(cluster.gpu) &&
+           std::ranges::all_of(cluster.other_gpus, reads_both, &OtherGpus::gpu);
   }
 
   /// Whether shards of the sequence travel beside the GEMMs (lowering/tp_overlap.h).

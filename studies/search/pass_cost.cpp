@@ -65,6 +65,8 @@ Scenario small(const Scenario& scenario, const LayerClass& kind) {
   s.model.moe.every = 1;
   TrainingSpec& t = s.training;
   t.first_last_layers_bf16 = false;
+  t.fp8_attention = t.fp8_attention && kind.cast;
+  t.param_gather = t.param_gather && kind.cast;
   if (!kind.cast) t.precision = t.storage();
   t.recipe = kind.cast ? t.recipe : usual_recipe(t.precision);
   // What is cast is weights, too, once in a step: the second micro-batch shows what every one takes.
@@ -340,6 +342,8 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .second_moment_dtype = t.second_moment_dtype,
           .master_dtype = t.master_dtype,
           .recipe = t.recipe,
+          .param_gather = t.param_gather,
+          .fp8_attention = t.fp8_attention,
           .fp8_activation_input = t.fp8_activation_input,
           .attention = t.attention,
           .grad_compression = t.grad_compression,

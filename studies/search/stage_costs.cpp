@@ -72,16 +72,21 @@ Owners owners_of(const Scenario& scenario) {
   return {.dense = p.hsdp > 0 ? p.hsdp : all, .expert = std::max<std::int64_t>(1, p.tp * p.cp * p.dp / shards)};
 }
 
+/// At least: embeddings and norms are kept in bf16 where linear weights are not.
+Bytes weights_of(const TrainingSpec& training, std::int64_t elements) {
+  return size_of(training.param_gather ? training.precision : training.storage(), elements);
+}
+
 void add_states(PartCosts& part, const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
   const TrainingSpec& t = scenario.training;
   const Owners owners = owners_of(scenario);
-  const Bytes weight = size_of(t.storage()), gradient = size_of(t.grad_dtype), states = t.state_bytes();
+  const Bytes gradient = size_of(t.grad_dtype), states = t.state_bytes();
   const double kept = 1 - t.offload.optimizer;
   for (const auto& [elements, slices] : {std::pair{part.parameters, owners.dense}, {part.expert_parameters, owners.expert}}) {
     const bool sliced = slices > 1;
     const std::int64_t updated = elements / slices;
-    part.states += weight * (p.zero >= 3 ? updated : elements) + gradient * (p.zero >= 2 ? updated : elements) +
+    part.states += weights_of(t, p.zero >= 3 ? updated : elements) + gradient * (p.zero >= 2 ? updated : elements) +
                    static_cast<Bytes>(kept * static_cast<double>(states * updated));
     if (p.zero >= 2 && sliced) part.whole_gradients += gradient * elements;
   }
@@ -123,7 +128,9 @@ void add_data_parallel(PartCosts& part, const Scenario& scenario, MeshNetwork& n
     const std::int64_t elements = experts ? part.expert_parameters : part.parameters;
     part.reduce += reduction_time(scenario, network, elements, experts);
     part.states += residuals(scenario, network, elements, experts);
-    if (p.zero >= 1) part.gather += network.data(scenario, OpKind::all_gather, elements * size_of(t.storage()), experts);
+    if (p.zero >= 1)
+      part.gather +=
+          network.data(scenario, OpKind::all_gather, size_of(t.param_gather ? t.gathered() : t.storage(), elements), experts);
     const std::int64_t updated = elements / (experts ? owners.expert : owners.dense);
     part.update += (1 - t.offload.optimizer) * update_per_parameter * static_cast<double>(updated);
   }

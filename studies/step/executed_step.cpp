@@ -16,6 +16,10 @@ void refuse_on_gpus(const Scenario& scenario, const std::string& file) {
     throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
   if (training.precision == DType::f4)
     throw InputError({file, 0, 0}, "training.precision fp4 is not executed on GPUs yet; expected --backend host");
+  if (training.param_gather)
+    throw InputError({file, 0, 0}, "training.fp8_param_gather is not executed on GPUs yet; expected --backend host");
+  if (training.fp8_attention)
+    throw InputError({file, 0, 0}, "training.fp8_attention is not executed on GPUs yet; expected --backend host");
   const bool moments = training.moment_dtype == training.second_moment_dtype &&
                        (training.moment_dtype == DType::f32 || training.moment_dtype == DType::bf16);
   if (training.optimizer == OptimizerKind::muon && training.moment_dtype != DType::f32)
@@ -41,7 +45,13 @@ Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const Exe
                                        " makes too many steps to execute, which takes a whole period; expected at most " +
                                        std::to_string(most_steps));
   }
-  return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), steps);
+  Scenario executed = scenario;
+  executed.training.casts_both_ways = backend.backend == cuda_backend;
+  Dag dag = lower(executed, make_world(executed, false, {}, hops ? Detail::hops : Detail::sums), steps);
+  if (!backend.rounds)
+    for (OpAttributes& attributes : dag.attributes)
+      if (auto* cast = std::get_if<CastAttributes>(&attributes)) cast->to = NarrowType::none;
+  return dag;
 }
 
 Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops) {
@@ -50,7 +60,9 @@ Dag lower_to_carry(const Scenario& scenario, const std::string& file, bool hops)
     throw InputError({file, 0, 0}, std::to_string(ranks) + " ranks are too many to lower; expected at most " +
                                        std::to_string(most_lowered_ranks) + ", or `tandem lower --folded` to look at");
   }
-  return lower(scenario, make_world(scenario, false, {}, hops ? Detail::hops : Detail::sums), period_of(scenario));
+  Scenario executed = scenario;
+  executed.training.casts_both_ways = true;
+  return lower(executed, make_world(executed, false, {}, hops ? Detail::hops : Detail::sums), period_of(scenario));
 }
 
 ExecutedStep::ExecutedStep(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend,

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "runtime/backend_names.h"
 #include "scenarios/mesh/expert_mesh.h"
+#include "scenarios/spec/names.h"
 
 namespace tandem::studies {
 
@@ -25,6 +27,7 @@ Scenario unsharded(const Scenario& scenario) {
   reference.training.recompute = {};
   reference.training.hierarchical_all_reduce = false;
   reference.training.offload = {};
+  reference.training.param_gather = false;
   reference.training.compressor = {};
   reference.training.global_batch = scenario.training.gradient_batch(scenario.parallelism);
   reference.training.sync_every = 1;
@@ -45,14 +48,16 @@ namespace {
 /// The unsharded model's runs, one for each replica that takes steps of its own.
 class UnshardedRuns {
  public:
-  UnshardedRuns(const Scenario& scenario, Progress* progress) {
+  /// On a host, whose casts round if `rounds`.
+  UnshardedRuns(const Scenario& scenario, bool rounds, Progress* progress) {
     const Scenario reference = unsharded(scenario);
     const std::int64_t replicas = scenario.training.global_batch / reference.training.global_batch;
     for (std::int64_t replica = 0; replica < replicas; ++replica) {
       StepRange steps = period_of(scenario);
       steps.first_sequence = replica * reference.training.global_batch;
       steps.stride = scenario.training.global_batch;
-      runs_.emplace_back(reference, scenario.name, ExecutionChoice{}, steps).execute(progress, "executing the unsharded model");
+      runs_.emplace_back(reference, scenario.name, ExecutionChoice{.rounds = rounds}, steps)
+          .execute(progress, "executing the unsharded model");
       memories_.push_back(&runs_.back().memory());
     }
   }
@@ -74,6 +79,9 @@ StepDifference compare_restored(const UnshardedRuns& runs, const ExecutedStep& s
   return runs.compared_with(restored);
 }
 
+/// GPUs round with one scale for a tensor, whatever the recipe: they are held against numbers that are not rounded.
+bool rounds_alike(const ExecutedStep& step) { return step.choice().backend == host_backend && step.choice().rounds; }
+
 double largest_of_gradients(const StepDifference& difference) {
   double largest = 0;
   for (const TensorDifference& tensor : difference.tensors) largest = std::max(largest, tensor.gradient);
@@ -83,11 +91,24 @@ double largest_of_gradients(const StepDifference& difference) {
 }  // namespace
 
 StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
-  return compare_restored(UnshardedRuns(scenario, progress), step, scenario, progress);
+  return compare_restored(UnshardedRuns(scenario, rounds_alike(step), progress), step, scenario, progress);
 }
 
 StepDifference compare_as_applied(const ExecutedStep& step, const Scenario& scenario) {
-  return UnshardedRuns(scenario, nullptr).compared_with(step);
+  return UnshardedRuns(scenario, rounds_alike(step), nullptr).compared_with(step);
+}
+
+std::vector<std::string> causes_of_other_rounding(const Scenario& scenario) {
+  std::vector<std::string> causes;
+  if (!scenario.training.casts()) return causes;
+  const ParallelismSpec& p = scenario.parallelism;
+  if (p.tp > 1) causes.push_back(scenarios::named(Axis::tp, p.tp) + " cuts weights and activations");
+  if (p.cp > 1) causes.push_back(scenarios::named(Axis::cp, p.cp) + " cuts sequences");
+  if (scenario.model.moe.experts > 0 && p.ep > 1)
+    causes.push_back(scenarios::named(Axis::ep, p.ep) + " gives experts the rows of several micro-batches at once");
+  if (scenario.model.moe.experts > 0 && p.etp > 1) causes.push_back(scenarios::named("etp", p.etp) + " cuts experts");
+  if (scenario.training.local_steps()) causes.push_back("later steps have weights whose gradients were summed in another order");
+  return causes;
 }
 
 bool VerificationTolerance::allows(const StepDifference& difference) const {
@@ -112,9 +133,17 @@ VerificationTolerance verification_tolerance(DType precision) {
 
 Verification verify(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
   const DType precision = step.result().run.backend == cuda_backend ? step.precision() : DType::f32;
-  const UnshardedRuns runs(scenario, progress);
+  const UnshardedRuns runs(scenario, rounds_alike(step), progress);
   Verification verification{.tolerance = verification_tolerance(precision),
                             .difference = compare_restored(runs, step, scenario, progress)};
+  if (std::vector<std::string> causes = causes_of_other_rounding(scenario); rounds_alike(step) && !causes.empty()) {
+    verification.other_rounding = {.difference = verification.difference.largest(), .causes = std::move(causes)};
+    ExecutionChoice unrounded = step.choice();
+    unrounded.rounds = false;
+    ExecutedStep flow(scenario, scenario.name, unrounded);
+    flow.execute(progress, "executing the step without rounding");
+    verification.difference = compare_with_unsharded(flow, scenario, progress);
+  }
   if (scenario.training.compressor.keeps_residuals())
     verification.compression_error = largest_of_gradients(runs.compared_with(step));
   return verification;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "runtime/host/compare.h"
 #include "studies/step/executed_step.h"
@@ -21,6 +23,11 @@ StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& 
 /// Compares the step as it is, compressed gradients and all.
 StepDifference compare_as_applied(const ExecutedStep& step, const Scenario& scenario);
 
+/// Says why the sharded step rounds other numbers to fp8 or fp4 than the unsharded one, or rounds them with other scales: a
+/// phrase for each reason, such as "tp 2 cuts weights and activations". Empty where each tensor that is cast is a tensor of the
+/// unsharded step, to the last bit: of data-parallel and pipelined steps, whose gradients alone are summed in another order.
+std::vector<std::string> causes_of_other_rounding(const Scenario& scenario);
+
 /// How far a step may be from the unsharded one, relative to each tensor's largest element.
 struct VerificationTolerance {
   double gradients = 0;
@@ -34,10 +41,18 @@ struct VerificationTolerance {
 /// in bf16, and as much as gradients in fp16. In fp8 both may be off by 0.5.
 VerificationTolerance verification_tolerance(DType precision);
 
-/// A step held against the unsharded one.
+/// Where a host rounds to fp8 or fp4 what the unsharded step does not: how far the two are apart as executed, and why.
+struct OtherRounding {
+  double difference = 0;
+  std::vector<std::string> causes;
+};
+
+/// A step held against the unsharded one, in the same precision. Where it rounds other numbers, `difference` is that of the two
+/// steps executed once more without rounding.
 struct Verification {
   VerificationTolerance tolerance;
   StepDifference difference;
+  std::optional<OtherRounding> other_rounding = {};
   /// Where a compressor holds part of the gradients back: the largest relative difference of those that the step applied.
   std::optional<double> compression_error = {};
   bool same() const { return tolerance.allows(difference); }

@@ -49,6 +49,7 @@ constexpr Field flags[] = {
     {"overlap_dp", "training.overlap.dp"},
     {"overlap_pp", "training.overlap.pp"},
     {"overlap_ep", "training.overlap.ep"},
+    {"fp8_dpa", "training.fp8_attention"},
 };
 
 constexpr Field shape[] = {
@@ -137,6 +138,14 @@ class ScenarioBuilder {
     const std::string name = row_.name("precision");
     put_text({"precision", "training.precision"}, name == name_of(Recipe::nvfp4) ? std::string(name_of(DType::f4)) : name);
     put_text({"fp8_recipe", "training.recipe"}, row_.name("fp8_recipe"));
+    for (const char* gather : {"fp8_param_gather", "fp4_param_gather"}) {
+      const std::int64_t zero = row_.integer("zero").value_or(1);
+      if (!row_.flag(gather).value_or(false)) continue;
+      if (zero == 1 || zero == 2)
+        put_flag({gather, std::string("training.").append(gather)});
+      else
+        note(std::string(gather) + " 1 is not simulated with zero " + std::to_string(zero));
+    }
     const bool at_ends = row_.has("bf16_layers_at_start") || row_.has("bf16_layers_at_end");
     if (!row_.flag("first_last_bf16").value_or(at_ends)) return;
     put("training.first_last_layers_bf16", at_ends ? "bf16_layers_at_end" : "first_last_bf16", "true");

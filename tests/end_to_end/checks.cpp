@@ -23,7 +23,7 @@ std::vector<std::vector<TaskId>> tasks_by_rank(const Dag& dag) {
 }  // namespace
 
 double largest_difference(const Scenario& scenario) {
-  ExecutedStep step(scenario, "test");
+  ExecutedStep step(scenario, "test", {.rounds = false});
   step.execute();
   const StepDifference difference = compare_with_unsharded(step, scenario);
   EXPECT_GT(difference.reference_loss, 1.0);  // ln(96) = 4.6 for a model that knows nothing

@@ -8,8 +8,8 @@
 
 namespace tandem::studies {
 
-/// Executes the scenario's step and the unsharded step on the same data; the largest relative difference of the loss, of every
-/// gradient and of every updated weight.
+/// Executes the scenario's step and the unsharded step on the same data, without rounding to fp8 or fp4; the largest relative
+/// difference of the loss, of every gradient and of every updated weight.
 double largest_difference(const Scenario& scenario);
 
 /// Simulates the scenario on `folded` and unfolded. The first task of a rank that does not run when the same task of its class

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 
 #include "runtime/analysis/memory.h"
 #include "scenarios/lowering/lower.h"
@@ -96,6 +98,9 @@ TEST(Fp8Experts, MultiplyInFp8WhileTheRouterDoesNot) {
   EXPECT_EQ(grouped, (std::map<DType, std::size_t>{{DType::f8, 2 * layers * 4 * 6}}));  // ranks, micro-batches, products
 }
 
+/// Of a tensor's scale.
+constexpr Bytes scale = 4;
+
 // 2 R n k FLOPs. Forward: fp8 rows and weights in, bf16 rows out; backward: two products, of which that of the weights reads and
 // writes fp32 gradients.
 TEST(Fp8Experts, ReadOneBytePerNumber) {
@@ -109,9 +114,9 @@ TEST(Fp8Experts, ReadOneBytePerNumber) {
     EXPECT_EQ(cost.flops, 2 * rows * 2 * inner * hidden);
     bytes[task.phase] = cost.bytes;
   }
-  EXPECT_EQ(bytes, (std::map<Phase, Bytes>{{Phase::forward, x + up + 2 * y},
-                                           {Phase::backward_input, y + up + 2 * x},
-                                           {Phase::backward_weight, y + x + 2 * 4 * up}}));
+  EXPECT_EQ(bytes, (std::map<Phase, Bytes>{{Phase::forward, x + up + 2 * scale + 2 * y},
+                                           {Phase::backward_input, y + up + 2 * scale + 2 * x},
+                                           {Phase::backward_weight, y + x + 2 * scale + 2 * 4 * up}}));
 }
 
 TEST(Fp8Experts, KeepTheWorkOfBf16) {
@@ -141,7 +146,9 @@ Bytes cast_bytes(const Dag& dag) {
 TEST(Fp8Experts, AreCastOncePerLayout) {
   const Bytes attention = 64 * 32 + 32 * 32, experts = local_experts * (2 * inner * hidden + inner * hidden);
   const Bytes dense_rows = 16 * (32 + 64 + 32 + 32), expert_rows = rows * (hidden + 2 * inner + inner + hidden);
-  EXPECT_EQ(cast_bytes(lowered(fp8_experts(two_ranks))), 2 * layers * (attention + experts + 4 * (dense_rows + expert_rows)));
+  const Bytes scales = scale * (4 + 4 * (4 + 4));  // of four weights, and of four micro-batches' inputs and output gradients
+  EXPECT_EQ(cast_bytes(lowered(fp8_experts(two_ranks))),
+            2 * layers * (attention + experts + 4 * (dense_rows + expert_rows) + scales));
 }
 
 // Both are fullest after a forward pass. There fp8 holds two casts of every weight besides, for the micro-batches to come, and
@@ -157,7 +164,106 @@ TEST(Fp8Experts, CastsTakeMemory) {
   const Bytes weights = 64 * 32 + 32 * 32 + local_experts * (2 * inner * hidden + inner * hidden);
   const Bytes casts = 16 * (32 + 32) + rows * (hidden + inner);
   const Bytes dropped = 2 * (16 * 32 + rows * (hidden + inner));
-  EXPECT_EQ(activations(fp8_experts(two_ranks)), activations(bf16) + layers * (2 * weights + casts - dropped));
+  EXPECT_EQ(activations(fp8_experts(two_ranks)),
+            activations(bf16) + layers * (2 * weights + casts - dropped + scale * (2 * 4 + 4)));
+}
+
+const std::string on_blackwell = "cluster.preset=dgx-b200 training.framework=megatron-core ";
+
+class CastOnce : public testing::TestWithParam<const char*> {};
+
+TEST_P(CastOnce, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(tiny_fp8(on_blackwell + GetParam())), 1e-5); }
+
+INSTANTIATE_TEST_SUITE_P(Meshes, CastOnce,
+                         testing::Values("parallelism.tp=2 parallelism.sp=true parallelism.pp=2",
+                                         "parallelism.tp=2 parallelism.sp=true training.overlap.tp=true",
+                                         "parallelism.dp=2 training.fp8_param_gather=true training.recipe=current",
+                                         "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.dp=2 "
+                                         "parallelism.ep=2"));
+
+// Half of what casts both ways write, where there is one scale; and never of blocks, which follow a direction.
+TEST(Fp8Copies, AreOneOnBlackwell) {
+  const std::string hopper = "training.framework=megatron-core ";
+  for (const char* recipe : {"delayed", "current"}) {
+    const std::string name = std::string("training.recipe=") + recipe;
+    EXPECT_EQ(2 * cast_bytes(lowered(tiny_fp8(on_blackwell + name))), cast_bytes(lowered(tiny_fp8(hopper + name)))) << recipe;
+  }
+  for (const char* recipe : {"blockwise", "mxfp8"}) {
+    const std::string name = std::string("training.recipe=") + recipe;
+    EXPECT_EQ(cast_bytes(lowered(tiny_fp8(on_blackwell + name))), cast_bytes(lowered(tiny_fp8(hopper + name)))) << recipe;
+  }
+}
+
+class Fp8Attention : public testing::TestWithParam<const char*> {};
+
+TEST_P(Fp8Attention, ShardedStepIsTheUnshardedStep) {
+  EXPECT_LT(largest_difference(tiny_fp8(std::string("training.fp8_attention=true ") + GetParam())), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, Fp8Attention,
+                         testing::Values("parallelism.tp=2 parallelism.sp=true parallelism.pp=2",
+                                         "parallelism.cp=2 training.recompute=selective",
+                                         "parallelism.cp=2 parallelism.cp_method=ulysses training.recompute=full",
+                                         "parallelism.cp=2 parallelism.cp_method=all-gather",
+                                         "training.recipe=current training.first_last_layers_bf16=true parallelism.dp=2"));
+
+// 16 tokens of 8 query heads and 4 key-value heads of 4: q, k and v in a byte a number and a scale, the output and its gradient
+// in bf16 and in fp8, gradients in bf16; one fp32 for each query and head.
+TEST(AttentionInFp8, ReadsItsOperandsInFp8) {
+  const Dag dag = lowered(tiny_fp8("training.fp8_attention=true training.recipe=current training.first_last_layers_bf16=true"));
+  const Bytes q = 16 * 32, kv = 16 * 16, lse = 4 * 8 * 16, scaled = 3 * scale + q + 2 * kv;
+  std::size_t found = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.op != OpKind::attention && task.op != OpKind::attention_backward) continue;
+    const bool in_fp8 = task.layer == 1 || task.layer == 2;
+    EXPECT_EQ(cost_of(dag, id).math, in_fp8 ? DType::f8 : DType::bf16);
+    if (!in_fp8) continue;
+    ++found;
+    EXPECT_EQ(cost_of(dag, id).bytes,
+              task.op == OpKind::attention ? scaled + 2 * q + lse : scaled + 2 * q + lse + (q + scale) + 2 * (q + 2 * kv));
+  }
+  EXPECT_EQ(found, 2U * 2 * 8);  // layers, passes, micro-batches
+}
+
+// Four casts more for each of four layers and eight micro-batches: q, k, v and the output's gradient.
+TEST(AttentionInFp8, CastsItsOperandsOnce) {
+  const auto casts = [](const std::string& overrides) {
+    const Dag dag = lowered(tiny_fp8(overrides));
+    return std::ranges::count(dag.tasks, OpKind::cast, &Task::op);
+  };
+  EXPECT_EQ(casts("training.fp8_attention=true"), casts("") + 4 * 4 * 8);
+}
+
+// Of each recipe, for the MLP's first product [96, 32] of 16 tokens: a tensor of n numbers has n bytes and its scales.
+TEST(Fp8Step, RecipesHaveTheirScales) {
+  const auto bytes_of_scales = [](const std::string& recipe, const std::string& phase_of) {
+    const Dag dag = lowered(tiny_fp8("training.recipe=" + recipe));
+    std::map<std::int64_t, Bytes> by_elements;
+    for (const Buffer& buffer : dag.buffers)
+      if (buffer.dtype == DType::f8 && buffer.scaling != Scaling::none)
+        by_elements[buffer.shape.elements()] = buffer.bytes() - buffer.shape.elements();
+    return by_elements.at(phase_of == "weight" ? 96 * 32 : 16 * 96);
+  };
+  for (const char* recipe : {"delayed", "current"}) {
+    EXPECT_EQ(bytes_of_scales(recipe, "weight"), 4);
+    EXPECT_EQ(bytes_of_scales(recipe, "gradient"), 4);
+  }
+  EXPECT_EQ(bytes_of_scales("mxfp8", "weight"), 96 * 32 / 32);
+  EXPECT_EQ(bytes_of_scales("mxfp8", "gradient"), 16 * 96 / 32);
+  EXPECT_EQ(bytes_of_scales("blockwise", "weight"), 4);  // less than 128 x 128
+  EXPECT_EQ(bytes_of_scales("blockwise", "gradient"), 4 * 16 * 96 / 128);
+}
+
+// What is timed moves the bytes that are reported, scales among them.
+TEST(Fp8Step, KernelsAreTimedWithTheirScales) {
+  for (const char* recipe : {"current", "blockwise", "mxfp8"}) {
+    const Dag dag = lowered(tiny_fp8(std::string("training.recipe=") + recipe));
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      if (operation(dag.tasks[id].op).cost == nullptr) continue;
+      EXPECT_EQ(cost_of(kernel_of(dag, id)).bytes, cost_of(dag, id).bytes) << recipe << " " << dag.name_of_task(id);
+    }
+  }
 }
 
 }  // namespace

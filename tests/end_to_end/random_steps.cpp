@@ -39,6 +39,7 @@ class StepDraw {
     pipeline_layout(chunks);
     optimizer();
     router();
+    narrow_types();
     return std::move(step_);
   }
 
@@ -267,6 +268,21 @@ class StepDraw {
   void optimizer() {
     if (is("parallelism.zero=3") || hsdp_ || is_set("training.hierarchical_all_reduce")) return;
     if (!is_set("training.compressor.method")) set("training.optimizer", {"", "", "muon"});
+  }
+
+  /// What is cast to fp8 or fp4, and how.
+  void narrow_types() {
+    if (!is("training.precision=fp8")) return;
+    std::string precision = "fp8", recipe = "nvfp4";
+    if (!set("cluster.preset", {"", "dgx-b200"}).empty()) {
+      precision = set("training.precision", {"fp8", "fp4"});
+      set("training.framework", {"", "megatron-core"});
+    }
+    if (precision == "fp8") recipe = set("training.recipe", {"delayed", "current", "blockwise", "mxfp8"});
+    if (recipe != "delayed") set("training.first_last_layers_bf16", {"", "", "true"});
+    if (recipe != "blockwise" && !is("training.attention=unfused")) set("training.fp8_attention", {"", "true"});
+    if ((is("parallelism.zero=1") || is("parallelism.zero=2")) && !local_)
+      set("training." + precision + "_param_gather", {"", "true", "true"});
   }
 
   void compressor() {

@@ -36,7 +36,8 @@ class SmallDag {
   TaskId cast(RankIndex rank, std::int64_t elements, std::int32_t tensors) {
     const BufferId x = builder_.buffer(rank, BufferKind::activation, DType::f32, Shape(elements));
     const BufferId y = builder_.buffer(rank, BufferKind::activation, DType::bf16, Shape(elements));
-    return builder_.kernel(OpKind::cast, GroupsAttributes{tensors}, {.name = "cast"}, {{x}}, {{y}});
+    return builder_.kernel(OpKind::cast, CastAttributes{.rows = std::vector<std::int32_t>(static_cast<std::size_t>(tensors), 1)},
+                           {.name = "cast"}, {{x}}, {{y}});
   }
 
   /// A product of matrices, which is `microseconds` of arithmetic at 1 TFLOP/s and moves next to nothing.

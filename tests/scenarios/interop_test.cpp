@@ -167,6 +167,8 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"training.framework=", "training.framework=megatron-core"},
       {"training.cuda_graph=", "training.cuda_graph=attention", "training.cuda_graph=full"},
       {"training.fp8_activation_input=", "training.fp8_activation_input=true"},
+      {"training.fp8_param_gather=", "training.fp8_param_gather=true"},
+      {"training.fp8_attention=", "training.fp8_attention=true"},
       {"training.attention=", "training.attention=cudnn", "training.attention=flash-2", "training.attention=flash-3",
        "training.attention=unfused"},
       {"parallelism.expert_axis=folded", "parallelism.expert_axis=own"},

@@ -45,6 +45,22 @@ TEST(AttentionTime, UnmaskedTilesRunInWaves) {
   EXPECT_DOUBLE_EQ(attention_time(device, attention(1000, 12, 128, false)), 2e-6 + tile_time(1024));      // rounded up
 }
 
+// At 1e15 FLOP/s a pair of F FLOPs takes 2 F, of which its products at 0.8 of the peak are 1.25 F; in fp8, at twice the peak,
+// they are 0.625 F, and the remaining 0.75 F stay. With products as slow as all of it, the products alone remain.
+TEST(AttentionTime, InFp8TheProductsAloneAreFaster) {
+  Device device = attending();
+  const auto fp8 = static_cast<std::size_t>(DType::f8);
+  gemm_of(device).rate = 0.8;
+  device.peak[fp8] = 2e15;
+  device.efficiency.gemm[fp8].rate = 0.8;
+  TimedKernel in_fp8 = attention(1024, 12, 128, false);
+  for (std::size_t i = 0; i < 3; ++i) in_fp8.operands[i].dtype = DType::f8;
+  EXPECT_DOUBLE_EQ(attention_time(device, in_fp8), 2e-6 + (0.75 + 0.625) / 2 * tile_time(1024));
+  gemm_of(device).rate = 0.5;
+  EXPECT_DOUBLE_EQ(attention_time(device, in_fp8), 2e-6 + 0.625 / 2 * tile_time(1024));
+  EXPECT_GE(attention_time(device, in_fp8), kernel_lower_bound(device, cost_of(in_fp8)));
+}
+
 TEST(AttentionTime, ACausalMaskHalvesTheWorkAndLeavesTheDiagonal) {
   const Device device = attending();
   // 8 tiles a head that compute 1 to 8 squares of 128: their mean is 4.5. 800 tiles are 8 for each multiprocessor.

@@ -105,12 +105,14 @@ TEST(KernelLowerBound, IsTheRooflineAtFullPeaks) {
 TEST(KernelTime, AKernelForEachExpertIsLaunchedForEach) {
   const Device device = round_numbers();
   const OperandType x{Shape(1000, 800), DType::bf16}, y{Shape(1000, 800), DType::f8};
-  const TimedKernel cast{OpKind::cast, {x, y, y}, GroupsAttributes{8}};
+  const TimedKernel cast{OpKind::cast, {x, y, y}, CastAttributes{.rows = std::vector<std::int32_t>(8, 1)}};
   const Seconds moving = 800'000.0 * 4 / 0.8e12;
   EXPECT_DOUBLE_EQ(kernel_time(device, cast), 2e-6 + moving);
   EXPECT_DOUBLE_EQ(kernel_time(device, cast, 8), 8 * 2e-6 + moving);
   const ExtraWork maximum{.kernels = 2, .bytes = 2};
   EXPECT_DOUBLE_EQ(extra_time(device, maximum, cast, 8), 8 * 2 * 2e-6 + 800'000.0 * 2 / 0.8e12);
+  const TimedKernel transpose{OpKind::cast, {y, y}, CastAttributes{.in_place = true}};
+  EXPECT_DOUBLE_EQ(extra_time(device, maximum, transpose), 0);
 }
 
 TEST(KernelTime, PermutationsReachAShareOfTheBandwidth) {

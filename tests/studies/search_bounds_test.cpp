@@ -137,6 +137,17 @@ training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp8, ove
                      40, 4);
 }
 
+TEST(SearchBounds, HoldWithLayersInBf16AndParametersGatheredInFp4) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-b200, gpus: 16}
+parallelism: {tp: 1, dp: 16}
+training: {sequence: 4096, micro_batch: 1, global_batch: 32, precision: fp4, fp4_param_gather: true, first_last_layers_bf16: true,
+           framework: megatron-core}
+)",
+                     40, 4);
+}
+
 TEST(SearchBounds, HoldForOtherOrdersFrameworksAndUnevenStages) {
   expect_bounds_hold(R"(
 model: {preset: llama3-8b, layers: 13}
