@@ -134,10 +134,14 @@ Json json_of(const YamlNode& node) {
 /// How the unsharded model routes a micro-batch.
 Json routing_json(const Scenario& scenario) {
   const RoutingAttributes routing = routing_of(unsharded(scenario));
-  return {{"token_groups", routing.groups}, {"zigzag", routing.zigzag},
-          {"nodes", routing.nodes},         {"node_limit", routing.node_limit},
-          {"forced", routing.forced},       {"slots", routing.slots},
-          {"load", routing.forced_load()},  {"expert_choice", routing.expert_choice},
+  return {{"token_groups", routing.groups},
+          {"zigzag", routing.zigzag},
+          {"nodes", routing.nodes},
+          {"node_limit", routing.node_limit},
+          {"forced", routing.forced},
+          {"slots", routing.slots},
+          {"load", routing.forced_load()},
+          {"expert_choice", routing.expert_choice},
           {"balance", routing.balance},
           {"score_function", name_in(score_function_names, routing.score)},
           {"pre_softmax", routing.pre_softmax},
