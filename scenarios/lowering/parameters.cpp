@@ -56,8 +56,10 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
   };
   for (const ParameterKind kind : {ParameterKind::sharded, ParameterKind::replicated, ParameterKind::by_heads,
                                    ParameterKind::shared_kv, ParameterKind::expert, ParameterKind::tied}) {
+    // The first pass needs the embedding and norms, which are not narrow: what is filled last is gathered first. So does
+    // Megatron-Core, which gathers these with the first layers (distributed/param_and_grad_buffer.py, partition_buckets).
     for (const bool by_muon : {true, false})
-      for (const bool narrow : {false, true}) fill(kind, by_muon, narrow);
+      for (const bool narrow : {true, false}) fill(kind, by_muon, narrow);
   }
   return buckets;
 }

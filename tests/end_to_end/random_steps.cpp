@@ -326,7 +326,7 @@ ValidSteps valid_steps(std::size_t count) {
     });
   };
   std::set<std::string> choices;
-  for (std::uint32_t seed = 1; seed <= 4 * count && (valid.steps.size() < count || !valid.unused.empty()); ++seed) {
+  for (std::uint32_t seed = 1; seed <= 8 * count && (valid.steps.size() < count || !valid.unused.empty()); ++seed) {
     RandomStep step = random_step(seed);
     choices.insert(step.choices.begin(), step.choices.end());
     if (valid.steps.size() < count) ++valid.drawn;
