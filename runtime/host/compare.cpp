@@ -39,6 +39,7 @@ struct Tensor {
   std::vector<std::vector<float>> gradients;  ///< by reference
   std::vector<double> weight;                 ///< mean over the references
   std::vector<bool> covered;
+  bool follows_counts = false;  ///< biases of experts, whose "gradients" are choices (OptimizerUpdate)
   LargestDifference gradient_difference;
   LargestDifference weight_difference;
 
@@ -68,6 +69,7 @@ Tensors reference_tensors(std::span<const HostMemory* const> references) {
   for (std::size_t r = 0; r < references.size(); ++r) {
     for_each_update(*references[r], [&](const Update& update) {
       Tensor& tensor = tensor_of(tensors, update.shard);
+      tensor.follows_counts = update.momentum.empty();
       for (std::size_t i = 0; i < update.weight.size(); ++i) {
         const std::size_t at = update.index(i);
         tensor.gradients[r][at] = update.gradient[i];
@@ -111,7 +113,7 @@ StepDifference compare(const HostMemory& step, std::span<const HostMemory* const
   result.loss = loss.relative();
   double largest_gradient = 0;
   for (const auto& [name, tensor] : tensors)
-    largest_gradient = std::max(largest_gradient, tensor.gradient_difference.magnitude());
+    if (!tensor.follows_counts) largest_gradient = std::max(largest_gradient, tensor.gradient_difference.magnitude());
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.whole()) throw std::runtime_error("the step does not update all of '" + name + "'");
     result.tensors.push_back(

@@ -40,6 +40,20 @@ class Step {
     losses_.push_back(add_loss(rank));
   }
 
+  /// After all ranks: the biases of two experts on rank 0, and the counts that they follow.
+  void add_biases() {
+    const auto state = [&] { return builder_.buffer(0, BufferKind::optimizer, DType::f32, Shape(1, 2)); };
+    counts_ = state();
+    biases_ = state();
+    builder_.dag().shards.push_back(
+        {.buffer = biases_, .tensor = "router.bias", .tensor_rows = 1, .tensor_columns = 2, .rows = 1, .columns = 2});
+    builder_.kernel(OpKind::update_expert_bias, ScaleAttributes{}, {.name = "expert bias"}, std::array{counts_}, {},
+                    std::array{biases_});
+  }
+  void fill_biases(float count) {
+    for (const BufferId buffer : {counts_, biases_}) std::fill_n(memory_->tensor(buffer).f32(), 2, count);
+  }
+
   void finish() {
     dag_ = builder_.finish();
     memory_.emplace(dag_, 1);
@@ -65,6 +79,7 @@ class Step {
   std::optional<HostMemory> memory_;
   std::uint32_t world_ = 0;
   std::vector<BufferId> gradients_, parameters_, losses_;
+  BufferId counts_ = no_id, biases_ = no_id;
 
   void update(RankIndex rank, BufferId parameter, BufferId gradient, std::int64_t offset, std::int64_t n) {
     const auto state = [&](std::int64_t size) { return builder_.buffer(rank, BufferKind::optimizer, DType::f32, Shape(size)); };
@@ -81,6 +96,25 @@ class Step {
     return loss;
   }
 };
+
+// Counts are no gradients, however large: an element of a gradient differs by as much as without them.
+TEST(CompareWithBiases, CountsOfChoicesHideNoGradient) {
+  Step reference, step;
+  for (Step* each : {&reference, &step}) {
+    each->add_rank(0, 4);
+    each->add_biases();
+    each->finish();
+    each->fill_biases(1e6F);
+  }
+  step.gradient(0)[3] += 0.5F;
+  const StepDifference difference = compare(step.memory(), reference.memory());
+  ASSERT_EQ(difference.tensors.size(), 2U);
+  EXPECT_EQ(difference.tensors[0].tensor, "router.bias");
+  EXPECT_EQ(difference.tensors[0].gradient, 0);
+  EXPECT_DOUBLE_EQ(difference.tensors[1].gradient, 0.5 / (rows * columns));
+  step.fill_biases(1e6F + 1);
+  EXPECT_DOUBLE_EQ(compare(step.memory(), reference.memory()).tensors[0].gradient, 1e-6);
+}
 
 class Compare : public testing::Test {
  protected:

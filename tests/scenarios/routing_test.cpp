@@ -240,14 +240,15 @@ TEST(Groups, LieWhereTheirExpertsDo) {
 }
 
 TEST(Router, RefusesWhatMegatronCoreHasNot) {
-  EXPECT_THAT(refusal("model.moe.groups=3"), HasSubstr("groups 3 does not divide the 8 experts; nearest that do: 2, 4"));
-  EXPECT_THAT(refusal("model.moe.expert_bias=true"),
+  EXPECT_THAT(refusal("parallelism.dp=2 model.moe.groups=3"),
+              HasSubstr("groups 3 does not divide the 8 experts; nearest that do: 2, 4"));
+  EXPECT_THAT(refusal("parallelism.dp=2 model.moe.expert_bias=true"),
               HasSubstr("expert_bias with score_function softmax, where Megatron-Core takes no bias either; expected "
                         "score_function sigmoid, or expert_bias false"));
-  EXPECT_THAT(refusal("model.moe.pre_softmax=true model.moe.score_function=sigmoid"),
+  EXPECT_THAT(refusal("parallelism.dp=2 model.moe.pre_softmax=true model.moe.score_function=sigmoid"),
               HasSubstr("pre_softmax with score_function sigmoid, which has no softmax; expected pre_softmax false, or "
                         "score_function softmax"));
-  EXPECT_THAT(refusal("model.moe.scaling_factor=2 model.moe.routing=expert-choice"),
+  EXPECT_THAT(refusal("parallelism.dp=2 model.moe.scaling_factor=2 model.moe.routing=expert-choice"),
               HasSubstr("routing expert-choice, whose gates are the softmax over all experts; expected score_function softmax, "
                         "pre_softmax false and scaling_factor 1, or routing top-k"));
   EXPECT_THAT(refusal("model.moe.expert_bias=true model.moe.score_function=sigmoid parallelism.dp=2 parallelism.zero=0 "
