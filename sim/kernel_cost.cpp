@@ -100,7 +100,7 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
 Seconds extra_time(const Device& device, const ExtraWork& extra, const TimedKernel& kernel, std::int64_t kernels) {
   if (extra == ExtraWork{}) return 0;
   const auto* cast = std::get_if<CastAttributes>(&kernel.attributes);
-  if (cast != nullptr && cast->in_place) return 0;
+  if (cast != nullptr && (cast->in_place || cast->alone)) return 0;
   const auto elements = [](const OperandType& operand) { return operand.shape.elements(); };
   const bool is_product = operation(kernel.op).op_class == OpClass::gemm;
   const std::int64_t counted =

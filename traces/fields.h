@@ -146,8 +146,9 @@ inline constexpr auto fields_of<MuonAttributes> =
                &MuonAttributes::clip_norm, &MuonAttributes::scale};
 template <>
 inline constexpr auto fields_of<CastAttributes> =
-    std::tuple{&CastAttributes::rows,       &CastAttributes::to,   &CastAttributes::scaling, &CastAttributes::stochastic,
-               &CastAttributes::transforms, &CastAttributes::seed, &CastAttributes::fused,   &CastAttributes::in_place};
+    std::tuple{&CastAttributes::rows,       &CastAttributes::to,         &CastAttributes::scaling,
+               &CastAttributes::stochastic, &CastAttributes::transforms, &CastAttributes::seed,
+               &CastAttributes::fused,      &CastAttributes::in_place,   &CastAttributes::alone};
 
 // what was measured
 template <>

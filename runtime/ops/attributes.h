@@ -110,6 +110,7 @@ struct CastAttributes {
   std::int32_t seed = 0;
   bool fused = false;     ///< as FusedAttributes
   bool in_place = false;  ///< of the operands, y by columns and x, the latter becomes y by rows
+  bool alone = false;     ///< what the framework runs beside casts of the recipe, it does not run beside this one
   auto operator<=>(const CastAttributes&) const = default;
 };
 

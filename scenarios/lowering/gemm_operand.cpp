@@ -110,7 +110,8 @@ BufferId attention_operand(Context& context, BufferId x, OperandRole role) {
   if (is_new) {
     const BufferId cast = context.activation(context.shape_of(x), DType::f8, Scaling::tensor);
     known->second = {cast, cast};
-    const CastAttributes attributes{.to = type_of(Recipe::current, role), .scaling = Scaling::tensor};
+    const bool is_recipes = context.scenario.training.precision == DType::f8;  // nvfp4's transforms are not for attention
+    const CastAttributes attributes{.to = type_of(Recipe::current, role), .scaling = Scaling::tensor, .alone = !is_recipes};
     context.kernel(OpKind::cast, attributes, "cast", {x}, {cast});
   }
   return known->second.by_row;

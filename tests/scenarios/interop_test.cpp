@@ -86,8 +86,10 @@ TEST(Interop, ShippedScenariosThroughEachProgram) {
 
 TEST(Interop, SectionsReadAsTheSameScenario) {
   for (const Written& one : shipped()) {
-    const Scenario back = read_with(scenario_sections(one.scenario), one, one.scenario.cluster.gpus);
-    EXPECT_EQ(to_yaml(scenario_sections(back)), to_yaml(scenario_sections(one.scenario)));
+    Scenario shipped = one.scenario;
+    shipped.training.cuda_graph = CudaGraph::none;  // which only a framework captures, and sections have none
+    const Scenario back = read_with(scenario_sections(shipped), one, shipped.cluster.gpus);
+    EXPECT_EQ(to_yaml(scenario_sections(back)), to_yaml(scenario_sections(shipped)));
   }
 }
 
