@@ -1,5 +1,7 @@
 #include "scenarios/reading/hf_config.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -24,6 +26,13 @@ std::optional<T> number_of(const YamlNode& node) {
 }
 
 }  // namespace
+
+void put_stated(YamlNode& to, std::string_view key, std::string_view field, YamlNode value) {
+  const auto number = number_of<double>(value);
+  if (number && value.text.find_first_of(".eE") != std::string::npos) value.text = fmt::format("{}", *number);  // not 500000.0
+  to.erase(key);
+  to.entries.push_back({std::string(key), std::string(field), value.place, std::move(value)});
+}
 
 HfConfig::HfConfig(YamlNode document) : root_(std::move(document)) {
   if (root_.kind != YamlNode::Kind::mapping)
@@ -157,10 +166,7 @@ std::vector<std::string> HfConfig::texts(std::string_view field) {
 }
 
 void HfConfig::copy(YamlNode& to, std::string_view key, std::string_view field) {
-  const YamlNode* node = find(field);
-  if (node == nullptr) return;
-  to.erase(key);
-  to.entries.push_back({std::string(key), std::string(field), node->place, *node});
+  if (const YamlNode* node = find(field)) put_stated(to, key, field, *node);
 }
 
 bool HfConfig::is_set(std::string_view field) {
@@ -173,7 +179,7 @@ bool HfConfig::is_set(std::string_view field) {
 std::vector<std::string> HfConfig::unasked() {
   std::vector<std::string> fields;
   for (const std::string& field : stated_)
-    if (!asked_.contains(field) && is_set(field)) fields.push_back(field);
+    if (!asked_.contains(field) && is_set(field)) fields.push_back(field);  // and so asked once, wherever it stands
   return fields;
 }
 

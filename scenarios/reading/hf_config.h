@@ -13,6 +13,9 @@
 
 namespace tandem::scenarios {
 
+/// Puts the value of a field of the file into `to` as `key`; errors about the value then use the file's word, `field`.
+void put_stated(YamlNode& to, std::string_view key, std::string_view field, YamlNode value);
+
 /// The fields of a config.json, with those that its model_type has by default. Remembers what was asked for. A field that is null
 /// counts as left out. Getters throw InputError at the place of a value of another kind.
 class HfConfig {
@@ -47,7 +50,7 @@ class HfConfig {
   /// Throws InputError at the field.
   [[noreturn]] void fail(std::string_view field, const std::string& sentence);
 
-  /// Puts a field of the file into `to` as `key`, where it is there; errors about the value then use the file's word for it.
+  /// Puts a field into `to` as `put_stated` does, where it is there.
   void copy(YamlNode& to, std::string_view key, std::string_view field);
 
   /// Whether the field is there and says more than null, false, 0 or an empty list.

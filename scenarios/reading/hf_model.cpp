@@ -141,7 +141,7 @@ class HfModelReader {
   void copy_rope(const char* key, std::initializer_list<std::string_view> fields, const char* layer_type, const char* parameter) {
     const YamlNode* node = rope_parameter(layer_type, parameter);
     if (node != nullptr && node->kind == YamlNode::Kind::scalar)
-      model_.entries.push_back({key, parameter, node->place, *node});
+      put_stated(model_, key, parameter, *node);
     else if (const std::string_view field = config_.first_of(fields); !field.empty())
       config_.copy(model_, key, field);
   }
@@ -213,8 +213,10 @@ class HfModelReader {
     if (groups > 1 && taken < groups && method != "greedy") {
       config_.copy(moe, "groups", "n_group");
       config_.copy(moe, "node_limit", "topk_group");
+      if (method == "group_limited_greedy")
+        note(config_.place("topk_method"), "topk_method: groups are chosen by the sum of their best scores, not by the best one");
     }
-    if (!is_softmax) config_.copy(moe, "score_function", "scoring_func");
+    if (!is_softmax) put(moe, "score_function", score, config_.place("scoring_func"));
     if (is_softmax && several && !normalises) put(moe, "pre_softmax", true, config_.place("norm_topk_prob"));
     if (!is_softmax && several && !normalises)
       note(config_.place("norm_topk_prob"), "norm_topk_prob: gates are divided by their sum all the same");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/hf_model.h"
@@ -146,6 +147,55 @@ TEST(HfConfig, RefusesWrongFields) {
   EXPECT_THAT(refusal_of(R"({"model_type": "llama", "num_hidden_layers": 123456789, "hidden_size": 8, "vocab_size": 9,
       "num_attention_heads": 1, "intermediate_size": 8})"),
               HasSubstr("num_hidden_layers is"));
+}
+
+// Whatever a field holds, the file is a model or is refused with a place.
+TEST(HfConfig, RandomValuesAreReadOrRefused) {
+  const std::vector<std::string> values{"null",
+                                        "true",
+                                        "false",
+                                        "0",
+                                        "1",
+                                        "-1",
+                                        "3",
+                                        "0.5",
+                                        "1e300",
+                                        "99999999999",
+                                        "\"\"",
+                                        "\"x\"",
+                                        "[]",
+                                        "{}",
+                                        "[0, 1]",
+                                        "[[1]]",
+                                        "{\"rope_theta\": []}",
+                                        "Infinity"};
+  const auto is_refused = [](const std::string& text) {
+    try {
+      read_model(read_hf_model(text, "c.json").fields);
+      return false;
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.place().file, "c.json") << text;
+      return true;
+    }
+  };
+  std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same every time
+  const auto any_below = [&](std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random); };
+  std::size_t refused = 0, read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/tests/scenarios/hf")) {
+    const std::string text = read_all(entry.path());
+    std::vector<std::size_t> fields;  // where each value starts
+    for (std::size_t at = text.find("\": "); at != std::string::npos; at = text.find("\": ", at + 1)) fields.push_back(at + 3);
+    for (int i = 0; i < 60; ++i) {
+      const std::size_t start = fields[any_below(fields.size())], end = text.find('\n', start);
+      const bool nests = text[start] == '{' && end == start + 1;
+      if (nests) continue;
+      std::string changed = text;
+      changed.replace(start, end - start - (text[end - 1] == ',' ? 1 : 0), values[any_below(values.size())]);
+      (is_refused(changed) ? refused : read) += 1;
+    }
+  }
+  EXPECT_GT(refused, 300U);
+  EXPECT_GT(read, 300U);
 }
 
 TEST(HfConfig, IsTakenWhereAPresetIs) {
