@@ -47,9 +47,10 @@ HfConfig::HfConfig(YamlNode document) : root_(std::move(document)) {
     for (const YamlNode::Entry& entry : root_.entries)  // such as model_type, tie_word_embeddings, vision_config
       if (entry.key != "text_config" && fields_.find(entry.key) == nullptr) fields_.entries.push_back(entry);
   }
-  refuse_other_models();
+  refuse_other_models();  // which says more than that their model_type is not known
   choose_family();
   add_defaults();
+  refuse_other_models();
 }
 
 void HfConfig::refuse_other_models() {

@@ -24,6 +24,7 @@ constexpr HfFamily families[] = {
          "the gate of attention's output, which doubles the projection of queries, and the gate of the shared expert"},
     {.type = "deepseek_v2", .experts = HfExperts::after_first},
     {.type = "deepseek_v3", .experts = HfExperts::after_first},
+    {.type = "deepseek_v32", .experts = HfExperts::after_first},
     {.type = "gpt_oss", .mixers = HfMixers::pattern, .experts = HfExperts::all, .not_modelled = "biases of experts"},
     {.type = "glm4_moe", .experts = HfExperts::after_first, .qk_norm = QkNorm::head},
     {.type = "gemma"},
@@ -44,8 +45,10 @@ struct OtherName {
   std::string_view type, family;
 };
 constexpr OtherName other_names[] = {
-    {"llama4_text", "llama4"},      {"gemma3_text", "gemma3"}, {"kimi_k2", "deepseek_v3"},   {"deepseek_v32", "deepseek_v3"},
-    {"minimax_text_01", "minimax"}, {"minimax_m1", "minimax"}, {"MiniMaxText01", "minimax"}, {"MiniMaxM1", "minimax"},
+    {"llama4_text", "llama4"},      {"gemma3_text", "gemma3"},  {"kimi_k2", "deepseek_v3"},
+    {"qwen2_5_vl_text", "qwen2"},   {"qwen3_vl_text", "qwen3"}, {"qwen3_vl_moe_text", "qwen3_moe"},
+    {"minimax_text_01", "minimax"}, {"minimax_m1", "minimax"},  {"MiniMaxText01", "minimax"},
+    {"MiniMaxM1", "minimax"},
 };
 
 constexpr HfDefault defaults[] = {
@@ -79,6 +82,7 @@ constexpr HfDefault defaults[] = {
     {"deepseek_v2", "routed_scaling_factor", "1"},
     {"deepseek_v3", "scoring_func", "sigmoid"},  // DeepseekV3TopkRouter
     {"deepseek_v3", "topk_method", "noaux_tc"},  // its e_score_correction_bias
+    {"deepseek_v32", "index_topk", "2048"},
     {"gpt_oss", "sliding_window_pattern", "2"},
     {"gpt_oss", "rope_theta", "150000"},
     {"gpt_oss", "head_dim", "64"},

@@ -216,7 +216,7 @@ class HfModelReader {
       if (method == "group_limited_greedy")
         note(config_.place("topk_method"), "topk_method: groups are chosen by the sum of their best scores, not by the best one");
     }
-    if (!is_softmax) put(moe, "score_function", score, config_.place("scoring_func"));
+    if (!is_softmax) put_stated(moe, "score_function", "scoring_func", make_scalar(score, config_.place("scoring_func")));
     if (is_softmax && several && !normalises) put(moe, "pre_softmax", true, config_.place("norm_topk_prob"));
     if (!is_softmax && several && !normalises)
       note(config_.place("norm_topk_prob"), "norm_topk_prob: gates are divided by their sum all the same");

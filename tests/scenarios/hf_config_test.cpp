@@ -98,6 +98,39 @@ TEST(HfConfig, ExpertsLieInTheLayersThatTheFamilySays) {
               AllOf(HasSubstr("m/config.json:4:20: mlp_only_layers"), HasSubstr("expected experts in every n-th layer")));
 }
 
+TEST(HfConfig, ANestedLanguageModelIsRead) {
+  const HfModel model =
+      read_hf_model(R"({"model_type": "mistral3", "vision_config": {"hidden_size": 64}, "tie_word_embeddings": true,
+      "text_config": {"model_type": "mistral", "num_hidden_layers": 2, "hidden_size": 512, "num_attention_heads": 8,
+      "intermediate_size": 1024, "vocab_size": 4096}, "projector": 3})",
+                    "config.json");
+  const ModelSpec spec = read_model(model.fields);
+  EXPECT_EQ(spec.name, "mistral");  // a file without a folder
+  EXPECT_EQ(spec.hidden, 512);
+  EXPECT_TRUE(spec.tied_embeddings);
+  EXPECT_THAT(model.unused, ElementsAre("projector"));
+  EXPECT_THAT(model.notes, ElementsAre(HasSubstr("config.json:1:45: vision_config: the encoder of images is left out")));
+}
+
+TEST(HfConfig, RoutersAreAsTheyAreStated) {
+  const std::string experts = R"("n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128)";
+  const std::string latent = R"("kv_lora_rank": 64, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32)";
+  const auto router = [&](const std::string& type, const std::string& more) { return spec(type, {experts, latent, more}).moe; };
+  const MoeSpec grouped = router("deepseek_v3", R"("n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.5)");
+  EXPECT_EQ(grouped.groups, 4);
+  EXPECT_EQ(grouped.node_limit, 2);
+  EXPECT_EQ(grouped.scaling_factor, 1.5);
+  EXPECT_EQ(grouped.score_function, ScoreFunction::sigmoid);
+  EXPECT_TRUE(grouped.expert_bias);
+  EXPECT_EQ(router("deepseek_v3", R"("n_group": 4, "topk_group": 4)").groups, 0);  // no limit
+  EXPECT_FALSE(router("deepseek_v3", R"("topk_method": "greedy")").expert_bias);
+  EXPECT_TRUE(router("deepseek_v2", R"("n_shared_experts": 2)").pre_softmax);  // norm_topk_prob is false by default
+  EXPECT_FALSE(router("deepseek_v2", R"("norm_topk_prob": true)").pre_softmax);
+  EXPECT_EQ(router("deepseek_v2", R"("aux_loss_alpha": 0.002)").balance_loss, 0.002);
+  EXPECT_THAT(read("deepseek_v3", {experts, latent, R"("norm_topk_prob": false)"}).notes,
+              ElementsAre(HasSubstr("norm_topk_prob")));
+}
+
 TEST(HfConfig, WhatAModelHasBesideIsSaid) {
   const HfModel model = read("qwen2", {R"("final_logit_softcapping": 30.0)", R"("made_up": 7)", R"("off": false)",
                                        R"("attention_dropout": 0.1, "some_token_id": 3)"});
@@ -114,6 +147,7 @@ TEST(HfConfig, RefusesOtherModels) {
               AllOf(HasSubstr("m/config.json:3:18: parallel_attn"), HasSubstr("side by side")));
   EXPECT_THAT(refusal("deepseek_v32", {R"("index_topk": 2048)"}),
               HasSubstr("m/config.json:3:15: index_topk is `2048`, and sparse"));
+  EXPECT_THAT(refusal("deepseek_v32", {}), HasSubstr("index_topk is `2048`, and sparse attention"));  // by default
   EXPECT_THAT(refusal("minimax", {R"("attn_type_list": [0, 0, 0, 1, 0, 0, 0, 1])"}),
               HasSubstr("m/config.json:3:19: attn_type_list has layers of lightning attention"));
   EXPECT_THAT(refusal("minimax", {R"("layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention",
@@ -135,6 +169,8 @@ TEST(HfConfig, RefusesWrongFields) {
   EXPECT_THAT(refusal("qwen2_moe", {R"("num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 100,
       "shared_expert_intermediate_size": 250)"}),
               HasSubstr("shared_expert_intermediate_size is 250, expected a multiple of the experts' width, 100"));
+  EXPECT_THAT(refusal("mixtral", {R"("num_local_experts": 8, "num_experts_per_tok": 2, "scoring_func": "sqrtsoftplus")"}),
+              HasSubstr("model.moe.scoring_func cannot be `sqrtsoftplus`; expected one of: softmax, sigmoid"));
   EXPECT_THAT(refusal("mixtral", {}), HasSubstr("num_experts is missing, expected one of: num_experts, num_local_experts"));
   EXPECT_THAT(refusal("nemotron_h", {R"("hybrid_override_pattern": "M-")"}),
               HasSubstr("hybrid_override_pattern has 2 layers, expected num_hidden_layers, 8"));
