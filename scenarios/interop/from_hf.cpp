@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "scenarios/interop/interop.h"
-#include "scenarios/interop/safetensors_index.h"
+#include "scenarios/interop/stored_weights.h"
 #include "scenarios/reading/hf_model.h"
 #include "scenarios/reading/json_tree.h"
 #include "scenarios/reading/yaml_mapping.h"

@@ -85,6 +85,21 @@ TEST_F(HfImport, WeightsOfAnotherSizeAreSaid) {
   EXPECT_THAT(import(8).warnings, ElementsAre(HasSubstr("quantization_config")));
 }
 
+TEST_F(HfImport, ASingleFileOfWeightsIsMeasured) {
+  const std::string header = "{\"__metadata__\":{}}";
+  const auto write = [&](std::int64_t bytes, char length) {
+    std::ofstream file(folder_ / "model.safetensors", std::ios::binary);
+    file << length << std::string(7, '\0') << header;
+    file.seekp(static_cast<std::streamoff>(8 + header.size()) + bytes - 1).put(0);
+  };
+  write(2 * parameters, static_cast<char>(header.size()));
+  EXPECT_THAT(import(8).warnings, IsEmpty());
+  write(3 * parameters, static_cast<char>(header.size()));
+  EXPECT_THAT(import(8).warnings, ElementsAre(HasSubstr("model.safetensors: the weights take 28,319,232 bytes, +50.0 %")));
+  write(1, 127);
+  EXPECT_THROW(import(8), InputError);
+}
+
 TEST_F(HfImport, AnIndexWithoutASizeIsRefused) {
   for (const char* text : {"{", "[]", "{\"metadata\": 3}", "{\"metadata\": {\"total_size\": \"4\"}}", "{\"weight_map\": {}}"}) {
     write_index(text);

@@ -1,9 +1,11 @@
-#include "scenarios/interop/safetensors_index.h"
+#include "scenarios/interop/stored_weights.h"
 
 #include <spdlog/fmt/fmt.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -19,7 +21,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double largest_difference = 0.01;
-constexpr const char* index_files[] = {"model.safetensors.index.json", "pytorch_model.bin.index.json"};
 
 struct NamedBytes {
   std::string_view name;
@@ -50,8 +51,8 @@ std::optional<std::int64_t> bytes_of_weight(const YamlNode& config) {
   return bytes_named(bytes_of_types, type == nullptr ? stated(config, "torch_dtype") : type);
 }
 
-/// The names of the tensors, which are many, are passed over.
-std::optional<std::int64_t> total_size(const std::string& file) {
+/// As an index states it. The names of the tensors, which are many, are passed over.
+std::int64_t stated_size(const std::string& file) {
   const auto wanted = [](int depth, json::parse_event_t event, json& value) {
     return event != json::parse_event_t::key || depth != 1 || value != "weight_map";
   };
@@ -65,23 +66,46 @@ std::optional<std::int64_t> total_size(const std::string& file) {
   return std::llround((*metadata)["total_size"].get<double>());
 }
 
+/// Of the tensors in a single file, which stand behind the length of a header, in 8 bytes, and the header (safetensors,
+/// "Format").
+std::int64_t size_of_tensors(const std::string& file) {
+  std::array<unsigned char, 8> bytes{};
+  std::ifstream(file, std::ios::binary).read(reinterpret_cast<char*>(bytes.data()), bytes.size());
+  std::uint64_t header = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) header = header << 8U | bytes[i];
+  const std::uint64_t size = std::filesystem::file_size(file);
+  if (size < bytes.size() || header > size - bytes.size())
+    throw InputError({.file = file}, "is shorter than the header that it announces, expected weights as safetensors");
+  return static_cast<std::int64_t>(size - bytes.size() - header);
+}
+
+/// Where weights may lie beside a config.json.
+struct WeightsFile {
+  const char* name;
+  std::int64_t (*size)(const std::string& file);
+};
+constexpr WeightsFile weights_files[] = {{"model.safetensors.index.json", stated_size},
+                                         {"pytorch_model.bin.index.json", stated_size},
+                                         {"model.safetensors", size_of_tensors}};
+
 }  // namespace
 
 std::vector<std::string> differences_from_weights(const YamlNode& config, const YamlNode& model, const std::string& config_file) {
   const std::filesystem::path folder = std::filesystem::path(config_file).parent_path();
-  for (const char* name : index_files) {
-    const std::string file = (folder / name).string();
+  for (const WeightsFile& weights : weights_files) {
+    const std::string file = (folder / weights.name).string();
     if (!std::filesystem::is_regular_file(file)) continue;
-    const std::optional<std::int64_t> bytes = bytes_of_weight(config), stored = total_size(file);
-    if (!bytes || !stored) return {};
+    const std::optional<std::int64_t> bytes = bytes_of_weight(config);
+    const std::int64_t stored = weights.size(file);
+    if (!bytes) return {};
     const std::int64_t parameters = parameter_count(read_model(model)), expected = parameters * *bytes;
-    const double off = static_cast<double>(*stored) / static_cast<double>(expected) - 1;
+    const double off = static_cast<double>(stored) / static_cast<double>(expected) - 1;
     if (std::abs(off) <= largest_difference) return {};
     return {
         placed({.file = file},
                fmt::format("the weights take {} bytes, {:+.1f} % off the {} of the model's {} parameters with "
                            "{} byte{} each",
-                           grouped(*stored), 100 * off, grouped(expected), grouped(parameters), *bytes, *bytes == 1 ? "" : "s"))};
+                           grouped(stored), 100 * off, grouped(expected), grouped(parameters), *bytes, *bytes == 1 ? "" : "s"))};
   }
   return {};
 }
