@@ -38,17 +38,17 @@ std::optional<std::int64_t> bytes_named(const NamedBytes (&table)[count], const 
 }
 
 /// A field of the config, or of the language model nested in it.
-const YamlNode* stated(const YamlNode& config, const char* field) {
+const YamlNode* field_of(const YamlNode& config, const char* field) {
   const YamlNode* own = config.find(field);
   const YamlNode* text = config.find("text_config");
   return own != nullptr || text == nullptr ? own : text->find(field);
 }
 
 std::optional<std::int64_t> bytes_of_weight(const YamlNode& config) {
-  if (const YamlNode* quantization = stated(config, "quantization_config"))
+  if (const YamlNode* quantization = field_of(config, "quantization_config"))
     return bytes_named(bytes_of_quantizations, quantization->find("quant_method"));
-  const YamlNode* type = stated(config, "dtype");
-  return bytes_named(bytes_of_types, type == nullptr ? stated(config, "torch_dtype") : type);
+  const YamlNode* type = field_of(config, "dtype");
+  return bytes_named(bytes_of_types, type == nullptr ? field_of(config, "torch_dtype") : type);
 }
 
 /// As an index states it. The names of the tensors, which are many, are passed over.

@@ -51,10 +51,7 @@ class HfModelReader {
     further_tokens();
     biases();
     what_is_left();
-    return {.fields = std::move(model_),
-            .unused = std::move(unused_),
-            .notes = std::move(notes_),
-            .model_type = config_.model_type()};
+    return {.fields = std::move(model_), .unused = std::move(unused_), .notes = std::move(notes_)};
   }
 
  private:

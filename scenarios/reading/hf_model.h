@@ -15,7 +15,6 @@ struct HfModel {
   YamlNode fields;                  ///< of `model` in a scenario, each with its place in the file
   std::vector<std::string> unused;  ///< fields of the file that Tandem has no use for, in the file's order
   std::vector<std::string> notes;   ///< what the model has that is not modelled, with places
-  std::string model_type;
 };
 
 /// Reads the text of a config.json. Throws InputError for a model that no scenario expresses, with the field that is at fault.

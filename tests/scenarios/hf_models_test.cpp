@@ -11,6 +11,7 @@
 #include "runtime/base/text_file.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/hf_families.h"
+#include "scenarios/reading/hf_fields.h"
 #include "scenarios/reading/hf_model.h"
 #include "scenarios/reading/json_tree.h"
 #include "scenarios/reading/load.h"
@@ -130,6 +131,16 @@ TEST(HfModels, AllFieldsOfTheConfigsHereAreKnown) {
     const std::string file = entry.path().string();
     EXPECT_THAT(read_hf_model(read_text_file(file, "a config"), file).unused, testing::IsEmpty()) << file;
   }
+}
+
+TEST(HfModels, EachFamilyIsDocumented) {
+  const std::string page = read_text_file(TANDEM_SOURCE_DIR "/docs/commands/import.md", "a page");
+  for (const std::string& type : hf_model_types())
+    EXPECT_THAT(page, testing::HasSubstr("`" + std::string(find_hf_family(type)->type) + "`"));
+}
+
+TEST(HfModels, AFieldIsInOneTable) {
+  for (const HfNotModelled& field : hf_not_modelled()) EXPECT_FALSE(changes_no_step(field.field)) << field.field;
 }
 
 TEST(HfModels, DefaultsAreOfFamilies) {
