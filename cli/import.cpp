@@ -21,7 +21,9 @@ struct ImportCommand final : Command {
 
 CLI::App* ImportCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("import", "make a scenario of another program's configuration");
-  command->add_option("file", file, "a script or its arguments; a TOML file")->required()->check(not_empty);
+  command->add_option("file", file, "a script or its arguments; a TOML file; a config.json or its folder")
+      ->required()
+      ->check(not_empty);
   add_format_option(*command, "--from", from, importers());
   command->add_option("--gpus", options.gpus, "how many GPUs run it; without it, the number that the file implies")
       ->check(CLI::Range(1, 1'048'576));

@@ -6,7 +6,7 @@ namespace tandem::scenarios {
 
 /// Each is defined in the file of its name.
 ScenarioWriter megatron_arguments, torchtitan_toml, nccl_environment;
-ScenarioReader from_megatron, from_torchtitan;
+ScenarioReader from_megatron, from_torchtitan, from_hf;
 
 namespace {
 
@@ -21,6 +21,7 @@ constexpr Exporter all_exporters[] = {
 constexpr Importer all_importers[] = {
     {"megatron", "pretrain_gpt.py's arguments", from_megatron},
     {"torchtitan", "a job's configuration", from_torchtitan},
+    {"hf", "Hugging Face's config.json, or a folder with it", from_hf, "config.json"},
 };
 
 template <typename Format>

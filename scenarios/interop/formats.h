@@ -28,6 +28,7 @@ struct Importer {
   std::string_view name;  ///< as --from takes it: "megatron"
   std::string_view what;  ///< what it takes, as help says: "pretrain_gpt.py's arguments"
   ScenarioReader* read;
+  std::string_view file = {};  ///< which file of a folder it reads, where it may be given a folder
 };
 
 std::span<const Exporter> exporters();

@@ -11,6 +11,7 @@
 #include "scenarios/interop/program_arguments.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
+#include "scenarios/spec/moe_layers.h"
 #include "scenarios/spec/names.h"
 
 namespace tandem::scenarios {

@@ -1,6 +1,8 @@
 #include "scenarios/interop/import_scenario.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "runtime/base/text_file.h"
@@ -22,9 +24,11 @@ std::vector<std::string> check(YamlNode document, const std::string& name) {
 }  // namespace
 
 ImportedScenario import_scenario(const std::string& path, const Importer& importer, const ImportOptions& options) {
-  const std::string text = read_text_file(path, std::string(importer.what));
-  const std::string name = std::filesystem::path(path).stem().string();
-  Imported imported = importer.read(text, path, options.gpus);
+  const bool is_folder = !importer.file.empty() && std::filesystem::is_directory(path);
+  const std::string file = is_folder ? (std::filesystem::path(path) / importer.file).string() : path;
+  const std::string text = read_text_file(file, std::string(importer.what));
+  const std::string name = std::filesystem::path(file).stem().string();
+  Imported imported = importer.read(text, file, options.gpus);
   YamlNode& document = imported.document;
   const Place option{.file = "--cluster"};
   YamlNode& section = section_of(document, "cluster", option);
@@ -32,10 +36,11 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
   if (options.gpus > 0) put(section, "gpus", options.gpus, {.file = "--gpus"});
   const YamlNode* parallelism = document.find("parallelism");
   if (options.gpus == 0 && parallelism->find(name_of(Axis::dp)) == nullptr)
-    throw InputError({.file = path}, "the arguments do not tell on how many GPUs they run, expected --gpus");
+    throw InputError({.file = file}, "the arguments do not tell on how many GPUs they run, expected --gpus");
   give_name(document, name);
   for (const std::string& change : options.overrides) apply_override(document, change);
-  std::vector<std::string> warnings = check(document, name);
+  std::vector<std::string> warnings = std::move(imported.notes);
+  std::ranges::move(check(document, name), std::back_inserter(warnings));
   return {scenario_yaml(document), std::move(warnings), std::move(imported.ignored)};
 }
 

@@ -17,12 +17,12 @@ struct ImportOptions {
 
 struct ImportedScenario {
   std::string yaml;                   ///< the scenario
-  std::vector<std::string> warnings;  ///< what of the scenario is unwise
+  std::vector<std::string> warnings;  ///< what the scenario leaves out of what the file means, and what of it is unwise
   std::vector<std::string> ignored;   ///< what of the file has no meaning for a scenario
 };
 
-/// Reads the other program's file at `path` into a scenario and validates it. Throws InputError with the place in that file, or
-/// the option of the command line, that is at fault.
+/// Reads the other program's file at `path`, or the importer's file in the folder `path`, into a scenario and validates it.
+/// Throws InputError with the place in that file, or the option of the command line, that is at fault.
 ImportedScenario import_scenario(const std::string& path, const Importer& importer, const ImportOptions& options);
 
 }  // namespace tandem::scenarios

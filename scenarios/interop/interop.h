@@ -33,8 +33,9 @@ std::string scenario_yaml(const YamlNode& document);
 
 /// A scenario read from another program's words: all but its cluster, of which that program knows nothing.
 struct Imported {
-  YamlNode document;                 ///< every value has its place in the file
-  std::vector<std::string> ignored;  ///< what says nothing that a scenario has, in the file's order
+  YamlNode document;                    ///< every value has its place in the file
+  std::vector<std::string> ignored;     ///< what says nothing that a scenario has, in the file's order
+  std::vector<std::string> notes = {};  ///< what the scenario leaves out of what the file means, with places
 };
 
 }  // namespace tandem::scenarios

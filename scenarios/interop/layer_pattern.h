@@ -18,10 +18,4 @@ std::string moe_layer_pattern(const ModelSpec& model);
 /// than 10,000.
 std::optional<std::vector<std::int64_t>> evaluate_layer_pattern(std::string_view expression);
 
-/// The fields first_dense_layers and every that put experts into just these layers; nothing where no such fields do.
-struct MoeLayers {
-  std::int64_t first_dense_layers = 0, every = 1;
-};
-std::optional<MoeLayers> moe_layers_of(const std::vector<std::int64_t>& pattern);
-
 }  // namespace tandem::scenarios

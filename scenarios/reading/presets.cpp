@@ -9,6 +9,7 @@
 #include "scenarios/reading/aliases.h"
 #include "scenarios/reading/embedded_files.h"
 #include "scenarios/reading/framework.h"
+#include "scenarios/reading/hf_model.h"
 #include "scenarios/reading/nccl_topology.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/placement_file.h"
@@ -45,9 +46,12 @@ YamlNode tidied(YamlNode fields, PresetKind kind) {
 }
 
 YamlNode parsed_file(PresetKind kind, const YamlNode& name, const std::string& path) {
-  if (name.text.ends_with(".json"))
-    throw InputError(name.place, "a Hugging Face config.json is not read yet; supported: a preset, a YAML file or a mapping");
-  const std::string expected = "the fields of a " + std::string(names_of(kind).singular);
+  const std::string singular(names_of(kind).singular);
+  if (name.text.ends_with(".json")) {
+    if (kind == PresetKind::model) return read_hf_model(read_text_file(path, a_hf_config), path).fields;
+    throw InputError(name.place, "a " + singular + " in JSON is not read, expected a preset, a YAML file or a mapping");
+  }
+  const std::string expected = "the fields of a " + singular;
   YamlNode fields = parse_yaml(read_text_file(path, expected), path);
   if (fields.kind != YamlNode::Kind::mapping)
     throw InputError(fields.place, "the file is " + describe(fields) + ", expected " + expected);

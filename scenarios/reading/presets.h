@@ -21,7 +21,7 @@ std::vector<std::string> preset_names(PresetKind kind);
 
 // A preset is a file with the fields of one section: scenarios/presets/<kind>s/<name>.yaml, embedded into the binary, or a file
 // beside the scenario, whose name has a slash or ends in .yaml. The field `as` names another preset of its kind, which has what
-// the file does not state.
+// the file does not state. A model may be a config.json of Hugging Face, too (hf_model.h).
 
 /// Whether a preset's name is that of a file.
 bool is_preset_file(const std::string& name);

@@ -24,9 +24,10 @@ struct Exception {
   const char* path;  ///< a file, or a folder with all below it
 };
 constexpr Exception exceptions[] = {
-    {"generic", "runtime/dag/software.h"},  // no framework in particular
-    {"dgx-h100", "cli"},                    // import's default, where a configuration does not say
-    {"dgx-h100", "studies/calibrate"},      // any would do: kernels are listed, not timed
+    {"generic", "runtime/dag/software.h"},              // no framework in particular
+    {"dgx-h100", "cli"},                                // import's default, where a configuration does not say
+    {"dgx-h100", "studies/calibrate"},                  // any would do: kernels are listed, not timed
+    {"deepseek", "scenarios/reading/hf_families.cpp"},  // architectures: deepseek_v3
 };
 
 /// But for `host`, a word that much else goes by.

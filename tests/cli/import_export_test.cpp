@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/run_command.h"
 
@@ -40,6 +41,21 @@ TEST(ImportExport, ACompleteScenarioStandsAlone) {
   EXPECT_EQ(step_time(alone.out), step_time(original.out));
 }
 
+TEST(ImportExport, AConfigOfHuggingFaceIsImportedOrNamedInAScenario) {
+  const std::string config = TANDEM_SOURCE_DIR "/tests/scenarios/hf/qwen2.5-7b.json", imported = path_of("qwen.yaml");
+  const CommandResult result = run_tandem({"import", config, "--from", "hf", "--gpus", "64", "--out", imported});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("tandem: warning: " + config + ":2:17: biases of attention are not modelled"));
+  const CommandResult of_import = run_tandem({"simulate", imported, "--json", "-", "--set", "parallelism.tp=4"});
+  const CommandResult named = run_tandem({"simulate", scenario_file("llama3-8b-64"), "--json", "-", "--set", "model=" + config});
+  EXPECT_EQ(of_import.exit_code, 0) << of_import.err;
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  // The 7,615,616,512 of its weights without the biases of 28 queries, 4 keys and 4 values of 128 in 28 layers.
+  const std::int64_t parameters = 7'615'616'512 - 28 * (28 + 4 + 4) * 128;
+  for (const CommandResult& step : {of_import, named})
+    EXPECT_EQ(nlohmann::json::parse(step.out)["parameters"]["total"].get<std::int64_t>(), parameters);
+}
+
 TEST(ImportExport, RefusesWithAPlace) {
   const std::string file = path_of("wrong.toml");
   std::ofstream(file) << "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\ntensor_parallel_degree = "
@@ -48,6 +64,8 @@ TEST(ImportExport, RefusesWithAPlace) {
   std::ofstream(file) << "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 "
                          "--global-batch-size 8 --vocab-size 99";
   expect_refusal(run_tandem({"import", file, "--from", "megatron"}), 2, {"--gpus"});
+  std::ofstream(file) << "{\"model_type\": \"falcon\",\n \"parallel_attn\": true}";
+  expect_refusal(run_tandem({"import", file, "--from", "hf"}), 2, {file + ":2:19: parallel_attn is `true`"});
   std::ofstream(file).close();
   expect_refusal(run_tandem({"import", file, "--from", "megatron"}), 2,
                  {file + ": is empty, expected pretrain_gpt.py's arguments"});

@@ -33,7 +33,7 @@ TEST(InteropFormats, WhatIsExportedIsImportedAsTheSameSizes) {
   const Scenario original = load_scenario(file, {});
   for (const Importer& importer : importers()) {
     const Exporter* const exporter = find_exporter(importer.name);
-    ASSERT_NE(exporter, nullptr) << importer.name;
+    if (exporter == nullptr) continue;  // such as hf, which says nothing of parallelism
     const std::string written = folder / std::string(exporter->file);
     std::ofstream(written) << export_scenario(file, {}, *exporter).text;
     const ImportedScenario imported = import_scenario(written, importer, {.cluster = "dgx-h100", .gpus = 64, .overrides = {}});

@@ -6,6 +6,7 @@
 #include "scenarios/interop/formats.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/reading/load.h"
+#include "scenarios/spec/moe_layers.h"
 #include "tests/scenarios/base_scenario.h"
 #include "tests/scenarios/interop_scenario.h"
 

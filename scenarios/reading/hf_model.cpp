@@ -1,0 +1,281 @@
+#include "scenarios/reading/hf_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "runtime/base/nearest.h"
+#include "scenarios/reading/hf_config.h"
+#include "scenarios/reading/hf_fields.h"
+#include "scenarios/reading/hf_layers.h"
+#include "scenarios/reading/json_tree.h"
+#include "scenarios/reading/yaml_mapping.h"
+#include "scenarios/spec/names.h"
+
+namespace tandem::scenarios {
+namespace {
+
+/// A function of the MLP, by the names of transformers (activations.py).
+struct HfFunction {
+  std::string_view name;
+  MlpFunction function;
+};
+constexpr HfFunction functions[] = {{"silu", MlpFunction::silu},         {"swish", MlpFunction::silu},
+                                    {"gelu", MlpFunction::gelu},         {"gelu_new", MlpFunction::gelu},
+                                    {"gelu_fast", MlpFunction::gelu},    {"gelu_pytorch_tanh", MlpFunction::gelu},
+                                    {"relu2", MlpFunction::squared_relu}};
+
+/// A repository's folder says more than config.json.
+std::string name_of_file(const std::string& file, const std::string& model_type) {
+  const std::filesystem::path path(file);
+  const std::string stem = path.stem().string(), folder = path.parent_path().filename().string();
+  if (stem != "config") return stem;
+  return folder.empty() || folder == "." || folder == ".." ? model_type : folder;
+}
+
+class HfModelReader {
+ public:
+  HfModelReader(const std::string& text, const std::string& file)
+      : config_(parse_json(text, file)), model_(make_node(YamlNode::Kind::mapping, {.file = file})) {
+    put(model_, "name", name_of_file(file, config_.model_type()), config_.type_place());
+  }
+
+  HfModel all() {
+    sizes();
+    attention();
+    positions();
+    put_layer_types(config_, model_);
+    experts();
+    mamba();
+    linear_attention();
+    further_tokens();
+    biases();
+    what_is_left();
+    return {.fields = std::move(model_), .unused = std::move(unused_), .notes = std::move(notes_)};
+  }
+
+ private:
+  HfConfig config_;
+  YamlNode model_;
+  std::vector<std::string> unused_, notes_;
+
+  const HfFamily& family() const { return config_.family(); }
+  void note(const Place& place, const std::string& sentence) { notes_.push_back(placed(place, sentence)); }
+
+  void needed(const char* key, std::initializer_list<std::string_view> fields) {
+    config_.require(fields);
+    config_.copy(model_, key, config_.first_of(fields));
+  }
+
+  void sizes() {
+    needed("layers", {"num_hidden_layers"});
+    needed("hidden", {"hidden_size"});
+    needed("ffn", {"intermediate_size_mlp", "intermediate_size"});  // Llama 4 has the experts' under the second name
+    put(model_, "gated", family().gated, config_.type_place());
+    const std::string_view field = config_.first_of({"hidden_activation", "mlp_hidden_act", "hidden_act"});
+    if (const MlpFunction function = mlp_function(field); function != (family().gated ? MlpFunction::silu : MlpFunction::gelu))
+      put(model_, "activation", name_in(mlp_function_names, function), config_.place(field));
+    needed("vocab", {"vocab_size"});
+    put(model_, "norm", name_in(norm_names, NormKind::rms), config_.type_place());
+    if (family().norms != NormPlacement::pre)
+      put(model_, "norm_placement", name_in(norm_placement_names, family().norms), config_.type_place());
+    put(model_, "tied_embeddings", config_.boolean("tie_word_embeddings", false), config_.place("tie_word_embeddings"));
+  }
+
+  MlpFunction mlp_function(std::string_view field) {
+    const std::string name = field.empty() ? "silu" : config_.text(field, "");
+    const auto* const found = std::ranges::find(functions, name, &HfFunction::name);
+    if (found != std::end(functions)) return found->function;
+    std::vector<std::string> names;
+    for (const HfFunction& known : functions) names.emplace_back(known.name);
+    config_.fail(field,
+                 std::string(field) + " is " + excerpt(name) + ", which is not lowered; expected one of: " + joined(names));
+  }
+
+  void attention() {
+    needed("heads", {"num_attention_heads"});
+    const bool is_latent = config_.is_set("kv_lora_rank");
+    if (is_latent) {
+      for (const char* follows : {"num_key_value_heads", "head_dim", "qk_head_dim"}) config_.has(follows);
+      latent_attention();
+    } else {
+      config_.copy(model_, "kv_heads", "num_key_value_heads");
+      config_.copy(model_, "head_dim", config_.first_of({"head_dim", "attention_head_dim"}));
+    }
+    norms_of_heads(is_latent);
+    if (config_.boolean("attention_sinks", false)) put(model_, "attention_sinks", true, config_.type_place());
+    if (config_.is_set("attn_logit_softcapping")) config_.copy(model_, "attention_softcap", "attn_logit_softcapping");
+  }
+
+  void latent_attention() {
+    YamlNode& mla = section_of(model_, "mla", config_.place("kv_lora_rank"));
+    config_.copy(mla, "q_rank", "q_lora_rank");
+    for (const auto& [key, field] : {std::pair{"kv_rank", "kv_lora_rank"}, std::pair{"rope_dim", "qk_rope_head_dim"},
+                                     std::pair{"nope_dim", "qk_nope_head_dim"}, std::pair{"v_dim", "v_head_dim"}}) {
+      config_.require({field});
+      config_.copy(mla, key, field);
+    }
+  }
+
+  void norms_of_heads(bool is_latent) {
+    const bool has = config_.boolean("use_qk_norm", false);
+    const std::string kind = config_.text("qk_norm_type", "");
+    if (!has || is_latent) return;
+    if (family().qk_norm == QkNorm::none)
+      return note(config_.place("use_qk_norm"), "use_qk_norm: norms of queries and keys, without weights, are not modelled");
+    const QkNorm norm = kind == "per_head" ? QkNorm::head : family().qk_norm;
+    put(model_, "qk_norm", name_in(qk_norm_names, norm), config_.place("use_qk_norm"));
+  }
+
+  /// The field of `rope_parameters`, under its name, for all layers or for those of one type.
+  const YamlNode* rope_parameter(const char* layer_type, const char* field) {
+    const YamlNode* parameters = config_.find("rope_parameters");
+    if (parameters == nullptr) return nullptr;
+    if (const YamlNode* of_type = parameters->find(layer_type)) parameters = of_type;
+    return parameters->find(field);
+  }
+
+  void copy_rope(const char* key, std::initializer_list<std::string_view> fields, const char* layer_type, const char* parameter) {
+    const YamlNode* node = rope_parameter(layer_type, parameter);
+    if (node != nullptr && node->kind == YamlNode::Kind::scalar)
+      put_stated(model_, key, parameter, *node);
+    else if (const std::string_view field = config_.first_of(fields); !field.empty())
+      config_.copy(model_, key, field);
+  }
+
+  void positions() {
+    put(model_, "rotary", family().rotary, config_.type_place());
+    if (!family().rotary) {
+      for (const char* follows : {"rope_theta", "partial_rotary_factor"}) config_.has(follows);
+      return put(model_, "max_positions", std::int64_t{0}, config_.type_place());
+    }
+    copy_rope("rotary_base", {"rope_theta"}, "full_attention", "rope_theta");
+    if (model_.find("rotary_base") == nullptr) put(model_, "rotary_base", std::int64_t{10'000}, config_.type_place());
+    copy_rope("sliding_rotary_base", {"rope_local_base_freq"}, "sliding_attention", "rope_theta");
+    const YamlNode* sliding = model_.find("sliding_rotary_base");
+    if (sliding != nullptr && sliding->text == model_.find("rotary_base")->text) model_.erase("sliding_rotary_base");
+    rotated_share();
+    if (family().mixers == HfMixers::chunked) put(model_, "rotary_full_attention", false, config_.type_place());
+  }
+
+  void rotated_share() {
+    const double width = config_.number("rotary_dim", 0), head = config_.number("head_dim", 0);
+    copy_rope("rotary_share", {"partial_rotary_factor"}, "full_attention", "partial_rotary_factor");
+    if (width > 0 && head > 0 && model_.find("rotary_share") == nullptr)
+      put(model_, "rotary_share", width / head, config_.place("rotary_dim"));
+    if (const YamlNode* share = model_.find("rotary_share"); share != nullptr && (share->text == "1" || share->text == "1.0"))
+      model_.erase("rotary_share");
+  }
+
+  void experts() {
+    if (family().experts == HfExperts::none) return;
+    const std::string_view count = config_.first_of({"num_experts", "num_local_experts", "n_routed_experts"});
+    if (count.empty() && family().experts == HfExperts::lettered) return;
+    config_.require({"num_experts", "num_local_experts", "n_routed_experts"});
+    YamlNode& moe = section_of(model_, "moe", config_.place(count));
+    config_.copy(moe, "experts", count);
+    config_.require({"num_experts_per_tok", "experts_per_token"});
+    config_.copy(moe, "top_k", config_.first_of({"num_experts_per_tok", "experts_per_token"}));
+    const std::string_view width = config_.first_of({"moe_intermediate_size", "intermediate_size"});
+    config_.copy(moe, "ffn", width);
+    config_.copy(moe, "latent", config_.first_of({"moe_latent_size"}));
+    shared_experts(moe, config_.integer(width));
+    put_expert_layers(config_, moe);
+    router(moe);
+    const std::string_view loss = config_.first_of({"router_aux_loss_coef", "aux_loss_alpha"});
+    if (!loss.empty()) config_.copy(moe, "balance_loss", loss);
+  }
+
+  void shared_experts(YamlNode& moe, std::int64_t width) {
+    const std::string_view field =
+        config_.first_of({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"});
+    const std::int64_t count = config_.integer("n_shared_experts", 0);
+    if (field.empty()) {
+      if (count > 0) put(moe, "shared_experts", count, config_.place("n_shared_experts"));
+      return;
+    }
+    const std::int64_t shared = std::max<std::int64_t>(1, count) * config_.integer(field);
+    if (width < 1 || shared % width != 0)
+      config_.fail(field, std::string(field) + " is " + std::to_string(shared) + ", expected a multiple of the experts' width, " +
+                              std::to_string(width));
+    if (shared > 0) put(moe, "shared_experts", shared / width, config_.place(field));
+  }
+
+  void router(YamlNode& moe) {
+    const bool several = config_.integer(config_.first_of({"num_experts_per_tok", "experts_per_token"})) > 1;
+    const bool normalises = config_.boolean("norm_topk_prob", true);
+    const std::string score = config_.text("scoring_func", "softmax"), method = config_.text("topk_method", "greedy");
+    const bool is_softmax = score == "softmax";
+    const std::int64_t groups = config_.integer("n_group", 1), taken = config_.integer("topk_group", groups);
+    if (groups > 1 && taken < groups && method != "greedy") {
+      config_.copy(moe, "groups", "n_group");
+      config_.copy(moe, "node_limit", "topk_group");
+      if (method == "group_limited_greedy")
+        note(config_.place("topk_method"), "topk_method: groups are chosen by the sum of their best scores, not by the best one");
+    }
+    if (!is_softmax) put_stated(moe, "score_function", "scoring_func", make_scalar(score, config_.place("scoring_func")));
+    if (is_softmax && several && !normalises) put(moe, "pre_softmax", true, config_.place("norm_topk_prob"));
+    if (!is_softmax && several && !normalises)
+      note(config_.place("norm_topk_prob"), "norm_topk_prob: gates are divided by their sum all the same");
+    if (config_.number("routed_scaling_factor", 1) != 1) config_.copy(moe, "scaling_factor", "routed_scaling_factor");
+    if (method == "noaux_tc" || config_.boolean("use_routing_bias", false))
+      put(moe, "expert_bias", true, config_.place(config_.first_of({"use_routing_bias", "topk_method"})));
+  }
+
+  void mamba() {
+    if (family().mixers != HfMixers::lettered) return;
+    YamlNode& mamba = section_of(model_, "mamba", config_.place("mamba_num_heads"));
+    config_.require({"mamba_num_heads"});
+    for (const auto& [key, field] :
+         {std::pair{"heads", "mamba_num_heads"}, std::pair{"head_dim", "mamba_head_dim"}, std::pair{"groups", "n_groups"},
+          std::pair{"state", "ssm_state_size"}, std::pair{"conv", "conv_kernel"}, std::pair{"chunk", "chunk_size"}})
+      config_.copy(mamba, key, field);
+  }
+
+  void linear_attention() {
+    const YamlNode* types = model_.find("layer_types");
+    if (family().mixers != HfMixers::gated_delta || types == nullptr) return;
+    YamlNode& linear = section_of(model_, "linear_attention", config_.place("linear_num_key_heads"));
+    config_.require({"linear_num_key_heads"});
+    for (const auto& [key, field] :
+         {std::pair{"key_heads", "linear_num_key_heads"}, std::pair{"value_heads", "linear_num_value_heads"},
+          std::pair{"key_dim", "linear_key_head_dim"}, std::pair{"value_dim", "linear_value_head_dim"},
+          std::pair{"conv", "linear_conv_kernel_dim"}})
+      config_.copy(linear, key, field);
+  }
+
+  void further_tokens() {
+    const std::int64_t deepseek = config_.integer("num_nextn_predict_layers", 0);
+    const std::int64_t minimax = config_.integer("num_mtp_modules", 0) * config_.integer("mtp_transformer_layers", 1);
+    const bool uses = config_.boolean("use_mtp", true);
+    const char* const field = deepseek > 0 ? "num_nextn_predict_layers" : "num_mtp_modules";
+    if (deepseek + minimax > 0 && uses) put(model_, "mtp_depth", deepseek + minimax, config_.place(field));
+  }
+
+  /// A scenario has biases in all projections or in none.
+  void biases() {
+    const bool is_plain = model_.find("moe") == nullptr && model_.find("mla") == nullptr && model_.find("mamba") == nullptr;
+    const bool of_attention = config_.boolean("attention_bias", false) || config_.boolean("qkv_bias", false);
+    const bool of_mlp = config_.boolean("mlp_bias", false);
+    if (of_attention && of_mlp && is_plain) return put(model_, "linear_bias", true, config_.place("attention_bias"));
+    const std::string which = of_attention && of_mlp ? "attention and of the MLP" : of_attention ? "attention" : "the MLP";
+    if (of_attention || of_mlp)
+      note(config_.place(of_attention ? "attention_bias" : "mlp_bias"), "biases of " + which + " are not modelled");
+  }
+
+  void what_is_left() {
+    for (const HfNotModelled& known : hf_not_modelled())
+      if (config_.is_set(known.field))
+        note(config_.place(known.field), std::string(known.field) + ": " + std::string(known.sentence));
+    if (!family().not_modelled.empty())
+      note(config_.type_place(), config_.model_type() + " has what is not modelled: " + std::string(family().not_modelled));
+    for (const std::string& field : config_.unasked())
+      if (!changes_no_step(field)) unused_.push_back(field);
+  }
+};
+
+}  // namespace
+
+HfModel read_hf_model(const std::string& text, const std::string& file) { return HfModelReader(text, file).all(); }
+
+}  // namespace tandem::scenarios
