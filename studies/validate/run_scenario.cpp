@@ -10,6 +10,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
+#include "scenarios/reading/preset_specs.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/schedules/schedule_table.h"
 
@@ -347,6 +348,13 @@ std::int64_t layers_of(const RunRow& row) {
   apply_override(document, Assignment{"model.preset", row.place("preset"), preset_at(row, "preset")});
   resolve_presets(document, "");
   return size_at(document, "model.layers");
+}
+
+bool has_experts(const RunRow& row) {
+  if (const std::optional<std::int64_t> experts = row.integer("experts")) return *experts > 0;
+  const std::vector<std::string> presets = scenarios::preset_names(scenarios::PresetKind::model);
+  const std::string preset = row.name("preset");
+  return std::ranges::find(presets, preset) != presets.end() && scenarios::model_preset(preset).moe.experts > 0;
 }
 
 }  // namespace tandem::studies

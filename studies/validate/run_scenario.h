@@ -39,4 +39,7 @@ scenarios::FrameworkRuns runs_of_framework(const RunRow& row);
 /// Returns the layers of the run's model; 0 where the row does not say.
 std::int64_t layers_of(const RunRow& row);
 
+/// Whether the run's model has experts, by its columns or else by its preset.
+bool has_experts(const RunRow& row);
+
 }  // namespace tandem::studies

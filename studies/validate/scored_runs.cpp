@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/base/text_file.h"
+#include "studies/validate/run_scenario.h"
 
 namespace tandem::studies {
 namespace {
@@ -44,7 +45,7 @@ ScoredRuns join_scored_runs(const std::string& runs_file, const std::string& sco
     run.source = row.text("source");
     run.framework = row.text("framework");
     run.gpu = row.name("gpu");
-    run.moe = row.integer("experts").value_or(0) > 0;
+    run.moe = has_experts(row);
     run.core = row.flag("core").value_or(false);
     run.measured = time;
     run.prediction.emplace().step_time = *said;

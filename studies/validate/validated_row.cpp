@@ -23,7 +23,7 @@ WaitingRow prepare(const RunRow& run, const Site& site) {
   row.gpu = run.name("gpu");
   row.core = run.flag("core").value_or(false);
   row.memory = measured_memory(run);
-  row.moe = run.integer("experts").value_or(0) > 0;
+  row.moe = has_experts(run);
   row.measured = run.number("step_time_s");
   try {
     waiting.runs = plausible_runs(run);

@@ -12,6 +12,7 @@
 #include "scenarios/reading/load.h"
 #include "studies/step/step_interval.h"
 #include "studies/validate/conformal.h"
+#include "studies/validate/run_scenario.h"
 #include "tests/end_to_end/accuracy.h"
 #include "tests/scenarios/base_scenario.h"
 
@@ -41,13 +42,16 @@ std::vector<MeasuredError> measured_errors() {
   for (const std::string table : {"runs", "runs_2025"}) {
     std::map<std::string, MeasuredRow> runs;
     for (const MeasuredRow& row : rows_in_accuracy(table + ".csv")) runs[row.at("id")] = row;
+    std::map<std::string, bool> with_experts;
+    for (const RunRow& row : load_runs(TANDEM_SOURCE_DIR "/bench/accuracy/" + table + ".csv").rows)
+      with_experts[row.text("id")] = has_experts(row);
     for (const MeasuredRow& scored : rows_in_accuracy(table + ".scored.csv")) {
       if (scored.at("error").empty()) continue;
       const MeasuredRow& run = runs.at(scored.at("id"));
       const std::string& gpu = run.at("gpu");
       MeasuredError& error = errors.emplace_back();
       error.source = run.at("source");
-      error.step = {!run.at("experts").empty(), generation_of(gpu), run.at("framework"), gpu};
+      error.step = {with_experts.at(run.at("id")), generation_of(gpu), run.at("framework"), gpu};
       error.log_ratio = std::log1p(std::stod(scored.at("error")));
       error.expected = std::stod(scored.at("expected_error"));
       error.predicted = std::stod(scored.at("predicted_step_time_s"));

@@ -39,6 +39,17 @@ TEST(ScoredRuns, AreTheRunsThatHaveBothTimesInTheRunsOrder) {
   EXPECT_DOUBLE_EQ(ratios[0].error(), 0.5);
 }
 
+TEST(ScoredRuns, HaveExpertsByTheirColumnsOrTheirPreset) {
+  const RunsTable runs({tiny_run({{"id", "a"}, {"preset", "nemotron-3-nano"}}), tiny_run({{"id", "b"}, {"preset", "llama3-8b"}}),
+                        tiny_run({{"id", "c"}, {"experts", "8"}, {"top_k", "2"}, {"moe_ffn", "64"}})});
+  const ScoredRuns joined =
+      join_scored_runs(runs.file(), written(runs / "scored.csv", std::string(header) + "0,a,1,1\n0,b,1,1\n0,c,1,1\n"));
+  ASSERT_EQ(joined.validated.size(), 3U);
+  EXPECT_TRUE(joined.validated[0].moe);
+  EXPECT_FALSE(joined.validated[1].moe);
+  EXPECT_TRUE(joined.validated[2].moe);
+}
+
 TEST(ScoredRuns, ATableOfOtherRunsIsRefused) {
   const RunsTable runs({tiny_run({{"id", "a"}})});
   const auto refusal = [&](const std::string& text) {
