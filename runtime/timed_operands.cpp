@@ -31,14 +31,16 @@ std::vector<std::int32_t> slots_in_order(std::int64_t choices, std::int64_t rows
   return slots;
 }
 
-/// Slots that `route` makes of scattered logits [tokens, experts].
+/// Slots that `route` makes of scattered logits [tokens, experts], whatever the biases.
 std::vector<std::int32_t> routed_slots(const OperandType& logits, const OperandType& slots, const OpAttributes& attributes) {
+  RoutingAttributes unbiased = std::get<RoutingAttributes>(attributes);
+  unbiased.biased = false;
   std::vector<float> values, gates(static_cast<std::size_t>(slots.shape.elements()));
   for (const std::int32_t value : tokens(logits.shape.elements(), 0, 1 << 16))
     values.push_back(static_cast<float>(value) * 1e-4F);
   std::vector<std::int32_t> dealt(gates.size());
   const std::vector<HostTensor> operands{{values.data(), logits.shape}, {gates.data(), slots.shape}, {dealt.data(), slots.shape}};
-  operation(OpKind::route).host(operands, attributes);
+  operation(OpKind::route).host(operands, unbiased);
   return dealt;
 }
 
@@ -76,6 +78,9 @@ std::vector<std::vector<std::int32_t>> integer_contents(const TimedKernel& kerne
       break;
     case OpKind::route_backward:
       contents[1] = routed_slots(operands[0], operands[1], kernel.attributes);
+      break;
+    case OpKind::count_choices:
+      contents[0] = routed_slots({.shape = Shape(rows_of(operands[0].shape), elements(1))}, operands[0], kernel.attributes);
       break;
     case OpKind::sparse_sum:
       contents[1] = spread_selections(operands[1].shape, elements(2));

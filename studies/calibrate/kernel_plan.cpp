@@ -121,6 +121,11 @@ void compresses_gradients(Scenario& scenario) {
   scenario.training.compressor = {.method = method, .rank = 4};
 }
 
+void balances_by_biases(Scenario& scenario) {
+  scenario.model.moe.score_function = ScoreFunction::sigmoid;
+  scenario.model.moe.expert_bias = true;
+}
+
 void dropout_of_unfused_attention(Scenario& scenario) {
   scenario.training.attention = scenario.cluster.gpu.efficiency.attention_kernel = AttentionKernel::unfused;
   scenario.training.attention_dropout = scenario.training.hidden_dropout = 0.1;
@@ -253,6 +258,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {gpt_model, {.tp = 2}},
       {mixture_model, {.ep = 2}},
       {mixture_model, {.ep = 2}, gates_at_experts},
+      {mixture_model, {.ep = 2}, balances_by_biases},
       {biased_model, {}, dropout_of_unfused_attention},
       {latent_model, {.cp = 2}},
       {normed_model, {}},
