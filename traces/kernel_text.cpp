@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <sstream>
@@ -90,12 +91,26 @@ void get(Words& words, T& value) {
   }
 }
 
+/// Behind the type where there are scales: fp8/blocks_32[64,128].
+constexpr std::array<std::string_view, scaling_count> scalings{"none",      "tensor",      "blocks_128", "blocks_32",
+                                                               "blocks_16", "squares_128", "squares_16"};
+
+Scaling scaling_named(std::string_view name) {
+  const auto found = std::ranges::find(scalings, name);
+  if (found == scalings.end()) throw std::invalid_argument("there is no scaling `" + std::string(name) + "`");
+  return static_cast<Scaling>(found - scalings.begin());
+}
+
 OperandType operand_of(const std::string& word) {
   const std::size_t open = word.find('[');
   if (open == std::string::npos || word.back() != ']')
     throw std::invalid_argument("`" + word + "` is no operand, expected such as bf16[4096,1,1024]");
   OperandType type;
-  const std::string_view name = std::string_view(word).substr(0, open);
+  std::string_view name = std::string_view(word).substr(0, open);
+  if (const std::size_t slash = name.find('/'); slash != std::string_view::npos) {
+    type.scaling = scaling_named(name.substr(slash + 1));
+    name = name.substr(0, slash);
+  }
   while (name_of(type.dtype) != name) {
     if (type.dtype == last_of<DType>) throw std::invalid_argument("there is no type `" + std::string(name) + "`");
     type.dtype = static_cast<DType>(static_cast<int>(type.dtype) + 1);
@@ -125,7 +140,9 @@ OpKind op_named(const std::string& name) {
 std::string to_text(const TimedKernel& kernel) {
   std::string out(operation(kernel.op).name);
   for (const OperandType& operand : kernel.operands) {
-    out += fmt::format(" {}[", name_of(operand.dtype));
+    out += fmt::format(" {}", name_of(operand.dtype));
+    if (operand.scaling != Scaling::none) out += fmt::format("/{}", scalings[static_cast<std::size_t>(operand.scaling)]);
+    out += '[';
     for (std::size_t d = 0; d < operand.shape.rank; ++d) out += (d == 0 ? "" : ",") + std::to_string(operand.shape[d]);
     out += ']';
   }

@@ -25,7 +25,8 @@ void add_up_shared_gradients(Context& context) {
     // Without sp every rank saw all tokens, and all hold the same gradient already.
     const bool of_own_tokens = bucket.kind == ParameterKind::replicated && context.sizes.sequence_parallel;
     if (of_own_tokens || (bucket.kind == ParameterKind::by_heads && context.sizes.tp > 1)) {
-      context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, "norm gradients", gradient, gradient);
+      const char* name = bucket.kind == ParameterKind::by_heads ? "head gradients" : "norm gradients";
+      context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, name, gradient, gradient);
     }
     if (bucket.kind == ParameterKind::shared_kv) {
       context.collective(OpKind::all_reduce, Slot::kv_replicas, Stream::tp, "kv gradients", gradient, gradient);

@@ -140,7 +140,8 @@ MeasuredKernel routing_kernel() {
           {1e-6, 1e-6, 1e-6, 1}};
 }
 
-// The second version began without `load` and `expert_choice`, the last columns of what routes.
+// The second version began without the last columns of what routes, from `load` on.
+constexpr int fields_of_routing = 16, newer_fields_of_routing = 6;
 TEST(ProfileFile, WithoutNewerFieldsIsRead) {
   Profile profile = small();
   profile.kernels = {routing_kernel()};
@@ -149,10 +150,9 @@ TEST(ProfileFile, WithoutNewerFieldsIsRead) {
   std::size_t kinds = 0;
   file::Table& kernels = *content.mutable_tables(0)->mutable_columns(6)->mutable_items();
   for (file::Column& column : *kernels.mutable_columns()) {
-    if (!column.has_items() || column.items().columns_size() != 12) continue;  // of RoutingAttributes' twelve fields
+    if (!column.has_items() || column.items().columns_size() != fields_of_routing) continue;
     file::Table& attributes = *column.mutable_items();
-    attributes.mutable_columns()->RemoveLast();
-    attributes.mutable_columns()->RemoveLast();
+    for (int i = 0; i < newer_fields_of_routing; ++i) attributes.mutable_columns()->RemoveLast();
     ++kinds;
   }
   ASSERT_EQ(kinds, 1U);
@@ -164,8 +164,9 @@ TEST(ProfileFile, WithoutNewerFieldsIsRead) {
 
 TEST(KernelText, OfRoutingMayEndBeforeItsNewerFields) {
   const std::string text = traces::to_text(routing_kernel().kernel);
-  ASSERT_TRUE(text.ends_with(" 0 0")) << text;  // no load, no expert choice
-  EXPECT_EQ(traces::to_text(kernel_of_text(text.substr(0, text.size() - 4))), text);
+  const std::string newer = " 0 0 0 0 1 0";  // no load, no expert choice, softmax, behind the choice, gates as they are, no bias
+  ASSERT_TRUE(text.ends_with(newer)) << text;
+  EXPECT_EQ(traces::to_text(kernel_of_text(text.substr(0, text.size() - newer.size()))), text);
 }
 
 TEST(ProfileFile, IsTheSameInYaml) {
