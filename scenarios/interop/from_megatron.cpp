@@ -81,7 +81,9 @@ class MegatronReader {
     const std::string pattern = hybrid_pattern();
     if (pattern.empty()) return;
     const char* const argument = hybrid_argument();
-    if (pattern.find_first_not_of("M*-E") != std::string::npos) fail(argument, "the letters M, *, - and E");
+    std::string letters;
+    for (const Named<LayerType>& letter : hybrid_letters) letters += letter.name;
+    if (pattern.find_first_not_of(letters) != std::string::npos) fail(argument, "letters of " + letters);
     put(model, "layer_types", pattern, arguments_.place(argument));
     if (pattern.find('M') == std::string::npos) return;
     YamlNode& mamba = section_of(model, "mamba", arguments_.place(argument));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <span>
 
 #include "runtime/base/divide_up.h"
@@ -82,8 +81,8 @@ class ArgumentsWriter {
     }
   }
 
-  /// The letters of the layers, where each has one: those with one half.
-  std::optional<std::string> hybrid_pattern() const {
+  /// The letters of the layers, where each has one: those with one half. Else nothing.
+  std::string hybrid_pattern() const {
     std::string letters;
     for (std::int64_t layer = 0; layer < model_.layers && !model_.layer_types.empty(); ++layer) {
       const auto [mixer, feed] = model_.layer_kind(layer);
@@ -95,15 +94,14 @@ class ArgumentsWriter {
   }
 
   void layers_of_one_half() {
-    const std::optional<std::string> pattern = hybrid_pattern();
-    if (!pattern) {
+    const std::string pattern = hybrid_pattern();
+    if (pattern.empty()) {
       if (model_.mamba.enabled()) out_.lose("model.mamba", "its layers have no letters");
       if (model_.linear_attention.enabled()) out_.lose("model.linear_attention", "its layers have no letters");
       return;
     }
-    if (pattern->empty()) return;
     flag("is-hybrid-model");
-    add("hybrid-override-pattern", *pattern);
+    add("hybrid-override-pattern", pattern);
     if (!model_.mamba.enabled()) return;
     add("mamba-num-heads", model_.mamba.heads);
     add("mamba-head-dim", model_.mamba.head_dim);
@@ -153,7 +151,7 @@ class ArgumentsWriter {
 
   /// Its window reaches so many positions back, in all layers or but in every N-th.
   void windows() {
-    if (model_.layer_types.empty() || hybrid_pattern()) return;
+    if (model_.layer_types.empty() || !hybrid_pattern().empty()) return;
     const auto is = [](Mixer mixer) { return [mixer](const LayerType& type) { return type == LayerType{mixer}; }; };
     if (std::ranges::all_of(model_.layer_types, is(Mixer::full_attention))) return;
     const bool skips = is(Mixer::full_attention)(model_.layer_types.back());
@@ -188,7 +186,7 @@ class ArgumentsWriter {
     add("num-experts", moe.experts);
     add("moe-router-topk", moe.top_k);
     add("moe-ffn-hidden-size", moe.ffn);
-    if (!hybrid_pattern() || hybrid_pattern()->empty()) add("moe-layer-freq", moe_layer_pattern(model_));
+    if (hybrid_pattern().empty()) add("moe-layer-freq", moe_layer_pattern(model_));
     if (moe.latent > 0) add("moe-latent-size", moe.latent);
     if (moe.shared_experts > 0) add("moe-shared-expert-intermediate-size", moe.shared_experts * moe.ffn);
     flag("moe-grouped-gemm");

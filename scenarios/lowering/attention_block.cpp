@@ -133,7 +133,7 @@ void add_sink_backward(Context& context, const std::optional<AttentionSink>& sin
   const BufferId gradient = part_of(context, *sink, parameters.gradient(sink->scores));
   context.kernel(OpKind::attention_sink_backward, FusedAttributes{}, "attention sink", {scores, output.out, output.lse, dout}, {},
                  {gradient});
-  context.on_gradient(static_cast<std::size_t>(context.chunk), sink->scores);
+  context.gave_gradient(sink->scores);
 }
 
 void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput& into) {

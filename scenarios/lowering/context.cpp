@@ -146,7 +146,7 @@ void Context::weight_gradient(ParameterId parameter, std::function<void(Context&
     c.phase = Phase::backward_weight;
     lower(c, c.parameters().gradient(parameter));
     c.phase = before;
-    c.issue([&c, parameter] { c.on_gradient(static_cast<std::size_t>(c.chunk), parameter); });
+    c.issue([&c, parameter] { c.gave_gradient(parameter); });
   };
   if (put_off != nullptr) {
     put_off->push(layer, std::move(step));

@@ -119,6 +119,8 @@ class Context {
   /// Lowers the weight gradients that were put off until an exchange is under way.
   void lower_waiting_weights();
   std::function<void(std::size_t chunk, ParameterId parameter)> on_gradient;
+  /// Tells it of a parameter of the current chunk, whose gradient a kernel gives beside another's.
+  void gave_gradient(ParameterId parameter) { on_gradient(static_cast<std::size_t>(chunk), parameter); }
 
   /// Returns the backward's `x`: what the forward kept, or the copy computed again of what it did not (see `recompute_output`).
   BufferId kept(BufferId x) const {

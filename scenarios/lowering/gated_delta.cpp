@@ -68,19 +68,18 @@ BufferId rule_and_norm(Context& context, Tape& tape, const GatedDeltaParameters&
   context.kernel(OpKind::group_norm, n.norm(), "delta norm", {out, context.parameters().weight(weights.norm), projected}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const ChunkParameters& parameters = c.parameters();
-    const auto gave = [&](ParameterId parameter) { c.on_gradient(static_cast<std::size_t>(c.chunk), parameter); };
     // Each kernel gives the gradients of its inputs and of its parameters; those of the projection's columns come from three.
     const BufferId dout = c.activation(shape), dprojected = c.activation(rows);
     c.kernel(OpKind::group_norm_backward, n.norm(), "delta norm", {out, parameters.weight(weights.norm), projected, dy},
              {dout, dprojected}, {parameters.gradient(weights.norm)});
-    gave(weights.norm);
+    c.gave_gradient(weights.norm);
     const BufferId dmixed = c.activation(c.shape_of(mixed));
     c.kernel(OpKind::delta_rule_backward, n.rule(), "delta rule", {mixed, projected, parameters.weight(weights.rule), dout},
              {dmixed}, {dprojected, parameters.gradient(weights.rule)});
-    gave(weights.rule);
+    c.gave_gradient(weights.rule);
     c.kernel(OpKind::causal_conv_backward, n.conv(), "delta conv", {projected, parameters.weight(weights.conv), dmixed}, {},
              {dprojected, parameters.gradient(weights.conv)});
-    gave(weights.conv);
+    c.gave_gradient(weights.conv);
     return dprojected;
   });
   return y;

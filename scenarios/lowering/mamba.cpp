@@ -74,10 +74,10 @@ BufferId convolve_and_scan(Context& context, Tape& tape, const MambaParameters& 
     // Each kernel gives the gradients of its inputs and of its parameters.
     c.kernel(OpKind::ssd_scan_backward, attributes, "mamba scan", {mixed, projected, parameters.weight(weights.scan), y, dout},
              {dmixed, dprojected}, {parameters.gradient(weights.scan)});
-    c.on_gradient(static_cast<std::size_t>(c.chunk), weights.scan);
+    c.gave_gradient(weights.scan);
     c.kernel(OpKind::causal_conv_backward, n.conv(), "mamba conv", {projected, parameters.weight(weights.conv), dmixed}, {},
              {dprojected, parameters.gradient(weights.conv)});
-    c.on_gradient(static_cast<std::size_t>(c.chunk), weights.conv);
+    c.gave_gradient(weights.conv);
     return dprojected;
   });
   return out;
@@ -92,7 +92,7 @@ BufferId norm_by_groups(Context& context, Tape& tape, const MambaParameters& wei
     const ChunkParameters& parameters = c.parameters();
     c.kernel(OpKind::group_norm_backward, attributes, "mamba norm", {x, parameters.weight(weights.norm), dy}, {dx},
              {parameters.gradient(weights.norm)});
-    c.on_gradient(static_cast<std::size_t>(c.chunk), weights.norm);
+    c.gave_gradient(weights.norm);
     return dx;
   });
   return y;

@@ -42,7 +42,7 @@ void norm(Context& context, Tape& tape, ParameterId weight, BufferId x, BufferId
     const ChunkParameters& parameters = c.parameters();
     // One kernel gives both gradients.
     c.kernel(OpKind::norm_backward, attributes, name, {x, parameters.weight(weight), dy}, {dx}, {parameters.gradient(weight)});
-    c.on_gradient(static_cast<std::size_t>(c.chunk), weight);
+    c.gave_gradient(weight);
     return dx;
   });
 }
