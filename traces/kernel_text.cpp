@@ -94,6 +94,7 @@ void get(Words& words, T& value) {
 /// Behind the type where there are scales: fp8/blocks_32[64,128].
 constexpr std::array<std::string_view, scaling_count> scalings{"none",      "tensor",      "blocks_128", "blocks_32",
                                                                "blocks_16", "squares_128", "squares_16"};
+static_assert(!scalings.back().empty());
 
 Scaling scaling_named(std::string_view name) {
   const auto found = std::ranges::find(scalings, name);
