@@ -27,6 +27,7 @@ struct CalibrateCommand final : Command {
   std::string shapes;  ///< a file; empty for none
   std::string runs;    ///< a table; empty for none
   Seconds budget = 180;
+  bool all_grids = false;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -49,13 +50,16 @@ CLI::App* CalibrateCommand::add_to(CLI::App& app) {
       ->check(not_empty);
   command->add_option("--shapes", shapes, "measure the kernels that this file lists")->check(not_empty);
   command->add_option("--budget", budget, "seconds to spend in all")->check(CLI::Range(0.1, 1e6));
+  command->add_flag("--all-grids", all_grids,
+                    "with cuda: measure matrix products and attentions of regular sizes in fp32, too, not in bf16 alone");
   CLI::Option* learnt_from =
       command->add_option("--runs", runs, "a table of measured training runs, as of `tandem validate`: learn from them")
           ->check(not_empty)
           ->excludes(measured_on)
           ->excludes("--scenario")
           ->excludes("--shapes")
-          ->excludes("--budget");
+          ->excludes("--budget")
+          ->excludes("--all-grids");
   command->parse_complete_callback([measured_on, learnt_from] {
     if (measured_on->empty() && learnt_from->empty()) throw CLI::RequiredError("--backend or --runs");
   });
@@ -78,7 +82,7 @@ ExitCode CalibrateCommand::measure() const {
   const Launch launch = launch_from(process_environment());
   refuse_launch_on_host(launch, backend);
   // Wrong input is every process' own, and found before they meet.
-  CalibrationRequest request{.backend = backend, .scenarios = {}, .shapes = {}, .budget = budget};
+  CalibrationRequest request{.backend = backend, .scenarios = {}, .shapes = {}, .budget = budget, .all_grids = all_grids};
   for (const std::string& scenario : scenarios) request.scenarios.push_back(load_scenario(scenario, {}));
   if (!shapes.empty()) request.shapes = read_shapes_file(shapes);
 

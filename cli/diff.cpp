@@ -18,6 +18,7 @@ struct DiffCommand final : Command {
   std::string dag;   ///< a file; empty for none
   std::string json;  ///< a path, "-" for standard output, empty for none
   std::string report;
+  std::string markdown;  ///< as `json`
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -31,15 +32,18 @@ CLI::App* DiffCommand::add_to(CLI::App& app) {
   command->add_option("--dag", dag, "the DAG of the timelines, which `tandem lower --out` wrote")->check(not_empty);
   add_report_option(*command, report, "the differences");
   command->add_option("--json", json, "write the differences as JSON (- for standard output)")->check(not_empty);
+  add_markdown_option(*command, markdown, "the differences");
   return command;
 }
 
 ExitCode DiffCommand::run() const {
-  Output page(report), json_output(json);
+  Output page(report), json_output(json), markdown_output(markdown);
   const ResultDifference difference = difference_of_files(a, b, dag);
   if (page) page.write(diff_page(difference, command_line));
   if (json_output) json_output.write(to_json_object(difference).dump(1) + "\n");
-  if (!json_output.is_standard_output()) std::cout << to_text(difference, screen_on(STDOUT_FILENO));
+  if (markdown_output) markdown_output.write(to_text(difference, {.markdown = true}));
+  if (!json_output.is_standard_output() && !markdown_output.is_standard_output())
+    std::cout << to_text(difference, screen_on(STDOUT_FILENO));
   return ExitCode::done;
 }
 

@@ -26,6 +26,7 @@ struct LintCommand final : Command {
   ResultOptions options;
   int jobs = 0;           ///< 0 for the default
   bool no_costs = false;  ///< nothing is simulated
+  std::string markdown;   ///< a path, "-" for standard output, empty for none
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -36,17 +37,19 @@ CLI::App* LintCommand::add_to(CLI::App& app) {
   options.add_to(*command);
   add_jobs_option(*command, jobs, "simulations");
   command->add_flag("--no-costs", no_costs, "simulate nothing, which leaves out memory and what fixes would gain");
+  add_markdown_option(*command, markdown, "the findings");
   return command;
 }
 
 ExitCode LintCommand::run() const {
   const std::size_t at_once = processes_at_once(jobs);
-  Output json(options.json);
+  Output json(options.json), markdown_output(markdown);
   PointsProgress line;
   const auto told = [&line](const RunProgress& progress) { line.show(progress); };
   const LintResult report = lint(options.scenario, options.overrides, {.jobs = at_once, .with_costs = !no_costs, .told = told});
   if (json) json.write(to_json(report));
-  if (!json.is_standard_output()) std::cout << to_text(report, screen_on(STDOUT_FILENO));
+  if (markdown_output) markdown_output.write(to_text(report, {.markdown = true}));
+  if (!json.is_standard_output() && !markdown_output.is_standard_output()) std::cout << to_text(report, screen_on(STDOUT_FILENO));
   return exit_code(report);
 }
 

@@ -78,6 +78,10 @@ void add_report_option(CLI::App& command, std::string& path, const std::string& 
   command.add_option("--report", path, "write an HTML page that shows " + what)->check(not_empty)->check(is_file);
 }
 
+void add_markdown_option(CLI::App& command, std::string& path, const std::string& what) {
+  command.add_option("--markdown", path, "write " + what + " as Markdown (- for standard output)")->check(not_empty);
+}
+
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what) {
   command.add_option("--jobs", jobs, "how many " + what + " run at once (default: this machine's hardware threads)")
       ->check(CLI::Range(1, 4096));

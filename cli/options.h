@@ -48,6 +48,9 @@ void add_collectives_option(CLI::App& command, Collectives& collectives);
 /// Adds `--report F`, an HTML page that shows `what` ("all of it").
 void add_report_option(CLI::App& command, std::string& path, const std::string& what);
 
+/// Adds `--markdown F`, which writes `what` ("the findings") as Markdown.
+void add_markdown_option(CLI::App& command, std::string& path, const std::string& what);
+
 /// Adds `--jobs N`, how many of `what` ("simulations") run at once; 0 stands for the hardware threads of this machine.
 void add_jobs_option(CLI::App& command, int& jobs, const std::string& what);
 

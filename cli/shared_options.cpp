@@ -15,7 +15,14 @@ CLI::Option* add_backend_option(CLI::App& command, std::string& backend) {
 }
 
 CLI::Option* BackendOptions::add_to(CLI::App& command) {
-  command.add_flag("--graph", graph, "with cuda: capture the step and launch it as one CUDA graph");
+  command
+      .add_flag("--graph", graph_,
+                "with cuda: launch the step as one CUDA graph; --graph=layer, attention, none: a graph for each layer, for what "
+                "the framework captures of it, or no graphs. Without it, as the simulation takes it")
+      ->each([this](const std::string& scope) {
+        graphs = scope == "true" ? GraphScope::full : graph_scope_named(scope);
+        if (!graphs) throw CLI::ValidationError("'" + scope + "', expected none, attention, layer or full");
+      });
   return add_backend_option(command, backend);
 }
 

@@ -23,6 +23,9 @@ CLI::Option* add_backend_option(CLI::App& command, std::string& backend);
 struct BackendOptions : ExecutionChoice {
   /// Adds `--backend` and `--graph`. Returns the former.
   CLI::Option* add_to(CLI::App& command);
+
+ private:
+  std::string graph_;
 };
 
 }  // namespace tandem::cli

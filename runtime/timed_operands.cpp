@@ -24,6 +24,14 @@ std::vector<std::int32_t> spread_selections(const Shape& selections, std::int64_
   return indices;
 }
 
+/// Of each query, over so many keys, ascending.
+std::vector<std::int32_t> spread_keys(const Shape& chosen, std::int64_t keys) {
+  std::vector<std::int32_t> numbers;
+  const std::int64_t most = chosen[2];
+  for (std::int64_t i = 0; i < chosen.elements(); ++i) numbers.push_back(static_cast<std::int32_t>(i % most * keys / most));
+  return numbers;
+}
+
 /// Each choice in a row of its own as long as there are any; the others are dropped.
 std::vector<std::int32_t> slots_in_order(std::int64_t choices, std::int64_t rows) {
   std::vector<std::int32_t> slots;
@@ -81,6 +89,14 @@ std::vector<std::vector<std::int32_t>> integer_contents(const TimedKernel& kerne
       break;
     case OpKind::count_choices:
       contents[0] = routed_slots({.shape = Shape(rows_of(operands[0].shape), elements(1))}, operands[0], kernel.attributes);
+      break;
+    case OpKind::sparse_attention:
+    case OpKind::sparse_attention_backward:
+    case OpKind::index_target:
+      contents[2] = spread_keys(operands[2].shape, operands[1].shape[0]);
+      break;
+    case OpKind::index_loss_backward:
+      contents[3] = spread_keys(operands[3].shape, operands[1].shape[0]);
       break;
     case OpKind::sparse_sum:
       contents[1] = spread_selections(operands[1].shape, elements(2));

@@ -4,9 +4,12 @@
 #include <array>
 #include <cmath>
 #include <stdexcept>
+#include <vector>
 
 #include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
+#include "runtime/ops/documents.h"
+#include "runtime/ops/sparse_attention.h"
 #include "sim/gemm_cost.h"
 
 namespace tandem::sim {
@@ -23,8 +26,17 @@ AttentionSizes sizes_of(const TimedKernel& kernel) {
   return {o.at(0).shape, o.at(1).shape, o.at(2).shape, o.at(3).shape, o.at(4).shape, attributes_of(kernel)};
 }
 
-std::int64_t seen_pairs(const TimedKernel& kernel, const AttentionSizes& sizes) {
-  return seen_pairs(attributes_of(kernel), sizes.queries, sizes.keys);
+/// What the kernel is, of each document; else of each sequence, which are all alike.
+struct Blocks {
+  std::vector<DocumentBlock> parts;
+  std::int64_t heads = 0;  ///< that each of them has
+};
+
+Blocks blocks_of(const TimedKernel& kernel, const AttentionSizes& sizes) {
+  const AttentionAttributes& attributes = attributes_of(kernel);
+  if (!attributes.documents.starts.empty()) return {document_blocks(attributes, sizes.micro_batch), sizes.heads};
+  const std::int64_t pairs = seen_pairs(attributes, sizes.queries, sizes.keys);
+  return {{{sizes.queries, sizes.keys, pairs}}, sizes.micro_batch * sizes.heads};
 }
 
 /// Keys that a query sees at most, if not all before it; else 0.
@@ -58,32 +70,70 @@ Seconds time_in_fp8(const Device& device, const AttentionPass& pass, double flop
   return std::max(0.0, rest) + products(DType::f8);
 }
 
+/// The tiles of one head in all blocks.
+struct Tiles {
+  std::int64_t count = 0;
+  std::int64_t computed = 0;  ///< pairs
+  std::int64_t seen = 0;      ///< of these
+  std::int64_t widest = 0;    ///< columns of the longest tile
+  bool even = true;           ///< every tile is as long as the others
+};
+
+Tiles tiles_of(const std::vector<DocumentBlock>& blocks, bool backward, std::int64_t reach) {
+  Tiles tiles;
+  for (const DocumentBlock& block : blocks) {
+    const std::int64_t rows = backward ? block.keys : block.queries, columns = backward ? block.queries : block.keys;
+    const std::int64_t all = rows * columns, count = rounded_up(rows, tile_rows) / tile_rows;
+    const std::int64_t full = rounded_up(rows, tile_rows) * rounded_up(columns, tile_columns);
+    // A tile computes the corners beyond what its rows see: after it, and where they stop looking back, before it.
+    const std::int64_t corners = reach > 0 ? 2 : 1, beyond = corners * count * tile_rows * (tile_rows - 1) / 2;
+    tiles.count += count;
+    tiles.computed += block.pairs == all ? full : std::min(full, block.pairs + beyond);
+    tiles.seen += block.pairs;
+    tiles.widest = std::max(tiles.widest, reach > 0 ? std::min(columns, reach + tile_rows) : columns);
+    tiles.even = tiles.even && block.pairs == all && block == blocks.front();
+  }
+  return tiles;
+}
+
 Seconds fused_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel) {
   const AttentionSizes sizes = sizes_of(kernel);
   const OpCost cost = cost_of(kernel);
-  const bool backward = kernel.op == OpKind::attention_backward;
-  const std::int64_t rows = backward ? sizes.keys : sizes.queries, columns = backward ? sizes.queries : sizes.keys;
-  const std::int64_t seen = seen_pairs(kernel, sizes), all = sizes.queries * sizes.keys;
-  const std::int64_t full = rounded_up(rows, tile_rows) * rounded_up(columns, tile_columns);
-  const std::int64_t tiles_of_head = rounded_up(rows, tile_rows) / tile_rows, heads = sizes.micro_batch * sizes.heads;
-  // A tile computes the corners beyond what its rows see: after it, and where they stop looking back, before it.
-  const std::int64_t reach = longest_reach(kernel), corners = reach > 0 ? 2 : 1;
-  const std::int64_t beyond = corners * tiles_of_head * tile_rows * (tile_rows - 1) / 2;
-  const std::int64_t computed = seen == all ? full : std::min(full, seen + beyond);
-  const std::int64_t widest = reach > 0 ? std::min(columns, reach + tile_rows) : columns;
-  if (seen == 0 || heads == 0) return device.efficiency.launch;
+  const auto [blocks, heads] = blocks_of(kernel, sizes);
+  const Tiles of_head = tiles_of(blocks, kernel.op == OpKind::attention_backward, longest_reach(kernel));
+  if (of_head.seen == 0 || heads == 0) return device.efficiency.launch;
 
-  const double multiprocessors = device.multiprocessors, tiles = static_cast<double>(tiles_of_head * heads);
+  const double multiprocessors = device.multiprocessors, tiles = static_cast<double>(of_head.count * heads);
   const double dim = static_cast<double>(sizes.head_dim + sizes.value_dim) / 2;
-  const double flops_of_pair = cost.flops / static_cast<double>(seen * heads);
-  const double visible = seen == all ? 1 : pass.causal;
+  const double flops_of_pair = cost.flops / static_cast<double>(of_head.seen * heads);
+  const double visible = of_head.even ? 1 : pass.causal;
   const Seconds pair = cost.math == DType::f8 ? time_in_fp8(device, pass, flops_of_pair, dim) / visible
                                               : time_of_pair(device, cost.math, pass, flops_of_pair, dim) / visible;
   const Seconds fixed = pass.tile * dim / 128;
-  const Seconds mean = multiprocessors * pair * static_cast<double>(computed) / static_cast<double>(tiles_of_head) + fixed;
-  const Seconds longest = multiprocessors * pair * static_cast<double>(tile_rows * rounded_up(widest, tile_columns)) + fixed;
+  const Seconds mean =
+      multiprocessors * pair * static_cast<double>(of_head.computed) / static_cast<double>(of_head.count) + fixed;
+  const Seconds longest =
+      multiprocessors * pair * static_cast<double>(tile_rows * rounded_up(of_head.widest, tile_columns)) + fixed;
   const Seconds computing =
-      seen == all ? std::ceil(tiles / multiprocessors) * mean : std::max(longest, tiles / multiprocessors * mean + mean / 2);
+      of_head.even ? std::ceil(tiles / multiprocessors) * mean : std::max(longest, tiles / multiprocessors * mean + mean / 2);
+  const Seconds moving = static_cast<double>(cost.bytes) / (device.efficiency.memory * device.memory_bandwidth);
+  return device.efficiency.launch + std::max(computing, moving);
+}
+
+/// A tile is a token: its heads are the rows of the products, in warp groups of 64 rows each, the keys that it chose the columns.
+Seconds sparse_time(const Device& device, const AttentionPass& pass, const TimedKernel& kernel) {
+  constexpr std::int64_t group_rows = 64;
+  const auto& attributes = std::get<SparseAttentionAttributes>(kernel.attributes);
+  const Shape &q = kernel.operands.at(0).shape, &chosen = kernel.operands.at(2).shape, &out = kernel.operands.at(3).shape;
+  const OpCost cost = cost_of(kernel);
+  const std::int64_t tokens = q[0] * q[1], heads = q[2], pairs = q[1] * chosen_pairs(attributes, chosen[2]);
+  if (pairs == 0 || heads == 0) return device.efficiency.launch;
+  const double multiprocessors = device.multiprocessors, tiles = static_cast<double>(tokens);
+  const double dim = static_cast<double>(q[3] + out[3]) / 2;
+  const Seconds pair = time_of_pair(device, cost.math, pass, cost.flops / static_cast<double>(pairs * heads), dim);
+  const double rows = static_cast<double>(rounded_up(heads, group_rows));
+  const Seconds mean = multiprocessors * pair * rows * static_cast<double>(pairs) / tiles + pass.tile * dim / 128;
+  const Seconds computing = tiles / multiprocessors * mean + mean / 2;
   const Seconds moving = static_cast<double>(cost.bytes) / (device.efficiency.memory * device.memory_bandwidth);
   return device.efficiency.launch + std::max(computing, moving);
 }
@@ -95,7 +145,8 @@ class Unfused {
       : device_(device), sizes_(sizes_of(kernel)), type_(kernel.operands.front().dtype) {
     const std::int64_t heads = sizes_.micro_batch * sizes_.heads;
     all_ = static_cast<double>(heads * sizes_.queries * sizes_.keys);
-    seen_ = static_cast<double>(heads * seen_pairs(kernel, sizes_));
+    seen_ = static_cast<double>(sizes_.heads *
+                                seen_pairs_of_batch(attributes_of(kernel), sizes_.queries, sizes_.keys, sizes_.micro_batch));
   }
 
   Seconds forward() const {
@@ -144,7 +195,9 @@ bool works_on_scores(OpKind op) {
 Seconds attention_time(const Device& device, const TimedKernel& kernel) {
   if (!states_attention(device, kernel.operands.at(0).dtype))
     throw std::logic_error(device.name + " does not state how fast its attention is");
-  const bool backward = kernel.op == OpKind::attention_backward;
+  const bool backward = operation(kernel.op).op_class == OpClass::attention_backward;
+  if (std::holds_alternative<SparseAttentionAttributes>(kernel.attributes))
+    return sparse_time(device, pass_of(device, backward), kernel);
   if (device.efficiency.attention_kernel == AttentionKernel::unfused) {
     const Unfused unfused(device, kernel);
     return backward ? unfused.backward() : unfused.forward();

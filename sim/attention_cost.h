@@ -25,6 +25,9 @@ namespace tandem::sim {
 //                                                                 about half of one
 //   time      = launch + max(computing, bytes / (memory * memory_bandwidth))
 //
+// Where the sequences are packed of documents, `tiles` and `computed` are sums over the documents, each with its own q, t and P,
+// as in the kernels for sequences of variable length; the longest tile is that of the longest document.
+//
 // Unfused (2021-2022, Megatron-LM), over all q t scores of b H heads, seen or not, in the type of q. It is lowered as kernels of
 // its own (runtime/ops: batched_gemm, softmax, dropout), each with its own time. Where attention goes block by block, as between
 // context-parallel ranks, one kernel stands for all of a block, and its time is the sum of
@@ -32,6 +35,12 @@ namespace tandem::sim {
 //   backward   dv = p^T dout; dp = dout v^T; softmax; dq = ds k; dk = ds^T q
 // Softmax moves bytes: it reads what is seen and writes all; backward it reads two and writes one. It and dropout reach `unfused`
 // of the achieved bandwidth (`works_on_scores`). Kernels of Megatron-LM's fused softmax and PyTorch's dropout.
+//
+// Sparse (sparse_attention), by the fields of the fused kernel that the device uses: a tile is a token, whose H heads are rows in
+// groups of 64, and the P / b keys that its queries chose lie scattered, so that no mask hides any:
+//   mean      = S pair(d, e) P ceil(H / 64) 64 / tokens + tile (d + e) / 2 / 128
+//   computing = tokens / S mean + mean / 2
+// Derived, not fitted: no sparse attention was measured. Keys come from the caches.
 //
 // Rates, `causal` and `tile` are fitted to FlashAttention's tables in bench/accuracy. They were measured over milliseconds on
 // end, so no further clock is taken off.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runtime/ops/batched_gemm.h"
+#include "runtime/ops/head_gemm.h"
 #include "runtime/ops/operands.h"
 
 namespace tandem::sim {
@@ -110,6 +111,10 @@ std::vector<GemmBatch> products_of(const TimedKernel& kernel) {
     const auto [size, count] = batched_gemm_size(a.shape, b.shape, c.shape, *batched);
     return {{size, count}};
   }
+  if (const auto* of_heads = std::get_if<HeadGemmAttributes>(&kernel.attributes)) {
+    const std::vector<MatrixProduct> products = head_gemm_products(a.shape, b.shape, c.shape, *of_heads);
+    return {{products.front().size, std::ssize(products)}};
+  }
   std::vector<GemmBatch> batches;
   for (const MatrixProduct& product : grouped_gemm_products(a, b, c, std::get<GroupedGemmAttributes>(kernel.attributes))) {
     if (!batches.empty() && batches.back().size == product.size) {
@@ -125,6 +130,7 @@ GemmTypes types_of(const TimedKernel& kernel) {
   GemmTypes types{.operands = kernel.operands.at(0).dtype, .result = kernel.operands.at(2).dtype};
   if (const auto* one = std::get_if<GemmAttributes>(&kernel.attributes)) types.accumulate = one->accumulate;
   if (const auto* grouped = std::get_if<GroupedGemmAttributes>(&kernel.attributes)) types.accumulate = grouped->accumulate;
+  if (const auto* of_heads = std::get_if<HeadGemmAttributes>(&kernel.attributes)) types.accumulate = of_heads->transpose_a;
   return types;
 }
 

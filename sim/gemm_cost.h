@@ -54,7 +54,7 @@ struct GemmCut {
 /// Returns whether the device states how its products of this type are tiled.
 bool is_tiled(const Device& device, DType type);
 
-/// Returns the products that a `gemm`, `grouped_gemm` or `batched_gemm` computes.
+/// Returns the products that a `gemm`, `grouped_gemm`, `batched_gemm` or `head_gemm` computes.
 std::vector<GemmBatch> products_of(const TimedKernel& kernel);
 GemmTypes types_of(const TimedKernel& kernel);
 

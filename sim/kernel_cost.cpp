@@ -82,7 +82,10 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
   if (op_class == OpClass::gemm && is_tiled(device, type))
     return (kernels > 1 ? gemm_time_on_streams : gemm_time)(device, products_of(kernel), types_of(kernel), Clock::sustained) /
            device.speed;
-  if (is_attention && states_attention(device, type)) return attention_time(device, kernel) / device.speed;
+  const bool is_sparse = std::holds_alternative<SparseAttentionAttributes>(kernel.attributes);
+  const bool is_fused_kernel = device.efficiency.attention_kernel != AttentionKernel::unfused;
+  if (is_attention && states_attention(device, type) && (is_fused_kernel || !is_sparse))
+    return attention_time(device, kernel) / device.speed;
   if (operation(kernel.op).parts != nullptr) {
     Seconds sum = 0;
     for (const OpCost& part : operation(kernel.op).parts(kernel.operands, kernel.attributes))

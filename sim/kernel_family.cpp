@@ -4,7 +4,9 @@
 
 #include "runtime/ops/attention_mask.h"
 #include "runtime/ops/batched_gemm.h"
+#include "runtime/ops/head_gemm.h"
 #include "runtime/ops/operands.h"
+#include "runtime/ops/sparse_attention.h"
 
 namespace tandem::sim {
 namespace {
@@ -19,7 +21,7 @@ OpAttributes deciding(const SplitHeadsAttributes& a) {
 OpAttributes deciding(const MlaHeadsAttributes& a) { return MlaHeadsAttributes{.rope_dim = a.rope_dim, .positions = {}}; }
 OpAttributes deciding(AttentionAttributes a) {
   a.scale = 1;
-  a.queries = a.keys = {};
+  if (a.documents.starts.empty()) a.queries = a.keys = {};
   a.softcap = a.softcap > 0 ? 1.0F : 0.0F;
   return a;
 }
@@ -47,6 +49,13 @@ OpAttributes deciding(SsdAttributes a) {
   a.first_head = 0;
   return a;
 }
+OpAttributes deciding(HeadGemmAttributes a) {
+  a.head_rows = a.first_row = 0;
+  return a;
+}
+OpAttributes deciding(const SparseAttentionAttributes& a) {
+  return SparseAttentionAttributes{.queries = {}, .keys = {}, .all_keys = a.all_keys};
+}
 OpAttributes deciding(RoutingAttributes a) {
   a.balance = 0;
   return a;
@@ -57,10 +66,13 @@ int mode_of(const OpAttributes&) { return 0; }
 int mode_of(const GemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }
 int mode_of(const GroupedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0) + (a.accumulate ? 4 : 0); }
 int mode_of(const BatchedGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0); }
+int mode_of(const HeadGemmAttributes& a) { return (a.transpose_a ? 1 : 0) + (a.transpose_b ? 2 : 0); }
+int mode_of(const SparseAttentionAttributes& a) { return a.all_keys ? 1 : 0; }
 int mode_of(const NormAttributes& a) { return static_cast<int>(a.kind); }
 int mode_of(const SplitHeadsAttributes& a) { return a.rotate ? 1 : 0; }
 int mode_of(const AttentionAttributes& a) {
-  return (a.causal ? 1 : 0) + (a.window > 0 ? 2 : 0) + (a.chunk > 0 ? 4 : 0) + (a.softcap > 0 ? 8 : 0);
+  return (a.causal ? 1 : 0) + (a.window > 0 ? 2 : 0) + (a.chunk > 0 ? 4 : 0) + (a.softcap > 0 ? 8 : 0) +
+         (a.documents.starts.empty() ? 0 : 16);
 }
 int mode_of(const ActivationAttributes& a) { return static_cast<int>(a.kind); }
 
@@ -91,10 +103,25 @@ std::vector<double> batched_gemm_size(const TimedKernel& kernel, const BatchedGe
   return {static_cast<double>(size.m), static_cast<double>(size.n), static_cast<double>(size.k), static_cast<double>(count)};
 }
 
+std::vector<double> head_gemm_size(const TimedKernel& kernel, const HeadGemmAttributes& attributes) {
+  const auto& o = kernel.operands;
+  const std::vector<MatrixProduct> products = head_gemm_products(o[0].shape, o[1].shape, o[2].shape, attributes);
+  const GemmSize& size = products.front().size;
+  return {static_cast<double>(size.m), static_cast<double>(size.n), static_cast<double>(size.k),
+          static_cast<double>(products.size())};
+}
+
+/// Pairs of a query and a chosen key, rows of heads, and the widths of a key and its value.
+std::vector<double> sparse_attention_size(const TimedKernel& kernel, const SparseAttentionAttributes& attributes) {
+  const Shape &q = kernel.operands[0].shape, &chosen = kernel.operands[2].shape, &out = kernel.operands[3].shape;
+  return {static_cast<double>(chosen_pairs(attributes, chosen[2])), static_cast<double>(q[1] * q[2]),
+          static_cast<double>(q[3] + out[3])};
+}
+
 std::vector<double> attention_size(const TimedKernel& kernel, const AttentionAttributes& attributes) {
   const Shape &q = kernel.operands[0].shape, &k = kernel.operands[1].shape, &v = kernel.operands[2].shape;
-  return {static_cast<double>(seen_pairs(attributes, q[0], k[0])), static_cast<double>(q[1] * q[2]),
-          static_cast<double>(q[3] + v[3])};
+  const double pairs = static_cast<double>(seen_pairs_of_batch(attributes, q[0], k[0], q[1])) / static_cast<double>(q[1]);
+  return {pairs, static_cast<double>(q[1] * q[2]), static_cast<double>(q[3] + v[3])};
 }
 
 }  // namespace
@@ -133,6 +160,11 @@ std::vector<double> size_of(const TimedKernel& kernel) {
     case OpKind::attention:
     case OpKind::attention_backward:
       return attention_size(kernel, std::get<AttentionAttributes>(kernel.attributes));
+    case OpKind::head_gemm:
+      return head_gemm_size(kernel, std::get<HeadGemmAttributes>(kernel.attributes));
+    case OpKind::sparse_attention:
+    case OpKind::sparse_attention_backward:
+      return sparse_attention_size(kernel, std::get<SparseAttentionAttributes>(kernel.attributes));
     default:
       return {static_cast<double>(cost_of(kernel).bytes)};
   }

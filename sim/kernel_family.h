@@ -38,7 +38,9 @@ KernelFamily family_of(const TimedKernel& kernel);
 ///   gemm           m, n, k
 ///   grouped_gemm   rows of all experts, n, k, experts
 ///   batched_gemm   m, n, k, products
-///   attention      pairs of a query and a key it sees, heads of all sequences, width of a head's key and value
+///   head_gemm      m, n, k, heads
+///   attention      pairs of a query and a key it sees, heads of all sequences, width of a head's key and value; so sparse
+///                  attention, of the pairs that were chosen
 ///   others         bytes moved
 std::vector<double> size_of(const TimedKernel& kernel);
 

@@ -55,7 +55,7 @@ void Cluster::number_devices() {
     }
     return port.GBps * giga >= nic_ * static_cast<double>(behind.size());
   });
-  first_pcie_ = static_cast<std::uint32_t>(spec_.gpus);
+  first_pcie_ = static_cast<std::uint32_t>(is_mesh() ? nodes_ * pairs_of_node() : spec_.gpus);
   first_nic_ = first_pcie_ + static_cast<std::uint32_t>(nodes_) * static_cast<std::uint32_t>(spec_.pcie.ports.size());
   first_bundle_ = first_nic_ + static_cast<std::uint32_t>(nodes_ * spec_.nics_per_node);
   device_count_ = first_bundle_;
@@ -77,8 +77,27 @@ double Cluster::nic_share_left(std::int64_t nic) const {
   return std::min(share_left(LinkFault::Where::nic, nic), share_left(LinkFault::Where::rail, nic % spec_.nics_per_node));
 }
 
-/// Returns the capacity per direction of a GPU's port, a PCIe port or a NIC.
+/// The pairs (0, 1), (0, 2), (1, 2), (0, 3) .. of a node's GPUs.
+LinkId Cluster::link_of_pair(std::uint32_t from, std::uint32_t to) const {
+  const std::int64_t low = place_in_node(std::min(from, to)), high = place_in_node(std::max(from, to));
+  const std::int64_t device = node_of(from) * pairs_of_node() + high * (high - 1) / 2 + low;
+  return from < to ? out_of(device) : into(device);
+}
+
+std::array<std::uint32_t, 2> Cluster::pair_of(std::uint32_t device) const {
+  const std::int64_t pair = device % pairs_of_node(), first_gpu = device / pairs_of_node() * spec_.gpus_per_node;
+  std::int64_t high = 1;
+  while (high * (high + 1) / 2 <= pair) ++high;
+  return {static_cast<std::uint32_t>(first_gpu + pair - high * (high - 1) / 2), static_cast<std::uint32_t>(first_gpu + high)};
+}
+
+/// Returns the capacity per direction of a GPU's port or the link of two, a PCIe port or a NIC.
 BytesPerSecond Cluster::capacity_below_switches(std::uint32_t device) const {
+  if (device < first_pcie_ && is_mesh()) {
+    const auto [one, other] = pair_of(device);
+    const double left = std::min(share_left(LinkFault::Where::gpu, one), share_left(LinkFault::Where::gpu, other));
+    return nvlink_ / static_cast<double>(spec_.gpus_per_node - 1) * left;
+  }
   if (device < first_pcie_) return nvlink_ * share_left(LinkFault::Where::gpu, device);
   if (device < first_nic_) return spec_.pcie.ports[(device - first_pcie_) % spec_.pcie.ports.size()].GBps * giga;
   return nic_ * nic_share_left(device - first_nic_);
@@ -103,7 +122,12 @@ Link Cluster::unnamed_link(LinkId id) const {
 Link Cluster::link(LinkId id) const {
   Link link = unnamed_link(id);
   const std::uint32_t device = id / 2;
-  if (link.tier == Tier::nvlink) link.name = "gpu" + std::to_string(device);
+  if (link.tier == Tier::nvlink && is_mesh()) {
+    const auto [one, other] = pair_of(device);
+    link.name = "gpu" + std::to_string(one) + "-gpu" + std::to_string(other);
+  } else if (link.tier == Tier::nvlink) {
+    link.name = "gpu" + std::to_string(device);
+  }
   if (link.tier == Tier::nic) link.name = "nic" + std::to_string(device - first_nic_);
   if (link.tier == Tier::pcie) {
     const auto [node, port] = std::ldiv(device - first_pcie_, static_cast<long>(spec_.pcie.ports.size()));
@@ -169,7 +193,7 @@ void Cluster::find_rates(Paths& paths) const {
 
 Attachment Cluster::attachment(std::uint32_t gpu) const {
   Attachment attachment{.node = static_cast<std::uint32_t>(node_of(gpu)),
-                        .devices = {gpu, no_device, no_device, no_device, no_device}};
+                        .devices = {is_mesh() ? no_device : gpu, no_device, no_device, no_device, no_device}};
   const auto& ports = spec_.pcie.ports;
   for (std::size_t port = 0; port < ports.size(); ++port) {
     if (std::ranges::find(ports[port].gpus, place_in_node(gpu)) != ports[port].gpus.end())
@@ -192,15 +216,34 @@ bool Cluster::is_regular() const {
   for (std::int64_t gpu = 0; gpu < spec_.gpus_per_node; ++gpu) {
     if (several_ports(gpu) || nics_of_gpu_[static_cast<std::size_t>(gpu)].size() > 1) return false;
   }
-  return spec_.link_faults.empty() && spec_.fabric.routing == FlowRouting::adaptive &&
+  return !is_mesh() && spec_.link_faults.empty() && spec_.fabric.routing == FlowRouting::adaptive &&
          spec_.fabric.kind != FabricSpec::Kind::custom && fabric_.is_tree();
 }
 
 Seconds Cluster::intra_latency() const { return spec_.nvlink_latency_us * micro; }
 
+void Cluster::cross_node(std::uint32_t from, std::uint32_t to, const Amount& amount, CrossingSum& sum) const {
+  if (is_mesh()) {
+    sum.add(link_of_pair(from, to), amount);
+    return;
+  }
+  sum.add(out_of(from), amount);
+  sum.add(into(to), amount);
+}
+
 void Cluster::cross_node(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const {
-  sum.add(out_of(from), {times});
-  sum.add(into(to), {times});
+  cross_node(from, to, Amount{times}, sum);
+}
+
+void Cluster::cross_evenly(std::uint32_t from, std::span<const std::uint32_t> peers, std::uint32_t times,
+                           CrossingSum& sum) const {
+  if (!is_mesh()) {
+    cross_node(from, from, Amount{times}, sum);
+    return;
+  }
+  const auto others = static_cast<std::uint32_t>(peers.size() - static_cast<std::size_t>(std::ranges::count(peers, from)));
+  for (const std::uint32_t to : peers)
+    if (to != from) cross_node(from, to, Amount{times, others}, sum);
 }
 
 std::vector<Cluster::Exit> Cluster::exits(std::uint32_t gpu) const {
@@ -242,13 +285,13 @@ Seconds Cluster::cross_fabric(std::uint32_t from, std::uint32_t to, std::uint32_
   for (std::size_t way = 0; way < ways; ++way) {
     const Exit& sender = senders[way % senders.size()];
     const Exit& receiver = receivers[way % receivers.size()];
-    if (sender.gpu != from) sum.add(out_of(from), amount), sum.add(into(sender.gpu), amount);
+    if (sender.gpu != from) cross_node(from, sender.gpu, amount, sum);
     cross_pcie(sender.gpu, true, amount, sum);
     sum.add(out_of(nic_device(sender.nic)), amount);
     switches = std::max(switches, cross_switches(sender.nic, receiver.nic, amount, sum));
     sum.add(into(nic_device(receiver.nic)), amount);
     cross_pcie(receiver.gpu, false, amount, sum);
-    if (receiver.gpu != to) sum.add(out_of(receiver.gpu), amount), sum.add(into(to), amount);
+    if (receiver.gpu != to) cross_node(receiver.gpu, to, amount, sum);
   }
   return hop_latency(switches);
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/dag/network.h"
@@ -20,10 +21,11 @@ struct Attachment {
   std::array<std::uint32_t, 5> devices{no_device, no_device, no_device, no_device, no_device};
 };
 
-/// Nodes of GPUs behind NVSwitches, their NICs, and the fabric between those.
+/// Nodes of GPUs behind NVSwitches or in a mesh, their NICs, and the fabric between those.
 ///
 /// Physical links, all directed:
 ///   per GPU      to and from the NVSwitches     nvlink_GBps x efficiency
+///   in a mesh, per two GPUs of a node           nvlink_GBps x efficiency / (gpus_per_node - 1)
 ///   per PCIe port that can be in the way        GBps
 ///   per GPU with a link to its host             host.link_GBps, as a port of its own
 ///   per NIC      to and from its leaf           nic_gbps / 8 x efficiency / oversubscription[0]
@@ -48,12 +50,16 @@ class Cluster {
   const ClusterSpec& spec() const { return spec_; }
   const Fabric& fabric() const { return fabric_; }
 
-  /// Returns whether a GPU's attachment tells all about its links: no fault, no hash, and one way up.
+  /// Returns whether a GPU's attachment tells all about its links: no mesh, no fault, no hash, and one way up.
   bool is_regular() const;
   Attachment attachment(std::uint32_t gpu) const;
 
   /// Adds `times` messages between two GPUs of a node to `sum`.
   void cross_node(std::uint32_t from, std::uint32_t to, std::uint32_t times, CrossingSum& sum) const;
+
+  /// Adds `times` messages from a GPU to others of its node, spread evenly over `peers`, among which it may be itself. Where all
+  /// peers do so, each receives as many.
+  void cross_evenly(std::uint32_t from, std::span<const std::uint32_t> peers, std::uint32_t times, CrossingSum& sum) const;
 
   /// Crosses the fabric between GPUs of two nodes, from NIC to NIC. Returns the latency of the hop. A GPU whose NICs are dead
   /// uses the next of its node that is alive, over NVLink. Throws TopologyError where dead cables leave a hashed flow no way.
@@ -78,8 +84,9 @@ class Cluster {
   ClusterSpec spec_;
   Fabric fabric_;
   std::int64_t nodes_ = 0;
-  std::uint32_t first_pcie_ = 0, first_nic_ = 0, first_bundle_ = 0, device_count_ = 0;  ///< devices: GPUs first
-  BytesPerSecond nvlink_ = 0, nic_ = 0;                                                 ///< capacities
+  /// Devices: first GPUs, or in a mesh pairs of them, node by node.
+  std::uint32_t first_pcie_ = 0, first_nic_ = 0, first_bundle_ = 0, device_count_ = 0;
+  BytesPerSecond nvlink_ = 0, nic_ = 0;                 ///< capacities
   std::vector<std::vector<std::int64_t>> nics_of_gpu_;  ///< by place in the node; the first is the rail
   std::vector<std::uint32_t> cable_device_;             ///< by bundle; under ECMP its first cable's device
   bool plain_nics_ = false;                             ///< every GPU has one NIC, alive, and nothing in between
@@ -88,6 +95,11 @@ class Cluster {
   static LinkId into(std::int64_t device) { return static_cast<LinkId>(2 * device + 1); }
   std::int64_t place_in_node(std::uint32_t gpu) const { return gpu % spec_.gpus_per_node; }
   std::int64_t nic_device(std::int64_t nic) const { return first_nic_ + nic; }
+  bool is_mesh() const { return spec_.node_links == NodeLinks::mesh; }
+  std::int64_t pairs_of_node() const { return spec_.gpus_per_node * (spec_.gpus_per_node - 1) / 2; }
+  LinkId link_of_pair(std::uint32_t from, std::uint32_t to) const;
+  std::array<std::uint32_t, 2> pair_of(std::uint32_t device) const;
+  void cross_node(std::uint32_t from, std::uint32_t to, const Amount& amount, CrossingSum& sum) const;
   void attach_nics();
   void attach_hosts();
   void number_devices();

@@ -104,13 +104,20 @@ struct OtherGpus {
   Device gpu;
 };
 
+/// How the GPUs of a node are joined.
+enum class NodeLinks : std::uint8_t {
+  switched,  ///< each has a port to switches that never block
+  mesh       ///< each two have a link of their own, as over xGMI
+};
+
 struct ClusterSpec {
   std::string name;
   std::int64_t gpus = 0;
   Device gpu;
   std::vector<OtherGpus> other_gpus = {};
   std::int64_t gpus_per_node = 8;
-  double nvlink_GBps = 0;  ///< per GPU and direction
+  double nvlink_GBps = 0;  ///< per GPU and direction, in a mesh of all its links together
+  NodeLinks node_links = NodeLinks::switched;
   std::int64_t nvswitch_planes = 1;
   bool nvls = false;  ///< NVSwitches that reduce and multicast
   std::int64_t nics_per_node = 8;

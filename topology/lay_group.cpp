@@ -80,9 +80,8 @@ class Group {
     CrossingSum sum;
     HopList hops(members_, detail_);
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      const std::uint32_t next = members_[(i + 1) % members_.size()];
-      cluster_.cross_node(members_[i], next, 1, sum);
-      add_in_node(members_[i], next, 0, false, hops);
+      cluster_.cross_evenly(members_[i], members_, 1, sum);
+      add_in_node(members_[i], members_[(i + 1) % members_.size()], 0, false, hops);
     }
     return finish(sum, Algorithm::ring, 1, std::move(hops));
   }
@@ -96,11 +95,12 @@ class Group {
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const NodeMembers& node = nodes_[n];
       const NodeMembers& next = nodes_[(n + 1) % nodes_.size()];
-      // Over all channels each port sends and receives equally often: a channel makes node.size() - 1 hops inside the node.
-      for (std::size_t i = 0; i < node.size(); ++i) {
-        const std::uint32_t after = node[(i + 1) % node.size()];
-        const auto hops = static_cast<std::uint32_t>(equal_ ? node.size() - 1 : (i + 1 < node.size() ? 1 : 0));
-        if (hops > 0) cluster_.cross_node(node[i], after, hops, sum);
+      // Over all channels each GPU sends and receives equally often: a channel makes node.size() - 1 hops inside the node.
+      for (std::size_t i = 0; i < node.size() && node.size() > 1; ++i) {
+        if (equal_)
+          cluster_.cross_evenly(node[i], node, static_cast<std::uint32_t>(node.size() - 1), sum);
+        else if (i + 1 < node.size())
+          cluster_.cross_node(node[i], node[i + 1], 1, sum);
       }
       for (std::size_t c = 0; c < channels; ++c) cross(equal_ ? node[c] : node.back(), next[c], 1, sum);
     }
@@ -128,11 +128,11 @@ class Group {
     HopList hops(members_, detail_);
     const std::size_t rails = nodes_.front().size();
     // A rail's chain begins at the rail's member and passes through the others in turn, up and down. Over all rails and both
-    // trees a port sends in all chains but one, and receives in all but one.
+    // trees a GPU sends in all chains but one, and receives in all but one.
     const auto in_chains = static_cast<std::uint32_t>(2 * 2 * (rails - 1));
-    for (const std::uint32_t gpu : members_) {
-      if (in_chains > 0) cluster_.cross_node(gpu, gpu, in_chains, sum);
-    }
+    for (const NodeMembers& node : nodes_)
+      for (const std::uint32_t gpu : node)
+        if (in_chains > 0) cluster_.cross_evenly(gpu, node, in_chains, sum);
     for (std::size_t channel = 0; hops.wanted() && channel < 2 * rails; ++channel) {
       for (const NodeMembers& node : nodes_) {
         for (std::size_t i = 0; i + 1 < rails; ++i) {
@@ -170,7 +170,7 @@ class Group {
     CrossingSum sum;
     const std::size_t rails = nodes_.front().size();
     const auto units = static_cast<std::uint32_t>(2 * (rails + 1));
-    for (const std::uint32_t gpu : members_) cluster_.cross_node(gpu, gpu, units, sum);
+    for (const std::uint32_t gpu : members_) cluster_.cross_evenly(gpu, members_, units, sum);
     for_each_branch([&](std::uint32_t child, std::uint32_t parent, std::size_t) {
       cross(child, parent, 1, sum);
       cross(parent, child, 1, sum);
@@ -181,7 +181,7 @@ class Group {
   Paths nvls() const {
     CrossingSum sum;
     const auto units = static_cast<std::uint32_t>(members_.size() + 1);
-    for (const std::uint32_t gpu : members_) cluster_.cross_node(gpu, gpu, units, sum);
+    for (const std::uint32_t gpu : members_) cluster_.cross_evenly(gpu, members_, units, sum);
     return sum.paths(Algorithm::nvls, static_cast<std::uint32_t>(members_.size()));
   }
 };

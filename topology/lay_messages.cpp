@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <vector>
 
 #include "topology/hop_list.h"
 #include "topology/layouts.h"
@@ -53,10 +54,10 @@ Layout lay_exchange(const Cluster& cluster, std::span<const std::uint32_t> membe
 
 Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> members, std::uint32_t choices, std::uint32_t nodes,
                     Detail detail) {
-  std::map<std::int64_t, std::uint32_t> in_node;
-  for (const std::uint32_t gpu : members) ++in_node[cluster.node_of(gpu)];
-  const std::uint32_t local = in_node.begin()->second;
-  const bool equal = std::ranges::all_of(in_node, [&](const auto& node) { return node.second == local; });
+  std::map<std::int64_t, std::vector<std::uint32_t>> in_node;
+  for (const std::uint32_t gpu : members) in_node[cluster.node_of(gpu)].push_back(gpu);
+  const std::size_t local = in_node.begin()->second.size();
+  const bool equal = std::ranges::all_of(in_node, [&](const auto& node) { return node.second.size() == local; });
   if (in_node.size() == 1 || !equal || nodes >= choices) choices = nodes = 1;  // every choice travels by itself
   nodes = std::min(nodes, static_cast<std::uint32_t>(in_node.size()));
 
@@ -79,10 +80,10 @@ Layout lay_dispatch(const Cluster& cluster, std::span<const std::uint32_t> membe
     }
     if (choices > 1 && local > 1) {
       layout.intra_latency = cluster.intra_latency();
-      const std::uint32_t passed_on = layout.nodes * (local - 1) * choices;
-      cluster.cross_node(from, from, passed_on, sum);
-      hops.add({.from = from, .to = from, .parts = choices},
-               [&](CrossingSum& one) { cluster.cross_node(from, from, passed_on, one); });
+      const std::uint32_t passed_on = layout.nodes * static_cast<std::uint32_t>(local - 1) * choices;
+      const auto pass_on = [&](CrossingSum& to) { cluster.cross_evenly(from, in_node[cluster.node_of(from)], passed_on, to); };
+      pass_on(sum);
+      hops.add({.from = from, .to = from, .parts = choices}, pass_on);
     }
   }
   layout.paths = {sum.paths(Algorithm::direct, static_cast<std::uint32_t>(members.size() - 1) * choices)};

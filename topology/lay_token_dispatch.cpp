@@ -54,9 +54,11 @@ Layout lay_token_dispatch(const Cluster& cluster, std::span<const std::uint32_t>
   Layout layout{.nodes = static_cast<std::uint32_t>(nodes.size()), .intra_latency = cluster.intra_latency()};
   CrossingSum sum;
   for (const std::uint32_t from : members) {
-    if (times.in_node > 0) cluster.cross_node(from, from, times.in_node, sum);
     for (const auto& [node, gpus] : nodes) {
-      if (node == cluster.node_of(from)) continue;
+      if (node == cluster.node_of(from)) {
+        if (times.in_node > 0) cluster.cross_evenly(from, gpus, times.in_node, sum);
+        continue;
+      }
       const std::uint32_t entry = cluster.on_rail_of(gpus.front(), from);
       layout.inter_latency = std::max(layout.inter_latency, cluster.cross_fabric(from, entry, times.to_node, sum));
     }

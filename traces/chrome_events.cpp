@@ -107,6 +107,39 @@ std::string_view nccl_function(OpKind op) {
   }
 }
 
+/// The name by which PyTorch records an operation beside its kernel (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
+std::string_view recorded_name(OpKind op) {
+  switch (op) {
+    case OpKind::all_reduce:
+      return "allreduce";
+    case OpKind::all_gather:
+      return "_allgather_base";
+    case OpKind::reduce_scatter:
+      return "_reduce_scatter_base";
+    case OpKind::receive:
+      return "recv";
+    default:
+      return operation(op).name;
+  }
+}
+
+std::string_view recorded_name(DType type) {
+  switch (type) {
+    case DType::f32:
+      return "Float";
+    case DType::bf16:
+      return "BFloat16";
+    case DType::f16:
+      return "Half";
+    case DType::f8:
+      return "Float8_e4m3fn";
+    case DType::f4:
+      return "Byte";
+    default:
+      return "Int";
+  }
+}
+
 }  // namespace
 
 std::string& EventStream::begin(std::string_view phase, std::int32_t pid, std::int32_t tid) {
@@ -172,8 +205,35 @@ void ChromeEvents::write_slice(std::size_t index, std::int32_t pid, std::int32_t
       std::visit(AppendValue{event}, annotation.value);
     }
   }
+  if (collective_names_ == CollectiveNames::nccl && task.group != no_id) append_record(event, span.task);
   event += '}';
   stream.finish();
+}
+
+/// What PyTorch records of a collective: which, how much, and among whom.
+void ChromeEvents::append_record(std::string& event, TaskId id) const {
+  const Dag& dag = *source_.dag;
+  const Communicator& communicator = dag.communicator_of(dag.tasks[id]);
+  event.append(",\"Collective name\":\"").append(recorded_name(dag.tasks[id].op)).append("\"");
+  const auto operands = dag.operands_of(id);
+  if (!operands.empty()) {
+    const Buffer& in = dag.buffers[operands.front().buffer];
+    const Buffer& out = dag.buffers[operands.back().buffer];
+    event += ",\"In msg nelems\":";
+    append_number(event, in.shape.elements());
+    event += ",\"Out msg nelems\":";
+    append_number(event, out.shape.elements());
+    event.append(",\"dtype\":\"").append(recorded_name(in.dtype)).append("\"");
+  }
+  event += ",\"Group size\":";
+  append_number(event, communicator.members.size());
+  event.append(",\"Process Group Description\":").append(communicators_[dag.groups[dag.tasks[id].group].communicator]);
+  event += ",\"Process Group Ranks\":\"[";
+  for (std::size_t i = 0; i < communicator.members.size(); ++i) {
+    if (i > 0) event += ", ";
+    append_number(event, communicator.members[i]);
+  }
+  event += "]\"";
 }
 
 void ChromeEvents::append_name(std::string& event, const Task& task) const {

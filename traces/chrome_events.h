@@ -59,6 +59,7 @@ class ChromeEvents {
   void write_slice(std::size_t index, std::int32_t pid, std::int32_t tid, EventStream& stream);
   void write_counters(std::optional<RankIndex> rank, std::int32_t pid, EventStream& stream) const;
   void append_name(std::string& event, const Task& task) const;
+  void append_record(std::string& event, TaskId id) const;
 };
 
 }  // namespace tandem::traces

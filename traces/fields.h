@@ -53,6 +53,9 @@ inline constexpr auto fields_of<Shape> = std::tuple{&Shape::dims, &Shape::rank};
 template <>
 inline constexpr auto fields_of<Positions> = std::tuple{&Positions::start, &Positions::length};
 
+template <>
+inline constexpr auto fields_of<Documents> = std::tuple{&Documents::sequence, &Documents::parts, &Documents::starts};
+
 // attributes of operations
 template <>
 inline constexpr auto fields_of<std::monostate> = std::tuple{};
@@ -63,19 +66,22 @@ template <>
 inline constexpr auto fields_of<NormAttributes> = std::tuple{&NormAttributes::kind, &NormAttributes::epsilon};
 template <>
 inline constexpr auto fields_of<SplitHeadsAttributes> =
-    std::tuple{&SplitHeadsAttributes::heads, &SplitHeadsAttributes::kv_heads,  &SplitHeadsAttributes::rotate,
-               &SplitHeadsAttributes::base,  &SplitHeadsAttributes::positions, &SplitHeadsAttributes::rotated};
+    std::tuple{&SplitHeadsAttributes::heads,    &SplitHeadsAttributes::kv_heads,  &SplitHeadsAttributes::rotate,
+               &SplitHeadsAttributes::base,     &SplitHeadsAttributes::positions, &SplitHeadsAttributes::rotated,
+               &SplitHeadsAttributes::documents};
 template <>
-inline constexpr std::size_t newer_fields_of<SplitHeadsAttributes> = 1;
+inline constexpr std::size_t newer_fields_of<SplitHeadsAttributes> = 2;
 template <>
-inline constexpr auto fields_of<MlaHeadsAttributes> =
-    std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base, &MlaHeadsAttributes::positions};
+inline constexpr auto fields_of<MlaHeadsAttributes> = std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base,
+                                                                 &MlaHeadsAttributes::positions, &MlaHeadsAttributes::documents};
+template <>
+inline constexpr std::size_t newer_fields_of<MlaHeadsAttributes> = 1;
 template <>
 inline constexpr auto fields_of<AttentionAttributes> = std::tuple{
     &AttentionAttributes::causal, &AttentionAttributes::scale, &AttentionAttributes::queries, &AttentionAttributes::keys,
-    &AttentionAttributes::window, &AttentionAttributes::chunk, &AttentionAttributes::softcap};
+    &AttentionAttributes::window, &AttentionAttributes::chunk, &AttentionAttributes::softcap, &AttentionAttributes::documents};
 template <>
-inline constexpr std::size_t newer_fields_of<AttentionAttributes> = 3;
+inline constexpr std::size_t newer_fields_of<AttentionAttributes> = 4;
 template <>
 inline constexpr auto fields_of<SequenceAttributes> = std::tuple{&SequenceAttributes::ranks, &SequenceAttributes::zigzag};
 template <>
@@ -149,6 +155,14 @@ inline constexpr auto fields_of<CastAttributes> =
     std::tuple{&CastAttributes::rows,       &CastAttributes::to,         &CastAttributes::scaling,
                &CastAttributes::stochastic, &CastAttributes::transforms, &CastAttributes::seed,
                &CastAttributes::fused,      &CastAttributes::in_place,   &CastAttributes::alone};
+template <>
+inline constexpr auto fields_of<HeadGemmAttributes> =
+    std::tuple{&HeadGemmAttributes::transpose_a, &HeadGemmAttributes::transpose_b, &HeadGemmAttributes::head_rows,
+               &HeadGemmAttributes::first_row};
+template <>
+inline constexpr auto fields_of<SparseAttentionAttributes> =
+    std::tuple{&SparseAttentionAttributes::scale, &SparseAttentionAttributes::queries, &SparseAttentionAttributes::keys,
+               &SparseAttentionAttributes::all_keys, &SparseAttentionAttributes::coefficient};
 
 // what was measured
 template <>
@@ -252,11 +266,19 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
 
 // the step
 template <>
+inline constexpr auto fields_of<StepDocuments> = std::tuple{&StepDocuments::count,
+                                                            &StepDocuments::padding,
+                                                            &StepDocuments::longest,
+                                                            &StepDocuments::attention_share,
+                                                            &StepDocuments::heaviest_micro_batch,
+                                                            &StepDocuments::heaviest_replica};
+template <>
 inline constexpr auto fields_of<StepInfo> = std::tuple{&StepInfo::scenario,   &StepInfo::gpus,
                                                        &StepInfo::tokens,     &StepInfo::model_flops_per_token,
                                                        &StepInfo::parameters, &StepInfo::active_parameters,
                                                        &StepInfo::steps,      &StepInfo::micro_batches,
-                                                       &StepInfo::stages,     &StepInfo::causal};
+                                                       &StepInfo::stages,     &StepInfo::causal,
+                                                       &StepInfo::documents};
 template <>
 inline constexpr auto fields_of<Rank> =
     std::tuple{&Rank::world_rank, &Rank::count, &Rank::tp, &Rank::cp, &Rank::ep, &Rank::dp, &Rank::pp, &Rank::device};

@@ -48,15 +48,18 @@ LaunchedStep execute_alone(const Options& options, const Dag& dag) {
 ExitCode execute(const Options& options) {
   const Launch launch = launch_from(process_environment());
   refuse_launch_on_host(launch, options.backend.backend);
+  refuse_graphs_on_host(options.backend);
   const Dag dag = read_dag(options.dag);
   refuse_missing_ranks(dag, options.dag);
+  if (options.backend.backend == cuda_backend) refuse_what_gpus_lack(dag, options.dag);
   const bool writes = launch.rank == 0;
   const auto out = opened(writes ? options.out : "");
   const auto trace = writes && !options.trace.empty() ? open_trace(options.trace) : nullptr;
 
   const std::optional<LaunchedStep> step =
       launch.size == 1 ? execute_alone(options, dag)
-                       : execute_with_others(launch, dag, digest_of_file(options.dag), options.backend.graph);
+                       : execute_with_others(launch, dag, digest_of_file(options.dag),
+                                             options.backend.graphs.value_or(simulated_scope(dag.software)));
   if (!step) return ExitCode::done;
   if (out) {
     out->write(to_bytes(dag, {step->timeline, step->description}));
@@ -66,6 +69,7 @@ ExitCode execute(const Options& options) {
   std::cout << fmt::format("{}: {} tasks on {} ranks in {:.6f} s ({})\n", dag.info.scenario, dag.tasks.size(), dag.ranks.size(),
                            step->timeline.makespan(), step->description)
             << loss_sentence(step->loss) << exact_collectives_sentence(step->collectives);
+  refuse_broken_loss(step->loss);
   return ExitCode::done;
 }
 

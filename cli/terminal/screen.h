@@ -14,6 +14,7 @@ struct Screen {
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
   std::size_t width = unlimited;  ///< in columns
   bool coloured = false;
+  bool markdown = false;  ///< no screen, but Markdown as GitHub reads it: tables are its tables, without bars
 };
 
 /// Returns the screen of an open file, standard output or error. On a terminal the width is COLUMNS, or what the terminal says,

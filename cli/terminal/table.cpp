@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/terminal/markdown.h"
 #include "cli/terminal/page.h"
 #include "runtime/base/printable.h"
 
@@ -160,7 +161,22 @@ std::vector<std::size_t> Table::natural_widths() const {
 
 std::size_t Table::width() const { return total(natural_widths()); }
 
+std::string Table::markdown() const {
+  std::string headers = "|", rule = "|";
+  std::vector<std::string> lines(rows_.size(), "|");
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (columns_[i].kind == Column::Kind::bar) continue;
+    headers += " " + markdown_of(columns_[i].header) + " |";
+    rule += columns_[i].kind == Column::Kind::number ? " ---: |" : " --- |";
+    for (std::size_t k = 0; k < rows_.size(); ++k) lines[k] += " " + markdown_of(rows_[k].cells[i].text) + " |";
+  }
+  std::string out = headers + "\n" + rule + "\n";
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
 std::string Table::text(const Screen& screen) const {
+  if (screen.markdown) return markdown();
   const std::vector<std::size_t> natural = natural_widths();
   const Widths widths(columns_, natural, screen.width);
   std::string out, gone;

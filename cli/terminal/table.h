@@ -49,6 +49,8 @@ class Table {
   std::string text(const Screen& screen) const;
 
  private:
+  std::string markdown() const;
+
   struct Row {
     std::vector<TextCell> cells;
     std::size_t first = 0, last = 0;  ///< of a run

@@ -2,24 +2,14 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <cmath>
-
 #include "cli/terminal/page.h"
+#include "cli/text/simulated_and_measured.h"
 #include "runtime/base/quantities.h"
 
 namespace tandem::cli {
 namespace {
 
 using Kind = Column::Kind;
-
-TextCell milliseconds(Seconds time) { return {fmt::format("{:.3f}", time * 1e3)}; }
-
-TextCell error_of(const SimulatedAndMeasured& time) {
-  constexpr double worth_a_look = 0.1;
-  const std::optional<double> error = time.error();
-  if (!error) return {"-"};
-  return {percent_change(*error), std::abs(*error) > worth_a_look ? Style::yellow : Style::green};
-}
 
 Table by_kind(const Comparison& comparison) {
   Table table({{"kind of task", Kind::name},

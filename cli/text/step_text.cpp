@@ -53,6 +53,8 @@ Table figures(const StepResult& r) {
         fmt::format("p90 {}, p99 {}, mean {}; {} steps drawn in {}", duration(jitter.p90), duration(jitter.p99),
                     duration(jitter.mean), jitter.draws, duration(jitter.wall)));
   }
+  if (r.run.undated_step)
+    add("undated", duration(*r.run.undated_step), "the step once more, when nothing recorded when its tasks begin and end");
   if (r.step_kinds) {
     add("local step", duration(r.step_kinds->local),
         fmt::format("{} of {}; {} the one that averages the replicas' weights", r.sync_every - 1, r.sync_every,
@@ -64,6 +66,15 @@ Table figures(const StepResult& r) {
                     1 + r.merged_fold->tolerance));
   }
   add("tokens/s/GPU", fmt::format("{:.1f}", r.tokens_per_second_per_gpu));
+  if (r.documents) {
+    add("documents", fmt::format("{}", r.documents->count),
+        fmt::format("of {:.0f} tokens on average, the longest of {}; {} of the pairs of whole sequences{}", r.mean_document(),
+                    r.documents->longest, percent(r.documents->attention_share),
+                    r.documents->padding > 0 ? ", " + percent(r.padding_share()) + " of the tokens are padding" : ""));
+    add("  heaviest", fmt::format("{:.2f} x", r.documents->heaviest_micro_batch),
+        fmt::format("pairs of the heaviest micro-batch over the mean; {:.2f} x of the heaviest replica",
+                    r.documents->heaviest_replica));
+  }
   add("model TFLOP/s/GPU", fmt::format("{:.1f}", r.model_flops_per_gpu / 1e12),
       r.causal ? "causal attention counted at half" : "attention counted in full");
   add("MFU", percent(r.mfu), "HFU " + percent(r.hfu));

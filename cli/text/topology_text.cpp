@@ -37,6 +37,11 @@ std::string fabric_line(const FabricSpec& fabric) {
                                                      : ", adaptive routing (ideal)");
 }
 
+std::string joined(const ClusterSpec& spec) {
+  if (spec.node_links == NodeLinks::mesh) return "in a mesh";
+  return "behind NVSwitches" + (spec.nvswitch_planes > 1 ? fmt::format(" in {} planes", spec.nvswitch_planes) : "");
+}
+
 Table counts(const TopologySummary& summary) {
   const Inventory& inventory = summary.inventory;
   const ClusterSpec& spec = summary.cluster;
@@ -45,8 +50,7 @@ Table counts(const TopologySummary& summary) {
     table.add({{what}, {std::to_string(count), Style::strong}, {note, Style::faint}});
   };
   add("nodes", inventory.nodes,
-      fmt::format("of {} GPUs behind NVSwitches{} and {} NICs", std::min(spec.gpus_per_node, inventory.gpus),
-                  spec.nvswitch_planes > 1 ? fmt::format(" in {} planes", spec.nvswitch_planes) : "", spec.nics_per_node));
+      fmt::format("of {} GPUs {} and {} NICs", std::min(spec.gpus_per_node, inventory.gpus), joined(spec), spec.nics_per_node));
   if (inventory.nics == 0) return table;
   const bool groups = spec.fabric.kind == FabricSpec::Kind::dragonfly_plus;
   add("leaf switches", inventory.leaves);

@@ -38,7 +38,8 @@ std::optional<FusedAttention> fused_attention(std::span<const OperandType> opera
                            .head_dim = q[3],
                            .value_dim = v[3],
                            .type = type};
-  if (attention.queries < 1 || attention.keys < 1 || attributes.softcap > 0) return std::nullopt;
+  if (attention.queries < 1 || attention.keys < 1 || attributes.softcap > 0 || !attributes.documents.starts.empty())
+    return std::nullopt;
   const AttentionMask mask = mask_of(attributes);
   const bool looks_back = attributes.causal && mask.first_seen(last_of(attributes.queries)) <= first_of(attributes.keys);
   if (attributes.causal && !looks_back) return std::nullopt;
@@ -47,5 +48,7 @@ std::optional<FusedAttention> fused_attention(std::span<const OperandType> opera
   attention.causal = true;
   return attention;
 }
+
+bool libraries_have_backward(const FusedAttention& attention) { return attention.queries > 1 || attention.keys > 1; }
 
 }  // namespace tandem

@@ -24,4 +24,7 @@ struct FusedAttention {
 /// index, as in some pairs of chunks that context parallelism makes, and where a window ends before the first key.
 std::optional<FusedAttention> fused_attention(std::span<const OperandType> operands, const AttentionAttributes& attributes);
 
+/// Returns false for the backward that cuDNN refuses: of one query and one key, whose gradient through the softmax is zero.
+bool libraries_have_backward(const FusedAttention& attention);
+
 }  // namespace tandem

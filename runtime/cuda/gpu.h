@@ -5,6 +5,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/kernel_timer.h"
+#include "runtime/plan/graph_pieces.h"
 
 namespace tandem {
 
@@ -24,7 +25,14 @@ struct GpuStepOptions {
   /// this process's GPU.
   ControlPlane* control = nullptr;
   const Launch* launch = nullptr;
-  bool graph = false;  ///< the whole step is captured, and launched as one CUDA graph
+  GraphScope graphs = GraphScope::none;  ///< what is captured, and launched as CUDA graphs
+};
+
+/// What was captured of a step.
+struct GraphCount {
+  std::size_t graphs = 0;
+  std::size_t nodes = 0;  ///< kernels, copies and dates of all of them
+  auto operator<=>(const GraphCount&) const = default;
 };
 
 /// A step of a DAG on this process's GPU: its memory, filled and read from the host, and the backend that runs it. Units are
@@ -36,12 +44,23 @@ class GpuStep : public Backend {
   /// Reads a buffer of a rank that runs here, as fp32, or int32 where it holds tokens.
   virtual void read(BufferId id, const HostTensor& out) = 0;
   /// Runs every distinct collective of the DAG once, on contents whose result is known exactly; returns how many there are. Those
-  /// of virtual ranks run in fp32 on memory of their own, by the kernels of the step; those between processes run by NCCL in the
-  /// DAG's own buffers and types, whose contents are undefined afterwards. All processes call it. Throws std::runtime_error with
+  /// of virtual ranks run in fp32 on memory of their own, by the kernels of the step, and reductions in bf16 and fp16 once more
+  /// in the DAG's own buffers and types; those between processes run by NCCL in these. What the buffers hold is undefined
+  /// afterwards. All processes call it. Throws std::runtime_error with
   /// the first wrong element.
   virtual std::size_t verify_collectives() = 0;
   /// Returns the bytes that the plan took from the GPU for one rank's buffers, gaps between them included.
   virtual Bytes arena(RankIndex rank) const = 0;
+  /// Says whether the next runs record when each task begins and ends, as they do unless told otherwise. Without that, all tasks
+  /// of a run begin and end at 0.
+  virtual void date_tasks(bool dates) = 0;
+  /// Returns how long the last run took, from before its first task to after its last.
+  virtual Seconds duration() const = 0;
+  /// Returns what the last run launched as graphs.
+  virtual GraphCount graphs() const = 0;
+  /// Takes the communicators between processes down, with all other processes. Nothing of the step may be used afterwards.
+  /// Without it they are aborted at the end. Throws std::runtime_error when the run has failed.
+  virtual void close() = 0;
 };
 
 /// One GPU, as the module sees it.
@@ -62,6 +81,6 @@ std::unique_ptr<Gpu> open_gpu(int device = 0);
 
 /// The function that the module exports as `tandem_open_gpu`; `interface` is the gpu_interface that the program was built with.
 using OpenGpu = std::unique_ptr<Gpu>(int device, int interface);
-inline constexpr int gpu_interface = 2;
+inline constexpr int gpu_interface = 3;
 
 }  // namespace tandem

@@ -170,6 +170,17 @@ struct InputShard {
   std::int32_t ahead = 0;       ///< tokens and targets are those of so many positions later
 };
 
+/// The documents that the sequences of the first step are packed of, and that attention ends with.
+struct StepDocuments {
+  std::int64_t count = 0;      ///< 0: each sequence is one
+  std::int64_t padding = 0;    ///< tokens
+  std::int64_t longest = 0;    ///< tokens
+  double attention_share = 1;  ///< pairs of positions of one document, of those of one sequence
+  // of these pairs, over the mean
+  double heaviest_micro_batch = 1;
+  double heaviest_replica = 1;
+};
+
 /// Facts about the whole DAG that a result needs and that no task carries.
 struct StepInfo {
   std::string scenario;
@@ -182,6 +193,7 @@ struct StepInfo {
   std::int32_t micro_batches = 0;      ///< per data-parallel rank and step
   std::int32_t stages = 1;
   bool causal = true;  ///< attention, which counts at half then
+  StepDocuments documents = {};
 };
 
 /// Holds which tasks wait for which, as compressed sparse rows. An edge u -> v means that v starts after u ended. Buffer

@@ -1,8 +1,12 @@
 #include "runtime/execution/execution_site.h"
 
+#include <algorithm>
+#include <variant>
+
 #include "runtime/base/input_error.h"
 #include "runtime/contents/initial_values.h"
 #include "runtime/execution/read_buffers.h"
+#include "runtime/execution/stored_types.h"
 #include "runtime/host/backend.h"
 #include "runtime/host/limits.h"
 #include "runtime/plan/arena.h"
@@ -26,18 +30,31 @@ class HostSite final : public ExecutionSite {
   HostMemory memory_;
 };
 
+std::string text_of(const GraphCount& count, GraphScope scope) {
+  if (scope == GraphScope::none) return "no CUDA graphs";
+  return std::to_string(count.graphs) + (count.graphs == 1 ? " CUDA graph" : " CUDA graphs") + " (" +
+         std::string(name_of(scope)) + ", " + std::to_string(count.nodes) + " nodes)";
+}
+
 class GpuSite final : public ExecutionSite {
  public:
-  GpuSite(const Dag& dag, bool graph) : dag_(dag), gpu_(open_gpu()), step_(gpu_->make_step(dag, {.graph = graph})) {}
+  GpuSite(const Dag& dag, GraphScope graphs)
+      : dag_(stored_on_gpus(dag)), graphs_(graphs), gpu_(open_gpu()), step_(gpu_->make_step(dag_, {.graphs = graphs})) {}
 
   std::size_t verify_collectives() override { return step_->verify_collectives(); }
-  /// The first run warms up: what is loaded at its first use, and clocks.
+  /// The first run warms up: what is loaded at its first use, and clocks. The second shows what dates cost the third.
   Timeline execute(EndedTasks& ended) override {
-    step_->fill(data_seed);
-    tandem::execute(dag_, *step_);
+    step_->date_tasks(false);
+    for ([[maybe_unused]] const char* run : {"warm-up", "undated"}) {
+      step_->fill(data_seed);
+      tandem::execute(dag_, *step_);
+    }
+    undated_ = step_->duration() / dag_.info.steps;
+    step_->date_tasks(true);
     step_->fill(data_seed);
     return tandem::execute(dag_, *step_, &ended);
   }
+  std::optional<Seconds> undated_step() const override { return undated_; }
   const HostMemory& memory() override {
     if (!memory_) memory_ = read_buffers(*step_, dag_, keeps_its_place);
     return *memory_;
@@ -50,17 +67,25 @@ class GpuSite final : public ExecutionSite {
   std::optional<Bytes> arena(RankIndex rank) const override { return step_->arena(rank); }
   std::string description() const override {
     const GpuInfo info = gpu_->info();
-    return "cuda, " + info.name + ", " + info.versions;
+    return "cuda, " + info.name + ", " + info.versions + ", " + text_of(step_->graphs(), graphs_);
   }
 
  private:
-  const Dag& dag_;
+  const Dag dag_;
+  GraphScope graphs_;
+  std::optional<Seconds> undated_;
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<GpuStep> step_;
   std::optional<HostMemory> memory_, numbers_;
 };
 
 }  // namespace
+
+void refuse_graphs_on_host(const ExecutionChoice& choice) {
+  if (choice.backend == host_backend && choice.graphs)
+    throw std::runtime_error(
+        "--graph makes CUDA graphs, of which the host backend has none; expected --backend cuda, or no --graph");
+}
 
 void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const ExecutionChoice& choice) {
   if (choice.backend == host_backend) return refuse_too_many_ranks(ranks, file);
@@ -69,8 +94,30 @@ void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const Ex
                                      std::to_string(most_virtual_ranks) + ", or a GPU for each (tandem lower, then tandem-run)");
 }
 
+namespace {
+
+bool has_documents(const OpAttributes& attributes) {
+  const auto has = [](const auto& any) {
+    if constexpr (requires { any.documents.starts; }) return !any.documents.starts.empty();
+    return false;
+  };
+  return std::visit(has, attributes);
+}
+
+}  // namespace
+
+void refuse_what_gpus_lack(const Dag& dag, const std::string& file) {
+  if (std::ranges::any_of(dag.attributes, has_documents))
+    throw InputError({file, 0, 0},
+                     "sequences that are packed of documents are not executed on GPUs yet; expected --backend host");
+}
+
 std::unique_ptr<ExecutionSite> make_site(const ExecutionChoice& choice, const Dag& dag, const std::string& file) {
-  if (choice.backend == cuda_backend) return std::make_unique<GpuSite>(dag, choice.graph);
+  refuse_graphs_on_host(choice);
+  if (choice.backend == cuda_backend) {
+    refuse_what_gpus_lack(dag, file);
+    return std::make_unique<GpuSite>(dag, choice.graphs.value_or(simulated_scope(dag.software)));
+  }
   refuse_too_many_bytes(dag, file);
   return std::make_unique<HostSite>(dag);
 }

@@ -8,14 +8,16 @@
 #include "runtime/dag/timeline.h"
 #include "runtime/executor.h"
 #include "runtime/host/memory.h"
+#include "runtime/plan/graph_pieces.h"
 
 namespace tandem {
 
 /// The backend on which a step is executed, and how.
 struct ExecutionChoice {
   std::string backend = host_backend;  ///< or cuda_backend
-  bool graph = false;                  ///< on GPUs, as one CUDA graph
-  bool rounds = true;                  ///< on a host: casts to fp8 and fp4 round (runtime/ops/cast.h)
+  /// What GPUs launch as CUDA graphs; nothing: what the simulation takes to be captured (see simulated_scope).
+  std::optional<GraphScope> graphs = {};
+  bool rounds = true;  ///< casts to fp8 and fp4 round (runtime/ops/cast.h)
 };
 
 /// A backend with a DAG in its memory: initial contents before the step, its results after it.
@@ -32,11 +34,19 @@ class ExecutionSite {
   virtual const HostMemory& numbers() { return memory(); }
   /// Returns the bytes that a rank's buffers took, where they were placed ahead.
   virtual std::optional<Bytes> arena(RankIndex) const { return std::nullopt; }
+  /// Returns how long the step took when nothing recorded when its tasks begin and end; nothing where that costs nothing.
+  virtual std::optional<Seconds> undated_step() const { return std::nullopt; }
   virtual std::string description() const = 0;
 };
 
+/// Throws std::runtime_error, one sentence, where CUDA graphs are asked for and there are none.
+void refuse_graphs_on_host(const ExecutionChoice& choice);
+
 /// Before it is lowered, as it may be too large for that. Throws InputError, placed at `file`.
 void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const ExecutionChoice& choice);
+
+/// Throws InputError, placed at `file`, where GPUs execute the DAG otherwise than it says: they do not know of documents yet.
+void refuse_what_gpus_lack(const Dag& dag, const std::string& file);
 
 /// Makes a site for all ranks of a DAG in this process. `dag` must stay where it is. Throws InputError, placed at `file`, where
 /// the DAG is too large for the backend; std::runtime_error where there is no such backend.

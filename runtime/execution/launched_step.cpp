@@ -9,6 +9,7 @@
 
 #include "runtime/contents/initial_values.h"
 #include "runtime/execution/read_buffers.h"
+#include "runtime/execution/stored_types.h"
 #include "runtime/executor.h"
 #include "runtime/host/loss.h"
 #include "runtime/launch/control_plane.h"
@@ -67,7 +68,9 @@ LaunchedStep merged(const Dag& dag, const std::vector<std::string>& measurements
   return step;
 }
 
-std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph) {
+std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& lowered, const std::string& digest,
+                                                GraphScope graphs) {
+  const Dag dag = stored_on_gpus(lowered);
   if (launch.size != dag.ranks.size())
     throw std::runtime_error(std::to_string(launch.size) + " processes were launched, expected " +
                              std::to_string(dag.ranks.size()) + ", one for each rank of the step");
@@ -77,7 +80,7 @@ std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag&
   control.run([&] {
     control.agree("DAG file", digest);
     const std::unique_ptr<Gpu> gpu = open_gpu(static_cast<int>(launch.local_rank));
-    const std::unique_ptr<GpuStep> step = gpu->make_step(dag, {.control = &control, .launch = &launch, .graph = graph});
+    const std::unique_ptr<GpuStep> step = gpu->make_step(dag, {.control = &control, .launch = &launch, .graphs = graphs});
     const std::size_t collectives = step->verify_collectives();
     Timeline timeline;
     constexpr int warm_up_and_measure = 2;
@@ -88,11 +91,13 @@ std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag&
     }
     const std::vector<std::string> all =
         control.gather(own_measurement(dag, launch.rank, timeline, loss_on(*step, dag, launch.rank)));
-    if (launch.rank != 0) return;
-    result = merged(dag, all);
-    result->collectives = collectives;
-    const GpuInfo info = gpu->info();
-    result->description = "cuda, " + std::to_string(launch.size) + " x " + info.name + ", " + info.versions;
+    if (launch.rank == 0) {
+      result = merged(dag, all);
+      result->collectives = collectives;
+      const GpuInfo info = gpu->info();
+      result->description = "cuda, " + std::to_string(launch.size) + " x " + info.name + ", " + info.versions;
+    }
+    step->close();
   });
   return result;
 }

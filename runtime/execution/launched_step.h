@@ -5,6 +5,7 @@
 
 #include "runtime/dag/timeline.h"
 #include "runtime/launch/launcher.h"
+#include "runtime/plan/graph_pieces.h"
 
 namespace tandem {
 
@@ -23,7 +24,8 @@ std::string digest_of_file(const std::string& path);
 /// elsewhere. `digest` of the DAG's file, which must be the same for all. A member of a collective is taken to start and end with
 /// the last one. Before the step all distinct collectives are verified. The processes' clocks begin at a barrier, and differ by
 /// what it takes to leave one. Throws std::runtime_error with the sentence that all processes end with.
-std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest, bool graph);
+std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest,
+                                                GraphScope graphs);
 
 /// Encodes one process's task times and its share of the loss, to be sent to rank 0.
 std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share);

@@ -41,7 +41,7 @@ class HostKernelTimer final : public KernelTimer {
     const std::vector<std::vector<HostTensor>> sets = operand_sets(kernel);
     run(sets.back(), kernel.attributes);  // warm: code, tables of the BLAS, and its buffers
 
-    constexpr std::size_t fewest = 5, most = 2000;
+    constexpr std::size_t most = 2000;
     constexpr std::size_t far_apart = 10'007;  // a prime: every set has its turn, and few are where the CPU has read ahead
     std::vector<Seconds> samples;
     const Stopwatch stopwatch;
@@ -52,8 +52,10 @@ class HostKernelTimer final : public KernelTimer {
     }
     return timing_of(std::move(samples));
   }
+  int fewest_runs() const override { return 1 + static_cast<int>(fewest); }
 
  private:
+  static constexpr std::size_t fewest = 5;   ///< samples
   static constexpr Seconds shortest = 1e-9;  ///< what the clock can tell apart
   Bytes memory_;
   std::vector<float> arena_;

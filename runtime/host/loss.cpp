@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
 #include <set>
 #include <stdexcept>
 
@@ -26,6 +27,10 @@ double mean_loss(const HostMemory& memory) {
   double loss = 0;
   for (RankIndex rank = 0; rank < memory.dag().ranks.size(); ++rank) loss += loss_share(memory, rank);
   return loss / memory.dag().info.steps;
+}
+
+void refuse_broken_loss(double loss) {
+  if (!std::isfinite(loss)) throw std::runtime_error(fmt::format("the loss is {}: the step computed no numbers", loss));
 }
 
 std::string loss_sentence(double loss) { return fmt::format("loss {:.9g}\n", loss); }

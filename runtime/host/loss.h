@@ -14,6 +14,8 @@ double mean_loss(const HostMemory& memory);
 
 /// "loss 6.931472\n", with the digits that tell one fp32 number from the next.
 std::string loss_sentence(double loss);
+/// Throws std::runtime_error, one sentence, where the loss is no number.
+void refuse_broken_loss(double loss);
 std::string loss_sentence(const HostMemory& memory);
 
 }  // namespace tandem

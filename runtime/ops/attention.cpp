@@ -4,6 +4,7 @@
 
 #include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
+#include "runtime/ops/documents.h"
 
 namespace tandem {
 namespace {
@@ -41,8 +42,8 @@ std::int64_t masked_pairs_of_runs(const AttentionMask& mask, std::int64_t query,
 
 /// FLOPs of a product of depth 1 over all pairs of a query and a key that it sees.
 Flops flops_per_depth(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
-  const std::int64_t pairs = seen_pairs(attributes, sizes.queries, sizes.keys);
-  return 2.0 * static_cast<double>(sizes.micro_batch * sizes.heads) * static_cast<double>(pairs);
+  const std::int64_t pairs = seen_pairs_of_batch(attributes, sizes.queries, sizes.keys, sizes.micro_batch);
+  return 2.0 * static_cast<double>(sizes.heads) * static_cast<double>(pairs);
 }
 
 }  // namespace
@@ -54,6 +55,19 @@ std::int64_t seen_pairs(const AttentionAttributes& attributes, std::int64_t quer
   for (std::size_t i = 0; i < q.start.size(); ++i)
     for (std::size_t j = 0; j < k.start.size(); ++j)
       pairs += masked_pairs_of_runs(mask_of(attributes), q.start[i], q.length[i], k.start[j], k.length[j]);
+  return pairs;
+}
+
+std::int64_t seen_pairs_of_runs(const AttentionAttributes& attributes, std::int64_t query, std::int64_t queries, std::int64_t key,
+                                std::int64_t keys) {
+  return attributes.causal ? masked_pairs_of_runs(mask_of(attributes), query, queries, key, keys) : queries * keys;
+}
+
+std::int64_t seen_pairs_of_batch(const AttentionAttributes& attributes, std::int64_t queries, std::int64_t keys,
+                                 std::int64_t sequences) {
+  if (attributes.documents.starts.empty()) return sequences * seen_pairs(attributes, queries, keys);
+  std::int64_t pairs = 0;
+  for (const DocumentBlock& block : document_blocks(attributes, sequences)) pairs += block.pairs;
   return pairs;
 }
 

@@ -17,20 +17,10 @@ template <typename Widths>
 struct ForwardTiling : Widths {
   static constexpr int m_tiles = Widths::value_width <= 128 ? 2 : 1;  // of 16 queries, by warp: as many as its registers hold
   static constexpr int warps = 8 / m_tiles, threads = warps * lanes_of_warp;
-  static constexpr int queries = warps * m_tiles * 16, keys = 64;
+  static constexpr int queries = warps * m_tiles * 16, keys = Widths::value_width == 128 ? 32 : 64;
   static constexpr std::size_t shared_elements =
       (queries + keys) * std::size_t{Widths::head_width} + keys * std::size_t{Widths::value_width};
 };
-
-template <int m_tiles, int n_tiles>
-TANDEM_DEVICE void cap_scores(const AttentionShape& shape, float (&scores)[m_tiles][n_tiles][4]) {
-#pragma unroll
-  for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-    for (int n = 0; n < n_tiles; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) scores[m][n][i] = shape.capped(scores[m][n][i]);
-}
 
 /// Of the two rows of each tile of which a lane holds elements: the largest score so far, and the sum of its own elements'
 /// exp(score - largest).

@@ -14,6 +14,9 @@ namespace tandem {
 /// Where sliding or chunked, it sees fewer (runtime/ops/attention_mask.h); a soft cap c makes scores c tanh(scale q k^T / c)
 /// (Gemma 2, arXiv 2408.00118, section 2).
 ///
+/// Where the sequences are packed of documents, a query sees keys of its own document alone, whose positions count from its start
+/// (runtime/ops/documents.h).
+///
 /// FLOPs: 2 b H (d + e) for each pair of a query and a key it sees (q k^T and p v), in q's dtype.
 CostFunction attention_cost;
 HostKernel attention_host;

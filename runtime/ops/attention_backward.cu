@@ -54,31 +54,6 @@ TANDEM_DEVICE void scale_by(float (&c)[m_tiles][n_tiles][4], float factor) {
       for (int i = 0; i < 4; ++i) c[m][n][i] *= factor;
 }
 
-/// Caps scores, and leaves the derivatives of that.
-template <int m_tiles, int n_tiles>
-TANDEM_DEVICE void cap_scores(const AttentionShape& shape, float (&scores)[m_tiles][n_tiles][4],
-                              float (&slopes)[m_tiles][n_tiles][4]) {
-#pragma unroll
-  for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-    for (int n = 0; n < n_tiles; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        scores[m][n][i] = shape.capped(scores[m][n][i]);
-        slopes[m][n][i] = shape.slope(scores[m][n][i]);
-      }
-}
-
-template <int m_tiles, int n_tiles>
-TANDEM_DEVICE void multiply_by(float (&c)[m_tiles][n_tiles][4], const float (&factors)[m_tiles][n_tiles][4]) {
-#pragma unroll
-  for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-    for (int n = 0; n < n_tiles; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) c[m][n][i] *= factors[m][n][i];
-}
-
 template <typename Element>
 struct BackwardOperands {
   const Element *q, *k, *v, *dout;
@@ -143,10 +118,10 @@ __global__ void __launch_bounds__(Tiling::threads) query_gradient_kernel(Attenti
     copy_async_wait<1>();
     __syncthreads();
     constexpr int key_tiles = Tiling::keys / 8;
-    float scores[1][key_tiles][4] = {}, score_gradients[1][key_tiles][4] = {}, slopes[1][key_tiles][4];
+    float scores[1][key_tiles][4] = {}, score_gradients[1][key_tiles][4] = {};
     add_product(scores, queries, row, keys_of(stage), lane);
     add_product(score_gradients, outputs, row, values_of(stage), lane);
-    if (shape.softcap > 0) cap_scores(shape, scores, slopes);
+    if (shape.softcap > 0) cap_scores(shape, scores);
 #pragma unroll
     for (int n = 0; n < key_tiles; ++n)
 #pragma unroll
@@ -160,7 +135,12 @@ __global__ void __launch_bounds__(Tiling::threads) query_gradient_kernel(Attenti
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         score_gradients[0][n][i] = scores[0][n][i] * (score_gradients[0][n][i] - statistics[i / 2].delta);
-    if (shape.softcap > 0) multiply_by(score_gradients, slopes);
+    if (shape.softcap > 0) {
+#pragma unroll
+      for (int n = 0; n < key_tiles; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) score_gradients[0][n][i] *= shape.slope_at(scores[0][n][i], statistics[i / 2].log_sum);
+    }
     add_product(gradient, score_gradients, keys_of(stage), lane);
     __syncthreads();  // this stage is no longer read
     first_key = next_key;
@@ -185,7 +165,7 @@ struct KeyTiling : Widths {
   static constexpr bool sums_dk = pass != KeyPass::dv, sums_dv = pass != KeyPass::dk;
   static constexpr int widths = Widths::head_width + Widths::value_width;
   static constexpr int warps = widths <= 320 ? 8 : 4, threads = warps * lanes_of_warp;
-  static constexpr int keys = warps * 16, queries = widths <= 256 ? 64 : 32;
+  static constexpr int keys = warps * 16, queries = widths <= 128 ? 64 : widths <= 256 ? 48 : widths <= 320 ? 16 : 32;
   static constexpr std::size_t shared_elements = (keys + 2 * queries) * std::size_t{widths};
   static constexpr std::size_t statistics_bytes = 2 * queries * sizeof(QueryStatistics);
 };
@@ -259,9 +239,9 @@ __global__ void __launch_bounds__(Tiling::threads) key_gradient_kernel(Attention
     __syncthreads();
     constexpr int query_tiles = Tiling::queries / 8;
     const QueryStatistics* const statistics = all_statistics + stage * Tiling::queries;
-    float probabilities[1][query_tiles][4] = {}, slopes[1][query_tiles][4];
+    float probabilities[1][query_tiles][4] = {};
     add_product(probabilities, keys, row, queries_of(stage), lane);
-    if (shape.softcap > 0) cap_scores(shape, probabilities, slopes);
+    if (shape.softcap > 0) cap_scores(shape, probabilities);
 #pragma unroll
     for (int n = 0; n < query_tiles; ++n)
 #pragma unroll
@@ -283,7 +263,14 @@ __global__ void __launch_bounds__(Tiling::threads) key_gradient_kernel(Attention
           const float delta = statistics[n * 8 + column_of_element(lane, i)].delta;
           score_gradients[0][n][i] = probabilities[0][n][i] * (score_gradients[0][n][i] - delta);
         }
-      if (shape.softcap > 0) multiply_by(score_gradients, slopes);
+      if (shape.softcap > 0) {
+#pragma unroll
+        for (int n = 0; n < query_tiles; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            score_gradients[0][n][i] *=
+                shape.slope_at(probabilities[0][n][i], statistics[n * 8 + column_of_element(lane, i)].log_sum);
+      }
       add_product(key_gradient, score_gradients, queries_of(stage), lane);
     }
     keep_statistics(1 - stage, next_statistics);

@@ -47,7 +47,20 @@ struct AttentionShape {
   TANDEM_DEVICE float capped(float product) const {
     return softcap > 0 ? softcap / scale * tanhf(product * scale / softcap) : product;
   }
-  /// The derivative of that, where `product` is capped.
+  /// The same within 1e-7 of the cap, in fewer registers; the cap is not 0.
+  TANDEM_DEVICE float capped_fast(float product) const {
+    const float squared = exp_fast(product * (2 * scale / softcap));  // of e^x
+    return softcap / scale * (1 - divide_fast(2, squared + 1));
+  }
+  /// The derivative of that by the product, from the probability exp(score - lse) of a query whose lse is `log_sum` / log2(e):
+  /// the score is known from it, so that nobody need keep it. 0 where the probability is, which makes the gradient 0.
+  TANDEM_DEVICE float slope_at(float probability, float log_sum) const {
+    constexpr float ln_2 = 0.693147180559945309F;
+    if (probability <= 0) return 0;
+    const float share = (logf(probability) + log_sum * ln_2) / softcap;
+    return 1 - share * share;
+  }
+  /// The derivative of `capped`, where `product` is capped.
   TANDEM_DEVICE float slope(float product) const {
     const float share = softcap > 0 ? product * scale / softcap : 0.0F;
     return 1 - share * share;
@@ -95,6 +108,17 @@ struct AttentionShape {
     return {tensor + first * stride + (std::int64_t{b} * of_heads + head) * width, stride, width, count - first};
   }
 };
+
+/// Caps a warp's products.
+template <int m_tiles, int n_tiles>
+TANDEM_DEVICE void cap_scores(const AttentionShape& shape, float (&scores)[m_tiles][n_tiles][4]) {
+#pragma unroll
+  for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+    for (int n = 0; n < n_tiles; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) scores[m][n][i] = shape.capped_fast(scores[m][n][i]);
+}
 
 inline AttentionShape shape_of(const AttentionSizes& sizes, const AttentionAttributes& attributes) {
   const auto number = [](std::int64_t size) { return static_cast<int>(size); };

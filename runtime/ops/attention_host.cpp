@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "runtime/ops/attention.h"
-#include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
 #include "runtime/ops/host_gemm.h"
+#include "runtime/ops/key_mask.h"
 #include "runtime/ops/sum.h"
 
 namespace tandem {
@@ -37,28 +37,6 @@ class ScoreMatrix {
  private:
   std::int64_t queries_, keys_;
   std::vector<float> values_;
-};
-
-class KeyMask {
- public:
-  KeyMask(const AttentionAttributes& attributes, std::int64_t keys)
-      : attributes_(attributes), mask_(mask_of(attributes)), keys_(keys) {}
-
-  /// value(key) for each key that the query sees, `hidden` for the others.
-  template <typename Value>
-  void fill_row(float* row, std::int64_t query, float hidden, Value value) const {
-    for (std::int64_t key = 0; key < keys_; ++key) row[key] = sees(query, key) ? value(key) : hidden;
-  }
-
- private:
-  bool sees(std::int64_t query, std::int64_t key) const {
-    return !attributes_.causal || mask_.sees(attributes_.queries.at(static_cast<std::int32_t>(query)),
-                                             attributes_.keys.at(static_cast<std::int32_t>(key)));
-  }
-
-  const AttentionAttributes& attributes_;
-  AttentionMask mask_;
-  std::int64_t keys_;
 };
 
 /// A score under a soft cap.
@@ -95,7 +73,7 @@ void attention_host(std::span<const HostTensor> operands, const OpAttributes& an
   const auto& attributes = std::get<AttentionAttributes>(any);
   const auto [q, k, v, out, lse] = unpack<5>(operands, "attention");
   const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
-  const KeyMask mask(attributes, sizes.keys);
+  const KeyMask mask(attributes, sizes.queries, sizes.keys, sizes.micro_batch);
   ScoreMatrix scores(sizes.queries, sizes.keys);
 
   for_each_head(sizes, [&](std::int64_t b, std::int64_t head) {
@@ -103,7 +81,7 @@ void attention_host(std::span<const HostTensor> operands, const OpAttributes& an
     float* log_sum = lse.f32() + (b * sizes.heads + head) * sizes.queries;
     for (std::int64_t query = 0; query < sizes.queries; ++query) {
       float* row = scores.row(query);
-      mask.fill_row(row, query, -std::numeric_limits<float>::infinity(),
+      mask.fill_row(row, b, query, -std::numeric_limits<float>::infinity(),
                     [=](auto j) { return capped(row[j], attributes.softcap); });
       log_sum[query] = softmax_row(row, sizes.keys);
     }
@@ -118,7 +96,7 @@ void attention_backward_host(std::span<const HostTensor> operands, const OpAttri
   const auto& attributes = std::get<AttentionAttributes>(any);
   const auto [q, k, v, out, lse, dout, dq, dk, dv] = unpack<9>(operands, "attention_backward");
   const AttentionSizes sizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes);
-  const KeyMask mask(attributes, sizes.keys);
+  const KeyMask mask(attributes, sizes.queries, sizes.keys, sizes.micro_batch);
   ScoreMatrix probabilities(sizes.queries, sizes.keys), score_gradients(sizes.queries, sizes.keys);
   std::vector<float> slope(static_cast<std::size_t>(sizes.keys));  // of a query's capped scores
 
@@ -135,7 +113,7 @@ void attention_backward_host(std::span<const HostTensor> operands, const OpAttri
         p[j] = capped(p[j], attributes.softcap);
         slope[static_cast<std::size_t>(j)] = capped_derivative(p[j], attributes.softcap);
       }
-      mask.fill_row(p, i, 0.0F, [=](auto j) { return std::exp(p[j] - log_sum[i]); });
+      mask.fill_row(p, b, i, 0.0F, [=](auto j) { return std::exp(p[j] - log_sum[i]); });
       const float *o = output.data + i * output.stride, *d_o = output_gradient.data + i * output.stride;
       const auto row_sum = static_cast<float>(sum_of(sizes.value_dim, [=](auto e) { return double{o[e]} * d_o[e]; }));
       for (std::int64_t j = 0; j < sizes.keys; ++j) ds[j] = p[j] * (ds[j] - row_sum) * slope[static_cast<std::size_t>(j)];

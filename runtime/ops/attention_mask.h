@@ -28,7 +28,15 @@ inline AttentionMask mask_of(const AttentionAttributes& attributes) {
 }
 
 /// Returns the number of pairs of a query and a key that it sees, of the positions that `attributes` names; where it is not
-/// causal of so many queries and keys. Closed form over the runs of positions.
+/// causal of so many queries and keys. Closed form over the runs of positions. It is asked of one sequence that is one document.
 std::int64_t seen_pairs(const AttentionAttributes& attributes, std::int64_t queries, std::int64_t keys);
+
+/// Returns the same of so many positions from `query` and from `key` on.
+std::int64_t seen_pairs_of_runs(const AttentionAttributes& attributes, std::int64_t query, std::int64_t queries, std::int64_t key,
+                                std::int64_t keys);
+
+/// Returns the same of all sequences of a micro-batch, each query with the keys of its document alone.
+std::int64_t seen_pairs_of_batch(const AttentionAttributes& attributes, std::int64_t queries, std::int64_t keys,
+                                 std::int64_t sequences);
 
 }  // namespace tandem

@@ -15,8 +15,9 @@ struct AttentionSizes {
     expect_shapes(out == Shape(queries, micro_batch, heads, value_dim), "attention needs out [s,b,H,e]");
     expect_shapes(lse.elements() == micro_batch * heads * queries, "attention needs lse [b,H,s,1]");
     expect_shapes(heads % kv_heads == 0, "attention needs query heads that are a multiple of the key heads");
-    expect_shapes(!attributes.causal || (attributes.queries.count() == queries && attributes.keys.count() == keys),
-                  "causal attention needs a position for each query and key");
+    expect_shapes((!attributes.causal && attributes.documents.starts.empty()) ||
+                      (attributes.queries.count() == queries && attributes.keys.count() == keys),
+                  "attention that is causal, or of documents, needs a position for each query and key");
   }
 
   /// One (micro-batch element, head) of a tensor [positions, b, heads, width]: a matrix whose rows lie `stride` elements apart.

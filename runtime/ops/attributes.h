@@ -42,6 +42,16 @@ struct Positions {
   std::int32_t at(std::int32_t i) const { return i < length[0] ? start[0] + i : start[1] + i - length[0]; }
 };
 
+/// The documents that a micro-batch's sequences are packed of. Where there are `parts`, a sequence holds the first of so many
+/// equal parts of each of its documents, then the second of each, and so on: its p-th run of equal length is every document's
+/// p-th part.
+struct Documents {
+  std::int32_t sequence = 0;              ///< positions of a sequence
+  std::int32_t parts = 1;                 ///< divides the length of each document
+  std::vector<std::int64_t> starts = {};  ///< where each begins if all lay whole, through all sequences; empty: each is one
+  auto operator<=>(const Documents&) const = default;
+};
+
 /// Splits a [s, b, (heads + 2 kv_heads), head_dim] projection into q, k, v; rotates q and k when `rotate`.
 struct SplitHeadsAttributes {
   std::int32_t heads = 0;
@@ -50,6 +60,7 @@ struct SplitHeadsAttributes {
   float base = 500000.0F;
   Positions positions;
   std::int32_t rotated = 0;  ///< elements of a head that turn, its first ones; 0: all
+  Documents documents = {};  ///< each counts its positions from 0
   auto operator<=>(const SplitHeadsAttributes&) const = default;
 };
 
@@ -63,6 +74,7 @@ struct MlaHeadsAttributes {
   std::int32_t rope_dim = 0;
   float base = 10000.0F;
   Positions positions;
+  Documents documents = {};  ///< each counts its positions from 0
   auto operator<=>(const MlaHeadsAttributes&) const = default;
 };
 
@@ -72,9 +84,10 @@ struct AttentionAttributes {
   float scale = 1.0F;
   Positions queries;
   Positions keys;
-  std::int32_t window = 0;  ///< positions that a query sees at most, its own among them; 0: no limit
-  std::int32_t chunk = 0;   ///< a query sees those of its own run of so many positions alone; 0: no runs
-  float softcap = 0.0F;     ///< scores are softcap tanh(score / softcap); 0: as they are
+  std::int32_t window = 0;   ///< positions that a query sees at most, its own among them; 0: no limit
+  std::int32_t chunk = 0;    ///< a query sees those of its own run of so many positions alone; 0: no runs
+  float softcap = 0.0F;      ///< scores are softcap tanh(score / softcap); 0: as they are
+  Documents documents = {};  ///< a query sees keys of its own alone, and each counts its positions from 0
   auto operator<=>(const AttentionAttributes&) const = default;
 };
 
@@ -314,13 +327,34 @@ struct ColumnPartsAttributes {
   auto operator<=>(const ColumnPartsAttributes&) const = default;
 };
 
+/// Which block of a weight [heads * head_rows, columns] each head multiplies with: its rows from `first_row` on
+/// (runtime/ops/head_gemm.h).
+struct HeadGemmAttributes {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int32_t head_rows = 0;
+  std::int32_t first_row = 0;
+  auto operator<=>(const HeadGemmAttributes&) const = default;
+};
+
+/// Attention to keys that an indexer chose (runtime/ops/sparse_attention.h, runtime/ops/indexer.h). A query sees its own position
+/// and those before.
+struct SparseAttentionAttributes {
+  float scale = 1.0F;  ///< of attention's scores, or the indexer's
+  Positions queries;
+  Positions keys;
+  bool all_keys = false;     ///< the indexer learns from attention to all keys that a query sees, not to the chosen alone
+  float coefficient = 0.0F;  ///< of the indexer's loss / tokens of the global batch
+  auto operator<=>(const SparseAttentionAttributes&) const = default;
+};
+
 using OpAttributes =
     std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
                  SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
                  RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
                  CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes,
-                 MuonAttributes, CastAttributes>;
+                 MuonAttributes, CastAttributes, HeadGemmAttributes, SparseAttentionAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

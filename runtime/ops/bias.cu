@@ -3,8 +3,9 @@
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/bias.h"
 
-// Each moves the bytes of its cost. A block sums 32 columns: neighbouring threads take neighbouring columns, so that what a row
-// of threads reads lies together, and the rows of threads are added up in one order.
+// Each moves the bytes of its cost, in a launch for each expert where these have biases of their own. A block sums 32 columns:
+// neighbouring threads take neighbouring columns, so that what a row of threads reads lies together, and the rows of threads are
+// added up in one order.
 namespace tandem {
 namespace {
 
@@ -47,22 +48,28 @@ void add_bias_device(Queue& queue, std::span<const DeviceTensor> operands, const
   const auto [bias, x] = checked<2>(OpKind::add_bias, operands, attributes);
   expect_types(of_one_type(bias, x), "a bias has the type of what it is added to");
   const std::int64_t columns = columns_of(x.shape);
+  const std::vector<BiasedRows> parts = biased_rows(bias.shape, x.shape, attributes);
   with_type(x.dtype, [&, bias = bias, x = x]<typename Element>(Type<Element>) {
-    const AddBias<Element> body{bias.template as<const Element>(), x.template as<Element>(), columns};
-    const bool aligned = columns % body.vector == 0 && are_aligned({bias, x}, body.vector);
-    launch_by_rows("add_bias", queue, rows_of(x.shape), columns, aligned, body);
+    for (const BiasedRows& part : parts) {
+      const AddBias<Element> body{bias.template as<const Element>() + part.bias, x.template as<Element>() + part.first * columns,
+                                  columns};
+      const bool aligned = columns % body.vector == 0 && are_aligned({bias, x}, body.vector);
+      if (part.rows > 0) launch_by_rows("add_bias", queue, part.rows, columns, aligned, body);
+    }
   });
 }
 
 void bias_gradient_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
   const auto [dy, dbias] = checked<2>(OpKind::bias_gradient, operands, attributes);
-  const std::int64_t rows = rows_of(dy.shape), columns = columns_of(dy.shape);
+  const std::int64_t columns = columns_of(dy.shape);
+  const std::vector<BiasedRows> parts = biased_rows(dbias.shape, dy.shape, attributes);
   with_type(dy.dtype, [&, dy = dy, dbias = dbias]<typename Element>(Type<Element>) {
     with_type(dbias.dtype, [&]<typename Gradient>(Type<Gradient>) {
-      launch("bias_gradient", queue,
-             {dim3(blocks_along_x(divide_up(columns, columns_of_block))), dim3(columns_of_block, rows_of_block)},
-             bias_gradient_kernel<Element, Gradient>, dy.template as<const Element>(), dbias.template as<Gradient>(), rows,
-             columns);
+      for (const BiasedRows& part : parts)
+        launch("bias_gradient", queue,
+               {dim3(blocks_along_x(divide_up(columns, columns_of_block))), dim3(columns_of_block, rows_of_block)},
+               bias_gradient_kernel<Element, Gradient>, dy.template as<const Element>() + part.first * columns,
+               dbias.template as<Gradient>() + part.bias, part.rows, columns);
     });
   });
 }

@@ -1,57 +1,14 @@
 #include "runtime/ops/cast.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <vector>
 
-#include "runtime/base/hash.h"
-#include "runtime/ops/narrow.h"
+#include "runtime/ops/cast_rounding.h"
 #include "runtime/ops/operands.h"
 
 namespace tandem {
 namespace {
-
-constexpr std::int64_t transformed = 16;  ///< rows that a Hadamard matrix mixes
-/// Of D: TE draws them once, too, and keeps them for all steps.
-constexpr std::uint32_t signs_of_transform = 0xB5E1U;
-
-NarrowFormat format_of(NarrowType type) {
-  switch (type) {
-    case NarrowType::e4m3:
-      return e4m3_format;
-    case NarrowType::e5m2:
-      return e5m2_format;
-    case NarrowType::e2m1:
-      return e2m1_format;
-    case NarrowType::none:
-      break;
-  }
-  throw std::logic_error("cast rounds to no type");
-}
-
-/// Rows and columns of a block that shares a scale, where the depth lies along columns; 0: all of the tensor.
-struct BlockShape {
-  std::int64_t rows = 0, columns = 0;
-};
-BlockShape block_of(Scaling scaling) {
-  switch (scaling) {
-    case Scaling::none:
-    case Scaling::tensor:
-      break;
-    case Scaling::blocks_128:
-      return {1, 128};
-    case Scaling::blocks_32:
-      return {1, 32};
-    case Scaling::blocks_16:
-      return {1, 16};
-    case Scaling::squares_128:
-      return {128, 128};
-    case Scaling::squares_16:
-      return {16, 16};
-  }
-  return {};
-}
 
 /// A matrix inside a host tensor.
 struct Rows {
@@ -63,14 +20,12 @@ struct Rows {
 class Rounding {
  public:
   Rounding(const CastAttributes& attributes, bool by_column)
-      : attributes_(attributes), format_(format_of(attributes.to)), by_column_(by_column) {
-    block_ = block_of(attributes.scaling);
-    if (by_column) std::swap(block_.rows, block_.columns);
-    key_ = hash(static_cast<std::uint64_t>(static_cast<std::uint32_t>(attributes.seed)) << 1U | (by_column ? 1U : 0U));
-  }
+      : rounding_(attributes, by_column),
+        transforms_(by_column && attributes.transforms),
+        block_(block_of(attributes.scaling, by_column)) {}
 
   void apply(const Rows& tensor) const {
-    if (by_column_ && attributes_.transforms) transform(tensor);
+    if (transforms_) transform_columns(tensor);
     const float largest = largest_in(tensor, 0, 0, tensor.rows, tensor.columns);
     const std::int64_t height = block_.rows > 0 ? block_.rows : std::max<std::int64_t>(1, tensor.rows);
     const std::int64_t width = block_.columns > 0 ? block_.columns : std::max<std::int64_t>(1, tensor.columns);
@@ -80,11 +35,9 @@ class Rounding {
   }
 
  private:
-  const CastAttributes& attributes_;
-  NarrowFormat format_;
-  bool by_column_;
+  NarrowRounding rounding_;
+  bool transforms_;
   BlockShape block_;
-  std::uint64_t key_ = 0;
 
   static float largest_in(const Rows& tensor, std::int64_t row, std::int64_t column, std::int64_t end_row,
                           std::int64_t end_column) {
@@ -95,61 +48,24 @@ class Rounding {
     return largest;
   }
 
-  float scale_of(float largest, float of_tensor) const {
-    if (!(largest > 0)) return 1;
-    switch (attributes_.scaling) {
-      case Scaling::none:
-        break;
-      case Scaling::tensor:
-        return largest / format_.largest;
-      case Scaling::blocks_128:
-      case Scaling::squares_128:
-      case Scaling::blocks_32:
-        return power_not_below(largest / format_.largest);
-      case Scaling::blocks_16:
-      case Scaling::squares_16: {
-        const float global = of_tensor / (format_.largest * e4m3_format.largest);
-        const float block = to_nearest(e4m3_format, largest / format_.largest / global);
-        return block > 0 ? block * global : 1;
-      }
-    }
-    return 1;
-  }
-
   void round_block(const Rows& tensor, std::int64_t row, std::int64_t column, std::int64_t end_row, std::int64_t end_column,
                    float of_tensor) const {
-    const float largest = largest_in(tensor, row, column, end_row, end_column);
-    const float scale = scale_of(largest, of_tensor);
+    const float scale = rounding_.scale_of(largest_in(tensor, row, column, end_row, end_column), of_tensor);
     for (std::int64_t r = row; r < end_row; ++r) {
       for (std::int64_t c = column; c < end_column; ++c) {
         float& x = tensor.data[r * tensor.columns + c];
-        x = scale * rounded(x / scale, x);
+        x = rounding_.rounded(x, scale);
       }
     }
   }
 
-  float rounded(float scaled, float x) const {
-    if (!attributes_.stochastic) return to_nearest(format_, scaled);
-    return to_either(format_, scaled, static_cast<std::uint32_t>(hash(key_ ^ std::bit_cast<std::uint32_t>(x)) >> 32U));
-  }
-
-  static void transform(const Rows& tensor) {
-    for (std::int64_t row = 0; row + transformed <= tensor.rows; row += transformed) {
+  static void transform_columns(const Rows& tensor) {
+    for (std::int64_t row = 0; row + transformed_rows <= tensor.rows; row += transformed_rows) {
       for (std::int64_t column = 0; column < tensor.columns; ++column) {
-        float values[transformed];
-        for (std::int64_t i = 0; i < transformed; ++i) {
-          const float x = tensor.data[(row + i) * tensor.columns + column];
-          values[i] = (signs_of_transform >> static_cast<unsigned>(i) & 1U) != 0 ? -x : x;
-        }
-        for (std::int64_t half = 1; half < transformed; half *= 2) {
-          for (std::int64_t i = 0; i < transformed; ++i) {
-            if ((i & half) != 0) continue;
-            const float a = values[i], b = values[i + half];
-            values[i] = a + b;
-            values[i + half] = a - b;
-          }
-        }
-        for (std::int64_t i = 0; i < transformed; ++i) tensor.data[(row + i) * tensor.columns + column] = values[i] / 4;
+        float values[transformed_rows];
+        for (std::int64_t i = 0; i < transformed_rows; ++i) values[i] = tensor.data[(row + i) * tensor.columns + column];
+        transform(values);
+        for (std::int64_t i = 0; i < transformed_rows; ++i) tensor.data[(row + i) * tensor.columns + column] = values[i];
       }
     }
   }

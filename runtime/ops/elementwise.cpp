@@ -1,6 +1,7 @@
 #include "runtime/ops/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/ops/operands.h"
 #include "runtime/ops/sum.h"
@@ -64,6 +65,32 @@ void square_sum_host(std::span<const HostTensor> operands, const OpAttributes& a
   const double factor = std::get<ScaleAttributes>(attributes).factor;
   const float* values = x.f32();
   *out.f32() += static_cast<float>(factor * sum_of(x.shape.elements(), [=](auto i) { return double{values[i]} * values[i]; }));
+}
+
+OpCost softcap_cost(std::span<const OperandType> operands, const OpAttributes&) {
+  const auto [x] = unpack<1>(operands, "softcap");
+  return memory_cost(2 * x.bytes());
+}
+
+void softcap_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const auto [x] = unpack<1>(operands, "softcap");
+  const float cap = std::get<ScaleAttributes>(any).factor;
+  std::transform(x.f32(), x.f32() + x.shape.elements(), x.f32(), [=](float value) { return cap * std::tanh(value / cap); });
+}
+
+OpCost softcap_backward_cost(std::span<const OperandType> operands, const OpAttributes&) {
+  const auto [y, dy] = unpack<2>(operands, "softcap_backward");
+  expect_equal_lengths(y.shape, dy.shape);
+  return memory_cost(y.bytes() + 2 * dy.bytes());
+}
+
+void softcap_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const auto [y, dy] = unpack<2>(operands, "softcap_backward");
+  expect_equal_lengths(y.shape, dy.shape);
+  const float cap = std::get<ScaleAttributes>(any).factor;
+  const auto slope = [=](float capped) { return 1 - capped / cap * (capped / cap); };
+  std::transform(y.f32(), y.f32() + y.shape.elements(), dy.f32(), dy.f32(),
+                 [=](float capped, float gradient) { return slope(capped) * gradient; });
 }
 
 }  // namespace tandem

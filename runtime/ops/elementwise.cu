@@ -39,6 +39,38 @@ struct Fill {
 };
 
 template <typename Element>
+struct Softcap {
+  static constexpr int vector = vector_of<Element>;
+  Element* x;
+  float cap;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    float values[n];
+    load(x + i, values);
+    for (int j = 0; j < n; ++j) values[j] = cap * tanhf(values[j] / cap);
+    store(x + i, values);
+  }
+};
+
+template <typename Element>
+struct SoftcapBackward {
+  static constexpr int vector = vector_of<Element>;
+  const Element* y;
+  Element* dy;
+  float cap;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    float capped[n], gradients[n];
+    load(y + i, capped);
+    load(dy + i, gradients);
+    for (int j = 0; j < n; ++j) gradients[j] *= 1 - capped[j] / cap * (capped[j] / cap);
+    store(dy + i, gradients);
+  }
+};
+
+template <typename Element>
 struct Squares {
   using Join = Sum;
   static constexpr int vector = vector_of<Element>;
@@ -68,6 +100,23 @@ void fill_device(Queue& queue, std::span<const DeviceTensor> operands, const OpA
   with_type(x.dtype, [&, x = x]<typename Element>(Type<Element>) {
     const Fill<Element> body{x.as<Element>(), std::get<ScaleAttributes>(attributes).factor};
     launch_elementwise("fill", queue, x.shape.elements(), is_aligned(x, body.vector), body);
+  });
+}
+
+void softcap_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
+  const auto [x] = checked<1>(OpKind::softcap, operands, attributes);
+  with_type(x.dtype, [&, x = x]<typename Element>(Type<Element>) {
+    const Softcap<Element> body{x.as<Element>(), std::get<ScaleAttributes>(attributes).factor};
+    launch_elementwise("softcap", queue, x.shape.elements(), is_aligned(x, body.vector), body);
+  });
+}
+
+void softcap_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
+  const auto [y, dy] = checked<2>(OpKind::softcap_backward, operands, attributes);
+  expect_types(of_one_type(y, dy), "softcap_backward's operands are of one type");
+  with_type(y.dtype, [&, y = y, dy = dy]<typename Element>(Type<Element>) {
+    const SoftcapBackward<Element> body{y.as<const Element>(), dy.as<Element>(), std::get<ScaleAttributes>(attributes).factor};
+    launch_elementwise("softcap_backward", queue, dy.shape.elements(), are_aligned({y, dy}, body.vector), body);
   });
 }
 

@@ -22,4 +22,12 @@ HostKernel scale_host;
 CostFunction square_sum_cost;
 HostKernel square_sum_host;
 
+/// softcap: x, updated. x = c tanh(x / c), c being ScaleAttributes::factor (Gemma 2, arXiv 2408.00118, section 2).
+CostFunction softcap_cost;
+HostKernel softcap_host;
+
+/// softcap_backward: y, as softcap left it; dy, updated. dy *= 1 - (y / c)^2.
+CostFunction softcap_backward_cost;
+HostKernel softcap_backward_host;
+
 }  // namespace tandem

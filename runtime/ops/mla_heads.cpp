@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/documents.h"
 #include "runtime/ops/operands.h"
 #include "runtime/ops/rotation.h"
 
@@ -33,9 +34,18 @@ Sizes key_value_sizes(const Shape& x, const Shape& rope, const Shape& k, const S
   return n;
 }
 
-/// Calls per_token(token row, rotation) for all rows of [s,b]; the rotation is that of the row's position.
+/// Calls per_token(token row, rotation) for all rows of [s,b]; the rotation is that of the row's position, or of that in its
+/// document.
 template <typename PerToken>
 void for_each_token(const Sizes& n, const MlaHeadsAttributes& attributes, PerToken per_token) {
+  if (!attributes.documents.starts.empty()) {
+    const std::vector<DocumentPlace> places = places_of(attributes.documents, attributes.positions, n.micro_batch);
+    for (std::int64_t row = 0; row < n.positions * n.micro_batch; ++row) {
+      const std::int32_t token = places[static_cast<std::size_t>(row % n.micro_batch * n.positions + row / n.micro_batch)].token;
+      per_token(row, Rotation(token, n.rope, attributes.base));
+    }
+    return;
+  }
   for (std::int64_t s = 0; s < n.positions; ++s) {
     const Rotation rotation(attributes.positions.at(static_cast<std::int32_t>(s)), n.rope, attributes.base);
     for (std::int64_t b = 0; b < n.micro_batch; ++b) per_token(s * n.micro_batch + b, rotation);

@@ -92,6 +92,14 @@ enum class OpKind : std::uint8_t {
   muon_update,
   count_choices,
   update_expert_bias,
+  head_gemm,
+  index_select,
+  sparse_attention,
+  sparse_attention_backward,
+  index_target,
+  index_loss_backward,
+  softcap,
+  softcap_backward,
   // communication
   all_reduce,
   all_gather,
@@ -115,7 +123,7 @@ enum class OpClass : std::uint8_t {
   gemm,
   attention_forward,
   attention_backward,
-  scan,  ///< of a state over the sequence, in chunks: several kernels, products and memory by turns
+  scan,  ///< of a state over the sequence, in chunks, or of keys by an indexer: kernels of products and of memory by turns
   memory,
   communication
 };

@@ -21,6 +21,8 @@
 #include "runtime/ops/group_norm.h"
 #include "runtime/ops/grouped_gemm.h"
 #include "runtime/ops/groups.h"
+#include "runtime/ops/head_gemm.h"
+#include "runtime/ops/indexer.h"
 #include "runtime/ops/join_sequence.h"
 #include "runtime/ops/mla_heads.h"
 #include "runtime/ops/muon.h"
@@ -31,6 +33,7 @@
 #include "runtime/ops/route.h"
 #include "runtime/ops/sign.h"
 #include "runtime/ops/softmax.h"
+#include "runtime/ops/sparse_attention.h"
 #include "runtime/ops/split_heads.h"
 #include "runtime/ops/ssd_scan.h"
 #include "runtime/ops/top_k.h"
@@ -132,6 +135,16 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::muon_update, {"muon_update", memory, muon_update_cost, muon_update_host}},
     {OpKind::count_choices, {"count_choices", memory, count_choices_cost, count_choices_host}},
     {OpKind::update_expert_bias, {"update_expert_bias", memory, update_expert_bias_cost, update_expert_bias_host}},
+    {OpKind::head_gemm, {"head_gemm", OpClass::gemm, head_gemm_cost, head_gemm_host}},
+    {OpKind::index_select, {"index_select", OpClass::scan, index_select_cost, index_select_host, 2, index_select_parts}},
+    {OpKind::sparse_attention, {"sparse_attention", OpClass::attention_forward, sparse_attention_cost, sparse_attention_host}},
+    {OpKind::sparse_attention_backward,
+     {"sparse_attention_backward", OpClass::attention_backward, sparse_attention_backward_cost, sparse_attention_backward_host}},
+    {OpKind::index_target, {"index_target", OpClass::scan, index_target_cost, index_target_host, 1, index_target_parts}},
+    {OpKind::index_loss_backward,
+     {"index_loss_backward", OpClass::scan, index_loss_backward_cost, index_loss_backward_host, 1, index_loss_backward_parts}},
+    {OpKind::softcap, {"softcap", memory, softcap_cost, softcap_host}},
+    {OpKind::softcap_backward, {"softcap_backward", memory, softcap_backward_cost, softcap_backward_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -15,7 +15,7 @@ HostKernel softmax_host;
 CostFunction softmax_backward_cost;
 HostKernel softmax_backward_host;
 
-/// Returns the pairs of a query and a key that it sees, of one head.
+/// Returns the pairs of a query and a key that it sees, of one head in all sequences.
 std::int64_t visible_pairs(const Shape& scores, const AttentionAttributes& attributes);
 
 }  // namespace tandem

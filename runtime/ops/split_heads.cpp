@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/documents.h"
 #include "runtime/ops/operands.h"
 #include "runtime/ops/rotation.h"
 
@@ -56,10 +57,19 @@ void rotate_heads(const float* in, float* out, std::int64_t heads, std::int64_t 
   }
 }
 
-/// Calls per_token(token row, rotation) for all rows of [s,b]; the rotation is that of the row's position.
+/// Calls per_token(token row, rotation) for all rows of [s,b]; the rotation is that of the row's position, or of that in its
+/// document.
 template <typename PerToken>
 void for_each_token(const Shape& q, const SplitHeadsAttributes& attributes, PerToken per_token) {
   const std::int64_t micro_batch = q[1], head_dim = q[3];
+  if (attributes.rotate && !attributes.documents.starts.empty()) {
+    const std::vector<DocumentPlace> places = places_of(attributes.documents, attributes.positions, micro_batch);
+    for (std::int64_t row = 0; row < q[0] * micro_batch; ++row) {
+      const std::int32_t token = places[static_cast<std::size_t>(row % micro_batch * q[0] + row / micro_batch)].token;
+      per_token(row, Rotation(token, rotated_of(attributes, head_dim), attributes.base));
+    }
+    return;
+  }
   for (std::int64_t s = 0; s < q[0]; ++s) {
     const std::int32_t position = attributes.rotate ? attributes.positions.at(static_cast<std::int32_t>(s)) : 0;
     const Rotation rotation(position, rotated_of(attributes, head_dim), attributes.base);

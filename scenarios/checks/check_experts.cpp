@@ -29,6 +29,23 @@ constexpr Rule dense_models_have_no_expert_ranks{
                   " for a model without experts; expected 1, or model.moe"};
     }};
 
+constexpr Rule biased_experts_are_whole{
+    .sizes = Sizes::experts,
+    .holds = [](const Scenario& s) { return !s.model.moe.linear_bias || s.parallelism.etp == 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.moe.linear_bias", "parallelism.etp"},
+              "model.moe.linear_bias with " + named("etp", s.parallelism.etp) +
+                  ", whose ranks add up what each makes of a part of an expert, is not lowered; expected etp 1"};
+    }};
+
+constexpr Rule biased_experts_are_weighted_after{
+    .holds = [](const Scenario& s) { return !s.model.moe.linear_bias || !s.training.gates_at_experts; },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"model.moe.linear_bias", "training.gates_at_experts"},
+              "model.moe.linear_bias with training.gates_at_experts, which would have to weight the biases, too, is not lowered; "
+              "expected gates_at_experts false"};
+    }};
+
 constexpr Rule exchanges_hide_in_pairs{
     .sizes = Sizes::schedule,
     .holds =
@@ -197,6 +214,8 @@ constexpr Rule rules_of_experts[] = {deepep_has_ranks,
                                      dense_models_have_no_expert_ranks,
                                      rule_of<find_wrong_choice>,
                                      rule_of<find_wrong_router>,
+                                     biased_experts_are_whole,
+                                     biased_experts_are_weighted_after,
                                      ep_divides_experts,
                                      etp_divides_ffn,
                                      expert_shards_divide_ranks,

@@ -53,6 +53,37 @@ constexpr Rule latent_heads_have_keys{
                   ": every head has a key of its own"};
     }};
 
+// Keys that an indexer chooses.
+
+std::optional<Objection> find_flaw_of_indexer(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  if (!m.indexer.enabled()) return {};
+  if (!m.mla.enabled())
+    return Objection{{"model.indexer", "model.mla"},
+                     "model.indexer without model.mla, expected latent attention, whose keys it chooses"};
+  if (m.indexer.head_dim < m.mla.rope_dim)
+    return Objection{{"model.indexer.head_dim", "model.mla.rope_dim"},
+                     "model.indexer.head_dim " + std::to_string(m.indexer.head_dim) + " is less than " +
+                         named("rope_dim", m.mla.rope_dim) + ", which of it is rotated; expected at least that"};
+  if (!m.causal)
+    return Objection{{"model.causal", "model.indexer"},
+                     "causal false with model.indexer, which chooses among earlier positions; expected causal true"};
+  if (m.has_mixer(Mixer::sliding_attention) || m.has_mixer(Mixer::chunked_attention))
+    return Objection{{"model.layer_types", "model.indexer"},
+                     "sliding or chunked attention with model.indexer, which chooses among all earlier positions; expected "
+                     "full_attention"};
+  if (m.attention_softcap > 0)
+    return Objection{{"model.attention_softcap", "model.indexer"},
+                     "model.attention_softcap is not lowered with model.indexer, expected it left out"};
+  return {};
+}
+
+constexpr Rule biased_attention_has_keys{
+    .holds = [](const Scenario& s) { return s.model.attention_bias == AttentionBias::none || !s.model.mla.enabled(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"model.attention_bias", "model.mla"}, "model.attention_bias is not lowered with model.mla, expected none"};
+    }};
+
 constexpr Rule biased_layers_are_dense{
     .holds = [](const Scenario& s) { return !s.model.linear_bias || (s.model.moe.experts == 0 && !s.model.mla.enabled()); },
     .objection = [](const Scenario& s) -> Objection {
@@ -220,10 +251,12 @@ constexpr Rule gates_are_not_squared{
 constexpr Rule rules_of_model[] = {
     heads_have_a_width,
     biased_layers_are_dense,
+    biased_attention_has_keys,
     rule_of<find_part_without_latent>,
     latent_rotates_pairs,
     latent_attention_is_rotary,
     latent_heads_have_keys,
+    rule_of<find_flaw_of_indexer>,
     kv_heads_divide_heads,
     rotated_heads_are_even,
     layer_types_are_of_layers,

@@ -55,12 +55,10 @@ constexpr Rule tp_divides_vocabulary{
 
 // What context and sequence parallelism split.
 
-bool is_zigzag(const ParallelismSpec& p) { return p.cp > 1 && p.cp_layout == CpLayout::zigzag; }
-
 std::string uneven_sequence(const Scenario& s) { return named("sequence", s.training.sequence) + " is not a multiple of "; }
 
 constexpr Rule ulysses_has_whole_sequences{
-    .holds = [](const Scenario& s) { return !is_zigzag(s.parallelism) || s.parallelism.cp_method != CpMethod::ulysses; },
+    .holds = [](const Scenario& s) { return !s.parallelism.has_zigzag_chunks() || s.parallelism.cp_method != CpMethod::ulysses; },
     .objection = [](const Scenario&) -> Objection {
       return {{"parallelism.cp_layout", "parallelism.cp_method"},
               "zigzag chunks with ulysses, which gives every rank whole sequences of some heads; expected cp_layout contiguous"};
@@ -68,12 +66,20 @@ constexpr Rule ulysses_has_whole_sequences{
 
 constexpr Rule zigzag_divides_sequence{
     .sizes = Sizes::split,
-    .holds = [](const Scenario& s) { return !is_zigzag(s.parallelism) || s.training.sequence % (2 * s.parallelism.cp) == 0; },
+    .holds =
+        [](const Scenario& s) { return !s.parallelism.has_zigzag_chunks() || s.training.sequence % (2 * s.parallelism.cp) == 0; },
     .objection = [](const Scenario& s) -> Objection {
       const std::int64_t cp = s.parallelism.cp;
       return {{"training.sequence", "parallelism.cp"},
               with_nearest(uneven_sequence(s) + "2 * " + named(Axis::cp, cp) + ", as zigzag's two chunks per rank need", 2 * cp,
                            s.training.sequence)};
+    }};
+
+constexpr Rule document_chunks_are_of_documents{
+    .holds = [](const Scenario& s) { return s.parallelism.cp_layout != CpLayout::document_zigzag || s.training.documents.any(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.cp_layout", "training.documents"},
+              "cp_layout document-zigzag without training.documents, expected zigzag, or documents"};
     }};
 
 constexpr Rule cp_divides_sequence{.sizes = Sizes::split,
@@ -94,7 +100,7 @@ constexpr Rule tp_divides_sequence{
         },
     .objection = [](const Scenario& s) -> Objection {
       const ParallelismSpec& p = s.parallelism;
-      const std::int64_t unit = is_zigzag(p) ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp;
+      const std::int64_t unit = p.has_zigzag_chunks() ? std::lcm(2 * p.cp, p.cp * p.tp) : p.cp * p.tp;
       return {{"training.sequence", "parallelism.tp"},
               with_nearest(uneven_sequence(s) + (p.cp > 1 ? named(Axis::cp, p.cp) + " * " : "") + named(Axis::tp, p.tp) +
                                (p.sp ? ", which sp needs" : ", whose ranks each route a run of the tokens to the experts"),
@@ -114,16 +120,33 @@ constexpr Rule tp_overlaps_collectives_of_sp{
 std::int64_t heads_of_rank(const Scenario& s) { return s.model.heads / s.parallelism.tp; }
 std::int64_t kv_heads_of_rank(const Scenario& s) { return s.model.kv_heads * s.kv_replicas() / s.parallelism.tp; }
 
-bool deals_out(const ParallelismSpec& p, std::int64_t heads) {
-  return p.cp == 1 || p.cp_method != CpMethod::ulysses || heads % p.cp == 0;
-}
+bool deals_out(const ParallelismSpec& p, std::int64_t heads) { return heads % p.heads_ranks() == 0; }
 
 Objection undealt(const Scenario& s, std::int64_t heads, const std::string& field) {
-  const std::int64_t cp = s.parallelism.cp;
-  return {{"parallelism.cp", "parallelism.cp_method", "model." + field},
-          named(Axis::cp, cp) + " does not divide the " + std::to_string(heads) + " " + field +
-              " of a tensor-parallel rank, which ulysses deals out; nearest that do: " + joined(nearest_divisors(heads, cp))};
+  const ParallelismSpec& p = s.parallelism;
+  const std::string ranks = p.cp_method == CpMethod::ulysses ? named(Axis::cp, p.cp) : named("cp_ulysses", p.cp_ulysses);
+  return {
+      {p.cp_method == CpMethod::ulysses ? "parallelism.cp" : "parallelism.cp_ulysses", "parallelism.cp_method", "model." + field},
+      ranks + " does not divide the " + std::to_string(heads) + " " + field +
+          " of a tensor-parallel rank, which ulysses deals out; nearest that do: " +
+          joined(nearest_divisors(heads, p.heads_ranks()))};
 }
+
+constexpr Rule ulysses_and_ring_have_several_ranks{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          const ParallelismSpec& p = s.parallelism;
+          return p.cp == 1 || p.cp_method != CpMethod::ulysses_ring || (p.cp_ulysses < p.cp && p.cp % p.cp_ulysses == 0);
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const ParallelismSpec& p = s.parallelism;
+      return {{"parallelism.cp_ulysses", "parallelism.cp"},
+              p.cp_ulysses >= p.cp ? named("cp_ulysses", p.cp_ulysses) + " leaves no ring of " + named(Axis::cp, p.cp) +
+                                         ", expected less than cp, or cp_method ulysses"
+                                   : named("cp_ulysses", p.cp_ulysses) + " does not divide " + named(Axis::cp, p.cp) +
+                                         "; nearest that do: " + joined(nearest_divisors(p.cp, p.cp_ulysses))};
+    }};
 
 constexpr Rule ulysses_deals_out_heads{.sizes = Sizes::split,
                                        .holds = [](const Scenario& s) { return deals_out(s.parallelism, heads_of_rank(s)); },
@@ -185,12 +208,39 @@ constexpr Rule cp_deals_out_key_heads{
           return undealt_to_cp(s, s.model.linear_attention.key_heads / s.parallelism.tp, "linear_attention.key_heads");
         }};
 
-constexpr Rule rules_of_sharding[] = {tp_divides_heads,        tp_spreads_kv_heads,         tp_divides_ffn,
-                                      tp_divides_vocabulary,   ulysses_has_whole_sequences, zigzag_divides_sequence,
-                                      cp_divides_sequence,     tp_divides_sequence,         tp_overlaps_collectives_of_sp,
-                                      ulysses_deals_out_heads, ulysses_deals_out_kv_heads,  tp_divides_mamba_heads,
-                                      tp_divides_mamba_groups, cp_deals_out_mamba_heads,    cp_deals_out_mamba_groups,
-                                      tp_divides_key_heads,    cp_deals_out_key_heads};
+constexpr Rule indexed_keys_are_gathered{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          const ParallelismSpec& p = s.parallelism;
+          return !s.model.indexer.enabled() || p.cp == 1 || p.cp_method == CpMethod::all_gather;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"parallelism.cp_method", "model.indexer"},
+              "cp_method " + std::string(name_in(cp_method_names, s.parallelism.cp_method)) +
+                  " with model.indexer, whose queries choose among the keys of the whole sequence; expected all-gather"};
+    }};
+
+constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,
+                                      tp_divides_heads,
+                                      tp_spreads_kv_heads,
+                                      tp_divides_ffn,
+                                      tp_divides_vocabulary,
+                                      ulysses_has_whole_sequences,
+                                      zigzag_divides_sequence,
+                                      cp_divides_sequence,
+                                      tp_divides_sequence,
+                                      tp_overlaps_collectives_of_sp,
+                                      document_chunks_are_of_documents,
+                                      ulysses_and_ring_have_several_ranks,
+                                      ulysses_deals_out_heads,
+                                      ulysses_deals_out_kv_heads,
+                                      tp_divides_mamba_heads,
+                                      tp_divides_mamba_groups,
+                                      cp_deals_out_mamba_heads,
+                                      cp_deals_out_mamba_groups,
+                                      tp_divides_key_heads,
+                                      cp_deals_out_key_heads};
 
 }  // namespace
 

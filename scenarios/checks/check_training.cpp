@@ -20,12 +20,58 @@ constexpr Rule fused_attention_has_sinks_and_caps{
               field + " is lowered for fused attention alone, expected it left out, or another training.attention"};
     }};
 
+constexpr Rule chosen_keys_are_attended_in_one_kernel{
+    .holds = [](const Scenario& s) { return !s.model.indexer.enabled() || !(is_unfused(s) || s.training.fp8_attention); },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string field = s.training.fp8_attention ? "training.fp8_attention" : "training.attention";
+      return {{field, "model.indexer"},
+              s.training.fp8_attention
+                  ? field + " is not lowered with model.indexer, expected false"
+                  : "model.indexer is lowered for fused attention alone, expected another training.attention"};
+    }};
+
 constexpr Rule positions_hold_sequence{
     .holds = [](const Scenario& s) { return !s.model.learns_positions() || s.training.sequence <= s.model.max_positions; },
     .objection = [](const Scenario& s) -> Objection {
       return {{"training.sequence", "model.max_positions"},
               "sequence " + std::to_string(s.training.sequence) + " is longer than the " + std::to_string(s.model.max_positions) +
                   " learned positions of the model, expected at most that"};
+    }};
+
+constexpr Rule states_end_with_sequences{
+    .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.keeps_states(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.documents", "model.layer_types"},
+              "training.documents with layers of type mamba or linear_attention, whose states are lowered for whole sequences; "
+              "expected none of the two"};
+    }};
+
+constexpr Rule indexers_choose_in_whole_sequences{
+    .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.indexer.enabled(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.documents", "model.indexer"},
+              "training.documents with model.indexer, whose queries choose among the keys of whole sequences; expected one of "
+              "the two"};
+    }};
+
+constexpr Rule learned_positions_are_of_sequences{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          return !s.model.learns_positions() || s.parallelism.cp == 1 || s.parallelism.cp_layout != CpLayout::document_zigzag;
+        },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.cp_layout", "model.max_positions"},
+              "cp_layout document-zigzag with learned positions, which are those of the sequence; expected cp_layout zigzag"};
+    }};
+
+constexpr Rule replicas_read_streams{
+    .sizes = Sizes::batch,
+    .holds = [](const Scenario& s) { return s.training.documents.streams <= s.parallelism.data_replicas(); },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.documents.streams", "parallelism.dp"},
+              std::to_string(s.training.documents.streams) + " streams of documents for " +
+                  std::to_string(s.parallelism.data_replicas()) + " data-parallel replicas, expected no more than these"};
     }};
 
 constexpr Rule recomputed_modules_exist{
@@ -252,6 +298,10 @@ constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
                                       frameworks_capture_graphs,
                                       rule_of<find_unknown_attention>,
                                       positions_hold_sequence,
+                                      states_end_with_sequences,
+                                      indexers_choose_in_whole_sequences,
+                                      learned_positions_are_of_sequences,
+                                      replicas_read_streams,
                                       recomputed_modules_exist,
                                       dropped_probabilities_exist,
                                       offload_knows_the_host,
@@ -259,7 +309,8 @@ constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
                                       rule_of<find_missing_arithmetic>,
                                       offload_and_turns_do_not_meet,
                                       offloaded_layers_keep_something,
-                                      fused_attention_has_sinks_and_caps};
+                                      fused_attention_has_sinks_and_caps,
+                                      chosen_keys_are_attended_in_one_kernel};
 
 }  // namespace
 

@@ -133,6 +133,8 @@ class MegatronReader {
     const bool biased = !arguments_.has("disable-bias-linear");
     const bool takes_biases = !arguments_.has("num-experts") && !arguments_.has("multi-latent-attention");
     put(node, "linear_bias", biased && takes_biases, arguments_.place("disable-bias-linear"));
+    if (arguments_.has("add-qkv-bias") && !arguments_.has("multi-latent-attention"))
+      put(node, "attention_bias", name_in(attention_bias_names, AttentionBias::qkv), arguments_.place("add-qkv-bias"));
     positions(node);
   }
 
@@ -176,6 +178,20 @@ class MegatronReader {
     put(node, "layer_types", list_of(types));
   }
 
+  void indexer(YamlNode& model) {
+    const std::string variant = arguments_.text("experimental-attention-variant", "");
+    if (variant.empty()) return;
+    if (variant != "dsa") fail("experimental-attention-variant", "dsa");
+    YamlNode& indexer = section_of(model, "indexer", arguments_.place("experimental-attention-variant"));
+    arguments_.copy_integer(indexer, "heads", "dsa-indexer-n-heads", 64);
+    arguments_.copy_integer(indexer, "head_dim", "dsa-indexer-head-dim", 128);
+    arguments_.copy_integer(indexer, "top_k", "dsa-indexer-topk", 2048);
+    if (const double coefficient = arguments_.number("dsa-indexer-loss-coeff", 0); coefficient > 0)
+      put(indexer, "loss_coefficient", coefficient, arguments_.place("dsa-indexer-loss-coeff"));
+    put(indexer, "sparse_loss", arguments_.has("dsa-indexer-use-sparse-loss"),
+        arguments_.place("experimental-attention-variant"));
+  }
+
   void attention() {
     YamlNode& node = section("model");
     put(node, "heads", heads_, arguments_.place("num-attention-heads"));
@@ -191,6 +207,7 @@ class MegatronReader {
       arguments_.copy_integer(mla, "nope_dim", "qk-head-dim", 128);
       arguments_.copy_integer(mla, "rope_dim", "qk-pos-emb-head-dim", 64);
       arguments_.copy_integer(mla, "v_dim", "v-head-dim", 128);
+      indexer(node);
     } else {
       if (arguments_.has("kv-channels")) arguments_.copy_integer(node, "head_dim", "kv-channels", 0);
       if (arguments_.has("group-query-attention")) arguments_.copy_integer(node, "kv_heads", "num-query-groups", 1);
@@ -288,6 +305,16 @@ class MegatronReader {
     put(moe, "shared_experts", width / ffn, arguments_.place("moe-shared-expert-intermediate-size"));
   }
 
+  /// The first of --hierarchical-context-parallel-sizes 2 4: ranks that deal out heads.
+  std::int64_t dealt_ranks() {
+    constexpr const char* name = "hierarchical-context-parallel-sizes";
+    const std::vector<std::string> sizes = arguments_.values(name);
+    const std::int64_t dealt = arguments_.integer(name, 0);
+    if (sizes.size() != 2 || dealt < 1 || cp_ % dealt != 0 || sizes.back() != std::to_string(cp_ / dealt))
+      fail(name, "two sizes whose product is --context-parallel-size, as in 2 4");
+    return dealt;
+  }
+
   void mesh() {
     YamlNode& node = section("parallelism");
     put(node, name_of(Axis::tp), tp_, arguments_.place("tensor-model-parallel-size"));
@@ -302,8 +329,11 @@ class MegatronReader {
       put(node, "cp_method", name_in(cp_method_names, CpMethod::ulysses), place);
     } else if (type == "all_gather" || type == "allgather") {
       put(node, "cp_method", name_in(cp_method_names, CpMethod::all_gather), place);
+    } else if (type == "a2a+p2p") {
+      put(node, "cp_method", name_in(cp_method_names, CpMethod::ulysses_ring), place);
+      put(node, "cp_ulysses", dealt_ranks(), arguments_.place("hierarchical-context-parallel-sizes"));
     } else {
-      fail("cp-comm-type", "p2p, all_gather or a2a");
+      fail("cp-comm-type", "p2p, all_gather, a2a or a2a+p2p");
     }
     if (!arguments_.has("use-tp-pp-dp-mapping")) return;
     YamlNode order = make_node(YamlNode::Kind::sequence, arguments_.place("use-tp-pp-dp-mapping"));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/divide_up.h"
+#include "runtime/base/lower_case.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/torchtitan_models.h"
@@ -112,11 +113,6 @@ class TomlFile {
     }
   }
 };
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 /// Defaults are those of torchtitan/config/job_config.py.
 class TorchTitanReader {
@@ -236,7 +232,7 @@ class TorchTitanReader {
     const std::string name = toml_.text(path, "1F1B");
     const ScheduleTraits* found = nullptr;
     for (const ScheduleTraits& traits : schedule_table())
-      if (!traits.torchtitan.empty() && lower(std::string(traits.torchtitan)) == lower(name)) found = &traits;
+      if (!traits.torchtitan.empty() && lower_case(std::string(traits.torchtitan)) == lower_case(name)) found = &traits;
     if (found == nullptr)
       throw InputError(toml_.place(path), "the schedule " + excerpt(name) +
                                               " is not lowered, expected one of: " + joined(schedules_of_torchtitan()));

@@ -61,6 +61,12 @@ class ArgumentsWriter {
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
     if (model_.norm_placement != NormPlacement::pre) out_.lose("model.norm_placement", "its norms are before attention and MLP");
     flag("disable-bias-linear", !model_.linear_bias);
+    flag("add-qkv-bias", model_.attention_bias != AttentionBias::none);
+    if (model_.attention_bias == AttentionBias::all)
+      out_.lose("model.attention_bias",
+                "without --disable-bias-linear all its linear layers have biases, with it the output has none");
+    if (model_.moe.linear_bias) out_.lose("model.moe.linear_bias", "with --disable-bias-linear its experts have none");
+    if (model_.logit_softcap > 0) out_.lose("model.logit_softcap", "its logits have no cap");
     layers_of_one_half();
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     add("padded-vocab-size", model_.vocab);
@@ -112,6 +118,18 @@ class ArgumentsWriter {
     if (model_.mamba.chunk != usual.chunk) out_.lose("model.mamba.chunk", "it is 128");
   }
 
+  /// Its loss is over the chosen keys or over all; a coefficient has no default there.
+  void indexer() {
+    const IndexerSpec& indexer = model_.indexer;
+    if (!indexer.enabled()) return;
+    add("experimental-attention-variant", "dsa");
+    add("dsa-indexer-n-heads", indexer.heads);
+    add("dsa-indexer-head-dim", indexer.head_dim);
+    add("dsa-indexer-topk", indexer.top_k);
+    add("dsa-indexer-loss-coeff", indexer.loss_coefficient);
+    flag("dsa-indexer-use-sparse-loss", indexer.sparse_loss);
+  }
+
   void attention() {
     out_.heading("attention");
     add("num-attention-heads", model_.heads);
@@ -122,6 +140,7 @@ class ArgumentsWriter {
       add("qk-head-dim", model_.mla.nope_dim);
       add("qk-pos-emb-head-dim", model_.mla.rope_dim);
       add("v-head-dim", model_.mla.v_dim);
+      indexer();
     } else {
       add("kv-channels", model_.head_dim);
       flag("group-query-attention", model_.kv_heads != model_.heads);
@@ -220,12 +239,19 @@ class ArgumentsWriter {
     flag("sequence-parallel", p_.sp);
     flag("tp-comm-overlap", t_.overlap_tp);
     add("context-parallel-size", p_.cp);
-    if (p_.cp > 1 || p_.cp_method != CpMethod::ring) {
-      constexpr const char* types[] = {"p2p", "all_gather", "a2a"};
+    if (p_.cp == 1 && p_.cp_method == CpMethod::ulysses_ring) {
+      out_.lose("parallelism.cp_method", "heads are dealt out and keys passed on where there are several ranks");
+    } else if (p_.cp > 1 || p_.cp_method != CpMethod::ring) {
+      constexpr const char* types[] = {"p2p", "all_gather", "a2a", "a2a+p2p"};
       add("cp-comm-type", types[static_cast<std::size_t>(p_.cp_method)]);
+      if (p_.cp_method == CpMethod::ulysses_ring)
+        add("hierarchical-context-parallel-sizes", fmt::format("{} {}", p_.heads_ranks(), p_.ring_ranks()));
     }
     const CpLayout usual = p_.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag;
-    if (p_.cp_layout != usual) out_.lose("parallelism.cp_layout", "context-parallel ranks always hold two chunks each");
+    if (p_.cp_layout == CpLayout::document_zigzag)
+      out_.lose("parallelism.cp_layout", "the two chunks are those of documents where the data is packed");
+    else if (p_.cp_layout != usual)
+      out_.lose("parallelism.cp_layout", "context-parallel ranks always hold two chunks each");
     if (p_.own_expert_axis) {
       const std::string why = fmt::format("expert ranks are data-parallel ones, here of {} * {} = {}", named(Axis::dp, p_.dp),
                                           named(Axis::ep, p_.ep), p_.dp * p_.ep);
@@ -314,6 +340,9 @@ class ArgumentsWriter {
     add("seq-length", t_.sequence);
     add("micro-batch-size", t_.micro_batch);
     add("global-batch-size", t_.global_batch);
+    if (t_.documents.any())
+      out_.lose("training.documents",
+                "how long documents are is up to the data; --reset-attention-mask ends attention with them");
     flag("bf16", t_.precision == DType::bf16 || t_.casts());
     flag("fp16", t_.precision == DType::f16);
     if (t_.precision == DType::f8) add("fp8-format", "hybrid");

@@ -88,7 +88,9 @@ class TomlWriter {
     if (t_.overlap_tp) out_.line("enable_async_tensor_parallel = true");
     add("context_parallel_degree", p_.cp);
     if (p_.cp > 1) add("context_parallel_rotate_method", p_.cp_method == CpMethod::all_gather ? "allgather" : "alltoall");
-    if (p_.cp_method == CpMethod::ulysses || (p_.cp == 1 && p_.cp_method != CpMethod::ring))
+    if (t_.documents.any()) out_.lose("training.documents", "how long documents are is up to the data");
+    if (p_.cp_method == CpMethod::ulysses || p_.cp_method == CpMethod::ulysses_ring ||
+        (p_.cp == 1 && p_.cp_method != CpMethod::ring))
       out_.lose("parallelism.cp_method", "keys and values are gathered or passed around");
     if (p_.cp_layout != CpLayout::zigzag) out_.lose("parallelism.cp_layout", "context-parallel ranks hold two chunks each");
     if (model_.moe.experts > 0) {
@@ -213,6 +215,10 @@ class TomlWriter {
   void not_there() {
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
     if (model_.linear_bias) out_.lose("model.linear_bias", "its linear layers have none");
+    if (model_.attention_bias != AttentionBias::none) out_.lose("model.attention_bias", "its linear layers have none");
+    if (model_.moe.linear_bias) out_.lose("model.moe.linear_bias", "its linear layers have none");
+    if (model_.logit_softcap > 0) out_.lose("model.logit_softcap", "its logits have no cap");
+    if (model_.indexer.enabled()) out_.lose("model.indexer", "its attention is to all keys");
     if (t_.hidden_dropout > 0) out_.lose("training.hidden_dropout", "it has no dropout");
     if (t_.attention_dropout > 0) out_.lose("training.attention_dropout", "it has no dropout");
     if (t_.recompute.in_segments()) out_.lose("training.recompute_segment", "every layer keeps its input");

@@ -3,6 +3,7 @@
 #include "scenarios/lowering/attention_block.h"
 #include "scenarios/lowering/passed_keys.h"
 #include "scenarios/lowering/ulysses_attention.h"
+#include "scenarios/lowering/ulysses_ring_attention.h"
 
 namespace tandem::scenarios {
 
@@ -19,7 +20,8 @@ Heads make_like(Context& context, const Heads& heads) {
 
 Attended attend(Context& context, const Heads& heads) {
   if (context.sizes.cp == 1) return whole_attention(context, heads);
-  if (!passes_keys(context)) return ulysses_attention(context, heads);
+  if (!passes_keys(context))
+    return context.sizes.ring > 1 ? ulysses_ring_attention(context, heads) : ulysses_attention(context, heads);
   const auto attending = [](const Heads& h) { return Attending{h.q, {h.k, h.v, h.kv}, h.sink}; };
   const AttendedAcross attended = attend_across(context, attending(heads), as_they_are());
   return {attended.out, [=](Context& c, const Heads& h, BufferId dout) {

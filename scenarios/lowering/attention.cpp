@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "scenarios/lowering/attend.h"
+#include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/norm.h"
 #include "scenarios/lowering/recompute.h"
@@ -18,7 +19,7 @@ bool is_rotated(const Context& context) {
   return model.rotary && (model.rotary_full_attention || !full);
 }
 
-SplitHeadsAttributes split_attributes(const Context& context, bool rotate) {
+SplitHeadsAttributes split_attributes(Context& context, bool rotate) {
   const ModelSpec& model = context.scenario.model;
   const bool slides = model.layer_kind(context.layer).mixer == Mixer::sliding_attention;
   const double base = slides && model.sliding_rotary_base > 0 ? model.sliding_rotary_base : model.rotary_base;
@@ -27,7 +28,8 @@ SplitHeadsAttributes split_attributes(const Context& context, bool rotate) {
           .rotate = rotate,
           .base = static_cast<float>(base),
           .positions = context.sizes.positions,
-          .rotated = model.rotary_share < 1 ? static_cast<std::int32_t>(model.rotated_width()) : 0};
+          .rotated = model.rotary_share < 1 ? static_cast<std::int32_t>(model.rotated_width()) : 0,
+          .documents = rotate ? documents(context) : Documents{}};
 }
 
 /// Heads that have been split, on their way to being attended, and the way back.
@@ -113,7 +115,8 @@ void declare_biases(const Context& context, ChunkParameters& parameters, const s
     const ParameterId query = parameters.declare({.pieces = {q}});
     weights.qkv_bias = {query, parameters.declare({.kind = ParameterKind::shared_kv, .pieces = {k, v}, .norm_share = share})};
   }
-  weights.output_bias = parameters.declare(replicated_bias(context, layer + ".attention_output.bias", n.hidden));
+  if (context.scenario.model.biases_of_attention() == AttentionBias::all)
+    weights.output_bias = parameters.declare(replicated_bias(context, layer + ".attention_output.bias", n.hidden));
 }
 
 }  // namespace
@@ -139,7 +142,7 @@ AttentionParameters declare_attention(const Context& context, ChunkParameters& p
   weights.output =
       parameters.declare({.pieces = {{layer + ".attention_output", h, columns * n.tp, 0, columns * n.tp_rank, h, columns}}});
   const ModelSpec& model = context.scenario.model;
-  if (model.linear_bias) declare_biases(context, parameters, layer, weights);
+  if (model.biases_of_attention() != AttentionBias::none) declare_biases(context, parameters, layer, weights);
   if (model.qk_norm != QkNorm::none) {
     const bool apart = model.qk_norm == QkNorm::head;
     const auto declare = [&](const char* name, std::int64_t heads) {

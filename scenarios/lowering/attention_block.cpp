@@ -27,8 +27,9 @@ AttentionAttributes mask_of_layer(const Context& context, const Block& block) {
           .softcap = static_cast<float>(model.attention_softcap)};
 }
 
-AttentionAttributes attributes_of(const Context& context, const Heads& heads, const Block& block) {
+AttentionAttributes attributes_of(Context& context, const Heads& heads, const Block& block) {
   AttentionAttributes attributes = mask_of_layer(context, block);
+  attributes.documents = documents(context);
   attributes.scale = 1.0F / std::sqrt(static_cast<float>(context.shape_of(heads.q)[3]));
   return attributes;
 }

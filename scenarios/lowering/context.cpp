@@ -18,6 +18,8 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   sizes.sequence_parallel = p.sp;
   sizes.cp = p.cp;
   sizes.cp_rank = world.ranks[rank].cp;
+  sizes.ring = p.ring_ranks();
+  sizes.ring_rank = sizes.cp_rank / p.heads_ranks();
   sizes.positions = positions_of(scenario, sizes.cp_rank);
   sizes.sequence = scenario.training.sequence / p.cp;
   sizes.sequence_shard = sizes.sequence_parallel ? sizes.sequence / p.tp : sizes.sequence;
@@ -48,7 +50,8 @@ Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
       world(w),
       rank(r),
       sizes(local_sizes(s, w, r)),
-      routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}) {}
+      routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}),
+      packed_documents(s) {}
 
 BufferId Context::activation(const Shape& shape, DType dtype, Scaling scaling) {
   const BufferId made = builder.buffer(rank, BufferKind::activation, dtype, shape, scaling);

@@ -19,6 +19,7 @@
 #include "scenarios/lowering/put_off_weights.h"
 #include "scenarios/lowering/tape.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/packed_documents.h"
 #include "scenarios/spec/scenario.h"
 
 namespace tandem::scenarios {
@@ -42,7 +43,8 @@ struct LocalSizes {
   std::int64_t ep = 1, ep_rank = 0;
   bool sequence_parallel = false;
   std::int64_t cp = 1, cp_rank = 0;
-  Positions positions;  ///< of this rank: `sequence` of them
+  std::int64_t ring = 1, ring_rank = 0;  ///< groups of context-parallel ranks that deal out heads, or these ranks themselves
+  Positions positions;                   ///< of this rank: `sequence` of them
 };
 
 /// A buffer in the layouts that GEMMs read it in.
@@ -84,6 +86,7 @@ class Context {
   CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
 
   std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
+  PackedDocuments packed_documents;
   ActivationOffload offload;
   std::unordered_map<BufferId, GemmOperand> cast_operands;  ///< what was cast so far; see gemm_operand.h
   std::unordered_map<BufferId, BufferId> gathered_weights;  ///< by the bucket's narrow weights: in bf16, to be cast to these

@@ -82,14 +82,16 @@ GemmOperand weights_of(Context& context, ParameterId weight) {
   return operand(context, w, OperandRole::weight, std::vector<std::int32_t>(experts, rows));
 }
 
-/// One linear layer of every expert.
-BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const std::vector<std::int32_t>& rows, BufferId x,
-                        const std::string& name) {
+/// One linear layer of every expert, with their biases where they have any.
+BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, std::optional<ParameterId> bias,
+                        const std::vector<std::int32_t>& rows, BufferId x, const std::string& name) {
   const BufferId w = context.parameters().weight(weight);
   const std::int64_t outputs = context.shape_of(w)[0] / context.sizes.experts;
   const BufferId y = context.activation(Shape(context.shape_of(x)[0], outputs));
   const BufferId in = operand(context, x, OperandRole::input, rows).by_row, weights = weights_of(context, weight).by_row;
   context.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, name, {in, weights}, {y});
+  const GroupedGemmAttributes by_expert{.rows = rows};
+  if (bias) context.kernel(OpKind::add_bias, by_expert, name, {context.parameters().weight(*bias)}, {}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
     const BufferId out = operand(c, dy, OperandRole::gradient, rows).by_row, by_column = weights_of(c, weight).by_column;
@@ -101,6 +103,10 @@ BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, const 
                      b = operand(later, kept, OperandRole::input, rows).by_column;
       later.kernel(OpKind::grouped_gemm, product, name, {a, b}, {}, {gradient});
     });
+    if (bias)
+      c.weight_gradient(*bias, [=](Context& later, BufferId gradient) {
+        later.kernel(OpKind::bias_gradient, by_expert, name, {dy}, {}, {gradient});
+      });
     return dx;
   });
   return y;
@@ -121,7 +127,19 @@ MlpParameters declare_experts(const Context& context, ChunkParameters& parameter
     down.pieces.push_back({expert + ".down", h, f * n.etp, 0, f * n.etp_rank, h, f});
   }
   const ParameterId up_id = parameters.declare(std::move(up));
-  return {up_id, parameters.declare(std::move(down)), f};
+  MlpParameters weights{up_id, parameters.declare(std::move(down)), f};
+  if (!context.scenario.model.moe.linear_bias) return weights;
+  ParameterSpec up_bias, down_bias;
+  up_bias.kind = down_bias.kind = ParameterKind::expert;
+  for (std::int64_t e = n.ep_rank * n.experts; e < (n.ep_rank + 1) * n.experts; ++e) {
+    const std::string expert = layer + ".expert" + std::to_string(e);
+    if (context.scenario.model.gated) up_bias.pieces.push_back({expert + ".gate.bias", f, 1, 0, 0, f, 1});
+    up_bias.pieces.push_back({expert + ".up.bias", f, 1, 0, 0, f, 1});
+    down_bias.pieces.push_back({expert + ".down.bias", h, 1, 0, 0, h, 1});
+  }
+  weights.up_bias = {parameters.declare(std::move(up_bias))};
+  weights.down_bias = parameters.declare(std::move(down_bias));
+  return weights;
 }
 
 BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, const Rows& sent,
@@ -135,13 +153,14 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, con
     if (weighted) *gate_gradients = back.gates;
     return back.rows;
   });
-  const BufferId inner = grouped_linear(context, tape, weights.up, of_expert, sorted.rows, "experts up");
+  const std::optional<ParameterId> up_bias = weights.up_bias.empty() ? std::optional<ParameterId>() : weights.up_bias.front();
+  const BufferId inner = grouped_linear(context, tape, weights.up, up_bias, of_expert, sorted.rows, "experts up");
   const Module middle = [=](Context& c, Tape& t, BufferId in) {
     return weighted ? activate_weighted(c, t, in, weights.width, sorted.gates, gate_gradients)
                     : activate(c, t, in, weights.width);
   };
   const Module down = [=](Context& c, Tape& t, BufferId in) {
-    return grouped_linear(c, t, weights.down, of_expert, in, "experts down");
+    return grouped_linear(c, t, weights.down, weights.down_bias, of_expert, in, "experts down");
   };
   const BufferId out = down_of_activation(context, tape, middle, down, inner);
   tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, {dy}, OperandRole::gradient, "combine").rows; });

@@ -98,8 +98,8 @@ GatedDeltaParameters declare_gated_delta(const Context& context, ChunkParameters
   weights.in =
       parameters.declare({.pieces = {piece("q", n.keys(), h), piece("k", n.keys(), h), piece("v", n.values(), h),
                                      piece("z", n.values(), h), piece("b", n.value_heads, h), piece("a", n.value_heads, h)}});
-  weights.conv = parameters.declare({.pieces = {piece("conv_q.weight", n.keys(), taps), piece("conv_k.weight", n.keys(), taps),
-                                                piece("conv_v.weight", n.values(), taps)}});
+  weights.conv = parameters.declare({.pieces = {piece("conv_q.taps", n.keys(), taps), piece("conv_k.taps", n.keys(), taps),
+                                                piece("conv_v.taps", n.values(), taps)}});
   weights.rule = parameters.declare({.pieces = {piece("a_log.weight", n.value_heads, 1), piece("dt.bias", n.value_heads, 1)}});
   ParameterSpec norm;
   norm.pieces = {{layer + ".delta_norm.weight", 1, n.value_dim, 0, 0, 1, n.value_dim}};

@@ -8,20 +8,10 @@ namespace {
 
 SequenceAttributes sequence_attributes(const Context& context) {
   const ParallelismSpec& p = context.scenario.parallelism;
-  return {.ranks = static_cast<std::int32_t>(p.cp), .zigzag = p.cp_layout == CpLayout::zigzag};
+  return {.ranks = static_cast<std::int32_t>(p.cp), .zigzag = p.has_zigzag_chunks()};
 }
 
 Block all_keys(const Context& context) { return {context.sizes.positions, whole_sequence(context.scenario)}; }
-
-/// Everybody's, in the order of the sequence.
-PassedKeys gather_keys(Context& context, const PassedKeys& keys) {
-  const Shape whole(context.sizes.cp * context.shape_of(keys.both).elements());
-  const BufferId parts = context.gathered(whole);
-  context.collective(OpKind::all_gather, Slot::context, Stream::cp, "gather kv", keys.both, parts);
-  const PassedKeys all = passed_in(context, context.activation(whole), keys, context.sizes.cp);
-  context.kernel(OpKind::join_sequence, sequence_attributes(context), "gather kv", {parts}, {all.first, all.second});
-  return all;
-}
 
 Attending gathered_backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output,
                             BufferId dout) {
@@ -31,14 +21,27 @@ Attending gathered_backward(Context& context, const Attending& mine, const KeyMa
   const Heads heads = make_again(context, making, mine.q, all, block.keys);
   const Heads d = attend_block_backward(context, heads, block, output, dout);
   const PassedKeys dall = making.gradient(context, all, d, block.keys);
-  const BufferId parts = context.activation(context.shape_of(all.both));
-  context.kernel(OpKind::split_sequence, sequence_attributes(context), "scatter dkv", {dall.first, dall.second}, {parts});
-  const BufferId dkeys = context.activation(context.shape_of(mine.keys.both));
-  context.collective(OpKind::reduce_scatter, Slot::context, Stream::cp, "scatter dkv", parts, dkeys);
-  return {d.q, passed_in(context, dkeys, mine.keys)};
+  return {d.q, scatter_key_gradients(context, dall, mine.keys)};
 }
 
 }  // namespace
+
+PassedKeys gather_keys(Context& context, const PassedKeys& mine) {
+  const Shape whole(context.sizes.cp * context.shape_of(mine.both).elements());
+  const BufferId parts = context.gathered(whole);
+  context.collective(OpKind::all_gather, Slot::context, Stream::cp, "gather kv", mine.both, parts);
+  const PassedKeys all = passed_in(context, context.activation(whole), mine, context.sizes.cp);
+  context.kernel(OpKind::join_sequence, sequence_attributes(context), "gather kv", {parts}, {all.first, all.second});
+  return all;
+}
+
+PassedKeys scatter_key_gradients(Context& context, const PassedKeys& dall, const PassedKeys& mine) {
+  const BufferId parts = context.activation(context.shape_of(dall.both));
+  context.kernel(OpKind::split_sequence, sequence_attributes(context), "scatter dkv", {dall.first, dall.second}, {parts});
+  const BufferId dkeys = context.activation(context.shape_of(mine.both));
+  context.collective(OpKind::reduce_scatter, Slot::context, Stream::cp, "scatter dkv", parts, dkeys);
+  return passed_in(context, dkeys, mine);
+}
 
 AttendedAcross gathered_attention(Context& context, const Attending& mine, const KeyMaking& making) {
   const Block block = all_keys(context);

@@ -29,6 +29,12 @@ BufferId input(Context& context, InputShard::Content content, std::int32_t ahead
   return ids;
 }
 
+Documents documents(Context& context) {
+  return context.scenario.training.documents.any()
+             ? context.packed_documents.of_sequences(first_sequence(context), context.sizes.batch)
+             : Documents{};
+}
+
 BufferId sequence_numbers(Context& context) {
   BufferId& numbers = context.sequence_numbers.try_emplace({context.steps_before, context.micro_batch}, no_id).first->second;
   if (numbers != no_id) return numbers;

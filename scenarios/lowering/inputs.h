@@ -9,6 +9,9 @@ namespace tandem::scenarios {
 /// `ahead` shifts tokens and targets: those of so many positions later.
 BufferId input(Context& context, InputShard::Content content, std::int32_t ahead = 0);
 
+/// The documents that the micro-batch's sequences are packed of; empty where each is one.
+Documents documents(Context& context);
+
 /// The numbers of the micro-batch's sequences in the global batch, [1, batch]: one buffer for all who ask.
 BufferId sequence_numbers(Context& context);
 

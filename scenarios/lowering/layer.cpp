@@ -124,7 +124,8 @@ struct LinearWeights {
     found.push_back(weights.output);
   }
   void operator()(const MlaParameters& weights) {
-    found.insert(found.end(), {weights.query_up, weights.latent_down, weights.latent_up, weights.output});
+    found.insert(found.end(), {weights.query_up, weights.latent_down, weights.output});
+    if (!weights.indexer) found.push_back(weights.latent_up);  // by heads it is multiplied in bf16
     if (context.scenario.model.mla.q_rank > 0) found.push_back(weights.query_down);
   }
   void operator()(const MambaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }

@@ -139,6 +139,10 @@ BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_
 
 void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name) {
   multiply_back(context, weight, dy, dx, name, GemmMath::as_trained, false);
+  add_weight_gradient(context, weight, x, dy, name);
+}
+
+void add_weight_gradient(Context& context, ParameterId weight, BufferId x, BufferId dy, std::string_view name) {
   context.weight_gradient(
       weight, [=, name = std::string(name)](Context& w, BufferId gradient) { add_product(w, gradient, dy, x, name); });
 }

@@ -41,6 +41,9 @@ BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId
 BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name);
 void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name);
 
+/// The weight's gradient alone, where x gets none: dW += dy^T x.
+void add_weight_gradient(Context& context, ParameterId weight, BufferId x, BufferId dy, std::string_view name);
+
 /// A bias of as many elements as the pieces have rows, for outputs that are on every tensor-parallel rank.
 ParameterSpec replicated_bias(const Context& context, const std::string& tensor, std::int64_t outputs);
 

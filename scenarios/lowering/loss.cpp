@@ -12,6 +12,17 @@ void all_reduce(Context& context, BufferId x, Reduction reduction, std::string_v
   if (context.sizes.tp > 1) context.collective(OpKind::all_reduce, Slot::tp, Stream::tp, name, x, x, reduction);
 }
 
+/// c tanh(logit / c), in place, where the model has such a cap.
+void cap_logits(Context& context, Tape& tape, BufferId logits) {
+  const ScaleAttributes cap{static_cast<float>(context.scenario.model.logit_softcap)};
+  if (cap.factor == 0) return;
+  context.kernel(OpKind::softcap, cap, "logit softcap", {}, {}, {logits});
+  tape.push([=](Context& c, BufferId gradient) {
+    c.kernel(OpKind::softcap_backward, cap, "logit softcap", {logits}, {}, {gradient});
+    return gradient;
+  });
+}
+
 void cross_entropy(Context& context, Tape& tape, BufferId logits, const LossTerm& term) {
   const LocalSizes& n = context.sizes;
   const TrainingSpec& training = context.scenario.training;
@@ -57,7 +68,9 @@ LossParameters declare_loss(const Context& context, ChunkParameters& parameters,
 }
 
 void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId normed, const LossTerm& term) {
-  cross_entropy(context, tape, column_parallel(context, tape, head, normed, "LM head", GemmMath::not_cast), term);
+  const BufferId logits = column_parallel(context, tape, head, normed, "LM head", GemmMath::not_cast);
+  cap_logits(context, tape, logits);
+  cross_entropy(context, tape, logits, term);
 }
 
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {

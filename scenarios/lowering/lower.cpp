@@ -12,17 +12,29 @@ namespace tandem::scenarios {
 
 namespace {
 
-/// Keys that a query sees on average, where the diagonal counts half.
-double seen_keys(const ModelSpec& model, Mixer mixer, std::int64_t sequence) {
-  const auto all = static_cast<double>(sequence);
+/// Keys that a query of a document sees on average, where the diagonal counts half.
+double seen_keys(const ModelSpec& model, Mixer mixer, std::int64_t tokens) {
+  const auto all = static_cast<double>(tokens);
   if (!model.causal) return all;
+  if (model.indexer.enabled()) {
+    const double chosen = std::min(static_cast<double>(model.indexer.top_k), all);
+    return chosen - chosen * chosen / (2 * all);
+  }
   if (mixer == Mixer::chunked_attention) return std::min(static_cast<double>(model.attention_chunk), all) / 2;
   const double window = mixer == Mixer::sliding_attention ? std::min(static_cast<double>(model.window), all) : all;
   return window - window * window / (2 * all);
 }
 
+double seen_keys(const ModelSpec& model, Mixer mixer, const DocumentTotals& packed) {
+  double seen = 0;
+  const auto all = static_cast<double>(packed.tokens());
+  for (const auto& [tokens, documents] : packed.of_length)
+    seen += seen_keys(model, mixer, tokens) * (static_cast<double>(tokens * documents) / all);
+  return seen;
+}
+
 /// Forward: projections, and the two products of every query with the keys and values that it sees, or all where it does.
-double attention_flops_per_token(const ModelSpec& model, Mixer mixer, std::int64_t sequence) {
+double attention_flops_per_token(const ModelSpec& model, Mixer mixer, const DocumentTotals& packed) {
   const MlaSpec& mla = model.mla;
   const std::int64_t h = model.hidden, heads = model.heads;
   const std::int64_t value_dim = mla.enabled() ? mla.v_dim : model.head_dim;
@@ -33,8 +45,26 @@ double attention_flops_per_token(const ModelSpec& model, Mixer mixer, std::int64
   } else {
     weights += h * (heads + 2 * model.kv_heads) * model.head_dim;
   }
-  return 2 * static_cast<double>(weights) +
-         2 * seen_keys(model, mixer, sequence) * static_cast<double>(heads * (model.head_dim + value_dim));
+  // To chosen keys all heads attend in the form of the latents.
+  const bool is_sparse = model.indexer.enabled();
+  const std::int64_t widths = is_sparse ? 2 * mla.kv_rank + mla.rope_dim : model.head_dim + value_dim;
+  return 2 * static_cast<double>(weights) + 2 * seen_keys(model, mixer, packed) * static_cast<double>(heads * widths);
+}
+
+/// Forward and backward of an indexer: its projections and their weights' gradients, for nothing goes back to what they read; the
+/// scores of all keys that a query sees; and of those that it learns from attention's scores once more, and its own with two
+/// products of their gradients.
+double indexer_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
+  const IndexerSpec& indexer = model.indexer;
+  if (!indexer.enabled()) return 0;
+  const std::int64_t queries = model.mla.q_rank > 0 ? model.mla.q_rank : model.hidden;
+  const std::int64_t width = indexer.heads * indexer.head_dim;
+  const std::int64_t weights = queries * width + model.hidden * (indexer.head_dim + indexer.heads);
+  const double all = static_cast<double>(sequence) / 2;
+  const double learnt = indexer.sparse_loss ? seen_keys(model, Mixer::full_attention, sequence) : all;
+  const std::int64_t of_attention = model.heads * (model.mla.kv_rank + model.mla.rope_dim);
+  return 4 * static_cast<double>(weights) + 2 * all * static_cast<double>(width) +
+         2 * learnt * static_cast<double>(of_attention + 3 * width);
 }
 
 /// Forward: projections, and the products of the scan in chunks (runtime/ops/ssd_scan.h), where a position sees half of its
@@ -71,6 +101,16 @@ double feed_flops_per_token(const ModelSpec& model, Feed feed) {
   return 2 * weights;
 }
 
+StepDocuments documents_of(const Scenario& scenario, const DocumentTotals& packed) {
+  if (!scenario.training.documents.any()) return {};
+  return {.count = packed.documents(),
+          .padding = packed.padding,
+          .longest = packed.longest(),
+          .attention_share = packed.attention_share(scenario.training.sequence),
+          .heaviest_micro_batch = packed.heaviest_micro_batch,
+          .heaviest_replica = packed.heaviest_replica};
+}
+
 void add_ranks_and_communicators(const World& world, DagBuilder& builder) {
   for (const Rank& rank : world.ranks) builder.add_rank(rank);
   for (const Communicator& communicator : world.communicators) builder.add_communicator(communicator);
@@ -96,16 +136,24 @@ ActivationReaders offloaded_activations(const Scenario& scenario, const World& w
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
+  return model_flops_per_token(model, {.of_length = {{sequence, 1}}});
+}
+
+double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packed) {
   const auto h = static_cast<double>(model.hidden), depths = static_cast<double>(model.mtp_depth);
   double forward = (1 + depths) * 2 * h * static_cast<double>(model.vocab) + depths * 2 * 2 * h * h;
   for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l) {
     const LayerKind kind = model.layer_kind(l);
-    if (is_attention(kind.mixer)) forward += attention_flops_per_token(model, kind.mixer, sequence);
+    if (is_attention(kind.mixer)) forward += attention_flops_per_token(model, kind.mixer, packed);
     if (kind.mixer == Mixer::linear_attention) forward += linear_attention_flops_per_token(model);
     if (kind.mixer == Mixer::mamba) forward += mamba_flops_per_token(model);
     forward += feed_flops_per_token(model, kind.feed);
   }
-  return 3 * forward;
+  double indexers = 0;
+  for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l)
+    if (is_attention(model.layer_kind(l).mixer))
+      indexers += indexer_flops_per_token(model, packed.longest());  // no documents beside it
+  return 3 * forward + indexers;
 }
 
 StepRange period_of(const Scenario& scenario) { return {.count = static_cast<std::int32_t>(scenario.training.sync_every)}; }
@@ -114,18 +162,20 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   if (steps.count > 1 && scenario.parallelism.zero > 0) throw std::logic_error("several steps are lowered without ZeRO alone");
   if (steps.count > 1 && scenario.training.compressor.keeps_residuals())
     throw std::logic_error("residuals are those before a single step");
+  const DocumentTotals packed = document_totals(scenario);
   DagBuilder builder;
   Dag& dag = builder.dag();
   dag.info = {.scenario = scenario.name,
               .gpus = scenario.parallelism.world_size(),
               .tokens = scenario.training.global_batch * scenario.training.sequence,
-              .model_flops_per_token = model_flops_per_token(scenario.model, scenario.training.sequence),
+              .model_flops_per_token = model_flops_per_token(scenario.model, packed),
               .parameters = parameter_count(scenario.model),
               .active_parameters = active_parameter_count(scenario.model),
               .steps = steps.count,
               .micro_batches = static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)),
               .stages = static_cast<std::int32_t>(scenario.parallelism.pp),
-              .causal = scenario.model.causal};
+              .causal = scenario.model.causal,
+              .documents = documents_of(scenario, packed)};
   dag.software = scenario.software;
   dag.devices = world.devices;
   dag.links = world.links;

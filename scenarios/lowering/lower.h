@@ -2,6 +2,7 @@
 
 #include "runtime/dag/dag.h"
 #include "scenarios/mesh/world.h"
+#include "scenarios/spec/packed_documents.h"
 #include "scenarios/spec/scenario.h"
 
 namespace tandem::scenarios {
@@ -29,5 +30,7 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps =
 /// and for each depth of multi-token prediction a layer, a head and 2 (2 h) h more.
 /// With latent attention the projections are those of mla.h, and 2 d is the width of a query and a value together.
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence);
+/// The same where sequences are packed of documents: s of attention is a document's, and the mean is over their tokens.
+double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packed);
 
 }  // namespace tandem::scenarios

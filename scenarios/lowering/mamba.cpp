@@ -110,8 +110,8 @@ MambaParameters declare_mamba(const Context& context, ChunkParameters& parameter
   MambaParameters weights;
   weights.in = parameters.declare({.pieces = {piece("z", n.inner, h), piece("x", n.inner, h), piece("b", n.keys(), h),
                                               piece("c", n.keys(), h), piece("dt", n.heads, h)}});
-  weights.conv = parameters.declare({.pieces = {piece("conv_x.weight", n.inner, taps), piece("conv_b.weight", n.keys(), taps),
-                                                piece("conv_c.weight", n.keys(), taps)}});
+  weights.conv = parameters.declare({.pieces = {piece("conv_x.taps", n.inner, taps), piece("conv_b.taps", n.keys(), taps),
+                                                piece("conv_c.taps", n.keys(), taps)}});
   weights.scan = parameters.declare(
       {.pieces = {piece("a_log.weight", n.heads, 1), piece("dt.bias", n.heads, 1), piece("skip.weight", n.heads, 1)}});
   weights.norm = parameters.declare(

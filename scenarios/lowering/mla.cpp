@@ -3,6 +3,7 @@
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/mla_attention.h"
 #include "scenarios/lowering/norm.h"
+#include "scenarios/lowering/sparse_attention.h"
 
 namespace tandem::scenarios {
 namespace {
@@ -64,17 +65,21 @@ MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, c
   weights.latent_down =
       parameters.declare(replicated_matrix(context, {whole(".latent_down", mla.kv_rank), whole(".key_rope", mla.rope_dim)}));
   weights.latent_norm = declare_norm(context, parameters, layer + ".latent_norm", mla.kv_rank);
-  weights.latent_up = heads(".latent_up", mla.nope_dim + mla.v_dim, mla.kv_rank, key_makings(context));
+  const bool is_sparse = context.scenario.model.indexer.enabled();
+  weights.latent_up =
+      heads(".latent_up", mla.nope_dim + mla.v_dim, mla.kv_rank, is_sparse ? uses_of_absorbed_weight : key_makings(context));
   const std::int64_t columns = n.heads * mla.v_dim;
   ParameterSpec output;
   output.pieces = {{layer + ".attention_output", n.hidden, columns * n.tp, 0, columns * n.tp_rank, n.hidden, columns}};
   weights.output = parameters.declare(std::move(output));
+  if (is_sparse) weights.indexer = declare_indexer(context, parameters, layer);
   return weights;
 }
 
 BufferId mla(Context& context, Tape& tape, const MlaParameters& weights, BufferId x) {
   const Compressed compressed = compress(context, weights, x);
-  const MlaAttended attended = attend_latents(context, weights, compressed.latents);
+  const MlaAttended attended = weights.indexer ? attend_chosen(context, weights, x, compressed.latents)
+                                               : attend_latents(context, weights, compressed.latents);
   tape.push([=](Context& c, BufferId dout) { return compress_backward(c, compressed, x, attended.backward(c, dout)); });
   // The heads' outputs lie side by side: the same elements as one row per token.
   const LocalSizes& n = context.sizes;

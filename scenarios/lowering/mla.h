@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "scenarios/lowering/context.h"
+#include "scenarios/lowering/indexer.h"
 
 namespace tandem::scenarios {
 
@@ -9,6 +12,7 @@ struct MlaParameters {
   ParameterId query_up = 0;
   ParameterId latent_down = 0, latent_norm = 0, latent_up = 0;
   ParameterId output = 0;
+  std::optional<IndexerParameters> indexer = {};
 };
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Every token is projected down to a latent, from
@@ -17,8 +21,8 @@ struct MlaParameters {
 ///   query    x -> down [q_rank] -> norm -> up [heads * (nope + rope)]
 ///   latent   x -> down [kv_rank | rope] -> norm of the first part -> up [heads * (nope + v)]
 ///
-/// The projections down are whole on every tensor-parallel rank; under sp each works on its shard of the sequence. Those up are
-/// column parallel.
+/// With an indexer, sparse_attention.h attends. The projections down are whole on every tensor-parallel rank; under sp each works
+/// on its shard of the sequence. Those up are column parallel.
 MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, const std::string& layer);
 
 BufferId mla(Context& context, Tape& tape, const MlaParameters& weights, BufferId x);

@@ -1,45 +1,12 @@
 #include "scenarios/lowering/mla_attention.h"
 
 #include "scenarios/lowering/linear.h"
+#include "scenarios/lowering/mla_projections.h"
 
 namespace tandem::scenarios {
 namespace {
 
-MlaHeadsAttributes heads_attributes(const Context& context, const Positions& positions) {
-  const ModelSpec& model = context.scenario.model;
-  return {.rope_dim = static_cast<std::int32_t>(model.mla.rope_dim),
-          .base = static_cast<float>(model.rotary_base),
-          .positions = positions};
-}
-
 BufferId like(Context& context, BufferId id) { return context.activation(context.shape_of(id)); }
-
-/// Queries projected up on the whole sequence, for the heads of this rank.
-struct Queries {
-  BufferId up = no_id;  ///< [s, b, heads * (nope + rope)]
-  Tape tape;
-};
-
-Queries project_queries(Context& context, const MlaParameters& weights, BufferId query) {
-  Queries q;
-  q.up = column_parallel(context, q.tape, weights.query_up, query, "query up");
-  return q;
-}
-
-/// [s, b, heads, nope + rope]
-BufferId split_queries(Context& context, const Queries& queries) {
-  const LocalSizes& n = context.sizes;
-  const BufferId q = context.activation(Shape(n.sequence, n.batch, n.heads, context.scenario.model.mla.qk_dim()));
-  context.kernel(OpKind::mla_queries, heads_attributes(context, n.positions), "rotary", {queries.up}, {q});
-  return q;
-}
-
-/// From the gradient of the heads' queries to that of what they were projected up from.
-BufferId queries_backward(Context& context, const Queries& queries, BufferId dq) {
-  const BufferId dup = like(context, queries.up);
-  context.kernel(OpKind::mla_queries_backward, heads_attributes(context, context.sizes.positions), "rotary", {dq}, {dup});
-  return queries.tape.backward(context, dup);
-}
 
 /// Keys and values projected up, [positions, b, heads * (nope + v)], and the rotary part of the keys, into those of the heads of
 /// `q`.
@@ -48,12 +15,13 @@ Heads split_keys(Context& context, BufferId q, BufferId up, BufferId rope, const
   const Shape rows = context.shape_of(up);
   const Shape k(rows[0], rows[1], context.sizes.heads, mla.qk_dim()), v(rows[0], rows[1], context.sizes.heads, mla.v_dim);
   const PassedKeys keys = passed_in(context, context.activation(Shape(k.elements() + v.elements())), k, v);
-  context.kernel(OpKind::mla_keys_values, heads_attributes(context, positions), "rotary", {up, rope}, {keys.first, keys.second});
+  context.kernel(OpKind::mla_keys_values, mla_heads_attributes(context, positions), "rotary", {up, rope},
+                 {keys.first, keys.second});
   return {.q = q, .k = keys.first, .v = keys.second, .kv = keys.both};
 }
 
 void split_keys_backward(Context& context, const Heads& d, BufferId dup, BufferId drope, const Positions& positions) {
-  context.kernel(OpKind::mla_keys_values_backward, heads_attributes(context, positions), "rotary", {d.k, d.v}, {dup, drope});
+  context.kernel(OpKind::mla_keys_values_backward, mla_heads_attributes(context, positions), "rotary", {d.k, d.v}, {dup, drope});
 }
 
 /// Keys and values of this rank's positions, where they are not passed on.
@@ -113,16 +81,6 @@ KeyMaking from_latents(ParameterId up) {
                 multiply_backward(c, up, latents.first, dup, dlatents.first, "latent up");
                 return dlatents;
               }};
-}
-
-/// Those of all positions of this context-parallel rank.
-PassedKeys gather_latents(Context& context, const PassedKeys& shard) {
-  if (!context.sizes.sequence_parallel) return shard;
-  const std::int64_t tp = context.sizes.tp;
-  const PassedKeys whole = passed_in(context, context.gathered(Shape(tp * context.shape_of(shard.both).elements())), shard, tp);
-  context.collective(OpKind::all_gather, Slot::tp, Stream::tp, "latent", shard.first, whole.first);
-  context.collective(OpKind::all_gather, Slot::tp, Stream::tp, "key rope", shard.second, whole.second);
-  return whole;
 }
 
 MlaAttended attend_passed(Context& context, const MlaParameters& weights, const Latents& latents) {

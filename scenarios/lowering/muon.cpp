@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/contents/parameter_name.h"
 #include "runtime/ops/muon.h"
 
 namespace tandem::scenarios {
@@ -105,7 +106,7 @@ class MuonUpdate {
 }  // namespace
 
 bool is_muon_matrix(const std::string& tensor) {
-  return tensor.find('.') != std::string::npos && !tensor.ends_with(".weight") && !tensor.ends_with(".bias");
+  return tensor.find('.') != std::string::npos && !is_vector(tensor) && !is_convolution(tensor);
 }
 
 void update_by_muon(Context& context, const Bucket& bucket, const MuonMatrix& matrix, BufferId norm) {

@@ -33,9 +33,7 @@ Heads make_again(Context& context, const KeyMaking& making, BufferId q, const Pa
   return heads;
 }
 
-bool passes_keys(const Context& context) {
-  return context.sizes.cp > 1 && context.scenario.parallelism.cp_method != CpMethod::ulysses;
-}
+bool passes_keys(const Context& context) { return context.sizes.cp > 1 && context.scenario.parallelism.heads_ranks() == 1; }
 
 int key_makings(const Context& context) {
   return passes_keys(context) && context.scenario.parallelism.cp_method == CpMethod::ring ? visible_blocks(context) : 1;

@@ -4,14 +4,26 @@
 
 namespace tandem::scenarios {
 
-Positions positions_of(const Scenario& scenario, std::int64_t cp_rank) {
-  const ParallelismSpec& p = scenario.parallelism;
-  const bool zigzag = p.cp > 1 && p.cp_layout == CpLayout::zigzag;
-  const std::int64_t chunk = scenario.training.sequence / (zigzag ? 2 * p.cp : p.cp);
+namespace {
+
+/// Of one of so many equal shares of a sequence.
+Positions share_of_sequence(const Scenario& scenario, std::int64_t share, std::int64_t shares) {
+  const bool zigzag = scenario.parallelism.has_zigzag_chunks();
+  const std::int64_t chunk = scenario.training.sequence / (zigzag ? 2 * shares : shares);
   const auto length = static_cast<std::int32_t>(chunk);
   const auto start = [&](std::int64_t index) { return static_cast<std::int32_t>(index * chunk); };
-  if (!zigzag) return {.start = {start(cp_rank), 0}, .length = {length, 0}};
-  return {.start = {start(cp_rank), start(2 * p.cp - 1 - cp_rank)}, .length = {length, length}};
+  if (!zigzag) return {.start = {start(share), 0}, .length = {length, 0}};
+  return {.start = {start(share), start(2 * shares - 1 - share)}, .length = {length, length}};
+}
+
+}  // namespace
+
+Positions positions_of(const Scenario& scenario, std::int64_t cp_rank) {
+  return share_of_sequence(scenario, cp_rank, scenario.parallelism.cp);
+}
+
+Positions ring_positions(const Scenario& scenario, std::int64_t ring_rank) {
+  return share_of_sequence(scenario, ring_rank, scenario.parallelism.ring_ranks());
 }
 
 Positions positions_among(const Positions& positions, std::int64_t first, std::int64_t count) {

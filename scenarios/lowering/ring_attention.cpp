@@ -9,7 +9,8 @@ namespace {
 /// After `hop` hops a rank holds what the rank so many places before it sent out.
 Block block_at(const Context& context, std::int64_t hop) {
   const LocalSizes& n = context.sizes;
-  return {n.positions, positions_of(context.scenario, (n.cp_rank - hop + n.cp) % n.cp)};
+  const auto held = [&](std::int64_t rank) { return ring_positions(context.scenario, rank); };
+  return {held(n.ring_rank), held((n.ring_rank - hop + n.ring) % n.ring)};
 }
 
 void send(Context& context, BufferId data, std::string_view name) {
@@ -28,7 +29,7 @@ BufferId receive(Context& context, const Shape& shape, std::string_view name) {
 
 /// Sends the block at hand on and returns the next, unless this is the last.
 PassedKeys next_keys(Context& context, const PassedKeys& keys, std::int64_t hop) {
-  if (hop + 1 == context.sizes.cp) return {};
+  if (hop + 1 == context.sizes.ring) return {};
   send(context, keys.both, "ring kv");
   return passed_in(context, receive(context, context.shape_of(keys.both), "ring kv"), keys);
 }
@@ -43,7 +44,7 @@ Attending ring_backward(Context& context, const Attending& mine, const KeyMaking
   PassedKeys keys = mine.keys;
   BufferId dq = no_id;
   add_sink_backward(context, mine.sink, output, dout);
-  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) {
+  for (std::int64_t hop = 0; hop < context.sizes.ring; ++hop) {
     BufferId dkeys = hop == 0 ? no_id : receive(context, shape, "ring dkv");
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
@@ -67,7 +68,7 @@ Attending ring_backward(Context& context, const Attending& mine, const KeyMaking
 AttendedAcross ring_attention(Context& context, const Attending& mine, const KeyMaking& making) {
   PassedKeys keys = mine.keys;
   BlockOutput output;
-  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) {
+  for (std::int64_t hop = 0; hop < context.sizes.ring; ++hop) {
     const PassedKeys next = next_keys(context, keys, hop);
     const Block block = block_at(context, hop);
     if (sees_any(context, block)) {
@@ -83,7 +84,7 @@ AttendedAcross ring_attention(Context& context, const Attending& mine, const Key
 
 int visible_blocks(const Context& context) {
   int count = 0;
-  for (std::int64_t hop = 0; hop < context.sizes.cp; ++hop) count += sees_any(context, block_at(context, hop)) ? 1 : 0;
+  for (std::int64_t hop = 0; hop < context.sizes.ring; ++hop) count += sees_any(context, block_at(context, hop)) ? 1 : 0;
   return count;
 }
 

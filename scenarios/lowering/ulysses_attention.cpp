@@ -31,15 +31,15 @@ BufferId to_sequence(Context& context, BufferId x) {
   return y;
 }
 
-/// Of the heads that this rank attends with.
+}  // namespace
+
 std::optional<AttentionSink> own_part(const Context& context, std::optional<AttentionSink> sink) {
   if (!sink) return sink;
-  sink->heads /= context.sizes.cp;
-  sink->first_head += context.sizes.cp_rank * sink->heads;
+  const std::int64_t ranks = context.scenario.parallelism.heads_ranks();
+  sink->heads /= ranks;
+  sink->first_head += context.sizes.cp_rank % ranks * sink->heads;
   return sink;
 }
-
-}  // namespace
 
 Attended ulysses_attention(Context& context, const Heads& heads) {
   const auto exchange_all = [](Context& c, const Heads& h) {

@@ -45,7 +45,8 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
                         Detail detail) {
   if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
   if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
-  if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange || slot == Slot::context_exchange)
+  if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange || slot == Slot::context_exchange ||
+      slot == Slot::context_heads)
     return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
@@ -182,15 +183,22 @@ class Surveyor {
 
   void context() {
     if (scenario_.model.keeps_states()) groups(Slot::context_exchange, context_axes);
-    if (scenario_.parallelism.cp_method != CpMethod::ring) return groups(Slot::context, context_axes);
-    ring(Axis::cp, Slot::send_context, Slot::receive_context);
+    const CpMethod method = scenario_.parallelism.cp_method;
+    if (method == CpMethod::all_gather || method == CpMethod::ulysses) return groups(Slot::context, context_axes);
+    const auto dealt = static_cast<std::int32_t>(scenario_.parallelism.heads_ranks());
+    groups(Slot::context_heads, [&](std::uint32_t rank) {
+      const std::vector<std::uint32_t> all = mesh_.members(rank, context_axes);
+      const std::int32_t first = mesh_.coordinates(rank)[Axis::cp] / dealt * dealt;
+      return std::vector<std::uint32_t>(all.begin() + first, all.begin() + first + dealt);
+    });
+    ring(Axis::cp, Slot::send_context, Slot::receive_context, dealt);
   }
 
-  /// From each rank to the next along the axis, and from the last to the first.
-  void ring(Axis axis, Slot send, Slot receive) {
+  /// From each rank to that `step` further along the axis, and from the last ones to the first.
+  void ring(Axis axis, Slot send, Slot receive, std::int32_t step = 1) {
     for (const std::uint32_t rank : symmetry_.representatives()) {
       Coordinates place = mesh_.coordinates(rank);
-      place[axis] = static_cast<std::int32_t>((place[axis] + 1) % mesh_.extent(axis));
+      place[axis] = static_cast<std::int32_t>((place[axis] + step) % mesh_.extent(axis));
       const std::uint32_t next = mesh_.rank(place);
       add_pair(send, receive, rank, next);
     }

@@ -32,6 +32,8 @@ Family describe(Slot slot) {
       return {"dp replicas", Axis::dp};
     case Slot::context:
       return {name_of(Axis::cp), Axis::cp};
+    case Slot::context_heads:
+      return {"cp heads", Axis::cp};
     case Slot::context_exchange:
       return {"cp exchange", Axis::cp};
     case Slot::send_context:

@@ -65,13 +65,16 @@ std::vector<std::uint32_t> assign_devices(const Scenario& scenario, World& world
 
 /// By world rank: equal where program and device are. A program is its pipeline stage's; with contiguous runs of positions
 /// and a causal mask, later context-parallel ranks see more keys than earlier ones. Zigzag chunks give all of them equal work, in
-/// every hop of a ring, unless queries look back only so far. Under uneven load, ranks of other experts have other numbers of
+/// every hop of a ring, unless queries look back only so far, or to the start of a document that was not cut into such chunks
+/// itself; replicas that read other documents have other work. Under uneven load, ranks of other experts have other numbers of
 /// tokens to compute. Where Muon's matrices are dealt out to data-parallel ranks, each has its own to update.
 std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& mesh, const std::vector<std::uint32_t>& device_of,
                                         const World& world) {
   const ParallelismSpec& p = scenario.parallelism;
+  const std::int64_t streams = scenario.training.documents.any() ? scenario.training.documents.streams : 1;
+  const bool packed = scenario.training.documents.any() && p.cp_layout != CpLayout::document_zigzag;
   const bool unlike = p.cp_layout == CpLayout::contiguous || scenario.model.attends_in_part(scenario.training.sequence);
-  const bool uneven = scenario.model.causal && unlike && p.cp_method != CpMethod::ulysses;
+  const bool uneven = (packed || (scenario.model.causal && unlike)) && p.cp_method != CpMethod::ulysses;
   const std::vector<std::uint32_t> alike = scenario.model.moe.experts > 0 ? alike_parts(scenario) : std::vector<std::uint32_t>{};
   const ExpertMesh experts(p, mesh);
   const bool owners_differ = scenario.training.optimizer == OptimizerKind::muon && p.zero > 0;
@@ -80,7 +83,9 @@ std::vector<std::uint32_t> colour_ranks(const Scenario& scenario, const Mesh& me
   std::vector<std::uint32_t> colours;
   for (std::uint32_t rank = 0; rank < device_of.size(); ++rank) {
     const Coordinates place = mesh.coordinates(rank);
-    auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + (uneven ? place[Axis::cp] : 0));
+    auto program = static_cast<std::size_t>(place[Axis::pp] * p.cp + (uneven ? place[Axis::cp] / p.heads_ranks() : 0));
+    const std::int64_t replica = p.own_expert_axis ? place[Axis::dp] * p.ep + place[Axis::ep] : place[Axis::dp];
+    program = program * static_cast<std::size_t>(streams) + static_cast<std::size_t>(replica % streams);
     if (!alike.empty()) program = program * alike.size() + alike[static_cast<std::size_t>(experts.place(rank).ep)];
     if (owners_differ) program = program * different_shares + shares[rank];
     colours.push_back(static_cast<std::uint32_t>(program * world.devices.size() + device_of[rank]));

@@ -45,10 +45,11 @@ enum class Slot : std::uint8_t {
   replicas,  ///< ranks of equal place in the data-parallel replicas, where these average weights (local SGD)
   to_host,   ///< one rank, and the memory of its host, where something is offloaded
   from_host,
-  mirror,       ///< two stages that hold the same parts of the model (dualpipe)
-  expert_load,  ///< ranks of a stage, which sum up how many choices each expert had (model.moe.expert_bias)
+  mirror,         ///< two stages that hold the same parts of the model (dualpipe)
+  expert_load,    ///< ranks of a stage, which sum up how many choices each expert had (model.moe.expert_bias)
+  context_heads,  ///< neighbours of `context` that deal out heads among them, where the others form a ring
 };
-inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::expert_load) + 1;
+inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::context_heads) + 1;
 
 using SlotSet = std::bitset<slot_count>;
 

@@ -41,6 +41,8 @@ struct HfFamily {
   QkNorm qk_norm = QkNorm::none;  ///< where `use_qk_norm` is set, or its default
   bool gated = true;
   bool rotary = true;
+  AttentionBias biases = AttentionBias::all;  ///< where `attention_bias` is set, or its default
+  bool biased_experts = false;
   std::string_view not_modelled = {};  ///< what it has beside, one clause
 };
 

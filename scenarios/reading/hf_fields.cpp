@@ -104,7 +104,6 @@ constexpr std::string_view without_effect[] = {
 constexpr std::string_view endings_without_effect[] = {"_token_id", "_token_ids", "_token_index", "dropout", "_pdrop", "_drop"};
 
 constexpr HfNotModelled not_modelled[] = {
-    {"index_topk", HfWithout::another, "sparse attention, which an indexer directs to the best keys, is not lowered"},
     {"parallel_attn", HfWithout::another, "attention and MLP side by side in a layer are not lowered"},
     {"use_parallel_residual", HfWithout::another, "attention and MLP side by side in a layer are not lowered"},
     {"alibi", HfWithout::another, "linear biases of attention (ALiBi) are not lowered"},
@@ -116,7 +115,6 @@ constexpr HfNotModelled not_modelled[] = {
     {"audio_config", HfWithout::the_same, "the encoder of sound is left out, and the model is the language model alone"},
     {"quantization_config", HfWithout::the_same,
      "how the file keeps its weights is not what training computes in; training.precision says that"},
-    {"final_logit_softcapping", HfWithout::the_same, "the soft cap of the logits is not modelled"},
     {"swiglu_limit", HfWithout::the_same, "the limit of the MLP's gates is not modelled"},
     {"clip_qkv", HfWithout::the_same, "the clipping of queries, keys and values is not modelled"},
     {"attn_temperature_tuning", HfWithout::the_same, "scores that positions scale are not modelled"},

@@ -52,6 +52,10 @@ Mixers stated_mixers(HfConfig& config, std::int64_t layers) {
   const std::string field = "layer_types";
   Mixers mixers{.of_layers = {}, .field = field};
   for (const std::string& word : config.texts(field)) {
+    if (word == "deepseek_sparse_attention") {  // `index_topk` says to which keys
+      mixers.of_layers.push_back(Mixer::full_attention);
+      continue;
+    }
     const auto* const found = std::ranges::find(layer_type_names, word, &Named<LayerType>::name);
     if (found == layer_type_names.end() || found->value.feed)
       config.fail(field, "layer_types has " + excerpt(word) +

@@ -102,9 +102,11 @@ class HfModelReader {
       config_.copy(model_, "kv_heads", "num_key_value_heads");
       config_.copy(model_, "head_dim", config_.first_of({"head_dim", "attention_head_dim"}));
     }
+    indexer(is_latent);
     norms_of_heads(is_latent);
     if (config_.boolean("attention_sinks", false)) put(model_, "attention_sinks", true, config_.type_place());
     if (config_.is_set("attn_logit_softcapping")) config_.copy(model_, "attention_softcap", "attn_logit_softcapping");
+    if (config_.is_set("final_logit_softcapping")) config_.copy(model_, "logit_softcap", "final_logit_softcapping");
   }
 
   void latent_attention() {
@@ -114,6 +116,26 @@ class HfModelReader {
                                      std::pair{"nope_dim", "qk_nope_head_dim"}, std::pair{"v_dim", "v_head_dim"}}) {
       config_.require({field});
       config_.copy(mla, key, field);
+    }
+  }
+
+  /// The keys that a query attends to are chosen by an indexer in every layer.
+  void indexer(bool is_latent) {
+    if (!config_.is_set("index_topk")) return;
+    if (!is_latent)
+      config_.fail("index_topk", "index_topk without kv_lora_rank: an indexer is lowered for latent attention alone");
+    const std::vector<std::string> types = config_.texts("indexer_types");
+    const bool shares = config_.integer("index_topk_freq", 1) > 1 || config_.is_set("index_topk_pattern") ||
+                        std::ranges::any_of(types, [](const std::string& type) { return type != "full"; });
+    config_.has("index_skip_topk_offset");
+    if (shares)
+      config_.fail(config_.first_of({"index_topk_pattern", "indexer_types", "index_topk_freq"}),
+                   "layers that attend to the keys which an earlier layer chose are not lowered; expected an indexer in each");
+    YamlNode& indexer = section_of(model_, "indexer", config_.place("index_topk"));
+    for (const auto& [key, field] :
+         {std::pair{"heads", "index_n_heads"}, std::pair{"head_dim", "index_head_dim"}, std::pair{"top_k", "index_topk"}}) {
+      config_.require({field});
+      config_.copy(indexer, key, field);
     }
   }
 
@@ -182,6 +204,7 @@ class HfModelReader {
     shared_experts(moe, config_.integer(width));
     put_expert_layers(config_, moe);
     router(moe);
+    if (family().biased_experts) put(moe, "linear_bias", true, config_.type_place());
     const std::string_view loss = config_.first_of({"router_aux_loss_coef", "aux_loss_alpha"});
     if (!loss.empty()) config_.copy(moe, "balance_loss", loss);
   }
@@ -252,15 +275,18 @@ class HfModelReader {
     if (deepseek + minimax > 0 && uses) put(model_, "mtp_depth", deepseek + minimax, config_.place(field));
   }
 
-  /// A scenario has biases in all projections or in none.
   void biases() {
-    const bool is_plain = model_.find("moe") == nullptr && model_.find("mla") == nullptr && model_.find("mamba") == nullptr;
-    const bool of_attention = config_.boolean("attention_bias", false) || config_.boolean("qkv_bias", false);
+    const bool is_latent = model_.find("mla") != nullptr;
+    const bool is_plain = model_.find("moe") == nullptr && !is_latent && model_.find("mamba") == nullptr;
+    const bool of_inputs = config_.boolean("qkv_bias", false), of_attention = config_.boolean("attention_bias", false);
     const bool of_mlp = config_.boolean("mlp_bias", false);
-    if (of_attention && of_mlp && is_plain) return put(model_, "linear_bias", true, config_.place("attention_bias"));
-    const std::string which = of_attention && of_mlp ? "attention and of the MLP" : of_attention ? "attention" : "the MLP";
-    if (of_attention || of_mlp)
-      note(config_.place(of_attention ? "attention_bias" : "mlp_bias"), "biases of " + which + " are not modelled");
+    const Place place = config_.place(of_attention ? "attention_bias" : "qkv_bias");
+    if (of_attention && of_mlp && is_plain) return put(model_, "linear_bias", true, place);
+    if ((of_attention || of_inputs) && is_latent)
+      note(place, "biases of attention are not modelled with latent attention");
+    else if (of_attention || of_inputs)
+      put(model_, "attention_bias", name_in(attention_bias_names, of_attention ? family().biases : AttentionBias::qkv), place);
+    if (of_mlp) note(config_.place("mlp_bias"), "biases of the MLP are not modelled");
   }
 
   void what_is_left() {

@@ -70,6 +70,9 @@ Scenario read_scenario(const YamlNode& document, const std::string& default_name
   scenario.cluster = read_cluster(reader.child("cluster"));
   scenario.parallelism = read_parallelism(reader.child("parallelism"));
   scenario.training = read_training(reader.child("training"));
+  const bool says_layout = reader.child("parallelism").find("cp_layout") != nullptr;
+  if (scenario.training.documents.any() && scenario.parallelism.cp_layout == CpLayout::zigzag && !says_layout)
+    scenario.parallelism.cp_layout = CpLayout::document_zigzag;
   read_framework(reader.child("training"), scenario);
   read_mtbf(reader.child("faults"));  // of a campaign, but wrong in any command
   scenario.slow_gpus = read_slow_gpus(reader.child("faults"));

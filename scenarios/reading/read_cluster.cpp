@@ -72,6 +72,7 @@ ClusterSpec read_cluster(const YamlNode& node) {
                         "switch_latency_us",
                         "fabric",
                         "other_gpus",
+                        "node_links",
                         "nvswitch_planes",
                         "nvls",
                         "pcie",
@@ -87,8 +88,13 @@ ClusterSpec read_cluster(const YamlNode& node) {
   spec.other_gpus = read_other_gpus(cluster.child("other_gpus"));
   spec.gpus_per_node = cluster.integer("gpus_per_node", {1, 65'536});
   spec.nvlink_GBps = cluster.number("nvlink_GBps", bandwidth);
+  spec.node_links = cluster.choice<NodeLinks>("node_links", choices(node_links_names), NodeLinks::switched);
   spec.nvswitch_planes = cluster.integer("nvswitch_planes", {1, 1024}, 1);
   spec.nvls = cluster.boolean("nvls", false);
+  if (spec.nvls && spec.node_links == NodeLinks::mesh)
+    cluster.fail(
+        "nvls",
+        "cluster.nvls needs switches that reduce, and a mesh has none; set it to false, or cluster.node_links to switched");
   spec.nics_per_node = cluster.integer("nics_per_node", {0, 65'536});
   spec.nic_gbps = spec.nics_per_node == 0 ? cluster.number("nic_gbps", {0, 1e6}, 0) : cluster.number("nic_gbps", bandwidth);
   spec.nvlink_efficiency = cluster.number("nvlink_efficiency", share, 1);

@@ -22,6 +22,19 @@ MlaSpec read_mla(const YamlNode& node) {
   return spec;
 }
 
+IndexerSpec read_indexer(const Reader& model) {
+  const Reader indexer(model.child("indexer"), "model.indexer",
+                       {"heads", "head_dim", "top_k", "loss_coefficient", "sparse_loss"});
+  IndexerSpec spec;
+  if (!model.has("indexer")) return spec;
+  spec.heads = indexer.integer("heads", {1, 65'536});
+  spec.head_dim = indexer.integer("head_dim", {1, 65'536}, spec.head_dim);
+  spec.top_k = indexer.integer("top_k", {1, 16'777'216}, spec.top_k);
+  spec.loss_coefficient = indexer.number("loss_coefficient", {1e-6, 1e6}, spec.loss_coefficient);
+  spec.sparse_loss = indexer.boolean("sparse_loss", spec.sparse_loss);
+  return spec;
+}
+
 MambaSpec read_mamba(const Reader& model) {
   const Reader mamba(model.child("mamba"), "model.mamba", {"heads", "head_dim", "groups", "state", "conv", "chunk"});
   MambaSpec spec;
@@ -90,6 +103,8 @@ ModelSpec read_model(const YamlNode& node) {
                       "rotary_base",
                       "causal",
                       "linear_bias",
+                      "attention_bias",
+                      "logit_softcap",
                       "activation",
                       "norm_placement",
                       "qk_norm",
@@ -100,6 +115,7 @@ ModelSpec read_model(const YamlNode& node) {
                       "sliding_rotary_base",
                       "moe",
                       "mla",
+                      "indexer",
                       "mtp_depth",
                       "layer_types",
                       "window",
@@ -130,15 +146,18 @@ ModelSpec read_model(const YamlNode& node) {
   spec.max_positions = spec.rotary ? model.integer("max_positions", positions, 0) : model.integer("max_positions", positions);
   spec.causal = model.boolean("causal", true);
   spec.linear_bias = model.boolean("linear_bias", false);
+  spec.attention_bias = model.choice<AttentionBias>("attention_bias", choices(attention_bias_names), AttentionBias::none);
   spec.qk_norm = model.choice<QkNorm>("qk_norm", choices(qk_norm_names), QkNorm::none);
   spec.attention_sinks = model.boolean("attention_sinks", false);
   spec.attention_softcap = model.number("attention_softcap", {0, 1e6}, 0.0);
+  spec.logit_softcap = model.number("logit_softcap", {0, 1e6}, 0.0);
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
   spec.layer_types = read_layer_types(model);
   spec.window = model.integer("window", {0, 16'777'216}, 0);
   spec.attention_chunk = model.integer("attention_chunk", {0, 16'777'216}, 0);
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
+  spec.indexer = read_indexer(model);
   spec.mamba = read_mamba(model);
   spec.linear_attention = read_linear_attention(model);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
@@ -185,6 +204,16 @@ YamlNode mla_section(const MlaSpec& mla) {
   return node;
 }
 
+YamlNode indexer_section(const IndexerSpec& indexer) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "heads", indexer.heads);
+  put(node, "head_dim", indexer.head_dim);
+  put(node, "top_k", indexer.top_k);
+  put(node, "loss_coefficient", indexer.loss_coefficient);
+  put(node, "sparse_loss", indexer.sparse_loss);
+  return node;
+}
+
 }  // namespace
 
 YamlNode write_model(const ModelSpec& model) {
@@ -210,10 +239,14 @@ YamlNode write_model(const ModelSpec& model) {
   if (!model.rotary) put(node, "max_positions", model.max_positions);
   put(node, "causal", model.causal);
   put(node, "linear_bias", model.linear_bias);
+  if (model.attention_bias != AttentionBias::none)
+    put(node, "attention_bias", name_in(attention_bias_names, model.attention_bias));
   put(node, "qk_norm", name_in(qk_norm_names, model.qk_norm));
   put(node, "attention_sinks", model.attention_sinks);
   put(node, "attention_softcap", model.attention_softcap);
+  if (model.logit_softcap > 0) put(node, "logit_softcap", model.logit_softcap);
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
+  if (model.indexer.enabled()) put(node, "indexer", indexer_section(model.indexer));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
   if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));
   if (model.linear_attention.enabled()) put(node, "linear_attention", linear_attention_section(model.linear_attention));

@@ -24,9 +24,26 @@ ExpertLoad read_load(const Reader& moe) {
 
 MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   const Reader moe(node, "model.moe",
-                   {"experts", "top_k", "routing", "ffn", "shared_experts", "first_dense_layers", "every", "capacity_factor",
-                    "pad_to_capacity", "node_limit", "load", "balance_loss", "latent", "groups", "score_function", "pre_softmax",
-                    "scaling_factor", "expert_bias", "bias_update_rate"});
+                   {"experts",
+                    "top_k",
+                    "routing",
+                    "ffn",
+                    "shared_experts",
+                    "first_dense_layers",
+                    "every",
+                    "capacity_factor",
+                    "pad_to_capacity",
+                    "node_limit",
+                    "load",
+                    "balance_loss",
+                    "latent",
+                    "groups",
+                    "score_function",
+                    "pre_softmax",
+                    "scaling_factor",
+                    "expert_bias",
+                    "bias_update_rate",
+                    "linear_bias"});
   MoeSpec spec;
   spec.experts = moe.integer("experts", {0, 65'536}, 0);
   if (spec.experts == 0) return spec;
@@ -48,6 +65,7 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   spec.scaling_factor = moe.number("scaling_factor", {1e-6, 1e6}, spec.scaling_factor);
   spec.expert_bias = moe.boolean("expert_bias", false);
   spec.bias_update_rate = moe.number("bias_update_rate", {0, 1}, spec.bias_update_rate);
+  spec.linear_bias = moe.boolean("linear_bias", false);
   return spec;
 }
 
@@ -92,6 +110,7 @@ YamlNode write_moe(const MoeSpec& moe) {
   if (moe.scaling_factor != 1) put(node, "scaling_factor", moe.scaling_factor);
   if (moe.expert_bias) put(node, "expert_bias", true);
   if (moe.expert_bias) put(node, "bias_update_rate", moe.bias_update_rate);
+  if (moe.linear_bias) put(node, "linear_bias", true);
   return node;
 }
 

@@ -91,6 +91,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                             "hsdp",
                             "cp_method",
                             "cp_layout",
+                            "cp_ulysses",
                             "expert_axis",
                             "placement",
                             "scatter_gather"});
@@ -105,6 +106,10 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   // Ulysses attends to whole sequences, in their order.
   spec.cp_layout = parallelism.choice<CpLayout>("cp_layout", choices(cp_layout_names),
                                                 spec.cp_method == CpMethod::ulysses ? CpLayout::contiguous : CpLayout::zigzag);
+  const bool two_levels = spec.cp_method == CpMethod::ulysses_ring;
+  if (two_levels || parallelism.has("cp_ulysses")) spec.cp_ulysses = parallelism.integer("cp_ulysses", {2, max_gpus});
+  if (!two_levels && spec.cp_ulysses > 0)
+    parallelism.fail("cp_ulysses", "parallelism.cp_ulysses without cp_method ulysses-ring, expected both or neither");
   spec.ep = parallelism.integer(name_of(Axis::ep), size, 1);
   spec.etp = parallelism.integer("etp", size, 1);
   std::vector<Choice<Dispatcher>> dispatchers = choices(dispatcher_names);
@@ -154,6 +159,7 @@ YamlNode write_parallelism(const ParallelismSpec& p) {
   put(node, name_of(Axis::cp), p.cp);
   put(node, "cp_method", name_in(cp_method_names, p.cp_method));
   put(node, "cp_layout", name_in(cp_layout_names, p.cp_layout));
+  if (p.cp_ulysses > 0) put(node, "cp_ulysses", p.cp_ulysses);
   put(node, name_of(Axis::ep), p.ep);
   put(node, "etp", p.etp);
   put(node, "expert_axis", name_in(expert_axis_names, p.own_expert_axis));

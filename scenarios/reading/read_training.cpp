@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string_view>
 #include <utility>
 
 #include "scenarios/reading/reader.h"
@@ -25,6 +27,46 @@ OffloadSpec read_offload(const YamlNode& node) {
   return {.optimizer = offload.number("optimizer", {0, 1}, 0),
           .overlap_optimizer = offload.boolean("overlap_optimizer", false),
           .activations = offload.integer("activations", {0, max_layers}, 0)};
+}
+
+/// `shares` of the lengths, if they are several.
+void read_shares(const Reader& documents, DocumentsSpec& spec) {
+  if (!documents.has("shares")) return;
+  spec.shares = documents.numbers("shares", {0, 1e12}, {});
+  if (spec.shares.size() != spec.lengths.size())
+    documents.fail("shares", fmt::format("training.documents.shares are {} for {} lengths, expected one for each of "
+                                         "training.documents.lengths",
+                                         spec.shares.size(), spec.lengths.size()));
+  if (!(*std::ranges::max_element(spec.shares) > 0))
+    documents.fail("shares", "training.documents.shares are all 0, expected one above it");
+}
+
+DocumentsSpec read_documents(const YamlNode& node) {
+  const Reader documents(node, "training.documents",
+                         {"length", "lengths", "shares", "mean", "sigma", "longest", "packing", "streams", "seed"});
+  const Range<std::int64_t> tokens{1, 16'777'216};
+  DocumentsSpec spec;
+  const bool by_mean = documents.has("mean");
+  if (documents.has("length") + documents.has("lengths") + by_mean > 1)
+    documents.fail(by_mean ? "mean" : "lengths",
+                   "training.documents has several of length, lengths and mean, expected one of them");
+  if (documents.has("length")) spec.lengths = {documents.integer("length", tokens)};
+  if (documents.has("lengths")) {
+    spec.lengths = documents.integers("lengths", tokens);
+    if (spec.lengths.empty()) documents.fail("lengths", "training.documents.lengths is empty, expected a length at least");
+  }
+  read_shares(documents, spec);
+  if (by_mean) spec.mean = documents.number("mean", {1, 1e9});
+  if (by_mean) spec.sigma = documents.number("sigma", {0, 10});
+  spec.longest = documents.integer("longest", tokens, 0);
+  spec.packing = documents.choice<Packing>("packing", choices(packing_names), Packing::cut);
+  spec.streams = documents.integer("streams", {1, max_gpus}, 1);
+  spec.seed = static_cast<std::uint64_t>(documents.integer("seed", {0, std::numeric_limits<std::int64_t>::max()}, 1));
+  for (const std::string_view field : {"sigma", "longest", "packing", "streams", "seed"})
+    if (documents.has(field) && (field == "sigma" ? !by_mean : !spec.any()))
+      documents.fail(field, fmt::format("training.documents.{} without {}, expected both or neither", field,
+                                        field == "sigma" ? "mean" : "length, lengths or mean"));
+  return spec;
 }
 
 CompressorSpec read_compressor(const YamlNode& node) {
@@ -185,6 +227,7 @@ TrainingSpec read_training(const YamlNode& node) {
                         {"sequence",
                          "micro_batch",
                          "global_batch",
+                         "documents",
                          "precision",
                          "recipe",
                          "first_last_layers_bf16",
@@ -224,6 +267,7 @@ TrainingSpec read_training(const YamlNode& node) {
   spec.sequence = training.integer("sequence", {1, 16'777'216});
   spec.micro_batch = training.integer("micro_batch", {1, 4'096}, 1);
   spec.global_batch = training.integer("global_batch", {1, 16'777'216});
+  spec.documents = read_documents(training.child("documents"));
   spec.precision =
       training.choice<DType>("precision", choices({DType::bf16, DType::f16, DType::f32, DType::f8, DType::f4}), DType::bf16);
   spec.recipe = read_recipe(training, spec.precision);
@@ -280,6 +324,32 @@ YamlNode recompute_node(const RecomputeSpec& recompute) {
   return list_of(modules);
 }
 
+template <typename Number>
+YamlNode list_of_numbers(const std::vector<Number>& numbers) {
+  YamlNode list = make_node(YamlNode::Kind::sequence, {});
+  for (const Number number : numbers) {
+    YamlNode item = make_node(YamlNode::Kind::mapping, {});
+    put(item, "number", number);
+    list.items.push_back(*item.find("number"));
+  }
+  return list;
+}
+
+YamlNode documents_node(const DocumentsSpec& documents) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  if (!documents.lengths.empty()) put(node, "lengths", list_of_numbers(documents.lengths));
+  if (!documents.shares.empty()) put(node, "shares", list_of_numbers(documents.shares));
+  if (documents.mean > 0) {
+    put(node, "mean", documents.mean);
+    put(node, "sigma", documents.sigma);
+  }
+  if (documents.longest > 0) put(node, "longest", documents.longest);
+  put(node, "packing", name_in(packing_names, documents.packing));
+  put(node, "streams", documents.streams);
+  put(node, "seed", static_cast<std::int64_t>(documents.seed));
+  return node;
+}
+
 }  // namespace
 
 YamlNode write_training(const TrainingSpec& training) {
@@ -287,6 +357,7 @@ YamlNode write_training(const TrainingSpec& training) {
   put(node, "sequence", training.sequence);
   put(node, "micro_batch", training.micro_batch);
   put(node, "global_batch", training.global_batch);
+  if (training.documents.any()) put(node, "documents", documents_node(training.documents));
   put(node, "precision", name_of(training.precision));
   if (training.recipe != usual_recipe(training.precision)) put(node, "recipe", name_of(training.recipe));
   if (training.first_last_layers_bf16) {

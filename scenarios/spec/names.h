@@ -60,12 +60,19 @@ inline constexpr std::array hybrid_letters{
     Named<LayerType>{"M", {Mixer::mamba, Feed::none}}, Named<LayerType>{"*", {Mixer::full_attention, Feed::none}},
     Named<LayerType>{"-", {Mixer::none, Feed::dense}}, Named<LayerType>{"E", {Mixer::none, Feed::experts}}};
 
-inline constexpr std::array cp_method_names{Named<CpMethod>{"ring", CpMethod::ring},
-                                            Named<CpMethod>{"all-gather", CpMethod::all_gather},
-                                            Named<CpMethod>{"ulysses", CpMethod::ulysses}};
+inline constexpr std::array attention_bias_names{Named<AttentionBias>{"none", AttentionBias::none},
+                                                 Named<AttentionBias>{"qkv", AttentionBias::qkv},
+                                                 Named<AttentionBias>{"all", AttentionBias::all}};
+
+inline constexpr std::array cp_method_names{
+    Named<CpMethod>{"ring", CpMethod::ring}, Named<CpMethod>{"all-gather", CpMethod::all_gather},
+    Named<CpMethod>{"ulysses", CpMethod::ulysses}, Named<CpMethod>{"ulysses-ring", CpMethod::ulysses_ring}};
 
 inline constexpr std::array cp_layout_names{Named<CpLayout>{"zigzag", CpLayout::zigzag},
-                                            Named<CpLayout>{"contiguous", CpLayout::contiguous}};
+                                            Named<CpLayout>{"contiguous", CpLayout::contiguous},
+                                            Named<CpLayout>{"document-zigzag", CpLayout::document_zigzag}};
+
+inline constexpr std::array packing_names{Named<Packing>{"cut", Packing::cut}, Named<Packing>{"whole", Packing::whole}};
 
 inline constexpr std::array gather_unit_names{Named<GatherUnit>{"layer", GatherUnit::layer},
                                               Named<GatherUnit>{"weight", GatherUnit::weight}};
@@ -110,6 +117,9 @@ inline constexpr std::array expert_axis_names{Named<bool>{"folded", false}, Name
 
 inline constexpr std::array flow_routing_names{Named<FlowRouting>{"adaptive", FlowRouting::adaptive},
                                                Named<FlowRouting>{"ecmp", FlowRouting::ecmp}};
+
+inline constexpr std::array node_links_names{Named<NodeLinks>{"switched", NodeLinks::switched},
+                                             Named<NodeLinks>{"mesh", NodeLinks::mesh}};
 
 /// The element types that a GPU may have arithmetic for.
 inline constexpr std::array arithmetic_types{DType::f32, DType::bf16, DType::f16, DType::f8, DType::f4};

@@ -46,11 +46,25 @@ class Parameters {
     const std::int64_t h = m_.hidden, heads = m_.heads;
     if (!mla.enabled())
       return h * (heads + 2 * m_.kv_heads) * m_.head_dim + heads * m_.head_dim * h + norms_of_heads() +
-             (m_.attention_sinks ? heads : 0);
+             (m_.attention_sinks ? heads : 0) + biases_of_attention();
     const std::int64_t queries =
         mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) + norm(mla.q_rank) : h * heads * mla.qk_dim();
     const std::int64_t latent = h * (mla.kv_rank + mla.rope_dim) + norm(mla.kv_rank);
-    return queries + latent + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim) + heads * mla.v_dim * h;
+    return queries + latent + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim) + heads * mla.v_dim * h + indexer();
+  }
+
+  std::int64_t biases_of_attention() const {
+    const AttentionBias biases = m_.biases_of_attention();
+    if (biases == AttentionBias::none) return 0;
+    return (m_.heads + 2 * m_.kv_heads) * m_.head_dim + (biases == AttentionBias::all ? m_.hidden : 0);
+  }
+
+  /// Its key has a LayerNorm whatever the model has.
+  std::int64_t indexer() const {
+    const IndexerSpec& indexer = m_.indexer;
+    if (!indexer.enabled()) return 0;
+    const std::int64_t queries = m_.mla.q_rank > 0 ? m_.mla.q_rank : m_.hidden;
+    return queries * indexer.heads * indexer.head_dim + m_.hidden * (indexer.head_dim + indexer.heads) + 2 * indexer.head_dim;
   }
 
   std::int64_t mamba() const {
@@ -67,9 +81,10 @@ class Parameters {
 
   std::int64_t mlp(Feed feed) const {
     const std::int64_t matrices = m_.gated ? 3 : 2;
-    if (feed == Feed::dense) return matrices * m_.hidden * m_.ffn;
+    if (feed == Feed::dense) return matrices * m_.hidden * m_.ffn + (m_.linear_bias ? (matrices - 1) * m_.ffn + m_.hidden : 0);
     const MoeSpec& moe = m_.moe;
-    const std::int64_t expert = matrices * moe.row_width(m_.hidden) * moe.ffn, shared = matrices * m_.hidden * moe.ffn;
+    const std::int64_t biases = moe.linear_bias ? (matrices - 1) * moe.ffn + moe.row_width(m_.hidden) : 0;
+    const std::int64_t expert = matrices * moe.row_width(m_.hidden) * moe.ffn + biases, shared = matrices * m_.hidden * moe.ffn;
     return std::llround(static_cast<double>(expert) * experts_) + shared * moe.shared_experts +
            m_.hidden * (moe.experts + 2 * moe.latent);
   }

@@ -11,6 +11,7 @@
 #include "runtime/dag/device.h"
 #include "runtime/dag/software.h"
 #include "runtime/ops/attributes.h"
+#include "scenarios/spec/documents_spec.h"
 #include "scenarios/spec/layer_kind.h"
 #include "scenarios/spec/pipeline_layout.h"
 #include "topology/cluster_spec.h"
@@ -29,6 +30,18 @@ struct MlaSpec {
   std::int64_t qk_dim() const { return nope_dim + rope_dim; }
 };
 
+/// The lightning indexer of sparse latent attention (DeepSeek-V3.2, arXiv 2512.02556, section 2.1), which chooses the keys that a
+/// query attends to.
+struct IndexerSpec {
+  std::int64_t heads = 0;  ///< 0: every key that a query sees is attended to
+  std::int64_t head_dim = 128;
+  std::int64_t top_k = 2048;       ///< keys of a query, at most
+  double loss_coefficient = 0.01;  ///< of the divergence from attention's distribution, which trains the indexer alone
+  bool sparse_loss = true;         ///< over the chosen keys; false: over all that a query sees
+
+  bool enabled() const { return heads > 0; }
+};
+
 /// How the choices of a micro-batch's tokens spread over the experts before any is dropped.
 struct ExpertLoad {
   std::vector<double> shares;  ///< by expert, in any unit; empty: by `zipf`
@@ -42,6 +55,13 @@ enum class QkNorm : std::uint8_t {
   none,
   head,  ///< each head, all with the same weights (Qwen3, Gemma 3)
   all    ///< all heads of a token as one (OLMo 2)
+};
+
+/// Which projections of attention have biases.
+enum class AttentionBias : std::uint8_t {
+  none,
+  qkv,  ///< to queries, keys and values (Qwen2, GLM-4.5)
+  all   ///< and the output's (gpt-oss)
 };
 
 /// Where the norms of a layer's halves are.
@@ -89,6 +109,7 @@ struct MoeSpec {
   bool pre_softmax = false;                               ///< gates are the softmax over all experts, not over the chosen
   double scaling_factor = 1;                              ///< of the gates
   bool expert_bias = false;        ///< balances by a bias for each expert, see scenarios/lowering/expert_bias.h
+  bool linear_bias = false;        ///< of the routed experts' projections (gpt-oss)
   double bias_update_rate = 1e-3;  ///< what a bias moves by after a step; default: DeepSeek-V3, arXiv 2412.19437, section 4.2
 
   /// Whether tokens go where `load` says, and not where their numbers send them.
@@ -166,10 +187,13 @@ struct ModelSpec {
   bool rotary_full_attention = true;  ///< false: layers of full attention have no positions (Llama 4)
   bool causal = true;                 ///< a position attends to itself and those before; false: to all of the sequence
   bool linear_bias = false;           ///< of attention's and the MLP's projections
+  AttentionBias attention_bias = AttentionBias::none;  ///< beside `linear_bias`
   QkNorm qk_norm = QkNorm::none;
   bool attention_sinks = false;  ///< each head has a learned score that every query sees beside its keys (gpt-oss)
   double attention_softcap = 0;  ///< c: scores are c tanh(score / c); 0: as they are
+  double logit_softcap = 0;      ///< c: logits are c tanh(logit / c); 0: as they are
   MlaSpec mla;
+  IndexerSpec indexer = {};
   MoeSpec moe;
   MambaSpec mamba;
   LinearAttentionSpec linear_attention;
@@ -185,6 +209,8 @@ struct ModelSpec {
     return {type.mixer, type.feed.value_or(moe.in_layer(layer) ? Feed::experts : Feed::dense)};
   }
 
+  /// Of layers with keys of their own.
+  AttentionBias biases_of_attention() const { return linear_bias ? AttentionBias::all : attention_bias; }
   /// Whether some layers pass a state from position to position, so that a rank needs whole sequences of them.
   bool keeps_states() const { return mamba.enabled() || linear_attention.enabled(); }
   bool learns_positions() const { return !rotary && max_positions > 0; }
@@ -204,12 +230,14 @@ struct ModelSpec {
 enum class CpMethod : std::uint8_t {
   ring,
   all_gather,
-  ulysses
+  ulysses,
+  ulysses_ring  ///< ulysses among `cp_ulysses` neighbours, a ring among those of equal place in their groups
 };
-/// Which positions they hold: two chunks that make causal work equal, or one run each.
+/// Which positions they hold: two chunks that make causal work equal, of the sequence or of each document, or one run each.
 enum class CpLayout : std::uint8_t {
   zigzag,
-  contiguous
+  contiguous,
+  document_zigzag  ///< zigzag chunks of each document
 };
 
 /// With ZeRO-3: whose weights are gathered, and whose gradients are reduced, in one go.
@@ -248,6 +276,7 @@ struct ParallelismSpec {
   std::int64_t cp = 1;
   CpMethod cp_method = CpMethod::ring;
   CpLayout cp_layout = CpLayout::zigzag;
+  std::int64_t cp_ulysses = 0;
   std::int64_t ep = 1;
   std::int64_t etp = 1;
   bool own_expert_axis = false;  ///< ep is an axis of the mesh; else expert ranks lie inside tp x cp x dp
@@ -276,6 +305,15 @@ struct ParallelismSpec {
   std::int64_t reference_zigzag = 0;  ///< ranks among whom the groups' tokens are dealt in a zigzag
   std::int64_t reference_expert_nodes = 1;
 
+  /// Whether context-parallel ranks hold two chunks each.
+  bool has_zigzag_chunks() const { return cp > 1 && cp_layout != CpLayout::contiguous; }
+  /// Context-parallel ranks, neighbours, that deal out heads among them.
+  std::int64_t heads_ranks() const {
+    if (cp == 1 || cp_method == CpMethod::ring || cp_method == CpMethod::all_gather) return 1;
+    return cp_method == CpMethod::ulysses ? cp : cp_ulysses;
+  }
+  /// Groups of these, which pass on or gather keys.
+  std::int64_t ring_ranks() const { return cp / heads_ranks(); }
   /// Ranks of one data-parallel replica of the model.
   std::int64_t replica_size() const { return tp * pp * cp * (own_expert_axis ? ep : 1); }
   /// Ranks in all.
@@ -395,6 +433,7 @@ struct TrainingSpec {
   std::int64_t sequence = 0;
   std::int64_t micro_batch = 1;   ///< sequences
   std::int64_t global_batch = 0;  ///< sequences
+  DocumentsSpec documents;
   DType precision = DType::bf16;
   Recipe recipe = Recipe::delayed;
   /// To be executed on GPUs, where products read an operand along its depth alone: no field of a scenario file.
@@ -486,6 +525,12 @@ struct Scenario {
   /// Neighbouring tensor-parallel ranks that hold the same key-value head, where there are more ranks than heads.
   std::int64_t kv_replicas() const { return std::max<std::int64_t>(1, parallelism.tp / model.kv_heads); }
 
+  /// Equal parts that context-parallel ranks hold of each document; its length is a multiple of them.
+  std::int64_t document_parts() const {
+    if (training.documents.reference.parts > 0) return training.documents.reference.parts;
+    return parallelism.cp > 1 && parallelism.cp_layout == CpLayout::document_zigzag ? 2 * parallelism.cp : 1;
+  }
+
   /// Whether the probabilities of attention are there to be dropped: on every GPU it is unfused, and no block of keys comes from
   /// another rank.
   bool has_probabilities() const {
@@ -503,13 +548,15 @@ struct Scenario {
     return !training.first_last_layers_bf16 || !(first || last);
   }
 
+  /// Whether all of a tensor that is cast shares one scale.
+  bool scales_whole_tensors() const { return training.recipe == Recipe::delayed || training.recipe == Recipe::current; }
+
   /// Whether an operand is cast once, for products by rows and by columns.
   bool casts_once() const {
-    const bool whole_tensors = training.recipe == Recipe::delayed || training.recipe == Recipe::current;
     const auto reads_both = [this](const Device& gpu) {
       return std::ranges::find(software.casts_once, gpu.architecture) != software.casts_once.end();
     };
-    return whole_tensors && !training.casts_both_ways && reads_both(cluster.gpu) &&
+    return scales_whole_tensors() && !training.casts_both_ways && reads_both(cluster.gpu) &&
            std::ranges::all_of(cluster.other_gpus, reads_both, &OtherGpus::gpu);
   }
 

@@ -11,6 +11,7 @@ CalibrationBench open_host_bench() {
                          .kernels = make_host_kernel_timer(memory),
                          .origin = host_origin(),
                          .precisions = {DType::f32},
+                         .grids = {DType::f32},
                          .sequence = 128,
                          .memory = memory};
   bench.origin.tandem = TANDEM_VERSION;
@@ -22,6 +23,7 @@ CalibrationBench open_gpu_bench(std::unique_ptr<Gpu> gpu) {
                          .kernels = nullptr,
                          .origin = host_origin(),
                          .precisions = {DType::bf16, DType::f32},
+                         .grids = {DType::bf16},
                          .sequence = 4096,
                          .memory = 0};
   bench.kernels = bench.gpu->make_kernel_timer();

@@ -14,6 +14,7 @@ struct CalibrationBench {
   std::unique_ptr<KernelTimer> kernels;
   ProfileOrigin origin;
   std::vector<DType> precisions;  ///< in which a step can be trained
+  std::vector<DType> grids;       ///< those of them whose products and attentions are measured on regular grids
   std::int64_t sequence = 0;      ///< tokens of a micro-batch, in the shapes of the model presets
   Bytes memory = 0;               ///< what the operands of one kernel may take at most
 };

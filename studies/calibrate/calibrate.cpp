@@ -58,7 +58,7 @@ Calibration measure_kernels(const CalibrationBench& bench, const CalibrationRequ
   for (const Scenario& scenario : request.scenarios) add_scenario(scenario, plan);
   for (const TimedKernel& kernel : request.shapes) plan.add(kernel);
   const std::size_t requested = plan.kernels().size();
-  add_grids(bench.precisions, plan);
+  add_grids(request.all_grids ? bench.precisions : bench.grids, plan);
   add_memory_bound(bench.precisions, plan);
   add_presets(bench.precisions, bench.sequence, part_of_planning * budget, plan);
 

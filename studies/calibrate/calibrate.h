@@ -16,6 +16,7 @@ struct CalibrationRequest {
   std::vector<Scenario> scenarios;   ///< whose kernels are all measured
   std::vector<TimedKernel> shapes;   ///< further kernels to measure
   Seconds budget = 180;              ///< of time for everything
+  bool all_grids = false;            ///< regular grids in fp32, too, which no step on GPUs is trained in
   std::function<void()> begin = {};  ///< called before anything is measured, on the process that will have the result
   OnMeasuring told = {};
 };

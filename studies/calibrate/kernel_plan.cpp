@@ -66,6 +66,12 @@ ModelSpec latent_model(std::int64_t hidden) {
   return model;
 }
 
+ModelSpec indexed_model(std::int64_t hidden) {
+  ModelSpec model = latent_model(hidden);
+  model.indexer = {.heads = 4, .head_dim = 64, .top_k = 32};
+  return model;
+}
+
 ModelSpec gpt_model(std::int64_t hidden) {
   ModelSpec model = plain_model(hidden);
   model.gated = false;
@@ -83,11 +89,12 @@ ModelSpec biased_model(std::int64_t hidden) {
   return model;
 }
 
-/// Norms of heads, which keep rotation out of the split into heads, and a sink for each.
+/// Norms of heads, which keep rotation out of the split into heads, a sink for each, and capped logits.
 ModelSpec normed_model(std::int64_t hidden) {
   ModelSpec model = dense_model(hidden);
   model.qk_norm = QkNorm::head;
   model.attention_sinks = true;
+  model.logit_softcap = 30;
   return model;
 }
 
@@ -224,6 +231,8 @@ void add_probes(const std::vector<DType>& precisions, KernelPlan& plan) {
       plan.add(gemm_of_size(gemm, 256, 256, 256));
     }
     for (const TimedKernel& attention : attention_families(step)) plan.add(attention_of_size(attention, {256, 8, 64, true}));
+    plan.add(lower_style(indexed_model(256), {}, precision, 64),
+             {OpClass::gemm, OpClass::attention_forward, OpClass::attention_backward});
   }
 }
 
@@ -261,6 +270,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {mixture_model, {.ep = 2}, balances_by_biases},
       {biased_model, {}, dropout_of_unfused_attention},
       {latent_model, {.cp = 2}},
+      {indexed_model, {}},
       {normed_model, {}},
       {mamba_model, {.cp = 2}},
       {gated_delta_model, {}},

@@ -113,9 +113,10 @@ std::optional<LaunchedCollectives> measure_with_others(const Launch& launch, con
     ladder = make_collective_ladder(result.collectives, machines, DType::bf16);
     is_made = true;
     const std::unique_ptr<GpuStep> step =
-        result.gpu->make_step(ladder.dag, {.control = &control, .launch = &launch, .graph = true});
+        result.gpu->make_step(ladder.dag, {.control = &control, .launch = &launch, .graphs = GraphScope::full});
     step->fill(data_seed);
     std::vector<std::vector<Seconds>> samples = run_ladder(control, launch.rank, *step, ladder, measurement);
+    step->close();
     if (launch.rank != 0) return;
     for (std::size_t i = 0; i < samples.size(); ++i) result.collectives[i].timing = timing_of(std::move(samples[i]));
   });

@@ -1,9 +1,12 @@
 #include "studies/crosscheck/comparison.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <stdexcept>
 
 #include "runtime/analysis/kinds.h"
 #include "runtime/analysis/memory.h"
@@ -108,6 +111,14 @@ Bytes fullest(const Dag& dag, const Timeline& timeline) {
 }  // namespace
 
 bool Comparison::same_order() const { return std::ranges::all_of(orders, &RankOrder::same); }
+
+void refuse_larger_error(const Comparison& comparison, double most) {
+  const std::optional<double> error = comparison.step.error();
+  if (!error || !std::isfinite(*error)) throw std::runtime_error("the step times cannot be compared: one of them is no time");
+  if (std::abs(*error) > most)
+    throw std::runtime_error(fmt::format("the simulated step time is off by {:+.1f} %, more than --max-error allows: {:.1f} %",
+                                         100 * *error, 100 * most));
+}
 
 Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& measured, const std::vector<Bytes>& peaks) {
   Comparison comparison{.step = {simulated.makespan() / dag.info.steps, measured.makespan() / dag.info.steps},

@@ -66,6 +66,10 @@ struct Comparison {
   bool same_order() const;
 };
 
+/// Throws std::runtime_error, one sentence, where the simulated step time is further from the measured one than `most`, as a
+/// fraction of that, or either is no time.
+void refuse_larger_error(const Comparison& comparison, double most);
+
 /// Compares two timelines of one DAG. `peaks` says by rank of the DAG what the backend's memory held at most; empty where the
 /// backend cannot tell.
 Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& measured, const std::vector<Bytes>& peaks = {});

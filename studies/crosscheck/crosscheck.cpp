@@ -4,6 +4,7 @@
 
 #include "runtime/base/input_error.h"
 #include "runtime/base/peak_rss.h"
+#include "runtime/host/loss.h"
 #include "studies/crosscheck/comparison.h"
 #include "studies/step/executed_step.h"
 #include "traces/timeline_file.h"
@@ -22,6 +23,7 @@ class Crosscheck::MeasuredSide {
   virtual std::vector<Bytes> peaks() const { return {}; }
   virtual std::string executed_on() const = 0;
   virtual std::optional<std::size_t> verified_collectives() const { return std::nullopt; }
+  virtual std::optional<double> loss() const { return std::nullopt; }
 };
 
 /// Executed here and now.
@@ -48,6 +50,7 @@ class Crosscheck::StepOfThisMachine final : public MeasuredSide {
   }
   std::string executed_on() const override { return step_.site().description(); }
   std::optional<std::size_t> verified_collectives() const override { return kinds_; }
+  std::optional<double> loss() const override { return mean_loss(step_.site().numbers()); }
 
  private:
   ExecutedStep step_;
@@ -99,6 +102,7 @@ Crosscheck::~Crosscheck() = default;
 const Dag& Crosscheck::dag() const { return step_->dag(); }
 const Timeline& Crosscheck::measured() const { return step_->timeline(); }
 std::string Crosscheck::executed_on() const { return step_->executed_on(); }
+std::optional<double> Crosscheck::loss() const { return step_->loss(); }
 std::optional<std::size_t> Crosscheck::verified_collectives() const { return step_->verified_collectives(); }
 
 }  // namespace tandem::studies

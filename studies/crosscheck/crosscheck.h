@@ -36,6 +36,8 @@ class Crosscheck {
   const StepResult& result() const { return result_; }
   const Comparison& comparison() const { return comparison_; }
   std::string executed_on() const;
+  /// Returns the loss of the step; nothing where it was not executed here.
+  std::optional<double> loss() const;
   /// Returns how many kinds of collectives were exact on crafted data; nothing where the step was not executed here.
   std::optional<std::size_t> verified_collectives() const;
 

@@ -28,8 +28,8 @@ class Exchange {
         const auto block = static_cast<std::uint32_t>(rank / gpus_per_node);
         if (std::ranges::find(over, block) == over.end()) over.push_back(block);
       }
-      constexpr Slot exchanges[] = {Slot::expert, Slot::context, Slot::context_exchange, Slot::data_exchange,
-                                    Slot::expert_data_exchange};
+      constexpr Slot exchanges[] = {Slot::expert,        Slot::context,       Slot::context_exchange,
+                                    Slot::context_heads, Slot::data_exchange, Slot::expert_data_exchange};
       const bool all_to_all = std::ranges::find(exchanges, carried.slot) != std::end(exchanges);
       all_to_all ? add_all(over, bytes) : add_ring(over, bytes);
     }

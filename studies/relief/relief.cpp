@@ -37,7 +37,8 @@ struct Candidate {
 /// What the tasks of a rank grow with: its micro-batches, each with so many hops of a ring.
 double passes_of(const Scenario& scenario) {
   const ParallelismSpec& p = scenario.parallelism;
-  return static_cast<double>(scenario.training.micro_batches(p)) * static_cast<double>(p.cp_method == CpMethod::ring ? p.cp : 1);
+  return static_cast<double>(scenario.training.micro_batches(p)) *
+         static_cast<double>(p.cp_method == CpMethod::all_gather ? 1 : p.ring_ranks());
 }
 
 class ReliefSearch {

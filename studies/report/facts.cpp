@@ -42,6 +42,9 @@ Facts facts_of_model(const ModelSpec& m) {
                                               : fmt::format("{} of {}, {} for keys and values", m.heads, m.head_dim, m.kv_heads)},
               {"ffn", fmt::format("{}{}", m.ffn, m.gated ? ", gated" : "")},
               {"vocabulary", fmt::format("{}{}", m.vocab, m.tied_embeddings ? ", tied" : "")}};
+  if (m.indexer.enabled())
+    facts.emplace_back("sparse attention",
+                       fmt::format("{} keys, chosen by {} heads of {}", m.indexer.top_k, m.indexer.heads, m.indexer.head_dim));
   if (m.mla.enabled()) facts.emplace_back("latent attention", fmt::format("q {}, kv {}", m.mla.q_rank, m.mla.kv_rank));
   if (m.moe.experts > 0) {
     const std::string choice = m.moe.routing == scenarios::Routing::expert_choice ? "choosing tokens, mean" : "top";
@@ -94,7 +97,8 @@ Facts facts_of_training(const Scenario& s) {
 Facts facts_of_cluster(const Scenario& s) {
   const ClusterSpec& c = s.cluster;
   Facts facts{{"GPUs", fmt::format("{} {}", c.gpus, c.gpu.name)},
-              {"node", fmt::format("{} GPUs, {:g} GB/s NVLink each way", c.gpus_per_node, c.nvlink_GBps)}};
+              {"node", fmt::format("{} GPUs, {:g} GB/s {} each way", c.gpus_per_node, c.nvlink_GBps,
+                                   c.node_links == NodeLinks::mesh ? "in a mesh" : "NVLink")}};
   if (c.gpus > c.gpus_per_node)
     facts.emplace_back("network", fmt::format("{} NICs of {:g} Gbit/s a node", c.nics_per_node, c.nic_gbps));
   for (const SlowGpu& slow : s.slow_gpus)

@@ -93,6 +93,10 @@ struct Pass {
   TaskId receive = no_id, send = no_id;
 };
 
+bool depends_on_documents(OpKind op) {
+  return op == OpKind::attention || op == OpKind::attention_backward || op == OpKind::softmax;
+}
+
 class Measured {
  public:
   Measured(const Scenario& original, const LayerClass& kind)
@@ -142,6 +146,8 @@ class Measured {
       // Between stages the bounds count the way that the real mesh has; gradients are cleared once in a step.
       if (task.axis == Axis::pp || dag_.name_of_task(id) == "clear gradients")
         duration_[id] = 0;
+      else if (scenario_.training.documents.any() && depends_on_documents(task.op))
+        duration_[id] = 0;  // other micro-batches may have less to attend to
       else if (is_communication(task.op))
         duration_[id] = uncontended_time(costs.of(task), dag_.communicator_of(task).layout, dag_.links);
       else
@@ -332,6 +338,7 @@ PassCosts::Key PassCosts::key_of(const Scenario& scenario, const LayerClass& kin
           .scatter_gather = p.scatter_gather,
           .cp_method = p.cp_method,
           .cp_layout = p.cp_layout,
+          .cp_ulysses = p.cp_ulysses,
           .dispatcher = p.dispatcher,
           .sequence = t.sequence,
           .micro_batch = t.micro_batch,

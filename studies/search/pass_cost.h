@@ -88,6 +88,7 @@ class PassCosts {
     bool sp, own_expert_axis, scatter_gather;
     CpMethod cp_method;
     CpLayout cp_layout;
+    std::int64_t cp_ulysses;
     Dispatcher dispatcher;
     // training
     std::int64_t sequence, micro_batch;

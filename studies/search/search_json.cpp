@@ -2,23 +2,45 @@
 
 #include <nlohmann/json.hpp>
 
-#include "scenarios/reading/document.h"
+#include "studies/runner/flat_json.h"
 
 namespace tandem::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json as_json(std::monostate) { return nullptr; }
+template <typename T>
+Json as_json(const T& cell) {
+  return cell;
+}
+
+/// The value as a scenario has it: a quoted scalar is text, any other one what it reads like.
+Json json_of(const YamlNode& value) {
+  Json json;
+  switch (value.kind) {
+    case YamlNode::Kind::null:
+      return nullptr;
+    case YamlNode::Kind::scalar:
+      if (!value.quoted && (value.text == "true" || value.text == "false")) return value.text == "true";
+      return std::visit([](const auto& cell) { return as_json(cell); }, cell_of(value));
+    case YamlNode::Kind::sequence:
+      json = Json::array();
+      for (const YamlNode& item : value.items) json.push_back(json_of(item));
+      return json;
+    case YamlNode::Kind::mapping:
+      json = Json::object();
+      for (const YamlNode::Entry& entry : value.entries) json[entry.key] = json_of(entry.value);
+      return json;
+  }
+  return json;
+}
+
 /// By path, as in the scenario.
 Json plan_json(const Plan& plan, const PlanChoices& choices, const SearchSpec& spec) {
   Json json = Json::object();
   for (const Assignment& assignment : assignments_of(plan, choices, spec)) {
-    if (assignment.value.kind == YamlNode::Kind::null) continue;
-    const Cell cell = cell_of(assignment.value);
-    if (const auto* whole = std::get_if<std::int64_t>(&cell))
-      json[assignment.path] = *whole;
-    else
-      json[assignment.path] = to_yaml(assignment.value);
+    if (assignment.value.kind != YamlNode::Kind::null) json[assignment.path] = json_of(assignment.value);
   }
   return json;
 }

@@ -14,12 +14,8 @@ void refuse_on_gpus(const Scenario& scenario, const std::string& file) {
   const TrainingSpec& training = scenario.training;
   if (training.offload.any())
     throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
-  if (training.precision == DType::f4)
-    throw InputError({file, 0, 0}, "training.precision fp4 is not executed on GPUs yet; expected --backend host");
-  if (training.param_gather)
-    throw InputError({file, 0, 0}, "training.fp8_param_gather is not executed on GPUs yet; expected --backend host");
-  if (training.fp8_attention)
-    throw InputError({file, 0, 0}, "training.fp8_attention is not executed on GPUs yet; expected --backend host");
+  if (training.documents.any())
+    throw InputError({file, 0, 0}, "training.documents are not executed on GPUs yet; expected --backend host");
   const bool moments = training.moment_dtype == training.second_moment_dtype &&
                        (training.moment_dtype == DType::f32 || training.moment_dtype == DType::bf16);
   if (training.optimizer == OptimizerKind::muon && training.moment_dtype != DType::f32)
@@ -38,6 +34,7 @@ void refuse_on_gpus(const Scenario& scenario, const std::string& file) {
 Dag lower_all_ranks(const Scenario& scenario, const std::string& file, const ExecutionChoice& backend, const StepRange& steps,
                     bool hops) {
   constexpr std::int32_t most_steps = 64;
+  refuse_graphs_on_host(backend);
   refuse_too_many_ranks(scenario.parallelism.world_size(), file, backend);
   if (backend.backend == cuda_backend) refuse_on_gpus(scenario, file);
   if (steps.count > most_steps) {
@@ -83,7 +80,11 @@ void ExecutedStep::execute(Progress* progress, const std::string& what) {
 
 StepResult ExecutedStep::result() const {
   return summarize(dag_, timeline_, precision_,
-                   {.backend = backend_.backend, .folded = false, .wall = wall_, .peak_rss = peak_rss()});
+                   {.backend = backend_.backend,
+                    .folded = false,
+                    .wall = wall_,
+                    .peak_rss = peak_rss(),
+                    .undated_step = site_->undated_step()});
 }
 
 }  // namespace tandem::studies

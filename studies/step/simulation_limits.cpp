@@ -20,6 +20,10 @@ void refuse_beyond_limits(const Scenario& scenario, bool folded, Collectives col
                                                         " ranks would be simulated; expected at most " +
                                                         std::to_string(most_in_steps) + " ranks, or --collectives fluid");
   }
+  if (scenario.cluster.node_links == NodeLinks::mesh)
+    throw InputError({"--collectives steps", 0, 0},
+                     "rings in a mesh of a node spread over all of its links at once, which is not simulated message by message; "
+                     "expected --collectives fluid, or cluster.node_links switched");
   if (!scenario.training.sync.empty())
     throw InputError({"--collectives steps", 0, 0},
                      "training.sync plays replicas by collectives as wholes; expected --collectives fluid");

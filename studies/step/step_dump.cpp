@@ -13,6 +13,7 @@
 
 #include "runtime/backend_names.h"
 #include "runtime/base/input_error.h"
+#include "runtime/contents/parameter_name.h"
 #include "runtime/host/loss.h"
 #include "scenarios/mesh/token_routing.h"
 #include "scenarios/reading/sections.h"
@@ -86,11 +87,10 @@ class FolderBeside {
   fs::path path_;
 };
 
-/// Weights of norms and biases are vectors, as InitialParameter has them.
 NamedTensor named(const std::string& name, const UnshardedTensor& tensor, const std::string& suffix = "") {
-  const bool is_vector = name.ends_with(".weight") || name.ends_with(".bias");
   const auto elements = static_cast<std::int64_t>(tensor.values.size());
-  return {name + suffix, is_vector ? std::vector{elements} : std::vector{tensor.rows, tensor.columns}, std::span(tensor.values)};
+  return {name + suffix, is_vector(name) ? std::vector{elements} : std::vector{tensor.rows, tensor.columns},
+          std::span(tensor.values)};
 }
 
 std::vector<NamedTensor> all_of(const UnshardedTensors& tensors, const std::string& suffix = "") {

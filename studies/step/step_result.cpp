@@ -75,6 +75,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.kinds = time_by_kind(dag, timeline);
   result.metrics = step_metrics(dag, timeline, work, precision);
   result.experts = expert_balance(dag);
+  if (info.documents.count > 0) result.documents = info.documents;
   const MemoryChanges changes = memory_changes(dag, timeline);
   const std::vector<MemoryUse> uses = memory_use(dag, changes);
   result.stages = memory_by_stage(dag, uses);

@@ -27,6 +27,7 @@ struct RunFacts {
   bool folded = false;
   Seconds wall = 0;
   Bytes peak_rss = 0;
+  std::optional<Seconds> undated_step = {};  ///< the step once more, on a GPU that recorded no dates of tasks
 };
 
 /// The two kinds of steps under local SGD.
@@ -71,12 +72,13 @@ struct StepResult {
   FlopsPerSecond model_flops_per_gpu = 0;  ///< causal attention counted at half, recompute not at all
   bool causal = true;                      ///< attention
   double mfu = 0;
-  double hfu = 0;                        ///< what was computed, recompute included
-  TimeParts parts;                       ///< read from JSON, with all compute under `Phase::forward`
-  std::vector<StageTime> stage_times;    ///< empty where an older version's JSON has none
-  std::vector<KindTime> kinds;           ///< the same
-  std::optional<StepMetrics> metrics;    ///< absent where an older version's JSON has none
-  std::optional<ExpertBalance> experts;  ///< see `expert_balance`
+  double hfu = 0;                          ///< what was computed, recompute included
+  TimeParts parts;                         ///< read from JSON, with all compute under `Phase::forward`
+  std::vector<StageTime> stage_times;      ///< empty where an older version's JSON has none
+  std::vector<KindTime> kinds;             ///< the same
+  std::optional<StepMetrics> metrics;      ///< absent where an older version's JSON has none
+  std::optional<ExpertBalance> experts;    ///< see `expert_balance`
+  std::optional<StepDocuments> documents;  ///< absent where each sequence is one
   std::vector<MemoryUse> stages;
   std::optional<DeviceMemory> device_memory;  ///< of the fullest of these ranks; absent where an older version's JSON has none
   Bytes gpu_memory = 0;                       ///< of the GPU that has least
@@ -90,6 +92,9 @@ struct StepResult {
 
   std::size_t fullest_stage() const;
   Bytes peak_memory() const { return stages[fullest_stage()].peak(); }
+  /// Tokens of a document.
+  double mean_document() const { return static_cast<double>(tokens) / static_cast<double>(documents->count); }
+  double padding_share() const { return static_cast<double>(documents->padding) / static_cast<double>(tokens); }
   bool is_simulated() const { return run.backend == simgrid_backend; }
   bool fits() const { return peak_memory() <= gpu_memory; }
 };

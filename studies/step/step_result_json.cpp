@@ -104,6 +104,17 @@ Json experts_json(const ExpertBalance& balance) {
   return experts;
 }
 
+StepDocuments step_documents(const JsonValue& documents) {
+  StepDocuments read{.count = documents.at("count").whole_number(),
+                     .padding = documents.at("padding_tokens").whole_number(),
+                     .longest = documents.at("longest_tokens").whole_number(),
+                     .attention_share = documents.at("attention_share").number(),
+                     .heaviest_micro_batch = documents.at("heaviest_micro_batch").number(),
+                     .heaviest_replica = documents.at("heaviest_replica").number()};
+  if (read.count < 1) throw documents.at("count").wrong("a document at least");
+  return read;
+}
+
 Json policy_json(const PlayedPolicy& played) {
   const SyncPolicy& policy = played.policy;
   Json histogram = Json::array();
@@ -342,6 +353,7 @@ void read_run(const JsonValue& run, StepResult& result) {
   run.read("wall_s", result.run.wall);
   run.read("peak_rss_bytes", result.run.peak_rss);
   run.read("backend", result.run.backend);
+  if (run.has("undated_step_s")) result.run.undated_step = run.at("undated_step_s").number();
   run.read("collectives", result.run.collectives);
   if (run.has("folded")) result.run.folded = run.at("folded").truth();
   if (run.has("jitter_wall_s") && result.jitter) result.jitter->wall = run.at("jitter_wall_s").number();
@@ -404,6 +416,7 @@ StepResult read_result(const JsonValue& root) {
     for (const JsonValue& kind : root.at("kinds").elements()) result.kinds.push_back(kind_time(kind));
   if (root.has("layers")) result.metrics = step_metrics(root);
   if (root.has("experts")) result.experts = expert_balance(root.at("experts"));
+  if (root.has("documents")) result.documents = step_documents(root.at("documents"));
   if (root.has("bounds_s")) {
     result.lower_bound = root.at("bounds_s").at("lower").number();
     result.upper_bound = root.at("bounds_s").at("upper").number();
@@ -503,7 +516,16 @@ Json to_json_object(const StepResult& r) {
     json["layers"] = layers_json(r.metrics->layers);
   }
   if (r.experts) json["experts"] = experts_json(*r.experts);
+  if (r.documents)
+    json["documents"] = {{"count", r.documents->count},
+                         {"mean_tokens", r.mean_document()},
+                         {"longest_tokens", r.documents->longest},
+                         {"padding_tokens", r.documents->padding},
+                         {"attention_share", r.documents->attention_share},
+                         {"heaviest_micro_batch", r.documents->heaviest_micro_batch},
+                         {"heaviest_replica", r.documents->heaviest_replica}};
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
+  if (r.run.undated_step) json["run"]["undated_step_s"] = *r.run.undated_step;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
   if (r.site.known()) json["site"] = site_json(r.site);
   if (r.is_simulated()) json["interval_s"] = to_json_object(step_interval(r));

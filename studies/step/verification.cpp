@@ -18,8 +18,7 @@ Scenario unsharded(const Scenario& scenario) {
   p.order = scenario.parallelism.order;
   if (scenario.model.moe.experts > 0) {
     p.reference_token_groups = scenario.parallelism.cp * scenario.parallelism.tp;
-    if (scenario.parallelism.cp > 1 && scenario.parallelism.cp_layout == CpLayout::zigzag)
-      p.reference_zigzag = scenario.parallelism.cp;
+    if (scenario.parallelism.has_zigzag_chunks()) p.reference_zigzag = scenario.parallelism.cp;
     p.reference_expert_nodes = expert_nodes(scenario);
   }
   reference.parallelism = p;
@@ -31,6 +30,9 @@ Scenario unsharded(const Scenario& scenario) {
   reference.training.compressor = {};
   reference.training.global_batch = scenario.training.gradient_batch(scenario.parallelism);
   reference.training.sync_every = 1;
+  reference.training.documents.reference = {.batch = scenario.training.global_batch,
+                                            .run = scenario.training.global_batch / scenario.parallelism.data_replicas(),
+                                            .parts = scenario.document_parts()};
   ClusterSpec& cluster = reference.cluster;
   cluster.gpus = 1;
   cluster.nics_per_node = 0;
@@ -79,8 +81,11 @@ StepDifference compare_restored(const UnshardedRuns& runs, const ExecutedStep& s
   return runs.compared_with(restored);
 }
 
-/// GPUs round with one scale for a tensor, whatever the recipe: they are held against numbers that are not rounded.
-bool rounds_alike(const ExecutedStep& step) { return step.choice().backend == host_backend && step.choice().rounds; }
+/// Whether the step rounds as the recipe says. GPUs round to e4m3 where tensors have one scale, gradients, too: such steps are
+/// held against numbers that are not rounded.
+bool rounds_alike(const ExecutedStep& step, const Scenario& scenario) {
+  return step.choice().rounds && (step.choice().backend == host_backend || !scenario.scales_whole_tensors());
+}
 
 double largest_of_gradients(const StepDifference& difference) {
   double largest = 0;
@@ -91,11 +96,11 @@ double largest_of_gradients(const StepDifference& difference) {
 }  // namespace
 
 StepDifference compare_with_unsharded(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
-  return compare_restored(UnshardedRuns(scenario, rounds_alike(step), progress), step, scenario, progress);
+  return compare_restored(UnshardedRuns(scenario, rounds_alike(step, scenario), progress), step, scenario, progress);
 }
 
 StepDifference compare_as_applied(const ExecutedStep& step, const Scenario& scenario) {
-  return UnshardedRuns(scenario, rounds_alike(step), nullptr).compared_with(step);
+  return UnshardedRuns(scenario, rounds_alike(step, scenario), nullptr).compared_with(step);
 }
 
 std::vector<std::string> causes_of_other_rounding(const Scenario& scenario) {
@@ -131,12 +136,29 @@ VerificationTolerance verification_tolerance(DType precision) {
   }
 }
 
+namespace {
+
+std::vector<std::string> causes_where_executed(const ExecutedStep& step, const Scenario& scenario) {
+  if (!rounds_alike(step, scenario)) return {};
+  std::vector<std::string> causes = causes_of_other_rounding(scenario);
+  if (step.choice().backend == cuda_backend && scenario.training.casts())
+    causes.emplace_back("GPUs compute in bf16 what is rounded then");
+  return causes;
+}
+
+/// Of GPUs that round as a host, what is compared is not rounded to fp8 or fp4.
+DType precision_of(const ExecutedStep& step, const Scenario& scenario) {
+  if (step.choice().backend == host_backend) return DType::f32;
+  return scenario.training.casts() && rounds_alike(step, scenario) ? DType::bf16 : step.precision();
+}
+
+}  // namespace
+
 Verification verify(const ExecutedStep& step, const Scenario& scenario, Progress* progress) {
-  const DType precision = step.result().run.backend == cuda_backend ? step.precision() : DType::f32;
-  const UnshardedRuns runs(scenario, rounds_alike(step), progress);
-  Verification verification{.tolerance = verification_tolerance(precision),
+  const UnshardedRuns runs(scenario, rounds_alike(step, scenario), progress);
+  Verification verification{.tolerance = verification_tolerance(precision_of(step, scenario)),
                             .difference = compare_restored(runs, step, scenario, progress)};
-  if (std::vector<std::string> causes = causes_of_other_rounding(scenario); rounds_alike(step) && !causes.empty()) {
+  if (std::vector<std::string> causes = causes_where_executed(step, scenario); !causes.empty()) {
     verification.other_rounding = {.difference = verification.difference.largest(), .causes = std::move(causes)};
     ExecutionChoice unrounded = step.choice();
     unrounded.rounds = false;

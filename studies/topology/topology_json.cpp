@@ -53,6 +53,7 @@ std::string to_json(const TopologySummary& summary) {
                        {"gpus", inventory.gpus},
                        {"nodes", inventory.nodes},
                        {"gpus_per_node", spec.gpus_per_node},
+                       {"node_links", name_in(node_links_names, spec.node_links)},
                        {"nvswitch_planes", spec.nvswitch_planes},
                        {"nics", inventory.nics}}},
                      {"fabric",

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "runtime/base/lower_case.h"
 #include "runtime/base/nearest.h"
 #include "runtime/base/text_file.h"
 #include "runtime/dag/axis.h"
@@ -126,16 +127,13 @@ const ColumnRule* rule_of(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 /// The column that `name` was probably meant to be, or empty. Stricter than `nearest`, since a table may well have columns of its
 /// own.
 std::string meant_by(const std::string& name) {
   const std::size_t most_edits = std::clamp<std::size_t>(name.size() / 3, 1, 2);
-  const auto distance = [&](const ColumnRule& rule) { return edit_distance(lower(name), lower(std::string(rule.name))); };
+  const auto distance = [&](const ColumnRule& rule) {
+    return edit_distance(lower_case(name), lower_case(std::string(rule.name)));
+  };
   const std::vector<ColumnRule> all = all_columns();
   const auto near = std::ranges::min_element(all, {}, distance);
   return distance(*near) <= most_edits ? std::string(near->name) : "";
@@ -146,7 +144,7 @@ std::string known_text(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t");
   if (first == std::string::npos) return {};
   const std::string trimmed = text.substr(first, text.find_last_not_of(" \t") - first + 1);
-  const std::string word = lower(trimmed);
+  const std::string word = lower_case(trimmed);
   return word == "not given" || word == "unknown" || word == "n/a" ? "" : trimmed;
 }
 
@@ -235,7 +233,7 @@ const std::string& RunRow::text(std::string_view column) const {
   return found == cells_.end() ? unknown : found->second.text;
 }
 
-std::string RunRow::name(std::string_view column) const { return lower(text(column)); }
+std::string RunRow::name(std::string_view column) const { return lower_case(text(column)); }
 
 std::optional<double> RunRow::number(std::string_view column) const { return parsed(text(column)); }
 

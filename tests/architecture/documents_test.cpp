@@ -99,7 +99,7 @@ TEST(Documents, HaveAReadmeThatIsAFrontPage) { EXPECT_LE(fs::file_size(root / "R
 /// What lives in the folder, its way in and its way out; the rest is for docs/.
 TEST(Documents, HaveAShortReadmeInEachFolder) {
   for (const char* folder :
-       {"bench", "cli", "cmake", "runtime", "scenarios", "sim", "studies", "tests", "topology", "traces", "viz"})
+       {"bench", "cli", "cmake", "python", "runtime", "scenarios", "sim", "studies", "tests", "topology", "traces", "viz"})
     EXPECT_TRUE(fs::exists(root / folder / "README.md")) << folder;
   for (const fs::path& file : markdown_files()) {
     if (file.filename() != "README.md" || file.parent_path() == root) continue;

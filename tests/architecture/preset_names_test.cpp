@@ -28,6 +28,7 @@ constexpr Exception exceptions[] = {
     {"dgx-h100", "cli"},                                // import's default, where a configuration does not say
     {"dgx-h100", "studies/calibrate"},                  // any would do: kernels are listed, not timed
     {"deepseek", "scenarios/reading/hf_families.cpp"},  // architectures: deepseek_v3
+    {"deepseek", "scenarios/reading/hf_layers.cpp"},    // a layer type: deepseek_sparse_attention
 };
 
 /// But for `host`, a word that much else goes by.

@@ -99,7 +99,7 @@ TEST(Completion, OffersTheValuesOfFixedChoices) {
   EXPECT_THAT(bash.offers({"tandem", "execute", "--backend", "=", "h"}), UnorderedElementsAre("host"));
   EXPECT_THAT(bash.offers({"tandem", "simulate", "--collectives", ""}), UnorderedElementsAre("fluid", "steps"));
   EXPECT_THAT(bash.offers({"tandem", "export", "--to", ""}), UnorderedElementsAre("megatron", "torchtitan", "nccl", "scenario"));
-  EXPECT_THAT(bash.offers({"tandem", "import", "--from", ""}), UnorderedElementsAre("megatron", "torchtitan", "hf"));
+  EXPECT_THAT(bash.offers({"tandem", "import", "--from", ""}), UnorderedElementsAre("megatron", "torchtitan", "hf", "kineto"));
 }
 
 // Bash itself offers files where nothing is offered.

@@ -240,6 +240,60 @@ Memory by pipeline stage, GB at the peak
 }
 // clang-format on
 
+// clang-format off
+TEST(Diff, Markdown) {
+  EXPECT_EQ(to_text(compared(a_result(), another_result()), {.markdown = true}),
+R"(**step time 4.000 s -&gt; 3.750 s (-6.2 %)**
+
+exposed tp -500.00 ms, bubble +250.00 ms
+
+|  |  |  |
+| --- | --- | --- |
+| a | a.json | my-run, 8 GPUs, simulated |
+| b | b.json | my-run, 12 GPUs, simulated |
+
+|  | a | b | change |
+| --- | ---: | ---: | ---: |
+| GPUs | 8 | 12 | +50.0 % |
+| tokens/s/GPU | 128.0 | 91.0 | -28.9 % |
+| MFU | 40.0 % | 28.0 % | -30.0 % |
+
+#### By part of the step (mean over ranks)
+
+|  | a | b | change |  |
+| --- | ---: | ---: | ---: | ---: |
+| compute | 2.500 s | 2.500 s |  |  |
+| exposed tp | 500.00 ms | 0.0 us | -500.00 ms | -100.0 % |
+| exposed dp | 250.00 ms | 250.00 ms |  |  |
+| bubble | 500.00 ms | 750.00 ms | +250.00 ms | +50.0 % |
+| optimizer | 250.00 ms | 250.00 ms |  |  |
+
+#### By kind of task, most changed first (of a rank, overlapped or not)
+
+| kind of task | a | b | change |  |
+| --- | ---: | ---: | ---: | ---: |
+| all\_reduce (tp) forward | 750.00 ms | - | -750.00 ms | gone |
+| gemm recompute | - | 125.00 ms | +125.00 ms | new |
+| gemm forward | 1.000 s | 1.062 s | +62.50 ms | +6.2 % |
+
+#### By pipeline stage, ms more or less (mean over its ranks)
+
+| stage | exposed tp | bubble |  |
+| ---: | ---: | ---: | --- |
+| 0-1 | -500.00 | +250.00 |  |
+| 2 | - | - | only in b |
+
+#### Memory by pipeline stage, GB at the peak
+
+| stage | a | b | change |  |
+| ---: | ---: | ---: | ---: | ---: |
+| 0 | 40.00 | 35.00 | -5.00 | -12.5 % |
+| 1 | 30.00 | 30.00 | +0.00 |  |
+| 2 | - | 10.00 |  | new |
+)");
+}
+// clang-format on
+
 TEST(Diff, TextFitsAndColoursAreAllThatAColouredScreenAdds) {
   const ResultDifference d = compared(a_result(), another_result());
   for (const std::size_t width : {60, 80, 120}) {
@@ -329,6 +383,10 @@ TEST_F(DiffCommandTest, PrintsTextAndWritesJson) {
   const CommandResult json = diff("a.json", "b.json", {"--json", "-"});
   EXPECT_EQ(Json::parse(json.out), Json::parse(read_all(folder_ / "d.json")));
   EXPECT_EQ(Json::parse(json.out)["b"]["name"], folder_ / "b.json");
+  const CommandResult markdown = diff("a.json", "b.json", {"--markdown", "-"});
+  EXPECT_THAT(markdown.out, testing::StartsWith("**step time 4.000 s -&gt; 3.750 s (-6.2 %)**\n\nexposed tp -500.00 ms"));
+  EXPECT_EQ(diff("a.json", "b.json", {"--markdown", folder_ / "d.md"}).out, run.out);
+  EXPECT_EQ(read_all(folder_ / "d.md"), markdown.out);
   EXPECT_THAT(diff("b.json", "b.json").out, HasSubstr("no difference"));
 }
 

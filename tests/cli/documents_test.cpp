@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -51,6 +53,17 @@ TEST(Documents, HaveAPageForEachCommandWithItsOptions) {
   EXPECT_GE(commands.size(), 16U);
   for (const std::string& command : commands) expect_same_options(command, run_tandem({command, "--help"}).out);
   expect_same_options("tandem-run", run_dag({"--help"}).out);
+}
+
+TEST(Documents, HaveAManualPageWithEachCommand) {
+  const std::string page = read_text_file(documents + "tandem.1", "a page");
+  const std::string commands = page.substr(0, page.find(".SH EXIT"));
+  std::vector<std::string> named;
+  const std::regex name("\n\\.TP\n\\.BR? (\\w+)(?: \", \" (\\w+))?");
+  for (auto match = std::sregex_iterator(commands.begin(), commands.end(), name); match != std::sregex_iterator(); ++match)
+    for (const std::size_t group : {1, 2})
+      if ((*match)[group].matched) named.push_back((*match)[group]);
+  EXPECT_THAT(named, testing::UnorderedElementsAreArray(subcommands_in(run_tandem({"--help"}).out)));
 }
 
 struct Key {
@@ -105,6 +118,74 @@ class Keys {
     return at - 1;
   }
 };
+
+/// What stands in the columns of the rows of AGENTS.md's tables.
+std::vector<std::vector<std::string>> rows_for_agents() {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& line : lines_of(read_text_file(TANDEM_SOURCE_DIR "/AGENTS.md", "a page"))) {
+    if (!line.starts_with("| ")) continue;
+    std::vector<std::string>& cells = rows.emplace_back();
+    std::istringstream stream(line.substr(2));
+    for (std::string cell; std::getline(stream, cell, '|');) cells.push_back(cell);
+  }
+  return rows;
+}
+
+/// What stands between backticks.
+std::vector<std::string> code_in(const std::string& text) {
+  std::vector<std::string> code;
+  const std::regex quoted("`([^`]+)`");
+  for (auto match = std::sregex_iterator(text.begin(), text.end(), quoted); match != std::sregex_iterator(); ++match)
+    code.push_back((*match)[1]);
+  return code;
+}
+
+// What AGENTS.md promises to programs: commands and options that there are, and keys that these write.
+TEST(Documents, TellAgentsOfCommandsOptionsAndKeysThatThereAre) {
+  const std::vector<std::string> commands = subcommands_in(run_tandem({"--help"}).out);
+  const std::map<std::string, std::string> sections = {
+      {"simulate", "A step"},   {"execute", "A step"},      {"search", "A search"},
+      {"lint", "A lint"},       {"diff", "A diff"},         {"campaign", "A campaign"},
+      {"place", "A placement"}, {"topology", "A topology"}, {"validate", "A validation"}};
+  std::set<std::string> told;
+  std::string command;  // of the row, or of the one above where that is "the same"
+  for (const std::vector<std::string>& row : rows_for_agents()) {
+    if (row.size() < 3) continue;
+    for (const std::string& code : code_in(row[1])) {
+      if (!code.starts_with("tandem ")) continue;
+      std::istringstream words(code);
+      words >> command >> command;
+      told.insert(command);
+      ASSERT_THAT(commands, testing::Contains(command)) << code;
+      const std::vector<std::string> options = options_in(run_tandem({command, "--help"}).out);
+      for (std::string word; words >> word;)
+        if (word.starts_with("--")) {
+          EXPECT_THAT(options, testing::Contains(word)) << code;
+        }
+    }
+    const auto section = sections.find(command);
+    if (section == sections.end()) continue;
+    const Keys keys(section->second);
+    for (const std::string& key : code_in(row[2]))
+      EXPECT_TRUE(key == "simulate" || key == "points" || keys.tell_of(key)) << command << " writes no " << key;
+  }
+  for (const auto& [name, section] : sections) EXPECT_THAT(told, testing::Contains(name));
+}
+
+TEST(Documents, TellAgentsOfEveryExitCode) {
+  std::vector<std::string> codes;
+  for (const std::vector<std::string>& row : rows_for_agents())
+    if (!row.empty() && std::isdigit(static_cast<unsigned char>(row[0][0])) != 0) codes.push_back(row[0]);
+  EXPECT_THAT(codes, testing::ElementsAre("0 ", "1 ", "2 ", "3 "));
+
+  const TemporaryFolder folder;
+  const std::string tiny = scenario_file("tiny-host"), wrong = folder / "wrong.yaml";
+  std::ofstream(wrong) << "modle: x\n";
+  EXPECT_EQ(run_tandem({"simulate", tiny, "--json", "-"}).exit_code, 0);
+  EXPECT_EQ(run_tandem({"simulate", tiny, "--json", "/no/such/folder/f"}).exit_code, 1);
+  EXPECT_EQ(run_tandem({"simulate", wrong}).exit_code, 2);
+  EXPECT_EQ(run_tandem({"simulate", tiny, "--set", "cluster.gpu.memory_GiB=0.001"}).exit_code, 3);
+}
 
 /// Every key of a result: "stages_s[].exposed.tp".
 void collect(const json& value, const std::string& path, std::set<std::string>& paths) {
@@ -179,6 +260,14 @@ TEST_F(DocumentedKeys, AreThoseOfADiff) {
   run_tandem({"simulate", scenario(), "--json", a});
   run_tandem({"simulate", scenario(), "--set", "training.recompute=full", "--json", b});
   expect_told("A diff", result_of({"diff", a, b}));
+}
+
+TEST_F(DocumentedKeys, AreThoseOfATracedStep) {
+  const std::string traces = *this / "traces/", out = *this / "out.json";
+  ASSERT_EQ(run_tandem({"simulate", scenario(), "--trace", traces}).exit_code, 0);
+  expect_told("A measured step", result_of({"crosscheck", scenario(), "--measured", traces}));
+  ASSERT_EQ(run_tandem({"import", traces, "--from", "kineto", "--out", out}).exit_code, 0);
+  expect_told("A traced step", json::parse(read_text_file(out, "a result")));
 }
 
 TEST_F(DocumentedKeys, AreThoseOfALint) {

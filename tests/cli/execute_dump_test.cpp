@@ -68,6 +68,15 @@ TEST(ExecuteDump, HasEachParameterOnceWhateverTheMesh) {
   EXPECT_EQ(header_of(sharded + "/tokens.safetensors")["labels"]["shape"], nlohmann::json({8, 128}));
 }
 
+TEST(ExecuteDump, HasConvolutionsWithTheirTaps) {
+  const TemporaryFolder folder;
+  const CommandResult run = dump(folder / "d", {"--set", "model.layer_types=M-M-", "--set", "model.mamba.heads=8"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const nlohmann::json weights = header_of(folder / "d/weights.safetensors");
+  EXPECT_EQ(weights["layer0.mamba_conv_x.taps"]["shape"], nlohmann::json({8 * 64, 4 + 1}));  // the last column is the bias
+  EXPECT_EQ(weights["layer0.mamba_a_log.weight"]["shape"], nlohmann::json({8}));
+}
+
 TEST(ExecuteDump, IsOfOneStepOnTheHost) {
   const TemporaryFolder folder;
   expect_refusal(run_tandem({"execute", tiny, "--backend", "cuda", "--dump", folder / "d"}), 2, {"--dump", "--backend host"});

@@ -41,6 +41,23 @@ TEST(Execute, RunsAWholePeriodOfLocalSteps) {
   EXPECT_THAT(run.err, testing::HasSubstr("the same step"));
 }
 
+TEST(Execute, RefusesGraphsWithoutAGpu) {
+  for (const char* command : {"execute", "crosscheck"}) {
+    expect_refusal(run_tandem({command, tiny, "--backend", "host", "--graph"}), 1, {"--graph", "--backend cuda"});
+    expect_refusal(run_tandem({command, tiny, "--backend", "host", "--graph=layer"}), 1, {"--graph", "--backend cuda"});
+  }
+  EXPECT_EQ(run_tandem({"execute", tiny, "--backend", "host", "--graph=some"}).exit_code, 2);
+}
+
+TEST(Crosscheck, FailsBeyondTheLargestError) {
+  const CommandResult near = run_tandem({"crosscheck", tiny, "--backend", "host", "--max-error", "1e6"});
+  EXPECT_EQ(near.exit_code, 0) << near.err;
+  EXPECT_THAT(near.out, testing::ContainsRegex("\nloss [0-9.]+\n"));
+  const CommandResult far = run_tandem({"crosscheck", tiny, "--backend", "host", "--max-error", "1e-9"});
+  EXPECT_EQ(far.exit_code, 1);
+  EXPECT_THAT(far.err, testing::StartsWith("tandem: the simulated step time is off by"));
+}
+
 TEST(Execute, RefusesAPeriodOfHundredsOfSteps) {
   expect_refusal(
       run_tandem({"execute", tiny, "--backend", "host", "--set", "parallelism.zero=0", "--set", "training.sync_every=500"}), 2,

@@ -40,6 +40,16 @@ nlohmann::json found_in(const nlohmann::json& report, const std::string& rule) {
   return nullptr;
 }
 
+TEST(Lint, WritesMarkdown) {
+  const std::string path = written(base_text());
+  const CommandResult result = run_tandem(
+      {"lint", path, "--no-costs", "--set", "parallelism.order=[dp, tp, cp, ep, pp]", "--set", usual_batch, "--markdown", "-"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_THAT(result.out, testing::StartsWith("**"));
+  EXPECT_THAT(result.out, HasSubstr("**warning (tp-beyond-node)**\n\n"));
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("\n  ")));
+}
+
 // The cost is what simulate says of the scenario less what it says of the scenario with the fix.
 TEST(Lint, CostsAreThoseOfSimulations) {
   const std::string path = written(base_text());

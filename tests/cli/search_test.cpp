@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "scenarios/reading/document.h"
 #include "studies/search/plan_score.h"
@@ -199,6 +200,24 @@ TEST(Search, WritesTheBestPlanAsAScenario) {
   const CommandResult run = run_tandem({"simulate", folder / "best/scenario.yaml", "--json", "-"});
   ASSERT_EQ(run.exit_code, done) << run.err;
   EXPECT_DOUBLE_EQ(Json::parse(run.out)["step_time_s"].get<double>(), found["best"][0]["step_time_s"].get<double>());
+}
+
+// A program that reads the result gives them to --set as they stand.
+TEST(Search, FieldsOfAPlanAreValuesOfTheScenario) {
+  const SearchFolder folder("  axes: {tp: [2], pp: [1], cp: [1], sp: [true, false], micro_batch: [1], recompute: [none]}\n");
+  const Json found = folder.found();
+  std::set<bool> sp;
+  for (const Json& rated : found["best"]) {
+    ASSERT_TRUE(rated["fields"]["parallelism.sp"].is_boolean()) << rated["fields"];
+    sp.insert(rated["fields"]["parallelism.sp"].get<bool>());
+    std::vector<std::string> arguments{"simulate", folder.scenario(), "--json", "-"};
+    for (const auto& [path, value] : rated["fields"].items())
+      arguments.insert(arguments.end(), {"--set", path + "=" + value.dump()});
+    const CommandResult run = run_tandem(arguments);
+    ASSERT_EQ(run.exit_code, done) << run.err;
+    EXPECT_DOUBLE_EQ(Json::parse(run.out)["step_time_s"].get<double>(), rated["step_time_s"].get<double>()) << rated["plan"];
+  }
+  EXPECT_EQ(sp.size(), 2U);
 }
 
 TEST(Search, ByPriceTakesTheCheapestNumberOfGpus) {

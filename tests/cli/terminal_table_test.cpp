@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "cli/terminal/markdown.h"
 #include "cli/terminal/page.h"
 #include "cli/terminal/table.h"
 #include "runtime/base/quantities.h"
@@ -150,6 +151,39 @@ TEST(Page, LinesHang) {
   EXPECT_EQ(Page({.width = 12}).line("one two three four", Style::plain, 2).text(), "  one two\n    three\n    four\n");
   EXPECT_EQ(Page({}).line("one").heading("two").text(), "one\n\ntwo\n");
   EXPECT_EQ(Page({.coloured = true}).heading("two").text(), "\n\x1b[1mtwo\x1b[0m\n");
+}
+
+TEST(Markdown, HasTablesWithoutBarsAndHeadings) {
+  const std::string expected =
+      "**a car**\n"
+      "\n"
+      "of \\[four\\] parts\n"
+      "\n"
+      "#### By part\n"
+      "\n"
+      "| part | count | kg |  |\n"
+      "| --- | ---: | ---: | --- |\n"
+      "| wheel | 4 | 72.5 | of steel, and rubber around it, which wears off |\n"
+      "| engine | 1 | 145 |  |\n"
+      "| a very long name of a part | 12 | 7 |  |\n"
+      "\n"
+      "the end\n";
+  Page page({.markdown = true});
+  page.line("a car", Style::strong).line("of [four] parts", Style::plain, 2).heading("By part").table(parts_of_a_car());
+  EXPECT_EQ(page.empty_line().empty_line().line("the end").text(), expected);
+}
+
+// A name of the input must show as it is: no markup, no HTML, no row or column of a table, nobody mentioned.
+TEST(Markdown, NamesCannotMarkUp) {
+  EXPECT_EQ(markdown_of("all_reduce (tp)"), "all\\_reduce (tp)");
+  EXPECT_EQ(markdown_of("<img src=x> & `rm` **b** [a](b) @root"),
+            "&lt;img src=x&gt; &amp; \\`rm\\` \\*\\*b\\*\\* \\[a\\](b) @<!-- -->root");
+  EXPECT_EQ(markdown_of("- item"), "\\- item");
+  EXPECT_EQ(markdown_of("--set a=b"), "--set a=b");
+  EXPECT_EQ(markdown_of("# title"), "\\# title");
+  Table table({{"name", Kind::name}});
+  table.add({{"a|b\nc"}});
+  EXPECT_EQ(table.text({.markdown = true}), "| name |\n| --- |\n| a\\|b?c |\n");
 }
 
 TEST(Numbers, HaveTheUnitThatFits) {

@@ -32,6 +32,8 @@ std::vector<OperationCase> attention_sink_cases();
 std::vector<OperationCase> muon_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
+std::vector<OperationCase> sparse_attention_cases();
+std::vector<OperationCase> head_gemm_cases();
 
 inline constexpr std::array trained_types{DType::f32, DType::bf16, DType::f16};
 

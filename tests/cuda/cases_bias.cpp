@@ -20,6 +20,18 @@ std::vector<OperationCase> bias_cases() {
                          std::monostate{},
                          {read(shape, type, 3), update(of_bias, gradient, 4)}});
     }
+  for (const DType type : trained_types) {
+    const GroupedGemmAttributes of_experts{.rows = {5, 0, 7, 33}};
+    const Shape shape(45, 64), of_bias(4 * 64, 1);
+    cases.push_back({join_name("add_bias_of_experts", name_of(type)),
+                     OpKind::add_bias,
+                     of_experts,
+                     {read(of_bias, type, 1), update(shape, type, 2)}});
+    cases.push_back({join_name("bias_gradient_of_experts", name_of(type)),
+                     OpKind::bias_gradient,
+                     of_experts,
+                     {read(shape, type, 3), update(of_bias, DType::f32, 4)}});
+  }
   const std::size_t aligned = cases.size();
   for (std::size_t i = 0; i < aligned; ++i) cases.push_back(skewed(cases[i]));
   return cases;

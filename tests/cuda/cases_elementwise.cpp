@@ -33,6 +33,11 @@ std::vector<OperationCase> elementwise_cases() {
                        {read(shape, DType::f8, 6), write(shape, type)}});
     }
     const Shape shape(1029);
+    cases.push_back({join_name("softcap", dtype), OpKind::softcap, ScaleAttributes{0.7F}, {update(shape, type, 1)}});
+    cases.push_back({join_name("softcap_backward", dtype),
+                     OpKind::softcap_backward,
+                     ScaleAttributes{1.5F},
+                     {read(shape, type, 1), update(shape, type, 2)}});
     CaseOperand sum = write(shape, type), scaled = sum;
     sum.same_as = 1;
     scaled.same_as = 0;

@@ -140,6 +140,33 @@ TEST(Emulation, AddsAtomically) {
   EXPECT_EQ(largest, 7 * 33 - 1U);
 }
 
+/// Every thread copies two chunks of four numbers, a group each, waits for all but `in_flight` groups and passes on what it sees.
+template <int in_flight>
+__global__ void copy_through_shared(const float* from, float* to) {
+  TANDEM_SHARED(float, chunks, 2 * 4 * 32);
+  float* const mine = chunks + 8 * threadIdx.x;
+  for (int group = 0; group < 2; ++group) {
+    copy_async(mine + 4 * group, from + 8 * threadIdx.x + 4 * group);
+    copy_async_commit();
+  }
+  copy_async_wait<in_flight>();
+  for (int i = 0; i < 8; ++i) to[8 * threadIdx.x + i] = mine[i];
+}
+
+// cp.async of the PTX ISA: what is not waited for may not have arrived.
+TEST(Emulation, CopiesArriveWhenTheyAreWaitedFor) {
+  alignas(16) float numbers[8 * 32];
+  std::iota(std::begin(numbers), std::end(numbers), 1.0F);
+  std::vector<float> results(8 * 32);
+  const auto arrived = [&](std::size_t i) { return results[i] == numbers[i]; };
+  launch("copy", {}, {dim3(1), dim3(32)}, copy_through_shared<0>, static_cast<const float*>(numbers), results.data());
+  for (std::size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(arrived(i));
+  launch("copy", {}, {dim3(1), dim3(32)}, copy_through_shared<1>, static_cast<const float*>(numbers), results.data());
+  for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(arrived(i), i % 8 < 4);
+  launch("copy", {}, {dim3(1), dim3(32)}, copy_through_shared<2>, static_cast<const float*>(numbers), results.data());
+  for (std::size_t i = 0; i < results.size(); ++i) EXPECT_TRUE(std::isnan(results[i]));
+}
+
 __global__ void half_of_the_block_waits() {
   if (threadIdx.x < 16) __syncthreads();
 }

@@ -152,6 +152,8 @@ std::vector<OperationCase> operation_cases() {
                             unfused_attention_cases,
                             dropout_cases,
                             bias_cases,
+                            sparse_attention_cases,
+                            head_gemm_cases,
                             mamba_cases,
                             compression_cases,
                             muon_cases,

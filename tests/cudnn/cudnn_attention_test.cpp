@@ -138,6 +138,19 @@ TEST(CudnnLibraryFile, ThatIsNoneIsRefused) {
               testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("is no cuDNN 9: it has no cudnn")));
 }
 
+TEST(CudnnLibraryFile, WithKnownErrorsIsRefused) {
+  for (const char* version : {"90600", "91000", "91001", "91500"}) {
+    ::setenv("FAKE_CUDNN_VERSION", version, 1);
+    EXPECT_THAT([] { CudnnLibrary{TANDEM_FAKE_CUDNN}; },
+                testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr(", expected 9.15.1 or later")));
+  }
+  for (const char* version : {"91501", "91900"}) {
+    ::setenv("FAKE_CUDNN_VERSION", version, 1);
+    EXPECT_NO_THROW(CudnnLibrary{TANDEM_FAKE_CUDNN});
+  }
+  ::unsetenv("FAKE_CUDNN_VERSION");
+}
+
 TEST(CudnnLibraryFile, CanBeSwitchedOff) {
   ::setenv("TANDEM_CUDNN_LIBRARY", "none", 1);
   EXPECT_EQ(CudnnLibrary::open(), nullptr);

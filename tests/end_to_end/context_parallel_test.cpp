@@ -51,6 +51,26 @@ INSTANTIATE_TEST_SUITE_P(
                     "parallelism.cp_method=ulysses parallelism.cp=2 training.recompute=full",
                     "parallelism.cp_method=ulysses parallelism.cp=4 training.recompute=selective"));
 
+INSTANTIATE_TEST_SUITE_P(
+    UlyssesRing, ContextParallel,
+    testing::Values("parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2",
+                    "parallelism.cp=8 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=4",
+                    "parallelism.cp=8 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 "
+                    "parallelism.cp_layout=contiguous training.micro_batch=2",
+                    "parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 parallelism.tp=2 "
+                    "parallelism.sp=true parallelism.dp=2 parallelism.zero=2",
+                    "parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 training.recompute=full",
+                    "parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 parallelism.pp=2 "
+                    "training.recompute=selective model.attention_sinks=true",
+                    "parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 model.kv_heads=8 "
+                    "model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 model.mla.v_dim=5 "
+                    "training.recompute=[mla-up]",
+                    "parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 "
+                    "model.layer_types=[mamba,full_attention] model.mamba.heads=8 model.mamba.head_dim=64 model.mamba.state=6 "
+                    "model.mamba.groups=4 model.mamba.chunk=4",
+                    "parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 training.documents.mean=5 "
+                    "training.documents.sigma=0.8 training.micro_batch=2"));
+
 std::size_t classes(const std::string& overrides) {
   SCOPED_TRACE(overrides);
   return expect_equal_when_folded(tiny_cluster(words(overrides)));
@@ -61,6 +81,8 @@ TEST(ContextParallelFolding, BalancedRanksAreOneClassPerStage) {
   EXPECT_EQ(classes("parallelism.cp=2 parallelism.pp=2 parallelism.dp=2 parallelism.tp=2"), 2U);
   EXPECT_EQ(classes("parallelism.cp=4 parallelism.cp_method=all-gather parallelism.tp=2"), 1U);
   EXPECT_EQ(classes("parallelism.cp=4 parallelism.cp_method=ulysses"), 1U);
+  EXPECT_EQ(classes("parallelism.cp=8 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=4"), 1U);
+  EXPECT_EQ(classes("parallelism.cp=8 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 parallelism.pp=2"), 2U);
 }
 
 TEST(ContextParallelFolding, ContiguousRunsAreOneClassEach) {
@@ -73,9 +95,15 @@ TEST(ContextParallelFolding, ContiguousRunsAreOneClassEach) {
   }
 }
 
+TEST(ContextParallelFolding, ContiguousRunsOfGroupsAreOneClassEach) {
+  EXPECT_EQ(classes("parallelism.cp=8 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2 "
+                    "parallelism.cp_layout=contiguous"),
+            4U);
+}
+
 TEST(ContextParallelFolding, AcrossNodesInAnyOrderWithASlowGpu) {
   for (const std::string order : {"[tp,cp,ep,dp,pp]", "[dp,cp,tp,pp,ep]", "[pp,dp,cp,tp,ep]", "[cp,tp,pp,dp,ep]"}) {
-    for (const std::string method : {"ring", "all-gather", "ulysses"}) {
+    for (const std::string method : {"ring", "all-gather", "ulysses", "ulysses-ring parallelism.cp_ulysses=2"}) {
       const std::string mesh =
           "parallelism.cp=4 parallelism.tp=2 parallelism.pp=2 parallelism.dp=2 cluster.gpus_per_node=4 "
           "cluster.nics_per_node=4 model.heads=16 model.head_dim=2 model.kv_heads=8 parallelism.order=" +
@@ -143,6 +171,22 @@ TEST(ContextParallelVolumes, UlyssesExchangesQueriesKeysValuesAndOutputs) {
   EXPECT_EQ(volumes.at("all_to_all cp backward-input"), all);
 }
 
+TEST(ContextParallelVolumes, UlyssesInGroupsShortensTheRing) {
+  // The exchanges of ulysses among 2, and a ring of 4 / 2 groups whose messages are as large as those of 4 ranks: twice as many
+  // positions of half as many heads.
+  const Dag dag = lowered("parallelism.cp=4 parallelism.cp_method=ulysses-ring parallelism.cp_ulysses=2");
+  const std::size_t passes = micro_batches * layers;
+  const auto hop = static_cast<Bytes>(2 * 16 / 4 * 16) * fp32;
+  const Volume exchanged{4 * passes, static_cast<Bytes>(passes) * 16 / 4 * (32 + 2 * 16 + 32) * fp32};
+  for (RankIndex rank = 0; rank < 4; ++rank) {
+    const auto volumes = volumes_of(dag, rank);
+    EXPECT_EQ(volumes.at("all_to_all cp forward"), exchanged);
+    EXPECT_EQ(volumes.at("all_to_all cp backward-input"), exchanged);
+    EXPECT_EQ(volumes.at("send cp forward"), (Volume{passes, static_cast<Bytes>(passes) * hop}));
+    EXPECT_EQ(volumes.at("send cp backward-input"), (Volume{3 * passes, static_cast<Bytes>(3 * passes) * hop}));
+  }
+}
+
 /// FLOPs of attention by context-parallel rank.
 std::vector<Flops> attention_flops(const std::string& overrides) {
   const Dag dag = lowered(overrides);
@@ -155,7 +199,7 @@ std::vector<Flops> attention_flops(const std::string& overrides) {
 }
 
 TEST(ContextParallelBalance, ZigzagGivesEveryRankTheSameWork) {
-  for (const std::string method : {"ring", "all-gather"}) {
+  for (const std::string method : {"ring", "all-gather", "ulysses-ring parallelism.cp_ulysses=2"}) {
     const std::vector<Flops> flops = attention_flops("parallelism.cp=4 parallelism.cp_method=" + method);
     for (const Flops rank : flops) EXPECT_EQ(rank, flops.front());
   }

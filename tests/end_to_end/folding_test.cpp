@@ -46,7 +46,7 @@ TEST(FoldingOfRandomClusters, MeetsEveryFeatureTenTimes) {
                               "dead rail",      "slow rail",      "dead leaf cable", "slow leaf cable",
                               "dead pod cable", "slow pod cable", "slow NVLink",     "tp over nodes",
                               "tree",           "NVLS",           "hot expert",      "own expert axis",
-                              "tp overlap"})
+                              "tp overlap",     "mesh in nodes"})
     EXPECT_GE(times[feature], 10) << feature;
 }
 

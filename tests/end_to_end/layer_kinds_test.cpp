@@ -20,6 +20,8 @@ const std::string halves = "model.layer_types=[attention,mlp] ";
 const std::string gemma =
     sliding + "model.qk_norm=head model.norm_placement=both model.activation=gelu model.sliding_rotary_base=100 ";
 const std::string gpt_oss = sliding + "model.attention_sinks=true ";
+const std::string qwen2 = "model.attention_bias=qkv ";
+const std::string gemma2 = sliding + "model.attention_softcap=0.5 model.logit_softcap=0.75 model.attention_bias=all ";
 const std::string capped = "model.attention_softcap=0.5 model.rotary_share=0.5 ";
 const std::string olmo = "model.norm_placement=post ";
 const std::string relu = "model.gated=false model.activation=squared-relu model.qk_norm=head model.norm=layer ";
@@ -28,7 +30,7 @@ class LayerKinds : public testing::TestWithParam<const char*> {};
 
 // fp32 sums in another order: see equivalence_test.cpp.
 TEST_P(LayerKinds, AreTheUnshardedStep) {
-  for (const std::string& model : {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu})
+  for (const std::string& model : {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu, qwen2, gemma2})
     EXPECT_LT(largest_difference(tiny_model(words(model + GetParam()))), 3e-5) << model;
 }
 
@@ -54,6 +56,19 @@ TEST(LayerKindsWithExperts, AreTheUnshardedStep) {
   const std::string experts = "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.ep=2 parallelism.dp=2 ";
   for (const std::string& model : {sliding, gemma, gpt_oss, std::string("model.layer_types=[attention,moe,mlp,moe] ")})
     EXPECT_LT(largest_difference(tiny_model(words(experts + model))), 1e-5) << model;
+}
+
+// Experts' biases, also where experts have places that no token took, or tokens that found none.
+TEST(LayerKindsWithBiasedExperts, AreTheUnshardedStep) {
+  const std::string experts =
+      "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 model.moe.linear_bias=true model.attention_bias=all ";
+  for (const std::string mesh :
+       {"parallelism.ep=2 parallelism.dp=2", "parallelism.ep=4 parallelism.dp=4 model.moe.capacity_factor=0.5",
+        "parallelism.ep=2 parallelism.dp=2 model.moe.capacity_factor=2 model.moe.shared_experts=1",
+        "parallelism.tp=2 parallelism.sp=true parallelism.ep=2 parallelism.dp=2 parallelism.zero=3 model.gated=false",
+        "parallelism.ep=2 parallelism.dp=2 parallelism.pp=2 training.schedule=zb-h1 training.recompute=[mlp]",
+        "parallelism.dp=2 model.moe.load=[4,1,1,3,1,2,0,1]"})
+    EXPECT_LT(largest_difference(tiny_model(words(experts + mesh))), 3e-5) << mesh;
 }
 
 TEST(LayerKindsWithLatents, Slide) {
@@ -125,7 +140,9 @@ TEST(LayerTypes, SkipBlocksBeyondTheWindow) {
 // Of every option: what the step has is what the formula counts, on any mesh.
 TEST(LayerKindsParameters, AreThoseOfTheFormula) {
   for (const std::string& model :
-       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, std::string("model.qk_norm=all "), relu})
+       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, std::string("model.qk_norm=all "), relu, qwen2, gemma2,
+        std::string("model.linear_bias=true "), std::string("model.linear_bias=true model.gated=false "),
+        std::string("model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 model.moe.linear_bias=true ")})
     for (const std::string mesh : {"", "parallelism.dp=2"}) {
       const Scenario scenario = tiny_model(words(model + mesh));
       const Dag dag = lower(scenario, make_world(scenario, true));

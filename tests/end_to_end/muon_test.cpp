@@ -114,8 +114,8 @@ TEST(MuonMatrices, AreThoseInsideTheLayers) {
   const auto found = matrices(lowered("parallelism.dp=1"));
   EXPECT_EQ(found.size(), 4U * 7U);  // q, k, v, output, gate, up, down
   EXPECT_TRUE(found.contains("layer0.q"));
-  for (const char* other :
-       {"embedding", "head", "positions", "final_norm.weight", "layer0.attention_norm.weight", "layer0.qkv.bias"})
+  for (const char* other : {"embedding", "head", "positions", "final_norm.weight", "layer0.attention_norm.weight",
+                            "layer0.qkv.bias", "layer0.mamba_conv_x.taps", "layer0.mamba_a_log.weight"})
     EXPECT_FALSE(is_muon_matrix(other)) << other;
   EXPECT_TRUE(is_muon_matrix("mtp1.projection"));
   EXPECT_TRUE(is_muon_matrix("layer3.expert7.down"));

@@ -23,6 +23,7 @@ class ClusterDraw {
     placement();
     faults();
     overlap();
+    node_links();
     return std::move(drawn_);
   }
 
@@ -198,6 +199,13 @@ class ClusterDraw {
     if (tp_ == 1 || !sp_ || one_in(2)) return;
     set("training.overlap.tp", "true");
     count("tp overlap");
+  }
+
+  void node_links() {
+    if (!one_in(4)) return;
+    set("cluster.node_links", "mesh");
+    set("cluster.nvls", "false");
+    count("mesh in nodes");
   }
 };
 

@@ -40,6 +40,9 @@ class StepDraw {
     optimizer();
     router();
     narrow_types();
+    indexer();
+    biases();
+    documents();
     return std::move(step_);
   }
 
@@ -82,8 +85,12 @@ class StepDraw {
       own_axis_ = experts_ && set("parallelism.expert_axis", {"folded", "folded", "own"}) == "own";
     } while (tp_ * pp_ * cp_ * dp_ * (own_axis_ ? ep_ : 1) > most_ranks);
     sp_ = tp_ > 1 && (experts_ ? set("parallelism.sp", {"true"}) : set("parallelism.sp", {"true", "false"})) == "true";
-    passes_keys_ = cp_ > 1 && set("parallelism.cp_method", {"ring", "all-gather", "ulysses"}) != "ulysses";
-    if (passes_keys_) set("parallelism.cp_layout", {"zigzag", "contiguous"});
+    const std::string method = cp_ == 1   ? ""
+                               : cp_ == 2 ? set("parallelism.cp_method", {"ring", "all-gather", "ulysses"})
+                                          : set("parallelism.cp_method", {"ring", "all-gather", "ulysses", "ulysses-ring"});
+    if (method == "ulysses-ring") fix("parallelism.cp_ulysses", 2);
+    passes_keys_ = cp_ > 1 && method != "ulysses";
+    if (passes_keys_) set("parallelism.cp_layout", {"", "zigzag", "contiguous"});
     set("parallelism.order",
         {"", "", "", "[dp,tp,pp,cp,ep]", "[pp,dp,tp,cp,ep]", "[tp,pp,dp,cp,ep]", "[cp,ep,pp,tp,dp]", "[ep,dp,cp,tp,pp]"});
   }
@@ -151,6 +158,32 @@ class StepDraw {
     fix("model.mamba.state", 6);
     set("model.mamba.groups", {"1", "2", "4", "8"});
     set("model.mamba.chunk", {"4", "5", "32"});
+  }
+
+  /// Where keys pass between ranks it wants them gathered, and no caps: other steps with latent attention are not valid with it.
+  void indexer() {
+    if (!latent_ || set("model.indexer.heads", {"", "4"}).empty()) return;
+    fix("model.indexer.head_dim", 8);
+    set("model.indexer.top_k", {"3", "7", "100"});
+    set("model.indexer.sparse_loss", {"", "false"});
+  }
+
+  void biases() {
+    if (!latent_) set("model.attention_bias", {"", "qkv", "all"});
+    set("model.logit_softcap", {"", "", "2"});
+    if (experts_) set("model.moe.linear_bias", {"", "", "true"});
+  }
+
+  /// Of which sequences are packed, unless layers keep states or choose keys, or positions are learned where documents are cut
+  /// into chunks.
+  void documents() {
+    const bool keeps_states =
+        is_set("model.indexer.heads") || is_set("model.mamba.heads") || is_set("model.linear_attention.key_heads");
+    if (keeps_states || (is_set("model.max_positions") && passes_keys_)) return;
+    if (set("training.documents.mean", {"", "", "3", "6"}).empty()) return;
+    set("training.documents.sigma", {"0.5", "1"});
+    set("training.documents.packing", {"", "whole"});
+    if (dp_ > 1) set("training.documents.streams", {"", "2"});
   }
 
   void scores() {

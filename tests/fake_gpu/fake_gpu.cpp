@@ -28,7 +28,8 @@ Seconds collective_time(const Dag& dag, TaskId id) {
 class FakeStep final : public GpuStep {
  public:
   FakeStep(const Dag& dag, const GpuStepOptions& options) : dag_(dag), options_(options) {
-    if (options.control == nullptr || !options.graph) throw std::logic_error("a fake GPU runs launched steps as graphs");
+    if (options.control == nullptr || options.graphs != GraphScope::full)
+      throw std::logic_error("a fake GPU runs launched steps as graphs");
     if (is_named("FAKE_GPU_FAILS", options.launch->rank)) throw std::runtime_error("this GPU has no memory left");
   }
 
@@ -53,6 +54,10 @@ class FakeStep final : public GpuStep {
   void read(BufferId, const HostTensor&) override { throw std::logic_error("a fake GPU holds nothing"); }
   std::size_t verify_collectives() override { throw std::logic_error("a fake GPU moves nothing"); }
   Bytes arena(RankIndex) const override { return 0; }
+  void date_tasks(bool) override {}
+  Seconds duration() const override { return 0; }
+  GraphCount graphs() const override { return {.graphs = 1}; }
+  void close() override {}
 
  private:
   const Dag& dag_;
@@ -67,6 +72,7 @@ class FakeTimer final : public KernelTimer {
     const Seconds time = 3e-6 + cost.flops / 1e15 + static_cast<double>(cost.bytes) / 1e12;
     return {time, time, time, 5};
   }
+  int fewest_runs() const override { return 8; }
 };
 
 class FakeGpu final : public Gpu {

@@ -11,8 +11,12 @@ for program in tandem tandem-run gpu_test tandem_cuda.so; do
   strip -o "$bundle/$program" "build/release/$program"
 done
 chmod +x "$bundle"/*
+# run.sh refuses programs of another commit than its own; of a tree with changes, any.
+commit=$(git rev-parse HEAD)
+git diff --quiet HEAD -- . ':!viz/report.html' || { printf 'bundle: commit what has changed: the bundle is known by its commit\n' >&2; exit 1; }
+printf '%s\n' "$commit" >"$bundle/commit"
 # All shared libraries but the C library's and CUDA's own.
-ldd build/release/tandem build/release/gpu_test | awk '$2 == "=>" { print $3 }' | sort -u |
+ldd build/release/tandem build/release/gpu_test build/release/tandem-run | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"
 cp -L "$(ldconfig -p | awk '$1 == "libopenblas.so.0" { print $NF; exit }')" "$bundle/lib" # opened at its first use
 strip "$bundle"/lib/* 2>/dev/null || true

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/cuda/module/cudnn_attention.h"
 #include "tests/cuda/operation_cases.h"
 #include "tests/gpu/gpu_runner.h"
@@ -25,6 +27,22 @@ TEST_P(GpuKernel, EqualsItsHostKernel) {
     SCOPED_TRACE(c.name);
     expect_equals_host(c, runner);
   }
+}
+
+/// The smallest case of each operation, under compute-sanitizer.
+class GpuSmallKernel : public GpuKernel {};
+INSTANTIATE_TEST_SUITE_P(All, GpuSmallKernel, testing::ValuesIn(operations_with_cases()),
+                         [](const auto& kind) { return std::string(operation(kind.param).name); });
+
+TEST_P(GpuSmallKernel, TouchesItsMemoryAlone) {
+  const auto elements = [](const OperationCase& c) {
+    std::int64_t sum = 0;
+    for (const CaseOperand& operand : c.operands) sum += operand.type.shape.elements();
+    return sum;
+  };
+  GpuRunner runner;
+  const std::vector<OperationCase> cases = operation_cases(GetParam());
+  expect_equals_host(*std::ranges::min_element(cases, {}, elements), runner);
 }
 
 // The same numbers in every run, bit for bit. TANDEM_CUDNN_LIBRARY=none: with our own attention.

@@ -69,6 +69,7 @@ void GpuRunner::run(OpKind kind, const OpAttributes& attributes, std::span<Place
   }
   const DeviceOperation& on_gpu = device_operation(kind);
   OwnedQueue queue(properties.multiProcessorCount, on_gpu.scratch == nullptr ? 0 : on_gpu.scratch(types, attributes));
+  check(cudaDeviceSynchronize(), "the operands");  // copies of pageable memory go on, and the queue waits for none of them
   if (on_gpu.prepare != nullptr) on_gpu.prepare(queue.get(), types, attributes);
   on_gpu.kernel(queue.get(), tensors, attributes);
   check(cudaStreamSynchronize(queue.get().stream), "the kernel");

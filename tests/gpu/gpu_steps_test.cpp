@@ -38,16 +38,39 @@ INSTANTIATE_TEST_SUITE_P(
                         GpuMesh{R"(model.moe={"experts":8,"top_k":2,"ffn":64} parallelism.dp=4 parallelism.ep=4)"}),
         testing::Values("fp32", "bf16")));
 
+// Heads of 64 go to cuDNN and to the tensor cores' own kernels, those of 4 above to neither.
+INSTANTIATE_TEST_SUITE_P(
+    WideHeads, GpuStepOf,
+    testing::Combine(
+        testing::Values(GpuMesh{"model.hidden=256 model.head_dim=64 model.heads=4 model.kv_heads=2 parallelism.dp=1"},
+                        GpuMesh{"model.hidden=256 model.head_dim=64 model.heads=4 model.kv_heads=2 parallelism.tp=2 "
+                                "parallelism.sp=true parallelism.dp=2 parallelism.zero=3"},
+                        GpuMesh{"model.hidden=256 model.head_dim=64 model.heads=4 model.kv_heads=2 training.sequence=128 "
+                                "parallelism.pp=2 parallelism.cp=2"}),
+        testing::Values("bf16", "fp16", "fp8")));
+
 TEST_P(GpuStepOf, IsTheUnshardedModels) {
   const auto& [mesh, precision] = GetParam();
   const std::string overrides = std::string(mesh.overrides) + " training.precision=" + precision;
   const Scenario scenario = tiny_model(words(overrides));
-  for (const bool graph : {false, true}) {
-    ExecutedStep step(scenario, "test", {.backend = "cuda", .graph = graph});
+  for (const GraphScope graphs : {GraphScope::none, GraphScope::layer, GraphScope::full}) {
+    ExecutedStep step(scenario, "test", {.backend = "cuda", .graphs = graphs});
     step.verify_collectives();  // throws where one is wrong
     step.execute();
     EXPECT_TRUE(verification_tolerance(scenario.training.precision).allows(compare_with_unsharded(step, scenario)));
   }
+}
+
+/// Under compute-sanitizer, which takes many times as long.
+TEST(GpuSmallStep, TouchesItsMemoryAlone) {
+  if (const std::string reason = no_gpu_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  const Scenario scenario =
+      tiny_model(words("model.layers=1 training.global_batch=2 parallelism.tp=2 parallelism.sp=true "
+                       "training.precision=bf16"));
+  ExecutedStep step(scenario, "test", {.backend = "cuda", .graphs = GraphScope::none});
+  step.verify_collectives();
+  step.execute();
+  EXPECT_TRUE(verification_tolerance(scenario.training.precision).allows(compare_with_unsharded(step, scenario)));
 }
 
 }  // namespace

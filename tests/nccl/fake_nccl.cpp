@@ -2,12 +2,15 @@
 // NCCL makes non-blocking ones, on a thread of its own that writes the handle when it is done.
 // FAKE_NCCL=old: an old version; hang: no communicator gets ready; ill: each gets an error of its own once it has been used;
 // full: there is no memory; refuse: memory cannot be registered with "dp".
+// A collective is under way when its call returns, or done, as it happens.
 #include <nccl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -20,6 +23,7 @@ struct ncclComm {
 namespace {
 
 constexpr std::chrono::milliseconds made_after(5);
+constexpr std::chrono::microseconds used_after(300);
 
 std::mutex mutex;
 std::string log_text;
@@ -32,6 +36,13 @@ void record(const std::string& line) {
 bool behaves(const std::string& how) {
   const char* const mode = std::getenv("FAKE_NCCL");
   return mode != nullptr && mode == how;
+}
+
+/// Two calls in three, drawn anew in each process.
+bool falls_behind() {
+  static std::mt19937 random(static_cast<unsigned>(::getpid()));
+  const std::scoped_lock lock(mutex);
+  return random() % 3 != 0;
 }
 
 void make(std::atomic<ncclResult_t>* parent, ncclComm_t* handle, const std::string& name) {
@@ -53,8 +64,15 @@ void make(std::atomic<ncclResult_t>* parent, ncclComm_t* handle, const std::stri
 
 ncclResult_t use(ncclComm_t communicator, const std::string& what) {
   record(what + " on " + communicator->name);
+  if (communicator->state == ncclInProgress) return ncclInvalidUsage;  // the call before has not ended
   if (behaves("ill")) communicator->state = ncclRemoteError;
-  return ncclSuccess;
+  if (behaves("ill") || !falls_behind()) return ncclSuccess;
+  communicator->state = ncclInProgress;
+  std::thread([communicator] {
+    std::this_thread::sleep_for(used_after);
+    communicator->state = ncclSuccess;
+  }).detach();
+  return ncclInProgress;
 }
 
 template <typename... Values>

@@ -3,7 +3,7 @@ and the choices of later tokens that find none are dropped. Or the load is given
 
 import torch
 
-from llama import mlp
+from parts import linear, mlp
 
 
 def token_groups(tokens, routing):
@@ -104,6 +104,9 @@ def mixture(w, layer, model, routing, x):
             share = counts / counts.sum()
             balance += routing["balance"] * moe["experts"] * (probabilities(logits[group], routing) * share).sum()
             choices = choices + counts.detach()
-    out = sum(gates[:, e, None] * mlp(w, f"{layer}.expert{e}", rows) for e in range(moe["experts"]))
+    seen = linear(w, layer + ".expert_latent_down", rows) if moe.get("latent") else rows
+    out = sum(gates[:, e, None] * mlp(w, f"{layer}.expert{e}", model, seen) for e in range(moe["experts"]))
+    if moe.get("latent"):
+        out = linear(w, layer + ".expert_latent_up", out)
     out = out.view(x.shape[1], x.shape[0], -1).transpose(0, 1)
-    return (out + mlp(w, layer + ".shared", x) if moe.get("shared_experts") else out), balance, choices
+    return (out + mlp(w, layer + ".shared", model, x) if moe.get("shared_experts") else out), balance, choices

@@ -19,6 +19,21 @@ EXPERT_MESHES = [
 ]
 
 
+WITHOUT_TP = [
+    UNSHARDED,
+    ["parallelism.pp=2", "parallelism.dp=2", "parallelism.cp=2"],
+]
+STATE_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=2"],
+    ["parallelism.tp=2", "parallelism.cp=2", "parallelism.dp=2", "parallelism.zero=3", "training.recompute=full"],
+]
+SPARSE_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=2"],
+    ["parallelism.tp=4", "parallelism.cp=2", "parallelism.cp_method=all-gather", "parallelism.dp=2", "parallelism.zero=3"]
+    + ["training.recompute=full"],
+]
 MUON_MESHES = [
     UNSHARDED,
     ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=4"],
@@ -39,6 +54,15 @@ def of_two_nodes(**fields):
     return "cluster={preset: dgx-h100, gpus_per_node: 2, nics_per_node: 2}", experts(node_limit=1, **fields)
 
 
+def sliding(window):
+    return f"model={{layer_types: [sliding_attention, full_attention], window: {window}}}"
+
+
+def indexer(**fields):
+    indexer = {"heads": 4, "head_dim": 8, "top_k": 5, "loss_coefficient": 0.5} | fields
+    return "model.indexer={" + ", ".join(f"{key}: {value}" for key, value in indexer.items()) + "}"
+
+
 def latent(q_rank):
     return "model.kv_heads=8", f"model.mla={{q_rank: {q_rank}, kv_rank: 12, rope_dim: 4, nope_dim: 6, v_dim: 8}}"
 
@@ -46,17 +70,26 @@ def latent(q_rank):
 GPT = ["model.rotary=false", "model.max_positions=32", "model.norm=layer", "model.gated=false", "model.linear_bias=true"]
 GPT += ["model.tied_embeddings=true", "model.kv_heads=8"]
 
+MAMBA = "model.mamba={heads: 8, head_dim: 16, groups: 4, state: 8, chunk: 8}"
+CHUNKED = "model={layer_types: [chunked_attention, full_attention], attention_chunk: 4}"
+DELTA = "model.linear_attention={key_heads: 4, value_heads: 8, key_dim: 32, value_dim: 32, chunk: 8}"
+
 MUON = "training.optimizer=muon"
 
 # By family: what sets each of its models apart, and the meshes.
 FAMILIES = {
     "gpt": [(GPT, DENSE_MESHES), (GPT + ["model.causal=false"], DENSE_MESHES)],
-    "llama": [([], DENSE_MESHES), (["model.tied_embeddings=true", "model.kv_heads=2"], DENSE_MESHES)],
+    "llama": [
+        ([], DENSE_MESHES),
+        (["model.tied_embeddings=true", "model.kv_heads=2"], DENSE_MESHES),
+        (["model.attention_bias=qkv", "model.logit_softcap=0.5"], DENSE_MESHES),
+    ],
     "experts": [
         ([experts(capacity_factor=1.25)], EXPERT_MESHES),
         ([experts(capacity_factor=1.0, top_k=1, shared_experts=1)], EXPERT_MESHES),
         ([experts(load="{zipf: 0.5}", capacity_factor=1.0, shared_experts=2, first_dense_layers=1)], EXPERT_MESHES),
         ([experts(every=2)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, linear_bias="true"), "model.attention_bias=all"], EXPERT_MESHES),
         ([*of_two_nodes(capacity_factor=1.25)], EXPERT_MESHES),
         ([*of_two_nodes(shared_experts=1)], EXPERT_MESHES),
         ([experts(routing="expert-choice", capacity_factor=1.5)], EXPERT_MESHES),
@@ -70,15 +103,35 @@ FAMILIES = {
         ([*latent(0)], DENSE_MESHES),
         ([*latent(16), experts(shared_experts=1, capacity_factor=1.25)], EXPERT_MESHES),
     ],
+    "sparse_attention": [
+        ([*latent(16), indexer()], SPARSE_MESHES),
+        ([*latent(0), indexer(sparse_loss="false")], SPARSE_MESHES),
+        ([*latent(16), indexer(), "model.mtp_depth=1", experts(shared_experts=1, capacity_factor=1.25)], EXPERT_MESHES),
+    ],
     "further_tokens": [
         (["model.mtp_depth=1"], DENSE_MESHES),
         (["model.mtp_depth=2", "model.tied_embeddings=true"], DENSE_MESHES),
         (["model.mtp_depth=1", *latent(16), experts(shared_experts=1, first_dense_layers=1)], EXPERT_MESHES),
     ],
+    "attention": [
+        ([sliding(5), "model.qk_norm=head", "model.sliding_rotary_base=10000"], DENSE_MESHES),
+        ([sliding(7), "model.attention_sinks=true"], DENSE_MESHES),
+        ([CHUNKED, "model.rotary_full_attention=false"], DENSE_MESHES),
+        (["model.attention_softcap=2", "model.norm_placement=both", "model.activation=gelu", "model.rotary_share=0.5"], DENSE_MESHES),
+        (["model.norm_placement=post", "model.qk_norm=all"], WITHOUT_TP),
+        (["model.activation=squared-relu", "model.gated=false"], DENSE_MESHES),
+    ],
+    "states": [
+        ([MAMBA, "model.layer_types=M-*M"], STATE_MESHES),
+        ([MAMBA, "model.layer_types=M*EM", experts(latent=16, capacity_factor=1.25, shared_experts=1)], EXPERT_MESHES),
+        ([DELTA, "model.layer_types=[linear_attention, full_attention]"], STATE_MESHES),
+        ([DELTA, "model.layer_types=[linear_attention, full_attention]", experts(shared_experts=1)], EXPERT_MESHES),
+    ],
     "muon": [
         ([MUON, "model.kv_heads=2"], MUON_MESHES),
         ([MUON, *GPT], DENSE_MESHES[:2]),
         ([MUON, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),
+        ([MUON, MAMBA, "model.layer_types=M-*M"], DENSE_MESHES[:2]),
     ],
 }
 

@@ -3,20 +3,18 @@
 import torch
 import torch.nn.functional as F
 
+from llama import seen_by
 from parts import attend, linear
 
 
 def embed(w, tokens):
-    return w["embedding"][tokens.long()] + w["positions"][: tokens.shape[1]]
+    x = w["embedding"][tokens.long()]
+    return x + w["positions"][: tokens.shape[1]] if "positions" in w else x
 
 
-def attention(w, layer, model, x):
+def attention(w, layer, model, kind, x):
     batch, sequence, _ = x.shape
     heads = lambda t: t.view(batch, sequence, model["heads"], model["head_dim"])
     weight = torch.cat([w[layer + part] for part in (".q", ".k", ".v")])
     q, k, v = F.linear(x, weight, w[layer + ".qkv.bias"]).chunk(3, dim=-1)
-    return linear(w, layer + ".attention_output", attend(heads(q), heads(k), heads(v), model["causal"]))
-
-
-def mlp(w, layer, x):
-    return linear(w, layer + ".down", F.gelu(linear(w, layer + ".up", x), approximate="tanh"))
+    return linear(w, layer + ".attention_output", attend(heads(q), heads(k), heads(v), seen_by(kind, model, sequence)))

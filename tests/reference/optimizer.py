@@ -38,7 +38,7 @@ def muon(weight, gradient, momentum, settings):
 
 
 def is_inside_a_layer(name, weight):
-    return weight.dim() == 2 and name not in ("embedding", "positions", "head")
+    return weight.dim() == 2 and name not in ("embedding", "positions", "head") and not name.endswith(".taps")
 
 
 def is_expert_bias(name):

@@ -4,6 +4,11 @@ import torch
 import torch.nn.functional as F
 
 EPSILON = 1e-5
+ACTIVATIONS = {
+    "silu": F.silu,
+    "gelu": lambda x: F.gelu(x, approximate="tanh"),
+    "squared-relu": lambda x: F.relu(x).square(),
+}
 
 
 def linear(w, name, x):
@@ -11,10 +16,14 @@ def linear(w, name, x):
     return F.linear(x, w[name], w.get(name + ".bias"))
 
 
+def rms_norm(weight, x):
+    return weight * x / torch.sqrt((x * x).mean(-1, keepdim=True) + EPSILON)
+
+
 def norm(w, name, model, x):
     if model["norm"] == "layer":
         return F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], EPSILON)
-    return w[name + ".weight"] * x / torch.sqrt((x * x).mean(-1, keepdim=True) + EPSILON)
+    return rms_norm(w[name + ".weight"], x)
 
 
 def rotate(x, base):
@@ -27,14 +36,38 @@ def rotate(x, base):
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
-def attend(q, k, v, causal):
-    """softmax(q k^T / sqrt(width)) v of each head; with fewer key heads, neighbouring query heads share one. Heads side by side."""
+def causal_mask(sequence):
+    """[query, key]: whether the query sees the key."""
+    return torch.ones(sequence, sequence, dtype=torch.bool).tril()
+
+
+def attend(q, k, v, seen, sink=None, softcap=0):
+    """softmax(q k^T / sqrt(width)) v of each head over the keys that are seen; with fewer key heads, neighbouring query heads share
+    one. A head's sink is a score beside those of the keys, of no value. Heads side by side."""
     shared_by = q.shape[2] // k.shape[2]
     k, v = (t.repeat_interleave(shared_by, dim=2) for t in (k, v))
     scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
-    if causal:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), float("-inf"))
-    return torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).flatten(2)
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    scores = scores.masked_fill(~seen, float("-inf"))
+    if sink is not None:
+        scores = torch.cat((scores, sink[None, :, None, None].expand(*scores.shape[:3], 1)), dim=-1)
+    shares = scores.softmax(-1)[..., : k.shape[1]]
+    return torch.einsum("bhqk,bkhd->bqhd", shares, v).flatten(2)
+
+
+def mlp(w, layer, model, x):
+    """With gates the function is of one half, by which the other is multiplied."""
+    function = ACTIVATIONS[model["activation"]]
+    up = linear(w, layer + ".up", x)
+    return linear(w, layer + ".down", function(linear(w, layer + ".gate", x)) * up if model["gated"] else function(up))
+
+
+def short_convolution(x, taps, bias=None):
+    """Of each channel alone, over the positions up to its own (Gu & Dao 2023, arXiv 2312.00752, section 3.4), then SiLU."""
+    channels, width = taps.shape
+    padded = F.pad(x.transpose(1, 2), (width - 1, 0))
+    return F.silu(F.conv1d(padded, taps[:, None, :], bias, groups=channels)).transpose(1, 2)
 
 
 def cross_entropy(logits, labels):

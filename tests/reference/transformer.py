@@ -3,16 +3,30 @@
 import torch
 
 import experts
+import gated_delta
 import gpt
 import latent_attention
 import llama
-from parts import cross_entropy, linear, norm
+import mamba
+from parts import cross_entropy, linear, mlp, norm
 
 FURTHER_WEIGHT = 0.3  # of the loss of all further tokens (DeepSeek-V3, arXiv 2412.19437, section 4.2)
 
 
+# Layers of one half each, where others have both.
+MIXERS, FEED_FORWARD = ("mamba", "attention"), ("mlp", "moe")
+
+
+def kind_of(model, number):
+    """What predicts further tokens has full attention."""
+    kinds = model.get("layer_types")
+    return kinds[number % len(kinds)] if kinds and number < model["layers"] else "full_attention"
+
+
 def has_experts(model, number):
-    moe = model.get("moe", {"experts": 0})
+    kind, moe = kind_of(model, number), model.get("moe", {"experts": 0})
+    if kind in FEED_FORWARD:
+        return kind == "moe"
     return moe["experts"] > 0 and number >= moe["first_dense_layers"] and (number - moe["first_dense_layers"]) % moe["every"] == 0
 
 
@@ -21,26 +35,49 @@ class Transformer:
 
     def __init__(self, step, weights):
         self.w, self.model, self.routing = weights, step.model, step.facts.get("routing")
-        self.family = llama if self.model["rotary"] else gpt
+        self.family = gpt if self.model["linear_bias"] else llama
         self.tokens = step.batch["global_batch"] * step.batch["sequence"]
-        self.loss, self.balance = 0.0, 0.0
+        self.loss, self.balance, self.indexers = 0.0, 0.0, 0.0
         self.choices = {}  # of each expert, by the name of its router's biases
 
     def layer(self, number, x):
-        name, model = f"layer{number}", self.model
-        attention = latent_attention.attention if "mla" in model else self.family.attention
-        x = x + attention(self.w, name, model, norm(self.w, name + ".attention_norm", model, x))
-        normed = norm(self.w, name + ".mlp_norm", model, x)
-        if not has_experts(model, number):
-            return x + self.family.mlp(self.w, name, normed)
-        out, balance, choices = experts.mixture(self.w, name, model, self.routing, normed)
+        name, kind = f"layer{number}", kind_of(self.model, number)
+        if kind not in FEED_FORWARD:
+            x = x + self.normed(name, "attention_norm", x, lambda y: self.mix(name, kind, y))
+        if kind not in MIXERS:
+            x = x + self.normed(name, "mlp_norm", x, lambda y: self.feed_forward(name, number, y))
+        return x
+
+    def normed(self, layer, name, x, branch):
+        """A branch between its norms, of which there may be one before it and one after it."""
+        placement = self.model["norm_placement"]
+        y = branch(x if placement == "post" else norm(self.w, f"{layer}.{name}", self.model, x))
+        return y if placement == "pre" else norm(self.w, f"{layer}.post_{name}", self.model, y)
+
+    def mix(self, name, kind, x):
+        if kind == "mamba":
+            return mamba.mixer(self.w, name, self.model, x)
+        if kind == "linear_attention":
+            return gated_delta.mixer(self.w, name, self.model, x)
+        if "mla" not in self.model:
+            return self.family.attention(self.w, name, self.model, kind, x)
+        attended, divergence = latent_attention.attention(self.w, name, self.model, kind, x)
+        self.indexers = self.indexers + divergence / self.tokens
+        return attended
+
+    def feed_forward(self, name, number, x):
+        if not has_experts(self.model, number):
+            return mlp(self.w, name, self.model, x)
+        out, balance, choices = experts.mixture(self.w, name, self.model, self.routing, x)
         self.balance = self.balance + balance
         self.choices[name + ".router.bias"] = self.choices.get(name + ".router.bias", 0) + choices
-        return x + out
+        return out
 
     def add_loss(self, final_norm, x, labels, weight):
         head = self.w["embedding" if self.model["tied_embeddings"] else "head"]
         logits = norm(self.w, final_norm, self.model, x) @ head.T
+        if cap := self.model.get("logit_softcap"):
+            logits = cap * (logits / cap).tanh()
         self.loss = self.loss + weight / self.tokens * cross_entropy(logits, labels)
 
     def add(self, inputs, labels, sequence):
@@ -67,6 +104,6 @@ def loss_and_gradients(step):
     micro_batch, sequence = step.batch["micro_batch"], step.batch["sequence"]
     for inputs, labels in zip(step.tokens["inputs"].split(micro_batch), step.tokens["labels"].split(micro_batch)):
         transformer.add(inputs, labels, sequence)
-    (transformer.loss + transformer.balance).backward()
+    (transformer.loss + transformer.balance + transformer.indexers).backward()
     gradient = lambda name: transformer.choices[name].view_as(weights[name]) if name.endswith(".router.bias") else weights[name].grad
     return transformer.loss.item(), {name: gradient(name) for name in weights}

@@ -72,6 +72,15 @@ TEST(FusedAttention, IsOfHalfPrecisionAlone) {
   EXPECT_FALSE(fused(all, {.type = DType::f32}).has_value());
 }
 
+TEST(FusedAttention, HasNoBackwardOfOneQueryAndOneKey) {
+  FusedAttention attention{.queries = 1, .keys = 1};
+  EXPECT_FALSE(libraries_have_backward(attention));
+  attention.keys = 2;
+  EXPECT_TRUE(libraries_have_backward(attention));
+  attention = {.queries = 2, .keys = 1};
+  EXPECT_TRUE(libraries_have_backward(attention));
+}
+
 // By definition: what a query sees, pair by pair.
 TEST(FusedAttention, SeesWhatThePositionsSay) {
   const std::array some{run(0, 8), run(8, 8), run(3, 8), runs(0, 12, 4), runs(4, 8, 4), runs(12, 0, 4), runs(20, 28, 4)};

@@ -56,5 +56,19 @@ TEST(Elementwise, MovesEachOperandOnceAndUpdatesTwice) {
   EXPECT_EQ(cost(OpKind::square_sum, std::monostate{}, {x, scalar}).bytes, 20 + 2 * 4);
 }
 
+TEST(Softcap, IsItsFormulaAndItsGradientThatOfIt) {
+  constexpr float cap = 1.5F;
+  Tensor x = random_tensor(Shape(3, 5), 1), dout = random_tensor(x.shape, 2), y = x, dx = dout;
+  const auto capped = [&] {
+    Tensor result = x;
+    run(OpKind::softcap, ScaleAttributes{cap}, {result.host()});
+    return result;
+  };
+  y = capped();
+  for (std::int64_t i = 0; i < x.size(); ++i) EXPECT_NEAR(y[i], cap * std::tanh(x[i] / cap), 1e-6);
+  run(OpKind::softcap_backward, ScaleAttributes{cap}, {y.host(), dx.host()});
+  expect_gradient_of([&] { return dot(capped(), dout); }, x, dx);
+}
+
 }  // namespace
 }  // namespace tandem::ops_elementwise_test

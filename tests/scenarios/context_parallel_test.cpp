@@ -53,6 +53,15 @@ TEST(ContextParallelScenario, RefusesSequencesThatDoNotDivide) {
               testing::HasSubstr("sequence 1032 is not a multiple of cp 4 * tp 4, which sp needs; nearest that are: 1024, 1040"));
 }
 
+TEST(ContextParallelScenario, UlyssesInGroupsNeedsGroupsAndARing) {
+  const Overrides two_levels = with(cp4, {"parallelism.tp=1", "parallelism.dp=8", "parallelism.cp_method=ulysses-ring"});
+  EXPECT_THAT(refusal(two_levels), testing::HasSubstr("cp_ulysses is missing"));
+  EXPECT_EQ(refusal(with(two_levels, {"parallelism.cp_ulysses=2"})), "accepted");
+  EXPECT_THAT(refusal(with(two_levels, {"parallelism.cp_ulysses=3"})), testing::HasSubstr("cp_ulysses 3 does not divide cp 4"));
+  EXPECT_THAT(refusal(with(two_levels, {"parallelism.cp_ulysses=4"})), testing::HasSubstr("leaves no ring of cp 4"));
+  EXPECT_THAT(refusal(with(cp4, {"parallelism.cp_ulysses=2"})), testing::HasSubstr("without cp_method ulysses-ring"));
+}
+
 TEST(ContextParallelScenario, UlyssesNeedsRunsAndHeadsForAll) {
   const Overrides ulysses = with(cp4, {"parallelism.cp_method=ulysses"});
   EXPECT_THAT(refusal(with(ulysses, {"parallelism.cp_layout=zigzag"})), testing::HasSubstr("expected cp_layout contiguous"));

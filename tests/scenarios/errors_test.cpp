@@ -202,6 +202,34 @@ const Broken conflicts[] = {
      "8, "
      "v_dim: 8}}",
      {"kv_heads 4 with latent attention, expected heads, 8"}},
+    {"IndexerWithoutLatents",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, indexer: @{heads: 4}}",
+     {"model.indexer without model.mla, expected latent attention"}},
+    {"IndexerNarrowerThanItsRotation",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mla: {kv_rank: 64, rope_dim: 8, nope_dim: 8, v_dim: 8}, "
+     "indexer: {heads: 4, head_dim: @4}}",
+     {"model.indexer.head_dim 4 is less than rope_dim 8"}},
+    {"IndexerOverWindows",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mla: {kv_rank: 64, rope_dim: 8, nope_dim: 8, v_dim: 8}, "
+     "indexer: {heads: 4}, window: 16, layer_types: @[sliding_attention]}",
+     {"sliding or chunked attention with model.indexer", "expected full_attention"}},
+    {"IndexerWithoutALoss",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mla: {kv_rank: 64, rope_dim: 8, nope_dim: 8, v_dim: 8}, "
+     "indexer: {heads: 4, loss_coefficient: @0}}",
+     {"model.indexer.loss_coefficient is `0`"}},
+    {"IndexerInARing",
+     "parallelism: {tp: 2, pp: 2, cp: 2, cp_method: @ring}",
+     {"cp_method ring with model.indexer", "expected all-gather"},
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mla: {kv_rank: 64, rope_dim: 8, nope_dim: 8, v_dim: 8}, "
+     "indexer: {heads: 4}}"},
+    {"BiasesOfLatents",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, attention_bias: @qkv, mla: {kv_rank: 64, rope_dim: 8, "
+     "nope_dim: 8, v_dim: 8}}",
+     {"model.attention_bias is not lowered with model.mla, expected none"}},
+    {"BiasedExpertsWeightedBefore",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2, linear_bias: @true}}",
+     {"model.moe.linear_bias with training.gates_at_experts", "expected gates_at_experts false"},
+     "training: {sequence: 1024, global_batch: 16, gates_at_experts: true}"},
     {"NoSuchArithmetic",
      "cluster: {preset: dgx-h100, gpus: 32, gpu: @{preset: h100-sxm-80gb, peak_TFLOPS: {bf16: 0}}}",
      {"no bf16 arithmetic"}},

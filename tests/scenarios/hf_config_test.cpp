@@ -29,6 +29,9 @@ std::string config(const std::string& type, const std::vector<std::string>& fiel
   return text + "}\n";
 }
 
+const std::string experts = R"("n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128)";
+const std::string latent = R"("kv_lora_rank": 64, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32)";
+
 HfModel read(const std::string& type, const std::vector<std::string>& fields) {
   return read_hf_model(config(type, fields), "m/config.json");
 }
@@ -113,8 +116,6 @@ TEST(HfConfig, ANestedLanguageModelIsRead) {
 }
 
 TEST(HfConfig, RoutersAreAsTheyAreStated) {
-  const std::string experts = R"("n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128)";
-  const std::string latent = R"("kv_lora_rank": 64, "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32)";
   const auto router = [&](const std::string& type, const std::string& more) { return spec(type, {experts, latent, more}).moe; };
   const MoeSpec grouped = router("deepseek_v3", R"("n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.5)");
   EXPECT_EQ(grouped.groups, 4);
@@ -132,22 +133,44 @@ TEST(HfConfig, RoutersAreAsTheyAreStated) {
 }
 
 TEST(HfConfig, WhatAModelHasBesideIsSaid) {
-  const HfModel model = read("qwen2", {R"("final_logit_softcapping": 30.0)", R"("made_up": 7)", R"("off": false)",
+  const HfModel model = read("qwen2", {R"("embedding_multiplier": 12.0)", R"("made_up": 7)", R"("off": false)",
                                        R"("attention_dropout": 0.1, "some_token_id": 3)"});
   EXPECT_THAT(model.unused, ElementsAre("made_up"));
-  EXPECT_THAT(model.notes, ElementsAre("m/config.json:1:16: biases of attention are not modelled",
-                                       HasSubstr("m/config.json:3:28: final_logit_softcapping: the soft cap of the logits")));
+  EXPECT_THAT(model.notes, ElementsAre(HasSubstr("m/config.json:3:25: embedding_multiplier: the factor of the embeddings")));
+  EXPECT_THAT(read("llama", {R"("mlp_bias": true)"}).notes, ElementsAre(HasSubstr("biases of the MLP are not modelled")));
+}
+
+TEST(HfConfig, BiasesAreThoseOfTheFamily) {
   EXPECT_THAT(read("llama", {R"("attention_bias": false)"}).notes, IsEmpty());
+  EXPECT_EQ(spec("llama", {}).attention_bias, AttentionBias::none);
+  EXPECT_EQ(spec("llama", {R"("attention_bias": true)"}).attention_bias, AttentionBias::all);
+  EXPECT_EQ(spec("llama", {R"("qkv_bias": true)"}).attention_bias, AttentionBias::qkv);
+  EXPECT_EQ(spec("qwen2", {}).attention_bias, AttentionBias::qkv);  // by default
+  EXPECT_EQ(spec("qwen2", {R"("attention_bias": false)"}).attention_bias, AttentionBias::none);
   EXPECT_TRUE(spec("llama", {R"("attention_bias": true, "mlp_bias": true)"}).linear_bias);
   EXPECT_FALSE(spec("llama", {R"("attention_bias": true)"}).linear_bias);
+  EXPECT_EQ(spec("gemma2", {}).logit_softcap, 30);  // by default
+  EXPECT_EQ(spec("gemma2", {R"("final_logit_softcapping": null)"}).logit_softcap, 0);
+}
+
+TEST(HfConfig, IndexersAreThoseOfTheFamily) {
+  const IndexerSpec deepseek = spec("deepseek_v32", {experts, latent}).indexer;
+  EXPECT_EQ(deepseek.heads, 64);
+  EXPECT_EQ(deepseek.head_dim, 128);
+  EXPECT_EQ(deepseek.top_k, 2048);
+  EXPECT_EQ(spec("glm_moe_dsa", {experts, latent, R"("index_topk": 512)"}).indexer.top_k, 512);
+  EXPECT_EQ(spec("glm_moe_dsa", {experts, latent}).indexer.heads, 32);
+  EXPECT_FALSE(spec("deepseek_v3", {experts, latent}).indexer.enabled());
 }
 
 TEST(HfConfig, RefusesOtherModels) {
   EXPECT_THAT(refusal("falcon", {R"("parallel_attn": true)"}),
               AllOf(HasSubstr("m/config.json:3:18: parallel_attn"), HasSubstr("side by side")));
-  EXPECT_THAT(refusal("deepseek_v32", {R"("index_topk": 2048)"}),
-              HasSubstr("m/config.json:3:15: index_topk is `2048`, and sparse"));
-  EXPECT_THAT(refusal("deepseek_v32", {}), HasSubstr("index_topk is `2048`, and sparse attention"));  // by default
+  EXPECT_THAT(refusal("glm_moe_dsa", {experts, latent, R"("index_topk_freq": 4)"}),
+              HasSubstr("m/config.json:5:20: layers that attend to the keys which an earlier layer chose are not lowered"));
+  EXPECT_THAT(refusal("glm_moe_dsa", {experts, latent, R"("indexer_types": ["full", "shared"])"}),
+              HasSubstr("layers that attend to the keys which an earlier layer chose"));
+  EXPECT_THAT(refusal("llama", {R"("index_topk": 64)"}), HasSubstr("index_topk without kv_lora_rank"));
   EXPECT_THAT(refusal("minimax", {R"("attn_type_list": [0, 0, 0, 1, 0, 0, 0, 1])"}),
               HasSubstr("m/config.json:3:19: attn_type_list has layers of lightning attention"));
   EXPECT_THAT(refusal("minimax", {R"("layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention",

@@ -166,6 +166,8 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"training.hidden_dropout=0", "training.hidden_dropout=0.1"},
       {"model.linear_bias=false", "model.linear_bias=true"},
       {"model.causal=true", "model.causal=false"},
+      {"model.attention_bias=", "model.attention_bias=qkv", "model.attention_bias=all"},
+      {"model.logit_softcap=", "model.logit_softcap=30"},
       {"training.bucket_MB=", "training.bucket_MB=200"},
       {"training.optimizer=", "training.optimizer=muon"},
       {"training.moment_dtype=", "training.moment_dtype=bf16", "training.moment_dtype=fp8"},

@@ -134,12 +134,30 @@ TEST(MegatronArguments, FromALayoutThatSaysHowManyChunksThereAre) {
   EXPECT_EQ(imported.document.find("training")->find("schedule")->text, "interleaved-1f1b");
 }
 
+TEST(MegatronArguments, SayWhichRanksDealOutHeads) {
+  const Imported imported =
+      find_importer("megatron")
+          ->read(
+              "--num-layers 4 --hidden-size 64 --num-attention-heads 8 --seq-length 64 --micro-batch-size 1 --vocab-size 256\n"
+              "--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4\n",
+              "run.sh", 8);
+  const YamlNode& parallelism = *imported.document.find("parallelism");
+  EXPECT_EQ(parallelism.find("cp_method")->text, "ulysses-ring");
+  EXPECT_EQ(parallelism.find("cp_ulysses")->text, "2");
+  const Exported exported = megatron({"parallelism.tp=1", "parallelism.pp=1", "parallelism.dp=4", "parallelism.cp=8",
+                                      "parallelism.cp_method=ulysses-ring", "parallelism.cp_ulysses=2"});
+  EXPECT_THAT(exported.text, HasSubstr("--cp-comm-type a2a+p2p"));
+  EXPECT_THAT(exported.text, HasSubstr("--hierarchical-context-parallel-sizes 2 4"));
+}
+
 TEST(MegatronArguments, HaveAPlaceWhereTheyAreWrong) {
   const std::string good =
       "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1 --vocab-size 256\n";
   expect_refused("--hidden-size 64", "run.sh: ", "--num-layers is missing");
   expect_refused(good + "--num-layers many", "run.sh:2:1: ", "--num-layers is `many`");
-  expect_refused(good + " --cp-comm-type a2a+p2p", "run.sh:2:2: ", "expected p2p, all_gather or a2a");
+  expect_refused(good + " --cp-comm-type star", "run.sh:2:2: ", "expected p2p, all_gather, a2a or a2a+p2p");
+  expect_refused(good + " --context-parallel-size 4 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 3",
+                 "run.sh:", "two sizes whose product is --context-parallel-size");
   expect_refused(good + "--seq-length $SEQ", "run.sh:2:1: ", "the variable is not set in this file");
   expect_refused(good + "--recompute-granularity selective --recompute-modules everything",
                  "run.sh:2:35: ", "no module `everything`");

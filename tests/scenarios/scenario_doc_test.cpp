@@ -39,11 +39,13 @@ struct Precondition {
 };
 const std::vector<Precondition>& preconditions() {
   static const std::vector<Precondition> all{
+      {"parallelism.cp_ulysses", {"parallelism.cp_method=ulysses-ring"}},
       {"parallelism.reshard_after_forward", {"parallelism.zero=3"}},
       {"parallelism.gather_per_micro_batch", {"parallelism.zero=3"}},
       {"parallelism.prefetch", {"parallelism.zero=3"}},
       {"training.recompute_every", {"training.recompute=full"}},
       {"training.recompute_segment", {"training.recompute=full"}},
+      {"training.documents.sigma", {"training.documents.mean=10"}},
       {"training.sync.backups", {"training.sync.kind=backup"}},
       {"training.sync.late", {"training.sync.kind=backup", "training.sync.backups=1"}},
       {"training.sync.staleness", {"training.sync.kind=stale"}},
@@ -60,6 +62,7 @@ const std::vector<Precondition>& preconditions() {
       {"cluster.fabric.switches.up.cables", {"cluster.fabric.switches.up.to=spine"}},
       {"cluster.fabric.switches.up.gbps", {"cluster.fabric.switches.up.to=spine"}},
       {"model.linear_attention.", {"model.linear_attention.key_heads=16", "model.layer_types=[linear_attention]"}},
+      {"model.indexer.", {"model.indexer.heads=4"}},
       {"model.mamba.", {"model.mamba.heads=16", "model.layer_types=[mamba]"}},
       {"campaign.days", {"campaign.tokens=~"}},
   };

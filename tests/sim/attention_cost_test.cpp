@@ -70,6 +70,36 @@ TEST(AttentionTime, ACausalMaskHalvesTheWorkAndLeavesTheDiagonal) {
   EXPECT_NEAR(attention_time(device, attention(1024, 1, 128)), 2e-6 + tile_time(1024), 1e-12);
 }
 
+/// Of one sequence that is packed of so many documents of equal length.
+TimedKernel packed(std::int64_t documents, std::int64_t tokens, std::int64_t heads, std::int64_t dim) {
+  TimedKernel kernel = attention(documents * tokens, heads, dim);
+  auto& attributes = std::get<AttentionAttributes>(kernel.attributes);
+  attributes.documents.sequence = static_cast<std::int32_t>(documents * tokens);
+  for (std::int64_t i = 0; i < documents; ++i) attributes.documents.starts.push_back(i * tokens);
+  return kernel;
+}
+
+// Documents in one sequence take as long as so many sequences, whose heads are all alike.
+TEST(AttentionTime, DocumentsAreShortSequences) {
+  Device device = attending();
+  forward_of(device).tile = 1e-6;
+  for (const std::int64_t tokens : {64, 128, 1000, 1024}) {
+    for (const std::int64_t heads : {1, 3, 40}) {
+      const TimedKernel together = packed(4, tokens, heads, 128), apart = attention(tokens, 4 * heads, 128);
+      EXPECT_DOUBLE_EQ(cost_of(together).flops, cost_of(apart).flops);
+      EXPECT_NEAR(attention_time(device, together), attention_time(device, apart), 1e-12);
+      EXPECT_NEAR(attention_time(device, backward_of(together)), attention_time(device, backward_of(apart)), 1e-12);
+    }
+  }
+}
+
+TEST(AttentionTime, TheLongestDocumentIsWaitedFor) {
+  const Device device = attending();
+  TimedKernel uneven = packed(2, 1024, 1, 128);
+  std::get<AttentionAttributes>(uneven.attributes).documents.starts = {0, 256};
+  EXPECT_NEAR(attention_time(device, uneven), 2e-6 + tile_time(1792), 1e-12);
+}
+
 TEST(AttentionTime, AMaskCanSlowWhatItLeaves) {
   Device device = attending();
   const Seconds whole = attention_time(device, attention(1024, 100, 128)),
@@ -166,6 +196,41 @@ TEST(AttentionTime, NeverFallsAsItGrowsNorBelowItsBound) {
     ASSERT_GE(kernel_time(device, attention(sequence, heads + 1, dim, causal)), time * (1 - 1e-12));
     ASSERT_GE(kernel_time(device, attention(sequence, heads, dim + 1, causal)), time * (1 - 1e-12));
   }
+}
+
+/// So many tokens, each of which chooses 2,048 of the keys before it, of 128 elements that are values, too.
+TimedKernel sparse(std::int64_t tokens, std::int64_t heads, bool backward = false) {
+  constexpr std::int64_t chosen = 2048, dim = 128;
+  const auto run_of = [](std::int64_t start, std::int64_t length) {
+    return Positions{.start = {static_cast<std::int32_t>(start), 0}, .length = {static_cast<std::int32_t>(length), 0}};
+  };
+  const std::int64_t keys = chosen - 1 + tokens;
+  const OperandType q{Shape(tokens, 1, heads, dim), DType::bf16}, k{Shape(keys, 1, 1, dim), DType::bf16};
+  const OperandType numbers{Shape(1, tokens, chosen), DType::i32}, lse{Shape(1, heads, tokens), DType::f32};
+  const SparseAttentionAttributes attributes{.queries = run_of(chosen - 1, tokens), .keys = run_of(0, keys)};
+  if (backward) return {OpKind::sparse_attention_backward, {q, k, numbers, q, lse, q, q, k}, attributes};
+  return {OpKind::sparse_attention, {q, k, numbers, q, lse}, attributes};
+}
+
+// A token is a tile: 64 rows of heads by 2,048 keys, of 2 (128 + 128) FLOPs each; 1,000 of them are 10 for each multiprocessor.
+TEST(SparseAttentionTime, ATokensHeadsAreFilledUpToGroups) {
+  const Device device = attending();
+  const Seconds mean = 64 * 2048 * 512 / 5e12;
+  for (const std::int64_t heads : {16, 64})
+    EXPECT_NEAR(attention_time(device, sparse(1000, heads)), 2e-6 + 10.5 * mean, 1e-12) << heads;
+  EXPECT_NEAR(attention_time(device, sparse(1000, 65)), 2e-6 + 10.5 * 2 * mean, 1e-12);
+  EXPECT_NEAR(attention_time(device, sparse(1000, 64, true)), 2e-6 + 10.5 * 2.5 * mean, 1e-12);
+  EXPECT_GE(attention_time(device, sparse(1000, 64)), kernel_lower_bound(device, cost_of(sparse(1000, 64))));
+}
+
+// Where the device's attention goes by steps, no kernel of it attends to chosen keys: the roofline remains.
+TEST(SparseAttentionTime, IsARooflineBesideUnfusedAttention) {
+  Device device = attending();
+  device.efficiency.attention_kernel = AttentionKernel::unfused;
+  device.efficiency.attention_forward = 0.4;
+  const TimedKernel kernel = sparse(1000, 64);
+  EXPECT_DOUBLE_EQ(kernel_time(device, kernel),
+                   roofline_of(device, OpClass::attention_forward, DType::bf16).time(cost_of(kernel)) / device.speed);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -29,6 +30,21 @@ Seconds sum_of_durations(const Timeline& timeline) {
   Seconds sum = 0;
   for (TaskId id = 0; id < timeline.start.size(); ++id) sum += timeline.duration(id);
   return sum;
+}
+
+TEST(Comparison, IsRefusedBeyondTheLargestErrorAndWithoutNumbers) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto of = [](Seconds simulated, Seconds measured) {
+    Comparison comparison;
+    comparison.step = {simulated, measured};
+    return comparison;
+  };
+  EXPECT_NO_THROW(refuse_larger_error(of(1.05, 1), 0.1));
+  EXPECT_NO_THROW(refuse_larger_error(of(0.95, 1), 0.1));
+  EXPECT_THROW(refuse_larger_error(of(1.2, 1), 0.1), std::runtime_error);
+  EXPECT_THROW(refuse_larger_error(of(0.8, 1), 0.1), std::runtime_error);
+  for (const auto& broken : {of(nan, 1), of(1, nan), of(1, 0)})
+    EXPECT_THROW(refuse_larger_error(broken, 0.1), std::runtime_error);
 }
 
 TEST(Comparison, PartsAddUpToTheWhole) {

@@ -106,6 +106,35 @@ search:
   }
 }
 
+// Bounds count nothing for attention: other micro-batches may have shorter documents.
+TEST(SearchBounds, HoldForDocuments) {
+  for (const std::string layout : {"document-zigzag", "zigzag", "contiguous"}) {
+    expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16, cp_layout: )" +
+                           layout +
+                           R"(}
+training: {sequence: 8192, micro_batch: 1, global_batch: 32, precision: bf16, documents: {mean: 1500, sigma: 1.2, streams: 2}}
+search:
+  axes: {tp: [1, 2], cp: [1, 2, 4], pp: [1, 2]}
+)",
+                       8, 21, 0.6);
+  }
+}
+
+TEST(SearchBounds, HoldForHeadsDealtOutInGroups) {
+  expect_bounds_hold(R"(
+model: {preset: llama3-8b, layers: 8}
+cluster: {preset: dgx-h100, gpus: 16}
+parallelism: {tp: 1, dp: 16, cp_method: ulysses-ring, cp_ulysses: 2}
+training: {sequence: 16384, micro_batch: 1, global_batch: 16, precision: bf16}
+search:
+  axes: {tp: [1, 2, 4], cp: [4, 8], pp: [1, 2]}
+)",
+                     12, 22, 0.7);
+}
+
 TEST(SearchBounds, HoldForExperts) {
   expect_bounds_hold(R"(
 model: {preset: mixtral-8x22b, layers: 8}

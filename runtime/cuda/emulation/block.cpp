@@ -107,12 +107,19 @@ void Block::run(const std::function<void()>& body, const std::vector<unsigned>& 
   for (Thread& thread : threads_) {
     thread.fiber.start(guarded);
     thread.state = State::ready;
+    thread.copies.assign(1, {});
   }
   while (resume_ready(order)) {
     if (error_) std::rethrow_exception(error_);
     release_block();
   }
   if (!std::ranges::all_of(threads_, [](const Thread& thread) { return thread.state == State::ended; })) report_deadlock();
+}
+
+void Block::wait_for_copies(std::size_t in_flight) {
+  std::deque<std::vector<Copy>>& groups = threads_[now_].copies;
+  for (; groups.size() > in_flight + 1; groups.pop_front())
+    for (const Copy& copy : groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
 }
 
 bool Block::resume_ready(const std::vector<unsigned>& order) {

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -29,6 +30,9 @@ class Block {
   // Called by the thread that runs now; see grid.h.
   void wait_for_block(std::source_location place);
   void exchange(unsigned mask, const void* mine, void* of_all, std::size_t bytes, std::source_location place);
+  void defer_copy(void* to, const void* from, std::size_t bytes) { threads_[now_].copies.back().push_back({to, from, bytes}); }
+  void close_group_of_copies() { threads_[now_].copies.emplace_back(); }
+  void wait_for_copies(std::size_t in_flight);
   void* shared_bytes_of(const void* site, std::size_t bytes);
   void* dynamic_shared_bytes() { return dynamic_.get(); }
 
@@ -39,8 +43,14 @@ class Block {
     waits_for_warp,
     ended
   };
+  struct Copy {
+    void* to = nullptr;
+    const void* from = nullptr;
+    std::size_t bytes = 0;
+  };
   struct Thread {
     Fiber fiber;
+    std::deque<std::vector<Copy>> copies;  ///< that have not arrived, by group; the last group is open
     State state = State::ready;
     std::source_location place;
     unsigned mask = 0;  ///< of the exchange it waits for, as the next three

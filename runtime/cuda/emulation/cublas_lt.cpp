@@ -1,8 +1,9 @@
-#include "runtime/cuda/module/cublas_lt.h"
+#include "runtime/cuda/emulation/cublas_lt.h"
 
 #include <stdexcept>
 
 #include "runtime/cuda/emulation/streams.h"
+#include "runtime/cuda/module/cublas_lt.h"
 #include "runtime/cuda/module/device.h"
 
 // cuBLASLt's part of the GEMMs: the sums of BLAS's definition on column-major matrices, in fp32.
@@ -48,11 +49,14 @@ std::int64_t place(const ColumnMajorMatrix& matrix, std::int64_t row, std::int64
   return column * matrix.leading + row;
 }
 
+emulation::Fp8Products fp8_products = emulation::Fp8Products::run;
+
 /// Whether cublasLtMatmulAlgoGetHeuristic refuses the product on Hopper.
 bool refused(const Matmul& matmul) {
   const auto& [size, first, second, result, count] = matmul.product;
   const bool tn = first.transposed && !second.transposed;
   const bool aligned = size.m % 16 == 0 && size.k % 16 == 0 && first.leading % 16 == 0 && second.leading % 16 == 0;
+  if (matmul.operands == DType::f8 && fp8_products == emulation::Fp8Products::have_no_algorithm) return true;
   return matmul.operands == DType::f8 ? !tn || !aligned : matmul.result != matmul.operands && matmul.result != DType::f32;
 }
 
@@ -74,6 +78,8 @@ void multiply(const Matmul& matmul, const MatmulData& data) {
 
 }  // namespace
 
+void emulation::set_fp8_products(Fp8Products products) { fp8_products = products; }
+
 CublasLt& CublasLt::of_this_device() {
   static CublasLt hopper(0);
   return hopper;
@@ -83,7 +89,11 @@ CublasLt::CublasLt(int) : multiplies_fp8_(true), workspace_bytes_(256) {}
 
 CublasLt::Choice& CublasLt::choice_of(const Matmul& matmul, const MatmulData&) { return choices_[matmul]; }
 
-bool CublasLt::supports(const Matmul& matmul, const MatmulData&) { return !refused(matmul); }
+/// Of a product that was tried in vain the choice is a trial without an algorithm.
+bool CublasLt::supports(const Matmul& matmul, const MatmulData& data) {
+  const Choice& choice = choice_of(matmul, data);
+  return !refused(matmul) && (!choice.by_trial || choice.algorithm.has_value());
+}
 
 void CublasLt::run(const Queue& queue, const Matmul& matmul, const MatmulData& data) {
   if (refused(matmul) || queue.scratch_bytes < workspace_bytes_) throw std::runtime_error("cuBLASLt refuses a product");
@@ -93,7 +103,10 @@ void CublasLt::run(const Queue& queue, const Matmul& matmul, const MatmulData& d
 void CublasLt::choose(const Queue& queue, const Matmul& matmul, const MatmulData& data) {
   run(queue, matmul, data);
   cudaStreamSynchronize(queue.stream);
-  choice_of(matmul, data).by_trial = true;
+  Choice& choice = choice_of(matmul, data);
+  choice.by_trial = true;
+  if (matmul.operands != DType::f8 || fp8_products != emulation::Fp8Products::fail_when_they_are_tried)
+    choice.algorithm.emplace();
 }
 
 }  // namespace tandem

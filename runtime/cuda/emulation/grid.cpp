@@ -65,6 +65,10 @@ void exchange(unsigned mask, const void* mine, void* of_all, std::size_t bytes, 
   block_now->exchange(mask, mine, of_all, bytes, place);
 }
 
+void defer_copy(void* to, const void* from, std::size_t bytes) { block_now->defer_copy(to, from, bytes); }
+void close_group_of_copies() { block_now->close_group_of_copies(); }
+void wait_for_copies(std::size_t in_flight) { block_now->wait_for_copies(in_flight); }
+
 void* shared_bytes_of(const void* site, std::size_t bytes) { return block_now->shared_bytes_of(site, bytes); }
 void* dynamic_shared_bytes() { return block_now->dynamic_shared_bytes(); }
 

@@ -46,6 +46,13 @@ void wait_for_block(std::source_location place);
 /// Exchanges data among the lanes of a warp: each gives `bytes` bytes and gets those of all lanes of `mask`, by lane.
 void exchange(unsigned mask, const void* mine, void* of_all, std::size_t bytes, std::source_location place);
 
+/// A copy that arrives as late as it may: when the thread waits for its group. A copy counts to the group that the thread closes
+/// next. One that is never waited for never arrives.
+void defer_copy(void* to, const void* from, std::size_t bytes);
+void close_group_of_copies();
+/// Lets all groups but the `in_flight` latest arrive.
+void wait_for_copies(std::size_t in_flight);
+
 /// Returns a block's shared array, the same for all threads that pass the same `site`.
 void* shared_bytes_of(const void* site, std::size_t bytes);
 void* dynamic_shared_bytes();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <vector>
 
@@ -77,7 +78,11 @@ class EmulatedWorld final : public NcclWorld {
         exchange_(ProcessExchange::current()),
         issued_on_(dag.communicators.size(), 0) {}
 
-  ~EmulatedWorld() override { EXPECT_TRUE(registered_.empty()) << "memory outlives the communicators it is registered with"; }
+  ~EmulatedWorld() override {
+    EXPECT_TRUE(registered_.empty()) << "memory outlives the communicators it is registered with";
+    EXPECT_TRUE(is_closed_ || std::uncaught_exceptions() > 0 || control_.failure())
+        << "communicators are aborted after a run that succeeded";
+  }
 
   void issue(TaskId task, const std::function<void*(BufferId)>& address, cudaStream_t stream) override {
     const CommunicatorId communicator = dag_.groups[dag_.tasks[task].group].communicator;
@@ -97,7 +102,7 @@ class EmulatedWorld final : public NcclWorld {
   }
 
   std::unique_ptr<NcclMemory> allocate(std::size_t bytes) override { return std::make_unique<Memory>(registered_, bytes); }
-  void close() override {}
+  void close() override { is_closed_ = true; }
 
  private:
   /// All of a process's registered memory; there is one at a time.
@@ -129,6 +134,7 @@ class EmulatedWorld final : public NcclWorld {
   std::vector<std::uint64_t> issued_on_;  ///< by communicator
   std::uint64_t issued_ = 0, ended_ = 0;
   std::span<std::byte> registered_;
+  bool is_closed_ = false;
 
   void* require_registered(void* address) const {
     const auto* const byte = static_cast<const std::byte*>(address);

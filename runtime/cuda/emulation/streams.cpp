@@ -13,31 +13,50 @@
 namespace tandem::emulation {
 namespace {
 
+struct EmulatedGraph;
+
 struct EmulatedEvent {
-  int recorded = 0, happened = 0;  ///< how often
-  double date = 0;                 ///< of the last time
+  int recorded = 0, happened = 0;   ///< how often, outside of graphs
+  double date = 0;                  ///< of the last time; 0: it never happened
+  EmulatedGraph* within = nullptr;  ///< recorded last while this was captured, as its `mark`
+  std::size_t mark = 0;
 };
+
+using Marks = std::vector<bool>;
 
 struct Item {
   std::function<bool()> work = {};  ///< false: it must be tried again; or
   EmulatedEvent* record = nullptr;  ///< or
   EmulatedEvent* wait = nullptr;
-  int times = 0;  ///< of the event
+  int times = 0;                      ///< of the event; 0: it is recorded by a graph
+  std::shared_ptr<Marks> marks = {};  ///< of a launched graph, of which this
+  std::size_t sets = 0, needs = 0;    ///< sets one or needs one, counted from 1
 };
 
 struct EmulatedStream {
   std::deque<Item> items;
+  EmulatedGraph* capture = nullptr;
+  int priority = 0;
 };
 
+/// What was captured, by stream. Dependencies between the streams are marks, which are cleared by every launch.
 struct EmulatedGraph {
   std::vector<std::pair<EmulatedStream*, std::deque<Item>>> streams;
+  std::size_t marks = 0;
+  EmulatedStream* origin = nullptr;
+
+  std::deque<Item>& items_of(EmulatedStream& stream) {
+    for (auto& [captured, items] : streams)
+      if (captured == &stream) return items;
+    return streams.emplace_back(&stream, std::deque<Item>()).second;
+  }
 };
 
 struct Machine {
   std::set<EmulatedStream*> streams;
   std::mt19937 random{1};
   double clock = 0;
-  bool captures = false;
+  std::set<EmulatedGraph*> captures;  ///< that have not ended
 };
 
 Machine& machine() {
@@ -51,6 +70,7 @@ EmulatedEvent& of(cudaEvent_t event) { return *reinterpret_cast<EmulatedEvent*>(
 bool can_go_on(const EmulatedStream& stream) {
   if (stream.items.empty()) return false;
   const Item& item = stream.items.front();
+  if (item.needs > 0) return (*item.marks)[item.needs - 1];
   return item.wait == nullptr || item.wait->happened >= item.times;
 }
 
@@ -63,8 +83,9 @@ bool run_first(EmulatedStream& stream) {
     return false;
   }
   machine().clock += 1e-3;
+  if (item.sets > 0) (*item.marks)[item.sets - 1] = true;
   if (item.record != nullptr) {
-    item.record->happened = item.times;
+    if (item.times > 0) item.record->happened = item.times;
     item.record->date = machine().clock;
   }
   return true;
@@ -93,6 +114,11 @@ Progress run_one() {
   return Progress::waits;
 }
 
+/// Puts an item into a stream, or into the graph that is captured from it.
+void add(EmulatedStream& stream, Item item) {
+  (stream.capture != nullptr ? stream.capture->items_of(stream) : stream.items).push_back(std::move(item));
+}
+
 void give_way() { std::this_thread::sleep_for(std::chrono::microseconds(100)); }
 
 void run_all() {
@@ -110,7 +136,9 @@ void put(cudaStream_t stream, std::function<void()> work) {
   });
 }
 
-void put_until(cudaStream_t stream, std::function<bool()> attempt) { of(stream).items.push_back({.work = std::move(attempt)}); }
+void put_until(cudaStream_t stream, std::function<bool()> attempt) { add(of(stream), {.work = std::move(attempt)}); }
+
+int priority_of(cudaStream_t stream) { return of(stream).priority; }
 
 void seed_streams(unsigned seed) { machine().random.seed(seed); }
 
@@ -120,8 +148,15 @@ using namespace tandem::emulation;
 
 extern "C" {
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int priority) {
   auto* made = new EmulatedStream;
+  made->priority = priority;
   machine().streams.insert(made);
   *stream = reinterpret_cast<cudaStream_t>(made);
   return cudaSuccess;
@@ -143,28 +178,49 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-  of(stream).items.push_back({.record = &of(event), .times = ++of(event).recorded});
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  EmulatedGraph* const capture = of(stream).capture;
+  if (capture == nullptr) {
+    of(event).within = nullptr;
+    add(of(stream), {.record = &of(event), .times = ++of(event).recorded});
+  } else if (flags == cudaEventRecordExternal) {
+    add(of(stream), {.record = &of(event)});
+  } else {
+    of(event).within = capture;
+    of(event).mark = ++capture->marks;
+    add(of(stream), {.sets = capture->marks});
+  }
   return cudaSuccess;
 }
 
+/// A stream that waits for what is captured is captured, too.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  of(stream).items.push_back({.wait = &of(event), .times = of(event).recorded});
+  EmulatedGraph* const capture = of(event).within;
+  if (of(stream).capture != nullptr && of(stream).capture != capture) return cudaErrorStreamCaptureIsolation;
+  if (capture == nullptr) {
+    add(of(stream), {.wait = &of(event), .times = of(event).recorded});
+    return cudaSuccess;
+  }
+  if (!machine().captures.contains(capture)) return cudaErrorCapturedEvent;
+  of(stream).capture = capture;
+  add(of(stream), {.needs = of(event).mark});
   return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (of(begin).date == 0 || of(end).date == 0) return cudaErrorInvalidResourceHandle;
   *milliseconds = static_cast<float>(of(end).date - of(begin).date);
   return cudaSuccess;
 }
 
+/// What a graph records counts for nothing until it happens.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return of(event).happened == of(event).recorded ? cudaSuccess : cudaErrorNotReady;
 }
 
 /// Lets the streams run, as far as they come without long waits for other processes.
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  if (machine().captures) return cudaErrorStreamCaptureUnsupported;
+  if (!machine().captures.empty()) return cudaErrorStreamCaptureUnsupported;
   constexpr int longest_wait = 200;
   for (int waited = 0; waited < longest_wait;) {
     const Progress progress = run_one();
@@ -177,24 +233,44 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
-  if (machine().captures) return cudaErrorStreamCaptureUnsupported;
+  if (!machine().captures.empty()) return cudaErrorStreamCaptureUnsupported;
   run_all();
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize() { return cudaStreamSynchronize(nullptr); }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  run_all();
-  machine().captures = true;
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (of(stream).capture != nullptr) return cudaErrorStreamCaptureUnsupported;
+  auto* const graph = new EmulatedGraph;
+  graph->origin = &of(stream);
+  of(stream).capture = graph;
+  machine().captures.insert(graph);
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
-  auto made = std::make_unique<EmulatedGraph>();
-  for (EmulatedStream* stream : machine().streams) made->streams.emplace_back(stream, std::exchange(stream->items, {}));
-  machine().captures = false;
-  *graph = reinterpret_cast<cudaGraph_t>(made.release());
+/// Every other stream must have been joined: what it recorded last, the origin waits for.
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  EmulatedGraph* const made = of(stream).capture;
+  if (made == nullptr || made->origin != &of(stream)) return cudaErrorStreamCaptureUnmatched;
+  machine().captures.erase(made);
+  std::set<std::size_t> joined;
+  for (const Item& item : made->items_of(of(stream))) joined.insert(item.needs);
+  bool all_joined = true;
+  for (auto& [captured, items] : made->streams) {
+    captured->capture = nullptr;
+    if (captured != made->origin)
+      all_joined = all_joined && !items.empty() && items.back().sets > 0 && joined.contains(items.back().sets);
+  }
+  of(stream).capture = nullptr;
+  *graph = reinterpret_cast<cudaGraph_t>(made);
+  return all_joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, std::size_t* count) {
+  *count = 0;
+  for (const auto& [stream, items] : reinterpret_cast<EmulatedGraph*>(graph)->streams)
+    for (const Item& item : items) *count += item.work || item.record != nullptr ? 1 : 0;
   return cudaSuccess;
 }
 
@@ -215,10 +291,26 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
-/// A capture is launched once, because its events count on.
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
-  for (const auto& [stream, items] : reinterpret_cast<EmulatedGraph*>(executable)->streams)
-    stream->items.insert(stream->items.end(), items.begin(), items.end());
+/// A graph begins when all before it in the stream has ended, and what comes after it waits for all of it. Its kernels run as in
+/// streams of their own.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  const EmulatedGraph& graph = *reinterpret_cast<EmulatedGraph*>(executable);
+  const auto marks = std::make_shared<Marks>(graph.marks + 1 + graph.streams.size(), false);
+  std::size_t mark = graph.marks;
+  const std::size_t begins = ++mark;
+  of(stream).items.push_back({.marks = marks, .sets = begins});
+  std::vector<std::size_t> ends;
+  for (const auto& [captured, items] : graph.streams) {
+    EmulatedStream& to = captured == graph.origin ? of(stream) : *captured;
+    to.items.push_back({.marks = marks, .needs = begins});
+    for (Item item : items) {
+      item.marks = marks;
+      to.items.push_back(std::move(item));
+    }
+    to.items.push_back({.marks = marks, .sets = ++mark});
+    ends.push_back(mark);
+  }
+  for (const std::size_t end : ends) of(stream).items.push_back({.marks = marks, .needs = end});
   return cudaSuccess;
 }
 }

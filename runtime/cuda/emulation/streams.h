@@ -15,6 +15,9 @@ void put(cudaStream_t stream, std::function<void()> work);
 /// part. The other streams go on meanwhile.
 void put_until(cudaStream_t stream, std::function<bool()> attempt);
 
+/// Returns the priority that a stream was made with; what is lower goes first.
+int priority_of(cudaStream_t stream);
+
 /// Sets the seed of all draws from now on.
 void seed_streams(unsigned seed);
 

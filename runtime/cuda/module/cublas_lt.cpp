@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/module/check.h"
 #include "runtime/cuda/module/event_timer.h"
+#include "runtime/cuda/module/say_once.h"
 
 namespace tandem {
 namespace {
@@ -172,19 +173,25 @@ void CublasLt::choose(const Queue& queue, const Matmul& matmul, const MatmulData
   const std::lock_guard lock(mutex_);
   Choice& choice = choice_of(matmul, data);
   if (choice.by_trial || !choice.algorithm) return;
+  choice.algorithm.reset();
+  choice.by_trial = true;
   EventTimer timer(queue.stream);
   float best = std::numeric_limits<float>::infinity();
   for (const cublasLtMatmulAlgo_t& algorithm : advised_algorithms(handle_, matmul, data, workspace_bytes_, most_algorithms)) {
-    multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);  // loads the kernel
-    const float time = timer.milliseconds([&] {
-      for (int i = 0; i < repetitions; ++i) multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);
-    });
-    if (time < best * worthwhile) {
-      best = time;
-      choice.algorithm = algorithm;
+    try {
+      multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);  // loads the kernel
+      const float time = timer.milliseconds([&] {
+        for (int i = 0; i < repetitions; ++i) multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);
+      });
+      if (time < best * worthwhile) {
+        best = time;
+        choice.algorithm = algorithm;
+      }
+    } catch (const std::runtime_error& error) {
+      static_cast<void>(cudaGetLastError());
+      say_once("an algorithm of cuBLASLt for " + text_of(matmul) + " is passed over: " + error.what());
     }
   }
-  choice.by_trial = true;
 }
 
 }  // namespace tandem

@@ -56,8 +56,15 @@ class CublasLt {
   void run(const Queue& queue, const Matmul& matmul, const MatmulData& data);
 
   /// Times the heuristic's best algorithms on `data`, whose result is overwritten, and keeps the fastest for `run`; once for each
-  /// product. Waits for the stream: not while it is captured, nor in a measured step.
+  /// product. One that fails is passed over; where all fail, cuBLASLt has none for the product from then on. Waits for the
+  /// stream: not while it is captured, nor in a measured step.
   void choose(const Queue& queue, const Matmul& matmul, const MatmulData& data);
+
+  /// Forgets all choices.
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    choices_.clear();
+  }
 
  private:
   struct Choice {

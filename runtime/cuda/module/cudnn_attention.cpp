@@ -9,10 +9,18 @@
 
 #include "runtime/cuda/module/check.h"
 #include "runtime/cuda/module/cudnn_attention_graph.h"
+#include "runtime/cuda/module/say_once.h"
 #include "runtime/cuda/module/scratch.h"
 
 namespace tandem {
 namespace {
+
+std::string text_of(const FusedAttention& attention, AttentionDirection direction) {
+  return std::string(direction == AttentionDirection::forward ? "attention" : "attention's backward") + " of " +
+         std::to_string(attention.queries) + " queries and " + std::to_string(attention.keys) + " keys, " +
+         std::to_string(attention.heads) + " heads of " + std::to_string(attention.head_dim) + ", in " +
+         std::string(name_of(attention.type));
+}
 
 /// cuDNN on one device. A handle has one stream at a time: whoever runs something holds `mutex`.
 struct Handle {
@@ -84,8 +92,10 @@ class Device {
     if (is_new) {
       try {
         place->second = std::make_unique<Compiled>(cudnn_, handle_, attention, direction);
-      } catch (const std::runtime_error&) {
+      } catch (const std::runtime_error& error) {
         // That it has no kernel cuDNN says only by refusing the graph.
+        say_once("cuDNN " + cudnn_.version_text() + " does not run " + text_of(attention, direction) +
+                 ", which Tandem's own kernel does: " + error.what());
       }
     }
     return place->second.get();

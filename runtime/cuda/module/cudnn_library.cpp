@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "runtime/cuda/module/say_once.h"
+
 namespace tandem {
 namespace {
 
@@ -21,9 +23,12 @@ std::unique_ptr<const CudnnLibrary> CudnnLibrary::open() {
   const std::string given = variable == nullptr ? "" : variable;
   if (given == "none") return nullptr;
   if (!given.empty()) return std::make_unique<const CudnnLibrary>(given);
+  constexpr const char* usual = "libcudnn.so.9";
+  if (void* const found = ::dlopen(usual, RTLD_NOW | RTLD_LOCAL); found == nullptr) return nullptr;
   try {
-    return std::make_unique<const CudnnLibrary>("libcudnn.so.9");
-  } catch (const std::runtime_error&) {
+    return std::make_unique<const CudnnLibrary>(usual);
+  } catch (const std::runtime_error& error) {
+    say_once(std::string(error.what()) + "; attention runs by Tandem's own kernels");
     return nullptr;
   }
 }

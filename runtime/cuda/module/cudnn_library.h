@@ -18,14 +18,16 @@ namespace tandem {
 /// ends.
 class CudnnLibrary {
  public:
-  /// `libcudnn.so.9` as the loader finds it; null where it is missing or older than `oldest`. TANDEM_CUDNN_LIBRARY names another
-  /// file, which must then be there (std::runtime_error otherwise, one sentence), or is `none`: null.
+  /// `libcudnn.so.9` as the loader finds it; null where it is missing, or older than `oldest`, which is said once.
+  /// TANDEM_CUDNN_LIBRARY names another file, which must then be there (std::runtime_error otherwise, one sentence), or is
+  /// `none`: null.
   static std::unique_ptr<const CudnnLibrary> open();
   /// Throws std::runtime_error, one sentence, when the file is no such cuDNN.
   explicit CudnnLibrary(const std::string& file);
 
-  /// The first that clears the sums of attention's backward by itself.
-  static constexpr std::size_t oldest = 90600;
+  /// Up to 9.15.0 the backward of attention is wrong where the keys are no multiple of 128, unless they are padded and masked,
+  /// and 9.10.0 and 9.10.1 have errors of their own (cuDNN's release notes).
+  static constexpr std::size_t oldest = 91501;
 
   std::string version_text() const;
   /// Throws std::runtime_error with cuDNN's own words.

@@ -157,7 +157,9 @@ TANDEM_DEVICE float block_max(float value) {
 /// for itself: __syncthreads makes them seen by others.
 TANDEM_DEVICE void copy_async(void* shared, const void* global) {
 #ifdef TANDEM_EMULATED
-  copy_aligned<16>(shared, global);
+  if (std::bit_cast<std::uintptr_t>(shared) % 16 != 0 || std::bit_cast<std::uintptr_t>(global) % 16 != 0)
+    throw std::runtime_error("misaligned address");
+  emulation::defer_copy(shared, global, 16);
 #else
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
                "l"(global)
@@ -166,14 +168,18 @@ TANDEM_DEVICE void copy_async(void* shared, const void* global) {
 }
 
 TANDEM_DEVICE void copy_async_commit() {
-#ifndef TANDEM_EMULATED
+#ifdef TANDEM_EMULATED
+  emulation::close_group_of_copies();
+#else
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
 template <int groups_in_flight>
 TANDEM_DEVICE void copy_async_wait() {
-#ifndef TANDEM_EMULATED
+#ifdef TANDEM_EMULATED
+  emulation::wait_for_copies(groups_in_flight);
+#else
   asm volatile("cp.async.wait_group %0;" ::"n"(groups_in_flight) : "memory");
 #endif
 }

@@ -1,5 +1,7 @@
 #include "runtime/cuda/module/gpu_step.h"
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <chrono>
 #include <set>
 #include <string>
@@ -31,6 +33,79 @@ Bytes aligned(Bytes bytes) { return round_up(bytes, arena_alignment); }
 
 Bytes bytes_on_gpu(const Buffer& buffer) { return aligned(buffer.bytes()) + (buffer.dtype == DType::f8 ? bytes_of_scale : 0); }
 
+/// A captured graph.
+class CudaGraph {
+ public:
+  CudaGraph() = default;
+  CudaGraph(cudaGraph_t captured, cudaStream_t stream) {
+    std::size_t nodes = 0;
+    const cudaError_t counted = cudaGraphGetNodes(captured, nullptr, &nodes);
+    const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+    cudaGraphDestroy(captured);
+    check(counted, "cudaGraphGetNodes");
+    check(made, "cudaGraphInstantiate");
+    nodes_ = nodes;
+    check(cudaGraphUpload(graph_, stream), "cudaGraphUpload");
+  }
+  CudaGraph(CudaGraph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)), nodes_(other.nodes_) {}
+  CudaGraph& operator=(CudaGraph&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    nodes_ = other.nodes_;
+    return *this;
+  }
+  ~CudaGraph() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+  void launch(const Queue& queue) const { check(cudaGraphLaunch(graph_, queue.stream), "cudaGraphLaunch"); }
+  std::size_t nodes() const { return nodes_; }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+  std::size_t nodes_ = 0;
+};
+
+/// A range of the host's time in Nsight Systems, which shows the kernels that were issued in it under its name.
+class NamedRange {
+ public:
+  explicit NamedRange(const std::string& name) { nvtxRangePushA(name.c_str()); }
+  NamedRange(const NamedRange&) = delete;
+  ~NamedRange() { nvtxRangePop(); }
+};
+
+/// Captures what is put into a stream, and into those that wait for it, while it lives.
+class Capture {
+ public:
+  Capture(const Queue& queue, cudaStreamCaptureMode mode) : stream_(queue.stream) {
+    check(cudaStreamBeginCapture(stream_, mode), "cudaStreamBeginCapture");
+  }
+  Capture(const Capture&) = delete;
+  ~Capture() {
+    if (stream_ == nullptr) return;
+    cudaGraph_t broken = nullptr;
+    if (cudaStreamEndCapture(stream_, &broken) == cudaSuccess) cudaGraphDestroy(broken);
+    cudaGetLastError();
+  }
+
+  /// Ends the capture, and makes a graph of it that can be launched.
+  CudaGraph finish();
+
+ private:
+  cudaStream_t stream_;
+};
+
+CudaGraph Capture::finish() {
+  cudaGraph_t captured = nullptr;
+  cudaStream_t const stream = std::exchange(stream_, nullptr);
+  check(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture");
+  return {captured, stream};
+}
+
+/// Kernels of one stream that are launched as one graph, captured before the first run.
+struct CapturedPiece {
+  GraphPiece tasks;
+  CudaGraph graph;
+};
+
 /// The events of one unit, which are made once and recorded in every run.
 struct UnitEvents {
   std::optional<Event> ended;                      ///< for those who wait
@@ -46,7 +121,8 @@ class Step final : public GpuStep {
         order_(issue_order(dag)),
         arena_(plan_arena(dag, order_, bytes_on_gpu)),
         waits_(dag, order_, arena_.waits),
-        multiprocessors_(multiprocessors) {
+        multiprocessors_(multiprocessors),
+        piece_of_(dag.tasks.size(), no_piece) {
     if (options.control == nullptr && dag.ranks.size() > most_virtual_ranks)
       throw std::runtime_error(std::to_string(dag.ranks.size()) + " ranks on one GPU, expected at most " +
                                std::to_string(most_virtual_ranks) + "; more take a process and a GPU each (see torchrun, srun)");
@@ -55,15 +131,13 @@ class Step final : public GpuStep {
       nccl_ = make_nccl_world(*options.control, *options.launch, dag, barrier_memory_.data());
     }
     allocate();
+    make_pieces();
     make_queues();
     prepare_kernels();
     make_events();
   }
 
-  ~Step() override {
-    cudaDeviceSynchronize();
-    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-  }
+  ~Step() override { cudaDeviceSynchronize(); }
 
   bool is_started_ahead() const override { return true; }
   void prepare(const Dag& dag, Completions& completions) override;
@@ -74,6 +148,13 @@ class Step final : public GpuStep {
   void read(BufferId id, const HostTensor& out) override;
   std::size_t verify_collectives() override;
   Bytes arena(RankIndex rank) const override { return arena_.size[rank]; }
+  void date_tasks(bool dates) override {
+    if (dates != dates_) pieces_are_captured_ = false;
+    dates_ = dates;
+  }
+  Seconds duration() const override { return end_->seconds_since(*begin_); }
+  GraphCount graphs() const override;
+  void close() override;
 
  private:
   const Dag& dag_;
@@ -91,8 +172,15 @@ class Step final : public GpuStep {
   std::vector<std::byte*> arena_begin_;              ///< by rank; null: runs elsewhere
   std::vector<UnitEvents> events_;                   ///< by first task of a unit
   std::optional<Event> begin_, end_, fork_;          ///< of the step
+  std::optional<Event> launched_;                    ///< where the whole step is a graph, before it
   std::vector<Event> joins_;                         ///< by queue
-  cudaGraphExec_t graph_ = nullptr;
+  static constexpr std::size_t no_piece = -1;
+  std::vector<CapturedPiece> pieces_;
+  std::vector<std::size_t> piece_of_;  ///< by task, into `pieces_`
+  bool pieces_are_captured_ = false;
+  bool dates_ = true;
+  std::optional<Capture> capture_;  ///< of the whole step, while it is issued
+  CudaGraph graph_;                 ///< of the whole step
   Completions* completions_ = nullptr;
 
   bool is_here(RankIndex rank) const { return options_.control == nullptr || rank == options_.launch->rank; }
@@ -100,6 +188,12 @@ class Step final : public GpuStep {
   Queue& queue_of(TaskId id) { return queues_[queue_index(dag_.tasks[id])]->get(); }
 
   void allocate();
+  bool is_one_graph() const { return options_.graphs == GraphScope::full; }
+  void make_pieces();
+  void capture_pieces();
+  void start_piece(TaskId id);
+  void issue(std::span<const TaskId> unit, const std::vector<TaskId>& here);
+  std::vector<std::size_t> scratch_of_queues() const;
   void make_queues();
   void prepare_kernels();
   void make_events();
@@ -108,10 +202,9 @@ class Step final : public GpuStep {
   std::vector<TaskId> members_here(std::span<const TaskId> unit) const;
   void run_kernel(TaskId id);
   void run_unit_of_virtual_ranks(std::span<const TaskId> unit);
-  void begin_task(TaskId first, UnitEvents& events);
-  void end_task(TaskId first, UnitEvents& events);
   void launch_graph();
   void verify_between_processes(TaskId id);
+  void verify_in_own_type(GroupId group);
   void wait_for(const Queue& queue, const char* what, const std::function<void()>& report);
   void report_first_that_runs(std::size_t& at);
 };
@@ -144,28 +237,35 @@ std::vector<OperandType> Step::types_of(TaskId id) const {
   return types;
 }
 
-void Step::make_queues() {
+std::vector<std::size_t> Step::scratch_of_queues() const {
   std::vector<std::size_t> scratch(dag_.ranks.size() * stream_count, 0);
-  std::vector<bool> used(scratch.size(), false);
   for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
     const Task& task = dag_.tasks[id];
-    if (!is_here(task.rank)) continue;
-    used[queue_index(task)] = true;
-    if (is_communication(task.op)) continue;
+    if (!is_here(task.rank) || is_communication(task.op)) continue;
     if (const DeviceOperation& operation = device_operation(task.op); operation.scratch != nullptr)
       scratch[queue_index(task)] =
           std::max(scratch[queue_index(task)], operation.scratch(types_of(id), dag_.attributes[task.attributes]));
   }
+  return scratch;
+}
+
+void Step::make_queues() {
+  const std::vector<std::size_t> scratch = scratch_of_queues();
+  std::vector<bool> used(scratch.size(), false);
+  for (const Task& task : dag_.tasks)
+    if (is_here(task.rank)) used[queue_index(task)] = true;
   queues_.resize(scratch.size());
   for (std::size_t i = 0; i < scratch.size(); ++i) {
     if (!used[i]) continue;
-    queues_[i] = std::make_unique<OwnedQueue>(multiprocessors_, scratch[i]);
+    const bool computes = i % stream_count == static_cast<std::size_t>(Stream::compute);
+    queues_[i] = std::make_unique<OwnedQueue>(multiprocessors_, scratch[i], computes ? Urgency::usual : Urgency::first);
     joins_.emplace_back(false);
   }
   origin_ = std::make_unique<OwnedQueue>(multiprocessors_, 0);
   begin_.emplace(true);
   end_.emplace(true);
   fork_.emplace(false);
+  launched_.emplace(true);
 }
 
 void Step::prepare_kernels() {
@@ -182,6 +282,10 @@ void Step::prepare_kernels() {
     if (done.emplace(task.op, task.attributes, std::move(key)).second)
       device_operation(task.op).prepare(queue_of(id), types, dag_.attributes[task.attributes]);
   }
+  // A product whose algorithms all failed in a trial may be computed in another type, with copies.
+  const std::vector<std::size_t> scratch = scratch_of_queues();
+  for (std::size_t i = 0; i < scratch.size(); ++i)
+    if (queues_[i]) queues_[i]->reserve(scratch[i]);
 }
 
 std::vector<TaskId> Step::members_here(std::span<const TaskId> unit) const {
@@ -217,12 +321,54 @@ DeviceTensor Step::tensor(BufferId id) const {
           .scale = base.dtype == DType::f8 ? reinterpret_cast<float*>(begin + aligned(base.bytes())) : nullptr};
 }
 
+void Step::make_pieces() {
+  for (GraphPiece& tasks : graph_pieces(dag_, order_, waits_, options_.graphs)) {
+    if (!is_here(dag_.tasks[tasks.front()].rank)) continue;
+    for (const TaskId id : tasks) piece_of_[id] = pieces_.size();
+    pieces_.push_back({.tasks = std::move(tasks), .graph = {}});
+  }
+}
+
+/// The graphs are captured once and launched in every run: memory stays where it is.
+void Step::capture_pieces() {
+  for (CapturedPiece& piece : pieces_) {
+    const Queue& queue = queue_of(piece.tasks.front());
+    Capture capture(queue, cudaStreamCaptureModeThreadLocal);
+    for (const TaskId id : piece.tasks) {
+      if (dates_) events_[id].began_at->record(queue, true);
+      run_kernel(id);
+      if (dates_) events_[id].ended_at->record(queue, true);
+    }
+    piece.graph = capture.finish();
+  }
+  pieces_are_captured_ = true;
+}
+
+GraphCount Step::graphs() const {
+  if (is_one_graph()) return {.graphs = 1, .nodes = graph_.nodes()};
+  GraphCount count;
+  for (const CapturedPiece& piece : pieces_) {
+    ++count.graphs;
+    count.nodes += piece.graph.nodes();
+  }
+  return count;
+}
+
+void Step::close() {
+  cudaDeviceSynchronize();
+  own_memory_.reset();
+  arena_begin_.clear();
+  if (nccl_ != nullptr) nccl_->close();
+  nccl_.reset();
+}
+
 void Step::prepare(const Dag& dag, Completions& completions) {
   if (&dag != &dag_) throw std::logic_error("the GPU's memory belongs to another DAG");
   completions_ = &completions;
-  if (options_.graph) check(cudaStreamBeginCapture(origin_->get().stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  begin_->record(origin_->get(), options_.graph);
-  fork_->record(origin_->get(), options_.graph);
+  if (!pieces_are_captured_) capture_pieces();
+  if (is_one_graph()) capture_.emplace(origin_->get(), cudaStreamCaptureModeGlobal);
+  begin_->record(origin_->get(), is_one_graph());
+  fork_->record(origin_->get(), is_one_graph());
   for (const auto& queue : queues_)
     if (queue) fork_->awaited_by(queue->get());
 }
@@ -230,33 +376,48 @@ void Step::prepare(const Dag& dag, Completions& completions) {
 void Step::start(std::span<const TaskId> unit) {
   const std::vector<TaskId> here = members_here(unit);
   if (here.empty()) return;
-  UnitEvents& events = events_[unit.front()];
+  const NamedRange range(std::string(dag_.name_of_task(here.front())));
   for (const TaskId id : here) {
     for (const TaskId other : waits_.of(id)) events_[dag_.unit_of(other).front()].ended->awaited_by(queue_of(id));
   }
-  for (std::size_t m = 1; m < here.size(); ++m) {
-    Event& ready = events.ready[m - 1].second;
-    ready.record(queue_of(here[m]), options_.graph);
-    ready.awaited_by(queue_of(here.front()));
-  }
-  Queue& queue = queue_of(here.front());
-  if (events.began_at) events.began_at->record(queue, options_.graph);
   try {
-    const Task& task = dag_.tasks[here.front()];
-    if (!is_communication(task.op)) {
-      run_kernel(here.front());
-    } else if (nccl_ != nullptr) {
-      nccl_->issue(
-          here.front(), [this](BufferId id) { return tensor(id).data; }, queue.stream);
-    } else {
-      run_unit_of_virtual_ranks(unit);
-    }
+    if (piece_of_[here.front()] == no_piece)
+      issue(unit, here);
+    else
+      start_piece(here.front());
   } catch (const std::exception& error) {
     const std::string rank = std::to_string(dag_.ranks[dag_.tasks[here.front()].rank].world_rank);
     throw std::runtime_error("task '" + std::string(dag_.name_of_task(here.front())) + "' on rank " + rank + ": " + error.what());
   }
-  if (events.ended_at) events.ended_at->record(queue, options_.graph);
-  if (events.ended) events.ended->record(queue, options_.graph);
+}
+
+/// The first task of a piece launches all of it: none of the others waits for another stream.
+void Step::start_piece(TaskId id) {
+  const CapturedPiece& piece = pieces_[piece_of_[id]];
+  const Queue& queue = queue_of(id);
+  if (id == piece.tasks.front()) piece.graph.launch(queue);
+  if (events_[id].ended) events_[id].ended->record(queue, false);
+}
+
+void Step::issue(std::span<const TaskId> unit, const std::vector<TaskId>& here) {
+  UnitEvents& events = events_[unit.front()];
+  for (std::size_t m = 1; m < here.size(); ++m) {
+    Event& ready = events.ready[m - 1].second;
+    ready.record(queue_of(here[m]), is_one_graph());
+    ready.awaited_by(queue_of(here.front()));
+  }
+  Queue& queue = queue_of(here.front());
+  if (dates_) events.began_at->record(queue, is_one_graph());
+  if (!is_communication(dag_.tasks[here.front()].op)) {
+    run_kernel(here.front());
+  } else if (nccl_ != nullptr) {
+    nccl_->issue(
+        here.front(), [this](BufferId id) { return tensor(id).data; }, queue.stream);
+  } else {
+    run_unit_of_virtual_ranks(unit);
+  }
+  if (dates_) events.ended_at->record(queue, is_one_graph());
+  if (events.ended) events.ended->record(queue, is_one_graph());
   for (std::size_t m = 1; m < here.size(); ++m) events.ended->awaited_by(queue_of(here[m]));
 }
 
@@ -280,31 +441,27 @@ void Step::drive() {
   std::size_t next = 0;
   for (const auto& queue : queues_) {
     if (!queue) continue;
-    joins_[next].record(queue->get(), options_.graph);
+    joins_[next].record(queue->get(), is_one_graph());
     joins_[next++].awaited_by(origin_->get());
   }
-  end_->record(origin_->get(), options_.graph);
-  if (options_.graph) launch_graph();
+  end_->record(origin_->get(), is_one_graph());
+  if (is_one_graph()) launch_graph();
   std::size_t at = 0;
   wait_for(origin_->get(), "the step", [&] { report_first_that_runs(at); });
 
   for (const TaskId first : order_) {
     const UnitEvents& events = events_[first];
-    const bool here = events.began_at.has_value();
-    completions_->ended(first, here ? events.began_at->seconds_since(*begin_) : 0,
-                        here ? events.ended_at->seconds_since(*begin_) : 0);
+    const bool dated = dates_ && events.began_at.has_value();
+    completions_->ended(first, dated ? events.began_at->seconds_since(*begin_) : 0,
+                        dated ? events.ended_at->seconds_since(*begin_) : 0);
   }
 }
 
 void Step::launch_graph() {
-  cudaGraph_t captured = nullptr;
-  check(cudaStreamEndCapture(origin_->get().stream, &captured), "cudaStreamEndCapture");
-  if (graph_ != nullptr) cudaGraphExecDestroy(std::exchange(graph_, nullptr));
-  const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
-  cudaGraphDestroy(captured);
-  check(made, "cudaGraphInstantiate");
-  check(cudaGraphUpload(graph_, origin_->get().stream), "cudaGraphUpload");
-  check(cudaGraphLaunch(graph_, origin_->get().stream), "cudaGraphLaunch");
+  graph_ = capture_->finish();
+  capture_.reset();
+  launched_->record(origin_->get(), false);
+  graph_.launch(origin_->get());
 }
 
 /// Waits until a queue is done. Meanwhile `report` tells the other processes how far this one is. Throws when the run has failed.
@@ -319,9 +476,16 @@ void Step::wait_for(const Queue& queue, const char* what, const std::function<vo
   if (const std::optional<std::string> failure = options_.control->failure()) throw std::runtime_error(*failure);
 }
 
-/// Reports the first task, in the order of issue, that has not ended. `at` is the one that was found before.
+/// Reports the first task, in the order of issue, that has not ended. `at` is the one that was found before. What graphs record
+/// keeps the date of the run before until it is recorded again, so an event counts from when the graphs of this run begin.
 void Step::report_first_that_runs(std::size_t& at) {
-  while (at < order_.size() && (!events_[order_[at]].ended_at || events_[order_[at]].ended_at->has_happened())) ++at;
+  const Event& since = is_one_graph() ? *launched_ : *begin_;
+  const auto has_ended = [&](TaskId first) {
+    const UnitEvents& events = events_[first];
+    return !events.ended_at ||
+           (dates_ ? events.ended_at->has_happened_since(since) : !events.ended || events.ended->has_happened());
+  };
+  while (at < order_.size() && has_ended(order_[at])) ++at;
   if (at < order_.size()) options_.control->progress(order_[at], is_communication(dag_.tasks[order_[at]].op));
 }
 
@@ -337,12 +501,28 @@ void Step::fill(std::uint64_t seed) {
 }
 
 std::size_t Step::verify_collectives() {
-  if (nccl_ == nullptr)
-    return tandem::verify_collectives(dag_, [this](const Collective& collective) { run_on_copies(origin_->get(), collective); });
   const std::vector<GroupId> distinct = distinct_collectives(dag_);
+  if (nccl_ == nullptr) {
+    for (const GroupId group : distinct) verify_in_own_type(group);
+    return tandem::verify_collectives(dag_, [this](const Collective& collective) { run_on_copies(origin_->get(), collective); });
+  }
   for (const GroupId group : distinct)
     for (const TaskId id : members_here(dag_.members_of(group))) verify_between_processes(id);
   return distinct.size();
+}
+
+/// A reduction of virtual ranks in bf16 or fp16, in the buffers of the step.
+void Step::verify_in_own_type(GroupId group) {
+  const std::span<const TaskId> unit = dag_.members_of(group);
+  const OpKind op = dag_.tasks[unit.front()].op;
+  if (op != OpKind::all_reduce && op != OpKind::reduce_scatter && op != OpKind::reduce) return;
+  const DType type = dag_.buffers[dag_.operands_of(unit.front()).front().buffer].dtype;
+  if (type != DType::bf16 && type != DType::f16) return;
+  const auto address = [this](BufferId buffer) { return tensor(buffer).data; };
+  const Queue& queue = queue_of(unit.front());
+  for (const TaskId id : unit) write_crafted_contents(dag_, id, address, queue.stream);
+  run_unit_of_virtual_ranks(unit);
+  for (const TaskId id : unit) expect_crafted_result(dag_, id, address, queue.stream);
 }
 
 /// Returns when the collective has ended, so that all processes take the collectives in one order.

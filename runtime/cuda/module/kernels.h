@@ -83,6 +83,14 @@ DeviceKernel muon_polynomial_device;
 DeviceKernel muon_update_device;
 DeviceKernel count_choices_device;
 DeviceKernel update_expert_bias_device;
+DeviceKernel head_gemm_device;
+DeviceKernel index_select_device;
+DeviceKernel sparse_attention_device;
+DeviceKernel sparse_attention_backward_device;
+DeviceKernel index_target_device;
+DeviceKernel index_loss_backward_device;
+DeviceKernel softcap_device;
+DeviceKernel softcap_backward_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
@@ -104,10 +112,13 @@ ScratchFunction sign_compress_scratch;
 ScratchFunction orthogonalize_scratch;
 ScratchFunction ssd_scan_scratch, ssd_scan_backward_scratch;
 ScratchFunction group_norm_backward_scratch;
+ScratchFunction head_gemm_scratch;
+ScratchFunction index_select_scratch, index_loss_backward_scratch;
 ScratchFunction delta_rule_scratch, delta_rule_backward_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;
 PrepareFunction prepare_batched_gemm;
+PrepareFunction prepare_head_gemm;
 
 }  // namespace tandem

@@ -7,9 +7,13 @@
 namespace tandem {
 namespace {
 
+thread_local int forbidden = 0;
+
 const CudnnAttention* find(std::span<const OperandType> operands, const AttentionAttributes& attributes,
                            AttentionDirection direction) {
   const std::optional<FusedAttention> attention = fused_attention(operands, attributes);
+  if (forbidden > 0) return nullptr;
+  if (attention && direction == AttentionDirection::backward && !libraries_have_backward(*attention)) return nullptr;
   return attention.has_value() ? cudnn_attention(*attention, direction) : nullptr;
 }
 
@@ -19,6 +23,9 @@ bool is_aligned(const DeviceTensor& tensor) {
 }
 
 }  // namespace
+
+WithoutLibraries::WithoutLibraries() { ++forbidden; }
+WithoutLibraries::~WithoutLibraries() { --forbidden; }
 
 bool run_library_attention(Queue& queue, std::span<const DeviceTensor> operands, const AttentionAttributes& attributes,
                            AttentionDirection direction) {

@@ -6,6 +6,14 @@ namespace tandem {
 
 // What the operations attention and attention_backward ask before they use kernels of their own.
 
+/// While one lives, operations of this thread use their own kernels.
+class WithoutLibraries {
+ public:
+  WithoutLibraries();
+  WithoutLibraries(const WithoutLibraries&) = delete;
+  ~WithoutLibraries();
+};
+
 /// Runs attention by a library's kernel. Returns false, with nothing done, where there is none for these operands.
 bool run_library_attention(Queue& queue, std::span<const DeviceTensor> operands, const AttentionAttributes& attributes,
                            AttentionDirection direction);

@@ -5,18 +5,12 @@
 #include "runtime/cuda/module/check.h"
 #include "runtime/cuda/module/convert.h"
 #include "runtime/cuda/module/cublas_lt.h"
+#include "runtime/cuda/module/say_once.h"
 #include "runtime/cuda/module/scratch.h"
 #include "runtime/cuda/multiplied_types.h"
 
 namespace tandem {
 namespace {
-
-template <typename Operand>
-MultipliedTypes choose_types(std::span<const Operand, 3> operands, const Multiplication& multiplication) {
-  const DType a = operands[0].dtype, b = operands[1].dtype, c = operands[2].dtype;
-  const bool fp8 = a == DType::f8 && b == DType::f8 && std::ranges::all_of(multiplication.batches, fits_fp8);
-  return multiplied_types(a, b, c, fp8 && CublasLt::of_this_device().multiplies_fp8());
-}
 
 DeviceTensor piece_of(Scratch& scratch, const OperandType& type) {
   return {.data = scratch.take(static_cast<std::size_t>(type.bytes())), .shape = type.shape, .dtype = type.dtype};
@@ -65,6 +59,32 @@ std::vector<ProductBatch> one_by_one(const ProductBatch& batch) {
     products.push_back({product});
   }
   return products;
+}
+
+/// Returns whether cuBLASLt has algorithms for products of these types, wherever their operands lie.
+bool has_algorithms(const Multiplication& multiplication, DType a, DType b, DType c) {
+  CublasLt& cublas = CublasLt::of_this_device();
+  const auto has_one = [&](const ProductBatch& batch) {
+    const Call call(batch, {.shape = {}, .dtype = a}, {.shape = {}, .dtype = b}, {.shape = {}, .dtype = c}, multiplication);
+    return cublas.supports(call.matmul, call.data);
+  };
+  return std::ranges::all_of(multiplication.batches, [&](const ProductBatch& batch) {
+    return batch.first.size.k == 0 || has_one(batch) || std::ranges::all_of(one_by_one(batch), has_one);
+  });
+}
+
+/// Products in fp8 that the device, or its cuBLASLt, does not have are computed in bf16.
+template <typename Operand>
+MultipliedTypes choose_types(std::span<const Operand, 3> operands, const Multiplication& multiplication) {
+  const DType a = operands[0].dtype, b = operands[1].dtype, c = operands[2].dtype;
+  const bool fp8 = a == DType::f8 && b == DType::f8 && std::ranges::all_of(multiplication.batches, fits_fp8) &&
+                   CublasLt::of_this_device().multiplies_fp8();
+  const MultipliedTypes types = multiplied_types(a, b, c, fp8);
+  if (!fp8 || has_algorithms(multiplication, types.operands, types.operands, types.result)) return types;
+  const auto [m, n, k] = multiplication.batches.front().first.size;
+  say_once("cuBLASLt has no algorithm for " + std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) +
+           " in fp8, which is multiplied in bf16");
+  return multiplied_types(a, b, c, false);
 }
 
 /// Calls `use` for each call that the batch takes, which is one where cuBLASLt has an algorithm for the whole batch.

@@ -20,7 +20,8 @@ namespace tandem {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::microseconds ask_again_after(200);
+// Most calls are done at once. What takes longer takes long: then the core is left to NCCL's own threads.
+constexpr std::chrono::microseconds ask_without_pause(50), ask_again_after(200);
 // A call that is under way when the run fails may itself be stuck behind the kernels that the abort is to end.
 constexpr std::chrono::seconds wait_for_a_call(2);
 
@@ -223,8 +224,9 @@ class World final : public NcclWorld {
 
   template <typename What>
   void wait_until_ready(ncclComm_t& handle, const What& what) {
-    const Clock::time_point deadline = Clock::now() + duration(options_.timeout);
+    const Clock::time_point begin = Clock::now(), deadline = begin + duration(options_.timeout);
     while (state_of(handle, what) == ncclInProgress) {
+      if (Clock::now() - begin < ask_without_pause) continue;
       if (Clock::now() > deadline) {
         throw std::runtime_error("NCCL: " + std::string(what()) + " was not ready within " +
                                  std::to_string(static_cast<long>(options_.timeout)) + " s");

@@ -1,6 +1,8 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
+
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/module/check.h"
 #include "runtime/cuda/module/cudnn_attention.h"
@@ -60,6 +62,8 @@ class OpenedGpu final : public Gpu {
 }  // namespace tandem
 
 extern "C" std::unique_ptr<tandem::Gpu> tandem_open_gpu(int device, int interface) {
+  // CUDA reads it when it begins: streams beyond the eight connections that it makes by default would wait for each other.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (interface != tandem::gpu_interface) throw std::runtime_error("tandem_cuda.so belongs to another version of tandem");
   return std::make_unique<tandem::OpenedGpu>(device);
 }

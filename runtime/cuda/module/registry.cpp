@@ -91,6 +91,14 @@ constexpr std::array table{
     Row{OpKind::muon_update, {muon_update_device}},
     Row{OpKind::count_choices, {count_choices_device}},
     Row{OpKind::update_expert_bias, {update_expert_bias_device}},
+    Row{OpKind::head_gemm, {head_gemm_device, head_gemm_scratch, prepare_head_gemm}},
+    Row{OpKind::index_select, {index_select_device, index_select_scratch}},
+    Row{OpKind::sparse_attention, {sparse_attention_device}},
+    Row{OpKind::sparse_attention_backward, {sparse_attention_backward_device}},
+    Row{OpKind::index_target, {index_target_device}},
+    Row{OpKind::index_loss_backward, {index_loss_backward_device, index_loss_backward_scratch}},
+    Row{OpKind::softcap, {softcap_device}},
+    Row{OpKind::softcap_backward, {softcap_backward_device}},
 };
 
 }  // namespace

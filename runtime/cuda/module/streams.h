@@ -25,6 +25,12 @@ class Event {
   }
   void awaited_by(const Queue& queue) const { check(cudaStreamWaitEvent(queue.stream, event_, 0), "cudaStreamWaitEvent"); }
   bool has_happened() const { return cudaEventQuery(event_) == cudaSuccess; }
+  /// Returns whether it happened after `since`, which has been recorded; both are timed.
+  bool has_happened_since(const Event& since) const {
+    float milliseconds = 0;
+    return has_happened() && since.has_happened() && cudaEventElapsedTime(&milliseconds, since.event_, event_) == cudaSuccess &&
+           milliseconds >= 0;
+  }
   /// Returns the seconds since `begin`, which is timed, too.
   double seconds_since(const Event& begin) const {
     float milliseconds = 0;
@@ -37,16 +43,33 @@ class Event {
   bool timed_;
 };
 
+/// Whose blocks a GPU starts first. Communication goes before kernels that fill the GPU, or it begins when they have ended.
+enum class Urgency {
+  usual,
+  first
+};
+
 /// A stream with its scratch.
 class OwnedQueue {
  public:
-  OwnedQueue(int multiprocessors, std::size_t scratch_bytes) : scratch_(scratch_bytes) {
+  OwnedQueue(int multiprocessors, std::size_t scratch_bytes, Urgency urgency = Urgency::usual) : scratch_(scratch_bytes) {
     queue_ = {.stream = nullptr, .multiprocessors = multiprocessors, .scratch = scratch_.data(), .scratch_bytes = scratch_bytes};
-    check(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    int usual = 0, first = 0;
+    check(cudaDeviceGetStreamPriorityRange(&usual, &first), "cudaDeviceGetStreamPriorityRange");
+    check(cudaStreamCreateWithPriority(&queue_.stream, cudaStreamNonBlocking, urgency == Urgency::first ? first : usual),
+          "cudaStreamCreate");
   }
   OwnedQueue(const OwnedQueue&) = delete;
   ~OwnedQueue() { cudaStreamDestroy(queue_.stream); }
   Queue& get() { return queue_; }
+  /// Makes the scratch larger if it is smaller. Nothing may run in the stream.
+  void reserve(std::size_t bytes) {
+    if (bytes <= queue_.scratch_bytes) return;
+    scratch_ = GpuMemory();
+    scratch_ = GpuMemory(bytes);
+    queue_.scratch = scratch_.data();
+    queue_.scratch_bytes = bytes;
+  }
 
  private:
   GpuMemory scratch_;

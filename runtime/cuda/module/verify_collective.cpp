@@ -58,23 +58,36 @@ std::string sentence(const Dag& dag, TaskId member, const PredictableContents::D
   return text.str();
 }
 
-}  // namespace
-
-void verify_collective(const Dag& dag, TaskId member, const std::function<void*(BufferId)>& address, cudaStream_t stream,
-                       const std::function<void()>& carry_out) {
-  const NcclCall call = plan_call(dag, member);
+MemberPlace place_of(const Dag& dag, TaskId member) {
   const std::vector<std::uint32_t>& members = dag.communicator_of(dag.tasks[member]).members;
   const auto place = std::ranges::find(members, dag.ranks[dag.tasks[member].rank].world_rank) - members.begin();
-  const MemberPlace of{.member = static_cast<std::size_t>(place), .members = members.size()};
+  return {.member = static_cast<std::size_t>(place), .members = members.size()};
+}
+
+}  // namespace
+
+void write_crafted_contents(const Dag& dag, TaskId member, const AddressOf& address, cudaStream_t stream) {
+  const NcclCall call = plan_call(dag, member);
   if (call.receive != no_id) {
     const auto bytes = static_cast<std::size_t>(dag.buffers[call.receive].bytes());
     check(cudaMemsetAsync(address(call.receive), 0xFF, bytes, stream), "cudaMemsetAsync");
   }
-  if (call.send != no_id) fill(PredictableContents::sent(call, of), call.type, address(call.send), stream);
-  carry_out();
+  if (call.send != no_id) fill(PredictableContents::sent(call, place_of(dag, member)), call.type, address(call.send), stream);
+}
+
+void expect_crafted_result(const Dag& dag, TaskId member, const AddressOf& address, cudaStream_t stream) {
+  const NcclCall call = plan_call(dag, member);
   if (call.receive == no_id) return;
-  const auto difference = first_difference(PredictableContents::expected(call, of), call.type, address(call.receive), stream);
+  const PredictableContents expected = PredictableContents::expected(call, place_of(dag, member));
+  const auto difference = first_difference(expected, call.type, address(call.receive), stream);
   if (difference) throw std::runtime_error(sentence(dag, member, *difference));
+}
+
+void verify_collective(const Dag& dag, TaskId member, const AddressOf& address, cudaStream_t stream,
+                       const std::function<void()>& carry_out) {
+  write_crafted_contents(dag, member, address, stream);
+  carry_out();
+  expect_crafted_result(dag, member, address, stream);
 }
 
 }  // namespace tandem

@@ -1,0 +1,78 @@
+#include "runtime/execution/stored_types.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+bool is_narrow(const Buffer& buffer) { return buffer.dtype == DType::f8 || buffer.dtype == DType::f4; }
+
+/// Whether the kernel knows fp8 with one scale for the tensor.
+bool knows_fp8(const Dag& dag, const Task& task) {
+  if (task.op == OpKind::attention || task.op == OpKind::attention_backward || task.op == OpKind::adam) return false;
+  if (task.op != OpKind::cast) return true;
+  const auto* cast = std::get_if<CastAttributes>(&dag.attributes[task.attributes]);
+  return cast == nullptr || !cast->in_place;
+}
+
+/// Of tensors that are kept in another type, by base buffer.
+class WiderTensors {
+ public:
+  explicit WiderTensors(const Dag& dag) : dag_(dag), wider_(dag.buffers.size(), false) {
+    for (BufferId id = 0; id < dag.buffers.size(); ++id) {
+      const Buffer& buffer = dag.buffers[id];
+      const bool one_scale = buffer.scaling == Scaling::none || buffer.scaling == Scaling::tensor;
+      if (is_narrow(buffer) && (buffer.dtype == DType::f4 || !one_scale || buffer.kind == BufferKind::parameter)) add(id);
+    }
+    for (TaskId id = 0; id < dag.tasks.size(); ++id)
+      if (!knows_fp8(dag, dag.tasks[id])) add_operands(id);
+    while (spread_by_communication()) {
+    }
+  }
+  bool contains(BufferId id) const { return wider_[dag_.buffers[id].base]; }
+
+ private:
+  const Dag& dag_;
+  std::vector<bool> wider_;
+
+  void add(BufferId id) { wider_[dag_.buffers[id].base] = true; }
+  void add_operands(TaskId id) {
+    for (const Operand& operand : dag_.operands_of(id))
+      if (is_narrow(dag_.buffers[operand.buffer])) add(operand.buffer);
+  }
+
+  /// What is sent and received is of one type.
+  bool spread_by_communication() {
+    bool spread = false;
+    for (GroupId group = 0; group < dag_.groups.size(); ++group) {
+      std::size_t narrow = 0, wider = 0;
+      for (const TaskId id : dag_.members_of(group)) {
+        for (const Operand& operand : dag_.operands_of(id)) {
+          if (!is_narrow(dag_.buffers[operand.buffer])) continue;
+          ++(contains(operand.buffer) ? wider : narrow);
+        }
+      }
+      if (narrow == 0 || wider == 0) continue;
+      for (const TaskId id : dag_.members_of(group)) add_operands(id);
+      spread = true;
+    }
+    return spread;
+  }
+};
+
+}  // namespace
+
+Dag stored_on_gpus(Dag dag) {
+  const WiderTensors wider(dag);
+  std::vector<BufferId> changed;
+  for (BufferId id = 0; id < dag.buffers.size(); ++id)
+    if (is_narrow(dag.buffers[id]) && wider.contains(id)) changed.push_back(id);
+  for (const BufferId id : changed) {
+    dag.buffers[id].dtype = DType::bf16;
+    dag.buffers[id].scaling = Scaling::none;
+  }
+  return dag;
+}
+
+}  // namespace tandem

@@ -1,0 +1,168 @@
+// Sequences packed of documents: the same step as the unsharded one, folded or not, and the work of its closed form.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "runtime/base/input_error.h"
+#include "runtime/execution/execution_site.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/mesh/world.h"
+#include "scenarios/spec/packed_documents.h"
+#include "studies/step/executed_step.h"
+#include "studies/step/simulated_step.h"
+#include "studies/step/verification.h"
+#include "tests/end_to_end/checks.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem::studies::documents_test {
+namespace {
+
+const std::string drawn = "training.documents.mean=5 training.documents.sigma=0.8 ";
+
+class PackedSequences : public testing::TestWithParam<const char*> {};
+
+// As in equivalence_test: rounding alone differs.
+TEST_P(PackedSequences, ShardedStepIsTheUnshardedStep) {
+  EXPECT_LT(largest_difference(tiny_model(words(drawn + GetParam()))), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Dense, PackedSequences,
+    testing::Values("", "training.micro_batch=2", "parallelism.tp=2 parallelism.sp=true", "parallelism.pp=2 parallelism.dp=2",
+                    "parallelism.dp=4 training.documents.streams=3", "parallelism.dp=2 parallelism.zero=3",
+                    "training.recompute=full", "training.recompute=selective parallelism.pp=4",
+                    "training.attention=unfused training.micro_batch=2", "model.causal=false parallelism.dp=2",
+                    "parallelism.dp=2 training.sync_every=3 parallelism.zero=0 training.documents.streams=2",
+                    "training.documents.packing=whole parallelism.dp=2",
+                    "model.rotary=false model.max_positions=16 parallelism.cp=2 parallelism.cp_layout=zigzag",
+                    "model.layer_types=[sliding_attention,chunked_attention] model.window=3 model.attention_chunk=4"));
+
+INSTANTIATE_TEST_SUITE_P(
+    ChunksOfDocuments, PackedSequences,
+    testing::Values("parallelism.cp=2", "parallelism.cp=4", "parallelism.cp=2 training.micro_batch=2 parallelism.dp=2",
+                    "parallelism.cp=2 parallelism.tp=2 parallelism.sp=true parallelism.pp=2",
+                    "parallelism.cp=2 parallelism.cp_method=all-gather training.micro_batch=2",
+                    "parallelism.cp=4 parallelism.cp_method=all-gather parallelism.dp=2 training.documents.streams=2",
+                    "parallelism.cp=2 training.recompute=full", "parallelism.cp=2 training.recompute=selective",
+                    "parallelism.cp=2 training.documents.packing=whole",
+                    "parallelism.cp=2 model.layer_types=[sliding_attention,full_attention] model.window=3",
+                    "parallelism.cp=2 model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 model.mla.v_dim=5 "
+                    "model.kv_heads=8",
+                    "parallelism.cp=2 model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.ep=2 "
+                    "parallelism.dp=2"));
+
+INSTANTIATE_TEST_SUITE_P(
+    OtherLayouts, PackedSequences,
+    testing::Values("parallelism.cp=2 parallelism.cp_layout=zigzag", "parallelism.cp=4 parallelism.cp_layout=contiguous",
+                    "parallelism.cp=4 parallelism.cp_layout=zigzag parallelism.cp_method=all-gather training.micro_batch=2",
+                    "parallelism.cp=2 parallelism.cp_method=ulysses", "parallelism.cp=4 parallelism.cp_method=ulysses",
+                    "parallelism.cp=4 parallelism.cp_layout=contiguous model.mla.kv_rank=16 model.mla.rope_dim=4 "
+                    "model.mla.nope_dim=6 model.mla.v_dim=5 model.kv_heads=8"));
+
+double loss_of(const std::string& overrides) {
+  const Scenario scenario = tiny_model(words(overrides));
+  ExecutedStep step(scenario, "tiny");
+  step.execute();
+  return compare_with_unsharded(step, scenario).reference_loss;
+}
+
+// The mask reaches the numbers: what is of other documents is not seen.
+TEST(PackedSequences, DocumentsChangeWhatIsSeen) { EXPECT_GT(std::abs(loss_of("parallelism.dp=1") - loss_of(drawn)), 1e-4); }
+
+void expect_today(const std::string& documents, const std::string& overrides) {
+  SCOPED_TRACE(documents + overrides);
+  const Scenario with = tiny_cluster(words(documents + overrides)), without = tiny_cluster(words(overrides));
+  const Dag packed = lower(with, make_world(with, true)), plain = lower(without, make_world(without, true));
+  ASSERT_EQ(packed.tasks.size(), plain.tasks.size());
+  EXPECT_TRUE(packed.attributes == plain.attributes);
+  EXPECT_EQ(packed.info.model_flops_per_token, plain.info.model_flops_per_token);
+  EXPECT_EQ(simulate_step(with, true).result.step_time, simulate_step(without, true).result.step_time);
+}
+
+TEST(PackedSequences, ADocumentAsLongAsTheSequenceIsTodaysStep) {
+  expect_today("training.documents.length=16 ", "parallelism.pp=2 parallelism.tp=2 training.micro_batch=2");
+  expect_today("training.documents.length=32 ", "parallelism.cp=4 parallelism.dp=2");
+  expect_today("training.documents.length=20 training.documents.packing=whole ", "parallelism.cp=2 parallelism.tp=4");
+}
+
+TEST(PackedSequences, GpusRefuseThem) {
+  const auto dag_of = [](const std::string& overrides) {
+    const Scenario scenario = tiny_model(words(overrides));
+    return lower(scenario, make_world(scenario, false));
+  };
+  EXPECT_NO_THROW(refuse_what_gpus_lack(dag_of("training.documents.length=16"), "s.dag"));
+  EXPECT_THROW(refuse_what_gpus_lack(dag_of(drawn), "s.dag"), InputError);
+  EXPECT_THROW(refuse_what_gpus_lack(dag_of(drawn + "training.attention=unfused"), "s.dag"), InputError);
+}
+
+std::size_t classes(const std::string& overrides) {
+  SCOPED_TRACE(overrides);
+  return expect_equal_when_folded(tiny_cluster(words(drawn + overrides)));
+}
+
+TEST(PackedSequences, ReplicasOfOneStreamAreOneClass) {
+  EXPECT_EQ(classes("parallelism.dp=8"), 1U);
+  EXPECT_EQ(classes("parallelism.dp=4 parallelism.pp=2 parallelism.tp=2"), 2U);
+}
+
+TEST(PackedSequences, EveryStreamIsAClass) {
+  EXPECT_EQ(classes("parallelism.dp=8 training.documents.streams=2"), 2U);
+  EXPECT_EQ(classes("parallelism.dp=4 parallelism.pp=2 training.documents.streams=4"), 8U);
+}
+
+TEST(PackedSequences, ChunksOfDocumentsAreEqualWork) {
+  EXPECT_EQ(classes("parallelism.cp=4 parallelism.dp=2 training.sequence=64"), 1U);
+  EXPECT_EQ(classes("parallelism.cp=4 parallelism.cp_method=all-gather parallelism.tp=2 training.sequence=64"), 1U);
+  EXPECT_EQ(classes("parallelism.cp=4 parallelism.cp_method=ulysses training.sequence=64"), 1U);
+}
+
+TEST(PackedSequences, ChunksOfSequencesAreNot) {
+  EXPECT_EQ(classes("parallelism.cp=4 parallelism.dp=2 parallelism.cp_layout=zigzag training.sequence=64"), 4U);
+}
+
+// A document of l tokens has l (l + 1) / 2 pairs. FLOPs per pair: runtime/ops/attention.h.
+TEST(PackedSequences, AttentionIsTheSumOverDocuments) {
+  for (const std::string mesh : {"", "parallelism.cp=4 ", "parallelism.cp=4 parallelism.cp_layout=zigzag ",
+                                 "parallelism.cp=2 parallelism.cp_method=all-gather parallelism.cp_layout=contiguous ",
+                                 "parallelism.cp=4 parallelism.cp_method=ulysses ", "training.micro_batch=2 parallelism.dp=2 "}) {
+    SCOPED_TRACE(mesh);
+    const Scenario scenario = tiny_cluster(words(drawn + mesh + "training.sequence=64"));
+    const Dag dag = lower(scenario, make_world(scenario, false));
+    double flops = 0;
+    for (TaskId id = 0; id < dag.tasks.size(); ++id)
+      if (dag.tasks[id].op == OpKind::attention) flops += cost_of(dag, id).flops;
+    double expected = 0;
+    const DocumentTotals totals = document_totals(scenario);
+    for (const auto& [tokens, documents] : totals.of_length) {
+      const auto l = static_cast<double>(tokens);
+      expected += static_cast<double>(documents) * l * (l + 1) / 2;
+    }
+    const ModelSpec& model = scenario.model;
+    expected *= static_cast<double>(2 * model.layers * model.heads * 2 * model.head_dim);
+    EXPECT_DOUBLE_EQ(flops, expected);
+
+    // Model FLOPs count the diagonal at half, three times the forward.
+    const double tokens = static_cast<double>(dag.info.tokens);
+    const double pairs_of_whole = static_cast<double>(scenario.training.sequence) / 2;
+    const double whole = 3 * static_cast<double>(4 * model.layers * model.heads * model.head_dim) * pairs_of_whole;
+    EXPECT_NEAR(dag.info.model_flops_per_token - model_flops_per_token(model, scenario.training.sequence),
+                -whole * (1 - dag.info.documents.attention_share), 1e-6 * whole);
+    EXPECT_EQ(static_cast<double>(totals.tokens()), tokens);
+  }
+}
+
+TEST(PackedSequences, TakeLessTimeThanWholeOnes) {
+  const std::string large = "model.head_dim=128 training.sequence=65536 training.precision=bf16 parallelism.cp=2 ";
+  const auto time = [&](const std::string& more) {
+    return simulate_step(tiny_cluster(words(large + more)), true).result.step_time;
+  };
+  const Seconds whole = time(""), halves = time("training.documents.length=32768"),
+                short_ones = time("training.documents.length=2048");
+  EXPECT_LT(halves, whole);
+  EXPECT_LT(short_ones, halves);
+}
+
+}  // namespace
+}  // namespace tandem::studies::documents_test

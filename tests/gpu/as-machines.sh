@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# as-machines.sh COUNT COMMAND..: so many processes on one GPU, each a machine of its own for NCCL, which else refuses two ranks on
+# one GPU. What they send goes through NCCL's network transport on the loopback.
+# The exit code is that of one that failed.
+set -uo pipefail
+count=$1
+shift
+status=0
+processes=()
+for ((rank = 0; rank < count; ++rank)); do
+  NCCL_HOSTID=tandem-$rank NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo} NCCL_NET=${NCCL_NET:-Socket} RANK=$rank LOCAL_RANK=0 \
+    WORLD_SIZE=$count MASTER_ADDR=127.0.0.1 MASTER_PORT=29521 "$@" &
+  processes+=($!)
+done
+for process in "${processes[@]}"; do wait "$process" || status=$?; done
+exit "$status"

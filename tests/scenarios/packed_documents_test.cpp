@@ -1,0 +1,202 @@
+#include "scenarios/spec/packed_documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "runtime/base/input_error.h"
+#include "scenarios/interop/scenario_sections.h"
+#include "scenarios/reading/document.h"
+#include "scenarios/reading/load.h"
+
+namespace tandem::scenarios::packed_documents_test {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+Scenario with(const Overrides& overrides) {
+  return parse_scenario(R"(
+name: packed
+model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096}
+cluster: {preset: dgx-h100, gpus: 8}
+parallelism: {dp: 8}
+training: {sequence: 1024, micro_batch: 1, global_batch: 64}
+)",
+                        "packed.yaml", overrides);
+}
+
+std::string refusal(const Overrides& overrides) {
+  try {
+    with(overrides);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+const Overrides draws[] = {
+    {"training.documents.length=300"},
+    {"training.documents.lengths=[10, 700, 3000]", "training.documents.shares=[5, 2, 1]", "training.documents.streams=3"},
+    {"training.documents.mean=200", "training.documents.sigma=1.5", "training.documents.longest=900"},
+    {"training.documents.mean=200", "training.documents.sigma=1.5", "training.documents.packing=whole"},
+    {"training.documents.mean=200", "training.documents.sigma=1.5", "parallelism.cp=4", "parallelism.dp=2"}};
+
+TEST(PackedDocuments, FillEachSequence) {
+  for (const Overrides& draw : draws) {
+    const Scenario scenario = with(draw);
+    PackedDocuments packed(scenario);
+    for (std::int64_t number = 0; number < 200; ++number) {
+      std::int64_t tokens = 0;
+      for (const PackedDocument& document : packed.of_sequence(number)) {
+        EXPECT_GT(document.tokens, document.padding);
+        EXPECT_GE(document.padding, 0);
+        EXPECT_EQ(document.tokens % scenario.document_parts(), 0);
+        tokens += document.tokens;
+      }
+      EXPECT_EQ(tokens, 1024);
+    }
+  }
+}
+
+TEST(PackedDocuments, AreTheSameInWhateverOrderTheyAreAskedFor) {
+  for (const Overrides& draw : draws) {
+    const Scenario scenario = with(draw);
+    PackedDocuments forth(scenario), back(scenario);
+    for (std::int64_t number = 0; number < 64; ++number) forth.of_sequence(number);
+    for (std::int64_t number = 63; number >= 0; --number) back.of_sequence(number);
+    EXPECT_TRUE(forth.of_sequences(0, 64) == back.of_sequences(0, 64));
+  }
+}
+
+// Cut: a document of 300 tokens goes on in the next sequence.
+TEST(PackedDocuments, CutOnesGoOnInTheNextSequence) {
+  PackedDocuments packed(with({"training.documents.length=300"}));
+  const auto lengths = [&](std::int64_t number) {
+    std::vector<std::int64_t> tokens;
+    for (const PackedDocument& document : packed.of_sequence(number)) tokens.push_back(document.tokens);
+    return tokens;
+  };
+  EXPECT_EQ(lengths(0), (std::vector<std::int64_t>{300, 300, 300, 124}));
+  EXPECT_EQ(lengths(1), (std::vector<std::int64_t>{176, 300, 300, 248}));
+}
+
+TEST(PackedDocuments, WholeOnesLeavePadding) {
+  PackedDocuments packed(with({"training.documents.length=300", "training.documents.packing=whole"}));
+  const std::vector<PackedDocument>& sequence = packed.of_sequence(5);
+  ASSERT_EQ(sequence.size(), 3U);
+  EXPECT_EQ(sequence.front().padding, 0);
+  EXPECT_EQ(sequence.back().tokens, 424);
+  EXPECT_EQ(sequence.back().padding, 124);
+}
+
+// As Megatron-Core does for context parallelism.
+TEST(PackedDocuments, ArePaddedToChunksOfContextParallelRanks) {
+  const Scenario scenario = with({"training.documents.length=301", "parallelism.cp=4", "parallelism.dp=2"});
+  EXPECT_EQ(scenario.parallelism.cp_layout, CpLayout::document_zigzag);
+  PackedDocuments packed(scenario);
+  EXPECT_EQ(packed.of_sequence(0).front().tokens, 304);
+  EXPECT_EQ(packed.of_sequence(0).front().padding, 3);
+  EXPECT_EQ(packed.of_sequences(0, 1).parts, 8);
+  // What is cut off keeps its padding, which is at its end.
+  std::int64_t padding = 0, documents = 0;
+  for (std::int64_t number = 0; number < 19; ++number)  // 19 * 1024 = 64 * 304
+    for (const PackedDocument& document : packed.of_sequence(number)) padding += document.padding, ++documents;
+  EXPECT_EQ(padding, 64 * 3);
+  EXPECT_GT(documents, 64);
+}
+
+TEST(PackedDocuments, ReplicasReadTheirStreams) {
+  const Scenario scenario = with({"training.documents.mean=200", "training.documents.sigma=1", "training.documents.streams=3"});
+  PackedDocuments packed(scenario);
+  constexpr std::int64_t run = 64 / 8;
+  for (std::int64_t replica = 0; replica < 8; ++replica) {
+    for (std::int64_t other = 0; other < replica; ++other)
+      EXPECT_EQ(packed.of_sequences(replica * run, run) == packed.of_sequences(other * run, run), (replica - other) % 3 == 0);
+  }
+  EXPECT_FALSE(packed.of_sequences(0, run) == packed.of_sequences(64, run)) << "the next step reads on";
+}
+
+// The mean of n draws is off by sigma / sqrt(n) times a few at most.
+TEST(PackedDocuments, HaveTheMomentsOfTheirDistribution) {
+  const std::int64_t sequence = 1 << 24;
+  const auto totals = [&](const Overrides& more) {
+    Overrides all{"training.sequence=" + std::to_string(sequence), "training.global_batch=8"};
+    all.insert(all.end(), more.begin(), more.end());
+    return document_totals(with(all));
+  };
+  const DocumentTotals lognormal = totals({"training.documents.mean=1000", "training.documents.sigma=0.8"});
+  double logs = 0, squares = 0;
+  const auto count = static_cast<double>(lognormal.documents());
+  for (const auto& [tokens, documents] : lognormal.of_length) {
+    logs += static_cast<double>(documents) * std::log(static_cast<double>(tokens)) / count;
+    squares += static_cast<double>(documents) * std::pow(std::log(static_cast<double>(tokens)), 2) / count;
+  }
+  EXPECT_NEAR(static_cast<double>(lognormal.tokens()) / count, 1000, 20);
+  EXPECT_NEAR(logs, std::log(1000) - 0.32, 0.02);
+  EXPECT_NEAR(std::sqrt(squares - logs * logs), 0.8, 0.02);
+  const DocumentTotals two = totals({"training.documents.lengths=[100, 400]", "training.documents.shares=[3, 1]"});
+  EXPECT_NEAR(static_cast<double>(two.of_length.at(100)) / static_cast<double>(two.documents()), 0.75, 0.01);
+  EXPECT_NEAR(static_cast<double>(two.of_length.at(400)) / static_cast<double>(two.documents()), 0.25, 0.01);
+}
+
+TEST(PackedDocuments, TotalsAreSumsOverTheStep) {
+  const Scenario whole = with({});
+  EXPECT_EQ(document_totals(whole).documents(), 64);
+  EXPECT_EQ(document_totals(whole).attention_share(1024), 1);
+  const DocumentTotals quarters = document_totals(with({"training.documents.length=256"}));
+  EXPECT_EQ(quarters.documents(), 256);
+  EXPECT_EQ(quarters.tokens(), 64 * 1024);
+  EXPECT_EQ(quarters.longest(), 256);
+  EXPECT_DOUBLE_EQ(quarters.attention_share(1024), 0.25);
+  EXPECT_DOUBLE_EQ(quarters.heaviest_micro_batch, 1);
+  // Cut out of documents of 1536, sequences hold 1024, then 512 and 512 with half the pairs, then 1024: of a replica's eight,
+  // five are whole.
+  const DocumentTotals turns = document_totals(with({"training.documents.length=1536"}));
+  EXPECT_DOUBLE_EQ(turns.heaviest_micro_batch, 1 / ((5 + 3 * 0.5) / 8));
+  EXPECT_DOUBLE_EQ(turns.heaviest_replica, 1);
+  const DocumentTotals apart =
+      document_totals(with({"training.documents.mean=300", "training.documents.sigma=1", "training.documents.streams=8"}));
+  EXPECT_GT(apart.heaviest_replica, 1.01);
+  EXPECT_GT(apart.heaviest_micro_batch, apart.heaviest_replica);
+}
+
+TEST(PackedDocuments, AreReadAsTheyAreWritten) {
+  for (const Overrides& draw : draws) {
+    const Scenario scenario = with(draw);
+    const YamlNode sections = scenario_sections(scenario);
+    const Scenario again =
+        with({"training=" + to_yaml(*sections.find("training")), "parallelism=" + to_yaml(*sections.find("parallelism"))});
+    PackedDocuments packed(scenario), of_again(again);
+    EXPECT_TRUE(packed.of_sequences(0, 64) == of_again.of_sequences(0, 64));
+    EXPECT_EQ(again.parallelism.cp_layout, scenario.parallelism.cp_layout);
+  }
+}
+
+TEST(PackedDocuments, RefuseWhatContradictsItself) {
+  using testing::HasSubstr;
+  const auto refused = [](const Overrides& fields) {
+    Overrides overrides;
+    for (const std::string& field : fields) overrides.push_back("training.documents." + field);
+    return refusal(overrides);
+  };
+  EXPECT_THAT(refused({"length=10", "mean=10", "sigma=1"}), HasSubstr("expected one of them"));
+  EXPECT_THAT(refused({"lengths=[]"}), HasSubstr("expected a length at least"));
+  EXPECT_THAT(refused({"lengths=[1, 2]", "shares=[1]"}), HasSubstr("shares are 1 for 2 lengths"));
+  EXPECT_THAT(refused({"lengths=[1, 2]", "shares=[0, 0]"}), HasSubstr("all 0"));
+  EXPECT_THAT(refused({"mean=10"}), HasSubstr("training.documents.sigma is missing"));
+  EXPECT_THAT(refused({"length=10", "sigma=1"}), HasSubstr("sigma without mean"));
+  EXPECT_THAT(refused({"packing=whole"}), HasSubstr("packing without length, lengths or mean"));
+  EXPECT_THAT(refused({"length=10", "streams=9"}), HasSubstr("9 streams of documents for 8 data-parallel replicas"));
+  EXPECT_THAT(refusal({"parallelism.cp_layout=document-zigzag"}), HasSubstr("without training.documents"));
+  EXPECT_THAT(refusal({"training.documents.length=10", "model.layer_types=[mamba,attention]", "model.mamba.heads=16"}),
+              HasSubstr("whose states"));
+  EXPECT_THAT(refusal({"training.documents.length=10", "model.rotary=false", "model.max_positions=1024", "parallelism.cp=2",
+                       "parallelism.dp=4"}),
+              HasSubstr("expected cp_layout zigzag"));
+}
+
+}  // namespace
+}  // namespace tandem::scenarios::packed_documents_test
