@@ -25,28 +25,23 @@ std::string missing_terminal() {
   return "";
 }
 
-Shown run_on_terminal(const std::vector<std::string>& arguments, int columns,
-                      const std::vector<std::pair<std::string, std::string>>& environment) {
-  std::vector<std::string> words = {TANDEM_BINARY};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+namespace {
 
+/// What `child`, which ends the process it runs in, writes to a terminal of that many columns.
+Shown shown_by(const std::function<void()>& child, int columns) {
   winsize size{};
   size.ws_col = static_cast<unsigned short>(columns);
   size.ws_row = 40;
   int terminal = -1;
-  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
-  if (child < 0) throw std::system_error(errno, std::generic_category(), "forkpty");
-  if (child == 0) {
+  const pid_t process = ::forkpty(&terminal, nullptr, nullptr, &size);
+  if (process < 0) throw std::system_error(errno, std::generic_category(), "forkpty");
+  if (process == 0) {
     constexpr unsigned time_limit_s = 120;
     ::alarm(time_limit_s);
     ::unsetenv("COLUMNS");
     ::unsetenv("NO_COLOR");
     ::setenv("TERM", "xterm", 1);
-    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-    ::execv(argv.front(), argv.data());
+    child();
     ::_exit(127);
   }
   Shown shown;
@@ -54,11 +49,35 @@ Shown run_on_terminal(const std::vector<std::string>& arguments, int columns,
   for (ssize_t got = 0; (got = ::read(terminal, buffer, sizeof buffer)) > 0;)
     shown.text.append(buffer, static_cast<std::size_t>(got));
   int status = 0;
-  ::waitpid(child, &status, 0);
+  ::waitpid(process, &status, 0);
   ::close(terminal);
   if (WIFEXITED(status)) shown.exit_code = WEXITSTATUS(status);
   shown.text = std::regex_replace(shown.text, std::regex("\r\n"), "\n");
   return shown;
+}
+
+}  // namespace
+
+Shown run_on_terminal(const std::vector<std::string>& arguments, int columns,
+                      const std::vector<std::pair<std::string, std::string>>& environment) {
+  std::vector<std::string> words = {TANDEM_BINARY};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const auto program = [&] {
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+    ::execv(argv.front(), argv.data());
+  };
+  return shown_by(program, columns);
+}
+
+Shown call_on_terminal(const std::function<void()>& function, int columns) {
+  const auto program = [&] {
+    function();
+    ::_exit(0);
+  };
+  return shown_by(program, columns);
 }
 
 std::string as_plain_text(const std::string& shown) {

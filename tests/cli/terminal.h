@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,9 @@ std::string missing_terminal();
 /// unset, unless `environment` sets them.
 Shown run_on_terminal(const std::vector<std::string>& arguments, int columns = 80,
                       const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+/// Calls a function on a pseudo-terminal, in a process of its own.
+Shown call_on_terminal(const std::function<void()>& function, int columns = 80);
 
 /// Without colours, and without lines that were taken away.
 std::string as_plain_text(const std::string& shown);

@@ -13,6 +13,7 @@
 namespace tandem::cli::terminal_test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -61,17 +62,23 @@ TEST_F(Terminal, SaysHowWideItIs) {
   EXPECT_EQ(run_tandem({"topology", two_pods}).out, as_plain_text(run_on_terminal({"topology", two_pods}, 200).text));
 }
 
-// The budget is what a calibration takes.
 TEST_F(Terminal, ShowsProgressAndTakesItAway) {
+  const auto program = [] {
+    ProgressBar bar(0);
+    bar.show("gemm", 0.419, 12.0);
+  };
+  const Shown shown = call_on_terminal(program, 70);
+  EXPECT_THAT(shown.text, HasSubstr("\r\x1b[Kgemm  [########------------]  41 %, about 12 s left"));
+  EXPECT_EQ(as_plain_text(shown.text), "");
+}
+
+// How much progress is shown depends on the machine; none of it stays.
+TEST_F(Terminal, KeepsNoProgressOfACalibration) {
   const TemporaryFolder folder;
   const std::vector<std::string> command = {"calibrate", "--backend", "host", "--budget", "3", "--out", folder / "p"};
   const Shown shown = run_on_terminal(command, 70);
   EXPECT_EQ(shown.exit_code, 0) << shown.text;
-  const std::regex line("\r\x1b\\[K[a-z_0-9,. /]+  \\[#*-*\\] +[0-9]+ %, about [0-9]+ s left");
-  const std::sregex_iterator found(shown.text.begin(), shown.text.end(), line);
-  EXPECT_NE(found, std::sregex_iterator()) << shown.text;
-  EXPECT_THAT(as_plain_text(shown.text), Not(HasSubstr("left\r")));
-  EXPECT_THAT(as_plain_text(shown.text), Not(HasSubstr("about")));
+  EXPECT_THAT(as_plain_text(shown.text), Not(ContainsRegex("\\[[#-]+\\]")));
 }
 
 TEST_F(Terminal, AShortRunShowsNoProgress) { EXPECT_THAT(run_on_terminal({"topology", tiny}).text, Not(HasSubstr("\r"))); }
