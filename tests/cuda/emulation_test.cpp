@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/module/device.h"
 #include "runtime/cuda/module/launch.h"
+#include "runtime/cuda/module/turns.h"
 
 namespace tandem::studies::emulation_test {
 namespace {
@@ -125,6 +126,43 @@ TEST(Emulation, ReducesOverABlock) {
     launch("reduce", {}, {dim3(1), dim3(static_cast<unsigned>(threads))}, reduce, values.data(), results.data());
     for (const float result : results) EXPECT_EQ(result, sum + 1000 * 2 + 1000000.0F * static_cast<float>(threads));
   }
+}
+
+/// Adds the number's value after those of smaller numbers.
+__device__ void add_after_smaller(int number, const float* values, float* sum, int* turn) {
+  wait_for_turn(turn, number);
+  add_in_turn(sum, values[number]);
+  end_turn(turn, number + 1);
+}
+__global__ void add_by_ticket(const float* values, float* sum, int* turn, int* tickets) {
+  add_after_smaller(atomicAdd(tickets, 1), values, sum, turn);
+}
+__global__ void add_by_block(const float* values, float* sum, int* turn) {
+  add_after_smaller(static_cast<int>(blockIdx.x), values, sum, turn);
+}
+
+TEST(Emulation, BlocksAddInTurns) {
+  const std::vector<float> values = {1e8F, 1, -1e8F, 3, 1e-3F, 5e7F, -5e7F, 2};
+  const float in_order = std::accumulate(values.begin(), values.end(), 0.0F);
+  ASSERT_NE(std::accumulate(values.rbegin(), values.rend(), 0.0F), in_order);
+  const Grid grid{dim3(static_cast<unsigned>(values.size())), dim3(1)};
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    const ScopedOrder order({seed > 0, seed});
+    float sum = 0;
+    int turn = 0, tickets = 0;
+    launch("add", {}, grid, add_by_ticket, values.data(), &sum, &turn, &tickets);
+    EXPECT_EQ(sum, in_order);
+    EXPECT_EQ(turn, static_cast<int>(values.size()));
+  }
+}
+
+// A GPU may begin blocks in another order than they are numbered in, and then never end.
+TEST(Emulation, TellsOfATurnThatWouldNeverCome) {
+  const std::vector<float> values(8, 1.0F);
+  const ScopedOrder order({true, 1});
+  float sum = 0;
+  int turn = 0;
+  EXPECT_THAT(error_of({dim3(8), dim3(1)}, add_by_block, values.data(), &sum, &turn), HasSubstr("that begins after it"));
 }
 
 __global__ void count(int* total, unsigned* largest) {

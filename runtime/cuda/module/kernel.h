@@ -34,9 +34,9 @@ struct Queue {
 };
 
 /// Like an operation's host kernel, on operands in the GPU's memory. Sums are taken in fp32 (f32 operands: at least as exactly as
-/// 1e-5), results rounded once to the operand's type, and the same numbers come out in every run: no floating-point atomics. But
-/// cuDNN's backward of attention adds up in an order of its own.
-/// Throws std::logic_error for shapes that break the operation's rule, std::runtime_error for what CUDA reports.
+/// 1e-5), results rounded once to the operand's type, and the same numbers come out in every run: blocks that add to one sum do
+/// so in a stated order (turns.h). But cuDNN's backward of attention adds up in an order of its own. Throws std::logic_error for
+/// shapes that break the operation's rule, std::runtime_error for what CUDA reports.
 using DeviceKernel = void(Queue&, std::span<const DeviceTensor>, const OpAttributes&);
 
 /// Returns the bytes of scratch that a kernel needs, from types and shapes alone. A null function stands for none.

@@ -21,6 +21,10 @@ struct SharedTile {
   TANDEM_DEVICE void load_a(unsigned (&a)[4], int row, int column, int lane) const {
     load_tiles(a, at_fragment(row, lane % 16, column, lane / 16));
   }
+  /// Loads the operand A [16,16] whose columns are rows here.
+  TANDEM_DEVICE void load_a_by_columns(unsigned (&a)[4], int row, int column, int lane) const {
+    load_tiles_transposed(a, at_fragment(row, lane / 16 * 8 + lane % 8, column, lane / 8 % 2));
+  }
   /// Loads B [16,16], two of the operand, whose columns are rows here.
   TANDEM_DEVICE void load_b(unsigned (&b)[4], int row, int column, int lane) const {
     load_tiles(b, at_fragment(row, lane / 16 * 8 + lane % 8, column, lane / 8 % 2));
@@ -126,12 +130,28 @@ TANDEM_DEVICE void add_product(float (&c)[m_tiles][n_tiles][4], const float (&a)
   }
 }
 
-/// Writes the warp's rows to global memory by way of its rows of `tile`, from `row` on, which no other warp uses any more.
+/// c += A^T B for 16 m_tiles columns of A from `column` on and 16 of B from `b_column` on, each with so many rows.
+template <int rows, int m_tiles, typename Element, int width, int b_width>
+TANDEM_DEVICE void add_product_of_columns(float (&c)[m_tiles][2][4], SharedTile<Element, width> a, int column,
+                                          SharedTile<Element, b_width> b, int b_column, int lane) {
+#pragma unroll
+  for (int k = 0; k < rows; k += 16) {
+    unsigned of_a[m_tiles][4], of_b[4];
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m) a.load_a_by_columns(of_a[m], k, column + m * 16, lane);
+    b.load_b_by_rows(of_b, k, b_column, lane);
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m) {
+      add_tile_product<Element>(c[m][0], of_a[m], of_b[0], of_b[1]);
+      add_tile_product<Element>(c[m][1], of_a[m], of_b[2], of_b[3]);
+    }
+  }
+}
+
+/// Writes the warp's results, rounded, to the rows of `tile` from `row` on.
 template <int m_tiles, int n_tiles, typename Element, int width>
-TANDEM_DEVICE void store_rows(SharedTile<Element, width> tile, int row, const float (&c)[m_tiles][n_tiles][4],
-                              GlobalRows<Element> to, int lane) {
+TANDEM_DEVICE void put_rows(SharedTile<Element, width> tile, int row, const float (&c)[m_tiles][n_tiles][4], int lane) {
   static_assert(n_tiles * 8 <= width);
-  constexpr int chunk = SharedTile<Element, width>::chunk, chunks = n_tiles, rows = 16 * m_tiles;
 #pragma unroll
   for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
@@ -141,6 +161,14 @@ TANDEM_DEVICE void store_rows(SharedTile<Element, width> tile, int row, const fl
         const unsigned pair = pack<Element>(c[m][n][i], c[m][n][i + 1]);
         copy_aligned<4>(tile.at(row + m * 16 + row_of_element(lane, i), n * 8 + column_of_element(lane, i)), &pair);
       }
+}
+
+/// Writes the warp's rows to global memory by way of its rows of `tile`, from `row` on, which no other warp uses any more.
+template <int m_tiles, int n_tiles, typename Element, int width>
+TANDEM_DEVICE void store_rows(SharedTile<Element, width> tile, int row, const float (&c)[m_tiles][n_tiles][4],
+                              GlobalRows<Element> to, int lane) {
+  constexpr int chunk = SharedTile<Element, width>::chunk, chunks = n_tiles, rows = 16 * m_tiles;
+  put_rows(tile, row, c, lane);
   __syncwarp();
   for (int i = lane; i < rows * chunks; i += lanes_of_warp) {
     const int r = row + i / chunks, index = i % chunks;
