@@ -151,6 +151,16 @@ inline constexpr auto fields_of<MuonAttributes> =
     std::tuple{&MuonAttributes::learning_rate, &MuonAttributes::momentum, &MuonAttributes::weight_decay,
                &MuonAttributes::clip_norm, &MuonAttributes::scale};
 template <>
+inline constexpr auto fields_of<AdafactorPiece> =
+    std::tuple{&AdafactorPiece::offset,      &AdafactorPiece::rows,           &AdafactorPiece::columns,
+               &AdafactorPiece::tensor_rows, &AdafactorPiece::tensor_columns, &AdafactorPiece::copies};
+template <>
+inline constexpr auto fields_of<AdafactorAttributes> =
+    std::tuple{&AdafactorAttributes::learning_rate, &AdafactorAttributes::beta2_decay,  &AdafactorAttributes::least_scale,
+               &AdafactorAttributes::threshold,     &AdafactorAttributes::weight_decay, &AdafactorAttributes::clip_norm,
+               &AdafactorAttributes::step,          &AdafactorAttributes::factored,     &AdafactorAttributes::first,
+               &AdafactorAttributes::pieces};
+template <>
 inline constexpr auto fields_of<CastAttributes> =
     std::tuple{&CastAttributes::rows,       &CastAttributes::to,         &CastAttributes::scaling,
                &CastAttributes::stochastic, &CastAttributes::transforms, &CastAttributes::seed,

@@ -31,9 +31,10 @@ struct Update {
 std::vector<Update> updates_on(const Dag& dag, RankIndex rank) {
   std::vector<Update> updates;
   for (const OptimizerUpdate& update : optimizer_updates(dag)) {
-    if (update.rank != rank || update.momentum == no_id) continue;
-    updates.push_back({.weights = update.weight, .states = {update.master, update.momentum}});
-    if (update.variance != no_id) updates.back().states.push_back(update.variance);
+    if (update.rank != rank || update.follows_counts) continue;
+    updates.push_back({.weights = update.weight, .states = {update.master}});
+    for (const BufferId state : {update.momentum, update.variance, update.factors})
+      if (state != no_id) updates.back().states.push_back(state);
   }
   return updates;
 }

@@ -69,7 +69,7 @@ Tensors reference_tensors(std::span<const HostMemory* const> references) {
   for (std::size_t r = 0; r < references.size(); ++r) {
     for_each_update(*references[r], [&](const Update& update) {
       Tensor& tensor = tensor_of(tensors, update.shard);
-      tensor.follows_counts = update.momentum.empty();
+      tensor.follows_counts = update.follows_counts;
       for (std::size_t i = 0; i < update.weight.size(); ++i) {
         const std::size_t at = update.index(i);
         tensor.gradients[r][at] = update.gradient[i];

@@ -303,6 +303,7 @@ class ArgumentsWriter {
       if (p_.tp > 1) add("muon-tp-mode", "distributed");
       flag("muon-use-nesterov");
     }
+    if (t_.optimizer == OptimizerKind::adafactor) out_.lose("training.optimizer", "it has Adam, SGD and Muon");
     flag("use-distributed-optimizer", p_.zero > 0 && !muon);
     if (p_.zero >= 2 && muon) out_.lose("parallelism.zero", "Muon's owners keep whole gradients");
     if (p_.zero >= 2 && !muon) {

@@ -102,7 +102,7 @@ void fill_gathered(Context& context, const Bucket& bucket) {
                    {context.builder.view(bucket.gathered, place.offset, place.shape)});
   };
   for (const MuonMatrix& matrix : bucket.matrices) copy(matrix.master, matrix.weight);
-  if (bucket.variance != no_id) copy(bucket.master, bucket.weight_slice);
+  if (bucket.matrices.empty() && bucket.master != no_id) copy(bucket.master, bucket.weight_slice);
 }
 
 void gather(Context& context, const Bucket& bucket) {

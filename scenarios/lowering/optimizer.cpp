@@ -1,5 +1,6 @@
 #include "scenarios/lowering/optimizer.h"
 
+#include "scenarios/lowering/adafactor.h"
 #include "scenarios/lowering/copies.h"
 #include "scenarios/lowering/data_groups.h"
 #include "scenarios/lowering/muon.h"
@@ -75,6 +76,7 @@ void update_parameters(Context& context) {
   update_expert_biases(context);
   const BufferId norm = squared_norm(context);
   update_on_host(context, norm);
+  if (context.scenario.training.optimizer == OptimizerKind::adafactor) return update_by_adafactor(context, norm);
   for_each_bucket(context, [&](const Bucket& bucket) {
     for (const MuonMatrix& matrix : bucket.matrices) update_by_muon(context, bucket, matrix, norm);
     if (bucket.variance == no_id) return;

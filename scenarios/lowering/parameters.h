@@ -77,6 +77,8 @@ struct Bucket {
   /// Of a bucket that Muon updates: no matrix lies in two slices. The states lie as the slice does, without the padding at its
   /// end; there is no variance.
   std::vector<MuonMatrix> matrices = {};
+  std::vector<AdafactorPiece> pieces = {};  ///< of all owners, where Adafactor updates
+  BufferId factors = no_id;                 ///< of the whole bucket, where it keeps no variance (runtime/ops/adafactor.h)
 };
 
 /// The part [begin, end) of a bucket's weights that lives on this rank for the whole step, in `buffer`.
@@ -131,11 +133,11 @@ class ChunkParameters {
   std::size_t unit_ = 0, units_ = 0;
   std::vector<std::vector<ParameterId>> members_;  ///< by bucket
 
-  std::vector<bool> by_muon_;  ///< by parameter
+  std::vector<bool> apart_;  ///< by parameter: a matrix that the optimizer treats unlike other parameters
 
   std::int64_t elements_of(ParameterId id) const { return specs_[id].rows() * specs_[id].columns(); }
-  /// `dense`, `expert`: owners of the slices.
-  std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters, std::int64_t dense = 1,
+  /// `keeps_whole`: matrices that the optimizer treats apart lie whole in slices. `dense`, `expert`: owners of these.
+  std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters, bool keeps_whole, std::int64_t dense = 1,
                                                      std::int64_t expert = 1) const;
   std::vector<std::vector<ParameterId>> one_bucket_per_unit() const;
   std::vector<std::vector<ParameterId>> one_bucket_per_weight() const;
@@ -144,6 +146,8 @@ class ChunkParameters {
   /// Sets the matrices that lie in the slice which begins there, and their states.
   void own_matrices(DagBuilder& builder, const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets,
                     std::int64_t begin, const TrainingSpec& training, Bucket& bucket) const;
+  /// Sets the blocks of tensors that Adafactor updates.
+  void add_pieces(const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets, Bucket& bucket) const;
 };
 
 }  // namespace tandem::scenarios

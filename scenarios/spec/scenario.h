@@ -387,10 +387,11 @@ struct OffloadSpec {
   bool any() const { return optimizer > 0 || activations > 0; }
 };
 
-/// What updates the matrices inside the layers; Adam updates all else.
+/// What updates the weights.
 enum class OptimizerKind : std::uint8_t {
   adam,
-  muon  ///< Jordan et al. 2024 (runtime/ops/muon.h)
+  muon,      ///< the matrices inside the layers, and Adam all else: Jordan et al. 2024 (runtime/ops/muon.h)
+  adafactor  ///< all: Shazeer and Stern 2018 (runtime/ops/adafactor.h)
 };
 
 /// How gradients are made smaller on their way between data-parallel ranks (lowering/compressor.h).
@@ -475,10 +476,11 @@ struct TrainingSpec {
   CompressorSpec compressor;
   OffloadSpec offload;
 
-  /// What the optimizer keeps of each parameter; with Muon of each of a matrix, of others more.
+  /// What the optimizer keeps of each parameter; with Muon and Adafactor of each of a matrix, of others more.
   Bytes state_bytes() const {
+    const Bytes first = optimizer == OptimizerKind::adafactor ? 0 : size_of(moment_dtype);
     const Bytes second = optimizer == OptimizerKind::adam ? size_of(second_moment_dtype) : 0;
-    return size_of(master_dtype) + size_of(moment_dtype) + second;
+    return size_of(master_dtype) + first + second;
   }
   /// Whether operands of the layers' linear GEMMs are cast to fp8 or fp4.
   bool casts() const { return precision == DType::f8 || precision == DType::f4; }

@@ -13,6 +13,7 @@
 
 #include "runtime/backend_names.h"
 #include "runtime/base/input_error.h"
+#include "runtime/contents/initial_contents.h"
 #include "runtime/contents/parameter_name.h"
 #include "runtime/host/loss.h"
 #include "scenarios/mesh/token_routing.h"
@@ -157,7 +158,21 @@ const Attributes& settings_of(const Dag& dag, OpKind op) {
   return std::get<Attributes>(dag.attributes[found->attributes]);
 }
 
+Json adafactor_json(const Dag& dag) {
+  const auto& adafactor = settings_of<AdafactorAttributes>(dag, OpKind::adafactor_update);
+  return {{"name", name_in(optimizer_names, OptimizerKind::adafactor)},
+          {"learning_rate", adafactor.learning_rate},
+          {"beta2_decay", adafactor.beta2_decay},
+          {"least_scale", adafactor.least_scale},
+          {"threshold", adafactor.threshold},
+          {"weight_decay", adafactor.weight_decay},
+          {"clip_norm", adafactor.clip_norm},
+          {"step", adafactor.step},
+          {"factors", initial_factor}};
+}
+
 Json optimizer_json(const Dag& dag, OptimizerKind kind) {
+  if (kind == OptimizerKind::adafactor) return adafactor_json(dag);
   const auto& adam = settings_of<AdamAttributes>(dag, OpKind::adam);
   Json json = {{"name", name_in(optimizer_names, kind)},
                {"learning_rate", adam.learning_rate},

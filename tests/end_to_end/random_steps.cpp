@@ -299,8 +299,11 @@ class StepDraw {
   bool is(const std::string& one) const { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); }
 
   void optimizer() {
-    if (is("parallelism.zero=3") || hsdp_ || is_set("training.hierarchical_all_reduce")) return;
-    if (!is_set("training.compressor.method")) set("training.optimizer", {"", "", "muon"});
+    const bool whole_matrices = !is("parallelism.zero=3") && !hsdp_ && !is_set("training.hierarchical_all_reduce");
+    if (whole_matrices && !is_set("training.compressor.method"))
+      set("training.optimizer", {"", "", "muon", "adafactor"});
+    else
+      set("training.optimizer", {"", "", "adafactor"});
   }
 
   /// What is cast to fp8 or fp4, and how.

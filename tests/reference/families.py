@@ -75,6 +75,7 @@ CHUNKED = "model={layer_types: [chunked_attention, full_attention], attention_ch
 DELTA = "model.linear_attention={key_heads: 4, value_heads: 8, key_dim: 32, value_dim: 32, chunk: 8}"
 
 MUON = "training.optimizer=muon"
+ADAFACTOR = "training.optimizer=adafactor"
 
 # By family: what sets each of its models apart, and the meshes.
 FAMILIES = {
@@ -132,6 +133,12 @@ FAMILIES = {
         ([MUON, *GPT], DENSE_MESHES[:2]),
         ([MUON, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),
         ([MUON, MAMBA, "model.layer_types=M-*M"], DENSE_MESHES[:2]),
+    ],
+    "adafactor": [
+        ([ADAFACTOR, "model.kv_heads=2"], DENSE_MESHES),
+        ([ADAFACTOR, *GPT], DENSE_MESHES),
+        ([ADAFACTOR, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),
+        ([ADAFACTOR, MAMBA, "model.layer_types=M-*M"], STATE_MESHES),
     ],
 }
 
