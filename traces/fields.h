@@ -108,9 +108,9 @@ inline constexpr auto fields_of<RoutingAttributes> =
                &RoutingAttributes::node_limit, &RoutingAttributes::forced,      &RoutingAttributes::balance,
                &RoutingAttributes::slots,      &RoutingAttributes::load,        &RoutingAttributes::expert_choice,
                &RoutingAttributes::score,      &RoutingAttributes::pre_softmax, &RoutingAttributes::scaling,
-               &RoutingAttributes::biased};
+               &RoutingAttributes::biased,     &RoutingAttributes::sequences,   &RoutingAttributes::sequence};
 template <>
-inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 6;
+inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 8;
 template <>
 inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,

@@ -242,6 +242,9 @@ struct RoutingAttributes {
   bool pre_softmax = false;  ///< gates are the softmax over all experts, and tokens choose by it
   float scaling = 1.0F;      ///< of the gates
   bool biased = false;       ///< tokens choose by the scores and a bias of each expert
+  /// Where the balance loss is that of each sequence: how many there are, whose tokens take turns in the rows, and the tokens of
+  /// a whole one. 0: it is that of a group.
+  std::int32_t sequences = 0, sequence = 0;
   auto operator<=>(const RoutingAttributes&) const = default;
 
   const std::vector<std::int32_t>& forced_load() const { return load.empty() ? slots : load; }

@@ -105,6 +105,7 @@ enum class OpKind : std::uint8_t {
   adafactor_variance,
   adafactor_norms,
   adafactor_update,
+  count_by_sequence,
   // communication
   all_reduce,
   all_gather,

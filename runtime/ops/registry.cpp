@@ -151,6 +151,7 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::adafactor_variance, {"adafactor_variance", memory, adafactor_variance_cost, adafactor_variance_host}},
     {OpKind::adafactor_norms, {"adafactor_norms", memory, adafactor_norms_cost, adafactor_norms_host, 2}},
     {OpKind::adafactor_update, {"adafactor_update", memory, adafactor_update_cost, adafactor_update_host}},
+    {OpKind::count_by_sequence, {"count_by_sequence", memory, count_by_sequence_cost, count_by_sequence_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -209,7 +209,8 @@ class ArgumentsWriter {
     if (moe.latent > 0) add("moe-latent-size", moe.latent);
     if (moe.shared_experts > 0) add("moe-shared-expert-intermediate-size", moe.shared_experts * moe.ffn);
     flag("moe-grouped-gemm");
-    add("moe-router-load-balancing-type", moe.balance_loss > 0 ? "aux_loss" : "none");
+    const bool by_sequence = moe.balance_scope == BalanceScope::sequence;
+    add("moe-router-load-balancing-type", moe.balance_loss == 0 ? "none" : by_sequence ? "seq_aux_loss" : "aux_loss");
     if (moe.balance_loss > 0) add("moe-aux-loss-coeff", moe.balance_loss);
     if (moe.capacity_factor > 0) add("moe-expert-capacity-factor", moe.capacity_factor);
     if (moe.capacity_factor > 0 && moe.pad_to_capacity) flag("moe-pad-expert-input-to-capacity");

@@ -16,6 +16,7 @@ namespace tandem::scenarios {
 
 inline const std::vector<Axis> tp_axes{Axis::tp};
 inline const std::vector<Axis> context_axes{Axis::cp};
+inline const std::vector<Axis> sequence_axes{Axis::tp, Axis::cp};
 inline const std::vector<Axis> replica_axes{Axis::dp};
 
 /// Along which gradients are reduced.

@@ -84,6 +84,12 @@ enum class Routing : std::uint8_t {
   expert_choice,  ///< an expert takes the tokens of the highest probabilities (Zhou et al. 2022, arXiv 2202.09368)
 };
 
+/// Of which tokens a balance loss counts the choices together.
+enum class BalanceScope : std::uint8_t {
+  micro_batch,  ///< those of a micro-batch that a rank routes
+  sequence      ///< those of a sequence, wherever they are routed (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)
+};
+
 /// Mixture of experts in place of the MLP: in layers `first_dense_layers`, `first_dense_layers` + `every`, ...
 struct MoeSpec {
   std::int64_t experts = 0;  ///< 0: a dense model
@@ -103,6 +109,7 @@ struct MoeSpec {
   std::int64_t node_limit = 0;  ///< a token's experts lie in at most so many nodes, or `groups`; 0 = no limit
   ExpertLoad load;
   double balance_loss = 0.01;  ///< coefficient of the auxiliary loss; default: Fedus et al. 2021, section 2.2
+  BalanceScope balance_scope = BalanceScope::micro_batch;
   /// Of experts, equally many in each: `node_limit` counts those of a token. 0: the nodes that the experts lie in.
   std::int64_t groups = 0;
   ScoreFunction score_function = ScoreFunction::softmax;  ///< what gates are made of, see runtime/ops/route.h
@@ -115,6 +122,10 @@ struct MoeSpec {
   /// Whether tokens go where `load` says, and not where their numbers send them.
   bool forces_choices() const {
     return routing == Routing::top_k && (capacity_factor == 0 || !load.is_uniform() || !pad_to_capacity);
+  }
+  /// Whether the balance loss is that of each sequence. Experts that choose balance by themselves.
+  bool balances_sequences() const {
+    return experts > 0 && balance_scope == BalanceScope::sequence && balance_loss > 0 && routing == Routing::top_k;
   }
   /// Width of the rows that go to the experts of a model so wide.
   std::int64_t row_width(std::int64_t hidden) const { return latent > 0 ? latent : hidden; }

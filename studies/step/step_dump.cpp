@@ -144,6 +144,7 @@ Json routing_json(const Scenario& scenario) {
           {"load", routing.forced_load()},
           {"expert_choice", routing.expert_choice},
           {"balance", routing.balance},
+          {"sequences", routing.sequences},
           {"score_function", name_in(score_function_names, routing.score)},
           {"pre_softmax", routing.pre_softmax},
           {"scaling_factor", routing.scaling},

@@ -104,7 +104,7 @@ class StepDraw {
     set("model.moe.shared_experts", {"", "1", "2"});
     set("model.moe.first_dense_layers", {"", "", "1"});
     set("model.moe.every", {"", "", "2"});
-    set("model.moe.balance_loss", {"", "0", "3"});
+    if (set("model.moe.balance_loss", {"", "0", "3"}) != "0") set("model.moe.balance_scope", {"", "sequence"});
     set("model.moe.node_limit", {"", "", "", "1", "2"});
     set("model.moe.capacity_factor", {"", "", "", "0.5", "1.25", "4"});
     set("model.moe.load", {"", "[4,1,1,3,1,2,0,1]", "{zipf: 1.2}"});

@@ -98,6 +98,8 @@ FAMILIES = {
         ([experts(capacity_factor=1.0, top_k=1, score_function="sigmoid", expert_bias="true")], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, top_k=4, groups=4, node_limit=2, **BIASED)], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, pre_softmax="true", scaling_factor=16)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, balance_scope="sequence")], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, balance_scope="sequence", score_function="sigmoid")], EXPERT_MESHES),
     ],
     "latent_attention": [
         ([*latent(16)], DENSE_MESHES),

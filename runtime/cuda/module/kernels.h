@@ -87,6 +87,7 @@ DeviceKernel muon_normalize_device;
 DeviceKernel muon_polynomial_device;
 DeviceKernel muon_update_device;
 DeviceKernel count_choices_device;
+DeviceKernel count_by_sequence_device;
 DeviceKernel update_expert_bias_device;
 DeviceKernel head_gemm_device;
 DeviceKernel index_select_device;
