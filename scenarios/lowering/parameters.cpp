@@ -206,11 +206,12 @@ void ChunkParameters::add_pieces(const std::vector<ParameterId>& ids, const std:
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::int64_t offset = offsets[i];
     for (const ParameterPiece& piece : specs_[ids[i]].pieces) {
-      if (!tensors.insert(piece.tensor).second) throw std::logic_error("'" + piece.tensor + "' lies in a bucket in two blocks");
+      if (piece.shared_rows == 0 && !tensors.insert(piece.tensor).second)
+        throw std::logic_error("'" + piece.tensor + "' lies in a bucket in two blocks");
       bucket.pieces.push_back({.offset = offset,
                                .rows = piece.rows,
                                .columns = piece.columns,
-                               .tensor_rows = piece.tensor_rows,
+                               .tensor_rows = piece.shared_rows > 0 ? piece.shared_rows : piece.tensor_rows,
                                .tensor_columns = piece.tensor_columns});
       offset += piece.rows * piece.columns;
     }

@@ -17,6 +17,7 @@ struct ParameterPiece {
   std::string tensor;
   std::int64_t tensor_rows = 0, tensor_columns = 0;
   std::int64_t row = 0, column = 0, rows = 0, columns = 0;
+  std::int64_t shared_rows = 0;  ///< of which tensor-parallel ranks each hold a part; 0: all of the tensor's
 };
 
 /// Parameters whose gradients need more than the data-parallel reduction lie in buckets of their own, so that all who share

@@ -58,6 +58,16 @@ def adafactor(weight, gradient, variance, settings):
     return weight * (1 - settings["learning_rate"] * settings["weight_decay"]) - rate * update
 
 
+def adafactor_of_parts(name, weight, gradient, variance, step):
+    """The biases of queries, keys and values lie in one tensor and are taken by themselves."""
+    settings, model = step.facts["optimizer"], step.facts["model"]
+    if not name.endswith(".qkv.bias"):
+        return adafactor(weight, gradient, variance, settings)
+    rows = [heads * model["head_dim"] for heads in (model["heads"], model["kv_heads"], model["kv_heads"])]
+    parts = zip(weight.split(rows), gradient.split(rows), variance.split(rows))
+    return torch.cat([adafactor(*part, settings) for part in parts])
+
+
 def is_inside_a_layer(name, weight):
     return weight.dim() == 2 and name not in ("embedding", "positions", "head") and not name.endswith(".taps")
 
@@ -81,7 +91,7 @@ def updated_weights(step, gradients):
             return moved_bias(weight, choices[name], step.facts["routing"]["bias_update_rate"])
         if settings["name"] == "adafactor":
             variance = step.states.get(f"{name}.variance")
-            return adafactor(weight, gradients[name], variance if variance is None else variance.double(), settings)
+            return adafactor_of_parts(name, weight, gradients[name], variance if variance is None else variance.double(), step)
         if settings["name"] == "muon" and is_inside_a_layer(name, weight):
             return muon(weight, gradients[name], state(name, "momentum"), settings["muon"])
         return adam(weight, gradients[name], state(name, "momentum"), state(name, "variance"), settings)
