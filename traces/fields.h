@@ -297,8 +297,9 @@ inline constexpr auto fields_of<Buffer> =
     std::tuple{&Buffer::shape, &Buffer::dtype, &Buffer::kind, &Buffer::rank, &Buffer::base, &Buffer::offset, &Buffer::scaling};
 template <>
 inline constexpr auto fields_of<ParameterShard> =
-    std::tuple{&ParameterShard::buffer, &ParameterShard::tensor, &ParameterShard::tensor_rows, &ParameterShard::tensor_columns,
-               &ParameterShard::row,    &ParameterShard::column, &ParameterShard::rows,        &ParameterShard::columns};
+    std::tuple{&ParameterShard::buffer,         &ParameterShard::tensor,  &ParameterShard::tensor_rows,
+               &ParameterShard::tensor_columns, &ParameterShard::row,     &ParameterShard::column,
+               &ParameterShard::rows,           &ParameterShard::columns, &ParameterShard::frozen};
 template <>
 inline constexpr auto fields_of<InputShard> =
     std::tuple{&InputShard::buffer,    &InputShard::content,    &InputShard::first_sequence,

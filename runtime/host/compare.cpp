@@ -64,6 +64,7 @@ Tensor& tensor_of(Tensors& tensors, const ParameterShard& shard) {
 Tensors reference_tensors(std::span<const HostMemory* const> references) {
   Tensors tensors;
   for (const ParameterShard& shard : references.front()->dag().shards) {
+    if (shard.frozen) continue;
     tensors.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns, references.size());
   }
   for (std::size_t r = 0; r < references.size(); ++r) {

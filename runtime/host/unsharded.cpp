@@ -45,7 +45,8 @@ class Assembled {
 class AssembledTensors {
  public:
   explicit AssembledTensors(const Dag& dag) {
-    for (const ParameterShard& shard : dag.shards) tensors_.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns);
+    for (const ParameterShard& shard : dag.shards)
+      if (!shard.frozen) tensors_.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns);
   }
   void put(const Update& update, std::span<const float> part) { tensors_.at(update.shard.tensor).put(update, part); }
 

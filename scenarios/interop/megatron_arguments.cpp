@@ -69,6 +69,7 @@ class ArgumentsWriter {
     if (model_.logit_softcap > 0) out_.lose("model.logit_softcap", "its logits have no cap");
     layers_of_one_half();
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
+    if (model_.encoder.enabled()) out_.lose("model.encoder", "pretrain_gpt.py trains language models alone");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
     if (model_.mtp_depth > 0) add("mtp-num-layers", model_.mtp_depth);

@@ -214,6 +214,7 @@ class TomlWriter {
 
   void not_there() {
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
+    if (model_.encoder.enabled()) out_.lose("model.encoder", "its models of language have none");
     if (model_.linear_bias) out_.lose("model.linear_bias", "its linear layers have none");
     if (model_.attention_bias != AttentionBias::none) out_.lose("model.attention_bias", "its linear layers have none");
     if (model_.moe.linear_bias) out_.lose("model.moe.linear_bias", "its linear layers have none");

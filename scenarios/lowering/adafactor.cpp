@@ -21,7 +21,7 @@ class AdafactorGroup {
   AdafactorGroup(Context& context, bool experts) : context_(context), experts_(experts) {
     for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk)
       for (const Bucket& bucket : context.chunks[chunk].buckets())
-        if ((bucket.kind == ParameterKind::expert) == experts) add(chunk, bucket);
+        if (!bucket.frozen && (bucket.kind == ParameterKind::expert) == experts) add(chunk, bucket);
     allocate();
   }
 

@@ -14,7 +14,8 @@ template <typename Visit>
 void for_each_bucket(Context& context, Visit visit) {
   for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
     context.chunk = static_cast<std::int16_t>(chunk);
-    for (const Bucket& bucket : context.chunks[chunk].buckets()) visit(bucket);
+    for (const Bucket& bucket : context.chunks[chunk].buckets())
+      if (!bucket.frozen) visit(bucket);
   }
   context.chunk = -1;
 }
@@ -66,7 +67,7 @@ void clear_gradients(Context& context) {
   const Phase before = context.phase;
   context.phase = Phase::backward_weight;
   for (const Bucket& bucket : context.parameters().buckets()) {
-    context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
+    if (!bucket.frozen) context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
   }
   context.phase = before;
 }

@@ -40,12 +40,12 @@ BufferId ChunkParameters::weight(ParameterId id) const {
 std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters, bool keeps_whole,
                                                                     std::int64_t dense, std::int64_t expert) const {
   std::vector<std::vector<ParameterId>> buckets;
-  const auto fill = [&](ParameterKind kind, bool apart, bool narrow) {
+  const auto fill = [&](ParameterKind kind, bool apart, bool narrow, bool frozen) {
     const auto owners = static_cast<double>(kind == ParameterKind::expert ? expert : dense);
     std::int64_t filled = 0, largest = 0;
     bool full = true;
     for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
-      if (specs_[id].kind != kind || apart_[id] != apart || specs_[id].narrow != narrow) continue;
+      if (specs_[id].kind != kind || apart_[id] != apart || specs_[id].narrow != narrow || specs_[id].frozen != frozen) continue;
       if (full) {
         buckets.emplace_back();
         filled = largest = 0;
@@ -62,7 +62,8 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
     // The first pass needs the embedding and norms, which are not narrow: what is filled last is gathered first. So does
     // Megatron-Core, which gathers these with the first layers (distributed/param_and_grad_buffer.py, partition_buckets).
     for (const bool apart : {true, false})
-      for (const bool narrow : {true, false}) fill(kind, apart, narrow);
+      for (const bool narrow : {true, false})
+        for (const bool frozen : {false, true}) fill(kind, apart, narrow, frozen);
   }
   return buckets;
 }
@@ -103,7 +104,7 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
   const bool muon = training.optimizer == OptimizerKind::muon, adafactor = training.optimizer == OptimizerKind::adafactor;
   for (const ParameterSpec& spec : specs_) {
     const std::string& tensor = spec.pieces.front().tensor;
-    apart_.push_back((muon && is_muon_matrix(tensor)) || (adafactor && is_factored(tensor)));
+    apart_.push_back(!spec.frozen && ((muon && is_muon_matrix(tensor)) || (adafactor && is_factored(tensor))));
   }
   members_ = zero < 3 ? fill_buckets(training.bucket_parameters, muon, dense.owners, expert.owners)
              : parallelism.gather_unit == GatherUnit::weight ? one_bucket_per_weight()
@@ -122,6 +123,7 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     Bucket bucket{.kind = first.kind,
                   .norm_share = first.norm_share,
                   .narrow = first.narrow,
+                  .frozen = first.frozen,
                   .unit = first.unit,
                   .whole = Shape(slice * owned.owners)};
     if (bucket.narrow) {
@@ -135,6 +137,12 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     } else {
       bucket.weights = builder.buffer(rank, BufferKind::parameter, training.storage(), bucket.whole);
       bucket.weight_slice = builder.view(bucket.weights, begin, Shape(slice));
+    }
+    const ResidentPart resident = sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}
+                                                 : ResidentPart{bucket.weights, 0, bucket.whole.elements()};
+    if (bucket.frozen) {
+      place(builder, ids, offsets, bucket, resident);
+      continue;
     }
     if (sliced_gradients) {
       bucket.gradients = builder.buffer(rank, BufferKind::communication, training.grad_dtype, bucket.whole);
@@ -164,9 +172,7 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
         bucket.factors = builder.buffer(rank, BufferKind::optimizer, training.second_moment_dtype, Shape(layout.factors()));
       }
     }
-    place(builder, ids, offsets, bucket,
-          sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}
-                         : ResidentPart{bucket.weights, 0, bucket.whole.elements()});
+    place(builder, ids, offsets, bucket, resident);
   }
 }
 
@@ -224,12 +230,13 @@ void ChunkParameters::place(DagBuilder& builder, const std::vector<ParameterId>&
     const ParameterId id = ids[i];
     const ParameterSpec& spec = specs_[id];
     std::int64_t offset = offsets[i];
-    placed_[id] = {.gradient = builder.view(bucket.gradients, offset, Shape(spec.rows(), spec.columns())),
-                   .bucket = buckets_.size(),
-                   .offset = offset};
-    bucket.uses += spec.uses;
+    placed_[id] = {.bucket = buckets_.size(), .offset = offset};
+    if (!bucket.frozen) {
+      placed_[id].gradient = builder.view(bucket.gradients, offset, Shape(spec.rows(), spec.columns()));
+      bucket.uses += spec.uses;
+    }
     for (const ParameterPiece& piece : spec.pieces) {
-      add_shards(builder, resident, piece, offset);
+      add_shards(builder, resident, piece, offset, spec.frozen);
       offset += piece.rows * piece.columns;
     }
   }

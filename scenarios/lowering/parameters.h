@@ -39,6 +39,7 @@ struct ParameterSpec {
   double norm_share = 1;  ///< its weight in the gradient norm: 1 / (ranks that count the same elements)
   std::size_t unit = 0;   ///< set by `declare`
   bool narrow = false;    ///< kept in fp8 or fp4, see `keep_narrow`
+  bool frozen = false;    ///< never updated
 
   std::int64_t rows() const;
   std::int64_t columns() const { return pieces.front().columns; }
@@ -61,6 +62,7 @@ struct Bucket {
   ParameterKind kind = ParameterKind::sharded;
   double norm_share = 1;
   bool narrow = false;  ///< see `TrainingSpec::param_gather`
+  bool frozen = false;  ///< weights alone: no gradients, nothing to reduce, to update or to gather but under ZeRO-3
   BufferId weights = no_id, gradients = no_id;
   /// Of narrow weights that are gathered in bf16: what is gathered, and then cast into `weights`.
   BufferId gathered = no_id;
@@ -100,6 +102,11 @@ class ChunkParameters {
   const std::vector<std::string>& expert_biases() const { return expert_biases_; }
   /// Says that the weight, of a linear layer, is kept in the type that training casts to: `training.param_gather`.
   void keep_narrow(ParameterId id) { specs_[id].narrow = true; }
+  /// The id of what is declared next; and says that what was declared from it on is never updated.
+  ParameterId next() const { return static_cast<ParameterId>(specs_.size()); }
+  void freeze_from(ParameterId first) {
+    for (; first < specs_.size(); ++first) specs_[first].frozen = true;
+  }
 
   /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit or, with
   /// `gather_unit` weight, per weight, and all their buffers. Slices are padded to multiples of the granularity.

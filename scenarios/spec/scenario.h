@@ -175,6 +175,32 @@ struct LinearAttentionSpec {
   std::int64_t projected() const { return mixed() + values() + 2 * value_heads; }
 };
 
+/// A vision transformer whose outputs stand in place of a sequence's first tokens: a product that embeds patches, layers of
+/// attention to all patches of an image, a norm, and a projector, an MLP on `merge` neighbouring patches that makes one token of
+/// them (as in Qwen2-VL, arXiv 2409.12191).
+struct EncoderSpec {
+  std::int64_t layers = 0;  ///< 0: no encoder
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t patches = 0;      ///< of an image
+  std::int64_t merge = 4;        ///< patches that become one token
+  std::int64_t images = 1;       ///< of a sequence
+  std::int64_t patch_width = 0;  ///< numbers of a patch: its pixels' colours
+  bool gated = false;
+  MlpFunction activation = MlpFunction::gelu;
+  NormKind norm = NormKind::layer;
+  bool linear_bias = true;  ///< of the layers' projections, and of the projector's first one
+  bool rotary = true;
+  bool frozen = false;  ///< forward alone: its weights, the projector's among them, have no gradients
+
+  bool enabled() const { return layers > 0; }
+  std::int64_t positions() const { return images * patches; }
+  /// Of the language model.
+  std::int64_t tokens() const { return positions() / merge; }
+  std::int64_t projector() const { return merge * hidden; }
+};
+
 /// A decoder-only transformer, unsharded.
 struct ModelSpec {
   std::string name;
@@ -212,6 +238,7 @@ struct ModelSpec {
   std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
   std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
   std::int64_t attention_chunk = 0;    ///< positions that see each other alone in chunked attention
+  EncoderSpec encoder = {};
 
   /// Of a layer, or beyond the last of what predicts further tokens.
   LayerKind layer_kind(std::int64_t layer) const {
@@ -220,6 +247,8 @@ struct ModelSpec {
     return {type.mixer, type.feed.value_or(moe.in_layer(layer) ? Feed::experts : Feed::dense)};
   }
 
+  /// The encoder's layers as those of a model.
+  ModelSpec of_encoder() const;
   /// Of layers with keys of their own.
   AttentionBias biases_of_attention() const { return linear_bias ? AttentionBias::all : attention_bias; }
   /// Whether some layers pass a state from position to position, so that a rank needs whole sequences of them.

@@ -43,6 +43,7 @@ class StepDraw {
     indexer();
     biases();
     documents();
+    encoder();
     return std::move(step_);
   }
 
@@ -184,6 +185,18 @@ class StepDraw {
     set("training.documents.sigma", {"0.5", "1"});
     set("training.documents.packing", {"", "whole"});
     if (dp_ > 1) set("training.documents.streams", {"", "2"});
+  }
+
+  void encoder() {
+    if (cp_ > 1 || is_set("training.micro_batch") || is_set("training.documents.mean") || !one_in(2)) return;
+    set("model.encoder.layers", {"1", "2"});
+    step_.overrides.insert(step_.overrides.end(),
+                           {"model.encoder.hidden=24", "model.encoder.heads=4", "model.encoder.ffn=40", "model.encoder.patches=8",
+                            "model.encoder.merge=2", "model.encoder.patch_width=12"});
+    set("model.encoder.images", {"", "2", "3"});
+    set("model.encoder.frozen", {"", "true"});
+    set("model.encoder.gated", {"", "true"});
+    set("model.encoder.norm", {"", "rms"});
   }
 
   void scores() {
