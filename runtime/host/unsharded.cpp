@@ -140,4 +140,18 @@ UnshardedTokens gather_tokens(const HostMemory& memory) {
   return all;
 }
 
+UnshardedPatches gather_patches(const HostMemory& memory) {
+  UnshardedPatches all;
+  for (const InputShard& input : memory.dag().inputs) {
+    const Buffer& buffer = memory.dag().buffers[input.buffer];
+    if (input.content != InputShard::Content::noise || buffer.kind != BufferKind::input) continue;
+    const Shape& shape = buffer.shape;  // of one sequence
+    all.positions = shape[0];
+    all.width = shape[2];
+    const float* const pixels = memory.tensor(input.buffer).f32();
+    all.of_sequence[input.first_sequence].assign(pixels, pixels + shape.elements());
+  }
+  return all;
+}
+
 }  // namespace tandem

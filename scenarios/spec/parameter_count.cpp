@@ -116,6 +116,7 @@ ModelSpec ModelSpec::of_encoder() const {
   model.norm = encoder.norm;
   model.linear_bias = encoder.linear_bias;
   model.rotary = encoder.rotary;
+  model.rotary_base = 10'000;  // Qwen2-VL's
   model.causal = false;
   return model;
 }

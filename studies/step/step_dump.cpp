@@ -111,6 +111,13 @@ std::string tokens_file(const UnshardedTokens& tokens) {
   return to_safetensors({{"inputs", shape, std::span(tokens.inputs)}, {"labels", shape, std::span(tokens.labels)}});
 }
 
+std::string patches_file(const UnshardedPatches& patches) {
+  std::vector<float> all;
+  for (const auto& [sequence, pixels] : patches.of_sequence) all.insert(all.end(), pixels.begin(), pixels.end());
+  const std::vector shape{static_cast<std::int64_t>(patches.of_sequence.size()), patches.positions, patches.width};
+  return to_safetensors({{"patches", shape, std::span<const float>(all)}});
+}
+
 /// The value of a section as a writer of scenarios leaves it: numbers and truth values as such.
 Json json_of(const YamlNode& node) {
   Json json;
@@ -226,6 +233,7 @@ void StepDump::write(const ExecutedStep& step, const Scenario& scenario) const {
   folder.write("weights.safetensors", to_safetensors(all_of(before_.weights)));
   folder.write("optimizer.safetensors", moments_file(before_));
   folder.write("tokens.safetensors", tokens_file(gather_tokens(step.memory())));
+  if (scenario.model.encoder.enabled()) folder.write("patches.safetensors", patches_file(gather_patches(step.memory())));
   folder.write("gradients.safetensors", to_safetensors(all_of(after.gradients)));
   folder.write("updated.safetensors", to_safetensors(all_of(after.weights)));
   folder.write("step.json", step_json(step, scenario).dump(2) + "\n");

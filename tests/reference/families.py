@@ -34,6 +34,11 @@ SPARSE_MESHES = [
     ["parallelism.tp=4", "parallelism.cp=2", "parallelism.cp_method=all-gather", "parallelism.dp=2", "parallelism.zero=3"]
     + ["training.recompute=full"],
 ]
+ENCODER_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=2"],
+    ["parallelism.tp=4", "parallelism.dp=2", "parallelism.zero=3", "training.recompute=full"],
+]
 MUON_MESHES = [
     UNSHARDED,
     ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=4"],
@@ -45,6 +50,11 @@ MUON_MESHES = [
 def experts(**fields):
     moe = {"experts": 8, "top_k": 2, "ffn": 24, "balance_loss": 0.05} | fields
     return "model.moe={" + ", ".join(f"{key}: {value}" for key, value in moe.items()) + "}"
+
+
+def vision(**fields):
+    encoder = {"layers": 2, "hidden": 24, "heads": 4, "ffn": 40, "patches": 16, "merge": 2, "patch_width": 12} | fields
+    return "model.encoder={" + ", ".join(f"{key}: {value}" for key, value in encoder.items()) + "}"
 
 
 BIASED = {"score_function": "sigmoid", "expert_bias": "true", "bias_update_rate": 0.01}
@@ -129,6 +139,10 @@ FAMILIES = {
         ([MAMBA, "model.layer_types=M*EM", experts(latent=16, capacity_factor=1.25, shared_experts=1)], EXPERT_MESHES),
         ([DELTA, "model.layer_types=[linear_attention, full_attention]"], STATE_MESHES),
         ([DELTA, "model.layer_types=[linear_attention, full_attention]", experts(shared_experts=1)], EXPERT_MESHES),
+    ],
+    "encoders": [
+        ([vision(), "training.micro_batch=1"], ENCODER_MESHES),
+        ([vision(images=2, patches=8, gated="true", norm="rms", linear_bias="false"), "training.micro_batch=1"], ENCODER_MESHES),
     ],
     "muon": [
         ([MUON, "model.kv_heads=2"], MUON_MESHES),
