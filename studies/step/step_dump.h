@@ -13,7 +13,7 @@ namespace tandem::studies {
 ///
 ///   step.json              the model, the batch, the routing, the optimizer's settings, the loss
 ///   weights.safetensors    before the step           updated.safetensors    after it
-///   optimizer.safetensors  the moments before the step: NAME.momentum, and NAME.variance where Adam updates, or Adafactor a vector
+///   optimizer.safetensors  the moments before the step: NAME.momentum and NAME.variance, as far as the optimizer has them
 ///   gradients.safetensors  what the optimizer reads, before they are clipped
 ///   tokens.safetensors     inputs and labels [global batch, sequence], longer where the model predicts further tokens
 ///   patches.safetensors    with an encoder: of each sequence's images [global batch, positions, numbers of a patch]
