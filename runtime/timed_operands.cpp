@@ -90,6 +90,10 @@ std::vector<std::vector<std::int32_t>> integer_contents(const TimedKernel& kerne
     case OpKind::count_choices:
       contents[0] = routed_slots({.shape = Shape(rows_of(operands[0].shape), elements(1))}, operands[0], kernel.attributes);
       break;
+    case OpKind::count_by_sequence:
+      contents[0] = routed_slots({.shape = Shape(rows_of(operands[0].shape), columns_of(operands[1].shape))}, operands[0],
+                                 kernel.attributes);
+      break;
     case OpKind::sparse_attention:
     case OpKind::sparse_attention_backward:
     case OpKind::index_target:

@@ -29,6 +29,7 @@ OpAttributes deciding(const EmbeddingAttributes&) { return EmbeddingAttributes{}
 OpAttributes deciding(const CrossEntropyAttributes&) { return CrossEntropyAttributes{}; }
 OpAttributes deciding(const AdamAttributes&) { return AdamAttributes{}; }
 OpAttributes deciding(const MuonAttributes&) { return MuonAttributes{}; }
+OpAttributes deciding(const AdafactorAttributes& a) { return AdafactorAttributes{.factored = a.factored}; }
 OpAttributes deciding(const ScaleAttributes&) { return ScaleAttributes{}; }
 OpAttributes deciding(BatchedGemmAttributes a) {
   a.factor = 1;
@@ -74,6 +75,7 @@ int mode_of(const AttentionAttributes& a) {
   return (a.causal ? 1 : 0) + (a.window > 0 ? 2 : 0) + (a.chunk > 0 ? 4 : 0) + (a.softcap > 0 ? 8 : 0) +
          (a.documents.starts.empty() ? 0 : 16);
 }
+int mode_of(const AdafactorAttributes& a) { return a.factored ? 1 : 0; }
 int mode_of(const ActivationAttributes& a) { return static_cast<int>(a.kind); }
 
 bool is_matrix_product(OpKind op) { return op == OpKind::gemm || op == OpKind::grouped_gemm; }

@@ -108,9 +108,9 @@ inline constexpr auto fields_of<RoutingAttributes> =
                &RoutingAttributes::node_limit, &RoutingAttributes::forced,      &RoutingAttributes::balance,
                &RoutingAttributes::slots,      &RoutingAttributes::load,        &RoutingAttributes::expert_choice,
                &RoutingAttributes::score,      &RoutingAttributes::pre_softmax, &RoutingAttributes::scaling,
-               &RoutingAttributes::biased};
+               &RoutingAttributes::biased,     &RoutingAttributes::sequences,   &RoutingAttributes::sequence};
 template <>
-inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 6;
+inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 8;
 template <>
 inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
@@ -150,6 +150,16 @@ template <>
 inline constexpr auto fields_of<MuonAttributes> =
     std::tuple{&MuonAttributes::learning_rate, &MuonAttributes::momentum, &MuonAttributes::weight_decay,
                &MuonAttributes::clip_norm, &MuonAttributes::scale};
+template <>
+inline constexpr auto fields_of<AdafactorPiece> =
+    std::tuple{&AdafactorPiece::offset,      &AdafactorPiece::rows,           &AdafactorPiece::columns,
+               &AdafactorPiece::tensor_rows, &AdafactorPiece::tensor_columns, &AdafactorPiece::copies};
+template <>
+inline constexpr auto fields_of<AdafactorAttributes> =
+    std::tuple{&AdafactorAttributes::learning_rate, &AdafactorAttributes::beta2_decay,  &AdafactorAttributes::least_scale,
+               &AdafactorAttributes::threshold,     &AdafactorAttributes::weight_decay, &AdafactorAttributes::clip_norm,
+               &AdafactorAttributes::step,          &AdafactorAttributes::factored,     &AdafactorAttributes::first,
+               &AdafactorAttributes::pieces};
 template <>
 inline constexpr auto fields_of<CastAttributes> =
     std::tuple{&CastAttributes::rows,       &CastAttributes::to,         &CastAttributes::scaling,
@@ -287,8 +297,9 @@ inline constexpr auto fields_of<Buffer> =
     std::tuple{&Buffer::shape, &Buffer::dtype, &Buffer::kind, &Buffer::rank, &Buffer::base, &Buffer::offset, &Buffer::scaling};
 template <>
 inline constexpr auto fields_of<ParameterShard> =
-    std::tuple{&ParameterShard::buffer, &ParameterShard::tensor, &ParameterShard::tensor_rows, &ParameterShard::tensor_columns,
-               &ParameterShard::row,    &ParameterShard::column, &ParameterShard::rows,        &ParameterShard::columns};
+    std::tuple{&ParameterShard::buffer,         &ParameterShard::tensor,  &ParameterShard::tensor_rows,
+               &ParameterShard::tensor_columns, &ParameterShard::row,     &ParameterShard::column,
+               &ParameterShard::rows,           &ParameterShard::columns, &ParameterShard::frozen};
 template <>
 inline constexpr auto fields_of<InputShard> =
     std::tuple{&InputShard::buffer,    &InputShard::content,    &InputShard::first_sequence,

@@ -26,14 +26,17 @@ struct Kept {
 struct Update {
   BufferId weights = no_id;           ///< the slice that it writes
   std::vector<BufferId> states = {};  ///< the parameters' copy and the moments
+  BufferId factors = no_id;           ///< of Adafactor's
 };
 
 std::vector<Update> updates_on(const Dag& dag, RankIndex rank) {
   std::vector<Update> updates;
   for (const OptimizerUpdate& update : optimizer_updates(dag)) {
-    if (update.rank != rank || update.momentum == no_id) continue;
-    updates.push_back({.weights = update.weight, .states = {update.master, update.momentum}});
-    if (update.variance != no_id) updates.back().states.push_back(update.variance);
+    if (update.rank != rank || update.follows_counts) continue;
+    updates.push_back({.weights = update.weight, .states = {update.master}});
+    updates.back().factors = update.factors;
+    for (const BufferId state : {update.momentum, update.variance})
+      if (state != no_id) updates.back().states.push_back(state);
   }
   return updates;
 }
@@ -122,8 +125,10 @@ Kept kept_on(const Dag& dag, RankIndex rank) {
   const bool moves = dag.software.moves_weights;
   const std::vector<Update> updates = updates_on(dag, rank);
   std::vector<bool> is_state(dag.buffers.size());
-  for (const Update& update : updates)
+  for (const Update& update : updates) {
     for (const BufferId state : update.states) is_state[dag.buffers[state].base] = true;
+    if (update.factors != no_id) is_state[update.factors] = true;
+  }
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
     if (buffer.rank != rank || buffer.base != id || !is_persistent(buffer.kind) || buffer.kind == BufferKind::host) continue;
@@ -142,6 +147,8 @@ Kept kept_on(const Dag& dag, RankIndex rank) {
       }
     });
   }
+  for (const Update& update : updates)
+    if (update.factors != no_id) kept.after_the_first_step.push_back(dag.buffers[update.factors].bytes());
   const FrameworkMemory held = framework_memory(dag)[rank];
   for (const Bytes bytes : {held.reserved, held.workspaces})
     if (bytes > 0) kept.from_the_start.push_back(bytes);

@@ -17,7 +17,8 @@ std::vector<OptimizerUpdate> optimizer_updates(const Dag& dag) {
         updates.push_back({rank, buffer(0), buffer(2), buffer(3), buffer(4), buffer(5)});
         break;
       case OpKind::update_expert_bias:  // counts; biases
-        updates.push_back({.rank = rank, .gradient = buffer(0), .weight = buffer(1), .master = buffer(1)});
+        updates.push_back(
+            {.rank = rank, .gradient = buffer(0), .weight = buffer(1), .master = buffer(1), .follows_counts = true});
         break;
       case OpKind::muon_momentum:  // gradient, norm; u, momentum
         begun[rank].push_back({.rank = rank, .gradient = buffer(0), .momentum = buffer(3)});
@@ -28,6 +29,13 @@ std::vector<OptimizerUpdate> optimizer_updates(const Dag& dag) {
         begun[rank].pop_front();
         update.weight = buffer(1);
         update.master = buffer(2);
+        updates.push_back(update);
+        break;
+      }
+      case OpKind::adafactor_update: {  // gradient, norm, state, squares; parameter, master
+        OptimizerUpdate update{.rank = rank, .gradient = buffer(0), .weight = buffer(4), .master = buffer(5)};
+        const bool factored = std::get<AdafactorAttributes>(dag.attributes[dag.tasks[id].attributes]).factored;
+        (factored ? update.factors : update.variance) = buffer(2);
         updates.push_back(update);
         break;
       }

@@ -76,16 +76,16 @@ void write_inputs(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
 /// each gradient by itself, so that its sign alone counts, and rounding would decide the sign of the smallest.
 void write_optimizer_states(const Dag& dag, std::uint64_t seed, ContentsWriter& writer) {
   const std::map<BufferId, BufferId> weight_of = copied_from_host(dag);
-  constexpr float gradient_scale = 1e-3F;
   const std::vector<std::vector<const ParameterShard*>> shards_of = shards_by_base(dag);
   for (const OptimizerUpdate& update : optimizer_updates(dag)) {
-    if (update.momentum == no_id) continue;
+    if (update.follows_counts) continue;
     const auto copied = weight_of.find(update.weight);
     const Buffer& weight = dag.buffers[copied == weight_of.end() ? update.weight : copied->second];
-    const Stretch parameter = stretch_of(weight), momentum = stretch_of(dag.buffers[update.momentum]);
+    const Stretch parameter = stretch_of(weight);
     if (update.weight != update.master) writer.copy(parameter, stretch_of(dag.buffers[update.master]));
-    writer.write(momentum, 0);
-    if (update.variance != no_id) writer.write(stretch_of(dag.buffers[update.variance]), 0);
+    for (const BufferId state : {update.momentum, update.variance})
+      if (state != no_id) writer.write(stretch_of(dag.buffers[state]), 0);
+    if (update.factors != no_id) writer.write(stretch_of(dag.buffers[update.factors]), initial_factor);
     const Interval slice = interval_of(weight);
     for (const ParameterShard* shard : shards_of[parameter.base]) {
       const Interval block = interval_of(dag.buffers[shard->buffer]);
@@ -98,7 +98,10 @@ void write_optimizer_states(const Dag& dag, std::uint64_t seed, ContentsWriter& 
                          .first = begin - block.begin,
                          .linear = gradient_scale};
       const std::int64_t offset = begin - slice.begin;
-      writer.write(Stretch{momentum.base, momentum.begin + offset, end - begin}, values);
+      if (update.momentum != no_id) {
+        const Stretch momentum = stretch_of(dag.buffers[update.momentum]);
+        writer.write(Stretch{momentum.base, momentum.begin + offset, end - begin}, values);
+      }
       if (update.variance == no_id) continue;
       const Stretch variance = stretch_of(dag.buffers[update.variance]);
       values.constant = 0.5F * gradient_scale * gradient_scale;

@@ -55,6 +55,11 @@ class ContentsWriter {
   ~ContentsWriter() = default;
 };
 
+/// Of the size of the gradients that the moments of a run under way are of.
+inline constexpr float gradient_scale = 1e-3F;
+/// All of Adafactor's factors.
+inline constexpr float initial_factor = gradient_scale * gradient_scale;
+
 /// Before the step: parameters hold values that depend on the seed, the tensor's name and the element's place in the *unsharded*
 /// tensor alone, so that differently sharded DAGs start from the same model; likewise tokens and targets, from sequence and
 /// position. Adam's master copies equal their parameters, its moments are those of a run under way. A parameter that the step

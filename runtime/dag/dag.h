@@ -148,6 +148,7 @@ struct ParameterShard {
   std::string tensor;
   std::int64_t tensor_rows = 0, tensor_columns = 0;
   std::int64_t row = 0, column = 0, rows = 0, columns = 0;
+  bool frozen = false;  ///< never updated
 };
 
 /// Says which tokens an input buffer [sequence, micro-batch] holds: sequences `first_sequence ...` of the global batch at

@@ -64,12 +64,13 @@ Tensor& tensor_of(Tensors& tensors, const ParameterShard& shard) {
 Tensors reference_tensors(std::span<const HostMemory* const> references) {
   Tensors tensors;
   for (const ParameterShard& shard : references.front()->dag().shards) {
+    if (shard.frozen) continue;
     tensors.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns, references.size());
   }
   for (std::size_t r = 0; r < references.size(); ++r) {
     for_each_update(*references[r], [&](const Update& update) {
       Tensor& tensor = tensor_of(tensors, update.shard);
-      tensor.follows_counts = update.momentum.empty();
+      tensor.follows_counts = update.follows_counts;
       for (std::size_t i = 0; i < update.weight.size(); ++i) {
         const std::size_t at = update.index(i);
         tensor.gradients[r][at] = update.gradient[i];

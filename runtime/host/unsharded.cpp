@@ -45,7 +45,8 @@ class Assembled {
 class AssembledTensors {
  public:
   explicit AssembledTensors(const Dag& dag) {
-    for (const ParameterShard& shard : dag.shards) tensors_.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns);
+    for (const ParameterShard& shard : dag.shards)
+      if (!shard.frozen) tensors_.try_emplace(shard.tensor, shard.tensor_rows, shard.tensor_columns);
   }
   void put(const Update& update, std::span<const float> part) { tensors_.at(update.shard.tensor).put(update, part); }
 
@@ -136,6 +137,20 @@ UnshardedTokens gather_tokens(const HostMemory& memory) {
   });
   all.inputs = inputs.take();
   all.labels = labels.take();
+  return all;
+}
+
+UnshardedPatches gather_patches(const HostMemory& memory) {
+  UnshardedPatches all;
+  for (const InputShard& input : memory.dag().inputs) {
+    const Buffer& buffer = memory.dag().buffers[input.buffer];
+    if (input.content != InputShard::Content::noise || buffer.kind != BufferKind::input) continue;
+    const Shape& shape = buffer.shape;  // of one sequence
+    all.positions = shape[0];
+    all.width = shape[2];
+    const float* const pixels = memory.tensor(input.buffer).f32();
+    all.of_sequence[input.first_sequence].assign(pixels, pixels + shape.elements());
+  }
   return all;
 }
 

@@ -38,4 +38,11 @@ struct UnshardedTokens {
 /// different ones.
 UnshardedTokens gather_tokens(const HostMemory& memory);
 
+/// The patches of a global batch's images; no values where there are none.
+struct UnshardedPatches {
+  std::int64_t positions = 0, width = 0;
+  std::map<std::int64_t, std::vector<float>> of_sequence;  ///< [positions, width]
+};
+UnshardedPatches gather_patches(const HostMemory& memory);
+
 }  // namespace tandem

@@ -46,7 +46,8 @@ void for_each_update(const HostMemory& memory, const std::function<void(const Up
                    .gradient = part(update.gradient),
                    .weight = part(parameter),
                    .momentum = part(update.momentum),
-                   .variance = part(update.variance)});
+                   .variance = part(update.variance),
+                   .follows_counts = update.follows_counts});
     }
   }
 }

@@ -14,7 +14,8 @@ struct Update {
   std::int64_t first;
   std::span<const float> gradient;
   std::span<const float> weight;
-  std::span<const float> momentum, variance;  ///< no variance where Muon updates, neither for biases of experts
+  std::span<const float> momentum, variance;  ///< as in OptimizerUpdate
+  bool follows_counts;
 
   /// Where element i of the update lies in the unsharded tensor, row by row.
   std::size_t index(std::size_t i) const;

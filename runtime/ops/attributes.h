@@ -174,6 +174,30 @@ struct MuonAttributes {
   auto operator<=>(const MuonAttributes&) const = default;
 };
 
+/// The block of a tensor that a bucket of parameters has, row by row from `offset` on.
+struct AdafactorPiece {
+  std::int64_t offset = 0;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t tensor_rows = 0, tensor_columns = 0;
+  std::int32_t copies = 1;  ///< ranks that add what they sum of the same elements to one sum
+  auto operator<=>(const AdafactorPiece&) const = default;
+};
+
+/// The defaults of torch.optim.Adafactor (runtime/ops/adafactor.h).
+struct AdafactorAttributes {
+  float learning_rate = 1e-2F;
+  float beta2_decay = -0.8F;
+  float least_scale = 1e-3F;  ///< of weights, which a step is relative to
+  float threshold = 1.0F;     ///< for the root mean square of a tensor's direction
+  float weight_decay = 0.0F;
+  float clip_norm = 1.0F;  ///< as AdamAttributes::clip_norm
+  std::int32_t step = 1;   ///< counted from 1
+  bool factored = false;   ///< all are matrices
+  std::int64_t first = 0;  ///< where in the bucket the slice begins
+  std::vector<AdafactorPiece> pieces = {};
+  auto operator<=>(const AdafactorAttributes&) const = default;
+};
+
 /// out = factor * in (copy, scale); fill writes `factor`; an update of expert biases moves them by `factor`.
 struct ScaleAttributes {
   float factor = 1.0F;
@@ -218,6 +242,9 @@ struct RoutingAttributes {
   bool pre_softmax = false;  ///< gates are the softmax over all experts, and tokens choose by it
   float scaling = 1.0F;      ///< of the gates
   bool biased = false;       ///< tokens choose by the scores and a bias of each expert
+  /// Where the balance loss is that of each sequence: how many there are, whose tokens take turns in the rows, and the tokens of
+  /// a whole one. 0: it is that of a group.
+  std::int32_t sequences = 0, sequence = 0;
   auto operator<=>(const RoutingAttributes&) const = default;
 
   const std::vector<std::int32_t>& forced_load() const { return load.empty() ? slots : load; }
@@ -354,7 +381,7 @@ using OpAttributes =
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
                  RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
                  CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes,
-                 MuonAttributes, CastAttributes, HeadGemmAttributes, SparseAttentionAttributes>;
+                 MuonAttributes, CastAttributes, HeadGemmAttributes, SparseAttentionAttributes, AdafactorAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

@@ -100,6 +100,12 @@ enum class OpKind : std::uint8_t {
   index_loss_backward,
   softcap,
   softcap_backward,
+  adafactor_sums,
+  adafactor_factors,
+  adafactor_variance,
+  adafactor_norms,
+  adafactor_update,
+  count_by_sequence,
   // communication
   all_reduce,
   all_gather,

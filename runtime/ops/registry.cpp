@@ -1,6 +1,7 @@
 #include <array>
 
 #include "runtime/ops/activation.h"
+#include "runtime/ops/adafactor.h"
 #include "runtime/ops/adam.h"
 #include "runtime/ops/attention.h"
 #include "runtime/ops/attention_merge.h"
@@ -145,6 +146,12 @@ constexpr std::array<Row, op_kind_count> table{{
      {"index_loss_backward", OpClass::scan, index_loss_backward_cost, index_loss_backward_host, 1, index_loss_backward_parts}},
     {OpKind::softcap, {"softcap", memory, softcap_cost, softcap_host}},
     {OpKind::softcap_backward, {"softcap_backward", memory, softcap_backward_cost, softcap_backward_host}},
+    {OpKind::adafactor_sums, {"adafactor_sums", memory, adafactor_sums_cost, adafactor_sums_host, 2}},
+    {OpKind::adafactor_factors, {"adafactor_factors", memory, adafactor_factors_cost, adafactor_factors_host}},
+    {OpKind::adafactor_variance, {"adafactor_variance", memory, adafactor_variance_cost, adafactor_variance_host}},
+    {OpKind::adafactor_norms, {"adafactor_norms", memory, adafactor_norms_cost, adafactor_norms_host, 2}},
+    {OpKind::adafactor_update, {"adafactor_update", memory, adafactor_update_cost, adafactor_update_host}},
+    {OpKind::count_by_sequence, {"count_by_sequence", memory, count_by_sequence_cost, count_by_sequence_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -25,6 +25,20 @@ std::array<OperandT, 3> operands_of_route(std::span<const OperandT> operands, co
   return {logits, gates, slots};
 }
 
+/// The logits, slots, gradients of the gates, and gradients of the logits of `route_backward`.
+template <typename OperandT>
+std::array<OperandT, 4> operands_of_route_backward(std::span<const OperandT> operands, const RoutingAttributes& attributes) {
+  if (attributes.sequences == 0) return unpack<4>(operands, "route_backward");
+  const auto [logits, slots, counts, dgates, dlogits] = unpack<5>(operands, "route_backward");
+  return {logits, slots, dgates, dlogits};
+}
+
+void check_counts_by_sequence(const Shape& counts, const Shape& slots, const RoutingAttributes& attributes) {
+  expect_shapes(attributes.sequences > 0 && rows_of(slots) % attributes.sequences == 0 &&
+                    counts == Shape(attributes.sequences, static_cast<std::int64_t>(attributes.slots.size())),
+                "counts by sequence are [sequences,E], of tokens that sequences take turns in");
+}
+
 /// The tokens of each group, in their order.
 std::vector<std::vector<std::int64_t>> tokens_by_group(std::int64_t tokens, const RoutingAttributes& attributes) {
   const std::int64_t ranks = attributes.zigzag, of_group = tokens / attributes.groups;
@@ -311,15 +325,38 @@ void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   }
 }
 
+OpCost count_by_sequence_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto [slots, counts] = unpack<2>(operands, "count_by_sequence");
+  check_counts_by_sequence(counts.shape, slots.shape, std::get<RoutingAttributes>(any));
+  return memory_cost(bytes_of(slots, counts));
+}
+
+void count_by_sequence_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  const auto [slots, counts] = unpack<2>(operands, "count_by_sequence");
+  check_counts_by_sequence(counts.shape, slots.shape, attributes);
+  const std::vector<std::int32_t> offsets = offsets_in_block(attributes);
+  const auto experts = static_cast<std::int64_t>(attributes.slots.size());
+  std::fill_n(counts.f32(), counts.shape.elements(), 0.0F);
+  for (std::int64_t choice = 0; choice < slots.shape.elements(); ++choice) {
+    const std::int64_t sequence = choice / attributes.top_k % attributes.sequences;
+    counts.f32()[sequence * experts + static_cast<std::int64_t>(expert_of(slots.i32()[choice], attributes, offsets))] += 1;
+  }
+}
+
 OpCost route_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
-  const auto [logits, slots, dgates, dlogits] = unpack<4>(operands, "route_backward");
-  check_shapes(logits.shape, slots.shape, std::get<RoutingAttributes>(any));
-  return memory_cost(bytes_of(logits, slots, dgates, dlogits));
+  const auto& attributes = std::get<RoutingAttributes>(any);
+  const auto [logits, slots, dgates, dlogits] = operands_of_route_backward(operands, attributes);
+  check_shapes(logits.shape, slots.shape, attributes);
+  const Bytes bytes = bytes_of(logits, slots, dgates, dlogits);
+  if (attributes.sequences == 0) return memory_cost(bytes);
+  check_counts_by_sequence(operands[2].shape, slots.shape, attributes);
+  return memory_cost(bytes + operands[2].bytes());
 }
 
 void route_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto& attributes = std::get<RoutingAttributes>(any);
-  const auto [logits, slots, dgates, dlogits] = unpack<4>(operands, "route_backward");
+  const auto [logits, slots, dgates, dlogits] = operands_of_route_backward(operands, attributes);
   check_shapes(logits.shape, slots.shape, attributes);
   const std::size_t experts = attributes.slots.size();
   const std::int64_t k = attributes.top_k;
@@ -333,6 +370,19 @@ void route_backward_host(std::span<const HostTensor> operands, const OpAttribute
   if (attributes.expert_choice) {
     for (std::int64_t first = 0; first < logits.shape.elements(); first += static_cast<std::int64_t>(experts))
       taken_token_gradient({logits.f32() + first, experts}, slots.i32() + first, dgates.f32() + first, dlogits.f32() + first);
+    return;
+  }
+  if (attributes.sequences > 0) {
+    check_counts_by_sequence(operands[2].shape, slots.shape, attributes);
+    const double of_choice = attributes.balance * static_cast<double>(experts) / static_cast<double>(attributes.sequence * k);
+    for (std::int64_t token = 0; token < rows_of(logits.shape); ++token) {
+      const std::int64_t first = token * static_cast<std::int64_t>(experts);
+      const float* counts = operands[2].f32() + token % attributes.sequences * static_cast<std::int64_t>(experts);
+      std::vector<double> slope(counts, counts + experts);
+      for (double& of_expert : slope) of_expert *= of_choice;
+      token_gradient({logits.f32() + first, experts}, chosen_by(token), dgates.f32() + token * k, slope, attributes,
+                     dlogits.f32() + first);
+    }
     return;
   }
   for (const std::vector<std::int64_t>& tokens : tokens_by_group(rows_of(logits.shape), attributes)) {

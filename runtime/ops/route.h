@@ -31,10 +31,17 @@ namespace tandem {
 CostFunction route_cost;
 HostKernel route_host;
 
-/// route_backward: logits, slots, dgates [T,k]; dlogits [T,E]. Adds the gradient of the balance loss (Fedus et al. 2021, equation
-/// 4) of each group, E * sum over e of (share of choices of e) * (mean probability of e), its shares being constants. With
-/// sigmoid the probability of e is s_e / (sum of s over all experts). There is no such loss under expert choice, which balances
-/// by itself: equal shares make the sum a constant.
+/// count_by_sequence: slots; counts [sequences,E], fp32: how many of each sequence's choices are of each expert, those among them
+/// that found no slot. Row t is of sequence t mod sequences.
+CostFunction count_by_sequence_cost;
+HostKernel count_by_sequence_host;
+
+/// route_backward: logits, slots, where there are `sequences` their counts, dgates [T,k]; dlogits [T,E]. Adds the gradient of the
+/// balance loss (Fedus et al. 2021, equation 4) of each group, E * sum over e of (share of choices of e) * (mean probability of
+/// e), its shares being constants. With sigmoid the probability of e is s_e / (sum of s over all experts). There is no such loss
+/// under expert choice, which balances by itself: equal shares make the sum a constant. With `sequences` the loss is that of each
+/// sequence in place of each group, whose counts are those of all ranks that route tokens of it: a token's share of its gradient
+/// needs nothing else of the others.
 CostFunction route_backward_cost;
 HostKernel route_backward_host;
 

@@ -306,6 +306,18 @@ constexpr Rule muon_stays_on_gpus{
               "optimizer adam"};
     }};
 
+// Adafactor.
+
+constexpr Rule adafactor_stays_on_gpus{
+    .holds =
+        [](const Scenario& s) { return s.training.optimizer != OptimizerKind::adafactor || s.training.offload.optimizer == 0; },
+    .objection = [](const Scenario&) -> Objection {
+      return {
+          {"training.optimizer", "training.offload.optimizer"},
+          "optimizer adafactor with offload.optimizer, and a matrix has no states of its elements to keep on the host, expected "
+          "offload.optimizer 0, or optimizer adam"};
+    }};
+
 constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            hsdp_divides_group,
                                            kept_weights_are_not_dropped,
@@ -328,7 +340,8 @@ constexpr Rule rules_of_data_parallel[] = {hsdp_has_slices,
                                            muon_has_whole_matrices,
                                            muon_works_in_one_level,
                                            muon_has_plain_gradients,
-                                           muon_stays_on_gpus};
+                                           muon_stays_on_gpus,
+                                           adafactor_stays_on_gpus};
 
 }  // namespace
 

@@ -248,6 +248,44 @@ constexpr Rule gates_are_not_squared{
                                  : " without gates is not lowered; expected gelu or squared-relu")};
     }};
 
+// An encoder before the model.
+
+std::optional<Objection> find_flaw_of_encoder(const Scenario& s) {
+  const EncoderSpec& e = s.model.encoder;
+  if (!e.enabled()) return {};
+  if (e.hidden % e.heads != 0)
+    return Objection{{"model.encoder.heads", "model.encoder.hidden"},
+                     "encoder." + named("heads", e.heads) + " does not divide its " + named("hidden", e.hidden) +
+                         "; nearest that do: " + joined(nearest_divisors(e.hidden, e.heads))};
+  if (e.rotary && e.hidden / e.heads % 2 != 0)
+    return Objection{{"model.encoder.rotary", "model.encoder.heads"},
+                     "encoder.rotary with heads of odd width " + std::to_string(e.hidden / e.heads) +
+                         ", and rotary positions turn pairs; expected false, or other heads"};
+  if (e.patches % e.merge != 0)
+    return Objection{{"model.encoder.merge", "model.encoder.patches"},
+                     "encoder." + named("merge", e.merge) + " does not divide " + named("patches", e.patches) +
+                         "; nearest that do: " + joined(nearest_divisors(e.patches, e.merge))};
+  if (e.tokens() >= s.training.sequence)
+    return Objection{{"model.encoder.images", "model.encoder.patches", "training.sequence"},
+                     "images of " + std::to_string(e.tokens()) + " tokens leave none of " +
+                         named("sequence", s.training.sequence) +
+                         " to text, expected fewer images or patches, or a longer sequence"};
+  if (e.gated ? e.activation == MlpFunction::squared_relu : e.activation == MlpFunction::silu)
+    return Objection{{"model.encoder.activation", "model.encoder.gated"},
+                     "encoder.activation " + std::string(name_in(mlp_function_names, e.activation)) +
+                         (e.gated ? " of a gated MLP is not lowered; expected silu or gelu"
+                                  : " without gates is not lowered; expected gelu or squared-relu")};
+  if (s.training.documents.any())
+    return Objection{
+        {"training.documents", "model.encoder"},
+        "training.documents with model.encoder, whose images stand at the front of whole sequences; expected one of the two"};
+  if (s.training.micro_batch > 1)
+    return Objection{{"training.micro_batch", "model.encoder"},
+                     named("micro_batch", s.training.micro_batch) +
+                         " with model.encoder, whose images are lowered for one sequence at a time; expected micro_batch 1"};
+  return {};
+}
+
 constexpr Rule rules_of_model[] = {
     heads_have_a_width,
     biased_layers_are_dense,
@@ -269,6 +307,7 @@ constexpr Rule rules_of_model[] = {
     all_heads_are_normed_together,
     rule_of<find_option_of_other_attention>,
     gates_are_not_squared,
+    rule_of<find_flaw_of_encoder>,
 };
 
 }  // namespace

@@ -166,9 +166,24 @@ constexpr Rule split_is_whole = [] {
   return rule;
 }();
 
-constexpr Rule rules_of_pipeline[] = {
-    schedule_has_stages, schedule_admits_chunks,  schedule_divides_stages, layers_divide,
-    split_is_whole,      micro_batches_are_whole, rounds_are_whole,        micro_batches_fill_schedule};
+constexpr Rule encoders_take_single_sequences{
+    .sizes = Sizes::batch,
+    .holds = [](const Scenario& s) { return !s.model.encoder.enabled() || s.training.micro_batch == 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.micro_batch", "model.encoder"},
+              named("micro_batch", s.training.micro_batch) +
+                  " with model.encoder, whose images are lowered for one sequence at a time; expected micro_batch 1"};
+    }};
+
+constexpr Rule rules_of_pipeline[] = {schedule_has_stages,
+                                      schedule_admits_chunks,
+                                      schedule_divides_stages,
+                                      layers_divide,
+                                      split_is_whole,
+                                      micro_batches_are_whole,
+                                      rounds_are_whole,
+                                      micro_batches_fill_schedule,
+                                      encoders_take_single_sequences};
 
 }  // namespace
 

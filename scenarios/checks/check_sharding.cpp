@@ -221,6 +221,44 @@ constexpr Rule indexed_keys_are_gathered{
                   " with model.indexer, whose queries choose among the keys of the whole sequence; expected all-gather"};
     }};
 
+constexpr Rule tp_divides_encoder_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.encoder.heads % s.parallelism.tp == 0; },
+    .objection = [](const Scenario& s) { return undivided(s, s.model.encoder.heads, "encoder.heads"); }};
+
+constexpr Rule tp_divides_encoder_ffn{.sizes = Sizes::split,
+                                      .holds =
+                                          [](const Scenario& s) {
+                                            const EncoderSpec& e = s.model.encoder;
+                                            return e.ffn % s.parallelism.tp == 0 && e.projector() % s.parallelism.tp == 0;
+                                          },
+                                      .objection =
+                                          [](const Scenario& s) {
+                                            const bool mlp = s.model.encoder.ffn % s.parallelism.tp != 0;
+                                            return mlp ? undivided(s, s.model.encoder.ffn, "encoder.ffn")
+                                                       : undivided(s, s.model.encoder.hidden, "encoder.hidden");
+                                          }};
+
+/// Ranks share out tokens of images, as the projector makes them.
+constexpr Rule tp_divides_tokens_of_images{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return !s.parallelism.sp || s.model.encoder.tokens() % s.parallelism.tp == 0; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"model.encoder.patches", "parallelism.tp"},
+              named(Axis::tp, s.parallelism.tp) + " with sp does not divide the " + std::to_string(s.model.encoder.tokens()) +
+                  " tokens of a sequence's images; nearest that do: " +
+                  joined(nearest_divisors(s.model.encoder.tokens(), s.parallelism.tp))};
+    }};
+
+constexpr Rule encoders_see_whole_sequences{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return !s.model.encoder.enabled() || s.parallelism.cp == 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"parallelism.cp", "model.encoder"},
+              named(Axis::cp, s.parallelism.cp) +
+                  " with model.encoder, whose images are not shared out over context-parallel ranks; expected cp 1"};
+    }};
+
 constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,
                                       tp_divides_heads,
                                       tp_spreads_kv_heads,
@@ -240,7 +278,11 @@ constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,
                                       cp_deals_out_mamba_heads,
                                       cp_deals_out_mamba_groups,
                                       tp_divides_key_heads,
-                                      cp_deals_out_key_heads};
+                                      cp_deals_out_key_heads,
+                                      tp_divides_encoder_heads,
+                                      tp_divides_encoder_ffn,
+                                      tp_divides_tokens_of_images,
+                                      encoders_see_whole_sequences};
 
 }  // namespace
 

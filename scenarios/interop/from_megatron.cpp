@@ -246,7 +246,8 @@ class MegatronReader {
     if (const bool pads = arguments_.has("moe-pad-expert-input-to-capacity"); arguments_.has("moe-expert-capacity-factor"))
       put(moe, "pad_to_capacity", pads, arguments_.place("moe-expert-capacity-factor"));
     put(moe, "balance_loss", arguments_.number("moe-aux-loss-coeff", 0), arguments_.place("moe-aux-loss-coeff"));
-    arguments_.has("moe-router-load-balancing-type");
+    if (arguments_.text("moe-router-load-balancing-type", "aux_loss") == "seq_aux_loss")
+      put(moe, "balance_scope", "sequence", arguments_.place("moe-router-load-balancing-type"));
     router(moe);
     YamlNode& parallelism = section("parallelism");
     arguments_.copy_integer(parallelism, name_of(Axis::ep), "expert-model-parallel-size", 1);

@@ -69,6 +69,7 @@ class ArgumentsWriter {
     if (model_.logit_softcap > 0) out_.lose("model.logit_softcap", "its logits have no cap");
     layers_of_one_half();
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
+    if (model_.encoder.enabled()) out_.lose("model.encoder", "pretrain_gpt.py trains language models alone");
     add("padded-vocab-size", model_.vocab);
     flag("untie-embeddings-and-output-weights", !model_.tied_embeddings);
     if (model_.mtp_depth > 0) add("mtp-num-layers", model_.mtp_depth);
@@ -209,7 +210,8 @@ class ArgumentsWriter {
     if (moe.latent > 0) add("moe-latent-size", moe.latent);
     if (moe.shared_experts > 0) add("moe-shared-expert-intermediate-size", moe.shared_experts * moe.ffn);
     flag("moe-grouped-gemm");
-    add("moe-router-load-balancing-type", moe.balance_loss > 0 ? "aux_loss" : "none");
+    const bool by_sequence = moe.balance_scope == BalanceScope::sequence;
+    add("moe-router-load-balancing-type", moe.balance_loss == 0 ? "none" : by_sequence ? "seq_aux_loss" : "aux_loss");
     if (moe.balance_loss > 0) add("moe-aux-loss-coeff", moe.balance_loss);
     if (moe.capacity_factor > 0) add("moe-expert-capacity-factor", moe.capacity_factor);
     if (moe.capacity_factor > 0 && moe.pad_to_capacity) flag("moe-pad-expert-input-to-capacity");
@@ -303,6 +305,7 @@ class ArgumentsWriter {
       if (p_.tp > 1) add("muon-tp-mode", "distributed");
       flag("muon-use-nesterov");
     }
+    if (t_.optimizer == OptimizerKind::adafactor) out_.lose("training.optimizer", "it has Adam, SGD and Muon");
     flag("use-distributed-optimizer", p_.zero > 0 && !muon);
     if (p_.zero >= 2 && muon) out_.lose("parallelism.zero", "Muon's owners keep whole gradients");
     if (p_.zero >= 2 && !muon) {

@@ -214,6 +214,7 @@ class TomlWriter {
 
   void not_there() {
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
+    if (model_.encoder.enabled()) out_.lose("model.encoder", "its models of language have none");
     if (model_.linear_bias) out_.lose("model.linear_bias", "its linear layers have none");
     if (model_.attention_bias != AttentionBias::none) out_.lose("model.attention_bias", "its linear layers have none");
     if (model_.moe.linear_bias) out_.lose("model.moe.linear_bias", "its linear layers have none");
@@ -224,7 +225,7 @@ class TomlWriter {
     if (t_.recompute.in_segments()) out_.lose("training.recompute_segment", "every layer keeps its input");
     if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
     if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
-    if (t_.optimizer == OptimizerKind::muon) out_.lose("training.optimizer", "it has Adam alone");
+    if (t_.optimizer != OptimizerKind::adam) out_.lose("training.optimizer", "it has Adam alone");
     if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");
     if (t_.second_moment_dtype != t_.moment_dtype)
       out_.lose("training.second_moment_dtype", "Adam's moments are of the weights' type");

@@ -104,7 +104,8 @@ void declare_biases(const Context& context, ChunkParameters& parameters, const s
   const std::int64_t queries = n.heads * n.head_dim * n.tp, keys = n.kv_heads * n.head_dim * n.tp / n.kv_replicas;
   const auto part = [&](std::int64_t first, std::int64_t heads, std::int64_t replicas) {
     const std::int64_t rows = heads * n.head_dim;
-    return ParameterPiece{layer + ".qkv.bias", queries + 2 * keys, 1, first + rows * (n.tp_rank / replicas), 0, rows, 1};
+    return ParameterPiece{layer + ".qkv.bias",   queries + 2 * keys, 1, first + rows * (n.tp_rank / replicas), 0, rows, 1,
+                          rows * n.tp / replicas};
   };
   const ParameterPiece q = part(0, n.heads, 1);
   const ParameterPiece k = part(queries, n.kv_heads, n.kv_replicas), v = part(queries + keys, n.kv_heads, n.kv_replicas);

@@ -1,5 +1,6 @@
 #include "scenarios/lowering/context.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "scenarios/lowering/positions.h"
@@ -42,14 +43,35 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   return sizes;
 }
 
+/// Its layers have no dropout and do not cast, and are recomputed all or none: they have no numbers among the model's.
+ModelView encoder_view(const Scenario& scenario, const World& world, RankIndex rank) {
+  const EncoderSpec& encoder = scenario.model.encoder;
+  ModelView view{.scenario = scenario, .sizes = {}};
+  view.scenario.model = scenario.model.of_encoder();
+  TrainingSpec& training = view.scenario.training;
+  training.sequence = encoder.positions();
+  training.documents = {};
+  training.precision = training.storage();
+  training.param_gather = training.fp8_attention = training.fp8_activation_input = false;
+  training.hidden_dropout = training.attention_dropout = 0;
+  training.recompute.every = std::min<std::int64_t>(1, training.recompute.every);
+  training.recompute.segment = training.recompute.mlp_every = 1;
+  view.sizes = local_sizes(view.scenario, world, rank);
+  if (encoder.images == 1) return view;
+  view.documents.sequence = static_cast<std::int32_t>(encoder.positions());
+  for (std::int64_t image = 0; image < encoder.images * training.micro_batch; ++image)
+    view.documents.starts.push_back(image * encoder.patches);
+  return view;
+}
+
 }  // namespace
 
 Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
     : builder(b),
-      scenario(s),
+      view_{.scenario = s, .sizes = local_sizes(s, w, r)},
+      other_view_(s.model.encoder.enabled() ? encoder_view(s, w, r) : ModelView{}),
       world(w),
       rank(r),
-      sizes(local_sizes(s, w, r)),
       routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}),
       packed_documents(s) {}
 
@@ -144,7 +166,8 @@ BufferId Context::reduce_partial(BufferId partial, std::string_view name) {
 }
 
 void Context::weight_gradient(ParameterId parameter, std::function<void(Context&, BufferId gradient)> lower) {
-  PutOffWeights::Step step = [parameter, lower = std::move(lower)](Context& c) {
+  PutOffWeights::Step step = [parameter, lower = std::move(lower), encoder = in_encoder_](Context& c) {
+    const ViewScope scope(c, encoder);
     const Phase before = c.phase;
     c.phase = Phase::backward_weight;
     lower(c, c.parameters().gradient(parameter));

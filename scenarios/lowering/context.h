@@ -47,6 +47,14 @@ struct LocalSizes {
   Positions positions;                   ///< of this rank: `sequence` of them
 };
 
+/// A part of the model with layers of its own sizes, which are lowered like those of any model: what they read of the scenario
+/// and of this rank's sizes while they are.
+struct ModelView {
+  Scenario scenario;
+  LocalSizes sizes;
+  Documents documents = {};  ///< of the sequences, in place of the training's
+};
+
 /// A buffer in the layouts that GEMMs read it in.
 struct GemmOperand {
   BufferId by_row = no_id, by_column = no_id;
@@ -59,12 +67,28 @@ using Recording = std::deque<std::function<void()>>;
 class Context {
  public:
   Context(DagBuilder& builder, const Scenario& scenario, const World& world, RankIndex rank);
+  Context(const Context&) = delete;
 
   DagBuilder& builder;
-  const Scenario& scenario;
+
+ private:
+  ModelView view_, other_view_;  ///< in force, and not
+  bool in_encoder_ = false;
+
+ public:
+  // Of the part of the model that is being lowered.
+  const Scenario& scenario = view_.scenario;
+  const LocalSizes& sizes = view_.sizes;
+  const Documents& documents_of_view = view_.documents;
+  bool in_encoder() const { return in_encoder_; }
+  /// Between the model and its encoder.
+  void change_view() {
+    std::swap(view_, other_view_);
+    in_encoder_ = !in_encoder_;
+  }
+
   const World& world;
   const RankIndex rank;
-  const LocalSizes sizes;
   const RoutingAttributes routing;  ///< of each mixture of experts
   std::vector<ChunkParameters> chunks;
   ExpertBiases expert_biases;  ///< of the routers of all chunks
@@ -158,6 +182,22 @@ class Context {
   std::unordered_map<BufferId, BufferId> copies_;
 
   TaskLabels labels(std::string_view name, Stream stream) const;
+};
+
+/// Lowers what lies inside for the model's encoder, or for the model, and then goes on as before.
+class ViewScope {
+ public:
+  ViewScope(Context& context, bool encoder) : context_(context), changes_(context.in_encoder() != encoder) {
+    if (changes_) context_.change_view();
+  }
+  ViewScope(const ViewScope&) = delete;
+  ~ViewScope() {
+    if (changes_) context_.change_view();
+  }
+
+ private:
+  Context& context_;
+  bool changes_;
 };
 
 }  // namespace tandem::scenarios

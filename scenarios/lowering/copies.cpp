@@ -14,6 +14,7 @@ void add_up_mirrors(Context& context) {
     const std::size_t chunk = second_half ? context.chunks.size() - 1 - i : i;
     context.chunk = static_cast<std::int16_t>(chunk);
     for (const Bucket& bucket : context.chunks[chunk].buckets()) {
+      if (bucket.frozen) continue;
       context.collective(OpKind::all_reduce, Slot::mirror, Stream::dp, "mirrored gradients", bucket.gradient_slice,
                          bucket.gradient_slice);
     }

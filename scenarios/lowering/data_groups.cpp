@@ -73,4 +73,11 @@ TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, Buffe
   return first;
 }
 
+void add_up_slices(Context& context, ParameterKind kind, BufferId numbers, std::string_view name) {
+  if (ownership_of(context, kind).owners == 1) return;
+  const auto add_up = [&](Slot slot) { context.collective(OpKind::all_reduce, slot, Stream::dp, name, numbers, numbers); };
+  add_up(in_blocks(context, kind) ? Slot::data_block : data_slot(kind));
+  if (hierarchical(context, kind)) add_up(Slot::data_across);
+}
+
 }  // namespace tandem::scenarios

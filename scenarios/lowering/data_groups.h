@@ -32,4 +32,7 @@ TaskId reduce_to_slices(Context& context, ParameterKind kind, BufferId whole, Bu
 /// Gathers every owner's slice into `whole`. Returns the first task.
 TaskId gather_slices(Context& context, ParameterKind kind, BufferId slice, BufferId whole);
 
+/// Adds `numbers` up over the ranks among which a bucket is dealt out in slices, each of which has those of its own slice.
+void add_up_slices(Context& context, ParameterKind kind, BufferId numbers, std::string_view name);
+
 }  // namespace tandem::scenarios

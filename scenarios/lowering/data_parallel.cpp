@@ -27,7 +27,7 @@ void GradientReduction::finish() {
   for (std::size_t chunk = 0; chunk < missing_.size(); ++chunk) {
     for (std::size_t bucket = 0; bucket < missing_[chunk].size(); ++bucket) {
       if (missing_[chunk][bucket] != 0) throw std::logic_error("a gradient bucket misses contributions");
-      if (!reduces_at_end_) continue;
+      if (!reduces_at_end_ || context_.chunks[chunk].buckets()[bucket].frozen) continue;
       reduce(chunk, bucket);
       const TaskId reduced = context_.builder.last_on(context_.rank, Stream::dp);
       if (last_backward != no_id && reduced != no_id && reduced > last_backward) context_.builder.depend(last_backward, reduced);
@@ -102,7 +102,7 @@ void fill_gathered(Context& context, const Bucket& bucket) {
                    {context.builder.view(bucket.gathered, place.offset, place.shape)});
   };
   for (const MuonMatrix& matrix : bucket.matrices) copy(matrix.master, matrix.weight);
-  if (bucket.variance != no_id) copy(bucket.master, bucket.weight_slice);
+  if (bucket.matrices.empty() && bucket.master != no_id) copy(bucket.master, bucket.weight_slice);
 }
 
 void gather(Context& context, const Bucket& bucket) {
@@ -129,7 +129,8 @@ void gather_parameters(Context& context) {
     context.chunk = static_cast<std::int16_t>(chunk);
     const std::vector<Bucket>& buckets = context.chunks[chunk].buckets();
     // Buckets lie in backward order: the forward needs the last one first.
-    for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) gather(context, *bucket);
+    for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket)
+      if (!bucket->frozen) gather(context, *bucket);
   }
   context.chunk = -1;
 }

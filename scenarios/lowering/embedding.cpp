@@ -7,16 +7,52 @@
 namespace tandem::scenarios {
 namespace {
 
-BufferId look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, std::string_view name) {
-  const LocalSizes& n = context.sizes;
+/// Looks up what `ids` says, row by row of `out`.
+void look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, BufferId out, std::string_view name) {
   const BufferId weights = context.parameters().weight(table);
-  const EmbeddingAttributes attributes{context.shape_of(weights)[0] * n.tp_rank};
-  const BufferId out = context.activation(Shape(n.sequence, n.batch, n.hidden));
+  const EmbeddingAttributes attributes{context.shape_of(weights)[0] * context.sizes.tp_rank};
   context.kernel(OpKind::embedding, attributes, name, {ids, weights}, {out});
   tape.push([=, name = std::string(name)](Context& c, BufferId dout) {
     c.weight_gradient(table, [=](Context& w, BufferId gradient) {
       w.kernel(OpKind::embedding_backward, attributes, name, {ids, dout}, {}, {gradient});
     });
+    return dout;
+  });
+}
+
+BufferId look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, std::string_view name) {
+  const LocalSizes& n = context.sizes;
+  const BufferId out = context.activation(Shape(n.sequence, n.batch, n.hidden));
+  look_up(context, tape, table, ids, out, name);
+  return out;
+}
+
+/// The first rows of a sequence, and the others.
+struct ImageAndText {
+  BufferId images, text;
+};
+ImageAndText apart(Context& context, BufferId rows, std::int64_t images) {
+  const Shape shape = context.shape_of(rows);
+  const std::int64_t width = shape.elements() / shape[0];
+  Shape first = shape, others = shape;
+  first.dims[0] = images;
+  others.dims[0] = shape[0] - images;
+  return {context.builder.view(rows, 0, first), context.builder.view(rows, images * width, others)};
+}
+
+/// The images' tokens from the encoder, and behind them those of the table.
+BufferId images_and_text(Context& context, Tape& tape, const EmbeddingParameters& weights, BufferId ids) {
+  const LocalSizes& n = context.sizes;
+  const std::int64_t images = context.scenario.model.encoder.tokens();
+  const BufferId out = context.activation(Shape(n.sequence, n.batch, n.hidden));
+  const ImageAndText rows = apart(context, out, images);
+  Tape of_images, of_text;
+  encode(context, of_images, *weights.encoder, rows.images);
+  look_up(context, of_text, weights.tokens, apart(context, ids, images).text, rows.text, "embedding");
+  tape.push([=, of_images = std::move(of_images), of_text = std::move(of_text)](Context& c, BufferId dout) {
+    const ImageAndText gradients = apart(c, dout, images);
+    of_text.backward(c, gradients.text);
+    of_images.backward(c, gradients.images);
     return dout;
   });
   return out;
@@ -35,7 +71,7 @@ ParameterSpec token_table(const Context& context, const std::string& tensor) {
   return spec;
 }
 
-EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& parameters) {
+EmbeddingParameters declare_embedding(Context& context, ChunkParameters& parameters) {
   const ModelSpec& model = context.scenario.model;
   const LocalSizes& n = context.sizes;
   EmbeddingParameters weights;
@@ -51,6 +87,7 @@ EmbeddingParameters declare_embedding(const Context& context, ChunkParameters& p
     positions.pieces = {{"positions", model.max_positions, n.hidden, rows * n.tp_rank, 0, rows, n.hidden}};
     weights.positions = parameters.declare(std::move(positions));
   }
+  if (model.encoder.enabled()) weights.encoder = declare_encoder(context, parameters);
   return weights;
 }
 
@@ -63,7 +100,8 @@ BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std
 
 BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights) {
   const BufferId ids = input(context, InputShard::Content::tokens);
-  BufferId sum = look_up(context, tape, weights.tokens, ids, "embedding");
+  BufferId sum =
+      weights.encoder ? images_and_text(context, tape, weights, ids) : look_up(context, tape, weights.tokens, ids, "embedding");
   if (context.scenario.model.learns_positions()) {
     const BufferId places = input(context, InputShard::Content::positions);
     const BufferId added = look_up(context, tape, weights.positions, places, "position embedding");

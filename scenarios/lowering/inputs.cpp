@@ -29,7 +29,15 @@ BufferId input(Context& context, InputShard::Content content, std::int32_t ahead
   return ids;
 }
 
+BufferId patches(Context& context, const Shape& shape) {
+  const BufferId pixels = context.builder.buffer(context.rank, BufferKind::input, context.scenario.training.storage(), shape);
+  context.builder.dag().inputs.push_back(
+      {.buffer = pixels, .content = InputShard::Content::noise, .first_sequence = first_sequence(context)});
+  return pixels;
+}
+
 Documents documents(Context& context) {
+  if (context.in_encoder()) return context.documents_of_view;
   return context.scenario.training.documents.any()
              ? context.packed_documents.of_sequences(first_sequence(context), context.sizes.batch)
              : Documents{};

@@ -9,6 +9,9 @@ namespace tandem::scenarios {
 /// `ahead` shifts tokens and targets: those of so many positions later.
 BufferId input(Context& context, InputShard::Content content, std::int32_t ahead = 0);
 
+/// The pixels of the patches of the micro-batch's images: numbers that depend on its first sequence and their place alone.
+BufferId patches(Context& context, const Shape& shape);
+
 /// The documents that the micro-batch's sequences are packed of; empty where each is one.
 Documents documents(Context& context);
 

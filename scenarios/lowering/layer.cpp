@@ -148,7 +148,10 @@ std::vector<ParameterId> linear_weights(const Context& context, const LayerParam
 }  // namespace
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer) {
-  const std::string name = "layer" + std::to_string(layer);
+  return declare_layer(context, parameters, "layer" + std::to_string(layer), layer);
+}
+
+LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, const std::string& name, std::int64_t layer) {
   const ModelSpec& model = context.scenario.model;
   const LayerKind kind = model.layer_kind(layer);
   LayerParameters weights;

@@ -29,6 +29,8 @@ struct LayerParameters {
 };
 
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, std::int64_t layer);
+/// The same, whose tensors' names begin so.
+LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, const std::string& name, std::int64_t layer);
 
 /// x + mixer(norm(x)), then x + feed(norm(x)), or only one of the two, as `ModelSpec::layer_kind` says, with the norms where
 /// `norm_placement` has them; recomputed in whole when the scenario says so.

@@ -137,6 +137,10 @@ BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_
   return multiply(context, weight, x, name, GemmMath::as_trained);
 }
 
+void multiply_into(Context& context, ParameterId weight, BufferId x, BufferId y, std::string_view name) {
+  multiply(context, weight, x, y, name, GemmMath::as_trained);
+}
+
 void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name) {
   multiply_back(context, weight, dy, dx, name, GemmMath::as_trained, false);
   add_weight_gradient(context, weight, x, dy, name);

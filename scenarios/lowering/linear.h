@@ -39,6 +39,7 @@ BufferId row_parallel(Context& context, Tape& tape, ParameterId weight, BufferId
 
 /// The product alone, of the rows and the part of the weight that are here: y = x W^T. Backward, dx = dy W and dW += dy^T x.
 BufferId multiply(Context& context, ParameterId weight, BufferId x, std::string_view name);
+void multiply_into(Context& context, ParameterId weight, BufferId x, BufferId y, std::string_view name);
 void multiply_backward(Context& context, ParameterId weight, BufferId x, BufferId dy, BufferId dx, std::string_view name);
 
 /// The weight's gradient alone, where x gets none: dW += dy^T x.

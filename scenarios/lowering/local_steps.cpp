@@ -1,5 +1,8 @@
 #include "scenarios/lowering/local_steps.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace tandem::scenarios {
 
 void average_weights(Context& context) {
@@ -8,7 +11,7 @@ void average_weights(Context& context) {
   const TaskId last_update = context.builder.last_on(context.rank, Stream::compute);
   std::vector<Bucket> buckets;
   for (const ChunkParameters& chunk : context.chunks) {
-    buckets.insert(buckets.end(), chunk.buckets().begin(), chunk.buckets().end());
+    std::ranges::copy_if(chunk.buckets(), std::back_inserter(buckets), [](const Bucket& bucket) { return !bucket.frozen; });
   }
   for (const Bucket& bucket : buckets) {
     const TaskId mean = context.collective(OpKind::all_reduce, Slot::replicas, Stream::dp, "average weights", bucket.master,

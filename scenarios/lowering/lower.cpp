@@ -101,6 +101,19 @@ double feed_flops_per_token(const ModelSpec& model, Feed feed) {
   return 2 * weights;
 }
 
+/// Forward, of all images of a sequence.
+double encoder_flops(const ModelSpec& model) {
+  const EncoderSpec& e = model.encoder;
+  if (!e.enabled()) return 0;
+  const ModelSpec layers = model.of_encoder();
+  const double of_layer = attention_flops_per_token(layers, Mixer::full_attention, {.of_length = {{e.patches, 1}}}) +
+                          feed_flops_per_token(layers, Feed::dense);
+  const std::int64_t projector = e.projector() * (e.projector() + model.hidden);
+  return static_cast<double>(e.positions()) *
+             (static_cast<double>(e.layers) * of_layer + 2 * static_cast<double>(e.patch_width * e.hidden)) +
+         2 * static_cast<double>(e.tokens() * projector);
+}
+
 StepDocuments documents_of(const Scenario& scenario, const DocumentTotals& packed) {
   if (!scenario.training.documents.any()) return {};
   return {.count = packed.documents(),
@@ -136,7 +149,7 @@ ActivationReaders offloaded_activations(const Scenario& scenario, const World& w
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
-  return model_flops_per_token(model, {.of_length = {{sequence, 1}}});
+  return model_flops_per_token(model, {.of_length = {{sequence, 1}}}) + encoder_flops_per_token(model, sequence);
 }
 
 double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packed) {
@@ -156,6 +169,11 @@ double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packe
   return 3 * forward + indexers;
 }
 
+double encoder_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
+  const double passes = model.encoder.frozen ? 1 : 3;
+  return passes * encoder_flops(model) / static_cast<double>(sequence);
+}
+
 StepRange period_of(const Scenario& scenario) { return {.count = static_cast<std::int32_t>(scenario.training.sync_every)}; }
 
 Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) {
@@ -168,7 +186,8 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   dag.info = {.scenario = scenario.name,
               .gpus = scenario.parallelism.world_size(),
               .tokens = scenario.training.global_batch * scenario.training.sequence,
-              .model_flops_per_token = model_flops_per_token(scenario.model, packed),
+              .model_flops_per_token = model_flops_per_token(scenario.model, packed) +
+                                       encoder_flops_per_token(scenario.model, scenario.training.sequence),
               .parameters = parameter_count(scenario.model),
               .active_parameters = active_parameter_count(scenario.model),
               .steps = steps.count,

@@ -24,8 +24,9 @@ ActivationAttributes activation_of(const Context& context) {
 
 }  // namespace
 
-BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) {
-  const ActivationAttributes attributes = activation_of(context);
+namespace {
+
+BufferId activate(Context& context, Tape& tape, const ActivationAttributes& attributes, BufferId x, std::int64_t width) {
   const Shape rows = context.shape_of(x);
   const BufferId y = context.activation(rows.rank == 2 ? Shape(rows[0], width) : Shape(rows[0], rows[1], width));
   context.kernel(OpKind::activation, attributes, "activation", {x}, {y});
@@ -35,6 +36,16 @@ BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) 
     return dx;
   });
   return y;
+}
+
+}  // namespace
+
+BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) {
+  return activate(context, tape, activation_of(context), x, width);
+}
+
+BufferId projector_activation(Context& context, Tape& tape, BufferId x, std::int64_t width) {
+  return activate(context, tape, {Activation::gelu}, x, width);
 }
 
 BufferId activate_weighted(Context& context, Tape& tape, BufferId x, std::int64_t width, BufferId weights,

@@ -21,6 +21,9 @@ MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, c
 
 BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width);
 
+/// GELU, which is that of an encoder's projector.
+BufferId projector_activation(Context& context, Tape& tape, BufferId x, std::int64_t width);
+
 /// The same, each row times its weight [rows, 1]; the backward leaves the gradients of the weights in `*gradients`.
 BufferId activate_weighted(Context& context, Tape& tape, BufferId x, std::int64_t width, BufferId weights,
                            const std::shared_ptr<BufferId>& gradients);

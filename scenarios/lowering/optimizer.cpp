@@ -1,5 +1,6 @@
 #include "scenarios/lowering/optimizer.h"
 
+#include "scenarios/lowering/adafactor.h"
 #include "scenarios/lowering/copies.h"
 #include "scenarios/lowering/data_groups.h"
 #include "scenarios/lowering/muon.h"
@@ -13,7 +14,8 @@ template <typename Visit>
 void for_each_bucket(Context& context, Visit visit) {
   for (std::size_t chunk = 0; chunk < context.chunks.size(); ++chunk) {
     context.chunk = static_cast<std::int16_t>(chunk);
-    for (const Bucket& bucket : context.chunks[chunk].buckets()) visit(bucket);
+    for (const Bucket& bucket : context.chunks[chunk].buckets())
+      if (!bucket.frozen) visit(bucket);
   }
   context.chunk = -1;
 }
@@ -65,7 +67,7 @@ void clear_gradients(Context& context) {
   const Phase before = context.phase;
   context.phase = Phase::backward_weight;
   for (const Bucket& bucket : context.parameters().buckets()) {
-    context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
+    if (!bucket.frozen) context.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
   }
   context.phase = before;
 }
@@ -75,6 +77,7 @@ void update_parameters(Context& context) {
   update_expert_biases(context);
   const BufferId norm = squared_norm(context);
   update_on_host(context, norm);
+  if (context.scenario.training.optimizer == OptimizerKind::adafactor) return update_by_adafactor(context, norm);
   for_each_bucket(context, [&](const Bucket& bucket) {
     for (const MuonMatrix& matrix : bucket.matrices) update_by_muon(context, bucket, matrix, norm);
     if (bucket.variance == no_id) return;

@@ -2,9 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <stdexcept>
 
 #include "runtime/base/divide_up.h"
+#include "runtime/ops/adafactor.h"
+#include "scenarios/lowering/adafactor.h"
 #include "scenarios/lowering/bucket_layout.h"
 #include "scenarios/lowering/gemm_operand.h"
 #include "scenarios/lowering/muon.h"
@@ -34,15 +37,15 @@ BufferId ChunkParameters::weight(ParameterId id) const {
   return placed_[id].weight;
 }
 
-std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters, std::int64_t dense,
-                                                                    std::int64_t expert) const {
+std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t bucket_parameters, bool keeps_whole,
+                                                                    std::int64_t dense, std::int64_t expert) const {
   std::vector<std::vector<ParameterId>> buckets;
-  const auto fill = [&](ParameterKind kind, bool by_muon, bool narrow) {
+  const auto fill = [&](ParameterKind kind, bool apart, bool narrow, bool frozen) {
     const auto owners = static_cast<double>(kind == ParameterKind::expert ? expert : dense);
     std::int64_t filled = 0, largest = 0;
     bool full = true;
     for (auto id = static_cast<ParameterId>(specs_.size()); id-- > 0;) {
-      if (specs_[id].kind != kind || by_muon_[id] != by_muon || specs_[id].narrow != narrow) continue;
+      if (specs_[id].kind != kind || apart_[id] != apart || specs_[id].narrow != narrow || specs_[id].frozen != frozen) continue;
       if (full) {
         buckets.emplace_back();
         filled = largest = 0;
@@ -50,7 +53,7 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
       buckets.back().push_back(id);
       filled += elements_of(id);
       largest = std::max(largest, elements_of(id));
-      const double needed = by_muon ? least_share_of_whole * owners * static_cast<double>(largest) : 0;
+      const double needed = apart && keeps_whole ? least_share_of_whole * owners * static_cast<double>(largest) : 0;
       full = filled >= bucket_parameters && static_cast<double>(filled) >= needed;
     }
   };
@@ -58,15 +61,16 @@ std::vector<std::vector<ParameterId>> ChunkParameters::fill_buckets(std::int64_t
                                    ParameterKind::shared_kv, ParameterKind::expert, ParameterKind::tied}) {
     // The first pass needs the embedding and norms, which are not narrow: what is filled last is gathered first. So does
     // Megatron-Core, which gathers these with the first layers (distributed/param_and_grad_buffer.py, partition_buckets).
-    for (const bool by_muon : {true, false})
-      for (const bool narrow : {true, false}) fill(kind, by_muon, narrow);
+    for (const bool apart : {true, false})
+      for (const bool narrow : {true, false})
+        for (const bool frozen : {false, true}) fill(kind, apart, narrow, frozen);
   }
   return buckets;
 }
 
 std::vector<std::vector<ParameterId>> ChunkParameters::one_bucket_per_unit() const {
   std::vector<std::vector<ParameterId>> buckets;
-  for (const std::vector<ParameterId>& of_kind : fill_buckets(std::numeric_limits<std::int64_t>::max())) {
+  for (const std::vector<ParameterId>& of_kind : fill_buckets(std::numeric_limits<std::int64_t>::max(), false)) {
     for (std::size_t i = 0; i < of_kind.size(); ++i) {
       if (i == 0 || specs_[of_kind[i]].unit != specs_[of_kind[i - 1]].unit) buckets.emplace_back();
       buckets.back().push_back(of_kind[i]);
@@ -97,9 +101,12 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
                                const ParallelismSpec& parallelism, const Ownership& dense, const Ownership& expert) {
   const int zero = parallelism.zero;
   placed_.resize(specs_.size());
-  for (const ParameterSpec& spec : specs_)
-    by_muon_.push_back(training.optimizer == OptimizerKind::muon && is_muon_matrix(spec.pieces.front().tensor));
-  members_ = zero < 3 ? fill_buckets(training.bucket_parameters, dense.owners, expert.owners)
+  const bool muon = training.optimizer == OptimizerKind::muon, adafactor = training.optimizer == OptimizerKind::adafactor;
+  for (const ParameterSpec& spec : specs_) {
+    const std::string& tensor = spec.pieces.front().tensor;
+    apart_.push_back(!spec.frozen && ((muon && is_muon_matrix(tensor)) || (adafactor && is_factored(tensor))));
+  }
+  members_ = zero < 3 ? fill_buckets(training.bucket_parameters, muon, dense.owners, expert.owners)
              : parallelism.gather_unit == GatherUnit::weight ? one_bucket_per_weight()
                                                              : one_bucket_per_unit();
   for (const std::vector<ParameterId>& ids : members_) {
@@ -107,7 +114,7 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     const Ownership& owned = first.kind == ParameterKind::expert ? expert : dense;
     const bool sliced_weights = zero >= 3 && owned.owners > 1;
     const bool sliced_gradients = zero >= 2 && owned.owners > 1;
-    const bool by_muon = by_muon_[ids.front()];
+    const bool by_muon = muon && apart_[ids.front()];
     std::vector<std::int64_t> sizes;
     for (const ParameterId id : ids) sizes.push_back(elements_of(id));
     const auto [offsets, slice] = (by_muon ? lay_out_whole : lay_out_flat)(sizes, owned.owners, owned.granularity);
@@ -116,6 +123,7 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     Bucket bucket{.kind = first.kind,
                   .norm_share = first.norm_share,
                   .narrow = first.narrow,
+                  .frozen = first.frozen,
                   .unit = first.unit,
                   .whole = Shape(slice * owned.owners)};
     if (bucket.narrow) {
@@ -130,6 +138,12 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
       bucket.weights = builder.buffer(rank, BufferKind::parameter, training.storage(), bucket.whole);
       bucket.weight_slice = builder.view(bucket.weights, begin, Shape(slice));
     }
+    const ResidentPart resident = sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}
+                                                 : ResidentPart{bucket.weights, 0, bucket.whole.elements()};
+    if (bucket.frozen) {
+      place(builder, ids, offsets, bucket, resident);
+      continue;
+    }
     if (sliced_gradients) {
       bucket.gradients = builder.buffer(rank, BufferKind::communication, training.grad_dtype, bucket.whole);
       bucket.gradient_slice = builder.buffer(rank, BufferKind::gradient, training.grad_dtype, Shape(slice));
@@ -138,6 +152,7 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
       bucket.gradient_slice = builder.view(bucket.gradients, begin, Shape(slice));
     }
     if (by_muon) own_matrices(builder, ids, offsets, begin, training, bucket);
+    if (adafactor) add_pieces(ids, offsets, bucket);
     bucket.on_host.elements = std::llround(training.offload.optimizer * static_cast<double>(slice));
     if (const Shape offloaded(bucket.on_host.elements); offloaded.elements() > 0) {
       Bucket::OnHost& host = bucket.on_host;
@@ -149,12 +164,15 @@ void ChunkParameters::allocate(DagBuilder& builder, RankIndex rank, const Traini
     }
     if (const Shape kept(slice - bucket.on_host.elements); kept.elements() > 0 && !by_muon) {
       bucket.master = builder.buffer(rank, BufferKind::optimizer, training.master_dtype, kept);
-      bucket.momentum = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, kept);
-      bucket.variance = builder.buffer(rank, BufferKind::optimizer, training.second_moment_dtype, kept);
+      if (!adafactor) bucket.momentum = builder.buffer(rank, BufferKind::optimizer, training.moment_dtype, kept);
+      if (!adafactor || !apart_[ids.front()])
+        bucket.variance = builder.buffer(rank, BufferKind::optimizer, training.second_moment_dtype, kept);
+      if (adafactor && apart_[ids.front()]) {
+        const AdafactorLayout layout({.factored = true, .pieces = bucket.pieces});
+        bucket.factors = builder.buffer(rank, BufferKind::optimizer, training.second_moment_dtype, Shape(layout.factors()));
+      }
     }
-    place(builder, ids, offsets, bucket,
-          sliced_weights ? ResidentPart{bucket.weight_slice, begin, begin + slice}
-                         : ResidentPart{bucket.weights, 0, bucket.whole.elements()});
+    place(builder, ids, offsets, bucket, resident);
   }
 }
 
@@ -188,18 +206,37 @@ void ChunkParameters::own_matrices(DagBuilder& builder, const std::vector<Parame
   }
 }
 
+void ChunkParameters::add_pieces(const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets,
+                                 Bucket& bucket) const {
+  std::set<std::string> tensors;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::int64_t offset = offsets[i];
+    for (const ParameterPiece& piece : specs_[ids[i]].pieces) {
+      if (piece.shared_rows == 0 && !tensors.insert(piece.tensor).second)
+        throw std::logic_error("'" + piece.tensor + "' lies in a bucket in two blocks");
+      bucket.pieces.push_back({.offset = offset,
+                               .rows = piece.rows,
+                               .columns = piece.columns,
+                               .tensor_rows = piece.shared_rows > 0 ? piece.shared_rows : piece.tensor_rows,
+                               .tensor_columns = piece.tensor_columns});
+      offset += piece.rows * piece.columns;
+    }
+  }
+}
+
 void ChunkParameters::place(DagBuilder& builder, const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets,
                             Bucket bucket, const ResidentPart& resident) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const ParameterId id = ids[i];
     const ParameterSpec& spec = specs_[id];
     std::int64_t offset = offsets[i];
-    placed_[id] = {.gradient = builder.view(bucket.gradients, offset, Shape(spec.rows(), spec.columns())),
-                   .bucket = buckets_.size(),
-                   .offset = offset};
-    bucket.uses += spec.uses;
+    placed_[id] = {.bucket = buckets_.size(), .offset = offset};
+    if (!bucket.frozen) {
+      placed_[id].gradient = builder.view(bucket.gradients, offset, Shape(spec.rows(), spec.columns()));
+      bucket.uses += spec.uses;
+    }
     for (const ParameterPiece& piece : spec.pieces) {
-      add_shards(builder, resident, piece, offset);
+      add_shards(builder, resident, piece, offset, spec.frozen);
       offset += piece.rows * piece.columns;
     }
   }

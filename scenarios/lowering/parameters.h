@@ -17,6 +17,7 @@ struct ParameterPiece {
   std::string tensor;
   std::int64_t tensor_rows = 0, tensor_columns = 0;
   std::int64_t row = 0, column = 0, rows = 0, columns = 0;
+  std::int64_t shared_rows = 0;  ///< of which tensor-parallel ranks each hold a part; 0: all of the tensor's
 };
 
 /// Parameters whose gradients need more than the data-parallel reduction lie in buckets of their own, so that all who share
@@ -38,6 +39,7 @@ struct ParameterSpec {
   double norm_share = 1;  ///< its weight in the gradient norm: 1 / (ranks that count the same elements)
   std::size_t unit = 0;   ///< set by `declare`
   bool narrow = false;    ///< kept in fp8 or fp4, see `keep_narrow`
+  bool frozen = false;    ///< never updated
 
   std::int64_t rows() const;
   std::int64_t columns() const { return pieces.front().columns; }
@@ -60,6 +62,7 @@ struct Bucket {
   ParameterKind kind = ParameterKind::sharded;
   double norm_share = 1;
   bool narrow = false;  ///< see `TrainingSpec::param_gather`
+  bool frozen = false;  ///< weights alone: no gradients, nothing to reduce, to update or to gather but under ZeRO-3
   BufferId weights = no_id, gradients = no_id;
   /// Of narrow weights that are gathered in bf16: what is gathered, and then cast into `weights`.
   BufferId gathered = no_id;
@@ -77,6 +80,8 @@ struct Bucket {
   /// Of a bucket that Muon updates: no matrix lies in two slices. The states lie as the slice does, without the padding at its
   /// end; there is no variance.
   std::vector<MuonMatrix> matrices = {};
+  std::vector<AdafactorPiece> pieces = {};  ///< of all owners, where Adafactor updates
+  BufferId factors = no_id;                 ///< of the whole bucket, where it keeps no variance (runtime/ops/adafactor.h)
 };
 
 /// The part [begin, end) of a bucket's weights that lives on this rank for the whole step, in `buffer`.
@@ -97,6 +102,11 @@ class ChunkParameters {
   const std::vector<std::string>& expert_biases() const { return expert_biases_; }
   /// Says that the weight, of a linear layer, is kept in the type that training casts to: `training.param_gather`.
   void keep_narrow(ParameterId id) { specs_[id].narrow = true; }
+  /// The id of what is declared next; and says that what was declared from it on is never updated.
+  ParameterId next() const { return static_cast<ParameterId>(specs_.size()); }
+  void freeze_from(ParameterId first) {
+    for (; first < specs_.size(); ++first) specs_[first].frozen = true;
+  }
 
   /// Allocates buckets of at least `training.bucket_parameters` parameters each, or with ZeRO-3 one per unit or, with
   /// `gather_unit` weight, per weight, and all their buffers. Slices are padded to multiples of the granularity.
@@ -131,11 +141,11 @@ class ChunkParameters {
   std::size_t unit_ = 0, units_ = 0;
   std::vector<std::vector<ParameterId>> members_;  ///< by bucket
 
-  std::vector<bool> by_muon_;  ///< by parameter
+  std::vector<bool> apart_;  ///< by parameter: a matrix that the optimizer treats unlike other parameters
 
   std::int64_t elements_of(ParameterId id) const { return specs_[id].rows() * specs_[id].columns(); }
-  /// `dense`, `expert`: owners of the slices.
-  std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters, std::int64_t dense = 1,
+  /// `keeps_whole`: matrices that the optimizer treats apart lie whole in slices. `dense`, `expert`: owners of these.
+  std::vector<std::vector<ParameterId>> fill_buckets(std::int64_t bucket_parameters, bool keeps_whole, std::int64_t dense = 1,
                                                      std::int64_t expert = 1) const;
   std::vector<std::vector<ParameterId>> one_bucket_per_unit() const;
   std::vector<std::vector<ParameterId>> one_bucket_per_weight() const;
@@ -144,6 +154,8 @@ class ChunkParameters {
   /// Sets the matrices that lie in the slice which begins there, and their states.
   void own_matrices(DagBuilder& builder, const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets,
                     std::int64_t begin, const TrainingSpec& training, Bucket& bucket) const;
+  /// Sets the blocks of tensors that Adafactor updates.
+  void add_pieces(const std::vector<ParameterId>& ids, const std::vector<std::int64_t>& offsets, Bucket& bucket) const;
 };
 
 }  // namespace tandem::scenarios

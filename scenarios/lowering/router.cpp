@@ -4,6 +4,23 @@
 
 namespace tandem::scenarios {
 
+namespace {
+
+BufferId counts_by_sequence(Context& context, BufferId slots) {
+  const RoutingAttributes& routing = context.routing;
+  const BufferId counts =
+      context.activation(Shape(routing.sequences, static_cast<std::int64_t>(routing.slots.size())), DType::f32);
+  context.kernel(OpKind::count_by_sequence, routing, "sequence load", {slots}, {counts});
+  const bool over_cp = context.communicator(Slot::sequence_load) != no_id;
+  if (!over_cp && context.sizes.tp == 1) return counts;
+  const Stream stream = over_cp ? Stream::cp : Stream::tp;
+  context.collective(OpKind::all_reduce, over_cp ? Slot::sequence_load : Slot::tp, stream, "sequence load", counts, counts);
+  context.issue([&context, stream] { context.hold_compute_until(context.builder.last_on(context.rank, stream)); });
+  return counts;
+}
+
+}  // namespace
+
 RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer) {
   const std::int64_t experts = context.scenario.model.moe.experts;
   const std::int64_t h = context.sizes.hidden;
@@ -29,13 +46,17 @@ Routed route(Context& context, const RouterParameters& router, BufferId own) {
   if (context.routing.biased) reads.push_back(context.expert_biases.of(context.chunk, router.bias).bias);
   const std::vector<BufferId> writes{routed.gates, routed.slots};
   context.kernel(OpKind::route, context.routing, "top-k", reads, writes);
+  if (context.routing.sequences > 0) routed.counts = counts_by_sequence(context, routed.slots);
   return routed;
 }
 
 BufferId route_backward(Context& context, const RouterParameters& router, const Routed& routed, BufferId x,
                         BufferId gate_gradients) {
   const BufferId dlogits = context.activation(context.shape_of(routed.logits), DType::f32);
-  context.kernel(OpKind::route_backward, context.routing, "top-k", {routed.logits, routed.slots, gate_gradients}, {dlogits});
+  std::vector<BufferId> reads{routed.logits, routed.slots, gate_gradients};
+  if (routed.counts != no_id) reads.insert(reads.begin() + 2, routed.counts);
+  const std::vector<BufferId> writes{dlogits};
+  context.kernel(OpKind::route_backward, context.routing, "top-k", reads, writes);
   if (context.routing.biased)
     context.kernel(OpKind::count_choices, context.routing, "expert load", {routed.slots}, {},
                    {context.expert_biases.of(context.chunk, router.bias).counts});

@@ -9,6 +9,7 @@ struct Routed {
   BufferId logits = no_id;  ///< [tokens, experts], fp32
   BufferId gates = no_id;   ///< [tokens, top_k], fp32
   BufferId slots = no_id;   ///< [tokens, top_k]
+  BufferId counts = no_id;  ///< [sequences, experts], fp32, where each sequence has a balance loss
 };
 
 /// Replicated over tp, each rank routing tokens of its own (see own_tokens.h); a linear layer whose products are kept in fp32, as
@@ -19,6 +20,8 @@ struct RouterParameters {
 };
 RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer);
 
+/// Where each sequence has a balance loss, its choices are counted here and summed over the ranks that route the others of its
+/// tokens, while compute waits, as Megatron-Core's all-reduce over `tp_cp_group` does (moe_utils.py, seq_aux_loss of router.py).
 Routed route(Context& context, const RouterParameters& router, BufferId own);
 
 /// Lowers the gradient of the own tokens, from that of their gates. `x`: all tokens here. Where tensor-parallel ranks hold the

@@ -98,7 +98,7 @@ void ShardedWeights::clear_gradients(std::size_t chunk, std::size_t unit) {
   const Phase before = context_.phase;
   context_.phase = Phase::backward_weight;
   for_each_bucket(context_.chunks[chunk], unit, [&](std::size_t, const Bucket& bucket) {
-    context_.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
+    if (!bucket.frozen) context_.kernel(OpKind::fill, ScaleAttributes{0.0F}, "clear gradients", {}, {bucket.gradients});
   });
   context_.phase = before;
 }

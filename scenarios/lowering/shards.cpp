@@ -4,7 +4,8 @@
 
 namespace tandem::scenarios {
 
-void add_shards(DagBuilder& builder, const ResidentPart& resident, const ParameterPiece& piece, std::int64_t offset) {
+void add_shards(DagBuilder& builder, const ResidentPart& resident, const ParameterPiece& piece, std::int64_t offset,
+                bool frozen) {
   const std::int64_t width = piece.columns;
   std::int64_t at = std::max<std::int64_t>(resident.begin - offset, 0);  // an element of the piece, row by row
   const std::int64_t end = std::min(resident.end - offset, piece.rows * width);
@@ -15,7 +16,7 @@ void add_shards(DagBuilder& builder, const ResidentPart& resident, const Paramet
     const std::int64_t columns = whole_rows ? width : std::min(width - column, end - at);
     const BufferId block = builder.view(resident.buffer, offset + at - resident.begin, Shape(rows, columns));
     builder.dag().shards.push_back({block, piece.tensor, piece.tensor_rows, piece.tensor_columns, piece.row + at / width,
-                                    piece.column + column, rows, columns});
+                                    piece.column + column, rows, columns, frozen});
     at += rows * columns;
   }
 }

@@ -26,7 +26,9 @@ std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mes
 }
 
 bool reduces_whole_gradients(const Scenario& scenario) {
-  return scenario.parallelism.zero == 0 || scenario.training.compressor.method == CompressionMethod::powersgd;
+  const TrainingSpec& training = scenario.training;
+  return scenario.parallelism.zero == 0 || training.compressor.method == CompressionMethod::powersgd ||
+         training.optimizer == OptimizerKind::adafactor;
 }
 
 GroupAlgorithms algorithms(const Scenario& scenario, Slot slot) {

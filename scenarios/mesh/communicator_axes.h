@@ -16,6 +16,7 @@ namespace tandem::scenarios {
 
 inline const std::vector<Axis> tp_axes{Axis::tp};
 inline const std::vector<Axis> context_axes{Axis::cp};
+inline const std::vector<Axis> sequence_axes{Axis::tp, Axis::cp};
 inline const std::vector<Axis> replica_axes{Axis::dp};
 
 /// Along which gradients are reduced.
@@ -33,7 +34,7 @@ inline constexpr std::array<std::pair<Slot, ExpertAxis>, 3> expert_slots{
 /// Returns the ranks that hold the same key-value head as `rank`, ascending: a run of its tensor-parallel group.
 std::vector<std::uint32_t> kv_replicas(const Scenario& scenario, const Mesh& mesh, std::uint32_t rank);
 
-/// Whether data-parallel ranks all-reduce gradients, or the factors of them.
+/// Whether data-parallel ranks all-reduce gradients, or the factors of them or of their squares.
 bool reduces_whole_gradients(const Scenario& scenario);
 
 /// Returns the algorithms that NCCL can choose from. It has a choice where something is all-reduced. With ZeRO, gradients are

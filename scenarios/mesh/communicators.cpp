@@ -50,8 +50,8 @@ Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot s
     return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::context && scenario.parallelism.cp_method == CpMethod::ulysses) return lay_exchange(cluster, gpus, detail);
   if (slot == Slot::to_host || slot == Slot::from_host) return lay_host_copy(cluster, gpus.front(), slot == Slot::to_host);
-  // Carries one number, or one for each expert of a stage: their bandwidth is nothing to anybody, latency alone.
-  if (slot == Slot::gradient_norm || slot == Slot::expert_load) return lay_latency(cluster, gpus);
+  // Carries one number, or one for each expert: their bandwidth is nothing to anybody, latency alone.
+  if (slot == Slot::gradient_norm || slot == Slot::expert_load || slot == Slot::sequence_load) return lay_latency(cluster, gpus);
   return lay_group(cluster, gpus, algorithms(scenario, slot), detail);
 }
 
@@ -92,6 +92,7 @@ class Surveyor {
     } else {
       groups(Slot::gradient_norm, {Axis::tp, Axis::pp});
     }
+    if (scenario_.model.moe.balances_sequences() && scenario_.parallelism.cp > 1) groups(Slot::sequence_load, sequence_axes);
     if (scenario_.model.moe.expert_bias) groups(Slot::expert_load, stage_axes(scenario_));
     if (scenario_.parallelism.pp > 1) {
       const ChunkPlacement placement(scenario_);

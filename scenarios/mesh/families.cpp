@@ -34,6 +34,8 @@ Family describe(Slot slot) {
       return {name_of(Axis::cp), Axis::cp};
     case Slot::context_heads:
       return {"cp heads", Axis::cp};
+    case Slot::sequence_load:
+      return {"sequence load", Axis::cp};
     case Slot::context_exchange:
       return {"cp exchange", Axis::cp};
     case Slot::send_context:

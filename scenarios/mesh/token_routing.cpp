@@ -170,6 +170,10 @@ RoutingAttributes routing_of(const Scenario& scenario) {
                             .pre_softmax = moe.pre_softmax,
                             .scaling = static_cast<float>(moe.scaling_factor),
                             .biased = moe.expert_bias};
+  if (moe.balances_sequences()) {
+    routing.sequences = static_cast<std::int32_t>(scenario.training.micro_batch);
+    routing.sequence = static_cast<std::int32_t>(scenario.training.sequence);
+  }
   if (routing.forced) routing.load = choices_by_expert(moe, tokens_of_group(scenario), limit);
   if (routing.load == routing.slots) routing.load.clear();
   const std::int64_t per_part = moe.experts / p.ep;

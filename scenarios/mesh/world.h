@@ -48,8 +48,10 @@ enum class Slot : std::uint8_t {
   mirror,         ///< two stages that hold the same parts of the model (dualpipe)
   expert_load,    ///< ranks of a stage, which sum up how many choices each expert had (model.moe.expert_bias)
   context_heads,  ///< neighbours of `context` that deal out heads among them, where the others form a ring
+  sequence_load,  ///< ranks that route tokens of the same sequences, where context-parallel ones are among them, which sum up how
+                  ///< many choices of each sequence an expert had (model.moe.balance_scope)
 };
-inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::context_heads) + 1;
+inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::sequence_load) + 1;
 
 using SlotSet = std::bitset<slot_count>;
 

@@ -73,7 +73,6 @@ constexpr std::string_view without_effect[] = {
     "residual_in_fp32",
     "return_dict",
     "return_dict_in_generate",
-    "seq_aux",
     "temperature",
     "top_k",
     "top_p",

@@ -207,6 +207,7 @@ class HfModelReader {
     if (family().biased_experts) put(moe, "linear_bias", true, config_.type_place());
     const std::string_view loss = config_.first_of({"router_aux_loss_coef", "aux_loss_alpha"});
     if (!loss.empty()) config_.copy(moe, "balance_loss", loss);
+    if (config_.boolean("seq_aux", false)) put(moe, "balance_scope", "sequence", config_.place("seq_aux"));
   }
 
   void shared_experts(YamlNode& moe, std::int64_t width) {

@@ -64,6 +64,32 @@ LinearAttentionSpec read_linear_attention(const Reader& model) {
   return spec;
 }
 
+EncoderSpec read_encoder(const Reader& model) {
+  const Reader encoder(model.child("encoder"), "model.encoder",
+                       {"layers", "hidden", "heads", "ffn", "patches", "merge", "images", "patch_width", "gated", "activation",
+                        "norm", "linear_bias", "rotary", "frozen"});
+  EncoderSpec spec;
+  if (!model.has("encoder")) return spec;
+  const Range<std::int64_t> size{1, 1'048'576};
+  spec.layers = encoder.integer("layers", {0, max_layers});
+  if (spec.layers == 0) return {};
+  spec.hidden = encoder.integer("hidden", size);
+  spec.heads = encoder.integer("heads", size);
+  spec.ffn = encoder.integer("ffn", {1, 4'194'304});
+  spec.patches = encoder.integer("patches", size);
+  spec.merge = encoder.integer("merge", size, spec.merge);
+  spec.images = encoder.integer("images", size, spec.images);
+  spec.patch_width = encoder.integer("patch_width", size);
+  spec.gated = encoder.boolean("gated", spec.gated);
+  spec.activation =
+      encoder.choice<MlpFunction>("activation", choices(mlp_function_names), spec.gated ? MlpFunction::silu : MlpFunction::gelu);
+  spec.norm = encoder.choice<NormKind>("norm", choices(norm_names), spec.norm);
+  spec.linear_bias = encoder.boolean("linear_bias", spec.linear_bias);
+  spec.rotary = encoder.boolean("rotary", spec.rotary);
+  spec.frozen = encoder.boolean("frozen", spec.frozen);
+  return spec;
+}
+
 /// A list of words, or letters as Megatron-Core's hybrid models have them.
 std::vector<LayerType> read_layer_types(const Reader& model) {
   std::vector<LayerType> types;
@@ -121,7 +147,8 @@ ModelSpec read_model(const YamlNode& node) {
                       "window",
                       "attention_chunk",
                       "mamba",
-                      "linear_attention"});
+                      "linear_attention",
+                      "encoder"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
   spec.layers = model.integer("layers", {1, max_layers});
@@ -160,6 +187,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.indexer = read_indexer(model);
   spec.mamba = read_mamba(model);
   spec.linear_attention = read_linear_attention(model);
+  spec.encoder = read_encoder(model);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
 }
@@ -214,6 +242,25 @@ YamlNode indexer_section(const IndexerSpec& indexer) {
   return node;
 }
 
+YamlNode encoder_section(const EncoderSpec& encoder) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "layers", encoder.layers);
+  put(node, "hidden", encoder.hidden);
+  put(node, "heads", encoder.heads);
+  put(node, "ffn", encoder.ffn);
+  put(node, "patches", encoder.patches);
+  put(node, "merge", encoder.merge);
+  put(node, "images", encoder.images);
+  put(node, "patch_width", encoder.patch_width);
+  put(node, "gated", encoder.gated);
+  put(node, "activation", name_in(mlp_function_names, encoder.activation));
+  put(node, "norm", name_in(norm_names, encoder.norm));
+  put(node, "linear_bias", encoder.linear_bias);
+  put(node, "rotary", encoder.rotary);
+  put(node, "frozen", encoder.frozen);
+  return node;
+}
+
 }  // namespace
 
 YamlNode write_model(const ModelSpec& model) {
@@ -250,6 +297,7 @@ YamlNode write_model(const ModelSpec& model) {
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
   if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));
   if (model.linear_attention.enabled()) put(node, "linear_attention", linear_attention_section(model.linear_attention));
+  if (model.encoder.enabled()) put(node, "encoder", encoder_section(model.encoder));
   put(node, "mtp_depth", model.mtp_depth);
   if (!model.layer_types.empty()) put(node, "layer_types", words_of(model.layer_types));
   if (model.window > 0) put(node, "window", model.window);

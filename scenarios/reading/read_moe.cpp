@@ -36,6 +36,7 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
                     "node_limit",
                     "load",
                     "balance_loss",
+                    "balance_scope",
                     "latent",
                     "groups",
                     "score_function",
@@ -59,6 +60,7 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   spec.node_limit = moe.integer("node_limit", {0, 65'536}, 0);
   spec.load = read_load(moe);
   spec.balance_loss = moe.number("balance_loss", {0, 1e6}, spec.balance_loss);
+  spec.balance_scope = moe.choice<BalanceScope>("balance_scope", choices(balance_scope_names), BalanceScope::micro_batch);
   spec.groups = moe.integer("groups", {0, 65'536}, 0);
   spec.score_function = moe.choice<ScoreFunction>("score_function", choices(score_function_names), ScoreFunction::softmax);
   spec.pre_softmax = moe.boolean("pre_softmax", false);
@@ -103,6 +105,7 @@ YamlNode write_moe(const MoeSpec& moe) {
   put(node, "node_limit", moe.node_limit);
   put(node, "load", load_section(moe.load));
   put(node, "balance_loss", moe.balance_loss);
+  if (moe.balance_scope != BalanceScope::micro_batch) put(node, "balance_scope", name_in(balance_scope_names, moe.balance_scope));
   if (moe.groups > 0) put(node, "groups", moe.groups);
   if (moe.score_function != ScoreFunction::softmax)
     put(node, "score_function", name_in(score_function_names, moe.score_function));

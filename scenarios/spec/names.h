@@ -87,11 +87,14 @@ inline constexpr std::array megatron_fp8_recipes{
     Named<Recipe>{"blockwise", Recipe::blockwise}, Named<Recipe>{"mxfp8", Recipe::mxfp8}};
 
 inline constexpr std::array optimizer_names{Named<OptimizerKind>{"adam", OptimizerKind::adam},
-                                            Named<OptimizerKind>{"muon", OptimizerKind::muon}};
+                                            Named<OptimizerKind>{"muon", OptimizerKind::muon},
+                                            Named<OptimizerKind>{"adafactor", OptimizerKind::adafactor}};
 
 inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
                                           Named<Routing>{"expert-choice", Routing::expert_choice}};
 
+inline constexpr std::array balance_scope_names{Named<BalanceScope>{"micro-batch", BalanceScope::micro_batch},
+                                                Named<BalanceScope>{"sequence", BalanceScope::sequence}};
 inline constexpr std::array score_function_names{Named<ScoreFunction>{"softmax", ScoreFunction::softmax},
                                                  Named<ScoreFunction>{"sigmoid", ScoreFunction::sigmoid}};
 

@@ -16,12 +16,23 @@ class Parameters {
     std::int64_t sum = tables + positions + norm(m_.hidden);
     for (std::int64_t l = 0; l < m_.layers + m_.mtp_depth; ++l) sum += layer(l);
     const std::int64_t further = 2 * norm(m_.hidden) + 2 * m_.hidden * m_.hidden + norm(m_.hidden);
-    return sum + m_.mtp_depth * further;
+    return sum + m_.mtp_depth * further + encoder();
   }
 
  private:
   const ModelSpec& m_;
   double experts_;
+
+  /// The projector's second product has no bias.
+  std::int64_t encoder() const {
+    const EncoderSpec& e = m_.encoder;
+    if (!e.enabled()) return 0;
+    const ModelSpec model = m_.of_encoder();
+    const Parameters of_encoder(model, 0);
+    const std::int64_t projector =
+        e.projector() * e.projector() + (e.linear_bias ? e.projector() : 0) + e.projector() * m_.hidden;
+    return e.patch_width * e.hidden + e.layers * of_encoder.layer(0) + of_encoder.norm(e.hidden) + projector;
+  }
 
   std::int64_t norm(std::int64_t width) const { return (m_.norm == NormKind::layer ? 2 : 1) * width; }
   std::int64_t layer(std::int64_t number) const {
@@ -91,6 +102,24 @@ class Parameters {
 };
 
 }  // namespace
+
+ModelSpec ModelSpec::of_encoder() const {
+  ModelSpec model;
+  model.name = "encoder";
+  model.layers = encoder.layers;
+  model.hidden = encoder.hidden;
+  model.heads = model.kv_heads = encoder.heads;
+  model.head_dim = encoder.heads > 0 ? encoder.hidden / encoder.heads : 0;
+  model.ffn = encoder.ffn;
+  model.gated = encoder.gated;
+  model.activation = encoder.activation;
+  model.norm = encoder.norm;
+  model.linear_bias = encoder.linear_bias;
+  model.rotary = encoder.rotary;
+  model.rotary_base = 10'000;  // Qwen2-VL's
+  model.causal = false;
+  return model;
+}
 
 std::int64_t parameter_count(const ModelSpec& model) { return Parameters(model, static_cast<double>(model.moe.experts)).all(); }
 

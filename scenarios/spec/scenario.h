@@ -84,6 +84,12 @@ enum class Routing : std::uint8_t {
   expert_choice,  ///< an expert takes the tokens of the highest probabilities (Zhou et al. 2022, arXiv 2202.09368)
 };
 
+/// Of which tokens a balance loss counts the choices together.
+enum class BalanceScope : std::uint8_t {
+  micro_batch,  ///< those of a micro-batch that a rank routes
+  sequence      ///< those of a sequence, wherever they are routed (DeepSeek-V3, arXiv 2412.19437, section 2.1.2)
+};
+
 /// Mixture of experts in place of the MLP: in layers `first_dense_layers`, `first_dense_layers` + `every`, ...
 struct MoeSpec {
   std::int64_t experts = 0;  ///< 0: a dense model
@@ -103,6 +109,7 @@ struct MoeSpec {
   std::int64_t node_limit = 0;  ///< a token's experts lie in at most so many nodes, or `groups`; 0 = no limit
   ExpertLoad load;
   double balance_loss = 0.01;  ///< coefficient of the auxiliary loss; default: Fedus et al. 2021, section 2.2
+  BalanceScope balance_scope = BalanceScope::micro_batch;
   /// Of experts, equally many in each: `node_limit` counts those of a token. 0: the nodes that the experts lie in.
   std::int64_t groups = 0;
   ScoreFunction score_function = ScoreFunction::softmax;  ///< what gates are made of, see runtime/ops/route.h
@@ -115,6 +122,10 @@ struct MoeSpec {
   /// Whether tokens go where `load` says, and not where their numbers send them.
   bool forces_choices() const {
     return routing == Routing::top_k && (capacity_factor == 0 || !load.is_uniform() || !pad_to_capacity);
+  }
+  /// Whether the balance loss is that of each sequence. Experts that choose balance by themselves.
+  bool balances_sequences() const {
+    return experts > 0 && balance_scope == BalanceScope::sequence && balance_loss > 0 && routing == Routing::top_k;
   }
   /// Width of the rows that go to the experts of a model so wide.
   std::int64_t row_width(std::int64_t hidden) const { return latent > 0 ? latent : hidden; }
@@ -164,6 +175,32 @@ struct LinearAttentionSpec {
   std::int64_t projected() const { return mixed() + values() + 2 * value_heads; }
 };
 
+/// A vision transformer whose outputs stand in place of a sequence's first tokens: a product that embeds patches, layers of
+/// attention to all patches of an image, a norm, and a projector, an MLP on `merge` neighbouring patches that makes one token of
+/// them (as in Qwen2-VL, arXiv 2409.12191).
+struct EncoderSpec {
+  std::int64_t layers = 0;  ///< 0: no encoder
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t patches = 0;      ///< of an image
+  std::int64_t merge = 4;        ///< patches that become one token
+  std::int64_t images = 1;       ///< of a sequence
+  std::int64_t patch_width = 0;  ///< numbers of a patch: its pixels' colours
+  bool gated = false;
+  MlpFunction activation = MlpFunction::gelu;
+  NormKind norm = NormKind::layer;
+  bool linear_bias = true;  ///< of the layers' projections, and of the projector's first one
+  bool rotary = true;
+  bool frozen = false;  ///< forward alone: its weights, the projector's among them, have no gradients
+
+  bool enabled() const { return layers > 0; }
+  std::int64_t positions() const { return images * patches; }
+  /// Of the language model.
+  std::int64_t tokens() const { return positions() / merge; }
+  std::int64_t projector() const { return merge * hidden; }
+};
+
 /// A decoder-only transformer, unsharded.
 struct ModelSpec {
   std::string name;
@@ -201,6 +238,7 @@ struct ModelSpec {
   std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
   std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
   std::int64_t attention_chunk = 0;    ///< positions that see each other alone in chunked attention
+  EncoderSpec encoder = {};
 
   /// Of a layer, or beyond the last of what predicts further tokens.
   LayerKind layer_kind(std::int64_t layer) const {
@@ -209,6 +247,8 @@ struct ModelSpec {
     return {type.mixer, type.feed.value_or(moe.in_layer(layer) ? Feed::experts : Feed::dense)};
   }
 
+  /// The encoder's layers as those of a model.
+  ModelSpec of_encoder() const;
   /// Of layers with keys of their own.
   AttentionBias biases_of_attention() const { return linear_bias ? AttentionBias::all : attention_bias; }
   /// Whether some layers pass a state from position to position, so that a rank needs whole sequences of them.
@@ -387,10 +427,11 @@ struct OffloadSpec {
   bool any() const { return optimizer > 0 || activations > 0; }
 };
 
-/// What updates the matrices inside the layers; Adam updates all else.
+/// What updates the weights.
 enum class OptimizerKind : std::uint8_t {
   adam,
-  muon  ///< Jordan et al. 2024 (runtime/ops/muon.h)
+  muon,      ///< the matrices inside the layers, and Adam all else: Jordan et al. 2024 (runtime/ops/muon.h)
+  adafactor  ///< all: Shazeer and Stern 2018 (runtime/ops/adafactor.h)
 };
 
 /// How gradients are made smaller on their way between data-parallel ranks (lowering/compressor.h).
@@ -475,10 +516,11 @@ struct TrainingSpec {
   CompressorSpec compressor;
   OffloadSpec offload;
 
-  /// What the optimizer keeps of each parameter; with Muon of each of a matrix, of others more.
+  /// What the optimizer keeps of each parameter; with Muon and Adafactor of each of a matrix, of others more.
   Bytes state_bytes() const {
+    const Bytes first = optimizer == OptimizerKind::adafactor ? 0 : size_of(moment_dtype);
     const Bytes second = optimizer == OptimizerKind::adam ? size_of(second_moment_dtype) : 0;
-    return size_of(master_dtype) + size_of(moment_dtype) + second;
+    return size_of(master_dtype) + first + second;
   }
   /// Whether operands of the layers' linear GEMMs are cast to fp8 or fp4.
   bool casts() const { return precision == DType::f8 || precision == DType::f4; }

@@ -123,6 +123,8 @@ void gates_at_experts(Scenario& scenario) { scenario.training.gates_at_experts =
 
 void updates_by_muon(Scenario& scenario) { scenario.training.optimizer = OptimizerKind::muon; }
 
+void updates_by_adafactor(Scenario& scenario) { scenario.training.optimizer = OptimizerKind::adafactor; }
+
 template <CompressionMethod method>
 void compresses_gradients(Scenario& scenario) {
   scenario.training.compressor = {.method = method, .rank = 4};
@@ -275,6 +277,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {mamba_model, {.cp = 2}},
       {gated_delta_model, {}},
       {dense_model, {}, updates_by_muon},
+      {dense_model, {}, updates_by_adafactor},
       {dense_model, {}, compresses_gradients<CompressionMethod::top_k>},
       {dense_model, {}, compresses_gradients<CompressionMethod::one_bit>},
       {dense_model, {}, compresses_gradients<CompressionMethod::powersgd>},

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <vector>
 
@@ -292,7 +293,11 @@ class Measured {
 
   void add_parameters(PassCost& cost) const {
     std::array<std::int64_t, stages> elements{};
+    std::set<BufferId> frozen;  // which have neither gradients nor states
+    for (const ParameterShard& shard : dag_.shards)
+      if (shard.frozen) frozen.insert(dag_.buffers[shard.buffer].base);
     for (const Buffer& buffer : dag_.buffers) {
+      if (frozen.contains(buffer.base)) continue;
       if (buffer.kind != BufferKind::parameter || buffer.base != static_cast<BufferId>(&buffer - dag_.buffers.data())) continue;
       for (std::size_t stage = 0; stage < stages; ++stage)
         if (buffer.rank == ranks_[stage]) elements[stage] += buffer.shape.elements();

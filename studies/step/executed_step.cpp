@@ -21,6 +21,10 @@ void refuse_on_gpus(const Scenario& scenario, const std::string& file) {
   if (training.optimizer == OptimizerKind::muon && training.moment_dtype != DType::f32)
     throw InputError({file, 0, 0},
                      "GPUs execute Muon with its momentum in fp32; expected training.moment_dtype fp32, or --backend host");
+  if (training.optimizer == OptimizerKind::adafactor && training.second_moment_dtype != DType::f32)
+    throw InputError({file, 0, 0},
+                     "GPUs execute Adafactor with its mean squares in fp32; expected training.second_moment_dtype fp32, or "
+                     "--backend host");
   if (!moments || training.master_dtype != DType::f32) {
     throw InputError(
         {file, 0, 0},

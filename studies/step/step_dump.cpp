@@ -13,6 +13,7 @@
 
 #include "runtime/backend_names.h"
 #include "runtime/base/input_error.h"
+#include "runtime/contents/initial_contents.h"
 #include "runtime/contents/parameter_name.h"
 #include "runtime/host/loss.h"
 #include "scenarios/mesh/token_routing.h"
@@ -110,6 +111,13 @@ std::string tokens_file(const UnshardedTokens& tokens) {
   return to_safetensors({{"inputs", shape, std::span(tokens.inputs)}, {"labels", shape, std::span(tokens.labels)}});
 }
 
+std::string patches_file(const UnshardedPatches& patches) {
+  std::vector<float> all;
+  for (const auto& [sequence, pixels] : patches.of_sequence) all.insert(all.end(), pixels.begin(), pixels.end());
+  const std::vector shape{static_cast<std::int64_t>(patches.of_sequence.size()), patches.positions, patches.width};
+  return to_safetensors({{"patches", shape, std::span<const float>(all)}});
+}
+
 /// The value of a section as a writer of scenarios leaves it: numbers and truth values as such.
 Json json_of(const YamlNode& node) {
   Json json;
@@ -143,6 +151,7 @@ Json routing_json(const Scenario& scenario) {
           {"load", routing.forced_load()},
           {"expert_choice", routing.expert_choice},
           {"balance", routing.balance},
+          {"sequences", routing.sequences},
           {"score_function", name_in(score_function_names, routing.score)},
           {"pre_softmax", routing.pre_softmax},
           {"scaling_factor", routing.scaling},
@@ -157,7 +166,21 @@ const Attributes& settings_of(const Dag& dag, OpKind op) {
   return std::get<Attributes>(dag.attributes[found->attributes]);
 }
 
+Json adafactor_json(const Dag& dag) {
+  const auto& adafactor = settings_of<AdafactorAttributes>(dag, OpKind::adafactor_update);
+  return {{"name", name_in(optimizer_names, OptimizerKind::adafactor)},
+          {"learning_rate", adafactor.learning_rate},
+          {"beta2_decay", adafactor.beta2_decay},
+          {"least_scale", adafactor.least_scale},
+          {"threshold", adafactor.threshold},
+          {"weight_decay", adafactor.weight_decay},
+          {"clip_norm", adafactor.clip_norm},
+          {"step", adafactor.step},
+          {"factors", initial_factor}};
+}
+
 Json optimizer_json(const Dag& dag, OptimizerKind kind) {
+  if (kind == OptimizerKind::adafactor) return adafactor_json(dag);
   const auto& adam = settings_of<AdamAttributes>(dag, OpKind::adam);
   Json json = {{"name", name_in(optimizer_names, kind)},
                {"learning_rate", adam.learning_rate},
@@ -210,6 +233,7 @@ void StepDump::write(const ExecutedStep& step, const Scenario& scenario) const {
   folder.write("weights.safetensors", to_safetensors(all_of(before_.weights)));
   folder.write("optimizer.safetensors", moments_file(before_));
   folder.write("tokens.safetensors", tokens_file(gather_tokens(step.memory())));
+  if (scenario.model.encoder.enabled()) folder.write("patches.safetensors", patches_file(gather_patches(step.memory())));
   folder.write("gradients.safetensors", to_safetensors(all_of(after.gradients)));
   folder.write("updated.safetensors", to_safetensors(all_of(after.weights)));
   folder.write("step.json", step_json(step, scenario).dump(2) + "\n");

@@ -13,9 +13,10 @@ namespace tandem::studies {
 ///
 ///   step.json              the model, the batch, the routing, the optimizer's settings, the loss
 ///   weights.safetensors    before the step           updated.safetensors    after it
-///   optimizer.safetensors  the optimizer's moments before the step: NAME.momentum, and NAME.variance where Adam updates
+///   optimizer.safetensors  the moments before the step: NAME.momentum and NAME.variance, as far as the optimizer has them
 ///   gradients.safetensors  what the optimizer reads, before they are clipped
 ///   tokens.safetensors     inputs and labels [global batch, sequence], longer where the model predicts further tokens
+///   patches.safetensors    with an encoder: of each sequence's images [global batch, positions, numbers of a patch]
 ///
 /// and appears whole or not at all: it is made beside its place and renamed.
 class StepDump {

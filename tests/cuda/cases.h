@@ -30,6 +30,7 @@ std::vector<OperationCase> bias_cases();
 std::vector<OperationCase> compression_cases();
 std::vector<OperationCase> attention_sink_cases();
 std::vector<OperationCase> muon_cases();
+std::vector<OperationCase> adafactor_cases();
 std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 std::vector<OperationCase> sparse_attention_cases();

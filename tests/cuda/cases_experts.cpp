@@ -126,6 +126,25 @@ std::vector<RoutingCase> routing_cases() {
         .slots = {12, 4, 10, 0, 2, 8},
         .score = sigmoid,
         .biased = true}},
+      {"sequences",
+       42,
+       {.top_k = 2,
+        .groups = 2,
+        .parts = 2,
+        .block = 20,
+        .balance = 0.5F,
+        .slots = {9, 8, 7, 6},
+        .sequences = 3,
+        .sequence = 56}},
+      {"sigmoid_sequences",
+       600,
+       {.top_k = 3,
+        .block = 900,
+        .balance = 0.3F,
+        .slots = {300, 200, 100, 300},
+        .score = sigmoid,
+        .sequences = 2,
+        .sequence = 300}},
       {"pre_softmax",
        50,
        {.top_k = 4,
@@ -162,10 +181,21 @@ void append_routes(std::vector<OperationCase>& cases) {
          OpKind::count_choices,
          attributes,
          {read_integers(per_choice, slots), update(of_experts, DType::f32, std::vector<float>(attributes.slots.size(), 3))}});
-    cases.push_back({join_name("route_backward", name),
-                     OpKind::route_backward,
-                     attributes,
-                     {z, read_integers(per_choice, slots), read(per_choice, DType::f32, 2), write(logits, DType::f32)}});
+    OperationCase backward{join_name("route_backward", name),
+                           OpKind::route_backward,
+                           attributes,
+                           {z, read_integers(per_choice, slots), read(per_choice, DType::f32, 2), write(logits, DType::f32)}};
+    if (attributes.sequences > 0) {
+      const Shape by_sequence(attributes.sequences, of_experts[0]);
+      cases.push_back({join_name("count_by_sequence", name),
+                       OpKind::count_by_sequence,
+                       attributes,
+                       {read_integers(per_choice, slots), write(by_sequence, DType::f32)}});
+      std::vector<float> counts = random_numbers(by_sequence, 7, 9);
+      for (float& count : counts) count = std::floor(std::abs(count));
+      backward.operands.insert(backward.operands.begin() + 2, read(by_sequence, DType::f32, counts));
+    }
+    cases.push_back(backward);
   }
 }
 

@@ -157,6 +157,7 @@ std::vector<OperationCase> operation_cases() {
                             mamba_cases,
                             compression_cases,
                             muon_cases,
+                            adafactor_cases,
                             attention_cases,
                             attention_backward_cases}) {
     for (OperationCase& c : cases()) all.push_back(std::move(c));

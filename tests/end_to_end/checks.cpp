@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <sstream>
+#include <string>
 #include <vector>
 
+#include "runtime/host/unsharded.h"
 #include "scenarios/lowering/lower.h"
 #include "sim/simulate.h"
 #include "studies/step/executed_step.h"
@@ -20,7 +24,34 @@ std::vector<std::vector<TaskId>> tasks_by_rank(const Dag& dag) {
   return tasks;
 }
 
+/// By tensor, what a step adds to each element.
+std::map<std::string, std::vector<float>> changes(const Scenario& scenario) {
+  ExecutedStep step(scenario, "test");
+  const UnshardedState before = gather_unsharded(step.memory());
+  step.execute();
+  std::map<std::string, std::vector<float>> changes;
+  for (const auto& [name, tensor] : gather_unsharded(step.memory()).weights) {
+    changes[name] = tensor.values;
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) changes[name][i] -= before.weights.at(name).values[i];
+  }
+  return changes;
+}
+
 }  // namespace
+
+double largest_difference_of_changes(const Scenario& scenario) {
+  const auto here = changes(scenario), whole = changes(unsharded(scenario));
+  double largest = 0;
+  for (const auto& [name, reference] : whole) {
+    double difference = 0, change = 0;
+    for (std::size_t i = 0; i < reference.size(); ++i) {
+      difference = std::max(difference, std::abs(double{here.at(name)[i]} - double{reference[i]}));
+      change = std::max(change, std::abs(double{reference[i]}));
+    }
+    largest = std::max(largest, difference / change);
+  }
+  return largest;
+}
 
 double largest_difference(const Scenario& scenario) {
   ExecutedStep step(scenario, "test", {.rounds = false});

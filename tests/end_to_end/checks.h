@@ -12,6 +12,9 @@ namespace tandem::studies {
 /// difference of the loss, of every gradient and of every updated weight.
 double largest_difference(const Scenario& scenario);
 
+/// The same of what the step adds to each weight: relative to the largest change of its tensor.
+double largest_difference_of_changes(const Scenario& scenario);
+
 /// Simulates the scenario on `folded` and unfolded. The first task of a rank that does not run when the same task of its class
 /// does, within 1e-9 of the step; empty if all do.
 std::string difference_when_folded(const Scenario& scenario, const World& folded);

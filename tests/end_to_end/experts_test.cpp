@@ -104,6 +104,24 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.recompute=[mlp] model.moe.first_dense_layers=1",
         "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 model.moe.load.zipf=1 model.norm=layer model.gated=false"));
 
+// The balance loss of each sequence, whose tokens several ranks route.
+INSTANTIATE_TEST_SUITE_P(
+    ExpertsOfBalancedSequences, ExpertEquivalence,
+    testing::Values(
+        "model.moe.balance_scope=sequence model.moe.balance_loss=3 parallelism.dp=2 parallelism.ep=2 training.micro_batch=2",
+        "model.moe.balance_scope=sequence model.moe.balance_loss=3 parallelism.tp=2 parallelism.sp=true parallelism.ep=2 "
+        "training.micro_batch=2",
+        "model.moe.balance_scope=sequence model.moe.balance_loss=3 parallelism.tp=2 parallelism.dp=2 parallelism.ep=4 "
+        "model.moe.capacity_factor=0.75 training.micro_batch=2",
+        "model.moe.balance_scope=sequence model.moe.balance_loss=3 parallelism.cp=2 parallelism.dp=2 parallelism.ep=4 "
+        "training.micro_batch=2 model.moe.capacity_factor=1",
+        "model.moe.balance_scope=sequence model.moe.balance_loss=3 parallelism.cp=2 parallelism.tp=2 parallelism.sp=true "
+        "parallelism.ep=2 parallelism.cp_layout=contiguous training.recompute=full training.micro_batch=2",
+        "model.moe.balance_scope=sequence model.moe.balance_loss=3 parallelism.cp=4 parallelism.cp_method=ulysses "
+        "parallelism.pp=2 parallelism.ep=2 model.moe.score_function=sigmoid model.moe.expert_bias=true",
+        "model.moe.balance_scope=sequence model.moe.balance_loss=3 parallelism.tp=2 parallelism.sp=true parallelism.dp=2 "
+        "parallelism.ep=4 parallelism.pp=2 parallelism.vpp=2 training.schedule=interleaved-1f1b training.overlap.ep=true"));
+
 INSTANTIATE_TEST_SUITE_P(
     ExpertsThatChoose, ExpertEquivalence,
     testing::Values(

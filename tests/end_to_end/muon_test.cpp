@@ -4,14 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <map>
 
-#include "runtime/host/unsharded.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
-#include "studies/step/executed_step.h"
-#include "studies/step/verification.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
@@ -19,34 +15,6 @@ namespace tandem::studies::muon_test {
 namespace {
 
 std::vector<std::string> by_muon(const std::string& fields) { return words("training.optimizer=muon " + fields); }
-
-/// By tensor, what a step adds to each element.
-std::map<std::string, std::vector<float>> changes(const Scenario& scenario) {
-  ExecutedStep step(scenario, "test");
-  const UnshardedState before = gather_unsharded(step.memory());
-  step.execute();
-  std::map<std::string, std::vector<float>> changes;
-  for (const auto& [name, tensor] : gather_unsharded(step.memory()).weights) {
-    changes[name] = tensor.values;
-    for (std::size_t i = 0; i < tensor.values.size(); ++i) changes[name][i] -= before.weights.at(name).values[i];
-  }
-  return changes;
-}
-
-/// Of the largest change of each tensor.
-double largest_difference_of_changes(const Scenario& scenario) {
-  const auto here = changes(scenario), whole = changes(unsharded(scenario));
-  double largest = 0;
-  for (const auto& [name, reference] : whole) {
-    double difference = 0, change = 0;
-    for (std::size_t i = 0; i < reference.size(); ++i) {
-      difference = std::max(difference, std::abs(double{here.at(name)[i]} - double{reference[i]}));
-      change = std::max(change, std::abs(double{reference[i]}));
-    }
-    largest = std::max(largest, difference / change);
-  }
-  return largest;
-}
 
 class Muon : public testing::TestWithParam<const char*> {};
 

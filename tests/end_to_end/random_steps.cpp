@@ -43,6 +43,7 @@ class StepDraw {
     indexer();
     biases();
     documents();
+    encoder();
     return std::move(step_);
   }
 
@@ -104,7 +105,7 @@ class StepDraw {
     set("model.moe.shared_experts", {"", "1", "2"});
     set("model.moe.first_dense_layers", {"", "", "1"});
     set("model.moe.every", {"", "", "2"});
-    set("model.moe.balance_loss", {"", "0", "3"});
+    if (set("model.moe.balance_loss", {"", "0", "3"}) != "0") set("model.moe.balance_scope", {"", "sequence"});
     set("model.moe.node_limit", {"", "", "", "1", "2"});
     set("model.moe.capacity_factor", {"", "", "", "0.5", "1.25", "4"});
     set("model.moe.load", {"", "[4,1,1,3,1,2,0,1]", "{zipf: 1.2}"});
@@ -184,6 +185,18 @@ class StepDraw {
     set("training.documents.sigma", {"0.5", "1"});
     set("training.documents.packing", {"", "whole"});
     if (dp_ > 1) set("training.documents.streams", {"", "2"});
+  }
+
+  void encoder() {
+    if (cp_ > 1 || is_set("training.micro_batch") || is_set("training.documents.mean") || !one_in(2)) return;
+    set("model.encoder.layers", {"1", "2"});
+    step_.overrides.insert(step_.overrides.end(),
+                           {"model.encoder.hidden=24", "model.encoder.heads=4", "model.encoder.ffn=40", "model.encoder.patches=8",
+                            "model.encoder.merge=2", "model.encoder.patch_width=12"});
+    set("model.encoder.images", {"", "2", "3"});
+    set("model.encoder.frozen", {"", "true"});
+    set("model.encoder.gated", {"", "true"});
+    set("model.encoder.norm", {"", "rms"});
   }
 
   void scores() {
@@ -299,8 +312,11 @@ class StepDraw {
   bool is(const std::string& one) const { return std::ranges::find(step_.overrides, one) != step_.overrides.end(); }
 
   void optimizer() {
-    if (is("parallelism.zero=3") || hsdp_ || is_set("training.hierarchical_all_reduce")) return;
-    if (!is_set("training.compressor.method")) set("training.optimizer", {"", "", "muon"});
+    const bool whole_matrices = !is("parallelism.zero=3") && !hsdp_ && !is_set("training.hierarchical_all_reduce");
+    if (whole_matrices && !is_set("training.compressor.method"))
+      set("training.optimizer", {"", "", "muon", "adafactor"});
+    else
+      set("training.optimizer", {"", "", "adafactor"});
   }
 
   /// What is cast to fp8 or fp4, and how.

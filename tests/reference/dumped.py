@@ -38,4 +38,5 @@ class Step:
         self.gradients = read("gradients")
         self.updated = read("updated")
         self.tokens = read("tokens")
+        self.patches = read("patches")["patches"] if "encoder" in self.model else None
         self.loss = self.facts["loss"]

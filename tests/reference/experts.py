@@ -63,7 +63,7 @@ def probabilities(logits, routing):
 
 
 def top_k_gates(logits, bias, top_k, routing):
-    """[tokens, experts] gates of one group, 0 where a token does not go; and how many choices each expert has."""
+    """[tokens, experts] gates of one group, 0 where a token does not go; and 1 where it would."""
     tokens, experts = logits.shape
     scores = scores_of(logits, bias, routing)
     chosen = dealt_choices(routing, tokens, top_k) if routing["forced"] else best_choices(scores, top_k, routing)
@@ -77,7 +77,7 @@ def top_k_gates(logits, bias, top_k, routing):
     else:
         gates = logits.masked_fill(picked == 0, float("-inf")).softmax(-1)
     finds_slot = picked.cumsum(0) <= torch.tensor(routing["slots"])
-    return routing["scaling_factor"] * gates * finds_slot, picked.sum(0).detach()
+    return routing["scaling_factor"] * gates * finds_slot, picked.detach()
 
 
 def expert_choice_gates(logits, routing):
@@ -88,6 +88,11 @@ def expert_choice_gates(logits, routing):
     return gates * taken
 
 
+def balance_loss(logits, counts, moe, routing):
+    """Of tokens whose choices are counted together."""
+    return routing["balance"] * moe["experts"] * (probabilities(logits, routing) * (counts / counts.sum())).sum()
+
+
 def mixture(w, layer, model, routing, x):
     """The layer's output, what the balance loss (Fedus et al. 2021, equation 4) adds to what is differentiated, and the choices of
     each expert."""
@@ -95,15 +100,21 @@ def mixture(w, layer, model, routing, x):
     rows = x.transpose(0, 1).flatten(0, 1)  # position by position, as the tokens are routed
     logits = rows @ w[layer + ".router"].view(-1, rows.shape[-1]).T
     gates, balance, choices = torch.zeros_like(logits), 0.0, torch.zeros_like(logits[0])
+    picks = torch.zeros_like(logits).detach()
     bias = w.get(layer + ".router.bias")
     for group in token_groups(len(rows), routing):
         if routing["expert_choice"]:
             gates[group] = expert_choice_gates(logits[group], routing)
         else:
-            gates[group], counts = top_k_gates(logits[group], bias, moe["top_k"], routing)
-            share = counts / counts.sum()
-            balance += routing["balance"] * moe["experts"] * (probabilities(logits[group], routing) * share).sum()
+            gates[group], picked = top_k_gates(logits[group], bias, moe["top_k"], routing)
+            counts = picked.sum(0)
+            if routing["sequences"] == 0:
+                balance += balance_loss(logits[group], counts, moe, routing)
+            else:
+                picks[group] = picked
             choices = choices + counts.detach()
+    for sequence in range(routing["sequences"]):  # whose tokens take turns in the rows
+        balance += balance_loss(logits[sequence :: routing["sequences"]], picks[sequence :: routing["sequences"]].sum(0), moe, routing)
     seen = linear(w, layer + ".expert_latent_down", rows) if moe.get("latent") else rows
     out = sum(gates[:, e, None] * mlp(w, f"{layer}.expert{e}", model, seen) for e in range(moe["experts"]))
     if moe.get("latent"):

@@ -34,6 +34,11 @@ SPARSE_MESHES = [
     ["parallelism.tp=4", "parallelism.cp=2", "parallelism.cp_method=all-gather", "parallelism.dp=2", "parallelism.zero=3"]
     + ["training.recompute=full"],
 ]
+ENCODER_MESHES = [
+    UNSHARDED,
+    ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=2"],
+    ["parallelism.tp=4", "parallelism.dp=2", "parallelism.zero=3", "training.recompute=full"],
+]
 MUON_MESHES = [
     UNSHARDED,
     ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=4"],
@@ -45,6 +50,11 @@ MUON_MESHES = [
 def experts(**fields):
     moe = {"experts": 8, "top_k": 2, "ffn": 24, "balance_loss": 0.05} | fields
     return "model.moe={" + ", ".join(f"{key}: {value}" for key, value in moe.items()) + "}"
+
+
+def vision(**fields):
+    encoder = {"layers": 2, "hidden": 24, "heads": 4, "ffn": 40, "patches": 16, "merge": 2, "patch_width": 12} | fields
+    return "model.encoder={" + ", ".join(f"{key}: {value}" for key, value in encoder.items()) + "}"
 
 
 BIASED = {"score_function": "sigmoid", "expert_bias": "true", "bias_update_rate": 0.01}
@@ -75,6 +85,7 @@ CHUNKED = "model={layer_types: [chunked_attention, full_attention], attention_ch
 DELTA = "model.linear_attention={key_heads: 4, value_heads: 8, key_dim: 32, value_dim: 32, chunk: 8}"
 
 MUON = "training.optimizer=muon"
+ADAFACTOR = "training.optimizer=adafactor"
 
 # By family: what sets each of its models apart, and the meshes.
 FAMILIES = {
@@ -97,6 +108,8 @@ FAMILIES = {
         ([experts(capacity_factor=1.0, top_k=1, score_function="sigmoid", expert_bias="true")], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, top_k=4, groups=4, node_limit=2, **BIASED)], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, pre_softmax="true", scaling_factor=16)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, balance_scope="sequence")], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, balance_scope="sequence", score_function="sigmoid")], EXPERT_MESHES),
     ],
     "latent_attention": [
         ([*latent(16)], DENSE_MESHES),
@@ -127,11 +140,21 @@ FAMILIES = {
         ([DELTA, "model.layer_types=[linear_attention, full_attention]"], STATE_MESHES),
         ([DELTA, "model.layer_types=[linear_attention, full_attention]", experts(shared_experts=1)], EXPERT_MESHES),
     ],
+    "encoders": [
+        ([vision(), "training.micro_batch=1"], ENCODER_MESHES),
+        ([vision(images=2, patches=8, gated="true", norm="rms", linear_bias="false"), "training.micro_batch=1"], ENCODER_MESHES),
+    ],
     "muon": [
         ([MUON, "model.kv_heads=2"], MUON_MESHES),
         ([MUON, *GPT], DENSE_MESHES[:2]),
         ([MUON, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),
         ([MUON, MAMBA, "model.layer_types=M-*M"], DENSE_MESHES[:2]),
+    ],
+    "adafactor": [
+        ([ADAFACTOR, "model.kv_heads=2"], DENSE_MESHES),
+        ([ADAFACTOR, *GPT], DENSE_MESHES),
+        ([ADAFACTOR, *latent(16), experts(shared_experts=1)], EXPERT_MESHES),
+        ([ADAFACTOR, MAMBA, "model.layer_types=M-*M"], STATE_MESHES),
     ],
 }
 

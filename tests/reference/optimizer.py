@@ -1,5 +1,7 @@
 """AdamW (Loshchilov & Hutter 2019, algorithm 2), or for matrices inside the layers Muon (https://kellerjordan.github.io/posts/muon/;
-Liu et al. 2025, arXiv 2502.16982), on gradients clipped by their global norm."""
+Liu et al. 2025, arXiv 2502.16982), or Adafactor (Shazeer & Stern 2018, arXiv 1804.04235), on gradients clipped by their global norm."""
+
+import torch
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
@@ -37,6 +39,35 @@ def muon(weight, gradient, momentum, settings):
     return weight - settings["learning_rate"] * (scale * direction + settings["weight_decay"] * weight)
 
 
+def adafactor(weight, gradient, variance, settings):
+    """As torch.optim.Adafactor (2.5 and later), from the states of a run under way: factors, which all are one number, or a variance."""
+    epsilon, step = torch.finfo(torch.float32).eps, settings["step"]
+    move, squares = step ** settings["beta2_decay"], gradient.square()
+    if variance is None:
+        rows = torch.full((weight.shape[0], 1), settings["factors"], dtype=weight.dtype)
+        columns = torch.full((1, weight.shape[1]), settings["factors"], dtype=weight.dtype)
+        rows = rows.lerp(squares.mean(dim=1, keepdim=True), move)
+        columns = columns.lerp(squares.mean(dim=0, keepdim=True), move)
+        estimate = rows @ columns / rows.mean().clamp(min=epsilon)
+    else:
+        estimate = variance.lerp(squares, move)
+    update = gradient * estimate.clamp(min=epsilon**2).rsqrt()
+    scale = max(settings["least_scale"], weight.square().mean().sqrt().item())
+    rate = min(settings["learning_rate"], step**-0.5) * scale
+    rate /= max(1.0, update.square().mean().sqrt().item() / settings["threshold"])
+    return weight * (1 - settings["learning_rate"] * settings["weight_decay"]) - rate * update
+
+
+def adafactor_of_parts(name, weight, gradient, variance, step):
+    """The biases of queries, keys and values lie in one tensor and are taken by themselves."""
+    settings, model = step.facts["optimizer"], step.facts["model"]
+    if not name.endswith(".qkv.bias"):
+        return adafactor(weight, gradient, variance, settings)
+    rows = [heads * model["head_dim"] for heads in (model["heads"], model["kv_heads"], model["kv_heads"])]
+    parts = zip(weight.split(rows), gradient.split(rows), variance.split(rows))
+    return torch.cat([adafactor(*part, settings) for part in parts])
+
+
 def is_inside_a_layer(name, weight):
     return weight.dim() == 2 and name not in ("embedding", "positions", "head") and not name.endswith(".taps")
 
@@ -58,6 +89,9 @@ def updated_weights(step, gradients):
     def updated(name, weight):
         if is_expert_bias(name):
             return moved_bias(weight, choices[name], step.facts["routing"]["bias_update_rate"])
+        if settings["name"] == "adafactor":
+            variance = step.states.get(f"{name}.variance")
+            return adafactor_of_parts(name, weight, gradients[name], variance if variance is None else variance.double(), step)
         if settings["name"] == "muon" and is_inside_a_layer(name, weight):
             return muon(weight, gradients[name], state(name, "momentum"), settings["muon"])
         return adam(weight, gradients[name], state(name, "momentum"), state(name, "variance"), settings)

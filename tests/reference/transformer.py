@@ -2,6 +2,7 @@
 
 import torch
 
+import encoder
 import experts
 import gated_delta
 import gpt
@@ -80,10 +81,14 @@ class Transformer:
             logits = cap * (logits / cap).tanh()
         self.loss = self.loss + weight / self.tokens * cross_entropy(logits, labels)
 
-    def add(self, inputs, labels, sequence):
-        """`inputs` and `labels` go on beyond the sequence by as many tokens as are predicted further."""
+    def add(self, inputs, labels, sequence, patches):
+        """`inputs` and `labels` go on beyond the sequence by as many tokens as are predicted further. `patches`: of the images at the
+        front of the sequence, or none."""
         layers, depths = self.model["layers"], self.model["mtp_depth"]
         x = self.family.embed(self.w, inputs[:, :sequence])
+        if patches is not None:
+            images = encoder.tokens(self.w, self.model["encoder"], patches)
+            x = torch.cat((images, x[:, images.shape[1] :]), dim=1)
         for number in range(layers):
             x = self.layer(number, x)
         self.add_loss("final_norm", x, labels[:, :sequence], 1.0)
@@ -102,8 +107,9 @@ def loss_and_gradients(step):
     weights = {name: weight.double().requires_grad_() for name, weight in step.weights.items()}
     transformer = Transformer(step, weights)
     micro_batch, sequence = step.batch["micro_batch"], step.batch["sequence"]
-    for inputs, labels in zip(step.tokens["inputs"].split(micro_batch), step.tokens["labels"].split(micro_batch)):
-        transformer.add(inputs, labels, sequence)
+    pairs = zip(step.tokens["inputs"].split(micro_batch), step.tokens["labels"].split(micro_batch))
+    for number, (inputs, labels) in enumerate(pairs):
+        transformer.add(inputs, labels, sequence, None if step.patches is None else step.patches[number])
     (transformer.loss + transformer.balance + transformer.indexers).backward()
     gradient = lambda name: transformer.choices[name].view_as(weights[name]) if name.endswith(".router.bias") else weights[name].grad
     return transformer.loss.item(), {name: gradient(name) for name in weights}

@@ -376,6 +376,40 @@ INSTANTIATE_TEST_SUITE_P(Route, RouterGradient,
                                          std::tuple{1, ScoreFunction::sigmoid, false},
                                          std::tuple{3, ScoreFunction::sigmoid, false}));
 
+// Two sequences take turns in the rows, of which the other half of each is elsewhere: its choices are in the counts.
+TEST(RouteBySequence, GradientIsThatOfEachSequencesBalanceLoss) {
+  const std::int64_t tokens = 8, experts = 4, k = 2, sequences = 2, whole = 8;
+  const RoutingAttributes routing{.top_k = 2,
+                                  .block = 16,
+                                  .forced = true,
+                                  .balance = 0.25F,
+                                  .slots = {7, 3, 4, 2},
+                                  .sequences = sequences,
+                                  .sequence = whole};
+  Tensor logits = random_tensor(Shape(tokens, experts), 1), dlogits(logits.shape), dgates{Shape(tokens, k), 0.0F};
+  Chosen chosen = route(logits, routing);
+  Tensor counts{Shape(sequences, experts)};
+  run(OpKind::count_by_sequence, routing, {chosen.slots.host(), counts.host()});
+  EXPECT_EQ(std::accumulate(counts.values.begin(), counts.values.end(), 0.0F), static_cast<float>(tokens * k));
+  for (std::int64_t e = 0; e < experts; ++e) {
+    EXPECT_EQ(counts[e] + counts[experts + e], static_cast<float>(routing.slots[static_cast<std::size_t>(e)]));
+    counts[e] += static_cast<float>(e);  // of the first sequence's half that is elsewhere
+    counts[experts + e] += 2;
+  }
+  const auto loss = [&] {
+    double sum = 0;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      double total = 0;
+      for (std::int64_t e = 0; e < experts; ++e) total += std::exp(logits[t * experts + e]);
+      for (std::int64_t e = 0; e < experts; ++e)
+        sum += 0.25 * experts * counts[t % sequences * experts + e] / (whole * k) * std::exp(logits[t * experts + e]) / total;
+    }
+    return sum;
+  };
+  run(OpKind::route_backward, routing, {logits.host(), chosen.slots.host(), counts.host(), dgates.host(), dlogits.host()});
+  expect_gradient_of(loss, logits, dlogits);
+}
+
 // The gates weighted at random, plus the balance loss of both groups; forced, so that choices do not jump with the logits.
 TEST_P(RouteGradient, IsThatOfGatesAndBalanceLoss) {
   const std::int32_t k = GetParam();

@@ -128,6 +128,8 @@ TEST(HfConfig, RoutersAreAsTheyAreStated) {
   EXPECT_TRUE(router("deepseek_v2", R"("n_shared_experts": 2)").pre_softmax);  // norm_topk_prob is false by default
   EXPECT_FALSE(router("deepseek_v2", R"("norm_topk_prob": true)").pre_softmax);
   EXPECT_EQ(router("deepseek_v2", R"("aux_loss_alpha": 0.002)").balance_loss, 0.002);
+  EXPECT_EQ(router("deepseek_v3", R"("seq_aux": true)").balance_scope, BalanceScope::sequence);
+  EXPECT_EQ(router("deepseek_v3", R"("seq_aux": false)").balance_scope, BalanceScope::micro_batch);
   EXPECT_THAT(read("deepseek_v3", {experts, latent, R"("norm_topk_prob": false)"}).notes,
               ElementsAre(HasSubstr("norm_topk_prob")));
 }

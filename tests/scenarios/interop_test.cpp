@@ -169,7 +169,7 @@ std::vector<std::string> random_options(std::mt19937& random) {
       {"model.attention_bias=", "model.attention_bias=qkv", "model.attention_bias=all"},
       {"model.logit_softcap=", "model.logit_softcap=30"},
       {"training.bucket_MB=", "training.bucket_MB=200"},
-      {"training.optimizer=", "training.optimizer=muon"},
+      {"training.optimizer=", "training.optimizer=muon", "training.optimizer=adafactor"},
       {"training.moment_dtype=", "training.moment_dtype=bf16", "training.moment_dtype=fp8"},
       {"training.second_moment_dtype=", "training.second_moment_dtype=fp16"},
       {"training.master_dtype=", "training.master_dtype=fp16"},

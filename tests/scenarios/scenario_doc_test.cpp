@@ -63,6 +63,9 @@ const std::vector<Precondition>& preconditions() {
       {"cluster.fabric.switches.up.gbps", {"cluster.fabric.switches.up.to=spine"}},
       {"model.linear_attention.", {"model.linear_attention.key_heads=16", "model.layer_types=[linear_attention]"}},
       {"model.indexer.", {"model.indexer.heads=4"}},
+      {"model.encoder.",
+       {"model.encoder.layers=1", "model.encoder.hidden=64", "model.encoder.heads=4", "model.encoder.ffn=64",
+        "model.encoder.patches=16", "model.encoder.patch_width=12"}},
       {"model.mamba.", {"model.mamba.heads=16", "model.layer_types=[mamba]"}},
       {"campaign.days", {"campaign.tokens=~"}},
   };

@@ -99,6 +99,12 @@ constexpr std::array table{
     Row{OpKind::index_loss_backward, {index_loss_backward_device, index_loss_backward_scratch}},
     Row{OpKind::softcap, {softcap_device}},
     Row{OpKind::softcap_backward, {softcap_backward_device}},
+    Row{OpKind::count_by_sequence, {count_by_sequence_device}},
+    Row{OpKind::adafactor_sums, {adafactor_sums_device}},
+    Row{OpKind::adafactor_factors, {adafactor_factors_device}},
+    Row{OpKind::adafactor_variance, {adafactor_variance_device}},
+    Row{OpKind::adafactor_norms, {adafactor_norms_device, adafactor_norms_scratch}},
+    Row{OpKind::adafactor_update, {adafactor_update_device}},
 };
 
 }  // namespace
