@@ -100,6 +100,13 @@ enum class OpKind : std::uint8_t {
   index_loss_backward,
   softcap,
   softcap_backward,
+  lightning_attention,
+  lightning_attention_backward,
+  split_norm_squares,
+  split_norm,
+  split_norm_products,
+  split_norm_backward,
+  weighted_sum,
   // communication
   all_reduce,
   all_gather,

@@ -99,6 +99,13 @@ constexpr std::array table{
     Row{OpKind::index_loss_backward, {index_loss_backward_device, index_loss_backward_scratch}},
     Row{OpKind::softcap, {softcap_device}},
     Row{OpKind::softcap_backward, {softcap_backward_device}},
+    Row{OpKind::lightning_attention, {lightning_attention_device, lightning_attention_scratch}},
+    Row{OpKind::lightning_attention_backward, {lightning_attention_backward_device, lightning_attention_backward_scratch}},
+    Row{OpKind::split_norm_squares, {split_norm_squares_device}},
+    Row{OpKind::split_norm, {split_norm_device}},
+    Row{OpKind::split_norm_products, {split_norm_products_device}},
+    Row{OpKind::split_norm_backward, {split_norm_backward_device}},
+    Row{OpKind::weighted_sum, {weighted_sum_device}},
 };
 
 }  // namespace
