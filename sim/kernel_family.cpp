@@ -46,6 +46,13 @@ OpAttributes deciding(DeltaRuleAttributes a) {
   a.first_head = 0;
   return a;
 }
+OpAttributes deciding(LightningAttributes a) {
+  a.heads = a.first_head = 0;
+  a.decay = 1;
+  return a;
+}
+OpAttributes deciding(const SplitNormAttributes&) { return SplitNormAttributes{}; }
+OpAttributes deciding(const WeightedSumAttributes&) { return WeightedSumAttributes{}; }
 OpAttributes deciding(SsdAttributes a) {
   a.first_head = 0;
   return a;

@@ -174,6 +174,16 @@ inline constexpr auto fields_of<SparseAttentionAttributes> =
     std::tuple{&SparseAttentionAttributes::scale, &SparseAttentionAttributes::queries, &SparseAttentionAttributes::keys,
                &SparseAttentionAttributes::all_keys, &SparseAttentionAttributes::coefficient};
 
+template <>
+inline constexpr auto fields_of<LightningAttributes> =
+    std::tuple{&LightningAttributes::head_dim, &LightningAttributes::chunk, &LightningAttributes::heads,
+               &LightningAttributes::first_head, &LightningAttributes::decay};
+template <>
+inline constexpr auto fields_of<SplitNormAttributes> = std::tuple{&SplitNormAttributes::width, &SplitNormAttributes::epsilon};
+template <>
+inline constexpr auto fields_of<WeightedSumAttributes> =
+    std::tuple{&WeightedSumAttributes::first, &WeightedSumAttributes::second};
+
 // what was measured
 template <>
 inline constexpr auto fields_of<OperandType> = std::tuple{&OperandType::shape, &OperandType::dtype, &OperandType::scaling};
@@ -353,11 +363,11 @@ inline constexpr auto last_of<InputShard::Content> = InputShard::Content::noise;
 template <>
 inline constexpr auto last_of<NormKind> = NormKind::layer;
 template <>
-inline constexpr auto last_of<Activation> = Activation::squared_relu;
+inline constexpr auto last_of<Activation> = Activation::silu;
 template <>
 inline constexpr auto last_of<Reduction> = Reduction::mean;
 template <>
-inline constexpr auto last_of<ScoreFunction> = ScoreFunction::sigmoid;
+inline constexpr auto last_of<ScoreFunction> = ScoreFunction::sqrtsoftplus;
 template <>
 inline constexpr auto last_of<Tier> = last_of_so_many<Tier>(tier_count);
 template <>

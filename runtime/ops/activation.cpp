@@ -55,6 +55,8 @@ Function function_of(Activation kind) {
       return {gelu, gelu_derivative};
     case Activation::squared_relu:
       return {squared_relu, squared_relu_derivative};
+    case Activation::silu:
+      return {silu, silu_derivative};
   }
   throw std::logic_error("an activation without a function");
 }

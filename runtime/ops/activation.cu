@@ -22,7 +22,7 @@ struct Curve {
 /// What the activation applies to its gates, or to all where it has none.
 template <Activation kind>
 TANDEM_DEVICE Curve curve_at(float x) {
-  if constexpr (kind == Activation::swiglu) {
+  if constexpr (kind == Activation::swiglu || kind == Activation::silu) {
     const float s = sigmoid(x);
     return {x * s, s * (1.0F + x * (1.0F - s))};
   } else if constexpr (kind == Activation::squared_relu) {
@@ -168,6 +168,8 @@ void with_activation(const OpAttributes& any, Visit visit) {
       return visit(OfKind<Activation::geglu>{});
     case Activation::squared_relu:
       return visit(OfKind<Activation::squared_relu>{});
+    case Activation::silu:
+      return visit(OfKind<Activation::silu>{});
   }
 }
 

@@ -9,6 +9,7 @@ namespace tandem {
 ///   gelu     x [s,b,f]: y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))   (Hendrycks & Gimpel 2016, section 2; as in GPT)
 ///   geglu    x as for swiglu: y = gelu(gate) value
 ///   squared_relu   x [s,b,f]: y = max(x, 0)^2
+///   silu     x [s,b,f]: y = x sigmoid(x)
 CostFunction activation_cost;
 HostKernel activation_host;
 

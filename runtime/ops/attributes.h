@@ -130,8 +130,9 @@ struct CastAttributes {
 enum class Activation : std::uint8_t {
   swiglu,
   gelu,
-  geglu,        ///< as swiglu, with GELU for SiLU
-  squared_relu  ///< (So et al. 2021, arXiv 2109.08668)
+  geglu,         ///< as swiglu, with GELU for SiLU
+  squared_relu,  ///< (So et al. 2021, arXiv 2109.08668)
+  silu
 };
 /// Whether it takes gates beside values.
 constexpr bool is_gated(Activation kind) { return kind == Activation::swiglu || kind == Activation::geglu; }
@@ -219,7 +220,8 @@ struct ReductionAttributes {
 /// What a router makes of its logits before a token chooses by it.
 enum class ScoreFunction : std::uint8_t {
   softmax,
-  sigmoid
+  sigmoid,
+  sqrtsoftplus  ///< the root of log(1 + e^x) (DeepSeek-V4)
 };
 
 /// Says which experts a token goes to, and which slots hold what is sent. Each pair of a token group and an expert has a fixed
@@ -375,13 +377,39 @@ struct SparseAttentionAttributes {
   auto operator<=>(const SparseAttentionAttributes&) const = default;
 };
 
+/// Sizes of lightning attention (runtime/ops/lightning_attention.h). The heads here are those from `first_head` on of the
+/// model's.
+struct LightningAttributes {
+  std::int32_t head_dim = 128;
+  std::int32_t chunk = 256;
+  std::int32_t heads = 64;  ///< of the model
+  std::int32_t first_head = 0;
+  float decay = 1.0F;  ///< of this layer: a factor of the heads' rates
+  auto operator<=>(const LightningAttributes&) const = default;
+};
+
+/// An RMSNorm of rows of so many columns, of which a rank has some (runtime/ops/split_norm.h).
+struct SplitNormAttributes {
+  std::int64_t width = 1;
+  float epsilon = 1e-6F;
+  auto operator<=>(const SplitNormAttributes&) const = default;
+};
+
+/// c = first a + second b
+struct WeightedSumAttributes {
+  float first = 1.0F;
+  float second = 1.0F;
+  auto operator<=>(const WeightedSumAttributes&) const = default;
+};
+
 using OpAttributes =
     std::variant<std::monostate, GemmAttributes, NormAttributes, SplitHeadsAttributes, MlaHeadsAttributes, AttentionAttributes,
                  SequenceAttributes, GroupsAttributes, ActivationAttributes, EmbeddingAttributes, CrossEntropyAttributes,
                  AdamAttributes, ScaleAttributes, ReductionAttributes, RoutingAttributes, GroupedGemmAttributes,
                  RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
                  CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes,
-                 MuonAttributes, CastAttributes, HeadGemmAttributes, SparseAttentionAttributes, AdafactorAttributes>;
+                 MuonAttributes, CastAttributes, HeadGemmAttributes, SparseAttentionAttributes, AdafactorAttributes,
+                 LightningAttributes, SplitNormAttributes, WeightedSumAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

@@ -30,6 +30,21 @@ void add_host(std::span<const HostTensor> operands, const OpAttributes&) {
   std::transform(first, first + a.shape.elements(), second, c.f32(), [](float x, float y) { return x + y; });
 }
 
+OpCost weighted_sum_cost(std::span<const OperandType> operands, const OpAttributes&) {
+  const auto [a, b, c] = unpack<3>(operands, "weighted_sum");
+  expect_equal_lengths(a.shape, c.shape);
+  expect_equal_lengths(b.shape, c.shape);
+  return memory_cost(bytes_of(a, b, c));
+}
+
+void weighted_sum_host(std::span<const HostTensor> operands, const OpAttributes& any) {
+  const auto [a, b, c] = unpack<3>(operands, "weighted_sum");
+  const auto& factors = std::get<WeightedSumAttributes>(any);
+  const float *first = a.f32(), *second = b.f32();
+  std::transform(first, first + a.shape.elements(), second, c.f32(),
+                 [&](float x, float y) { return factors.first * x + factors.second * y; });
+}
+
 OpCost fill_cost(std::span<const OperandType> operands, const OpAttributes&) {
   const auto [x] = unpack<1>(operands, "fill");
   return memory_cost(bytes_of(x));

@@ -25,6 +25,23 @@ struct Add {
 };
 
 template <typename Element>
+struct WeightedSum {
+  static constexpr int vector = vector_of<Element>;
+  const Element *a, *b;
+  Element* c;
+  WeightedSumAttributes factors;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t i) const {
+    float first[n], second[n];
+    load(a + i, first);
+    load(b + i, second);
+    for (int j = 0; j < n; ++j) first[j] = factors.first * first[j] + factors.second * second[j];
+    store(c + i, first);
+  }
+};
+
+template <typename Element>
 struct Fill {
   static constexpr int vector = vector_of<Element>;
   Element* x;
@@ -92,6 +109,16 @@ void add_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAt
   with_type(a.dtype, [&, a = a, b = b, c = c]<typename Element>(Type<Element>) {
     const Add<Element> body{a.as<const Element>(), b.as<const Element>(), c.as<Element>()};
     launch_elementwise("add", queue, c.shape.elements(), are_aligned({a, b, c}, body.vector), body);
+  });
+}
+
+void weighted_sum_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
+  const auto [a, b, c] = checked<3>(OpKind::weighted_sum, operands, attributes);
+  expect_types(of_one_type(a, b, c), "weighted_sum's operands are of one type");
+  with_type(a.dtype, [&, a = a, b = b, c = c]<typename Element>(Type<Element>) {
+    const WeightedSum<Element> body{a.as<const Element>(), b.as<const Element>(), c.as<Element>(),
+                                    std::get<WeightedSumAttributes>(attributes)};
+    launch_elementwise("weighted_sum", queue, c.shape.elements(), are_aligned({a, b, c}, body.vector), body);
   });
 }
 

@@ -10,6 +10,10 @@ namespace tandem {
 CostFunction add_cost;
 HostKernel add_host;
 
+/// weighted_sum: a, b; c. c = first a + second b of WeightedSumAttributes, where c may be a or b.
+CostFunction weighted_sum_cost;
+HostKernel weighted_sum_host;
+
 /// fill: ; x. Every element becomes ScaleAttributes::factor.
 CostFunction fill_cost;
 HostKernel fill_host;

@@ -106,6 +106,13 @@ enum class OpKind : std::uint8_t {
   adafactor_norms,
   adafactor_update,
   count_by_sequence,
+  lightning_attention,
+  lightning_attention_backward,
+  split_norm_squares,
+  split_norm,
+  split_norm_products,
+  split_norm_backward,
+  weighted_sum,
   // communication
   all_reduce,
   all_gather,

@@ -25,6 +25,7 @@
 #include "runtime/ops/head_gemm.h"
 #include "runtime/ops/indexer.h"
 #include "runtime/ops/join_sequence.h"
+#include "runtime/ops/lightning_attention.h"
 #include "runtime/ops/mla_heads.h"
 #include "runtime/ops/muon.h"
 #include "runtime/ops/norm.h"
@@ -36,6 +37,7 @@
 #include "runtime/ops/softmax.h"
 #include "runtime/ops/sparse_attention.h"
 #include "runtime/ops/split_heads.h"
+#include "runtime/ops/split_norm.h"
 #include "runtime/ops/ssd_scan.h"
 #include "runtime/ops/top_k.h"
 
@@ -152,6 +154,16 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::adafactor_norms, {"adafactor_norms", memory, adafactor_norms_cost, adafactor_norms_host, 2}},
     {OpKind::adafactor_update, {"adafactor_update", memory, adafactor_update_cost, adafactor_update_host}},
     {OpKind::count_by_sequence, {"count_by_sequence", memory, count_by_sequence_cost, count_by_sequence_host}},
+    {OpKind::lightning_attention,
+     {"lightning_attention", OpClass::scan, lightning_attention_cost, lightning_attention_host, 4, lightning_attention_parts}},
+    {OpKind::lightning_attention_backward,
+     {"lightning_attention_backward", OpClass::scan, lightning_attention_backward_cost, lightning_attention_backward_host, 6,
+      lightning_attention_backward_parts}},
+    {OpKind::split_norm_squares, {"split_norm_squares", memory, split_norm_squares_cost, split_norm_squares_host}},
+    {OpKind::split_norm, {"split_norm", memory, split_norm_cost, split_norm_host}},
+    {OpKind::split_norm_products, {"split_norm_products", memory, split_norm_products_cost, split_norm_products_host}},
+    {OpKind::split_norm_backward, {"split_norm_backward", memory, split_norm_backward_cost, split_norm_backward_host}},
+    {OpKind::weighted_sum, {"weighted_sum", memory, weighted_sum_cost, weighted_sum_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -161,15 +161,24 @@ std::vector<double> probabilities(const float* logits, std::size_t experts) { re
 
 double router_sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Sigmoids of logits[i] over i in `of`, as shares of their sum.
-struct SigmoidShares {
-  std::vector<double> sigmoids, shares;
+/// What gates are shares of, where that is no softmax, and its derivative, of a logit and that.
+double score_of(ScoreFunction function, double x) {
+  if (function == ScoreFunction::sigmoid) return router_sigmoid(x);
+  return std::sqrt(x > 20 ? x : std::log1p(std::exp(x)));
+}
+double score_slope(ScoreFunction function, double x, double score) {
+  return function == ScoreFunction::sigmoid ? score * (1 - score) : router_sigmoid(x) / (2 * score);
+}
+
+/// Scores of logits[i] over i in `of`, as shares of their sum.
+struct ScoreShares {
+  std::vector<double> scores, shares;
   double sum = 1e-20;  ///< as Megatron-Core, where all are 0
 };
-SigmoidShares sigmoid_shares(const float* logits, const std::vector<std::int32_t>& of) {
-  SigmoidShares result;
-  for (const std::int32_t i : of) result.sum += result.sigmoids.emplace_back(router_sigmoid(logits[i]));
-  for (const double s : result.sigmoids) result.shares.push_back(s / result.sum);
+ScoreShares score_shares(ScoreFunction function, const float* logits, const std::vector<std::int32_t>& of) {
+  ScoreShares result;
+  for (const std::int32_t i : of) result.sum += result.scores.emplace_back(score_of(function, logits[i]));
+  for (const double s : result.scores) result.shares.push_back(s / result.sum);
   return result;
 }
 
@@ -177,8 +186,8 @@ SigmoidShares sigmoid_shares(const float* logits, const std::vector<std::int32_t
 std::vector<float> scores_of(const float* logits, const float* bias, const RoutingAttributes& attributes) {
   const std::size_t experts = attributes.slots.size();
   std::vector<float> scores(logits, logits + experts);
-  if (attributes.score == ScoreFunction::sigmoid) {
-    for (float& score : scores) score = static_cast<float>(router_sigmoid(score));
+  if (attributes.score != ScoreFunction::softmax) {
+    for (float& score : scores) score = static_cast<float>(score_of(attributes.score, score));
   } else if (attributes.pre_softmax) {
     std::ranges::transform(probabilities(logits, experts), scores.begin(), [](double p) { return static_cast<float>(p); });
   }
@@ -186,15 +195,15 @@ std::vector<float> scores_of(const float* logits, const float* bias, const Routi
   return scores;
 }
 
-/// Whether a gate is its expert's probability or sigmoid, whatever the others chosen have.
+/// Whether a gate is its expert's probability or score, whatever the others chosen have.
 bool gates_alone(const RoutingAttributes& attributes) { return attributes.top_k == 1 || attributes.pre_softmax; }
 
 /// The gates of a token that chose these experts.
 std::vector<double> gates_of(const float* logits, const std::vector<std::int32_t>& chosen, const RoutingAttributes& attributes) {
   std::vector<double> gates;
-  if (attributes.score == ScoreFunction::sigmoid) {
-    const SigmoidShares of_chosen = sigmoid_shares(logits, chosen);
-    gates = chosen.size() == 1 ? of_chosen.sigmoids : of_chosen.shares;
+  if (attributes.score != ScoreFunction::softmax) {
+    const ScoreShares of_chosen = score_shares(attributes.score, logits, chosen);
+    gates = chosen.size() == 1 ? of_chosen.scores : of_chosen.shares;
   } else if (gates_alone(attributes)) {
     const std::vector<double> p = probabilities(logits, attributes.slots.size());
     for (const std::int32_t e : chosen) gates.push_back(p[static_cast<std::size_t>(e)]);
@@ -253,29 +262,28 @@ void softmax_gradient(std::span<const float> logits, const std::vector<std::int3
   for (std::size_t j = 0; j < gates.size(); ++j) dlogits[chosen[j]] += static_cast<float>(gates[j] * (dgates[j] - gate_mean));
 }
 
-/// The same where probabilities are shares of the sum of all sigmoids, and gates of that of the chosen ones.
-void sigmoid_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const std::vector<double>& dgates,
-                      const std::vector<double>& dprobabilities, float* dlogits) {
-  const SigmoidShares all = sigmoid_shares(logits.data(), expert_numbers(logits.size()));
+/// The same where probabilities are shares of the sum of all scores, and gates of that of the chosen ones.
+void score_gradient(ScoreFunction function, std::span<const float> logits, const std::vector<std::int32_t>& chosen,
+                    const std::vector<double>& dgates, const std::vector<double>& dprobabilities, float* dlogits) {
+  const ScoreShares all = score_shares(function, logits.data(), expert_numbers(logits.size()));
   const double mean = std::inner_product(all.shares.begin(), all.shares.end(), dprobabilities.begin(), 0.0);
-  std::vector<double> dsigmoids;
-  for (const double dprobability : dprobabilities) dsigmoids.push_back((dprobability - mean) / all.sum);
-  const SigmoidShares of_chosen = sigmoid_shares(logits.data(), chosen);
+  std::vector<double> dscores;
+  for (const double dprobability : dprobabilities) dscores.push_back((dprobability - mean) / all.sum);
+  const ScoreShares of_chosen = score_shares(function, logits.data(), chosen);
   const bool one = chosen.size() == 1;
   const double sum = one ? 1 : of_chosen.sum;
   const double gate_mean = one ? 0 : std::inner_product(of_chosen.shares.begin(), of_chosen.shares.end(), dgates.begin(), 0.0);
-  for (std::size_t j = 0; j < chosen.size(); ++j) dsigmoids[static_cast<std::size_t>(chosen[j])] += (dgates[j] - gate_mean) / sum;
-  for (std::size_t e = 0; e < dsigmoids.size(); ++e) {
-    const double s = all.sigmoids[e];
-    dlogits[e] = static_cast<float>(dsigmoids[e] * s * (1 - s));
-  }
+  for (std::size_t j = 0; j < chosen.size(); ++j) dscores[static_cast<std::size_t>(chosen[j])] += (dgates[j] - gate_mean) / sum;
+  for (std::size_t e = 0; e < dscores.size(); ++e)
+    dlogits[e] = static_cast<float>(dscores[e] * score_slope(function, logits[e], all.scores[e]));
 }
 
 void token_gradient(std::span<const float> logits, const std::vector<std::int32_t>& chosen, const float* dgates,
                     const std::vector<double>& dprobabilities, const RoutingAttributes& attributes, float* dlogits) {
   std::vector<double> scaled(dgates, dgates + chosen.size());
   for (double& dgate : scaled) dgate *= attributes.scaling;
-  if (attributes.score == ScoreFunction::sigmoid) return sigmoid_gradient(logits, chosen, scaled, dprobabilities, dlogits);
+  if (attributes.score != ScoreFunction::softmax)
+    return score_gradient(attributes.score, logits, chosen, scaled, dprobabilities, dlogits);
   softmax_gradient(logits, chosen, scaled, dprobabilities, gates_alone(attributes), dlogits);
 }
 

@@ -83,9 +83,9 @@ __global__ void scores_kernel(const float* logits, const float* bias, float* sco
     sum = warp_sum(sum);
   }
   for (int e = lane; e < routing.experts; e += lanes_of_warp) {
-    const float score = routing.sigmoid       ? sigmoid_of(of_token[e])
-                        : routing.pre_softmax ? expf(of_token[e] - largest) / sum
-                                              : of_token[e];
+    const float score = routing.score != ScoreFunction::softmax ? score_of_logit(routing.score, of_token[e])
+                        : routing.pre_softmax                   ? expf(of_token[e] - largest) / sum
+                                                                : of_token[e];
     scores[token * routing.experts + e] = bias == nullptr ? score : score + bias[e];
   }
 }
@@ -275,18 +275,18 @@ __global__ void gates_kernel(const float* logits, const int* choices, float* gat
     gates[token * routing.top_k + j] = expf(of_token[chosen[j]] - largest) / sum * routing.scaling;
 }
 
-/// A warp per token: the sigmoids of the chosen experts, of several as shares of their sum.
-__global__ void sigmoid_gates_kernel(const float* logits, const int* choices, float* gates, TokenRouting routing) {
+/// A warp per token: the scores of the chosen experts, of several as shares of their sum.
+__global__ void score_gates_kernel(const float* logits, const int* choices, float* gates, TokenRouting routing) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
   if (token >= routing.tokens) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp;
   const float* const of_token = logits + token * routing.experts;
   const int* const chosen = choices + token * routing.top_k;
   float sum = 0;
-  for (int j = lane; j < routing.top_k; j += lanes_of_warp) sum += sigmoid_of(of_token[chosen[j]]);
-  sum = routing.top_k == 1 ? 1 : warp_sum(sum) + least_sum_of_sigmoids;
+  for (int j = lane; j < routing.top_k; j += lanes_of_warp) sum += score_of_logit(routing.score, of_token[chosen[j]]);
+  sum = routing.top_k == 1 ? 1 : warp_sum(sum) + least_sum_of_scores;
   for (int j = lane; j < routing.top_k; j += lanes_of_warp)
-    gates[token * routing.top_k + j] = sigmoid_of(of_token[chosen[j]]) / sum * routing.scaling;
+    gates[token * routing.top_k + j] = score_of_logit(routing.score, of_token[chosen[j]]) / sum * routing.scaling;
 }
 
 /// Whether tokens choose by something else than the logits.
@@ -323,8 +323,8 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
     launch_elementwise("route", queue, tokens * routing.experts, true, OfferAll{choices, routing.experts});
   else
     launch("route", queue, by_warps, choose_by_scores_kernel, scores, choices, routing);
-  launch("route", queue, by_warps, routing.sigmoid ? sigmoid_gates_kernel : gates_kernel, of_logits, choices, gates.as<float>(),
-         routing);
+  launch("route", queue, by_warps, routing.score != ScoreFunction::softmax ? score_gates_kernel : gates_kernel, of_logits,
+         choices, gates.as<float>(), routing);
   launch_elementwise("route", queue, tokens, true, GroupTokens{by_group, routing});
   const dim3 experts_and_groups(static_cast<unsigned>(routing.experts), static_cast<unsigned>(routing.groups));
   if (attributes.expert_choice)

@@ -15,6 +15,7 @@ namespace tandem {
 ///   softmax               logits                c softmax over the k chosen experts, for k = 1 over all
 ///   softmax, pre_softmax  p = softmax over all  c p
 ///   sigmoid               s = sigmoid, + bias   c s / (sum of s over the k chosen experts), for k = 1 c s
+///   sqrtsoftplus          the same with s = sqrt(log(1 + exp))  (DeepseekV4TopKRouter of transformers)
 ///
 /// Choices take the slots of their expert in the order of the tokens; who finds none left is dropped and has slot -1 - expert.
 ///
@@ -38,10 +39,10 @@ HostKernel count_by_sequence_host;
 
 /// route_backward: logits, slots, where there are `sequences` their counts, dgates [T,k]; dlogits [T,E]. Adds the gradient of the
 /// balance loss (Fedus et al. 2021, equation 4) of each group, E * sum over e of (share of choices of e) * (mean probability of
-/// e), its shares being constants. With sigmoid the probability of e is s_e / (sum of s over all experts). There is no such loss
-/// under expert choice, which balances by itself: equal shares make the sum a constant. With `sequences` the loss is that of each
-/// sequence in place of each group, whose counts are those of all ranks that route tokens of it: a token's share of its gradient
-/// needs nothing else of the others.
+/// e), its shares being constants. With sigmoid and sqrtsoftplus the probability of e is s_e / (sum of s over all experts). There
+/// is no such loss under expert choice, which balances by itself: equal shares make the sum a constant. With `sequences` the loss
+/// is that of each sequence in place of each group, whose counts are those of all ranks that route tokens of it: a token's share
+/// of its gradient needs nothing else of the others.
 CostFunction route_backward_cost;
 HostKernel route_backward_host;
 

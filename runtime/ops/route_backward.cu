@@ -109,11 +109,11 @@ __global__ void route_backward_kernel(const float* logits, const std::int32_t* s
     gradient[expert(j)] += expf(of_token[expert(j)] - largest_chosen) / gate_sum * (dgate(j) - gate_mean);
 }
 
-/// With s the sigmoids, p = s / (their sum over all experts) and q = s / (that over the chosen ones), for one choice s, and d the
+/// With s the scores, p = s / (their sum over all experts) and q = s / (that over the chosen ones), for one choice s, and d the
 /// gradients by p and q: ds = (dp - p . dp) / (sum over all), for the chosen + (dq - q . dq) / (sum over the chosen), for one
-/// choice + dq; dlogits = s (1 - s) ds.
-__global__ void sigmoid_backward_kernel(const float* logits, const std::int32_t* slots, const float* dgates, Counts counts,
-                                        float* dlogits, TokenRouting routing, float slope_of_choice) {
+/// choice + dq; dlogits = s' ds, for sigmoids s (1 - s) ds.
+__global__ void score_backward_kernel(const float* logits, const std::int32_t* slots, const float* dgates, Counts counts,
+                                      float* dlogits, TokenRouting routing, float slope_of_choice) {
   const std::int64_t token = std::int64_t{blockIdx.x} * warps_of_route + threadIdx.x / lanes_of_warp;
   if (token >= routing.tokens) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp, experts = routing.experts, k = routing.top_k;
@@ -125,23 +125,20 @@ __global__ void sigmoid_backward_kernel(const float* logits, const std::int32_t*
 
   float sum = 0, mean = 0, chosen_sum = 0, gate_mean = 0;
   for (int e = lane; e < experts; e += lanes_of_warp) {
-    const float s = sigmoid_of(of_token[e]);
+    const float s = score_of_logit(routing.score, of_token[e]);
     sum += s;
     mean += s * dprobability(e);
   }
   for (int j = lane; j < k; j += lanes_of_warp) {
-    const float s = sigmoid_of(of_token[expert(j)]);
+    const float s = score_of_logit(routing.score, of_token[expert(j)]);
     chosen_sum += s;
     gate_mean += s * dgate(j);
   }
-  sum = warp_sum(sum) + least_sum_of_sigmoids;
+  sum = warp_sum(sum) + least_sum_of_scores;
   mean = warp_sum(mean) / sum;
-  chosen_sum = k == 1 ? 1 : warp_sum(chosen_sum) + least_sum_of_sigmoids;
+  chosen_sum = k == 1 ? 1 : warp_sum(chosen_sum) + least_sum_of_scores;
   gate_mean = k == 1 ? 0 : warp_sum(gate_mean) / chosen_sum;
-  const auto slope = [&](int e) {
-    const float s = sigmoid_of(of_token[e]);
-    return s * (1 - s);
-  };
+  const auto slope = [&](int e) { return slope_of_score(routing.score, of_token[e]); };
   for (int e = lane; e < experts; e += lanes_of_warp) gradient[e] = slope(e) * (dprobability(e) - mean) / sum;
   __syncwarp();  // what other lanes wrote above is added to
   for (int j = lane; j < k; j += lanes_of_warp) gradient[expert(j)] += slope(expert(j)) * (dgate(j) - gate_mean) / chosen_sum;
@@ -180,8 +177,8 @@ void route_backward_device(Queue& queue, std::span<const DeviceTensor> operands,
   }
   const Counts counts{of_groups, by_sequence ? operands[2].as<const float>() : nullptr, attributes.sequences};
   launch("route_backward", queue, {dim3(blocks_along_x(divide_up(tokens, warps_of_route))), dim3(threads_of_route)},
-         routing.sigmoid ? sigmoid_backward_kernel : route_backward_kernel, logits.as<const float>(), of_slots,
-         dgates.as<const float>(), counts, dlogits.as<float>(), routing, slope_of_choice);
+         routing.score != ScoreFunction::softmax ? score_backward_kernel : route_backward_kernel, logits.as<const float>(),
+         of_slots, dgates.as<const float>(), counts, dlogits.as<float>(), routing, slope_of_choice);
 }
 
 std::size_t route_backward_scratch(std::span<const OperandType>, const OpAttributes& any) {

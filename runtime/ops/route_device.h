@@ -13,7 +13,8 @@ struct TokenRouting {
   static constexpr int most_experts = 1024;
 
   int experts, top_k, groups, zigzag, parts, block, nodes, node_limit;
-  bool expert_choice, sigmoid, pre_softmax;
+  bool expert_choice, pre_softmax;
+  ScoreFunction score;
   float scaling;
   std::int64_t tokens;
   int slots_before[most_experts + 1];  ///< of all experts with lower numbers
@@ -29,8 +30,8 @@ struct TokenRouting {
         nodes(attributes.nodes),
         node_limit(attributes.node_limit),
         expert_choice(attributes.expert_choice),
-        sigmoid(attributes.score == ScoreFunction::sigmoid),
         pre_softmax(attributes.pre_softmax),
+        score(attributes.score),
         scaling(attributes.scaling),
         tokens(token_count) {
     if (experts > most_experts) throw std::logic_error("kernels route to at most 1024 experts");
@@ -96,9 +97,17 @@ struct TokenRouting {
   }
 };
 
-/// Added to sums of sigmoids, as Megatron-Core does, where all are 0.
-constexpr float least_sum_of_sigmoids = 1e-20F;
+/// Added to sums of scores, as Megatron-Core does, where all are 0.
+constexpr float least_sum_of_scores = 1e-20F;
 
-TANDEM_DEVICE float sigmoid_of(float logit) { return 1 / (1 + expf(-logit)); }
+/// What gates are shares of, where that is no softmax, and its derivative.
+TANDEM_DEVICE float score_of_logit(ScoreFunction function, float logit) {
+  if (function == ScoreFunction::sigmoid) return 1 / (1 + expf(-logit));
+  return sqrtf(logit > 20 ? logit : log1pf(expf(logit)));
+}
+TANDEM_DEVICE float slope_of_score(ScoreFunction function, float logit) {
+  const float score = score_of_logit(function, logit);
+  return function == ScoreFunction::sigmoid ? score * (1 - score) : 1 / (1 + expf(-logit)) / (2 * score);
+}
 
 }  // namespace tandem

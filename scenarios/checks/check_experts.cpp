@@ -101,16 +101,16 @@ std::optional<Objection> find_wrong_choice(const Scenario& s) {
 std::optional<Objection> find_wrong_router(const Scenario& s) {
   const MoeSpec& moe = s.model.moe;
   if (is_dense(s)) return {};
-  const bool sigmoid = moe.score_function == ScoreFunction::sigmoid;
-  if (moe.pre_softmax && sigmoid)
+  const bool is_softmax = moe.score_function == ScoreFunction::softmax;
+  if (moe.pre_softmax && !is_softmax)
     return Objection{{"model.moe.pre_softmax", "model.moe.score_function"},
-                     "pre_softmax with score_function sigmoid, which has no softmax; expected pre_softmax false, or "
-                     "score_function softmax"};
-  if (moe.expert_bias && !sigmoid)
+                     "pre_softmax with score_function " + std::string(name_in(score_function_names, moe.score_function)) +
+                         ", which has no softmax; expected pre_softmax false, or score_function softmax"};
+  if (moe.expert_bias && is_softmax)
     return Objection{{"model.moe.expert_bias", "model.moe.score_function"},
                      "expert_bias with score_function softmax, where Megatron-Core takes no bias either; expected score_function "
                      "sigmoid, or expert_bias false"};
-  const bool is_plain = !sigmoid && !moe.pre_softmax && moe.scaling_factor == 1;
+  const bool is_plain = is_softmax && !moe.pre_softmax && moe.scaling_factor == 1;
   if (moe.routing == Routing::expert_choice && !is_plain)
     return Objection{{"model.moe.routing", "model.moe.score_function", "model.moe.pre_softmax", "model.moe.scaling_factor"},
                      "routing expert-choice, whose gates are the softmax over all experts; expected score_function softmax, "

@@ -134,6 +134,8 @@ constexpr TypeNeeds needs_of_types[] = {
     {Mixer::linear_attention, "linear_attention", "linear_attention",
      [](const ModelSpec& m) { return m.linear_attention.enabled(); }},
     {Mixer::mamba, "mamba", "mamba", [](const ModelSpec& m) { return m.mamba.enabled(); }},
+    {Mixer::lightning_attention, "lightning_attention", "lightning_attention",
+     [](const ModelSpec& m) { return m.lightning.enabled(); }},
 };
 
 std::optional<Objection> find_untold_type(const Scenario& s) {
@@ -180,10 +182,13 @@ constexpr Rule windows_look_back{
 constexpr Rule states_pass_forward{
     .holds =
         [](const Scenario& s) {
-          return s.model.causal || !(s.model.has_mixer(Mixer::mamba) || s.model.has_mixer(Mixer::linear_attention));
+          const ModelSpec& m = s.model;
+          return m.causal ||
+                 !(m.has_mixer(Mixer::mamba) || m.has_mixer(Mixer::linear_attention) || m.has_mixer(Mixer::lightning_attention));
         },
     .objection = [](const Scenario& s) -> Objection {
-      const std::string type = s.model.has_mixer(Mixer::mamba) ? "mamba" : "linear_attention";
+      const std::string other = s.model.has_mixer(Mixer::linear_attention) ? "linear_attention" : "lightning_attention";
+      const std::string type = s.model.has_mixer(Mixer::mamba) ? "mamba" : other;
       return {{"model.causal", "model.layer_types"},
               "causal false with layers of type " + type + ", whose states pass forward alone; expected causal true"};
     }};

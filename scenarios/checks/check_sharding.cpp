@@ -208,6 +208,21 @@ constexpr Rule cp_deals_out_key_heads{
           return undealt_to_cp(s, s.model.linear_attention.key_heads / s.parallelism.tp, "linear_attention.key_heads");
         }};
 
+// And of lightning attention.
+
+constexpr Rule tp_divides_lightning_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.lightning.heads % s.parallelism.tp == 0; },
+    .objection = [](const Scenario& s) { return undivided(s, s.model.lightning.heads, "lightning_attention.heads"); }};
+
+constexpr Rule cp_deals_out_lightning_heads{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.lightning.heads / s.parallelism.tp % s.parallelism.cp == 0; },
+    .objection =
+        [](const Scenario& s) {
+          return undealt_to_cp(s, s.model.lightning.heads / s.parallelism.tp, "lightning_attention.heads");
+        }};
+
 constexpr Rule indexed_keys_are_gathered{
     .sizes = Sizes::split,
     .holds =
@@ -279,6 +294,8 @@ constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,
                                       cp_deals_out_mamba_groups,
                                       tp_divides_key_heads,
                                       cp_deals_out_key_heads,
+                                      tp_divides_lightning_heads,
+                                      cp_deals_out_lightning_heads,
                                       tp_divides_encoder_heads,
                                       tp_divides_encoder_ffn,
                                       tp_divides_tokens_of_images,

@@ -42,8 +42,16 @@ constexpr Rule states_end_with_sequences{
     .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.keeps_states(); },
     .objection = [](const Scenario&) -> Objection {
       return {{"training.documents", "model.layer_types"},
-              "training.documents with layers of type mamba or linear_attention, whose states are lowered for whole sequences; "
+              "training.documents with layers of type mamba, linear_attention or lightning_attention, whose states are lowered "
+              "for whole sequences; "
               "expected none of the two"};
+    }};
+
+constexpr Rule residual_factors_go_without_dropout{
+    .holds = [](const Scenario& s) { return s.training.hidden_dropout == 0 || !s.model.residual.scale(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"training.hidden_dropout", "model.residual"},
+              "training.hidden_dropout is not lowered with factors of model.residual, expected 0"};
     }};
 
 constexpr Rule indexers_choose_in_whole_sequences{
@@ -287,6 +295,7 @@ constexpr Rule frameworks_capture_graphs{
     }};
 
 constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
+                                      residual_factors_go_without_dropout,
                                       optimizer_casts_parameters,
                                       gathered_parameters_stay_on_the_gpu,
                                       attention_in_fp8_is_cast,

@@ -59,6 +59,7 @@ class ArgumentsWriter {
     flag("squared-relu", model_.activation == MlpFunction::squared_relu);
     if (model_.gated && model_.activation != MlpFunction::silu) out_.lose("model.activation", "its gates go through SiLU");
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
+    if (model_.residual.scale()) out_.lose("model.residual", "residual connections have no factors");
     if (model_.norm_placement != NormPlacement::pre) out_.lose("model.norm_placement", "its norms are before attention and MLP");
     flag("disable-bias-linear", !model_.linear_bias);
     flag("add-qkv-bias", model_.attention_bias != AttentionBias::none);
@@ -105,6 +106,7 @@ class ArgumentsWriter {
     if (pattern.empty()) {
       if (model_.mamba.enabled()) out_.lose("model.mamba", "its layers have no letters");
       if (model_.linear_attention.enabled()) out_.lose("model.linear_attention", "its layers have no letters");
+      if (model_.lightning.enabled()) out_.lose("model.lightning_attention", "it is not there");
       return;
     }
     flag("is-hybrid-model");
@@ -189,10 +191,10 @@ class ArgumentsWriter {
 
   void router() {
     const MoeSpec& moe = model_.moe;
-    const bool sigmoid = moe.score_function == ScoreFunction::sigmoid;
-    if (sigmoid) add("moe-router-score-function", "sigmoid");
+    const bool is_softmax = moe.score_function == ScoreFunction::softmax;
+    if (!is_softmax) add("moe-router-score-function", name_in(score_function_names, moe.score_function));
     // Megatron-Core demands it of a single choice, whose softmax over itself would have no gradient.
-    flag("moe-router-pre-softmax", !sigmoid && (moe.pre_softmax || moe.top_k == 1));
+    flag("moe-router-pre-softmax", is_softmax && (moe.pre_softmax || moe.top_k == 1));
     if (moe.scaling_factor != 1) add("moe-router-topk-scaling-factor", moe.scaling_factor);
     if (!moe.expert_bias) return;
     flag("moe-router-enable-expert-bias");

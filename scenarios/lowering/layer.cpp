@@ -11,14 +11,33 @@
 namespace tandem::scenarios {
 namespace {
 
-/// x + z, of whose elements some are dropped where the scenario says so; leaves the way back to z on the branch's tape.
-BufferId add_branch(Context& context, Tape& branch, BufferId x, BufferId z, DropoutSite site) {
+/// What a half is called, where dropout falls on it, and how its stream and its branch are added.
+struct HalfName {
+  std::string norm;
+  DropoutSite site;
+  ResidualFactors factors;
+};
+
+/// x + z, each times its factor, of whose elements some are dropped where the scenario says so; leaves the way back to z on the
+/// branch's tape.
+BufferId add_branch(Context& context, Tape& branch, BufferId x, BufferId z, const HalfName& name) {
   const BufferId y = context.activation(context.shape_of(x));
+  if (name.factors.scale()) {
+    const auto alpha = static_cast<float>(name.factors.alpha), beta = static_cast<float>(name.factors.beta);
+    context.kernel(OpKind::weighted_sum, WeightedSumAttributes{alpha, beta}, "residual", {x, z}, {y});
+    if (beta == 1) return y;
+    branch.push([=](Context& c, BufferId dy) {
+      const BufferId dz = c.activation(c.shape_of(z));
+      c.kernel(OpKind::scale, ScaleAttributes{beta}, "residual", {dy}, {dz});
+      return dz;
+    });
+    return y;
+  }
   if (context.scenario.training.hidden_dropout == 0) {
     context.kernel(OpKind::add, {}, "residual", {x, z}, {y});
     return y;
   }
-  const DropoutAttributes attributes = dropout_of_hidden(context, site);
+  const DropoutAttributes attributes = dropout_of_hidden(context, name.site);
   const BufferId mask = context.activation(context.shape_of(x), DType::u8);
   context.kernel(OpKind::dropout_add, attributes, "residual", {z, x, sequence_numbers(context)}, {y, mask});
   branch.push([=](Context& c, BufferId dy) {
@@ -30,14 +49,17 @@ BufferId add_branch(Context& context, Tape& branch, BufferId x, BufferId z, Drop
 }
 
 /// x + branch(x). Backward, the gradient goes through the branch and past it.
-BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch, DropoutSite site) {
+BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch, const HalfName& name) {
   Tape inner;
   const BufferId z = branch(context, inner, x);
-  const BufferId y = add_branch(context, inner, x, z, site);
-  tape.push([inner = std::move(inner), x](Context& c, BufferId dy) {
+  const BufferId y = add_branch(context, inner, x, z, name);
+  tape.push([inner = std::move(inner), x, alpha = static_cast<float>(name.factors.alpha)](Context& c, BufferId dy) {
     const BufferId through = inner.backward(c, dy);
     const BufferId dx = c.activation(c.shape_of(x));
-    c.kernel(OpKind::add, {}, "residual", {dy, through}, {dx});
+    if (alpha == 1)
+      c.kernel(OpKind::add, {}, "residual", {dy, through}, {dx});
+    else
+      c.kernel(OpKind::weighted_sum, WeightedSumAttributes{alpha, 1}, "residual", {dy, through}, {dx});
     return dx;
   });
   return y;
@@ -59,6 +81,9 @@ BufferId lower_half(Context& context, Tape& tape, const MambaParameters& weights
 BufferId lower_half(Context& context, Tape& tape, const GatedDeltaParameters& weights, BufferId x) {
   return gated_delta(context, tape, weights, x);
 }
+BufferId lower_half(Context& context, Tape& tape, const LightningParameters& weights, BufferId x) {
+  return lightning(context, tape, weights, x);
+}
 BufferId lower_half(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
   return mlp(context, tape, weights, x);
 }
@@ -73,15 +98,14 @@ Module module_of(const Half& half) {
   };
 }
 
-/// What a half is called, and where dropout falls on it.
-struct HalfName {
-  std::string norm;
-  DropoutSite site;
-};
-
 /// x + branch(x), with norms before and after the branch where the layer has them.
 BufferId half(Context& context, Tape& tape, const NormsOfHalf& norms, const HalfName& name, const Module& branch, BufferId x) {
   const Module normed = [norms, name](Context& c, Tape& t, BufferId in) { return norm(c, t, *norms.before, in, name.norm); };
+  if (context.scenario.model.norm_placement == NormPlacement::residual) {
+    const Module added = [&](Context& c, Tape& t, BufferId in) { return residual(c, t, in, branch, name); };
+    return context.recompute().norm ? recompute_output(context, tape, normed, added, x)
+                                    : added(context, tape, normed(context, tape, x));
+  }
   const Module whole = [&](Context& c, Tape& t, BufferId in) {
     BufferId z = no_id;
     if (!norms.before)
@@ -90,16 +114,19 @@ BufferId half(Context& context, Tape& tape, const NormsOfHalf& norms, const Half
       z = c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
     return norms.after ? norm(c, t, *norms.after, z, "post " + name.norm) : z;
   };
-  return residual(context, tape, x, whole, name.site);
+  return residual(context, tape, x, whole, name);
 }
 
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
+  const ModelSpec& model = context.scenario.model;
+  const ResidualFactors& of_mixer = model.residual.of(model.layer_kind(context.layer).mixer);
   if (weights.mixer.index() > 0)
-    x = half(context, tape, weights.mixer_norms, {"attention norm", DropoutSite::attention_output}, module_of(weights.mixer), x);
+    x = half(context, tape, weights.mixer_norms, {"attention norm", DropoutSite::attention_output, of_mixer},
+             module_of(weights.mixer), x);
   if (weights.feed.index() > 0) {
     const Module feed = module_of(weights.feed);
     const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
-    x = half(context, tape, weights.feed_norms, {"mlp norm", DropoutSite::mlp_output},
+    x = half(context, tape, weights.feed_norms, {"mlp norm", DropoutSite::mlp_output, model.residual.mlp},
              context.recomputes_mlp() ? feed_again : feed, x);
   }
   return x;
@@ -109,7 +136,8 @@ NormsOfHalf declare_norms(const Context& context, ChunkParameters& parameters, c
   const NormPlacement placement = context.scenario.model.norm_placement;
   NormsOfHalf norms;
   if (placement != NormPlacement::post) norms.before = declare_norm(context, parameters, layer + "." + name);
-  if (placement != NormPlacement::pre) norms.after = declare_norm(context, parameters, layer + ".post_" + name);
+  if (placement == NormPlacement::post || placement == NormPlacement::both)
+    norms.after = declare_norm(context, parameters, layer + ".post_" + name);
   return norms;
 }
 
@@ -130,6 +158,7 @@ struct LinearWeights {
   }
   void operator()(const MambaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
   void operator()(const GatedDeltaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
+  void operator()(const LightningParameters& weights) { found.insert(found.end(), {weights.in, weights.gate, weights.out}); }
   void operator()(const MlpParameters& weights) { found.insert(found.end(), {weights.up, weights.down}); }
   void operator()(const MixtureParameters& weights) {
     (*this)(weights.experts);
@@ -159,6 +188,7 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name);
   if (is_attention(kind.mixer) && !model.mla.enabled()) weights.mixer = declare_attention(context, parameters, name);
   if (kind.mixer == Mixer::linear_attention) weights.mixer = declare_gated_delta(context, parameters, name);
+  if (kind.mixer == Mixer::lightning_attention) weights.mixer = declare_lightning(context, parameters, name);
   if (kind.mixer == Mixer::mamba) weights.mixer = declare_mamba(context, parameters, name);
   if (kind.feed != Feed::none) weights.feed_norms = declare_norms(context, parameters, name, "mlp_norm");
   if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);

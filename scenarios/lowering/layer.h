@@ -6,6 +6,7 @@
 #include "scenarios/lowering/attention.h"
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/gated_delta.h"
+#include "scenarios/lowering/lightning.h"
 #include "scenarios/lowering/mamba.h"
 #include "scenarios/lowering/mixture.h"
 #include "scenarios/lowering/mla.h"
@@ -21,7 +22,8 @@ struct NormsOfHalf {
 /// Of both halves, as far as the layer has them.
 struct LayerParameters {
   NormsOfHalf mixer_norms;
-  std::variant<std::monostate, AttentionParameters, MlaParameters, MambaParameters, GatedDeltaParameters> mixer;
+  std::variant<std::monostate, AttentionParameters, MlaParameters, MambaParameters, GatedDeltaParameters, LightningParameters>
+      mixer;
   NormsOfHalf feed_norms;
   std::variant<std::monostate, MlpParameters, MixtureParameters> feed;
 
@@ -33,7 +35,7 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
 LayerParameters declare_layer(const Context& context, ChunkParameters& parameters, const std::string& name, std::int64_t layer);
 
 /// x + mixer(norm(x)), then x + feed(norm(x)), or only one of the two, as `ModelSpec::layer_kind` says, with the norms where
-/// `norm_placement` has them; recomputed in whole when the scenario says so.
+/// `norm_placement` has them and the factors of `ModelSpec::residual`; recomputed in whole when the scenario says so.
 BufferId layer(Context& context, Tape& tape, const LayerParameters& weights, BufferId x);
 
 }  // namespace tandem::scenarios

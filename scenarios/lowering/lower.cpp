@@ -86,6 +86,14 @@ double linear_attention_flops_per_token(const ModelSpec& model) {
   return 2 * static_cast<double>(weights) + static_cast<double>(linear.value_heads) * (static_cast<double>(states) + in_chunk);
 }
 
+/// Forward: projections, and the products in chunks (runtime/ops/lightning_attention.h).
+double lightning_flops_per_token(const ModelSpec& model) {
+  const LightningSpec& lightning = model.lightning;
+  const std::int64_t weights = model.hidden * (lightning.projected() + lightning.inner());
+  const std::int64_t of_head = 4 * lightning.head_dim * lightning.head_dim + 2 * lightning.head_dim * (lightning.chunk + 1);
+  return 2 * static_cast<double>(weights) + static_cast<double>(lightning.heads * of_head);
+}
+
 /// Forward. A token passes the router's outputs, too.
 double feed_flops_per_token(const ModelSpec& model, Feed feed) {
   const double matrices = model.gated ? 3 : 2;
@@ -159,6 +167,7 @@ double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packe
     const LayerKind kind = model.layer_kind(l);
     if (is_attention(kind.mixer)) forward += attention_flops_per_token(model, kind.mixer, packed);
     if (kind.mixer == Mixer::linear_attention) forward += linear_attention_flops_per_token(model);
+    if (kind.mixer == Mixer::lightning_attention) forward += lightning_flops_per_token(model);
     if (kind.mixer == Mixer::mamba) forward += mamba_flops_per_token(model);
     forward += feed_flops_per_token(model, kind.feed);
   }

@@ -51,7 +51,7 @@ constexpr HfFamily families[] = {
     {.type = "phi3"},
     {.type = "granite"},
     {.type = "granitemoe", .experts = HfExperts::all},
-    {.type = "minimax", .mixers = HfMixers::listed, .experts = HfExperts::all},
+    {.type = "minimax", .mixers = HfMixers::listed, .experts = HfExperts::all, .norms = NormPlacement::residual},
     {.type = "minimax_m2", .experts = HfExperts::all, .qk_norm = QkNorm::all},
 };
 
@@ -148,6 +148,9 @@ constexpr HfDefault defaults[] = {
     {"olmo3", "use_qk_norm", "true"},
     {"olmo3", "sliding_window_pattern", "4"},
     {"olmo3", "sliding_window", "4096"},
+    {"minimax", "postnorm", "true"},  // MiniMaxDecoderLayer
+    {"minimax", "num_key_value_heads", "8"},
+    {"minimax", "rope_theta", "1000000"},
     {"minimax_m2", "use_qk_norm", "true"},
     {"minimax_m2", "scoring_func", "sigmoid"},
 };

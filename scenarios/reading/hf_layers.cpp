@@ -44,10 +44,6 @@ Mixers all_but_last_of(std::int64_t layers, std::int64_t period, Mixer others, s
   return mixers;
 }
 
-[[noreturn]] void refuse_lightning(HfConfig& config, const std::string& field) {
-  config.fail(field, field + " has layers of lightning attention, which is not lowered; expected a model without");
-}
-
 Mixers stated_mixers(HfConfig& config, std::int64_t layers) {
   const std::string field = "layer_types";
   Mixers mixers{.of_layers = {}, .field = field};
@@ -60,9 +56,8 @@ Mixers stated_mixers(HfConfig& config, std::int64_t layers) {
     if (found == layer_type_names.end() || found->value.feed)
       config.fail(field, "layer_types has " + excerpt(word) +
                              ", expected full_attention, sliding_attention, chunked_attention or linear_attention");
-    if (found->value.mixer == Mixer::linear_attention && config.family().mixers != HfMixers::gated_delta)
-      refuse_lightning(config, field);
-    mixers.of_layers.push_back(found->value.mixer);
+    const bool is_lightning = found->value.mixer == Mixer::linear_attention && config.family().mixers == HfMixers::listed;
+    mixers.of_layers.push_back(is_lightning ? Mixer::lightning_attention : found->value.mixer);
   }
   if (static_cast<std::int64_t>(mixers.of_layers.size()) != layers)
     config.fail(field, "layer_types lists " + std::to_string(mixers.of_layers.size()) + " layers, expected num_hidden_layers, " +
@@ -80,6 +75,22 @@ Mixers chunked_mixers(HfConfig& config, std::int64_t layers) {
   if (static_cast<std::int64_t>(rotated.size()) != layers)
     config.fail("no_rope_layers", "no_rope_layers lists " + std::to_string(rotated.size()) +
                                       " layers, expected num_hidden_layers, " + std::to_string(layers));
+  return mixers;
+}
+
+/// Without a list the first of every two layers attends in full (configuration_minimax.py).
+Mixers listed_mixers(HfConfig& config, std::int64_t layers) {
+  const std::string field = "attn_type_list";
+  const std::vector<std::int64_t> attends = config.integers(field);
+  Mixers mixers{.of_layers = {}, .field = field};
+  const auto put = [&](bool is_full) {
+    mixers.of_layers.push_back(is_full ? Mixer::full_attention : Mixer::lightning_attention);
+  };
+  for (const std::int64_t is_full : attends) put(is_full != 0);
+  for (std::int64_t l = 0; attends.empty() && l < layers; ++l) put(l % 2 == 0);
+  if (static_cast<std::int64_t>(mixers.of_layers.size()) != layers)
+    config.fail(field, field + " lists " + std::to_string(attends.size()) + " layers, expected num_hidden_layers, " +
+                           std::to_string(layers));
   return mixers;
 }
 
@@ -114,9 +125,7 @@ Mixers mixers_by_family(HfConfig& config, std::int64_t layers) {
       return all_but_last_of(layers, period_of(config, "full_attention_interval"), Mixer::linear_attention,
                              "full_attention_interval");
     case HfMixers::listed: {
-      const std::vector<std::int64_t> attends = config.integers("attn_type_list");
-      if (std::ranges::find(attends, 0) != attends.end()) refuse_lightning(config, "attn_type_list");
-      return all_but_last_of(layers, 1, Mixer::full_attention, "attn_type_list");
+      return listed_mixers(config, layers);
     }
     case HfMixers::lettered:
       break;  // see put_letters

@@ -48,6 +48,7 @@ class HfModelReader {
     experts();
     mamba();
     linear_attention();
+    lightning_attention();
     further_tokens();
     biases();
     what_is_left();
@@ -77,9 +78,28 @@ class HfModelReader {
       put(model_, "activation", name_in(mlp_function_names, function), config_.place(field));
     needed("vocab", {"vocab_size"});
     put(model_, "norm", name_in(norm_names, NormKind::rms), config_.type_place());
-    if (family().norms != NormPlacement::pre)
-      put(model_, "norm_placement", name_in(norm_placement_names, family().norms), config_.type_place());
+    norms();
     put(model_, "tied_embeddings", config_.boolean("tie_word_embeddings", false), config_.place("tie_word_embeddings"));
+  }
+
+  /// `postnorm` of MiniMax-Text-01: the stream goes on from the norm.
+  void norms() {
+    const bool follows = family().norms == NormPlacement::residual && !config_.boolean("postnorm", true);
+    const NormPlacement placement = follows ? NormPlacement::pre : family().norms;
+    if (placement != NormPlacement::pre)
+      put(model_, "norm_placement", name_in(norm_placement_names, placement), config_.type_place());
+    if (family().mixers != HfMixers::listed) return;
+    // The names of MiniMaxAI's own files, then those of transformers.
+    constexpr const char* factors[][3] = {
+        {"full_attention_alpha", "layernorm_full_attention_alpha", "full_attn_alpha_factor"},
+        {"full_attention_beta", "layernorm_full_attention_beta", "full_attn_beta_factor"},
+        {"linear_attention_alpha", "layernorm_linear_attention_alpha", "linear_attn_alpha_factor"},
+        {"linear_attention_beta", "layernorm_linear_attention_beta", "linear_attn_beta_factor"},
+        {"mlp_alpha", "layernorm_mlp_alpha", "mlp_alpha_factor"},
+        {"mlp_beta", "layernorm_mlp_beta", "mlp_beta_factor"}};
+    for (const auto& [key, field, other] : factors)
+      if (const std::string_view stated = config_.first_of({field, other}); !stated.empty())
+        config_.copy(section_of(model_, "residual", config_.place(stated)), key, stated);
   }
 
   MlpFunction mlp_function(std::string_view field) {
@@ -223,6 +243,8 @@ class HfModelReader {
       config_.fail(field, std::string(field) + " is " + std::to_string(shared) + ", expected a multiple of the experts' width, " +
                               std::to_string(width));
     if (shared > 0) put(moe, "shared_experts", shared / width, config_.place(field));
+    if (const std::string gate = config_.text("shared_moe_mode", ""); shared > 0 && !gate.empty())
+      note(config_.place("shared_moe_mode"), "shared_moe_mode: the gate of the shared expert is not modelled");
   }
 
   void router(YamlNode& moe) {
@@ -266,6 +288,19 @@ class HfModelReader {
           std::pair{"key_dim", "linear_key_head_dim"}, std::pair{"value_dim", "linear_value_head_dim"},
           std::pair{"conv", "linear_conv_kernel_dim"}})
       config_.copy(linear, key, field);
+  }
+
+  /// Heads are as many as those of attention, and as wide.
+  void lightning_attention() {
+    const YamlNode* types = model_.find("layer_types");
+    if (family().mixers != HfMixers::listed || types == nullptr) return;
+    YamlNode& lightning = section_of(model_, "lightning_attention", config_.place("num_attention_heads"));
+    config_.copy(lightning, "heads", "num_attention_heads");
+    if (config_.has("head_dim"))
+      config_.copy(lightning, "head_dim", "head_dim");
+    else
+      put(lightning, "head_dim", config_.integer("hidden_size") / config_.integer("num_attention_heads"), config_.type_place());
+    config_.copy(lightning, "chunk", "block_size");
   }
 
   void further_tokens() {

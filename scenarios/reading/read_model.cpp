@@ -90,6 +90,30 @@ EncoderSpec read_encoder(const Reader& model) {
   return spec;
 }
 
+LightningSpec read_lightning(const Reader& model) {
+  const Reader lightning(model.child("lightning_attention"), "model.lightning_attention", {"heads", "head_dim", "chunk"});
+  LightningSpec spec;
+  if (!model.has("lightning_attention")) return spec;
+  const Range<std::int64_t> size{1, 65'536};
+  spec.heads = lightning.integer("heads", size);
+  spec.head_dim = lightning.integer("head_dim", size, spec.head_dim);
+  spec.chunk = lightning.integer("chunk", size, spec.chunk);
+  return spec;
+}
+
+ResidualSpec read_residual(const Reader& model) {
+  const Reader residual(model.child("residual"), "model.residual",
+                        {"full_attention_alpha", "full_attention_beta", "linear_attention_alpha", "linear_attention_beta",
+                         "mlp_alpha", "mlp_beta"});
+  const auto factors = [&](const char* alpha, const char* beta) {
+    const Range<double> range{1e-6, 1e6};
+    return ResidualFactors{residual.number(alpha, range, 1.0), residual.number(beta, range, 1.0)};
+  };
+  return {.full_attention = factors("full_attention_alpha", "full_attention_beta"),
+          .linear_attention = factors("linear_attention_alpha", "linear_attention_beta"),
+          .mlp = factors("mlp_alpha", "mlp_beta")};
+}
+
 /// A list of words, or letters as Megatron-Core's hybrid models have them.
 std::vector<LayerType> read_layer_types(const Reader& model) {
   std::vector<LayerType> types;
@@ -148,6 +172,8 @@ ModelSpec read_model(const YamlNode& node) {
                       "attention_chunk",
                       "mamba",
                       "linear_attention",
+                      "lightning_attention",
+                      "residual",
                       "encoder"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
@@ -188,6 +214,8 @@ ModelSpec read_model(const YamlNode& node) {
   spec.mamba = read_mamba(model);
   spec.linear_attention = read_linear_attention(model);
   spec.encoder = read_encoder(model);
+  spec.lightning = read_lightning(model);
+  spec.residual = read_residual(model);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
 }
@@ -219,6 +247,25 @@ YamlNode linear_attention_section(const LinearAttentionSpec& linear) {
   put(node, "value_dim", linear.value_dim);
   put(node, "conv", linear.conv);
   put(node, "chunk", linear.chunk);
+  return node;
+}
+
+YamlNode lightning_section(const LightningSpec& lightning) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "heads", lightning.heads);
+  put(node, "head_dim", lightning.head_dim);
+  put(node, "chunk", lightning.chunk);
+  return node;
+}
+
+YamlNode residual_section(const ResidualSpec& residual) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "full_attention_alpha", residual.full_attention.alpha);
+  put(node, "full_attention_beta", residual.full_attention.beta);
+  put(node, "linear_attention_alpha", residual.linear_attention.alpha);
+  put(node, "linear_attention_beta", residual.linear_attention.beta);
+  put(node, "mlp_alpha", residual.mlp.alpha);
+  put(node, "mlp_beta", residual.mlp.beta);
   return node;
 }
 
@@ -298,6 +345,8 @@ YamlNode write_model(const ModelSpec& model) {
   if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));
   if (model.linear_attention.enabled()) put(node, "linear_attention", linear_attention_section(model.linear_attention));
   if (model.encoder.enabled()) put(node, "encoder", encoder_section(model.encoder));
+  if (model.lightning.enabled()) put(node, "lightning_attention", lightning_section(model.lightning));
+  if (model.residual.scale()) put(node, "residual", residual_section(model.residual));
   put(node, "mtp_depth", model.mtp_depth);
   if (!model.layer_types.empty()) put(node, "layer_types", words_of(model.layer_types));
   if (model.window > 0) put(node, "window", model.window);

@@ -13,7 +13,8 @@ enum class Mixer : std::uint8_t {
   sliding_attention,  ///< to the last `window` positions
   chunked_attention,  ///< to those of the same `attention_chunk` positions
   linear_attention,   ///< gated delta net
-  mamba               ///< Mamba-2
+  mamba,              ///< Mamba-2
+  lightning_attention
 };
 constexpr bool is_attention(Mixer mixer) {
   return mixer == Mixer::full_attention || mixer == Mixer::sliding_attention || mixer == Mixer::chunked_attention;

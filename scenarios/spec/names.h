@@ -37,9 +37,9 @@ inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Na
 inline constexpr std::array qk_norm_names{Named<QkNorm>{"none", QkNorm::none}, Named<QkNorm>{"head", QkNorm::head},
                                           Named<QkNorm>{"all", QkNorm::all}};
 
-inline constexpr std::array norm_placement_names{Named<NormPlacement>{"pre", NormPlacement::pre},
-                                                 Named<NormPlacement>{"post", NormPlacement::post},
-                                                 Named<NormPlacement>{"both", NormPlacement::both}};
+inline constexpr std::array norm_placement_names{
+    Named<NormPlacement>{"pre", NormPlacement::pre}, Named<NormPlacement>{"post", NormPlacement::post},
+    Named<NormPlacement>{"both", NormPlacement::both}, Named<NormPlacement>{"residual", NormPlacement::residual}};
 
 inline constexpr std::array mlp_function_names{Named<MlpFunction>{"silu", MlpFunction::silu},
                                                Named<MlpFunction>{"gelu", MlpFunction::gelu},
@@ -50,6 +50,7 @@ inline constexpr std::array layer_type_names{Named<LayerType>{"full_attention", 
                                              Named<LayerType>{"sliding_attention", {Mixer::sliding_attention}},
                                              Named<LayerType>{"chunked_attention", {Mixer::chunked_attention}},
                                              Named<LayerType>{"linear_attention", {Mixer::linear_attention}},
+                                             Named<LayerType>{"lightning_attention", {Mixer::lightning_attention}},
                                              Named<LayerType>{"mamba", {Mixer::mamba, Feed::none}},
                                              Named<LayerType>{"attention", {Mixer::full_attention, Feed::none}},
                                              Named<LayerType>{"mlp", {Mixer::none, Feed::dense}},
@@ -96,7 +97,8 @@ inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k
 inline constexpr std::array balance_scope_names{Named<BalanceScope>{"micro-batch", BalanceScope::micro_batch},
                                                 Named<BalanceScope>{"sequence", BalanceScope::sequence}};
 inline constexpr std::array score_function_names{Named<ScoreFunction>{"softmax", ScoreFunction::softmax},
-                                                 Named<ScoreFunction>{"sigmoid", ScoreFunction::sigmoid}};
+                                                 Named<ScoreFunction>{"sigmoid", ScoreFunction::sigmoid},
+                                                 Named<ScoreFunction>{"sqrtsoftplus", ScoreFunction::sqrtsoftplus}};
 
 inline constexpr std::array sync_kind_names{
     Named<SyncKind>{"synchronous", SyncKind::synchronous}, Named<SyncKind>{"backup", SyncKind::backup},

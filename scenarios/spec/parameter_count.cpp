@@ -43,6 +43,7 @@ class Parameters {
     if (is_attention(kind.mixer)) sum += attention();
     if (kind.mixer == Mixer::mamba) sum += mamba();
     if (kind.mixer == Mixer::linear_attention) sum += linear_attention();
+    if (kind.mixer == Mixer::lightning_attention) sum += lightning();
     if (kind.feed != Feed::none) sum += norms + mlp(kind.feed);
     return sum;
   }
@@ -89,6 +90,8 @@ class Parameters {
     const std::int64_t projections = m_.hidden * (linear.projected() + linear.values());
     return projections + linear.mixed() * linear.conv + 2 * linear.value_heads + linear.value_dim;
   }
+
+  std::int64_t lightning() const { return m_.hidden * (m_.lightning.projected() + m_.lightning.inner()) + m_.lightning.inner(); }
 
   std::int64_t mlp(Feed feed) const {
     const std::int64_t matrices = m_.gated ? 3 : 2;

@@ -66,9 +66,27 @@ enum class AttentionBias : std::uint8_t {
 
 /// Where the norms of a layer's halves are.
 enum class NormPlacement : std::uint8_t {
-  pre,   ///< x + f(norm(x))
-  post,  ///< x + norm(f(x)) (OLMo 2)
-  both   ///< x + norm(f(norm(x))) (Gemma 2 and 3)
+  pre,      ///< x + f(norm(x))
+  post,     ///< x + norm(f(x)) (OLMo 2)
+  both,     ///< x + norm(f(norm(x))) (Gemma 2 and 3)
+  residual  ///< norm(x) + f(norm(x)) (MiniMax-Text-01)
+};
+
+/// Of a residual connection: alpha x + beta f(x) (DeepNorm: Wang et al. 2022, arXiv 2203.00555).
+struct ResidualFactors {
+  double alpha = 1, beta = 1;
+
+  bool scale() const { return alpha != 1 || beta != 1; }
+};
+
+/// The factors by what a half of a layer does.
+struct ResidualSpec {
+  ResidualFactors full_attention;    ///< attention of any span
+  ResidualFactors linear_attention;  ///< mixers that keep a state
+  ResidualFactors mlp;               ///< or experts
+
+  bool scale() const { return full_attention.scale() || linear_attention.scale() || mlp.scale(); }
+  const ResidualFactors& of(Mixer mixer) const { return is_attention(mixer) ? full_attention : linear_attention; }
 };
 
 /// What an MLP's inner width goes through, or the gates of a gated one.
@@ -201,6 +219,18 @@ struct EncoderSpec {
   std::int64_t projector() const { return merge * hidden; }
 };
 
+/// Lightning attention (Qin et al. 2024, arXiv 2401.04658), in layers of type `lightning_attention`.
+struct LightningSpec {
+  std::int64_t heads = 0;  ///< 0: no such layers
+  std::int64_t head_dim = 128;
+  std::int64_t chunk = 256;  ///< positions that are attended to at once
+
+  bool enabled() const { return heads > 0; }
+  std::int64_t inner() const { return heads * head_dim; }
+  /// Outputs of the projections: queries, keys, values and the gate of the output.
+  std::int64_t projected() const { return 4 * inner(); }
+};
+
 /// A decoder-only transformer, unsharded.
 struct ModelSpec {
   std::string name;
@@ -215,6 +245,7 @@ struct ModelSpec {
   std::int64_t vocab = 0;
   NormKind norm = NormKind::rms;
   NormPlacement norm_placement = NormPlacement::pre;
+  ResidualSpec residual;
   bool tied_embeddings = false;
   bool rotary = true;              ///< false: learned position embeddings of `max_positions` rows, or no positions
   std::int64_t max_positions = 0;  ///< only with learned positions; 0: attention knows no positions
@@ -234,6 +265,7 @@ struct ModelSpec {
   MoeSpec moe;
   MambaSpec mamba;
   LinearAttentionSpec linear_attention;
+  LightningSpec lightning;
   std::int64_t mtp_depth = 0;          ///< tokens predicted beyond the next one, by one more layer each, with full attention
   std::vector<LayerType> layer_types;  ///< of the layers, over and over; empty: full attention in all
   std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
@@ -252,7 +284,7 @@ struct ModelSpec {
   /// Of layers with keys of their own.
   AttentionBias biases_of_attention() const { return linear_bias ? AttentionBias::all : attention_bias; }
   /// Whether some layers pass a state from position to position, so that a rank needs whole sequences of them.
-  bool keeps_states() const { return mamba.enabled() || linear_attention.enabled(); }
+  bool keeps_states() const { return mamba.enabled() || linear_attention.enabled() || lightning.enabled(); }
   bool learns_positions() const { return !rotary && max_positions > 0; }
   bool has_mixer(Mixer mixer) const { return std::ranges::find(layer_types, mixer, &LayerType::mixer) != layer_types.end(); }
   /// Whether some layers attend to fewer positions than come before the query in such a sequence.

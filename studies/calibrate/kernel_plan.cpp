@@ -116,6 +116,16 @@ ModelSpec gated_delta_model(std::int64_t hidden) {
   return model;
 }
 
+ModelSpec lightning_model(std::int64_t hidden) {
+  ModelSpec model = plain_model(hidden);
+  model.layer_types = {{Mixer::lightning_attention, {}}};
+  model.lightning.head_dim = 64;
+  model.lightning.heads = hidden / 64;
+  model.norm_placement = NormPlacement::residual;
+  model.residual.linear_attention.alpha = model.residual.mlp.alpha = 2;
+  return model;
+}
+
 /// What a style has otherwise than is usual.
 using Change = void (*)(Scenario&);
 
@@ -276,6 +286,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {normed_model, {}},
       {mamba_model, {.cp = 2}},
       {gated_delta_model, {}},
+      {lightning_model, {}},
       {dense_model, {}, updates_by_muon},
       {dense_model, {}, updates_by_adafactor},
       {dense_model, {}, compresses_gradients<CompressionMethod::top_k>},

@@ -25,6 +25,8 @@ double active_weights(const ModelSpec& m, std::int64_t layer) {
     const LinearAttentionSpec& a = m.linear_attention;
     mixer = h * d(a.projected() + a.values()) + 3 * d(a.value_heads * a.key_dim * a.value_dim);
   }
+  if (kind.mixer == Mixer::lightning_attention)
+    mixer = h * d(m.lightning.projected() + m.lightning.inner()) + 2 * d(m.lightning.inner() * m.lightning.head_dim);
   if (is_attention(kind.mixer)) mixer = h * d(m.head_dim) * (2 * heads + 2 * d(m.kv_heads));
   if (is_attention(kind.mixer) && m.mla.enabled()) {
     const MlaSpec& a = m.mla;

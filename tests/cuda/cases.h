@@ -22,6 +22,7 @@ std::vector<OperationCase> expert_cases();
 std::vector<OperationCase> heads_cases();
 std::vector<OperationCase> norm_cases();
 std::vector<OperationCase> mamba_cases();
+std::vector<OperationCase> lightning_cases();
 std::vector<OperationCase> gemm_cases();
 std::vector<OperationCase> grouped_gemm_cases();
 std::vector<OperationCase> unfused_attention_cases();

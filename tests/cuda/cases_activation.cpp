@@ -7,7 +7,7 @@ std::vector<OperationCase> activation_cases() {
   for (const DType type : trained_types) {
     for (const auto& [kind, name] :
          {std::pair(Activation::swiglu, "swiglu"), std::pair(Activation::gelu, "gelu"), std::pair(Activation::geglu, "geglu"),
-          std::pair(Activation::squared_relu, "squared_relu")}) {
+          std::pair(Activation::squared_relu, "squared_relu"), std::pair(Activation::silu, "silu")}) {
       const ActivationAttributes attributes{kind};
       for (const int width : {1, 8, 37, 264, 2056}) {
         const Shape x(3, 2, is_gated(kind) ? 2 * width : width), y(3, 2, width);

@@ -16,6 +16,10 @@ std::vector<OperationCase> elementwise_cases() {
       const Shape shape(n);
       cases.push_back(
           {join_name("add", dtype, n), OpKind::add, {}, {read(shape, type, 1), read(shape, type, 2), write(shape, type)}});
+      cases.push_back({join_name("weighted_sum", dtype, n),
+                       OpKind::weighted_sum,
+                       WeightedSumAttributes{1.5F, -0.25F},
+                       {read(shape, type, 1), read(shape, type, 2), write(shape, type)}});
       cases.push_back({join_name("fill", dtype, n), OpKind::fill, ScaleAttributes{-1.5F}, {write(shape, type)}});
       cases.push_back({join_name("square_sum", dtype, n),
                        OpKind::square_sum,

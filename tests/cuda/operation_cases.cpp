@@ -155,6 +155,7 @@ std::vector<OperationCase> operation_cases() {
                             sparse_attention_cases,
                             head_gemm_cases,
                             mamba_cases,
+                            lightning_cases,
                             compression_cases,
                             muon_cases,
                             adafactor_cases,

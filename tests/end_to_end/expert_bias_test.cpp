@@ -39,6 +39,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(sigmoid + "parallelism.dp=4 parallelism.ep=4 parallelism.zero=0",
                     sigmoid + "parallelism.tp=2 parallelism.sp=true parallelism.dp=2 parallelism.ep=4 model.moe.top_k=1",
                     sigmoid + "parallelism.tp=2 parallelism.dp=2 parallelism.ep=2 training.gates_at_experts=true",
+                    sigmoid + "model.moe.score_function=sqrtsoftplus parallelism.tp=2 parallelism.sp=true parallelism.dp=2 "
+                              "parallelism.ep=2 model.moe.expert_bias=true",
                     softmax + "model.moe.pre_softmax=true model.moe.scaling_factor=16 parallelism.dp=4 parallelism.ep=2",
                     // four groups of two experts on two ranks, in one node and in two
                     sigmoid + "model.moe.groups=4 model.moe.node_limit=2 model.moe.top_k=4 parallelism.dp=2 parallelism.ep=2",

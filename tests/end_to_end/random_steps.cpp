@@ -44,6 +44,7 @@ class StepDraw {
     biases();
     documents();
     encoder();
+    residuals();
     return std::move(step_);
   }
 
@@ -115,7 +116,7 @@ class StepDraw {
     if (!experts_) return;
     set("model.moe.groups", {"", "", "2", "4"});
     set("model.moe.scaling_factor", {"", "2.5"});
-    if (set("model.moe.score_function", {"", "sigmoid", "sigmoid"}).empty()) {
+    if (set("model.moe.score_function", {"", "sigmoid", "sqrtsoftplus"}).empty()) {
       set("model.moe.pre_softmax", {"", "true"});
     } else if (!local_) {
       set("model.moe.expert_bias", {"", "true", "true"});
@@ -140,9 +141,9 @@ class StepDraw {
   void mixers() {
     // Not all layers have a state: eight after each other make rounding large.
     const std::string types =
-        set("model.layer_types",
-            {"", "", "", "", "[sliding_attention,full_attention]", "[full_attention,sliding_attention]", "[sliding_attention]",
-             "[mamba,full_attention]", "[full_attention,mamba]", "[linear_attention,full_attention]"});
+        set("model.layer_types", {"", "", "", "", "[sliding_attention,full_attention]", "[full_attention,sliding_attention]",
+                                  "[sliding_attention]", "[mamba,full_attention]", "[full_attention,mamba]",
+                                  "[linear_attention,full_attention]", "[lightning_attention,full_attention]"});
     if (types.empty()) set("model.causal", {"", "", "false"});
     // A query that sees one key alone has no gradient: layer_kinds_test.cpp.
     if (types.find("sliding") != std::string::npos) set("model.window", {"2", "3", "7", "100"});
@@ -152,6 +153,11 @@ class StepDraw {
       fix("model.linear_attention.key_dim", 64);  // see gated_delta_test.cpp
       fix("model.linear_attention.value_dim", 64);
       set("model.linear_attention.chunk", {"4", "5", "32"});
+    }
+    if (types.starts_with("[lightning")) {
+      fix("model.lightning_attention.heads", 8);
+      set("model.lightning_attention.head_dim", {"6", "16"});
+      set("model.lightning_attention.chunk", {"4", "5", "32"});
     }
     if (types.find("mamba") == std::string::npos) return;
     fix("model.mamba.heads", 8);
@@ -178,8 +184,8 @@ class StepDraw {
   /// Of which sequences are packed, unless layers keep states or choose keys, or positions are learned where documents are cut
   /// into chunks.
   void documents() {
-    const bool keeps_states =
-        is_set("model.indexer.heads") || is_set("model.mamba.heads") || is_set("model.linear_attention.key_heads");
+    const bool keeps_states = is_set("model.indexer.heads") || is_set("model.mamba.heads") ||
+                              is_set("model.linear_attention.key_heads") || is_set("model.lightning_attention.heads");
     if (keeps_states || (is_set("model.max_positions") && passes_keys_)) return;
     if (set("training.documents.mean", {"", "", "3", "6"}).empty()) return;
     set("training.documents.sigma", {"0.5", "1"});
@@ -197,6 +203,16 @@ class StepDraw {
     set("model.encoder.frozen", {"", "true"});
     set("model.encoder.gated", {"", "true"});
     set("model.encoder.norm", {"", "rms"});
+  }
+
+  /// Where the stream goes on from the norms, and factors of the stream and of branches, which go without dropout. A stream that
+  /// grows from layer to layer and is not normed before the branches makes rounding large.
+  void residuals() {
+    const bool is_drawn = is_set("model.norm_placement");
+    if (!is_drawn) set("model.norm_placement", {"", "residual"});
+    if (is_set("training.hidden_dropout") || is_drawn) return;
+    for (const char* factor : {"full_attention_alpha", "linear_attention_alpha", "mlp_beta"})
+      set("model.residual." + std::string(factor), {"", "", "", "1.5"});
   }
 
   void scores() {

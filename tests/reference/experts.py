@@ -2,6 +2,7 @@
 and the choices of later tokens that find none are dropped. Or the load is given, and the choices are dealt out to meet it."""
 
 import torch
+import torch.nn.functional as F
 
 from parts import linear, mlp
 
@@ -36,10 +37,14 @@ def dealt_choices(routing, tokens, top_k):
     return torch.tensor([sum(visits[token::tokens], []) for token in range(tokens)])
 
 
+# What gates are shares of, where that is no softmax.
+SCORES = {"sigmoid": torch.sigmoid, "sqrtsoftplus": lambda logits: F.softplus(logits).sqrt()}
+
+
 def scores_of(logits, bias, routing):
     """What tokens choose by."""
-    if routing["score_function"] == "sigmoid":
-        return logits.sigmoid() if bias is None else logits.sigmoid() + bias
+    if function := SCORES.get(routing["score_function"]):
+        return function(logits) if bias is None else function(logits) + bias
     return logits.softmax(-1) if routing["pre_softmax"] else logits
 
 
@@ -59,7 +64,8 @@ def probabilities(logits, routing):
     """Of the balance loss."""
     if routing["score_function"] == "softmax":
         return logits.softmax(-1)
-    return logits.sigmoid() / logits.sigmoid().sum(-1, keepdim=True)
+    scores = SCORES[routing["score_function"]](logits)
+    return scores / scores.sum(-1, keepdim=True)
 
 
 def top_k_gates(logits, bias, top_k, routing):
@@ -68,8 +74,8 @@ def top_k_gates(logits, bias, top_k, routing):
     scores = scores_of(logits, bias, routing)
     chosen = dealt_choices(routing, tokens, top_k) if routing["forced"] else best_choices(scores, top_k, routing)
     picked = torch.zeros_like(logits).scatter(1, chosen, 1.0)
-    if routing["score_function"] == "sigmoid":
-        gates = logits.sigmoid() * picked
+    if function := SCORES.get(routing["score_function"]):
+        gates = function(logits) * picked
         if top_k > 1:
             gates = gates / gates.sum(-1, keepdim=True)
     elif top_k == 1 or routing["pre_softmax"]:

@@ -84,6 +84,10 @@ MAMBA = "model.mamba={heads: 8, head_dim: 16, groups: 4, state: 8, chunk: 8}"
 CHUNKED = "model={layer_types: [chunked_attention, full_attention], attention_chunk: 4}"
 DELTA = "model.linear_attention={key_heads: 4, value_heads: 8, key_dim: 32, value_dim: 32, chunk: 8}"
 
+LIGHTNING = ["model.lightning_attention={heads: 8, head_dim: 8, chunk: 4}", "model.norm_placement=residual"]
+LIGHTNING += ["model.layer_types=[lightning_attention, lightning_attention, lightning_attention, full_attention]"]
+LIGHTNING += ["model.residual={linear_attention_alpha: 3.5, full_attention_alpha: 2, full_attention_beta: 0.5, mlp_alpha: 1.5}"]
+
 MUON = "training.optimizer=muon"
 ADAFACTOR = "training.optimizer=adafactor"
 
@@ -106,6 +110,7 @@ FAMILIES = {
         ([experts(routing="expert-choice", capacity_factor=1.5)], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, score_function="sigmoid", scaling_factor=2.5)], EXPERT_MESHES),
         ([experts(capacity_factor=1.0, top_k=1, score_function="sigmoid", expert_bias="true")], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, **BIASED | {"score_function": "sqrtsoftplus"})], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, top_k=4, groups=4, node_limit=2, **BIASED)], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, pre_softmax="true", scaling_factor=16)], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, balance_scope="sequence")], EXPERT_MESHES),
@@ -139,6 +144,9 @@ FAMILIES = {
         ([MAMBA, "model.layer_types=M*EM", experts(latent=16, capacity_factor=1.25, shared_experts=1)], EXPERT_MESHES),
         ([DELTA, "model.layer_types=[linear_attention, full_attention]"], STATE_MESHES),
         ([DELTA, "model.layer_types=[linear_attention, full_attention]", experts(shared_experts=1)], EXPERT_MESHES),
+        (LIGHTNING, STATE_MESHES),
+        ([*LIGHTNING, experts(shared_experts=1)], EXPERT_MESHES),
+        ([*LIGHTNING, "model.norm_placement=both", "model.residual={mlp_beta: 0.5}"], STATE_MESHES),
     ],
     "encoders": [
         ([vision(), "training.micro_batch=1"], ENCODER_MESHES),

@@ -16,8 +16,8 @@ def linear(w, name, x):
     return F.linear(x, w[name], w.get(name + ".bias"))
 
 
-def rms_norm(weight, x):
-    return weight * x / torch.sqrt((x * x).mean(-1, keepdim=True) + EPSILON)
+def rms_norm(weight, x, epsilon=EPSILON):
+    return weight * x / torch.sqrt((x * x).mean(-1, keepdim=True) + epsilon)
 
 
 def norm(w, name, model, x):

@@ -7,6 +7,7 @@ import experts
 import gated_delta
 import gpt
 import latent_attention
+import lightning
 import llama
 import mamba
 from parts import cross_entropy, linear, mlp, norm
@@ -16,6 +17,7 @@ FURTHER_WEIGHT = 0.3  # of the loss of all further tokens (DeepSeek-V3, arXiv 24
 
 # Layers of one half each, where others have both.
 MIXERS, FEED_FORWARD = ("mamba", "attention"), ("mlp", "moe")
+WITH_STATES = ("linear_attention", "lightning_attention")
 
 
 def kind_of(model, number):
@@ -44,10 +46,20 @@ class Transformer:
     def layer(self, number, x):
         name, kind = f"layer{number}", kind_of(self.model, number)
         if kind not in FEED_FORWARD:
-            x = x + self.normed(name, "attention_norm", x, lambda y: self.mix(name, kind, y))
+            factors = "full_attention" if kind.endswith("attention") and kind not in WITH_STATES else "linear_attention"
+            x = self.half(name, "attention_norm", factors, x, lambda y: self.mix(number, kind, y))
         if kind not in MIXERS:
-            x = x + self.normed(name, "mlp_norm", x, lambda y: self.feed_forward(name, number, y))
+            x = self.half(name, "mlp_norm", "mlp", x, lambda y: self.feed_forward(name, number, y))
         return x
+
+    def half(self, layer, name, factors, x, branch):
+        """The stream and a branch, each times its factor; the stream goes on from the norm where that is its placement."""
+        residual = self.model.get("residual", {})
+        alpha, beta = (residual.get(f"{factors}_{factor}", 1) for factor in ("alpha", "beta"))
+        if self.model["norm_placement"] == "residual":
+            x = norm(self.w, f"{layer}.{name}", self.model, x)
+            return alpha * x + beta * branch(x)
+        return alpha * x + beta * self.normed(layer, name, x, branch)
 
     def normed(self, layer, name, x, branch):
         """A branch between its norms, of which there may be one before it and one after it."""
@@ -55,7 +67,10 @@ class Transformer:
         y = branch(x if placement == "post" else norm(self.w, f"{layer}.{name}", self.model, x))
         return y if placement == "pre" else norm(self.w, f"{layer}.post_{name}", self.model, y)
 
-    def mix(self, name, kind, x):
+    def mix(self, number, kind, x):
+        name = f"layer{number}"
+        if kind == "lightning_attention":
+            return lightning.mixer(self.w, number, self.model, x)
         if kind == "mamba":
             return mamba.mixer(self.w, name, self.model, x)
         if kind == "linear_attention":

@@ -22,9 +22,10 @@ class ActivationTest : public testing::TestWithParam<Activation> {
   void forward() { run(OpKind::activation, attributes, {x.host(), y.host()}); }
 };
 
-const auto every_kind = testing::Values(Activation::swiglu, Activation::gelu, Activation::geglu, Activation::squared_relu);
+const auto every_kind =
+    testing::Values(Activation::swiglu, Activation::gelu, Activation::geglu, Activation::squared_relu, Activation::silu);
 std::string name_of_kind(const testing::TestParamInfo<Activation>& kind) {
-  constexpr const char* names[] = {"swiglu", "gelu", "geglu", "squared_relu"};
+  constexpr const char* names[] = {"swiglu", "gelu", "geglu", "squared_relu", "silu"};
   return names[static_cast<std::size_t>(kind.param)];
 }
 
@@ -39,7 +40,7 @@ TEST_P(ActivationTest, EqualsItsFormulaInDoublePrecision) {
       const double gelu = in / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (in + 0.044715 * in * in * in)));
       const double value = gated ? x[row * 2 * f + f + i] : 1;
       const double squared_relu = in > 0 ? in * in : 0;
-      const double functions[] = {swish, gelu, gelu, squared_relu};
+      const double functions[] = {swish, gelu, gelu, squared_relu, swish};
       expected.push_back(functions[static_cast<std::size_t>(GetParam())] * value);
     }
   forward();

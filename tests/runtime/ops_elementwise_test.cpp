@@ -20,6 +20,14 @@ TEST(Add, RejectsDifferentLengths) {
   EXPECT_THROW(run(OpKind::add, std::monostate{}, {a.host(), b.host(), a.host()}), std::logic_error);
 }
 
+TEST(WeightedSum, AddsMultiplesInPlaceToo) {
+  Tensor a = random_tensor(Shape(3, 7), 1), b = random_tensor(Shape(21), 2), c(a.shape);
+  run(OpKind::weighted_sum, WeightedSumAttributes{2, -0.5F}, {a.host(), b.host(), c.host()});
+  for (std::int64_t i = 0; i < c.size(); ++i) EXPECT_FLOAT_EQ(c[i], 2 * a[i] - 0.5F * b[i]);
+  run(OpKind::weighted_sum, WeightedSumAttributes{2, -0.5F}, {a.host(), b.host(), a.host()});
+  EXPECT_EQ(a.values, c.values);
+}
+
 TEST(Fill, WritesTheFactor) {
   Tensor x(Shape(5));
   run(OpKind::fill, ScaleAttributes{0.25F}, {x.host()});
@@ -51,6 +59,7 @@ TEST(SquareSum, KeepsSmallTermsBesideALargeOne) {
 TEST(Elementwise, MovesEachOperandOnceAndUpdatesTwice) {
   const OperandType x{Shape(10), DType::bf16}, wide{Shape(10), DType::f32}, scalar{Shape(1), DType::f32};
   EXPECT_EQ(cost(OpKind::add, std::monostate{}, {x, wide, wide}).bytes, 20 + 40 + 40);
+  EXPECT_EQ(cost(OpKind::weighted_sum, WeightedSumAttributes{}, {x, wide, wide}).bytes, 20 + 40 + 40);
   EXPECT_EQ(cost(OpKind::fill, ScaleAttributes{}, {wide}).bytes, 40);
   EXPECT_EQ(cost(OpKind::scale, ScaleAttributes{}, {x, wide}).bytes, 20 + 40);
   EXPECT_EQ(cost(OpKind::square_sum, std::monostate{}, {x, scalar}).bytes, 20 + 2 * 4);

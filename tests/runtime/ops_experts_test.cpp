@@ -346,6 +346,7 @@ TEST_P(RouterGradient, IsThatOfGatesAndBalanceLoss) {
   };
   const auto weight = [&](std::int64_t t, std::int64_t e) {
     const double z = logits[t * experts + e];
+    if (score == ScoreFunction::sqrtsoftplus) return std::sqrt(std::log(1 + std::exp(z)));
     return score == ScoreFunction::sigmoid ? 1 / (1 + std::exp(-z)) : std::exp(z);
   };
   const auto loss = [&] {
@@ -354,7 +355,7 @@ TEST_P(RouterGradient, IsThatOfGatesAndBalanceLoss) {
       double of_all = 0, of_chosen = 0;
       for (std::int64_t e = 0; e < experts; ++e) of_all += weight(t, e);
       for (std::int64_t j = 0; j < k; ++j) of_chosen += weight(t, expert(t * k + j));
-      const double one = score == ScoreFunction::sigmoid ? 1 : of_all;
+      const double one = score != ScoreFunction::softmax ? 1 : of_all;
       const double divisor = pre_softmax ? of_all : k == 1 ? one : of_chosen;
       for (std::int64_t j = 0; j < k; ++j) {
         const double gate = 1.75 * weight(t, expert(t * k + j)) / divisor;
@@ -369,12 +370,12 @@ TEST_P(RouterGradient, IsThatOfGatesAndBalanceLoss) {
   run(OpKind::route_backward, routing, {logits.host(), chosen.slots.host(), dgates.host(), dlogits.host()});
   expect_gradient_of(loss, logits, dlogits);
 }
-INSTANTIATE_TEST_SUITE_P(Route, RouterGradient,
-                         testing::Values(std::tuple{1, ScoreFunction::softmax, false},
-                                         std::tuple{2, ScoreFunction::softmax, false},
-                                         std::tuple{1, ScoreFunction::softmax, true}, std::tuple{2, ScoreFunction::softmax, true},
-                                         std::tuple{1, ScoreFunction::sigmoid, false},
-                                         std::tuple{3, ScoreFunction::sigmoid, false}));
+INSTANTIATE_TEST_SUITE_P(
+    Route, RouterGradient,
+    testing::Values(std::tuple{1, ScoreFunction::softmax, false}, std::tuple{2, ScoreFunction::softmax, false},
+                    std::tuple{1, ScoreFunction::softmax, true}, std::tuple{2, ScoreFunction::softmax, true},
+                    std::tuple{1, ScoreFunction::sigmoid, false}, std::tuple{3, ScoreFunction::sigmoid, false},
+                    std::tuple{1, ScoreFunction::sqrtsoftplus, false}, std::tuple{3, ScoreFunction::sqrtsoftplus, false}));
 
 // Two sequences take turns in the rows, of which the other half of each is elsewhere: its choices are in the counts.
 TEST(RouteBySequence, GradientIsThatOfEachSequencesBalanceLoss) {

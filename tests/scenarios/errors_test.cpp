@@ -111,6 +111,27 @@ const Broken fields[] = {
      {"tp 4 does not divide 2 linear_attention.key_heads"},
      "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: [linear_attention], linear_attention: "
      "{key_heads: 2, value_heads: 16}}"},
+    {"LightningHeadsThatTpDoesNotDivide",
+     "parallelism: {tp: @4, sp: true, pp: 2, dp: 4}",
+     {"tp 4 does not divide 6 lightning_attention.heads"},
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: [lightning_attention], lightning_attention: "
+     "{heads: 6}}"},
+    {"LightningHeadsThatCpDoesNotDealOut",
+     "parallelism: {tp: 2, sp: true, pp: 2, cp: @8}",
+     {"cp 8 does not divide the 4 lightning_attention.heads of a tensor-parallel rank"},
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: [lightning_attention], lightning_attention: "
+     "{heads: 8}}"},
+    {"LayersOfLightningAttentionWithoutSizes",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: @[lightning_attention]}",
+     {"layers of type lightning_attention without model.lightning_attention"}},
+    {"LightningAttentionThatSeesWhatComesLater",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, layer_types: [lightning_attention], lightning_attention: "
+     "{heads: 8}, causal: @false}",
+     {"causal false with layers of type lightning_attention"}},
+    {"ResidualFactorsWithDropout",
+     "training: {sequence: 1024, global_batch: 16, hidden_dropout: @0.1}",
+     {"training.hidden_dropout is not lowered with factors of model.residual, expected 0"},
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, residual: {mlp_alpha: 2}}"},
     {"UnknownModel", "model: @llama3-450b", {"no model preset `llama3-450b`", "did you mean `llama3-405b`?"}},
     {"UnknownCluster", "cluster: {preset: @dgx-h10, gpus: 32}", {"no cluster preset `dgx-h10`", "did you mean `dgx-h100`?"}},
     {"UnknownGpu", "cluster: {preset: dgx-h100, gpus: 32, gpu: @h100}", {"no GPU preset `h100`"}},

@@ -165,6 +165,34 @@ TEST(HfConfig, IndexersAreThoseOfTheFamily) {
   EXPECT_FALSE(spec("deepseek_v3", {experts, latent}).indexer.enabled());
 }
 
+// The names of MiniMaxAI's files and of transformers.
+TEST(HfConfig, ReadsLightningAttention) {
+  const std::string few = R"("num_local_experts": 4, "num_experts_per_tok": 2)";
+  EXPECT_EQ(types_of("minimax_m1", {few, R"("attn_type_list": [0, 0, 0, 1, 0, 0, 0, 1])"}),
+            types_of("minimax", {few, R"("layer_types": ["linear_attention", "linear_attention", "linear_attention",
+      "full_attention", "linear_attention", "linear_attention", "linear_attention", "full_attention"])"}));
+  EXPECT_THAT(types_of("minimax_m1", {few, R"("attn_type_list": [0, 0, 0, 1, 0, 0, 0, 1])"}), HasSubstr("lightning_attention"));
+  const ModelSpec theirs =
+      spec("minimax_m1", {few, R"("layernorm_linear_attention_alpha": 3.5, "layernorm_mlp_beta": 2, "head_dim": 32)"});
+  const ModelSpec of_transformers =
+      spec("minimax", {few, R"("linear_attn_alpha_factor": 3.5, "mlp_beta_factor": 2, "head_dim": 32, "block_size": 128)"});
+  for (const ModelSpec& model : {theirs, of_transformers}) {
+    EXPECT_EQ(model.lightning.heads, 8);
+    EXPECT_EQ(model.lightning.head_dim, 32);
+    EXPECT_EQ(model.residual.linear_attention.alpha, 3.5);
+    EXPECT_EQ(model.residual.mlp.beta, 2);
+    EXPECT_EQ(model.residual.full_attention.alpha, 1);
+    EXPECT_EQ(model.norm_placement, NormPlacement::residual);
+  }
+  EXPECT_EQ(theirs.lightning.chunk, 256);
+  EXPECT_EQ(of_transformers.lightning.chunk, 128);
+  EXPECT_EQ(spec("minimax", {few}).lightning.head_dim, 512 / 8);
+  EXPECT_EQ(spec("minimax_text_01", {few, R"("postnorm": false)"}).norm_placement, NormPlacement::pre);
+  EXPECT_FALSE(spec("minimax_m1", {few, R"("attn_type_list": [1, 1, 1, 1, 1, 1, 1, 1])"}).lightning.enabled());
+  EXPECT_THAT(refusal("minimax_m1", {few, R"("attn_type_list": [0, 1])"}),
+              HasSubstr("attn_type_list lists 2 layers, expected num_hidden_layers, 8"));
+}
+
 TEST(HfConfig, RefusesOtherModels) {
   EXPECT_THAT(refusal("falcon", {R"("parallel_attn": true)"}),
               AllOf(HasSubstr("m/config.json:3:18: parallel_attn"), HasSubstr("side by side")));
@@ -173,11 +201,6 @@ TEST(HfConfig, RefusesOtherModels) {
   EXPECT_THAT(refusal("glm_moe_dsa", {experts, latent, R"("indexer_types": ["full", "shared"])"}),
               HasSubstr("layers that attend to the keys which an earlier layer chose"));
   EXPECT_THAT(refusal("llama", {R"("index_topk": 64)"}), HasSubstr("index_topk without kv_lora_rank"));
-  EXPECT_THAT(refusal("minimax", {R"("attn_type_list": [0, 0, 0, 1, 0, 0, 0, 1])"}),
-              HasSubstr("m/config.json:3:19: attn_type_list has layers of lightning attention"));
-  EXPECT_THAT(refusal("minimax", {R"("layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention",
-      "linear_attention", "full_attention", "linear_attention", "full_attention"])"}),
-              HasSubstr("layer_types has layers of lightning attention"));
   EXPECT_THAT(refusal("mamba2", {}), HasSubstr("m/config.json:1:16: the architecture of model_type `mamba2` is not known here"));
   EXPECT_THAT(refusal("lama", {}), HasSubstr("did you mean `llama`?"));
 }
@@ -194,8 +217,8 @@ TEST(HfConfig, RefusesWrongFields) {
   EXPECT_THAT(refusal("qwen2_moe", {R"("num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 100,
       "shared_expert_intermediate_size": 250)"}),
               HasSubstr("shared_expert_intermediate_size is 250, expected a multiple of the experts' width, 100"));
-  EXPECT_THAT(refusal("mixtral", {R"("num_local_experts": 8, "num_experts_per_tok": 2, "scoring_func": "sqrtsoftplus")"}),
-              HasSubstr("model.moe.scoring_func cannot be `sqrtsoftplus`; expected one of: softmax, sigmoid"));
+  EXPECT_THAT(refusal("mixtral", {R"("num_local_experts": 8, "num_experts_per_tok": 2, "scoring_func": "tanh")"}),
+              HasSubstr("model.moe.scoring_func cannot be `tanh`; expected one of: softmax, sigmoid, sqrtsoftplus"));
   EXPECT_THAT(refusal("mixtral", {}), HasSubstr("num_experts is missing, expected one of: num_experts, num_local_experts"));
   EXPECT_THAT(refusal("nemotron_h", {R"("hybrid_override_pattern": "M-")"}),
               HasSubstr("hybrid_override_pattern has 2 layers, expected num_hidden_layers, 8"));

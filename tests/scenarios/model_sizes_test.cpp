@@ -104,6 +104,8 @@ const std::vector<PublishedSize>& published_sizes() {
       {"olmo2-7b", "model card of allenai/OLMo-2-1124-7B", {7.3, 0.1}, whole, not_published, whole},
       {"olmo2-13b", "model card of allenai/OLMo-2-1124-13B", {13.7, 0.1}, whole, not_published, whole},
       {"olmo2-32b", "model card of allenai/OLMo-2-0325-32B", {32.2, 0.1}, whole, not_published, whole},
+      {"minimax-text-01", "arXiv 2501.08313, abstract", {456, 1}, whole, {45.9, 0.1}, layers_alone},
+      {"minimax-m1", "arXiv 2506.13585, section 1", {456, 1}, whole, {45.9, 0.1}, layers_alone},
       {"nemotron-4-15b", "arXiv 2402.16819, section 2", {15.7, 0.1}, whole, {12.5, 0.1}, layers_alone},
       {"nemotron-4-340b", "arXiv 2406.11704, section 2", {341.0, 0.1}, whole, {331.6, 0.1}, layers_alone},
       {"nemotron-h-8b", "arXiv 2504.03624, section 2 and config.json: 8.1 B", {8.1, 0.1}, whole, not_published, whole},

@@ -62,6 +62,7 @@ const std::vector<Precondition>& preconditions() {
       {"cluster.fabric.switches.up.cables", {"cluster.fabric.switches.up.to=spine"}},
       {"cluster.fabric.switches.up.gbps", {"cluster.fabric.switches.up.to=spine"}},
       {"model.linear_attention.", {"model.linear_attention.key_heads=16", "model.layer_types=[linear_attention]"}},
+      {"model.lightning_attention.", {"model.lightning_attention.heads=16", "model.layer_types=[lightning_attention]"}},
       {"model.indexer.", {"model.indexer.heads=4"}},
       {"model.encoder.",
        {"model.encoder.layers=1", "model.encoder.hidden=64", "model.encoder.heads=4", "model.encoder.ffn=64",

@@ -97,6 +97,13 @@ DeviceKernel index_target_device;
 DeviceKernel index_loss_backward_device;
 DeviceKernel softcap_device;
 DeviceKernel softcap_backward_device;
+DeviceKernel lightning_attention_device;
+DeviceKernel lightning_attention_backward_device;
+DeviceKernel split_norm_squares_device;
+DeviceKernel split_norm_device;
+DeviceKernel split_norm_products_device;
+DeviceKernel split_norm_backward_device;
+DeviceKernel weighted_sum_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;
@@ -122,6 +129,7 @@ ScratchFunction group_norm_backward_scratch;
 ScratchFunction head_gemm_scratch;
 ScratchFunction index_select_scratch, index_loss_backward_scratch;
 ScratchFunction delta_rule_scratch, delta_rule_backward_scratch;
+ScratchFunction lightning_attention_scratch, lightning_attention_backward_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;

@@ -105,6 +105,13 @@ constexpr std::array table{
     Row{OpKind::adafactor_variance, {adafactor_variance_device}},
     Row{OpKind::adafactor_norms, {adafactor_norms_device, adafactor_norms_scratch}},
     Row{OpKind::adafactor_update, {adafactor_update_device}},
+    Row{OpKind::lightning_attention, {lightning_attention_device, lightning_attention_scratch}},
+    Row{OpKind::lightning_attention_backward, {lightning_attention_backward_device, lightning_attention_backward_scratch}},
+    Row{OpKind::split_norm_squares, {split_norm_squares_device}},
+    Row{OpKind::split_norm, {split_norm_device}},
+    Row{OpKind::split_norm_products, {split_norm_products_device}},
+    Row{OpKind::split_norm_backward, {split_norm_backward_device}},
+    Row{OpKind::weighted_sum, {weighted_sum_device}},
 };
 
 }  // namespace

@@ -1,0 +1,58 @@
+#include "tests/cuda/cases.h"
+
+namespace tandem::studies {
+namespace {
+
+void append_lightning(std::vector<OperationCase>& cases, DType type, const LightningAttributes& n, int positions, int heads) {
+  const Shape mixed(positions, 2, 3 * heads * n.head_dim), out(positions, 2, heads * n.head_dim);
+  const auto name = join_name(std::string(name_of(type)), positions, heads, n.head_dim, n.chunk);
+  cases.push_back(
+      {join_name("lightning_attention", name), OpKind::lightning_attention, n, {read(mixed, type, 1), write(out, type)}});
+  cases.push_back({join_name("lightning_attention_backward", name),
+                   OpKind::lightning_attention_backward,
+                   n,
+                   {read(mixed, type, 1), read(out, type, 2), write(mixed, type)}});
+}
+
+void append_split_norm(std::vector<OperationCase>& cases, DType type, int width, int columns) {
+  const SplitNormAttributes n{.width = width};
+  const Shape x(5, 2, columns), weight(1, columns), sums(5, 2);
+  std::vector<float> squares = random_numbers(sums, 1);
+  for (float& value : squares) value = (2 + value) * static_cast<float>(width);
+  const auto name = join_name(std::string(name_of(type)), width, columns);
+  const CaseOperand of_squares = read(sums, DType::f32, squares);
+  cases.push_back({join_name("split_norm_squares", name),
+                   OpKind::split_norm_squares,
+                   std::monostate{},
+                   {read(x, type, 2), write(sums, DType::f32)}});
+  cases.push_back({join_name("split_norm", name),
+                   OpKind::split_norm,
+                   n,
+                   {read(x, type, 2), of_squares, read(weight, type, 3), read(x, type, 4), write(x, type)}});
+  cases.push_back(
+      {join_name("split_norm_products", name),
+       OpKind::split_norm_products,
+       n,
+       {read(x, type, 2), of_squares, read(weight, type, 3), read(x, type, 4), read(x, type, 5), write(sums, DType::f32)}});
+  cases.push_back({join_name("split_norm_backward", name),
+                   OpKind::split_norm_backward,
+                   n,
+                   {read(x, type, 2), of_squares, read(weight, type, 3), read(x, type, 4), read(x, type, 5),
+                    read(sums, DType::f32, 6), write(x, type), write(x, type), update(weight, DType::f32, 7)}});
+}
+
+}  // namespace
+
+std::vector<OperationCase> lightning_cases() {
+  std::vector<OperationCase> cases;
+  for (const DType type : trained_types) {
+    append_lightning(cases, type, {.head_dim = 8, .chunk = 4, .heads = 6, .first_head = 2, .decay = 0.75F}, 11, 4);
+    append_lightning(cases, type, {.head_dim = 5, .chunk = 16, .heads = 3, .first_head = 0, .decay = 1e-5F}, 7, 3);
+    append_lightning(cases, type, {.head_dim = 12, .chunk = 1, .heads = 2, .first_head = 1, .decay = 1.0F}, 3, 1);
+    append_split_norm(cases, type, 33, 33);
+    append_split_norm(cases, type, 600, 300);
+  }
+  return cases;
+}
+
+}  // namespace tandem::studies
