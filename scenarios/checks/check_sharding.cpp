@@ -271,7 +271,8 @@ constexpr Rule encoders_see_whole_sequences{
     .objection = [](const Scenario& s) -> Objection {
       return {{"parallelism.cp", "model.encoder"},
               named(Axis::cp, s.parallelism.cp) +
-                  " with model.encoder, whose images are not shared out over context-parallel ranks; expected cp 1"};
+                  " with model.encoder, whose images are not shared out over context-parallel ranks; expected " +
+                  named(Axis::cp, 1)};
     }};
 
 constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,

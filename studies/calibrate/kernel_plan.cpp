@@ -145,6 +145,8 @@ void balances_by_biases(Scenario& scenario) {
   scenario.model.moe.expert_bias = true;
 }
 
+void balances_sequences(Scenario& scenario) { scenario.model.moe.balance_scope = BalanceScope::sequence; }
+
 void dropout_of_unfused_attention(Scenario& scenario) {
   scenario.training.attention = scenario.cluster.gpu.efficiency.attention_kernel = AttentionKernel::unfused;
   scenario.training.attention_dropout = scenario.training.hidden_dropout = 0.1;
@@ -280,6 +282,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {mixture_model, {.ep = 2}},
       {mixture_model, {.ep = 2}, gates_at_experts},
       {mixture_model, {.ep = 2}, balances_by_biases},
+      {mixture_model, {.ep = 2}, balances_sequences},
       {biased_model, {}, dropout_of_unfused_attention},
       {latent_model, {.cp = 2}},
       {indexed_model, {}},

@@ -21,7 +21,7 @@ class Adafactor : public testing::TestWithParam<const char*> {};
 
 // A step changes a weight by a hundredth of its size.
 TEST_P(Adafactor, ShardedStepIsTheUnshardedOne) {
-  const Scenario scenario = tiny_model(by_adafactor(GetParam()));
+  const Scenario scenario = tiny_cluster(by_adafactor(GetParam()));
   EXPECT_LT(largest_difference(scenario), 1e-5);
   EXPECT_LT(largest_difference_of_changes(scenario), 2e-3);
 }

@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism.dp=2 training.recompute=full", "parallelism.tp=2 parallelism.sp=true training.recompute=selective",
         "model.encoder.images=3 model.encoder.patches=8 parallelism.tp=2 parallelism.sp=true parallelism.dp=2",
         "parallelism.pp=2 parallelism.vpp=2 training.schedule=interleaved-1f1b",
-        "parallelism.pp=2 training.schedule=zb-h1 parallelism.tp=2", "parallelism.pp=2 training.schedule=zb-v",
+        "parallelism.pp=2 training.schedule=zb-h1 parallelism.tp=2", "parallelism.pp=2 parallelism.vpp=2 training.schedule=zb-v",
         "parallelism.pp=2 training.schedule=dualpipe",
         "model.encoder.gated=true model.encoder.norm=rms model.encoder.linear_bias=false model.encoder.rotary=false "
         "model.tied_embeddings=true parallelism.pp=2 parallelism.dp=2",
