@@ -43,8 +43,9 @@ class StepDraw {
     indexer();
     biases();
     documents();
-    encoder();
+    lightning();
     residuals();
+    encoder();
     return std::move(step_);
   }
 
@@ -141,9 +142,9 @@ class StepDraw {
   void mixers() {
     // Not all layers have a state: eight after each other make rounding large.
     const std::string types =
-        set("model.layer_types", {"", "", "", "", "[sliding_attention,full_attention]", "[full_attention,sliding_attention]",
-                                  "[sliding_attention]", "[mamba,full_attention]", "[full_attention,mamba]",
-                                  "[linear_attention,full_attention]", "[lightning_attention,full_attention]"});
+        set("model.layer_types",
+            {"", "", "", "", "[sliding_attention,full_attention]", "[full_attention,sliding_attention]", "[sliding_attention]",
+             "[mamba,full_attention]", "[full_attention,mamba]", "[linear_attention,full_attention]"});
     if (types.empty()) set("model.causal", {"", "", "false"});
     // A query that sees one key alone has no gradient: layer_kinds_test.cpp.
     if (types.find("sliding") != std::string::npos) set("model.window", {"2", "3", "7", "100"});
@@ -153,11 +154,6 @@ class StepDraw {
       fix("model.linear_attention.key_dim", 64);  // see gated_delta_test.cpp
       fix("model.linear_attention.value_dim", 64);
       set("model.linear_attention.chunk", {"4", "5", "32"});
-    }
-    if (types.starts_with("[lightning")) {
-      fix("model.lightning_attention.heads", 8);
-      set("model.lightning_attention.head_dim", {"6", "16"});
-      set("model.lightning_attention.chunk", {"4", "5", "32"});
     }
     if (types.find("mamba") == std::string::npos) return;
     fix("model.mamba.heads", 8);
@@ -184,8 +180,8 @@ class StepDraw {
   /// Of which sequences are packed, unless layers keep states or choose keys, or positions are learned where documents are cut
   /// into chunks.
   void documents() {
-    const bool keeps_states = is_set("model.indexer.heads") || is_set("model.mamba.heads") ||
-                              is_set("model.linear_attention.key_heads") || is_set("model.lightning_attention.heads");
+    const bool keeps_states =
+        is_set("model.indexer.heads") || is_set("model.mamba.heads") || is_set("model.linear_attention.key_heads");
     if (keeps_states || (is_set("model.max_positions") && passes_keys_)) return;
     if (set("training.documents.mean", {"", "", "3", "6"}).empty()) return;
     set("training.documents.sigma", {"0.5", "1"});
@@ -203,6 +199,15 @@ class StepDraw {
     set("model.encoder.frozen", {"", "true"});
     set("model.encoder.gated", {"", "true"});
     set("model.encoder.norm", {"", "rms"});
+  }
+
+  /// In place of attention in every second layer, where positions look back and sequences are whole.
+  void lightning() {
+    if (is_set("model.layer_types") || is_set("model.causal") || is_set("training.documents.mean")) return;
+    if (set("model.layer_types", {"", "", "[lightning_attention,full_attention]"}).empty()) return;
+    fix("model.lightning_attention.heads", 8);
+    set("model.lightning_attention.head_dim", {"6", "16"});
+    set("model.lightning_attention.chunk", {"4", "5", "32"});
   }
 
   /// Where the stream goes on from the norms, and factors of the stream and of branches, which go without dropout. A stream that
