@@ -1,6 +1,8 @@
 #include "runtime/execution/stored_types.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <vector>
 
 namespace tandem {
@@ -27,6 +29,7 @@ class WiderTensors {
     }
     for (TaskId id = 0; id < dag.tasks.size(); ++id)
       if (!knows_fp8(dag, dag.tasks[id])) add_operands(id);
+    add_cast_in_parts();
     while (spread_by_communication()) {
     }
   }
@@ -40,6 +43,22 @@ class WiderTensors {
   void add_operands(TaskId id) {
     for (const Operand& operand : dag_.operands_of(id))
       if (is_narrow(dag_.buffers[operand.buffer])) add(operand.buffer);
+  }
+
+  /// A tensor's parts that are cast one by one have a scale each.
+  void add_cast_in_parts() {
+    std::map<BufferId, std::set<BufferId>> parts;
+    for (TaskId id = 0; id < dag_.tasks.size(); ++id) {
+      if (dag_.tasks[id].op != OpKind::cast) continue;
+      for (const Operand& operand : dag_.operands_of(id))
+        if (operand.access() != Access::read && is_narrow(dag_.buffers[operand.buffer]))
+          parts[dag_.buffers[operand.buffer].base].insert(operand.buffer);
+    }
+    const auto is_same = [&](BufferId a, BufferId b) {
+      return dag_.buffers[a].offset == dag_.buffers[b].offset && dag_.buffers[a].shape == dag_.buffers[b].shape;
+    };
+    for (const auto& [base, written] : parts)
+      if (!std::ranges::all_of(written, [&](BufferId part) { return is_same(part, *written.begin()); })) add(base);
   }
 
   /// What is sent and received is of one type.

@@ -43,6 +43,10 @@ void ControlPlane::progress(std::uint32_t task, bool waiting) {
   if (member_) member_->progress(task, waiting);
 }
 
+void ControlPlane::waits_no_more() {
+  if (member_) member_->waits_no_more();
+}
+
 void ControlPlane::fail(const std::string& error) {
   if (member_) member_->fail(error);
 }

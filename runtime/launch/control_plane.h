@@ -55,6 +55,8 @@ class ControlPlane {
   /// Tells at which task this process is, and whether that task is `waiting` for other processes. Any thread may call it as often
   /// as it likes: the place is reported now and then, and counts as progress only where it has changed.
   void progress(std::uint32_t task, bool waiting);
+  /// Tells that what this process waited for has come: it is where it was, and others may wait for it.
+  void waits_no_more();
   /// Ends the run on all processes. Returns when they have been told.
   void fail(const std::string& error);
   std::optional<std::string> failure() const;

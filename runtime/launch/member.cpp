@@ -22,7 +22,8 @@ namespace {
 constexpr Seconds first_pause = 0.02, longest_pause = 0.5;  // between attempts to join
 constexpr Seconds told_within = 5;                          // that this process failed
 
-constexpr std::uint64_t packed(std::uint32_t task, bool waiting) { return std::uint64_t{task} << 1 | (waiting ? 1U : 0U); }
+constexpr std::uint64_t waits = 1;  // a bit of what packed() gives
+constexpr std::uint64_t packed(std::uint32_t task, bool waiting) { return std::uint64_t{task} << 1 | (waiting ? waits : 0U); }
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -148,7 +149,7 @@ void Member::look_after() {
 
 void Member::send_report() {
   const std::uint64_t at = at_;
-  const bool waiting = (at & 1) != 0 || exchanging_;
+  const bool waiting = (at & waits) != 0 || exchanging_;
   connection_->send(MessageKind::report, PayloadWriter().number(steps_).number(at >> 1).number(waiting ? 1 : 0).bytes());
 }
 
@@ -201,6 +202,10 @@ std::string Member::exchange(MessageKind kind, const std::string& payload) {
 
 void Member::progress(std::uint32_t task, bool waiting) {
   if (const std::uint64_t here = packed(task, waiting); at_.exchange(here) != here) ++steps_;
+}
+
+void Member::waits_no_more() {
+  if ((at_.fetch_and(~waits) & waits) != 0) ++steps_;
 }
 
 void Member::fail(const std::string& error) {

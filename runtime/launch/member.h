@@ -29,6 +29,7 @@ class Member {
   /// Sends this process's part of an operation and returns rank 0's answer. Throws std::runtime_error when the run fails.
   std::string exchange(MessageKind kind, const std::string& payload);
   void progress(std::uint32_t task, bool waiting);
+  void waits_no_more();
   void fail(const std::string& error);
   std::optional<std::string> failure() const;
   void on_failure(std::function<void(const std::string&)> callback);

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "runtime/analysis/distinct_collectives.h"
 #include "runtime/contents/initial_values.h"
@@ -121,15 +123,15 @@ INSTANTIATE_TEST_SUITE_P(
         TinyStep{"parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=1 "
                  "training.global_batch=4"}));
 
-class StuckProcess : public testing::TestWithParam<GraphScope> {};
-INSTANTIATE_TEST_SUITE_P(Graphs, StuckProcess, testing::Values(GraphScope::none, GraphScope::layer, GraphScope::full),
+class StuckProcessOfAStep : public testing::TestWithParam<GraphScope> {};
+INSTANTIATE_TEST_SUITE_P(Graphs, StuckProcessOfAStep, testing::Values(GraphScope::none, GraphScope::layer, GraphScope::full),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 // In the second run, too: what the first run recorded says nothing of it.
-TEST_P(StuckProcess, IsNamed) {
+TEST_P(StuckProcessOfAStep, IsNamed) {
   const Dag dag = dag_of({"model.layers=1 parallelism.dp=3 training.global_batch=3"});
   ControlOptions options = patient();
-  options.timeout = 2;
+  options.timeout = 5;
   options.last_resort = 1;
   ProcessPerRank processes(dag, options);
   processes.start(GetParam(), [&](GpuStep& step, ControlPlane& control, RankIndex rank) {
@@ -144,8 +146,27 @@ TEST_P(StuckProcess, IsNamed) {
     const Processes::Outcome outcome = processes.outcome(rank);
     EXPECT_EQ(outcome.exit_code, 1) << "rank " << rank;
     if (rank == 1) continue;  // ended by force
-    EXPECT_THAT(outcome.text, AllOf(HasSubstr("rank 1 on "), HasSubstr("has made no progress for 2 s")));
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr("rank 1 on "), HasSubstr("has made no progress for 5 s")));
   }
+}
+
+// Rank 1 comes first, so that it reports to wait; it waits no more when it is stuck.
+TEST(StuckProcess, IsNamedThoughItHadWaited) {
+  const Dag dag = all_collectives(3);
+  ControlOptions options = patient();
+  options.timeout = 5;
+  options.last_resort = 1;
+  ProcessPerRank processes(dag, options);
+  processes.start(GraphScope::none, [&](GpuStep& step, ControlPlane& control, RankIndex rank) {
+    step.fill(data_seed);
+    control.barrier();
+    if (rank != 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    execute(dag, step);
+    while (rank == 1) ::pause();
+    execute(dag, step);
+  });
+  for (const RankIndex rank : {0U, 2U})
+    EXPECT_THAT(processes.outcome(rank).text, AllOf(HasSubstr("rank 1 on "), HasSubstr("has made no progress for 5 s")));
 }
 
 class CollectivesBetweenProcesses : public testing::TestWithParam<DType> {};

@@ -162,6 +162,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         RecipeStep{"mxfp8", "training.precision=fp8 training.recipe=mxfp8 parallelism.dp=1"},
         RecipeStep{"blockwise", "training.precision=fp8 training.recipe=blockwise parallelism.tp=2 parallelism.sp=true"},
+        RecipeStep{
+            "current_in_parts",
+            "training.precision=fp8 training.recipe=current parallelism.tp=2 parallelism.sp=true training.overlap.tp=true"},
         RecipeStep{"nvfp4", "training.precision=fp4 parallelism.dp=2 parallelism.zero=3"},
         RecipeStep{"nvfp4_experts",
                    R"(training.precision=fp4 model.moe={"experts":8,"top_k":2,"ffn":64} parallelism.dp=2 parallelism.ep=2)"},

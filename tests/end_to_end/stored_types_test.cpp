@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -80,6 +81,24 @@ TEST(StoredTypes, OfAttentionAndGatheredWeightsAreWiderAlone) {
       }
     }
   }
+}
+
+// Rows that arrive one shard after the other are cast as they come; weights, cast whole, stay in fp8.
+TEST(StoredTypes, CastInPartsAreWider) {
+  const Dag dag =
+      lowered("training.precision=fp8 training.recipe=current parallelism.tp=2 parallelism.sp=true training.overlap.tp=true");
+  const Dag stored = stored_on_gpus(dag);
+  EXPECT_GT(changed(dag, stored), 0U);
+  std::map<BufferId, std::set<std::int64_t>> offsets;
+  for (TaskId id = 0; id < stored.tasks.size(); ++id) {
+    if (stored.tasks[id].op != OpKind::cast) continue;
+    for (const Operand& operand : stored.operands_of(id)) {
+      const Buffer& buffer = stored.buffers[operand.buffer];
+      if (buffer.dtype == DType::f8) offsets[buffer.base].insert(buffer.offset);
+    }
+  }
+  EXPECT_FALSE(offsets.empty());
+  for (const auto& [base, of_casts] : offsets) EXPECT_EQ(of_casts.size(), 1U) << base;
 }
 
 TEST(Loss, ThatIsNoNumberIsRefused) {

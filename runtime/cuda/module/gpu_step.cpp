@@ -473,6 +473,7 @@ void Step::wait_for(const Queue& queue, const char* what, const std::function<vo
   }
   check(cudaStreamSynchronize(queue.stream), what);
   if (options_.control == nullptr) return;
+  options_.control->waits_no_more();
   if (const std::optional<std::string> failure = options_.control->failure()) throw std::runtime_error(*failure);
 }
 
