@@ -43,10 +43,12 @@ OpAttributes deciding(GroupNormAttributes a) {
 }
 OpAttributes deciding(DeltaRuleAttributes a) {
   a.first_head = 0;
+  a.documents = {};
   return a;
 }
 OpAttributes deciding(SsdAttributes a) {
   a.first_head = 0;
+  a.documents = {};
   return a;
 }
 OpAttributes deciding(HeadGemmAttributes a) {

@@ -503,6 +503,10 @@ class StepDocuments(Record):
     """Of the longest. [tokens]"""
     padding_tokens: float
     """In all, which count as tokens everywhere else. [tokens]"""
+    padding_flops_share: float
+    """Of the model FLOPs, those of padding and of its pairs with other positions. [fraction]"""
+    mfu_without_padding: float
+    """mfu if these count as nothing. [fraction]"""
     attention_share: float
     """Pairs of positions that are of one document, of those of one sequence; model FLOPs count attention by the former.
     [fraction]"""

@@ -179,6 +179,7 @@ struct StepDocuments {
   // of these pairs, over the mean
   double heaviest_micro_batch = 1;
   double heaviest_replica = 1;
+  double padding_flops_share = 0;  ///< model FLOPs of tokens that pad, of all
 };
 
 /// Facts about the whole DAG that a result needs and that no task carries.

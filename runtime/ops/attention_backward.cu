@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(Tiling::threads) query_gradient_kernel(Attenti
   const int end_query = smaller(first_query + Tiling::queries, shape.queries);
 
   const auto visibility = [&](int first_key) {
-    return shape.visibility(first_query, end_query, first_key, smaller(first_key + Tiling::keys, shape.keys));
+    return shape.visibility(b, first_query, end_query, first_key, smaller(first_key + Tiling::keys, shape.keys));
   };
   const auto next_seen = [&](int first_key) {
     while (first_key < shape.keys && visibility(first_key) == Visibility::none) first_key += Tiling::keys;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(Tiling::threads) query_gradient_kernel(Attenti
         scores[0][n][i] = fast_exp2(scores[0][n][i] * (shape.scale * log2_of_e) - statistics[i / 2].log_sum);
     if (first_key + Tiling::keys > shape.keys || visibility(first_key) == Visibility::some)
       replace_where(scores, 0, lane,
-                    [&](int of_row, int of_column) { return shape.hides(first_query + row + of_row, first_key + of_column); });
+                    [&](int of_row, int of_column) { return shape.hides(b, first_query + row + of_row, first_key + of_column); });
 #pragma unroll
     for (int n = 0; n < key_tiles; ++n)
 #pragma unroll
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(Tiling::threads) key_gradient_kernel(Attention
   const int end_key = smaller(first_key + Tiling::keys, shape.keys);
 
   const auto visibility = [&](int first_query) {
-    return shape.visibility(first_query, smaller(first_query + Tiling::queries, shape.queries), first_key, end_key);
+    return shape.visibility(b, first_query, smaller(first_query + Tiling::queries, shape.queries), first_key, end_key);
   };
   const auto next_seeing = [&](int first_query) {
     while (first_query < shape.queries && visibility(first_query) == Visibility::none) first_query += Tiling::queries;
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(Tiling::threads) key_gradient_kernel(Attention
       }
     if (visibility(block.first) == Visibility::some)
       replace_where(probabilities, 0, lane,
-                    [&](int of_row, int of_column) { return !shape.sees(block.first + of_column, first_key + row + of_row); });
+                    [&](int of_row, int of_column) { return !shape.sees(b, block.first + of_column, first_key + row + of_row); });
     if constexpr (Tiling::sums_dv) add_product(value_gradient, probabilities, outputs_of(stage), lane);
     if constexpr (Tiling::sums_dk) {
       float score_gradients[1][query_tiles][4] = {};
@@ -312,11 +312,13 @@ void attention_backward_device(Queue& queue, std::span<const DeviceTensor> opera
   const auto [q, k, v, out, lse, dout, dq, dk, dv] = checked<9>(OpKind::attention_backward, operands, any);
   expect_types(of_one_type(q, k, v, out, dout, dq, dk, dv) && lse.dtype == DType::f32,
                "attention takes one type, and lse in fp32");
-  const AttentionShape shape = shape_of(AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
   if (run_library_attention(queue, operands, attributes, AttentionDirection::backward)) return;
+  Scratch scratch(queue);
+  const AttentionShape shape = shape_of("attention_backward", queue, scratch,
+                                        AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
   const bool fits = fits_tensor_cores(shape, {q, k, v, out, dout, dq, dk, dv});
 
-  auto* const delta = static_cast<float*>(Scratch(queue).take(static_cast<std::size_t>(lse.shape.elements()) * sizeof(float)));
+  auto* const delta = static_cast<float*>(scratch.take(static_cast<std::size_t>(lse.shape.elements()) * sizeof(float)));
   with_type(q.dtype, [&]<typename Element>(Type<Element>) {
     const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, statistics_threads / lanes_of_warp)),
                          static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.micro_batch)),
@@ -344,8 +346,10 @@ void attention_backward_device(Queue& queue, std::span<const DeviceTensor> opera
 
 std::size_t attention_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
   constexpr std::size_t lse = 4;
-  return std::max(scratch_piece(static_cast<std::size_t>(operands[lse].shape.elements()) * sizeof(float)),
-                  library_attention_scratch(operands, std::get<AttentionAttributes>(any), AttentionDirection::backward));
+  const auto& attributes = std::get<AttentionAttributes>(any);
+  return std::max(scratch_piece(static_cast<std::size_t>(operands[lse].shape.elements()) * sizeof(float)) +
+                      document_scratch(operands[0].shape, operands[1].shape, attributes),
+                  library_attention_scratch(operands, attributes, AttentionDirection::backward));
 }
 
 }  // namespace tandem

@@ -277,7 +277,8 @@ struct CausalConvAttributes {
   std::int64_t first_column = 0;
   std::array<std::int64_t, 3> row{0, 0, 0};
   std::array<std::int64_t, 3> rows{0, 0, 0};
-  bool biased = false;  ///< the last column of the weight is a bias
+  bool biased = false;       ///< the last column of the weight is a bias
+  Documents documents = {};  ///< before the first token of each there are zeros
   auto operator<=>(const CausalConvAttributes&) const = default;
   std::int64_t channels() const { return rows[0] + rows[1] + rows[2]; }
   constexpr std::int64_t row_of(std::int64_t channel) const {
@@ -294,6 +295,7 @@ struct SsdAttributes {
   std::int32_t state = 128;
   std::int32_t chunk = 128;
   std::int32_t first_head = 0;
+  Documents documents = {};  ///< the state before each is 0
   auto operator<=>(const SsdAttributes&) const = default;
 };
 
@@ -305,6 +307,7 @@ struct DeltaRuleAttributes {
   std::int32_t value_dim = 128;
   std::int32_t chunk = 64;
   std::int32_t first_head = 0;
+  Documents documents = {};  ///< the state before each is 0
   auto operator<=>(const DeltaRuleAttributes&) const = default;
 };
 

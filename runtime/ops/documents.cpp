@@ -97,6 +97,19 @@ std::vector<DocumentPlace> places_of(const Documents& documents, const Positions
   return places;
 }
 
+std::vector<OrderedToken> ordered_tokens(const Documents& documents, std::int64_t length, std::int64_t sequences) {
+  std::vector<OrderedToken> tokens;
+  if (documents.starts.empty()) return tokens;
+  expect_shapes(length == documents.sequence, "documents lie in whole sequences");
+  tokens.reserve(static_cast<std::size_t>(sequences * length));
+  for_each_document(documents, sequences, [&](std::int64_t, std::int32_t, const DocumentParts& parts) {
+    parts.for_each_token([&](std::int64_t position, std::int64_t token) {
+      tokens.push_back({static_cast<std::int32_t>(position), static_cast<std::int32_t>(token)});
+    });
+  });
+  return tokens;
+}
+
 std::vector<DocumentBlock> document_blocks(const AttentionAttributes& attributes, std::int64_t sequences) {
   std::vector<DocumentBlock> blocks;
   for_each_document(attributes.documents, sequences, [&](std::int64_t, std::int32_t, const DocumentParts& parts) {

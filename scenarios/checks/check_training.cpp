@@ -38,14 +38,6 @@ constexpr Rule positions_hold_sequence{
                   " learned positions of the model, expected at most that"};
     }};
 
-constexpr Rule states_end_with_sequences{
-    .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.keeps_states(); },
-    .objection = [](const Scenario&) -> Objection {
-      return {{"training.documents", "model.layer_types"},
-              "training.documents with layers of type mamba or linear_attention, whose states are lowered for whole sequences; "
-              "expected none of the two"};
-    }};
-
 constexpr Rule indexers_choose_in_whole_sequences{
     .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.indexer.enabled(); },
     .objection = [](const Scenario&) -> Objection {
@@ -298,7 +290,6 @@ constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
                                       frameworks_capture_graphs,
                                       rule_of<find_unknown_attention>,
                                       positions_hold_sequence,
-                                      states_end_with_sequences,
                                       indexers_choose_in_whole_sequences,
                                       learned_positions_are_of_sequences,
                                       replicas_read_streams,

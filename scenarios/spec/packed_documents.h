@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "runtime/ops/attributes.h"
@@ -21,8 +22,15 @@ struct PackedDocument {
 /// sigma^2 / 2
 /// + sigma z) tokens with z normally distributed, so that the mean over all is `mean`, and at most `longest`. Each is padded to a
 /// multiple of `Scenario::document_parts`, as Megatron-Core pads what it packs to 2 cp
-/// (megatron/training/datasets/sft_dataset.py). Where they are packed whole, the padding at the end of a sequence belongs to its
-/// last document, as there.
+/// (megatron/training/datasets/sft_dataset.py). Where they are not cut, the padding at the end of a sequence belongs to its last
+/// document, as there.
+///
+/// Packing by best fit is that of Ding et al. 2024 (arXiv 2404.10830, "best-fit packing"; `packing_strategy: bfd` of TRL), on as
+/// many documents as a stream's sequences of a step hold tokens: what is left over is among the next step's. Sequences come in
+/// the order of their first documents.
+///
+/// Balanced by attention, the sequences of all streams in a step are dealt out twice, heaviest first, each to where the sum is
+/// least so far (Graham 1969): into micro-batches, and these to streams, which run them in that order.
 class PackedDocuments {
  public:
   explicit PackedDocuments(const Scenario& scenario);
@@ -35,25 +43,34 @@ class PackedDocuments {
   Documents of_sequences(std::int64_t first, std::int64_t count);
 
  private:
+  using Sequence = std::vector<PackedDocument>;
   struct Stream {
-    std::int64_t documents = 0;  ///< drawn so far
-    PackedDocument rest;         ///< of the last one, not packed yet
-    std::vector<std::vector<PackedDocument>> sequences;
+    std::int64_t documents = 0;           ///< drawn so far
+    PackedDocument rest;                  ///< of the last one, not packed yet
+    std::vector<PackedDocument> waiting;  ///< pieces drawn and not packed yet, by best fit
+    std::vector<Sequence> sequences;
   };
+  /// A sequence of a step: its stream, and the how-many-th of that.
+  using Dealt = std::pair<std::int64_t, std::int64_t>;
 
   DocumentsSpec spec_;
-  std::int64_t sequence_, parts_, batch_, run_;
+  std::int64_t sequence_, parts_, batch_, run_, micro_batch_;
   std::vector<double> until_;  ///< shares of lengths up to each, added up
   std::map<std::int64_t, Stream> streams_;
+  std::map<std::int64_t, std::vector<Dealt>> dealt_;  ///< by step: the sequences of each stream, one stream after the other
 
   PackedDocument draw(std::int64_t stream, std::int64_t document) const;
   void pack_next(std::int64_t number, Stream& stream) const;
+  void pack_step_by_best_fit(std::int64_t number, Stream& stream) const;
+  const Sequence& of_stream(std::int64_t number, std::int64_t index);
+  const std::vector<Dealt>& dealt_in(std::int64_t step);
 };
 
 /// What the sequences of a step are packed of.
 struct DocumentTotals {
   std::map<std::int64_t, std::int64_t> of_length = {};  ///< documents, by tokens, padding included
   std::int64_t padding = 0;                             ///< tokens
+  std::map<std::int64_t, std::int64_t> unpadded = {};   ///< documents, by tokens without padding
   // pairs of positions of one document, over the mean
   double heaviest_micro_batch = 1;
   double heaviest_replica = 1;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string>
 
@@ -42,7 +44,13 @@ const Overrides draws[] = {
     {"training.documents.lengths=[10, 700, 3000]", "training.documents.shares=[5, 2, 1]", "training.documents.streams=3"},
     {"training.documents.mean=200", "training.documents.sigma=1.5", "training.documents.longest=900"},
     {"training.documents.mean=200", "training.documents.sigma=1.5", "training.documents.packing=whole"},
-    {"training.documents.mean=200", "training.documents.sigma=1.5", "parallelism.cp=4", "parallelism.dp=2"}};
+    {"training.documents.mean=200", "training.documents.sigma=1.5", "parallelism.cp=4", "parallelism.dp=2"},
+    {"training.documents.mean=200", "training.documents.sigma=1.5", "training.documents.packing=best-fit",
+     "training.documents.streams=4"},
+    {"training.documents.mean=400", "training.documents.sigma=1.5", "training.documents.packing=best-fit", "parallelism.cp=4",
+     "parallelism.dp=2", "training.documents.balance=attention", "training.micro_batch=2", "training.documents.streams=2"},
+    {"training.documents.mean=200", "training.documents.sigma=1.5", "training.documents.balance=attention",
+     "training.documents.streams=8"}};
 
 TEST(PackedDocuments, FillEachSequence) {
   for (const Overrides& draw : draws) {
@@ -90,6 +98,80 @@ TEST(PackedDocuments, WholeOnesLeavePadding) {
   EXPECT_EQ(sequence.front().padding, 0);
   EXPECT_EQ(sequence.back().tokens, 424);
   EXPECT_EQ(sequence.back().padding, 124);
+}
+
+/// Lengths without padding, how often each.
+std::map<std::int64_t, std::int64_t> lengths_in(PackedDocuments& packed, std::int64_t sequences) {
+  std::map<std::int64_t, std::int64_t> lengths;
+  for (std::int64_t number = 0; number < sequences; ++number)
+    for (const PackedDocument& document : packed.of_sequence(number)) ++lengths[document.tokens - document.padding];
+  return lengths;
+}
+
+// 700 and 300 leave 24 tokens, 700 alone 324: as they come, 700 after 700 begins a sequence.
+TEST(PackedDocuments, BestFitsFillTheGaps) {
+  const Overrides pairs{"training.documents.lengths=[700, 300]", "training.documents.shares=[1, 1]", "parallelism.dp=1"};
+  const auto totals = [&](const std::string& packing) {
+    Overrides overrides = pairs;
+    overrides.push_back("training.documents.packing=" + packing);
+    return document_totals(with(overrides));
+  };
+  EXPECT_LT(totals("best-fit").padding, totals("whole").padding / 2);
+  EXPECT_EQ(totals("cut").padding, 0);
+  for (const auto& [tokens, documents] : totals("best-fit").unpadded) EXPECT_TRUE(tokens == 700 || tokens == 300) << tokens;
+}
+
+// Nobody is cut that fits into a sequence, and those that do not are split into sequences and a rest.
+TEST(PackedDocuments, BestFitsSplitWhatIsLongerThanASequenceAlone) {
+  PackedDocuments packed(
+      with({"training.documents.lengths=[2500, 400]", "training.documents.packing=best-fit", "parallelism.dp=1"}));
+  const auto lengths = lengths_in(packed, 640);
+  for (const auto& [tokens, documents] : lengths) EXPECT_TRUE(tokens == 1024 || tokens == 452 || tokens == 400) << tokens;
+  // Of each document of 2500 there are two sequences and a rest, but for what waits for the next step.
+  EXPECT_NEAR(static_cast<double>(lengths.at(1024)), 2 * static_cast<double>(lengths.at(452)), 4);
+}
+
+// What fits into none of a step's sequences is in the next step's: each document was drawn, and none is packed twice.
+TEST(PackedDocuments, BestFitsPackWhatIsDrawnOnce) {
+  const Overrides draw{"training.documents.mean=300", "training.documents.sigma=1", "training.documents.longest=1024",
+                       "parallelism.dp=1"};
+  Overrides fitted = draw, in_one = draw;
+  fitted.emplace_back("training.documents.packing=best-fit");
+  in_one.emplace_back("training.sequence=1048576");  // in which all of the others lie one after the other
+  PackedDocuments packed(with(fitted)), drawn(with(in_one));
+  constexpr std::int64_t sequences = 640;
+  const auto of_packed = lengths_in(packed, sequences), of_drawn = lengths_in(drawn, 1);
+  std::int64_t tokens = 0;
+  for (const auto& [length, documents] : of_packed) {
+    tokens += length * documents;
+    ASSERT_TRUE(of_drawn.contains(length)) << length;
+    EXPECT_LE(documents, of_drawn.at(length)) << length;
+  }
+  EXPECT_GT(static_cast<double>(tokens), 0.98 * sequences * 1024);  // so short ones leave next to no gap
+}
+
+TEST(PackedDocuments, BalanceDealsTheSameSequencesOut) {
+  for (const std::string& packing : {"cut", "best-fit"}) {
+    const Overrides draw{"training.documents.mean=300", "training.documents.sigma=1.2", "training.documents.streams=8",
+                         "training.documents.packing=" + packing, "training.micro_batch=2"};
+    Overrides balanced = draw;
+    balanced.emplace_back("training.documents.balance=attention");
+    const Scenario before = with(draw), after = with(balanced);
+    PackedDocuments own(before), dealt(after);
+    for (const std::int64_t step : {0, 1}) {
+      std::multiset<std::vector<std::int64_t>> of_own, of_dealt;
+      for (std::int64_t number = step * 64; number < (step + 1) * 64; ++number) {
+        of_own.insert(own.of_sequences(number, 1).starts);
+        of_dealt.insert(dealt.of_sequences(number, 1).starts);
+      }
+      EXPECT_TRUE(of_own == of_dealt);
+    }
+    const DocumentTotals apart = document_totals(before), even = document_totals(after);
+    EXPECT_TRUE(apart.of_length == even.of_length);
+    EXPECT_EQ(apart.padding, even.padding);
+    EXPECT_LT(even.heaviest_replica, 1 + (apart.heaviest_replica - 1) / 3);
+    EXPECT_LT(even.heaviest_micro_batch, apart.heaviest_micro_batch);
+  }
 }
 
 // As Megatron-Core does for context parallelism.
@@ -189,10 +271,10 @@ TEST(PackedDocuments, RefuseWhatContradictsItself) {
   EXPECT_THAT(refused({"mean=10"}), HasSubstr("training.documents.sigma is missing"));
   EXPECT_THAT(refused({"length=10", "sigma=1"}), HasSubstr("sigma without mean"));
   EXPECT_THAT(refused({"packing=whole"}), HasSubstr("packing without length, lengths or mean"));
+  EXPECT_THAT(refused({"balance=attention"}), HasSubstr("balance without length, lengths or mean"));
+  EXPECT_THAT(refused({"length=10", "packing=worst-fit"}), HasSubstr("best-fit"));
   EXPECT_THAT(refused({"length=10", "streams=9"}), HasSubstr("9 streams of documents for 8 data-parallel replicas"));
   EXPECT_THAT(refusal({"parallelism.cp_layout=document-zigzag"}), HasSubstr("without training.documents"));
-  EXPECT_THAT(refusal({"training.documents.length=10", "model.layer_types=[mamba,attention]", "model.mamba.heads=16"}),
-              HasSubstr("whose states"));
   EXPECT_THAT(refusal({"training.documents.length=10", "model.rotary=false", "model.max_positions=1024", "parallelism.cp=2",
                        "parallelism.dp=4"}),
               HasSubstr("expected cp_layout zigzag"));

@@ -115,6 +115,7 @@ ScratchFunction group_norm_backward_scratch;
 ScratchFunction head_gemm_scratch;
 ScratchFunction index_select_scratch, index_loss_backward_scratch;
 ScratchFunction delta_rule_scratch, delta_rule_backward_scratch;
+ScratchFunction split_heads_scratch, mla_heads_scratch, softmax_scratch, causal_conv_scratch;
 
 PrepareFunction prepare_gemm;
 PrepareFunction prepare_grouped_gemm;
