@@ -54,7 +54,10 @@ template <>
 inline constexpr auto fields_of<Positions> = std::tuple{&Positions::start, &Positions::length};
 
 template <>
-inline constexpr auto fields_of<Documents> = std::tuple{&Documents::sequence, &Documents::parts, &Documents::starts};
+inline constexpr auto fields_of<Documents> =
+    std::tuple{&Documents::sequence, &Documents::parts, &Documents::starts, &Documents::runs, &Documents::run_parts};
+template <>
+inline constexpr std::size_t newer_fields_of<Documents> = 2;
 
 // attributes of operations
 template <>
@@ -280,7 +283,9 @@ inline constexpr auto fields_of<StepDocuments> = std::tuple{&StepDocuments::coun
                                                             &StepDocuments::attention_share,
                                                             &StepDocuments::heaviest_micro_batch,
                                                             &StepDocuments::heaviest_replica,
-                                                            &StepDocuments::padding_flops_share};
+                                                            &StepDocuments::padding_flops_share,
+                                                            &StepDocuments::heaviest_rank,
+                                                            &StepDocuments::mean_ranks};
 template <>
 inline constexpr auto fields_of<StepInfo> = std::tuple{&StepInfo::scenario,   &StepInfo::gpus,
                                                        &StepInfo::tokens,     &StepInfo::model_flops_per_token,

@@ -514,6 +514,11 @@ class StepDocuments(Record):
     """Such pairs of the heaviest micro-batch, over the mean. [factor]"""
     heaviest_replica: float
     """The same of data-parallel replicas, over their whole step. [factor]"""
+    heaviest_rank: float
+    """The same of the context-parallel ranks of dynamic groups (parallelism.dynamic_cp), of all replicas; 1 without.
+    [factor]"""
+    mean_cp: int
+    """That share a document, the mean over tokens, under parallelism.dynamic_cp; 1 without. [ranks]"""
 
 
 class StepExperts(Record):

@@ -44,11 +44,14 @@ struct Positions {
 
 /// The documents that a micro-batch's sequences are packed of. Where there are `parts`, a sequence holds the first of so many
 /// equal parts of each of its documents, then the second of each, and so on: its p-th run of equal length is every document's
-/// p-th part.
+/// p-th part. Where there are `runs`, each of them is such a sequence, with parts of its own: what groups of context-parallel
+/// ranks hold one after the other, in the unsharded reference.
 struct Documents {
-  std::int32_t sequence = 0;              ///< positions of a sequence
-  std::int32_t parts = 1;                 ///< divides the length of each document
-  std::vector<std::int64_t> starts = {};  ///< where each begins if all lay whole, through all sequences; empty: each is one
+  std::int32_t sequence = 0;                 ///< positions of a sequence
+  std::int32_t parts = 1;                    ///< divides the length of each document
+  std::vector<std::int64_t> starts = {};     ///< where each begins if all lay whole, through all sequences; empty: each is one
+  std::vector<std::int64_t> runs = {};       ///< where each begins, through all sequences; empty: each sequence is one
+  std::vector<std::int32_t> run_parts = {};  ///< of each run, in place of `parts`
   auto operator<=>(const Documents&) const = default;
 };
 

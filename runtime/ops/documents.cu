@@ -103,6 +103,7 @@ std::int64_t spans_of(std::int64_t places) { return divide_up(places, std::int64
 
 DocumentStarts put_starts(const char* name, const Queue& queue, Scratch& scratch, const Documents& documents,
                           std::int64_t sequences) {
+  expect_shapes(documents.runs.empty(), "runs of sequences are of the unsharded reference, which hosts execute");
   auto* const to = static_cast<std::int64_t*>(scratch.take(bytes_of_starts(documents)));
   const std::size_t all = documents.starts.size();
   for (std::size_t first = 0; first < all; first += SomeStarts::most) {

@@ -117,7 +117,9 @@ StepDocuments documents_of(const Scenario& scenario, const DocumentTotals& packe
           .attention_share = packed.attention_share(scenario.training.sequence),
           .heaviest_micro_batch = packed.heaviest_micro_batch,
           .heaviest_replica = packed.heaviest_replica,
-          .padding_flops_share = padding_flops_share(scenario.model, packed)};
+          .padding_flops_share = padding_flops_share(scenario.model, packed),
+          .heaviest_rank = packed.heaviest_rank,
+          .mean_ranks = packed.mean_ranks};
 }
 
 void add_ranks_and_communicators(const World& world, DagBuilder& builder) {

@@ -39,6 +39,7 @@ struct DocumentsSpec {
     std::int64_t batch = 0;  ///< sequences of a step
     std::int64_t run = 0;    ///< of these, those of one replica
     std::int64_t parts = 0;
+    std::int64_t dynamic_ranks = 0;  ///< context-parallel ranks that dynamic groups are of
   } reference;
 };
 

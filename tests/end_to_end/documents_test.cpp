@@ -91,6 +91,36 @@ INSTANTIATE_TEST_SUITE_P(Meshes, PackedStates,
                                          "parallelism.cp=2 parallelism.cp_method=all-gather training.documents.packing=whole",
                                          "parallelism.cp=2 parallelism.cp_method=ulysses parallelism.tp=2 parallelism.sp=true"));
 
+const std::string dynamic = drawn + "training.documents.packing=best-fit parallelism.dynamic_cp=true ";
+
+INSTANTIATE_TEST_SUITE_P(
+    DynamicGroups, PackedSequences,
+    testing::Values("training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=2",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=8 training.sequence=32",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4 "
+                    "parallelism.cp_method=all-gather parallelism.dp=2 training.documents.streams=2",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4 parallelism.tp=2 "
+                    "parallelism.sp=true parallelism.pp=2 training.recompute=full",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=2 parallelism.pp=2 "
+                    "training.schedule=zb-h1 training.recompute=selective",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4 parallelism.dp=2 "
+                    "parallelism.zero=3 training.hidden_dropout=0.125",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4 parallelism.dp=2 "
+                    "training.documents.streams=2 training.documents.balance=attention",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4 parallelism.dp=2 "
+                    "training.sync_every=2 parallelism.zero=0",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4 "
+                    "parallelism.cp_method=all-gather model.mla.kv_rank=16 model.mla.rope_dim=4 model.mla.nope_dim=6 "
+                    "model.mla.v_dim=5 model.kv_heads=8",
+                    "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4 "
+                    "model.layer_types=[sliding_attention,full_attention] model.window=3"));
+
+INSTANTIATE_TEST_SUITE_P(DynamicGroups, PackedStates,
+                         testing::Values("training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=4",
+                                         "training.documents.packing=best-fit parallelism.dynamic_cp=true parallelism.cp=2 "
+                                         "parallelism.cp_method=all-gather parallelism.tp=2 parallelism.sp=true"));
+
 double loss_of(const std::string& overrides) {
   const Scenario scenario = tiny_model(words(overrides));
   ExecutedStep step(scenario, "tiny");
@@ -162,8 +192,8 @@ TEST(PackedSequences, PaddingCostsFlops) {
   const Scenario scenario =
       tiny_cluster(words("training.documents.length=33 training.documents.packing=whole training.sequence=64"));
   const double whole = model_flops_per_token(scenario.model, 64) * 64, needed = model_flops_per_token(scenario.model, 33) * 33;
-  EXPECT_DOUBLE_EQ(share("training.documents.length=33 training.documents.packing=whole training.sequence=64"),
-                   1 - needed / whole);
+  EXPECT_NEAR(share("training.documents.length=33 training.documents.packing=whole training.sequence=64"), 1 - needed / whole,
+              1e-12);
   EXPECT_EQ(share("training.documents.length=33 training.sequence=64"), 0);
 }
 
@@ -175,6 +205,42 @@ TEST(PackedSequences, ChunksOfDocumentsAreEqualWork) {
 
 TEST(PackedSequences, StatesAreEqualWork) {
   EXPECT_EQ(classes(states + "parallelism.cp=4 parallelism.dp=2 training.sequence=64"), 1U);
+}
+
+TEST(PackedSequences, RanksOfDynamicGroupsAreClasses) {
+  const std::string groups = "training.documents.packing=best-fit parallelism.dynamic_cp=true training.sequence=64 ";
+  EXPECT_EQ(classes(groups + "parallelism.cp=4 parallelism.dp=2"), 4U);
+  EXPECT_EQ(classes(groups + "parallelism.cp=4 parallelism.dp=4 parallelism.pp=2 parallelism.cp_method=all-gather"), 8U);
+  EXPECT_EQ(classes(groups + "parallelism.cp=2 parallelism.dp=4 training.documents.streams=2"), 4U);
+}
+
+// Documents that fit into a rank are nobody else's: no keys travel. Those that fill a sequence are everybody's, as without
+// groups.
+TEST(PackedSequences, DynamicGroupsAreAsLargeAsDocumentsNeed) {
+  const std::string large =
+      "model.head_dim=128 training.sequence=65536 training.precision=bf16 parallelism.cp=4 parallelism.dp=2 "
+      "training.documents.packing=best-fit ";
+  const auto result = [&](const std::string& more) { return simulate_step(tiny_cluster(words(large + more)), true).result; };
+  const std::string is_dynamic = " parallelism.dynamic_cp=true", short_ones = "training.documents.length=16384";
+  const std::string long_ones = "training.documents.length=65536";
+  EXPECT_EQ(result(short_ones + is_dynamic).parts.exposed_on(Axis::cp), 0);
+  EXPECT_LT(result(short_ones + is_dynamic).step_time, result(short_ones).step_time);
+  EXPECT_EQ(result(short_ones + is_dynamic).documents->mean_ranks, 1);
+  EXPECT_NEAR(result(long_ones + is_dynamic).step_time / result(long_ones).step_time, 1, 1e-9);
+  EXPECT_EQ(result(long_ones + is_dynamic).documents->mean_ranks, 4);
+}
+
+// As many pairs as without groups, wherever they are computed: FLOPs of attention are the sum over documents.
+TEST(PackedSequences, DynamicGroupsComputeEachPairOnce) {
+  const Scenario scenario = tiny_cluster(words(dynamic + "parallelism.cp=8 training.sequence=64"));
+  const Dag dag = lower(scenario, make_world(scenario, false));
+  double flops = 0, expected = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    if (dag.tasks[id].op == OpKind::attention) flops += cost_of(dag, id).flops;
+  for (const auto& [tokens, documents] : document_totals(scenario).of_length)
+    expected += static_cast<double>(documents) * static_cast<double>(tokens) * static_cast<double>(tokens + 1) / 2;
+  const ModelSpec& model = scenario.model;
+  EXPECT_DOUBLE_EQ(flops, expected * static_cast<double>(2 * model.layers * model.heads * 2 * model.head_dim));
 }
 
 TEST(PackedSequences, ChunksOfSequencesAreNot) {
