@@ -517,8 +517,9 @@ class StepDocuments(Record):
     heaviest_rank: float
     """The same of the context-parallel ranks of dynamic groups (parallelism.dynamic_cp), of all replicas; 1 without.
     [factor]"""
-    mean_cp: int
-    """That share a document, the mean over tokens, under parallelism.dynamic_cp; 1 without. [ranks]"""
+    mean_cp: float
+    """Context-parallel ranks that share a document, the mean over tokens, under parallelism.dynamic_cp; 1 without.
+    [factor]"""
 
 
 class StepExperts(Record):
