@@ -32,8 +32,8 @@ struct ContextGroup {
 /// (megatron/training/datasets/sft_dataset.py). Where they are not cut, the padding at the end of a sequence belongs to its last
 /// document, as there.
 ///
-/// Packing by best fit is that of Ding et al. 2024 (arXiv 2404.10830), on as many documents as a stream's sequences of a step hold
-/// tokens: what is left over is among the next step's. Sequences come in the order of their first documents.
+/// Packing by best fit is that of Ding et al. 2024 (arXiv 2404.10830), on as many documents as a stream's sequences of a step
+/// hold tokens: what is left over is among the next step's. Sequences come in the order of their first documents.
 ///
 /// Under dynamic context parallelism (`parallelism.dynamic_cp`), a rank holds sequence / cp tokens of each micro-batch, and a
 /// document needs the smallest power of two of ranks that holds it, padded to as many times two. Longest first, a document goes
