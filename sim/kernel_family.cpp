@@ -44,6 +44,7 @@ OpAttributes deciding(GroupNormAttributes a) {
 }
 OpAttributes deciding(DeltaRuleAttributes a) {
   a.first_head = 0;
+  a.documents = {};
   return a;
 }
 OpAttributes deciding(LightningAttributes a) {
@@ -55,6 +56,7 @@ OpAttributes deciding(const SplitNormAttributes&) { return SplitNormAttributes{}
 OpAttributes deciding(const WeightedSumAttributes&) { return WeightedSumAttributes{}; }
 OpAttributes deciding(SsdAttributes a) {
   a.first_head = 0;
+  a.documents = {};
   return a;
 }
 OpAttributes deciding(HeadGemmAttributes a) {

@@ -54,7 +54,10 @@ template <>
 inline constexpr auto fields_of<Positions> = std::tuple{&Positions::start, &Positions::length};
 
 template <>
-inline constexpr auto fields_of<Documents> = std::tuple{&Documents::sequence, &Documents::parts, &Documents::starts};
+inline constexpr auto fields_of<Documents> =
+    std::tuple{&Documents::sequence, &Documents::parts, &Documents::starts, &Documents::runs, &Documents::run_parts};
+template <>
+inline constexpr std::size_t newer_fields_of<Documents> = 2;
 
 // attributes of operations
 template <>
@@ -130,18 +133,26 @@ inline constexpr auto fields_of<DropoutAttributes> = std::tuple{&DropoutAttribut
 template <>
 inline constexpr auto fields_of<SignAttributes> = std::tuple{&SignAttributes::valid};
 template <>
-inline constexpr auto fields_of<CausalConvAttributes> = std::tuple{
-    &CausalConvAttributes::first_column, &CausalConvAttributes::row, &CausalConvAttributes::rows, &CausalConvAttributes::biased};
+inline constexpr auto fields_of<CausalConvAttributes> =
+    std::tuple{&CausalConvAttributes::first_column, &CausalConvAttributes::row, &CausalConvAttributes::rows,
+               &CausalConvAttributes::biased, &CausalConvAttributes::documents};
 template <>
-inline constexpr auto fields_of<SsdAttributes> = std::tuple{
-    &SsdAttributes::head_dim, &SsdAttributes::groups, &SsdAttributes::state, &SsdAttributes::chunk, &SsdAttributes::first_head};
+inline constexpr std::size_t newer_fields_of<CausalConvAttributes> = 1;
+template <>
+inline constexpr auto fields_of<SsdAttributes> =
+    std::tuple{&SsdAttributes::head_dim, &SsdAttributes::groups,     &SsdAttributes::state,
+               &SsdAttributes::chunk,    &SsdAttributes::first_head, &SsdAttributes::documents};
+template <>
+inline constexpr std::size_t newer_fields_of<SsdAttributes> = 1;
 template <>
 inline constexpr auto fields_of<GroupNormAttributes> =
     std::tuple{&GroupNormAttributes::groups, &GroupNormAttributes::epsilon, &GroupNormAttributes::gate_column};
 template <>
 inline constexpr auto fields_of<DeltaRuleAttributes> =
-    std::tuple{&DeltaRuleAttributes::key_heads, &DeltaRuleAttributes::key_dim, &DeltaRuleAttributes::value_dim,
-               &DeltaRuleAttributes::chunk, &DeltaRuleAttributes::first_head};
+    std::tuple{&DeltaRuleAttributes::key_heads, &DeltaRuleAttributes::key_dim,    &DeltaRuleAttributes::value_dim,
+               &DeltaRuleAttributes::chunk,     &DeltaRuleAttributes::first_head, &DeltaRuleAttributes::documents};
+template <>
+inline constexpr std::size_t newer_fields_of<DeltaRuleAttributes> = 1;
 template <>
 inline constexpr auto fields_of<ColumnPartsAttributes> =
     std::tuple{&ColumnPartsAttributes::ranks, &ColumnPartsAttributes::zigzag, &ColumnPartsAttributes::inverse,
@@ -291,7 +302,10 @@ inline constexpr auto fields_of<StepDocuments> = std::tuple{&StepDocuments::coun
                                                             &StepDocuments::longest,
                                                             &StepDocuments::attention_share,
                                                             &StepDocuments::heaviest_micro_batch,
-                                                            &StepDocuments::heaviest_replica};
+                                                            &StepDocuments::heaviest_replica,
+                                                            &StepDocuments::padding_flops_share,
+                                                            &StepDocuments::heaviest_rank,
+                                                            &StepDocuments::mean_ranks};
 template <>
 inline constexpr auto fields_of<StepInfo> = std::tuple{&StepInfo::scenario,   &StepInfo::gpus,
                                                        &StepInfo::tokens,     &StepInfo::model_flops_per_token,

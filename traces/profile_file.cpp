@@ -5,15 +5,18 @@
 namespace tandem::traces {
 namespace {
 
-// 5 to 7 were left out: one wrong bit would make another version of them that is read.
-constexpr Format profile_format{.name = "tandem-profile", .version = 8, .written_by = "tandem calibrate --out", .oldest = 1};
+// Left out are 5 to 7 and 9 to 12: one wrong bit would make another version of them that is read.
+constexpr Format profile_format{.name = "tandem-profile", .version = 13, .written_by = "tandem calibrate --out", .oldest = 1};
 
 static_assert(names_every_field<Profile>() && names_every_field<ProfileOrigin>() && names_every_field<MeasuredCollective>());
 
-/// Before version 8 there were fewer kernels before it, and before version 3 nothing after `receive`.
+/// The number that all_reduce has in a file: before version 13 as many kernels as there were came first.
+int first_communication_of(std::uint32_t version) { return version < 3 ? 41 : version < 8 ? 58 : version < 13 ? 78 : 0; }
+
+/// Before version 3 there was nothing after `receive`.
 OpKind communication_of_version(OpKind op, std::uint32_t version) {
-  constexpr int before_3 = 41, before_8 = 58, now = static_cast<int>(OpKind::all_reduce);
-  const int place = static_cast<int>(op) - (version < 3 ? before_3 : before_8);
+  constexpr int now = static_cast<int>(OpKind::all_reduce);
+  const int place = static_cast<int>(op) - first_communication_of(version);
   const OpKind last = version < 3 ? OpKind::receive : OpKind::copy;
   if (place < 0 || place > static_cast<int>(last) - now) throw CorruptTable("a collective is none");
   return static_cast<OpKind>(now + place);
@@ -56,8 +59,11 @@ Profile profile_of_version_1(const file::Table& table) {
 }  // namespace
 
 std::string to_bytes(const Profile& profile) {
+  Profile numbered = profile;
+  for (MeasuredCollective& collective : numbered.collectives)
+    collective.op = static_cast<OpKind>(static_cast<int>(collective.op) - static_cast<int>(OpKind::all_reduce));
   file::Content content;
-  write_table(profile, *content.add_tables());
+  write_table(numbered, *content.add_tables());
   return seal(profile_format, content);
 }
 
@@ -73,8 +79,7 @@ Profile read_profile_file(const std::string& path) {
     } else {
       read_table(content.tables(0), profile);
     }
-    if (version < 8)
-      for (MeasuredCollective& collective : profile.collectives) collective.op = communication_of_version(collective.op, version);
+    for (MeasuredCollective& collective : profile.collectives) collective.op = communication_of_version(collective.op, version);
     if (const std::string flaw = first_flaw(profile); !flaw.empty()) throw CorruptTable(flaw);
     return profile;
   } catch (const CorruptTable& flaw) {

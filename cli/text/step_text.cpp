@@ -74,6 +74,13 @@ Table figures(const StepResult& r) {
     add("  heaviest", fmt::format("{:.2f} x", r.documents->heaviest_micro_batch),
         fmt::format("pairs of the heaviest micro-batch over the mean; {:.2f} x of the heaviest replica",
                     r.documents->heaviest_replica));
+    if (r.documents->heaviest_rank != 1 || r.documents->mean_ranks != 1)
+      add("  dynamic cp", fmt::format("{:.2f}", r.documents->mean_ranks),
+          fmt::format("ranks share a token's document on average; {:.2f} x the mean pairs on the heaviest rank",
+                      r.documents->heaviest_rank));
+    if (r.documents->padding > 0)
+      add("  padding", percent(r.documents->padding_flops_share),
+          fmt::format("of the model FLOPs; without it MFU is {}", percent(r.mfu_without_padding())));
   }
   add("model TFLOP/s/GPU", fmt::format("{:.1f}", r.model_flops_per_gpu / 1e12),
       r.causal ? "causal attention counted at half" : "attention counted in full");

@@ -503,6 +503,10 @@ class StepDocuments(Record):
     """Of the longest. [tokens]"""
     padding_tokens: float
     """In all, which count as tokens everywhere else. [tokens]"""
+    padding_flops_share: float
+    """Of the model FLOPs, those of padding and of its pairs with other positions. [fraction]"""
+    mfu_without_padding: float
+    """mfu if these count as nothing. [fraction]"""
     attention_share: float
     """Pairs of positions that are of one document, of those of one sequence; model FLOPs count attention by the former.
     [fraction]"""
@@ -510,6 +514,12 @@ class StepDocuments(Record):
     """Such pairs of the heaviest micro-batch, over the mean. [factor]"""
     heaviest_replica: float
     """The same of data-parallel replicas, over their whole step. [factor]"""
+    heaviest_rank: float
+    """The same of the context-parallel ranks of dynamic groups (parallelism.dynamic_cp), of all replicas; 1 without.
+    [factor]"""
+    mean_cp: float
+    """Context-parallel ranks that share a document, the mean over tokens, under parallelism.dynamic_cp; 1 without.
+    [factor]"""
 
 
 class StepExperts(Record):

@@ -180,6 +180,10 @@ struct StepDocuments {
   // of these pairs, over the mean
   double heaviest_micro_batch = 1;
   double heaviest_replica = 1;
+  double padding_flops_share = 0;  ///< model FLOPs of tokens that pad, of all
+  // under dynamic context parallelism
+  double heaviest_rank = 1;  ///< pairs of the heaviest context-parallel rank, over the mean
+  double mean_ranks = 1;     ///< context-parallel ranks that share a token's document, on average
 };
 
 /// Facts about the whole DAG that a result needs and that no task carries.

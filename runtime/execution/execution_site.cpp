@@ -1,8 +1,5 @@
 #include "runtime/execution/execution_site.h"
 
-#include <algorithm>
-#include <variant>
-
 #include "runtime/base/input_error.h"
 #include "runtime/contents/initial_values.h"
 #include "runtime/execution/read_buffers.h"
@@ -94,30 +91,10 @@ void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const Ex
                                      std::to_string(most_virtual_ranks) + ", or a GPU for each (tandem lower, then tandem-run)");
 }
 
-namespace {
-
-bool has_documents(const OpAttributes& attributes) {
-  const auto has = [](const auto& any) {
-    if constexpr (requires { any.documents.starts; }) return !any.documents.starts.empty();
-    return false;
-  };
-  return std::visit(has, attributes);
-}
-
-}  // namespace
-
-void refuse_what_gpus_lack(const Dag& dag, const std::string& file) {
-  if (std::ranges::any_of(dag.attributes, has_documents))
-    throw InputError({file, 0, 0},
-                     "sequences that are packed of documents are not executed on GPUs yet; expected --backend host");
-}
-
 std::unique_ptr<ExecutionSite> make_site(const ExecutionChoice& choice, const Dag& dag, const std::string& file) {
   refuse_graphs_on_host(choice);
-  if (choice.backend == cuda_backend) {
-    refuse_what_gpus_lack(dag, file);
+  if (choice.backend == cuda_backend)
     return std::make_unique<GpuSite>(dag, choice.graphs.value_or(simulated_scope(dag.software)));
-  }
   refuse_too_many_bytes(dag, file);
   return std::make_unique<HostSite>(dag);
 }

@@ -45,9 +45,6 @@ void refuse_graphs_on_host(const ExecutionChoice& choice);
 /// Before it is lowered, as it may be too large for that. Throws InputError, placed at `file`.
 void refuse_too_many_ranks(std::int64_t ranks, const std::string& file, const ExecutionChoice& choice);
 
-/// Throws InputError, placed at `file`, where GPUs execute the DAG otherwise than it says: they do not know of documents yet.
-void refuse_what_gpus_lack(const Dag& dag, const std::string& file);
-
 /// Makes a site for all ranks of a DAG in this process. `dag` must stay where it is. Throws InputError, placed at `file`, where
 /// the DAG is too large for the backend; std::runtime_error where there is no such backend.
 std::unique_ptr<ExecutionSite> make_site(const ExecutionChoice& choice, const Dag& dag, const std::string& file);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/launch.h"
 #include "runtime/cuda/module/library_attention.h"
@@ -113,7 +115,7 @@ __global__ void __launch_bounds__(Tiling::threads)
   const int end_query = smaller(first_query + Tiling::queries, shape.queries);
 
   const auto visibility = [&](int first_key) {
-    return shape.visibility(first_query, end_query, first_key, smaller(first_key + Tiling::keys, shape.keys));
+    return shape.visibility(b, first_query, end_query, first_key, smaller(first_key + Tiling::keys, shape.keys));
   };
   const auto next_seen = [&](int first_key) {
     while (first_key < shape.keys && visibility(first_key) == Visibility::none) first_key += Tiling::keys;
@@ -142,7 +144,7 @@ __global__ void __launch_bounds__(Tiling::threads)
     if (shape.softcap > 0) cap_scores(shape, scores);
     if (first_key + Tiling::keys > shape.keys || visibility(first_key) == Visibility::some)
       replace_where(scores, -INFINITY, lane,
-                    [&](int of_row, int of_column) { return shape.hides(first_query + row + of_row, first_key + of_column); });
+                    [&](int of_row, int of_column) { return shape.hides(b, first_query + row + of_row, first_key + of_column); });
     softmax.update(scores, output, shape.scale * log2_of_e);
     add_product(output, scores, values, lane);
     first_key = next_key;
@@ -174,8 +176,10 @@ void attention_device(Queue& queue, std::span<const DeviceTensor> operands, cons
   const auto& attributes = std::get<AttentionAttributes>(any);
   const auto [q, k, v, out, lse] = checked<5>(OpKind::attention, operands, any);
   expect_types(of_one_type(q, k, v, out) && lse.dtype == DType::f32, "attention takes one type, and lse in fp32");
-  const AttentionShape shape = shape_of(AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
   if (run_library_attention(queue, operands, attributes, AttentionDirection::forward)) return;
+  Scratch scratch(queue);
+  const AttentionShape shape = shape_of("attention", queue, scratch,
+                                        AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
   if (!fits_tensor_cores(shape, {q, k, v, out})) return attention_exact(queue, shape, q, k, v, out, lse);
   const auto run = [&]<typename Element>(Type<Element>) {
     with_tile_widths(shape, [&]<typename Widths>(Widths) { launch_attention<Element, Widths>(queue, shape, q, k, v, out, lse); });
@@ -184,7 +188,9 @@ void attention_device(Queue& queue, std::span<const DeviceTensor> operands, cons
 }
 
 std::size_t attention_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
-  return library_attention_scratch(operands, std::get<AttentionAttributes>(any), AttentionDirection::forward);
+  const auto& attributes = std::get<AttentionAttributes>(any);
+  return std::max(document_scratch(operands[0].shape, operands[1].shape, attributes),
+                  library_attention_scratch(operands, attributes, AttentionDirection::forward));
 }
 
 }  // namespace tandem

@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(Tiling::threads)
   const int first_key = key_block * Tiling::keys;
 
   const auto visibility_of = [&](int first_query, int first_of_keys) {
-    return shape.visibility(first_query, smaller(first_query + Tiling::queries, shape.queries), first_of_keys,
+    return shape.visibility(b, first_query, smaller(first_query + Tiling::queries, shape.queries), first_of_keys,
                             smaller(first_of_keys + Tiling::keys, shape.keys));
   };
   const auto visibility = [&](int first_query) { return visibility_of(first_query, first_key); };
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(Tiling::threads)
       }
     if (visibility(block.first) == Visibility::some)
       replace_where(probabilities, 0, lane,
-                    [&](int of_row, int of_column) { return !shape.sees(block.first + of_column, first_key + row + of_row); });
+                    [&](int of_row, int of_column) { return !shape.sees(b, block.first + of_column, first_key + row + of_row); });
     if constexpr (Tiling::sums_dv) add_product(value_gradient, probabilities, outputs_of(stage), lane);
     if constexpr (Tiling::sums_dk) {
       float score_gradients[1][query_tiles][4] = {};
@@ -351,11 +351,12 @@ void attention_backward_device(Queue& queue, std::span<const DeviceTensor> opera
   const auto [q, k, v, out, lse, dout, dq, dk, dv] = checked<9>(OpKind::attention_backward, operands, any);
   expect_types(of_one_type(q, k, v, out, dout, dq, dk, dv) && lse.dtype == DType::f32,
                "attention takes one type, and lse in fp32");
-  const AttentionShape shape = shape_of(AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
   if (run_library_attention(queue, operands, attributes, AttentionDirection::backward)) return;
+  Scratch scratch(queue);
+  const AttentionShape shape = shape_of("attention_backward", queue, scratch,
+                                        AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
   const bool fits = fits_tensor_cores(shape, {q, k, v, out, dout, dq, dk, dv});
 
-  Scratch scratch(queue);
   auto* const delta = static_cast<float*>(scratch.take(static_cast<std::size_t>(lse.shape.elements()) * sizeof(float)));
   with_type(q.dtype, [&]<typename Element>(Type<Element>) {
     const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, statistics_threads / lanes_of_warp)),
@@ -387,7 +388,8 @@ std::size_t attention_backward_scratch(std::span<const OperandType> operands, co
       shape_of(AttentionSizes(shape_at(0), shape_at(1), shape_at(2), shape_at(3), shape_at(lse), attributes), attributes);
   const std::size_t delta = scratch_piece(static_cast<std::size_t>(shape_at(lse).elements()) * sizeof(float));
   const std::size_t sums = operands[0].dtype == DType::f32 ? 0 : scratch_piece(query_sums_sizes(shape).bytes());
-  return std::max(delta + sums, library_attention_scratch(operands, attributes, AttentionDirection::backward));
+  return std::max(document_scratch(shape_at(0), shape_at(1), attributes) + delta + sums,
+                  library_attention_scratch(operands, attributes, AttentionDirection::backward));
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include "runtime/cuda/module/shared_tile.h"
 #include "runtime/ops/attention_mask.h"
 #include "runtime/ops/attention_sizes.h"
+#include "runtime/ops/documents_device.h"
 
 namespace tandem {
 
@@ -38,9 +39,12 @@ struct AttentionShape {
   float scale, softcap;
   AttentionMask mask;
   PositionRuns query_positions, key_positions;
+  PlaceTable query_places = {}, key_places = {};
 
-  TANDEM_DEVICE bool sees(int query, int key) const {
-    return !mask.causal || mask.sees(query_positions.at(query), key_positions.at(key));
+  TANDEM_DEVICE bool sees(int b, int query, int key) const {
+    if (query_places.places == nullptr) return !mask.causal || mask.sees(query_positions.at(query), key_positions.at(key));
+    const DocumentPlace q = query_places.at(b, query), k = key_places.at(b, key);
+    return q.document == k.document && mask.sees(q.token, k.token);
   }
 
   /// q k^T under the soft cap, still without the scale.
@@ -67,15 +71,14 @@ struct AttentionShape {
   }
 
   /// Likewise of keys that may lie beyond the last.
-  TANDEM_DEVICE bool hides(int query, int key) const { return key >= keys || !sees(query, key); }
+  TANDEM_DEVICE bool hides(int b, int query, int key) const { return key >= keys || !sees(b, query, key); }
 
-  /// Of [first_query, end_query) and [first_key, end_key), neither empty.
-  TANDEM_DEVICE Visibility visibility(int first_query, int end_query, int first_key, int end_key) const {
-    if (!mask.causal) return Visibility::all;
-    const int first = query_positions.smallest(first_query, end_query), last = query_positions.largest(first_query, end_query);
-    const int smallest = key_positions.smallest(first_key, end_key), largest = key_positions.largest(first_key, end_key);
-    if (smallest > last || largest < mask.first_seen(first)) return Visibility::none;
-    return largest <= first && smallest >= mask.first_seen(last) ? Visibility::all : Visibility::some;
+  /// Of [first_query, end_query) and [first_key, end_key) of a sequence, neither empty; both begin with a span of places.
+  TANDEM_DEVICE Visibility visibility(int b, int first_query, int end_query, int first_key, int end_key) const {
+    if (query_places.places != nullptr)
+      return visibility(query_places.span(b, first_query, end_query), key_places.span(b, first_key, end_key));
+    return visibility(query_positions.smallest(first_query, end_query), query_positions.largest(first_query, end_query),
+                      key_positions.smallest(first_key, end_key), key_positions.largest(first_key, end_key));
   }
 
   TANDEM_DEVICE int queries_per_key_head() const { return heads / kv_heads; }
@@ -101,6 +104,17 @@ struct AttentionShape {
   TANDEM_DEVICE std::int64_t statistics_of(int b, int head) const { return (std::int64_t{b} * heads + head) * queries; }
 
  private:
+  /// Of queries between two positions and keys between two.
+  TANDEM_DEVICE Visibility visibility(int first, int last, int smallest, int largest) const {
+    if (!mask.causal) return Visibility::all;
+    if (smallest > last || largest < mask.first_seen(first)) return Visibility::none;
+    return largest <= first && smallest >= mask.first_seen(last) ? Visibility::all : Visibility::some;
+  }
+  TANDEM_DEVICE Visibility visibility(const PlaceSpan& q, const PlaceSpan& k) const {
+    if (q.last_document < k.first_document || k.last_document < q.first_document) return Visibility::none;
+    const bool one = q.first_document == q.last_document && k.first_document == k.last_document;
+    return one ? visibility(q.first_token, q.last_token, k.first_token, k.last_token) : Visibility::some;
+  }
   template <typename Element>
   TANDEM_DEVICE GlobalRows<Element> rows_of_head(Element* tensor, int b, int head, int of_heads, int width, int first,
                                                  int count) const {
@@ -126,6 +140,18 @@ inline AttentionShape shape_of(const AttentionSizes& sizes, const AttentionAttri
   return {number(sizes.queries),  number(sizes.keys),     number(sizes.micro_batch), number(sizes.heads),
           number(sizes.kv_heads), number(sizes.head_dim), number(sizes.value_dim),   attributes.scale,
           attributes.softcap,     mask_of(attributes),    runs(attributes.queries),  runs(attributes.keys)};
+}
+
+/// With the tables of documents, for which it takes `document_scratch`.
+inline AttentionShape shape_of(const char* name, const Queue& queue, Scratch& scratch, const AttentionSizes& sizes,
+                               const AttentionAttributes& attributes) {
+  AttentionShape shape = shape_of(sizes, attributes);
+  shape.query_places = put_places(name, queue, scratch, attributes.documents, attributes.queries, sizes.micro_batch);
+  shape.key_places = put_places(name, queue, scratch, attributes.documents, attributes.keys, sizes.micro_batch);
+  return shape;
+}
+inline std::size_t document_scratch(const Shape& q, const Shape& k, const AttentionAttributes& attributes) {
+  return place_table_scratch(attributes.documents, q[0], q[1]) + place_table_scratch(attributes.documents, k[0], k[1]);
 }
 
 /// The widths that tiles have for heads of so many elements; what is narrower is filled up with zeros.

@@ -59,7 +59,7 @@ __global__ void attention_exact_kernel(AttentionShape shape, const Element* q, c
   for (int first = 0; first < shape.keys; first += lanes_of_warp) {
     const int key = first + lane;
     float score = -INFINITY;
-    if (key < shape.keys && shape.sees(query, key))
+    if (key < shape.keys && shape.sees(b, query, key))
       score = shape.scale * shape.capped(dot(query_row, keys.first + key * keys.stride, shape.head_dim));
     const float top = fmaxf(largest, warp_max(score));
     if (top == -INFINITY) continue;
@@ -86,7 +86,7 @@ struct BackwardInput {
   const float *lse, *delta;
 
   TANDEM_DEVICE PairGradient of(const AttentionShape& shape, int b, int head, int query, int key) const {
-    if (query >= shape.queries || key >= shape.keys || !shape.sees(query, key)) return {0, 0};
+    if (query >= shape.queries || key >= shape.keys || !shape.sees(b, query, key)) return {0, 0};
     const int kv_head = head / shape.queries_per_key_head();
     const std::int64_t statistic = shape.statistics_of(b, head) + query;
     const float product =

@@ -44,11 +44,14 @@ struct Positions {
 
 /// The documents that a micro-batch's sequences are packed of. Where there are `parts`, a sequence holds the first of so many
 /// equal parts of each of its documents, then the second of each, and so on: its p-th run of equal length is every document's
-/// p-th part.
+/// p-th part. Where there are `runs`, each of them is such a sequence, with parts of its own: what groups of context-parallel
+/// ranks hold one after the other, in the unsharded reference.
 struct Documents {
-  std::int32_t sequence = 0;              ///< positions of a sequence
-  std::int32_t parts = 1;                 ///< divides the length of each document
-  std::vector<std::int64_t> starts = {};  ///< where each begins if all lay whole, through all sequences; empty: each is one
+  std::int32_t sequence = 0;                 ///< positions of a sequence
+  std::int32_t parts = 1;                    ///< divides the length of each document
+  std::vector<std::int64_t> starts = {};     ///< where each begins if all lay whole, through all sequences; empty: each is one
+  std::vector<std::int64_t> runs = {};       ///< where each begins, through all sequences; empty: each sequence is one
+  std::vector<std::int32_t> run_parts = {};  ///< of each run, in place of `parts`
   auto operator<=>(const Documents&) const = default;
 };
 
@@ -306,7 +309,8 @@ struct CausalConvAttributes {
   std::int64_t first_column = 0;
   std::array<std::int64_t, 3> row{0, 0, 0};
   std::array<std::int64_t, 3> rows{0, 0, 0};
-  bool biased = false;  ///< the last column of the weight is a bias
+  bool biased = false;       ///< the last column of the weight is a bias
+  Documents documents = {};  ///< before the first token of each there are zeros
   auto operator<=>(const CausalConvAttributes&) const = default;
   std::int64_t channels() const { return rows[0] + rows[1] + rows[2]; }
   constexpr std::int64_t row_of(std::int64_t channel) const {
@@ -323,6 +327,7 @@ struct SsdAttributes {
   std::int32_t state = 128;
   std::int32_t chunk = 128;
   std::int32_t first_head = 0;
+  Documents documents = {};  ///< the state before each is 0
   auto operator<=>(const SsdAttributes&) const = default;
 };
 
@@ -334,6 +339,7 @@ struct DeltaRuleAttributes {
   std::int32_t value_dim = 128;
   std::int32_t chunk = 64;
   std::int32_t first_head = 0;
+  Documents documents = {};  ///< the state before each is 0
   auto operator<=>(const DeltaRuleAttributes&) const = default;
 };
 

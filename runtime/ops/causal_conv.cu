@@ -2,9 +2,11 @@
 #include "runtime/cuda/module/kernels.h"
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/causal_conv.h"
+#include "runtime/ops/documents_device.h"
 
-// Neighbouring threads take neighbouring channels. The taps before a position were read by the rows before it, and come from a
-// cache; so do the outputs after it, which the backward makes again for each of the positions that they came from.
+// Rows are those of tokens, in the order of their documents. Neighbouring threads take neighbouring channels. The taps before a
+// position were read by the rows before it, and come from a cache; so do the outputs after it, which the backward makes again for
+// each of the positions that they came from.
 namespace tandem {
 namespace {
 
@@ -16,9 +18,15 @@ struct Convolution {
   std::int64_t first_column;
   bool biased;
   std::int64_t first_row[3], rows[3];  ///< of the runs of channels
+  TokenOrder order;
 
+  TANDEM_DEVICE std::int64_t place(std::int64_t t, std::int64_t b) const { return order.position(b, t) * batch + b; }
   TANDEM_DEVICE float input(std::int64_t t, std::int64_t b, std::int64_t channel) const {
-    return to_float(x[(t * batch + b) * width + first_column + channel]);
+    return to_float(x[place(t, b) * width + first_column + channel]);
+  }
+  TANDEM_DEVICE int first_tap(std::int64_t t, std::int64_t b) const {
+    const std::int64_t before = order.before(b, t);
+    return before < taps - 1 ? static_cast<int>(taps - 1 - before) : 0;
   }
   TANDEM_DEVICE const Element* row(std::int64_t channel) const { return weight + row_of(channel) * weight_columns; }
   TANDEM_DEVICE std::int64_t row_of(std::int64_t channel) const {
@@ -29,15 +37,14 @@ struct Convolution {
   TANDEM_DEVICE float sum(std::int64_t t, std::int64_t b, std::int64_t channel) const {
     const Element* const w = row(channel);
     float result = biased ? to_float(w[taps]) : 0.0F;
-    for (int j = 0; j < taps; ++j)
-      if (t - taps + 1 + j >= 0) result += to_float(w[j]) * input(t - taps + 1 + j, b, channel);
+    for (int j = first_tap(t, b); j < taps; ++j) result += to_float(w[j]) * input(t - taps + 1 + j, b, channel);
     return result;
   }
   /// The gradient before the activation.
   TANDEM_DEVICE float inner(const Element* dy, std::int64_t t, std::int64_t b, std::int64_t channel,
                             std::int64_t channels) const {
     const float z = sum(t, b, channel), sigmoid = 1 / (1 + expf(-z));
-    return to_float(dy[(t * batch + b) * channels + channel]) * sigmoid * (1 + z * (1 - sigmoid));
+    return to_float(dy[place(t, b) * channels + channel]) * sigmoid * (1 + z * (1 - sigmoid));
   }
 };
 
@@ -50,8 +57,9 @@ struct Forward {
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t row, std::int64_t channel) const {
-    const float z = convolution.sum(row / convolution.batch, row % convolution.batch, channel);
-    y[row * channels + channel] = from_float<Element>(z / (1 + expf(-z)));
+    const std::int64_t t = row / convolution.batch, b = row % convolution.batch;
+    const float z = convolution.sum(t, b, channel);
+    y[convolution.place(t, b) * channels + channel] = from_float<Element>(z / (1 + expf(-z)));
   }
 };
 
@@ -70,10 +78,11 @@ struct InputGradient {
     const Element* const w = c.row(channel);
     float sum = 0;
     for (int j = 0; j < c.taps; ++j) {
-      const std::int64_t later = t + c.taps - 1 - j;
-      if (later < c.positions) sum += to_float(w[j]) * c.inner(dy, later, b, channel, channels);
+      const std::int64_t ahead = c.taps - 1 - j, later = t + ahead;
+      if (later < c.positions && c.order.reaches_back(b, later, ahead))
+        sum += to_float(w[j]) * c.inner(dy, later, b, channel, channels);
     }
-    dx[row * c.width + c.first_column + channel] = from_float<Element>(sum);
+    dx[c.place(t, b) * c.width + c.first_column + channel] = from_float<Element>(sum);
   }
 };
 
@@ -88,8 +97,9 @@ __global__ void conv_weight_gradient_kernel(Convolution<Element> c, const Elemen
     for (std::int64_t row = threadIdx.y; row < c.positions * c.batch; row += rows_of_conv_block) {
       const std::int64_t t = row / c.batch, b = row % c.batch;
       const float d = c.inner(dy, t, b, channel, channels);
+      const int first = c.first_tap(t, b);
       for (int j = 0; j < c.taps; ++j)
-        if (t - c.taps + 1 + j >= 0) of_taps[j] += d * c.input(t - c.taps + 1 + j, b, channel);
+        if (j >= first) of_taps[j] += d * c.input(t - c.taps + 1 + j, b, channel);
       of_taps[c.taps] += d;
     }
   }
@@ -106,8 +116,10 @@ __global__ void conv_weight_gradient_kernel(Convolution<Element> c, const Elemen
 }
 
 template <typename Element>
-Convolution<Element> convolution_of(const DeviceTensor& x, const DeviceTensor& weight, const CausalConvAttributes& attributes) {
+Convolution<Element> convolution_of(const Queue& queue, const DeviceTensor& x, const DeviceTensor& weight,
+                                    const CausalConvAttributes& attributes) {
   const std::int64_t columns = columns_of(weight.shape);
+  Scratch scratch(queue);
   return {x.template as<const Element>(),
           weight.template as<const Element>(),
           x.shape[0],
@@ -118,7 +130,8 @@ Convolution<Element> convolution_of(const DeviceTensor& x, const DeviceTensor& w
           attributes.first_column,
           attributes.biased,
           {attributes.row[0], attributes.row[1], attributes.row[2]},
-          {attributes.rows[0], attributes.rows[1], attributes.rows[2]}};
+          {attributes.rows[0], attributes.rows[1], attributes.rows[2]},
+          put_order("causal_conv", queue, scratch, attributes.documents, x.shape[0], x.shape[1])};
 }
 
 }  // namespace
@@ -127,10 +140,15 @@ void causal_conv_device(Queue& queue, std::span<const DeviceTensor> operands, co
   const auto [x, weight, y] = checked<3>(OpKind::causal_conv, operands, any);
   expect_types(of_one_type(x, weight, y), "a convolution's operands are of one type");
   with_type(x.dtype, [&, x = x, weight = weight, y = y]<typename Element>(Type<Element>) {
-    const Forward<Element> body{convolution_of<Element>(x, weight, std::get<CausalConvAttributes>(any)), y.template as<Element>(),
-                                columns_of(y.shape)};
+    const Forward<Element> body{convolution_of<Element>(queue, x, weight, std::get<CausalConvAttributes>(any)),
+                                y.template as<Element>(), columns_of(y.shape)};
     launch_by_rows("causal_conv", queue, rows_of(y.shape), columns_of(y.shape), false, body);
   });
+}
+
+std::size_t causal_conv_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  const Shape& x = operands[0].shape;
+  return token_order_scratch(std::get<CausalConvAttributes>(any).documents, x[0], x[1]);
 }
 
 void causal_conv_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
@@ -138,7 +156,7 @@ void causal_conv_backward_device(Queue& queue, std::span<const DeviceTensor> ope
   expect_types(of_one_type(x, weight, dy, dx), "a convolution's operands are of one type, but for the weight's gradient");
   const std::int64_t channels = columns_of(dy.shape);
   with_type(x.dtype, [&, x = x, weight = weight, dy = dy, dx = dx, dweight = dweight]<typename Element>(Type<Element>) {
-    const auto convolution = convolution_of<Element>(x, weight, std::get<CausalConvAttributes>(any));
+    const auto convolution = convolution_of<Element>(queue, x, weight, std::get<CausalConvAttributes>(any));
     const InputGradient<Element> body{convolution, dy.template as<const Element>(), dx.template as<Element>(), channels};
     launch_by_rows("causal_conv_backward", queue, rows_of(dy.shape), channels, false, body);
     with_type(dweight.dtype, [&]<typename Gradient>(Type<Gradient>) {

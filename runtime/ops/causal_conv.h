@@ -5,8 +5,8 @@
 namespace tandem {
 
 /// causal_conv: x [s,b,W], weight [R,k] or [R,k+1]; y [s,b,C]. A depthwise convolution over the positions, then SiLU, of the
-/// columns that CausalConvAttributes names; before the first position there are zeros (Mamba: Gu & Dao 2023; Dao-AILab's
-/// causal_conv1d).
+/// columns that CausalConvAttributes names; before the first position, and before that of each document, there are zeros (Mamba:
+/// Gu & Dao 2023; Dao-AILab's causal_conv1d).
 ///
 ///   y_t = silu(bias + w_0 x_(t-k+1) + ... + w_(k-1) x_t)        for each channel with a row of the weight, k <= 8
 CostFunction causal_conv_cost;

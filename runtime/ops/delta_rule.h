@@ -21,6 +21,9 @@ namespace tandem {
 ///   out_t = exp(G_t) S^T q_t + sum_(u <= t) (q_t . k_u) exp(G_t - G_u) U_u
 ///   S'    = exp(G_C) S + sum_u exp(G_C - G_u) k_u U_u^T
 ///
+/// Where the sequences are packed of documents (runtime/ops/documents.h), t counts the tokens of one document after the other,
+/// and all exp(G_t - G_u) between two of them are 0, as is exp(G_t) S behind the first that ends in the chunk.
+///
 /// Costs are those of the kernels that `chunk_gated_delta_rule` of flash-linear-attention launches, each with what it reads and
 /// writes: G and A in fp32, all else in v's type. FLOPs of one position and value head: C E 2 for A, C^2 / 3 for the inverse of
 /// I + A, 2 C (E + P) for what that makes of keys and values, 4 E P for the states, 2 E P + 2 C (E + P) for the outputs.

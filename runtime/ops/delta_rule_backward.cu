@@ -57,7 +57,8 @@ struct ChunkGradients {
   TANDEM_DEVICE float* dk(std::int64_t t) const { return d.dk + t * n.key_dim; }
   TANDEM_DEVICE float* dr(std::int64_t t) const { return d.dr + t * n.value_dim; }
   TANDEM_DEVICE const Element* dout(std::int64_t t) const { return g.dout + n.out(t, b, h); }
-  TANDEM_DEVICE float decay(std::int64_t t, std::int64_t w) const { return expf(s.sums[t] - s.sums[w]); }
+  TANDEM_DEVICE float decay(std::int64_t t, std::int64_t w) const { return rule_decay(n, s.sums, b, t, w); }
+  TANDEM_DEVICE float decay_from_start(std::int64_t t) const { return rule_decay_from(n, s.sums, b, t, first); }
 
   TANDEM_DEVICE void begin() const {
     for (std::int64_t i = first * n.key_dim + threadIdx.x; i < end * n.key_dim; i += blockDim.x) d.dq[i] = d.dk[i] = 0;
@@ -85,7 +86,7 @@ struct ChunkGradients {
       }
     }
     __syncthreads();
-    const float fade = expf(s.sums[last]);
+    const float fade = decay_from_start(last);
     float held = 0;
     for (std::int64_t i = threadIdx.x; i < n.key_dim * n.value_dim; i += blockDim.x) {
       d.dstate[i] *= fade;
@@ -98,7 +99,7 @@ struct ChunkGradients {
 
   TANDEM_DEVICE void through_outputs() const {
     for (std::int64_t t = first; t < end; ++t) {
-      const float fade = expf(s.sums[t]);
+      const float fade = decay_from_start(t);
       float of_sum = 0;
       for (std::int64_t e = threadIdx.x; e < n.key_dim; e += blockDim.x) {
         const float of_query = fade * rule_dot(state + e * n.value_dim, dout(t), n.value_dim);
@@ -166,7 +167,7 @@ struct ChunkGradients {
 
   TANDEM_DEVICE void through_start() const {
     for (std::int64_t t = first; t < end; ++t) {
-      const float fade = expf(s.sums[t]), factor = s.writing[t] * fade;
+      const float fade = decay_from_start(t), factor = s.writing[t] * fade;
       float products[2] = {};
       for (std::int64_t p = threadIdx.x; p < n.value_dim; p += blockDim.x) {
         products[0] += dr(t)[p] * s.from_state[t * n.value_dim + p];
@@ -257,7 +258,7 @@ struct KeyHeadSum {
       const DeltaBackwardScratch d(n, g.scratch, b * n.heads + h);
       sum += (column < width ? d.dq : d.dk)[t * n.key_dim + e];
     }
-    g.dmixed[row * n.mixed_width() + column] = from_float<Element>(sum);
+    g.dmixed[n.row(t, b) * n.mixed_width() + column] = from_float<Element>(sum);
   }
 };
 
@@ -280,8 +281,12 @@ void delta_rule_backward_device(Queue& queue, std::span<const DeviceTensor> oper
       checked<7>(OpKind::delta_rule_backward, operands, any);
   expect_types(of_one_type(mixed, projected, parameters, dout, dmixed, dprojected),
                "delta_rule's operands are of one type, but for the parameters' gradient");
-  const DeltaSizes n(mixed.shape, projected.shape, parameters.shape, dout.shape, std::get<DeltaRuleAttributes>(any));
-  auto* const forward = static_cast<float*>(queue.scratch);
+  const auto& attributes = std::get<DeltaRuleAttributes>(any);
+  Scratch scratch(queue);
+  const DeltaSizes n = with_order(name, queue, scratch,
+                                  DeltaSizes(mixed.shape, projected.shape, parameters.shape, dout.shape, attributes), attributes);
+  const std::int64_t of_block = DeltaScratch::of_block(n) + DeltaBackwardScratch::of_block(n);
+  auto* const forward = static_cast<float*>(scratch.take(static_cast<std::size_t>(n.batch * n.heads * of_block) * sizeof(float)));
   float* const backward = forward + n.batch * n.heads * DeltaScratch::of_block(n);
   const dim3 threads(threads_of_rule);
   with_type(mixed.dtype, [&, &mixed = mixed, &projected = projected, &parameters = parameters, &dout = dout, &dmixed = dmixed,
@@ -301,10 +306,9 @@ void delta_rule_backward_device(Queue& queue, std::span<const DeviceTensor> oper
 }
 
 std::size_t delta_rule_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
-  const DeltaSizes n(operands[0].shape, operands[1].shape, operands[2].shape, operands[3].shape,
-                     std::get<DeltaRuleAttributes>(any));
-  return static_cast<std::size_t>(n.batch * n.heads * (DeltaScratch::of_block(n) + DeltaBackwardScratch::of_block(n))) *
-         sizeof(float);
+  const auto& attributes = std::get<DeltaRuleAttributes>(any);
+  const DeltaSizes n(operands[0].shape, operands[1].shape, operands[2].shape, operands[3].shape, attributes);
+  return scratch_of(n, attributes, n.batch * n.heads * (DeltaScratch::of_block(n) + DeltaBackwardScratch::of_block(n)));
 }
 
 }  // namespace tandem

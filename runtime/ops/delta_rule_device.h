@@ -6,6 +6,7 @@
 #include "runtime/cuda/module/launch.h"
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/delta_sizes.h"
+#include "runtime/ops/documents_device.h"
 
 namespace tandem {
 
@@ -51,6 +52,14 @@ struct DeltaOperands {
   }
 };
 
+/// What of token w, or of the state before token `first`, reaches token t: nothing where another document begins between them.
+TANDEM_DEVICE float rule_decay(const DeltaSizes& n, const float* sums, std::int64_t b, std::int64_t t, std::int64_t w) {
+  return n.order.reaches_back(b, t, t - w) ? expf(sums[t] - sums[w]) : 0.0F;
+}
+TANDEM_DEVICE float rule_decay_from(const DeltaSizes& n, const float* sums, std::int64_t b, std::int64_t t, std::int64_t first) {
+  return n.order.reaches_back(b, t, t - first + 1) ? expf(sums[t]) : 0.0F;
+}
+
 template <typename Number>
 TANDEM_DEVICE float rule_dot(const float* a, const Number* b, std::int64_t count) {
   float sum = 0;
@@ -92,26 +101,38 @@ TANDEM_DEVICE void solve_chunk(const DeltaOperands<Element>& o, const DeltaScrat
   for (std::int64_t t = first; t < end; ++t) {
     const float* const key = s.k + t * n.key_dim;
     for (std::int64_t w = first + threadIdx.x; w < t; w += blockDim.x)
-      weights[w - first] = s.writing[t] * rule_dot(key, s.k + w * n.key_dim, n.key_dim) * expf(s.sums[t] - s.sums[w]);
+      weights[w - first] = s.writing[t] * rule_dot(key, s.k + w * n.key_dim, n.key_dim) * rule_decay(n, s.sums, b, t, w);
     __syncthreads();
     for (std::int64_t p = threadIdx.x; p < n.value_dim; p += blockDim.x) {
       float said = 0;
       for (std::int64_t e = 0; e < n.key_dim; ++e) said += key[e] * state[e * n.value_dim + p];
       s.from_state[t * n.value_dim + p] = said;
-      float sum = s.writing[t] * (to_float(o.mixed[n.v(t, b, h) + p]) - expf(s.sums[t]) * said);
+      float sum = s.writing[t] * (to_float(o.mixed[n.v(t, b, h) + p]) - rule_decay_from(n, s.sums, b, t, first) * said);
       for (std::int64_t w = first; w < t; ++w) sum -= weights[w - first] * s.u[w * n.value_dim + p];
       s.u[t * n.value_dim + p] = sum;
     }
     __syncthreads();
   }
-  const float last = s.sums[end - 1];
+  const float held = rule_decay_from(n, s.sums, b, end - 1, first);
   for (std::int64_t i = threadIdx.x; i < state_size; i += blockDim.x) {
     const std::int64_t e = i / n.value_dim, p = i % n.value_dim;
-    float sum = expf(last) * state[i];
-    for (std::int64_t t = first; t < end; ++t) sum += expf(last - s.sums[t]) * s.k[t * n.key_dim + e] * s.u[t * n.value_dim + p];
+    float sum = held * state[i];
+    for (std::int64_t t = first; t < end; ++t)
+      sum += rule_decay(n, s.sums, b, end - 1, t) * s.k[t * n.key_dim + e] * s.u[t * n.value_dim + p];
     s.states[(c + 1) * state_size + i] = sum;
   }
   __syncthreads();
+}
+
+/// Sizes with the order of the tokens, which takes its part of the scratch.
+inline DeltaSizes with_order(const char* name, const Queue& queue, Scratch& scratch, DeltaSizes n,
+                             const DeltaRuleAttributes& attributes) {
+  n.order = put_order(name, queue, scratch, attributes.documents, n.positions, n.batch);
+  return n;
+}
+inline std::size_t scratch_of(const DeltaSizes& n, const DeltaRuleAttributes& attributes, std::int64_t numbers) {
+  return token_order_scratch(attributes.documents, n.positions, n.batch) +
+         scratch_piece(static_cast<std::size_t>(numbers) * sizeof(float));
 }
 
 /// Clears the state before the first chunk.

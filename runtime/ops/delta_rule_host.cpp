@@ -76,9 +76,14 @@ class DeltaChunk {
   DeltaNumbers q_length, k_length, writing, decays, sums;
 
   double raw_step(std::int64_t i) const { return in.projected[n.step(first + i, b, h)] + in.parameters[n.dt_bias(h)]; }
-  double decay(std::int64_t t, std::int64_t s) const { return std::exp(sums[delta_index(t)] - sums[delta_index(s)]); }
+  /// exp(G_t - G_s), or 0 where another document begins between them.
+  double decay(std::int64_t t, std::int64_t s) const {
+    return n.order.reaches_back(b, first + t, t - s) ? std::exp(sums[delta_index(t)] - sums[delta_index(s)]) : 0.0;
+  }
   double decay_to_end(std::int64_t t) const { return decay(count - 1, t); }
-  double decay_from_start(std::int64_t t) const { return std::exp(sums[delta_index(t)]); }
+  double decay_from_start(std::int64_t t) const {
+    return n.order.reaches_back(b, first + t, t + 1) ? std::exp(sums[delta_index(t)]) : 0.0;
+  }
   double a(std::int64_t t, std::int64_t s) const {
     return writing[delta_index(t)] * delta_dot(k[t], k[s], n.key_dim) * decay(t, s);
   }
@@ -264,7 +269,10 @@ class DeltaChunkBackward {
 
 void delta_rule_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto [mixed, projected, parameters, out] = unpack<4>(operands, "delta_rule");
-  const DeltaSizes n(mixed.shape, projected.shape, parameters.shape, out.shape, std::get<DeltaRuleAttributes>(any));
+  const auto& attributes = std::get<DeltaRuleAttributes>(any);
+  DeltaSizes n(mixed.shape, projected.shape, parameters.shape, out.shape, attributes);
+  const HostTokenOrder order(attributes.documents, n.positions, n.batch);
+  n.order = order.get();
   const DeltaInputs inputs{mixed.f32(), projected.f32(), parameters.f32()};
   for (std::int64_t b = 0; b < n.batch; ++b) {
     for (std::int64_t h = 0; h < n.heads; ++h) {
@@ -281,7 +289,10 @@ void delta_rule_host(std::span<const HostTensor> operands, const OpAttributes& a
 
 void delta_rule_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto [mixed, projected, parameters, dout, dmixed, dprojected, dparameters] = unpack<7>(operands, "delta_rule_backward");
-  const DeltaSizes n(mixed.shape, projected.shape, parameters.shape, dout.shape, std::get<DeltaRuleAttributes>(any));
+  const auto& attributes = std::get<DeltaRuleAttributes>(any);
+  DeltaSizes n(mixed.shape, projected.shape, parameters.shape, dout.shape, attributes);
+  const HostTokenOrder order(attributes.documents, n.positions, n.batch);
+  n.order = order.get();
   const DeltaInputs inputs{mixed.f32(), projected.f32(), parameters.f32()};
   const DeltaGradients gradients{dout.f32(), dmixed.f32(), dprojected.f32(), dparameters.f32()};
   std::fill_n(dmixed.f32(), dmixed.shape.elements(), 0.0F);  // value heads of a key head add up

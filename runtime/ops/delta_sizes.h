@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "runtime/base/host_device.h"
+#include "runtime/ops/documents.h"
 #include "runtime/ops/operands.h"
 
 namespace tandem {
@@ -11,6 +12,7 @@ namespace tandem {
 struct DeltaSizes {
   std::int64_t positions = 0, batch = 0, heads = 0, key_heads = 0, key_dim = 0, value_dim = 0, chunk = 0;
   std::int64_t first_head = 0, heads_of_parameters = 0;
+  TokenOrder order;  ///< kernels with documents set it
 
   DeltaSizes(const Shape& mixed, const Shape& projected, const Shape& parameters, const Shape& out,
              const DeltaRuleAttributes& attributes)
@@ -44,8 +46,8 @@ struct DeltaSizes {
   }
   TANDEM_HOST_DEVICE std::int64_t key_head(std::int64_t h) const { return h / (heads / key_heads); }
 
-  // Offsets of the first element of a head at position t.
-  TANDEM_HOST_DEVICE std::int64_t row(std::int64_t t, std::int64_t b) const { return t * batch + b; }
+  // Offsets of the first element of a head at token t.
+  TANDEM_HOST_DEVICE std::int64_t row(std::int64_t t, std::int64_t b) const { return order.position(b, t) * batch + b; }
   TANDEM_HOST_DEVICE std::int64_t q(std::int64_t t, std::int64_t b, std::int64_t h) const {
     return row(t, b) * mixed_width() + key_head(h) * key_dim;
   }

@@ -13,18 +13,24 @@ struct TokenRun {
   std::int64_t first = 0, count = 0;
 };
 
+/// A sequence, or a run of one, that holds documents in parts.
+struct DocumentRun {
+  std::int64_t first = 0, length = 0, parts = 1;  ///< its first position, through all sequences
+};
+
 /// A document of one sequence: where its tokens are.
 class DocumentParts {
  public:
-  /// `start` is counted from that of its sequence.
-  DocumentParts(const Documents& documents, std::int64_t start, std::int64_t length)
-      : run_(documents.sequence / documents.parts), parts_(documents.parts), length_(length / parts_), offset_(start / parts_) {
+  /// `start` is counted from that of the run, `begin` is where the run begins in its sequence.
+  DocumentParts(const DocumentRun& run, std::int64_t begin, std::int64_t start, std::int64_t length)
+      : run_(run.length / run.parts), parts_(run.parts), length_(length / parts_), offset_(start / parts_), begin_(begin) {
     expect_shapes(start % parts_ == 0 && length % parts_ == 0 && length > 0, "documents have equal parts");
   }
 
   /// Appends those of its tokens that lie at `count` positions, from `first` on.
   void add_tokens(std::int64_t first, std::int64_t count, std::vector<TokenRun>& tokens) const {
-    const std::int64_t end = first + count;
+    const std::int64_t end = first + count - begin_;
+    first = std::max<std::int64_t>(first - begin_, 0);
     for (std::int64_t part = first / run_; part < parts_ && part * run_ < end; ++part) {
       const std::int64_t at = part * run_ + offset_;
       const std::int64_t from = std::max(first, at), to = std::min(end, at + length_);
@@ -47,24 +53,41 @@ class DocumentParts {
   template <typename Visit>
   void for_each_token(const Visit& visit) const {
     for (std::int64_t token = 0; token < length_ * parts_; ++token)
-      visit(token / length_ * run_ + offset_ + token % length_, token);
+      visit(begin_ + token / length_ * run_ + offset_ + token % length_, token);
   }
 
  private:
-  std::int64_t run_, parts_, length_, offset_;
+  std::int64_t run_, parts_, length_, offset_, begin_;
 };
+
+/// The runs of all sequences, in order.
+std::vector<DocumentRun> runs_of(const Documents& documents, std::int64_t sequences) {
+  std::vector<DocumentRun> runs;
+  const std::int64_t length = documents.sequence, all = sequences * length;
+  if (documents.runs.empty())
+    for (std::int64_t i = 0; i < sequences; ++i) runs.push_back({i * length, length, documents.parts});
+  for (std::size_t i = 0; i < documents.runs.size(); ++i) {
+    const std::int64_t end = i + 1 < documents.runs.size() ? documents.runs[i + 1] : all;
+    runs.push_back({documents.runs[i], end - documents.runs[i], documents.run_parts[i]});
+  }
+  for (const DocumentRun& run : runs) expect_shapes(run.parts > 0 && run.length % run.parts == 0, "sequences have equal parts");
+  return runs;
+}
 
 /// Calls visit(sequence, number of the document, its parts) for all documents, in order.
 template <typename Visit>
 void for_each_document(const Documents& documents, std::int64_t sequences, const Visit& visit) {
   const std::vector<std::int64_t>& starts = documents.starts;
-  expect_shapes(documents.parts > 0 && documents.sequence % documents.parts == 0, "sequences have equal parts");
+  const std::vector<DocumentRun> runs = runs_of(documents, sequences);
+  auto run = runs.begin();
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const std::int64_t start = starts[i], sequence = start / documents.sequence, first = sequence * documents.sequence;
-    const std::int64_t end = i + 1 < starts.size() ? starts[i + 1] : sequences * documents.sequence;
-    expect_shapes(start < end && end <= first + documents.sequence && (i > 0 || start == 0),
+    const std::int64_t start = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : sequences * documents.sequence;
+    while (run + 1 != runs.end() && (run + 1)->first <= start) ++run;
+    expect_shapes(start < end && end <= run->first + run->length && (i > 0 || start == 0),
                   "documents begin one after the other, one of them with each sequence");
-    visit(sequence, static_cast<std::int32_t>(i), DocumentParts(documents, start - first, end - start));
+    const std::int64_t sequence = start / documents.sequence;
+    visit(sequence, static_cast<std::int32_t>(i),
+          DocumentParts(*run, run->first - sequence * documents.sequence, start - run->first, end - start));
   }
 }
 
@@ -95,6 +118,19 @@ std::vector<DocumentPlace> places_of(const Documents& documents, const Positions
     for (std::int32_t i = 0; i < count; ++i)
       places.push_back(whole[static_cast<std::size_t>(sequence * documents.sequence + positions.at(i))]);
   return places;
+}
+
+std::vector<OrderedToken> ordered_tokens(const Documents& documents, std::int64_t length, std::int64_t sequences) {
+  std::vector<OrderedToken> tokens;
+  if (documents.starts.empty()) return tokens;
+  expect_shapes(length == documents.sequence, "documents lie in whole sequences");
+  tokens.reserve(static_cast<std::size_t>(sequences * length));
+  for_each_document(documents, sequences, [&](std::int64_t, std::int32_t, const DocumentParts& parts) {
+    parts.for_each_token([&](std::int64_t position, std::int64_t token) {
+      tokens.push_back({static_cast<std::int32_t>(position), static_cast<std::int32_t>(token)});
+    });
+  });
+  return tokens;
 }
 
 std::vector<DocumentBlock> document_blocks(const AttentionAttributes& attributes, std::int64_t sequences) {

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(threads_of_token)
     queries_kernel(const Element* in, Element* out, Sizes size, RotationTable rotation) {
   TANDEM_SHARED(float, cos_of, RotationTable::most_pairs);
   TANDEM_SHARED(float, sin_of, RotationTable::most_pairs);
-  rotation.compute(blockIdx.x / size.batch, cos_of, sin_of);
+  rotation.compute(blockIdx.x, size.batch, cos_of, sin_of);
   __syncthreads();
   const int width = size.nope + size.rope;
   const std::int64_t first = std::int64_t{blockIdx.x} * size.heads * width;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(threads_of_token)
     keys_values_kernel(const Element* x, const Element* rope, Element* k, Element* v, Sizes size, RotationTable rotation) {
   TANDEM_SHARED(float, cos_of, RotationTable::most_pairs);
   TANDEM_SHARED(float, sin_of, RotationTable::most_pairs);
-  rotation.compute(blockIdx.x / size.batch, cos_of, sin_of);
+  rotation.compute(blockIdx.x, size.batch, cos_of, sin_of);
   __syncthreads();
   const int of_x = size.nope + size.value, of_key = size.nope + size.rope;
   const std::int64_t first_head = std::int64_t{blockIdx.x} * size.heads;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(threads_of_token)
   TANDEM_SHARED(float, cos_of, RotationTable::most_pairs);
   TANDEM_SHARED(float, sin_of, RotationTable::most_pairs);
   TANDEM_SHARED(float, sums, 2 * RotationTable::most_pairs);
-  rotation.compute(blockIdx.x / size.batch, cos_of, sin_of);
+  rotation.compute(blockIdx.x, size.batch, cos_of, sin_of);
   const int of_x = size.nope + size.value, of_key = size.nope + size.rope, half = size.rope / 2;
   const std::int64_t first_head = std::int64_t{blockIdx.x} * size.heads;
   const Element* const keys = dk + first_head * of_key;
@@ -110,11 +110,19 @@ __global__ void __launch_bounds__(threads_of_token)
   }
 }
 
+RotationTable rotation_of(const char* name, const Queue& queue, const MlaHeadsAttributes& attributes, std::int64_t batch,
+                          Direction direction) {
+  RotationTable rotation(attributes.rope_dim, attributes.base, attributes.positions, direction);
+  Scratch scratch(queue);
+  rotation.places = put_places(name, queue, scratch, attributes.documents, attributes.positions, batch);
+  return rotation;
+}
+
 void turn_queries(const char* name, const Queue& queue, const DeviceTensor& in, const DeviceTensor& out, const Shape& q,
                   const MlaHeadsAttributes& attributes, Direction direction) {
   expect_types(of_one_type(in, out), "heads are of one type");
   const Sizes size(q, attributes);
-  const RotationTable rotation(attributes.rope_dim, attributes.base, attributes.positions, direction);
+  const RotationTable rotation = rotation_of(name, queue, attributes, q[1], direction);
   with_type(in.dtype, [&]<typename Element>(Type<Element>) {
     constexpr int vector = vector_of<Element>;
     const bool aligned = size.divide_into(vector) && are_aligned({in, out}, vector);
@@ -141,7 +149,7 @@ void mla_keys_values_device(Queue& queue, std::span<const DeviceTensor> operands
   const auto [x, rope, k, v] = checked<4>(OpKind::mla_keys_values, operands, any);
   expect_types(of_one_type(x, rope, k, v), "heads are of one type");
   const Sizes size(k.shape, attributes, &v.shape);
-  const RotationTable rotation(attributes.rope_dim, attributes.base, attributes.positions, Direction::forward);
+  const RotationTable rotation = rotation_of("mla_keys_values", queue, attributes, k.shape[1], Direction::forward);
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
     constexpr int vector = vector_of<Element>;
     const bool aligned = size.divide_into(vector) && are_aligned({x, rope, k, v}, vector);
@@ -156,7 +164,7 @@ void mla_keys_values_backward_device(Queue& queue, std::span<const DeviceTensor>
   const auto [dk, dv, dx, drope] = checked<4>(OpKind::mla_keys_values_backward, operands, any);
   expect_types(of_one_type(dk, dv, dx, drope), "heads are of one type");
   const Sizes size(dk.shape, attributes, &dv.shape);
-  const RotationTable rotation(attributes.rope_dim, attributes.base, attributes.positions, Direction::backward);
+  const RotationTable rotation = rotation_of("mla_keys_values_backward", queue, attributes, dk.shape[1], Direction::backward);
   with_type(dk.dtype, [&]<typename Element>(Type<Element>) {
     constexpr int vector = vector_of<Element>;
     const bool aligned = size.divide_into(vector) && are_aligned({dk, dv, dx}, vector);
@@ -165,6 +173,11 @@ void mla_keys_values_backward_device(Queue& queue, std::span<const DeviceTensor>
            dk.template as<const Element>(), dv.template as<const Element>(), dx.template as<Element>(),
            drope.template as<Element>(), size, rotation);
   });
+}
+
+std::size_t mla_heads_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<MlaHeadsAttributes>(any);
+  return place_table_scratch(attributes.documents, attributes.positions.count(), operands[0].shape[1]);
 }
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/module/device.h"
 #include "runtime/ops/attributes.h"
+#include "runtime/ops/documents_device.h"
 #include "runtime/ops/rotation.h"
 
 namespace tandem {
@@ -20,9 +21,10 @@ struct RotationTable {
   int pairs = 0;                   ///< 0: nothing turns
   std::int32_t starts[2] = {}, first_length = 0;
   float direction = 1;  ///< -1: back
+  PlaceTable places;    ///< of documents, each of which counts from 0
 
   RotationTable() = default;
-  /// Throws std::logic_error when the head is too wide.
+  /// Without documents. Throws std::logic_error when the head is too wide.
   RotationTable(std::int64_t dim, float base, const Positions& positions, Direction turn)
       : pairs(static_cast<int>(dim / 2)),
         starts{positions.start[0], positions.start[1]},
@@ -33,15 +35,22 @@ struct RotationTable {
     for (int i = 0; i < pairs; ++i) frequencies[i] = std::pow(double{base}, -2.0 * i / static_cast<double>(dim)) / radians;
   }
 
-  /// cos and sin by pair, at the local index of a position. All threads of the block call it, then wait for each other.
-  TANDEM_DEVICE void compute(std::int64_t index, float* cos_of, float* sin_of) const {
-    const std::int64_t position = index < first_length ? starts[0] + index : starts[1] + index - first_length;
+  /// cos and sin by pair, of a row of tokens, which lie [positions][batch]. All threads of the block call it, then wait for each
+  /// other.
+  TANDEM_DEVICE void compute(std::int64_t row, int batch, float* cos_of, float* sin_of) const {
+    const std::int64_t position = position_of(row / batch, static_cast<int>(row % batch));
     for (int i = static_cast<int>(threadIdx.x); i < pairs; i += static_cast<int>(blockDim.x)) {
       const double turns = static_cast<double>(position) * frequencies[i];
       const auto half_turns = static_cast<float>(2 * (turns - rint(turns)));
       cos_of[i] = cospif(half_turns);
       sin_of[i] = direction * sinpif(half_turns);
     }
+  }
+
+ private:
+  TANDEM_DEVICE std::int64_t position_of(std::int64_t index, int sequence) const {
+    if (places.places != nullptr) return places.at(sequence, static_cast<int>(index)).token;
+    return index < first_length ? starts[0] + index : starts[1] + index - first_length;
   }
 };
 

@@ -14,34 +14,42 @@ constexpr int warps_of_block = 4;
 struct Mask {
   PositionRuns queries, keys;
   AttentionMask by_position;
+  PlaceTable query_places, key_places;
 
-  TANDEM_DEVICE bool sees(int query, int key) const {
-    return !by_position.causal || by_position.sees(queries.at(query), keys.at(key));
+  TANDEM_DEVICE bool sees(int sequence, int query, int key) const {
+    if (query_places.places == nullptr) return !by_position.causal || by_position.sees(queries.at(query), keys.at(key));
+    const DocumentPlace q = query_places.at(sequence, query), k = key_places.at(sequence, key);
+    return q.document == k.document && by_position.sees(q.token, k.token);
   }
 };
 
-Mask runs_and_mask_of(const AttentionAttributes& attributes) {
+Mask runs_and_mask_of(const Queue& queue, const AttentionAttributes& attributes, std::int64_t sequences) {
   const auto runs = [](const Positions& p) { return PositionRuns{{p.start[0], p.start[1]}, p.length[0]}; };
-  return {runs(attributes.queries), runs(attributes.keys), mask_of(attributes)};
+  Scratch scratch(queue);
+  return {runs(attributes.queries), runs(attributes.keys), mask_of(attributes),
+          put_places("softmax", queue, scratch, attributes.documents, attributes.queries, sequences),
+          put_places("softmax", queue, scratch, attributes.documents, attributes.keys, sequences)};
 }
 
 template <typename Element>
-__global__ void softmax_kernel(Mask mask, const Element* scores, Element* p, std::int64_t rows, int queries, int keys) {
+__global__ void softmax_kernel(Mask mask, const Element* scores, Element* p, std::int64_t rows, int heads, int queries,
+                               int keys) {
   const std::int64_t row = std::int64_t{blockIdx.x} * warps_of_block + threadIdx.x / lanes_of_warp;
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % lanes_of_warp, query = static_cast<int>(row % queries);
+  const auto sequence = static_cast<int>(row / queries / heads);
   const Element* const from = scores + row * keys;
   Element* const to = p + row * keys;
   float largest = -INFINITY, sum = 0;
   for (int key = lane; key < keys; key += lanes_of_warp)
-    if (mask.sees(query, key)) largest = fmaxf(largest, to_float(from[key]));
+    if (mask.sees(sequence, query, key)) largest = fmaxf(largest, to_float(from[key]));
   largest = warp_max(largest);
   for (int key = lane; key < keys; key += lanes_of_warp)
-    if (mask.sees(query, key)) sum += expf(to_float(from[key]) - largest);
+    if (mask.sees(sequence, query, key)) sum += expf(to_float(from[key]) - largest);
   sum = warp_sum(sum);
   const float normaliser = sum > 0 ? 1 / sum : 0.0F;
   for (int key = lane; key < keys; key += lanes_of_warp)
-    to[key] = from_float<Element>(mask.sees(query, key) ? normaliser * expf(to_float(from[key]) - largest) : 0.0F);
+    to[key] = from_float<Element>(mask.sees(sequence, query, key) ? normaliser * expf(to_float(from[key]) - largest) : 0.0F);
 }
 
 template <typename Element>
@@ -68,9 +76,16 @@ void softmax_device(Queue& queue, std::span<const DeviceTensor> operands, const 
   expect_types(of_one_type(scores, p), "softmax's operands are of one type");
   with_type(p.dtype, [&, scores = scores, p = p]<typename Element>(Type<Element>) {
     launch("softmax", queue, warp_for_each(rows_of(p.shape)), softmax_kernel<Element>,
-           runs_and_mask_of(std::get<AttentionAttributes>(any)), scores.template as<const Element>(), p.template as<Element>(),
-           rows_of(p.shape), static_cast<int>(p.shape[2]), static_cast<int>(p.shape[3]));
+           runs_and_mask_of(queue, std::get<AttentionAttributes>(any), p.shape[0]), scores.template as<const Element>(),
+           p.template as<Element>(), rows_of(p.shape), static_cast<int>(p.shape[1]), static_cast<int>(p.shape[2]),
+           static_cast<int>(p.shape[3]));
   });
+}
+
+std::size_t softmax_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  const Shape& scores = operands[0].shape;
+  const Documents& documents = std::get<AttentionAttributes>(any).documents;
+  return place_table_scratch(documents, scores[2], scores[0]) + place_table_scratch(documents, scores[3], scores[0]);
 }
 
 void softmax_backward_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(threads_of_token)
   TANDEM_SHARED(float, cos_of, RotationTable::most_pairs);
   TANDEM_SHARED(float, sin_of, RotationTable::most_pairs);
   const std::int64_t token = blockIdx.x;
-  rotation.compute(token / batch, cos_of, sin_of);
+  rotation.compute(token, batch, cos_of, sin_of);
   __syncthreads();
   const int turning = rotation.pairs, still = head_dim / 2 - turning, per_head = head_dim / 2 / n;
 #pragma unroll
@@ -121,11 +121,11 @@ void turn_heads(const char* name, const Queue& queue, const Side& from, const Si
 
 void move_heads(const char* name, const Queue& queue, const Side& from, const Side& to, const Shape& q,
                 const SplitHeadsAttributes& attributes, Direction direction) {
-  if (attributes.rotate)
-    turn_heads(name, queue, from, to, q,
-               RotationTable(rotated_of(attributes, q[3]), attributes.base, attributes.positions, direction));
-  else
-    copy_heads(name, queue, from, to, q[0] * q[1], q[3]);
+  if (!attributes.rotate) return copy_heads(name, queue, from, to, q[0] * q[1], q[3]);
+  RotationTable rotation(rotated_of(attributes, q[3]), attributes.base, attributes.positions, direction);
+  Scratch scratch(queue);
+  rotation.places = put_places(name, queue, scratch, attributes.documents, attributes.positions, q[1]);
+  turn_heads(name, queue, from, to, q, rotation);
 }
 
 void turn_in_place(OpKind op, const Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any,
@@ -155,6 +155,11 @@ void split_heads_backward_device(Queue& queue, std::span<const DeviceTensor> ope
   const Shape& q = heads[0].shape;
   move_heads("split_heads_backward", queue, split_side(heads), joint_side(joint, attributes, q[3]), q, attributes,
              Direction::backward);
+}
+
+std::size_t split_heads_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
+  const auto& attributes = std::get<SplitHeadsAttributes>(any);
+  return place_table_scratch(attributes.documents, attributes.positions.count(), operands[0].shape[1]);
 }
 
 void rotary_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {

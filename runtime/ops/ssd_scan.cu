@@ -22,10 +22,10 @@ __global__ void ssd_outputs_kernel(SsdOperands<Element> o, Element* out, Element
       const Element* const key = o.mixed + o.n.b_of(place.first + u, place.b, place.h);
       float product = 0;
       for (std::int64_t k = 0; k < o.n.state; ++k) product += to_float(query[k]) * to_float(key[k]);
-      weights[u] = product * (expf(sums[t] - sums[u]) * dt[u]);
+      weights[u] = product * (place.decay(sums, t, u) * dt[u]);
     }
     __syncthreads();
-    const float decay = expf(sums[t]);
+    const float decay = place.decay_from_start(sums, t);
     for (std::int64_t p = threadIdx.x; p < o.n.head_dim; p += blockDim.x) {
       float sum = 0, from_state = 0;
       for (std::int64_t u = 0; u <= t; ++u) sum += weights[u] * to_float(o.mixed[o.n.x(place.first + u, place.b, place.h) + p]);
@@ -44,11 +44,15 @@ __global__ void ssd_outputs_kernel(SsdOperands<Element> o, Element* out, Element
 void ssd_scan_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& any) {
   const auto [mixed, projected, parameters, out, y] = checked<5>(OpKind::ssd_scan, operands, any);
   expect_types(of_one_type(mixed, projected, parameters, out, y), "ssd_scan's operands are of one type");
-  const SsdSizes n(mixed.shape, projected.shape, parameters.shape, out.shape, std::get<SsdAttributes>(any));
+  const auto& attributes = std::get<SsdAttributes>(any);
+  Scratch scratch(queue);
+  const SsdSizes n = with_order("ssd_scan", queue, scratch,
+                                SsdSizes(mixed.shape, projected.shape, parameters.shape, out.shape, attributes), attributes);
+  auto* const numbers = static_cast<float*>(scratch.take(SsdScratch::elements(n) * sizeof(float)));
   with_type(mixed.dtype, [&, mixed = mixed, projected = projected, parameters = parameters, out = out,
                           y = y]<typename Element>(Type<Element>) {
     const SsdOperands<Element> o{n, mixed.template as<const Element>(), projected.template as<const Element>(),
-                                 parameters.template as<const Element>(), SsdScratch(n, static_cast<float*>(queue.scratch))};
+                                 parameters.template as<const Element>(), SsdScratch(n, numbers)};
     launch_ssd_states("ssd_scan", queue, o);
     launch("ssd_scan", queue, {ssd_chunk_blocks(n), dim3(threads_of_chunk), static_cast<std::size_t>(n.chunk) * sizeof(float)},
            ssd_outputs_kernel<Element>, o, out.template as<Element>(), y.template as<Element>());
@@ -56,8 +60,9 @@ void ssd_scan_device(Queue& queue, std::span<const DeviceTensor> operands, const
 }
 
 std::size_t ssd_scan_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
-  const SsdSizes n(operands[0].shape, operands[1].shape, operands[2].shape, operands[3].shape, std::get<SsdAttributes>(any));
-  return SsdScratch::elements(n) * sizeof(float);
+  const auto& attributes = std::get<SsdAttributes>(any);
+  const SsdSizes n(operands[0].shape, operands[1].shape, operands[2].shape, operands[3].shape, attributes);
+  return scratch_of(n, attributes, SsdScratch::elements(n));
 }
 
 }  // namespace tandem

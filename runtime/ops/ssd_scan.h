@@ -12,13 +12,16 @@ namespace tandem {
 ///   parameters  A_log | dt_bias | D, of H' heads, those of this operation from `first_head` on
 ///
 ///   d_t = softplus(dt_t + dt_bias),  a_t = -exp(A_log) d_t
-///   S_t = exp(a_t) S_(t-1) + d_t x_t B_t^T          [P,N], S before the first position is 0
+///   S_t = exp(a_t) S_(t-1) + d_t x_t B_t^T          [P,N], S before the first token of a document is 0
 ///   y_t = S_t C_t + D x_t,  out_t = silu(z_t) y_t
 ///
 /// in chunks of Q positions (section 6), with L_t = a_1 + .. + a_t within one:
 ///
 ///   y_t = sum_(u <= t) (C_t . B_u) exp(L_t - L_u) d_u x_u + exp(L_t) S C_t + D x_t,     S the state before the chunk
 ///   S'  = exp(L_Q) S + sum_u exp(L_Q - L_u) d_u x_u B_u^T
+///
+/// Where the sequences are packed of documents (runtime/ops/documents.h), t counts the tokens of one document after the other,
+/// and all exp(L_t - L_u) between two of them are 0, as is exp(L_t) S behind the first that ends in the chunk (`seq_idx` there).
 ///
 /// Costs are those of the kernels that `mamba_split_conv1d_scan_combined` of state-spaces/mamba launches (version 2.2), each with
 /// what it reads and writes: the sums L and the products C B^T in fp32, states between kernels in fp32 and then in x's type.

@@ -64,7 +64,8 @@ __global__ void ssd_state_gradients_kernel(SsdBackward<Element> g) {
     const std::int64_t p = i / n.state, k = i % n.state;
     float sum = 0;
     for (std::int64_t t = 0; t < place.count; ++t)
-      sum += expf(sums[t]) * dy[t * n.head_dim + p] * to_float(g.o.mixed[n.c_of(place.first + t, place.b, place.h) + k]);
+      sum += place.decay_from_start(sums, t) * dy[t * n.head_dim + p] *
+             to_float(g.o.mixed[n.c_of(place.first + t, place.b, place.h) + k]);
     g.d.dstates[place.in_states + i] = sum;
   }
 }
@@ -81,7 +82,8 @@ __global__ void ssd_pass_gradients_kernel(SsdBackward<Element> g) {
     float& here = g.d.dstates[(of_head * n.chunks() + c) * elements + i];
     const float from_outputs = here;
     here = gradient;
-    gradient = expf(g.o.scratch.sums[of_head * n.positions + n.chunk_end(c) - 1]) * gradient + from_outputs;
+    const SsdPlace place(n, of_head * n.chunks() + c);
+    gradient = place.decay_from_start(g.o.scratch.sums + place.in_sequence, place.count - 1) * gradient + from_outputs;
   }
 }
 
@@ -96,14 +98,14 @@ __global__ void ssd_inputs_kernel(SsdBackward<Element> g) {
   const float *const dt = g.o.scratch.dt + place.in_sequence, *const sums = g.o.scratch.sums + place.in_sequence;
   const float *const before = g.o.scratch.states + place.in_states, *const dstate = g.d.dstates + place.in_states;
   const float* const dy = g.d.dy + place.in_sequence * n.head_dim;
-  const float skip = to_float(g.o.parameters[n.skip(place.h)]), last = sums[place.count - 1];
+  const float skip = to_float(g.o.parameters[n.skip(place.h)]);
   const auto x = [&](std::int64_t u) { return g.o.mixed + n.x(place.first + u, place.b, place.h); };
   const auto keys = [&](std::int64_t u) { return g.o.mixed + n.b_of(place.first + u, place.b, place.h); };
   const auto queries = [&](std::int64_t t) { return g.o.mixed + n.c_of(place.first + t, place.b, place.h); };
   const auto pair = [&](std::int64_t t, std::int64_t u) {
     float product = 0;
     for (std::int64_t p = 0; p < n.head_dim; ++p) product += dy[t * n.head_dim + p] * to_float(x(u)[p]);
-    return product * expf(sums[t] - sums[u]);
+    return product * place.decay(sums, t, u);
   };
   float of_skip = 0;
   for (std::int64_t i = 0; i < place.count; ++i) {
@@ -116,7 +118,7 @@ __global__ void ssd_inputs_kernel(SsdBackward<Element> g) {
       float sum = 0, from_state = 0;
       for (std::int64_t u = 0; u <= i; ++u) sum += values[u] * to_float(keys(u)[k]);
       for (std::int64_t p = 0; p < n.head_dim; ++p) from_state += dy[i * n.head_dim + p] * before[p * n.state + k];
-      sum += expf(sums[i]) * from_state;
+      sum += place.decay_from_start(sums, i) * from_state;
       g.d.dqueries[(place.in_sequence + i) * n.state + k] = sum;
       of_sum += sum * to_float(queries(i)[k]);
     }
@@ -126,10 +128,10 @@ __global__ void ssd_inputs_kernel(SsdBackward<Element> g) {
       values[t] = pair(t, i) * dt[i];
       float product = 0;
       for (std::int64_t k = 0; k < n.state; ++k) product += to_float(queries(t)[k]) * to_float(keys(i)[k]);
-      products[t] = product * expf(sums[t] - sums[i]);
+      products[t] = product * place.decay(sums, t, i);
     }
     __syncthreads();
-    const float to_end = expf(last - sums[i]);
+    const float to_end = place.decay(sums, place.count - 1, i);
     for (std::int64_t k = threadIdx.x; k < n.state; k += blockDim.x) {
       float sum = 0, from_state = 0;
       for (std::int64_t t = i; t < place.count; ++t) sum += values[t] * to_float(queries(t)[k]);
@@ -203,7 +205,7 @@ struct SsdGroupSum {
     float sum = 0;
     for (std::int64_t h = group * heads; h < (group + 1) * heads; ++h)
       sum += of_heads[((b * n.heads + h) * n.positions + t) * n.state + k];
-    g.dmixed[row * n.mixed_width() + n.inner() + column] = from_float<Element>(sum);
+    g.dmixed[n.row(t, b) * n.mixed_width() + n.inner() + column] = from_float<Element>(sum);
   }
 };
 
@@ -228,8 +230,12 @@ void ssd_scan_backward_device(Queue& queue, std::span<const DeviceTensor> operan
       checked<8>(OpKind::ssd_scan_backward, operands, any);
   expect_types(of_one_type(mixed, projected, parameters, y, dout, dmixed, dprojected),
                "ssd_scan's operands are of one type, but for the parameters' gradient");
-  const SsdSizes n(mixed.shape, projected.shape, parameters.shape, y.shape, std::get<SsdAttributes>(any));
-  auto* const scratch = static_cast<float*>(queue.scratch);
+  const auto& attributes = std::get<SsdAttributes>(any);
+  Scratch all(queue);
+  const SsdSizes n =
+      with_order(name, queue, all, SsdSizes(mixed.shape, projected.shape, parameters.shape, y.shape, attributes), attributes);
+  auto* const scratch =
+      static_cast<float*>(all.take((SsdScratch::elements(n) + SsdBackwardScratch::elements(n)) * sizeof(float)));
   const SsdBackwardScratch d(n, scratch + SsdScratch::elements(n));
   const dim3 chunks = ssd_chunk_blocks(n), threads(threads_of_chunk);
   const auto launch_all = [&]<typename Element>(const SsdBackward<Element>& g) {
@@ -256,8 +262,9 @@ void ssd_scan_backward_device(Queue& queue, std::span<const DeviceTensor> operan
 }
 
 std::size_t ssd_scan_backward_scratch(std::span<const OperandType> operands, const OpAttributes& any) {
-  const SsdSizes n(operands[0].shape, operands[1].shape, operands[2].shape, operands[3].shape, std::get<SsdAttributes>(any));
-  return (SsdScratch::elements(n) + SsdBackwardScratch::elements(n)) * sizeof(float);
+  const auto& attributes = std::get<SsdAttributes>(any);
+  const SsdSizes n(operands[0].shape, operands[1].shape, operands[2].shape, operands[3].shape, attributes);
+  return scratch_of(n, attributes, SsdScratch::elements(n) + SsdBackwardScratch::elements(n));
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 #include "runtime/cuda/module/device.h"
 #include "runtime/cuda/module/launch.h"
 #include "runtime/cuda/module/operands.h"
+#include "runtime/ops/documents_device.h"
 #include "runtime/ops/ssd_sizes.h"
 
 namespace tandem {
@@ -43,6 +44,16 @@ struct SsdPlace {
   std::int64_t b, h, c, first, count;
   std::int64_t in_sequence;  ///< of the chunk's first position in dt and sums
   std::int64_t in_states;    ///< of the chunk in states
+  TokenOrder order;
+
+  /// What of token u reaches token t of the chunk, by its sum, or what of the state before the chunk does: nothing where another
+  /// document begins between them.
+  TANDEM_DEVICE float decay(const float* sums, std::int64_t t, std::int64_t u) const {
+    return order.reaches_back(b, first + t, t - u) ? expf(sums[t] - sums[u]) : 0.0F;
+  }
+  TANDEM_DEVICE float decay_from_start(const float* sums, std::int64_t t) const {
+    return order.reaches_back(b, first + t, t + 1) ? expf(sums[t]) : 0.0F;
+  }
 
   TANDEM_DEVICE SsdPlace(const SsdSizes& n, std::int64_t block) {
     const std::int64_t chunks = n.chunks(), of_head = block / chunks;
@@ -53,6 +64,7 @@ struct SsdPlace {
     count = n.chunk_end(c) - first;
     in_sequence = of_head * n.positions + first;
     in_states = block * n.head_dim * n.state;
+    order = n.order;
   }
 };
 
@@ -76,13 +88,12 @@ template <typename Element>
 __global__ void ssd_chunk_states_kernel(SsdOperands<Element> o) {
   const SsdPlace place(o.n, blockIdx.x);
   const float *const dt = o.scratch.dt + place.in_sequence, *const sums = o.scratch.sums + place.in_sequence;
-  const float last = sums[place.count - 1];
   for (std::int64_t i = threadIdx.x; i < o.n.head_dim * o.n.state; i += blockDim.x) {
     const std::int64_t p = i / o.n.state, k = i % o.n.state;
     float sum = 0;
     for (std::int64_t u = 0; u < place.count; ++u)
       sum += to_float(o.mixed[o.n.x(place.first + u, place.b, place.h) + p]) *
-             to_float(o.mixed[o.n.b_of(place.first + u, place.b, place.h) + k]) * (expf(last - sums[u]) * dt[u]);
+             to_float(o.mixed[o.n.b_of(place.first + u, place.b, place.h) + k]) * (place.decay(sums, place.count - 1, u) * dt[u]);
     o.scratch.states[place.in_states + i] = sum;
   }
 }
@@ -98,13 +109,23 @@ __global__ void ssd_pass_states_kernel(SsdOperands<Element> o) {
     float& here = o.scratch.states[(of_head * o.n.chunks() + c) * elements + i];
     const float added = here;
     here = state;
-    state = expf(o.scratch.sums[of_head * o.n.positions + o.n.chunk_end(c) - 1]) * state + added;
+    const SsdPlace place(o.n, of_head * o.n.chunks() + c);
+    state = place.decay_from_start(o.scratch.sums + place.in_sequence, place.count - 1) * state + added;
   }
 }
 
 inline dim3 ssd_chunk_blocks(const SsdSizes& n) { return dim3(blocks_along_x(n.batch * n.heads * n.chunks())); }
 inline dim3 ssd_state_blocks(const SsdSizes& n) {
   return {blocks_along_x(n.batch * n.heads), blocks_along_x(divide_up(n.head_dim * n.state, threads_of_chunk))};
+}
+
+/// Sizes with the order of the tokens, which takes its part of the scratch.
+inline SsdSizes with_order(const char* name, const Queue& queue, Scratch& scratch, SsdSizes n, const SsdAttributes& attributes) {
+  n.order = put_order(name, queue, scratch, attributes.documents, n.positions, n.batch);
+  return n;
+}
+inline std::size_t scratch_of(const SsdSizes& n, const SsdAttributes& attributes, std::size_t numbers) {
+  return token_order_scratch(attributes.documents, n.positions, n.batch) + scratch_piece(numbers * sizeof(float));
 }
 
 template <typename Element>

@@ -47,10 +47,14 @@ class SsdChunk {
   const float* z(std::int64_t i) const { return in.projected + n.z(first + i, b_, h_); }
   std::int64_t at(std::int64_t i) const { return n.y(first + i, b_, h_); }
   double skip() const { return in.parameters[n.skip(h_)]; }
-  /// exp(L_t - L_u)
-  double decay(std::int64_t t, std::int64_t u) const { return std::exp(sums[index(t)] - sums[index(u)]); }
+  /// exp(L_t - L_u), or 0 where another document begins between them.
+  double decay(std::int64_t t, std::int64_t u) const {
+    return n.order.reaches_back(b_, first + t, t - u) ? std::exp(sums[index(t)] - sums[index(u)]) : 0.0;
+  }
   double decay_to_end(std::int64_t u) const { return decay(count - 1, u); }
-  double decay_from_start(std::int64_t t) const { return std::exp(sums[index(t)]); }
+  double decay_from_start(std::int64_t t) const {
+    return n.order.reaches_back(b_, first + t, t + 1) ? std::exp(sums[index(t)]) : 0.0;
+  }
   /// The weight of x_u in y_t.
   double pair(std::int64_t t, std::int64_t u) const { return dot(queries(t), keys(u), n.state) * decay(t, u) * dt[index(u)]; }
 
@@ -218,7 +222,10 @@ class SsdChunkBackward {
 
 void ssd_scan_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto [mixed, projected, parameters, out, y] = unpack<5>(operands, "ssd_scan");
-  const SsdSizes n(mixed.shape, projected.shape, parameters.shape, out.shape, std::get<SsdAttributes>(any));
+  const auto& attributes = std::get<SsdAttributes>(any);
+  SsdSizes n(mixed.shape, projected.shape, parameters.shape, out.shape, attributes);
+  const HostTokenOrder order(attributes.documents, n.positions, n.batch);
+  n.order = order.get();
   const SsdInputs inputs{mixed.f32(), projected.f32(), parameters.f32()};
   for_each_head_of(n, [&, out = out, y = y](std::int64_t b, std::int64_t h) {
     Doubles state(index(n.head_dim * n.state));
@@ -232,7 +239,10 @@ void ssd_scan_host(std::span<const HostTensor> operands, const OpAttributes& any
 
 void ssd_scan_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const auto [mixed, projected, parameters, y, dout, dmixed, dprojected, dparameters] = unpack<8>(operands, "ssd_scan_backward");
-  const SsdSizes n(mixed.shape, projected.shape, parameters.shape, y.shape, std::get<SsdAttributes>(any));
+  const auto& attributes = std::get<SsdAttributes>(any);
+  SsdSizes n(mixed.shape, projected.shape, parameters.shape, y.shape, attributes);
+  const HostTokenOrder order(attributes.documents, n.positions, n.batch);
+  n.order = order.get();
   const SsdInputs inputs{mixed.f32(), projected.f32(), parameters.f32()};
   const SsdGradients gradients{y.f32(), dout.f32(), dmixed.f32(), dprojected.f32(), dparameters.f32()};
   std::fill_n(dmixed.f32(), dmixed.shape.elements(), 0.0F);  // heads of a group add up

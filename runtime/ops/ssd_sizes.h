@@ -5,6 +5,7 @@
 
 #include "runtime/base/divide_up.h"
 #include "runtime/base/host_device.h"
+#include "runtime/ops/documents.h"
 #include "runtime/ops/operands.h"
 
 namespace tandem {
@@ -13,6 +14,7 @@ namespace tandem {
 struct SsdSizes {
   std::int64_t positions = 0, batch = 0, heads = 0, head_dim = 0, groups = 0, state = 0, chunk = 0;
   std::int64_t first_head = 0, heads_of_parameters = 0;
+  TokenOrder order;  ///< kernels with documents set it
 
   SsdSizes(const Shape& mixed, const Shape& projected, const Shape& parameters, const Shape& out, const SsdAttributes& attributes)
       : positions(out[0]),
@@ -43,8 +45,8 @@ struct SsdSizes {
     return (c + 1) * chunk < positions ? (c + 1) * chunk : positions;
   }
 
-  // Offsets of the first element of a head at position t.
-  TANDEM_HOST_DEVICE std::int64_t row(std::int64_t t, std::int64_t b) const { return t * batch + b; }
+  // Offsets of the first element of a head at token t.
+  TANDEM_HOST_DEVICE std::int64_t row(std::int64_t t, std::int64_t b) const { return order.position(b, t) * batch + b; }
   TANDEM_HOST_DEVICE std::int64_t x(std::int64_t t, std::int64_t b, std::int64_t h) const {
     return row(t, b) * mixed_width() + h * head_dim;
   }

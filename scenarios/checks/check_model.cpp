@@ -284,10 +284,6 @@ std::optional<Objection> find_flaw_of_encoder(const Scenario& s) {
     return Objection{
         {"training.documents", "model.encoder"},
         "training.documents with model.encoder, whose images stand at the front of whole sequences; expected one of the two"};
-  if (s.training.micro_batch > 1)
-    return Objection{{"training.micro_batch", "model.encoder"},
-                     named("micro_batch", s.training.micro_batch) +
-                         " with model.encoder, whose images are lowered for one sequence at a time; expected micro_batch 1"};
   return {};
 }
 

@@ -82,6 +82,74 @@ constexpr Rule document_chunks_are_of_documents{
               "cp_layout document-zigzag without training.documents, expected zigzag, or documents"};
     }};
 
+constexpr Rule dynamic_groups_are_of_documents{
+    .holds =
+        [](const Scenario& s) {
+          const DocumentsSpec& documents = s.training.documents;
+          return !s.parallelism.dynamic_cp || (documents.any() && documents.packing == Packing::best_fit);
+        },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.dynamic_cp", "training.documents.packing", "training.documents"},
+              "dynamic_cp without documents that are packed by best fit, into groups of ranks as large as they need; expected "
+              "training.documents with packing best-fit"};
+    }};
+
+constexpr Rule dynamic_groups_pass_keys{
+    .holds =
+        [](const Scenario& s) {
+          const ParallelismSpec& p = s.parallelism;
+          const bool passes = p.cp_method == CpMethod::ring || p.cp_method == CpMethod::all_gather;
+          return !p.dynamic_cp || (passes && p.cp_layout == CpLayout::document_zigzag);
+        },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"parallelism.dynamic_cp", "parallelism.cp_method", "parallelism.cp_layout"},
+              "dynamic_cp is lowered for chunks of documents whose keys are passed on or gathered; expected cp_method ring or "
+              "all-gather, and cp_layout document-zigzag"};
+    }};
+
+constexpr Rule dynamic_groups_halve{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          const std::int64_t cp = s.parallelism.cp;
+          return !s.parallelism.dynamic_cp || (cp > 1 && cp <= most_dynamic_ranks && (cp & (cp - 1)) == 0);
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"parallelism.cp", "parallelism.dynamic_cp"},
+              named(Axis::cp, s.parallelism.cp) +
+                  " with dynamic_cp, whose groups are powers of two of ranks; expected one from 2 to " +
+                  std::to_string(most_dynamic_ranks)};
+    }};
+
+constexpr Rule dynamic_groups_have_one_sequence{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return !s.parallelism.dynamic_cp || s.training.micro_batch == 1; },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"training.micro_batch", "parallelism.dynamic_cp"},
+              "micro_batch " + std::to_string(s.training.micro_batch) +
+                  " with dynamic_cp, which groups ranks for the documents of one sequence; expected 1"};
+    }};
+
+constexpr Rule dynamic_groups_route_nothing{
+    .holds = [](const Scenario& s) { return !s.parallelism.dynamic_cp || s.model.moe.experts == 0; },
+    .objection = [](const Scenario&) -> Objection {
+      return {
+          {"parallelism.dynamic_cp", "model.moe"},
+          "dynamic_cp with experts, whose ranks route tokens in groups that are the same in every micro-batch; expected one of "
+          "the two"};
+    }};
+
+constexpr Rule dynamic_rings_make_no_keys{
+    .holds =
+        [](const Scenario& s) {
+          return !s.parallelism.dynamic_cp || !s.model.mla.enabled() || s.parallelism.cp_method == CpMethod::all_gather;
+        },
+    .objection = [](const Scenario&) -> Objection {
+      return {
+          {"parallelism.cp_method", "parallelism.dynamic_cp", "model.mla"},
+          "dynamic_cp with a ring of latents, whose keys are made once for each rank of a group; expected cp_method all-gather"};
+    }};
+
 constexpr Rule cp_divides_sequence{.sizes = Sizes::split,
                                    .holds = [](const Scenario& s) { return s.training.sequence % s.parallelism.cp == 0; },
                                    .objection = [](const Scenario& s) -> Objection {
@@ -286,6 +354,12 @@ constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,
                                       tp_divides_sequence,
                                       tp_overlaps_collectives_of_sp,
                                       document_chunks_are_of_documents,
+                                      dynamic_groups_are_of_documents,
+                                      dynamic_groups_pass_keys,
+                                      dynamic_groups_halve,
+                                      dynamic_groups_have_one_sequence,
+                                      dynamic_groups_route_nothing,
+                                      dynamic_rings_make_no_keys,
                                       ulysses_and_ring_have_several_ranks,
                                       ulysses_deals_out_heads,
                                       ulysses_deals_out_kv_heads,

@@ -38,13 +38,12 @@ constexpr Rule positions_hold_sequence{
                   " learned positions of the model, expected at most that"};
     }};
 
-constexpr Rule states_end_with_sequences{
-    .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.keeps_states(); },
+constexpr Rule lightning_attends_in_whole_sequences{
+    .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.lightning.enabled(); },
     .objection = [](const Scenario&) -> Objection {
       return {{"training.documents", "model.layer_types"},
-              "training.documents with layers of type mamba, linear_attention or lightning_attention, whose states are lowered "
-              "for whole sequences; "
-              "expected none of the two"};
+              "training.documents with layers of type lightning_attention, whose states are lowered for whole sequences; expected "
+              "one of the two"};
     }};
 
 constexpr Rule residual_factors_go_without_dropout{
@@ -295,6 +294,7 @@ constexpr Rule frameworks_capture_graphs{
     }};
 
 constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
+                                      lightning_attends_in_whole_sequences,
                                       residual_factors_go_without_dropout,
                                       optimizer_casts_parameters,
                                       gathered_parameters_stay_on_the_gpu,
@@ -307,7 +307,6 @@ constexpr Rule rules_of_training[] = {recipes_are_of_the_precision,
                                       frameworks_capture_graphs,
                                       rule_of<find_unknown_attention>,
                                       positions_hold_sequence,
-                                      states_end_with_sequences,
                                       indexers_choose_in_whole_sequences,
                                       learned_positions_are_of_sequences,
                                       replicas_read_streams,

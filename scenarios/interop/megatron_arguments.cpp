@@ -348,6 +348,12 @@ class ArgumentsWriter {
     if (t_.documents.any())
       out_.lose("training.documents",
                 "how long documents are is up to the data; --reset-attention-mask ends attention with them");
+    if (p_.dynamic_cp || t_.documents.balance == DocumentBalance::attention) {
+      flag("dynamic-context-parallel", p_.dynamic_cp);
+      if (p_.dynamic_cp) out_.lose("parallelism.dynamic_cp", "which documents make its groups is up to the data");
+      add("sequence-packing-scheduler", p_.dynamic_cp ? "default_dynamic_cp" : "dp_balanced");
+      add("max-seqlen-per-dp-cp-rank", t_.sequence / p_.cp);
+    }
     flag("bf16", t_.precision == DType::bf16 || t_.casts());
     flag("fp16", t_.precision == DType::f16);
     if (t_.precision == DType::f8) add("fp8-format", "hybrid");

@@ -92,6 +92,7 @@ class TomlWriter {
     if (p_.cp_method == CpMethod::ulysses || p_.cp_method == CpMethod::ulysses_ring ||
         (p_.cp == 1 && p_.cp_method != CpMethod::ring))
       out_.lose("parallelism.cp_method", "keys and values are gathered or passed around");
+    if (p_.dynamic_cp) out_.lose("parallelism.dynamic_cp", "all context-parallel ranks share every sequence");
     if (p_.cp_layout != CpLayout::zigzag) out_.lose("parallelism.cp_layout", "context-parallel ranks hold two chunks each");
     if (model_.moe.experts > 0) {
       add("expert_parallel_degree", p_.ep);

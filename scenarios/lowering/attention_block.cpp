@@ -142,7 +142,7 @@ void merge_outputs(Context& context, const BlockOutput& part, const BlockOutput&
 }
 
 Attended whole_attention(Context& context, const Heads& heads) {
-  const Block block{whole_sequence(context.scenario), whole_sequence(context.scenario)};
+  const Block block{whole_run(context.sizes.shared()), whole_run(context.sizes.shared())};
   if (is_unfused(context)) return unfused_attention(context, heads, block);
   const BlockOutput output = attend_block(context, heads, block);
   add_sink(context, heads.sink, output);

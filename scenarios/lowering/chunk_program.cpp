@@ -104,7 +104,7 @@ void ChunkProgram::lower_piece(std::size_t piece, Phase phase, std::int32_t micr
   const std::optional<std::size_t> section = section_of(piece);
   context_.phase = phase;
   context_.chunk = number_;
-  context_.micro_batch = micro_batch;
+  context_.begin_micro_batch(micro_batch);
   context_.layer = section ? sections_[*section].layer : std::int16_t{-1};
   const bool gathers = sharded_ != nullptr && section;
   if (gathers)
@@ -191,7 +191,7 @@ ChunkProgram::Pieces ChunkProgram::backward_weight(std::int32_t micro_batch) {
   return {[=, this] {
     context_.phase = Phase::backward_weight;
     context_.chunk = number_;
-    context_.micro_batch = micro_batch;
+    context_.begin_micro_batch(micro_batch);
     weights_.at(micro_batch).lower(context_);
     weights_.erase(micro_batch);
   }};

@@ -21,6 +21,7 @@ LocalSizes local_sizes(const Scenario& scenario, const World& world, RankIndex r
   sizes.cp_rank = world.ranks[rank].cp;
   sizes.ring = p.ring_ranks();
   sizes.ring_rank = sizes.cp_rank / p.heads_ranks();
+  sizes.zigzag = p.has_zigzag_chunks();
   sizes.positions = positions_of(scenario, sizes.cp_rank);
   sizes.sequence = scenario.training.sequence / p.cp;
   sizes.sequence_shard = sizes.sequence_parallel ? sizes.sequence / p.tp : sizes.sequence;
@@ -74,6 +75,29 @@ Context::Context(DagBuilder& b, const Scenario& s, const World& w, RankIndex r)
       rank(r),
       routing(s.model.moe.experts > 0 ? routing_of(s) : RoutingAttributes{}),
       packed_documents(s) {}
+
+std::int64_t Context::sequence_number() const {
+  const std::int64_t per_rank = scenario.training.global_batch / scenario.parallelism.data_replicas();
+  const Rank& here = world.ranks[rank];
+  const std::int64_t replica = scenario.parallelism.own_expert_axis ? here.dp * scenario.parallelism.ep + here.ep : here.dp;
+  return first_sequence + replica * per_rank + micro_batch * sizes.batch;
+}
+
+void Context::begin_micro_batch(std::int32_t number) {
+  micro_batch = number;
+  if (!scenario.parallelism.dynamic_cp || number < 0) return;
+  const ContextGroup group = packed_documents.group_of(sequence_number(), world.ranks[rank].cp);
+  LocalSizes& n = view_.sizes;
+  n.cp = n.ring = group.ranks;
+  n.cp_rank = n.ring_rank = world.ranks[rank].cp - group.first;
+  n.zigzag = group.ranks > 1;
+  n.positions = share_of_positions(n.shared(), n.zigzag, n.cp_rank, n.cp);
+  n.first_shared = group.first * n.sequence;
+}
+
+Slot Context::slot_of_group(Slot slot) const {
+  return scenario.parallelism.dynamic_cp && sizes.cp < scenario.parallelism.cp ? slot_of_context_group(slot, sizes.cp) : slot;
+}
 
 BufferId Context::activation(const Shape& shape, DType dtype, Scaling scaling) {
   const BufferId made = builder.buffer(rank, BufferKind::activation, dtype, shape, scaling);
@@ -197,7 +221,7 @@ void Context::issue(std::function<void()> lower) {
   }
   recording->push_back([this, lower = std::move(lower), p = phase, m = micro_batch, l = layer, c = chunk] {
     phase = p;
-    micro_batch = m;
+    begin_micro_batch(m);
     layer = l;
     chunk = c;
     lower();

@@ -42,9 +42,15 @@ struct LocalSizes {
   std::int64_t etp = 1, etp_rank = 0;
   std::int64_t ep = 1, ep_rank = 0;
   bool sequence_parallel = false;
+  // Of the micro-batch that is being lowered, under dynamic context parallelism: of this rank's group.
   std::int64_t cp = 1, cp_rank = 0;
   std::int64_t ring = 1, ring_rank = 0;  ///< groups of context-parallel ranks that deal out heads, or these ranks themselves
-  Positions positions;                   ///< of this rank: `sequence` of them
+  bool zigzag = false;                   ///< context-parallel ranks hold two chunks each
+  Positions positions;                   ///< of this rank: `sequence` of those that the ranks share
+  std::int64_t first_shared = 0;         ///< where what they share begins in its sequence
+
+  /// Positions that the context-parallel ranks share.
+  std::int64_t shared() const { return sequence * cp; }
 };
 
 /// A part of the model with layers of its own sizes, which are lowered like those of any model: what they read of the scenario
@@ -100,14 +106,19 @@ class Context {
 
   // Labels of the tasks being lowered.
   Phase phase = Phase::forward;
-  std::int32_t micro_batch = -1;
+  std::int32_t micro_batch = -1;  ///< a label; begin_micro_batch also sets what is the micro-batch's own
   std::int16_t layer = -1;
   std::int16_t chunk = -1;
 
   const RecomputeSpec& recompute() const { return scenario.training.recompute; }
   bool recomputes_mlp() const { return recompute().mlp_of(layer); }
   const ChunkParameters& parameters() const { return chunks[static_cast<std::size_t>(chunk)]; }
-  CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot); }
+  CommunicatorId communicator(Slot slot) const { return world.communicator(rank, slot_of_group(slot)); }
+
+  /// Makes the tasks being lowered those of a micro-batch, and the context-parallel ranks those that share it.
+  void begin_micro_batch(std::int32_t number);
+  /// The number of the micro-batch's first sequence in the global batch.
+  std::int64_t sequence_number() const;
 
   std::map<std::pair<std::int32_t, std::int32_t>, BufferId> sequence_numbers;  ///< by step and micro-batch; see inputs.h
   PackedDocuments packed_documents;
@@ -182,6 +193,7 @@ class Context {
   std::unordered_map<BufferId, BufferId> copies_;
 
   TaskLabels labels(std::string_view name, Stream stream) const;
+  Slot slot_of_group(Slot slot) const;
 };
 
 /// Lowers what lies inside for the model's encoder, or for the model, and then goes on as before.

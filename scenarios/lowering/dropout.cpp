@@ -19,7 +19,7 @@ DropoutAttributes dropout_of_hidden(const Context& context, DropoutSite site) {
   const std::int64_t first = n.sequence_parallel ? n.tp_rank * n.sequence_shard : 0;
   return {.probability = static_cast<float>(context.scenario.training.hidden_dropout),
           .stream = stream_of(context, site),
-          .rows = positions_among(n.positions, first, n.sequence_shard)};
+          .rows = moved(positions_among(n.positions, first, n.sequence_shard), n.first_shared)};
 }
 
 DropoutAttributes dropout_of_probabilities(const Context& context, std::int64_t heads) {
@@ -29,7 +29,7 @@ DropoutAttributes dropout_of_probabilities(const Context& context, std::int64_t 
   return {.probability = static_cast<float>(context.scenario.training.attention_dropout),
           .stream = stream_of(context, DropoutSite::probabilities),
           .first_head = static_cast<std::int32_t>(first),
-          .rows = whole_sequence(context.scenario)};
+          .rows = moved(whole_run(n.shared()), n.first_shared)};
 }
 
 BufferId drop_embedding(Context& context, Tape& tape, BufferId x) {

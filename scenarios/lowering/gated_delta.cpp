@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "scenarios/lowering/heads_exchange.h"
+#include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/linear.h"
 
 namespace tandem::scenarios {
@@ -31,19 +32,21 @@ struct GatedDeltaSizes {
   ColumnParts projected() const { return {{keys(), keys(), values(), values(), value_heads, value_heads}, {1, 1, 1, 1, 1, 1}}; }
   ColumnParts output() const { return {{values()}, {1}}; }
 
-  CausalConvAttributes conv() const {
+  CausalConvAttributes conv(const Documents& documents) const {
     const std::int64_t key = keys() / ranks, value = values_here();
     return {.first_column = 0,
             .row = {rank * key, keys() + rank * key, 2 * keys() + rank * value},
             .rows = {key, key, value},
-            .biased = false};
+            .biased = false,
+            .documents = documents};
   }
-  DeltaRuleAttributes rule() const {
+  DeltaRuleAttributes rule(const Documents& documents) const {
     return {.key_heads = static_cast<std::int32_t>(key_heads / ranks),
             .key_dim = static_cast<std::int32_t>(key_dim),
             .value_dim = static_cast<std::int32_t>(value_dim),
             .chunk = static_cast<std::int32_t>(chunk),
-            .first_head = static_cast<std::int32_t>(rank * heads_here())};
+            .first_head = static_cast<std::int32_t>(rank * heads_here()),
+            .documents = documents};
   }
   GroupNormAttributes norm() const { return {.groups = static_cast<std::int32_t>(heads_here()), .gate_column = mixed_here()}; }
 };
@@ -52,7 +55,8 @@ BufferId convolve_keys(Context& context, const GatedDeltaParameters& weights, Bu
   const GatedDeltaSizes n(context);
   const Shape rows = context.shape_of(projected);
   const BufferId mixed = context.activation(Shape(rows[0], rows[1], n.mixed_here()));
-  context.kernel(OpKind::causal_conv, n.conv(), "delta conv", {projected, context.parameters().weight(weights.conv)}, {mixed});
+  context.kernel(OpKind::causal_conv, n.conv(documents(context)), "delta conv",
+                 {projected, context.parameters().weight(weights.conv)}, {mixed});
   return mixed;
 }
 
@@ -63,7 +67,8 @@ BufferId rule_and_norm(Context& context, Tape& tape, const GatedDeltaParameters&
   const Shape shape(rows[0], rows[1], n.values_here());
   const BufferId mixed = convolve_keys(context, weights, projected);
   const BufferId out = context.activation(shape), y = context.activation(shape);
-  context.kernel(OpKind::delta_rule, n.rule(), "delta rule", {mixed, projected, context.parameters().weight(weights.rule)},
+  const Documents packed = documents(context);
+  context.kernel(OpKind::delta_rule, n.rule(packed), "delta rule", {mixed, projected, context.parameters().weight(weights.rule)},
                  {out});
   context.kernel(OpKind::group_norm, n.norm(), "delta norm", {out, context.parameters().weight(weights.norm), projected}, {y});
   tape.push([=](Context& c, BufferId dy) {
@@ -74,10 +79,10 @@ BufferId rule_and_norm(Context& context, Tape& tape, const GatedDeltaParameters&
              {dout, dprojected}, {parameters.gradient(weights.norm)});
     c.gave_gradient(weights.norm);
     const BufferId dmixed = c.activation(c.shape_of(mixed));
-    c.kernel(OpKind::delta_rule_backward, n.rule(), "delta rule", {mixed, projected, parameters.weight(weights.rule), dout},
+    c.kernel(OpKind::delta_rule_backward, n.rule(packed), "delta rule", {mixed, projected, parameters.weight(weights.rule), dout},
              {dmixed}, {dprojected, parameters.gradient(weights.rule)});
     c.gave_gradient(weights.rule);
-    c.kernel(OpKind::causal_conv_backward, n.conv(), "delta conv", {projected, parameters.weight(weights.conv), dmixed}, {},
+    c.kernel(OpKind::causal_conv_backward, n.conv(packed), "delta conv", {projected, parameters.weight(weights.conv), dmixed}, {},
              {dprojected, parameters.gradient(weights.conv)});
     c.gave_gradient(weights.conv);
     return dprojected;

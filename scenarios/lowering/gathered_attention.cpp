@@ -7,11 +7,10 @@ namespace tandem::scenarios {
 namespace {
 
 SequenceAttributes sequence_attributes(const Context& context) {
-  const ParallelismSpec& p = context.scenario.parallelism;
-  return {.ranks = static_cast<std::int32_t>(p.cp), .zigzag = p.has_zigzag_chunks()};
+  return {.ranks = static_cast<std::int32_t>(context.sizes.cp), .zigzag = context.sizes.zigzag};
 }
 
-Block all_keys(const Context& context) { return {context.sizes.positions, whole_sequence(context.scenario)}; }
+Block all_keys(const Context& context) { return {context.sizes.positions, whole_run(context.sizes.shared())}; }
 
 Attending gathered_backward(Context& context, const Attending& mine, const KeyMaking& making, const BlockOutput& output,
                             BufferId dout) {

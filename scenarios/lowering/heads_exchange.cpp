@@ -5,7 +5,7 @@ namespace {
 
 ColumnPartsAttributes attributes_of(const Context& context, const ColumnParts& parts, bool inverse) {
   ColumnPartsAttributes attributes{.ranks = static_cast<std::int32_t>(context.sizes.cp),
-                                   .zigzag = context.scenario.parallelism.has_zigzag_chunks(),
+                                   .zigzag = context.sizes.zigzag,
                                    .inverse = inverse,
                                    .widths = {},
                                    .repeats = {}};

@@ -1,19 +1,8 @@
 #include "scenarios/lowering/inputs.h"
 
+#include "scenarios/lowering/positions.h"
+
 namespace tandem::scenarios {
-
-namespace {
-
-/// The number of the micro-batch's first sequence in the global batch.
-std::int64_t first_sequence(const Context& context) {
-  const Scenario& scenario = context.scenario;
-  const std::int64_t per_rank = scenario.training.global_batch / scenario.parallelism.data_replicas();
-  const Rank& rank = context.world.ranks[context.rank];
-  const std::int64_t replica = scenario.parallelism.own_expert_axis ? rank.dp * scenario.parallelism.ep + rank.ep : rank.dp;
-  return context.first_sequence + replica * per_rank + context.micro_batch * context.sizes.batch;
-}
-
-}  // namespace
 
 BufferId input(Context& context, InputShard::Content content, std::int32_t ahead) {
   const LocalSizes& n = context.sizes;
@@ -22,8 +11,8 @@ BufferId input(Context& context, InputShard::Content content, std::int32_t ahead
   const bool positions = content == InputShard::Content::positions;
   context.builder.dag().inputs.push_back({.buffer = ids,
                                           .content = content,
-                                          .first_sequence = first_sequence(context),
-                                          .positions = n.positions,
+                                          .first_sequence = context.sequence_number(),
+                                          .positions = moved(n.positions, n.first_shared),
                                           .vocabulary = positions ? scenario.model.max_positions : scenario.model.vocab,
                                           .ahead = ahead});
   return ids;
@@ -32,15 +21,17 @@ BufferId input(Context& context, InputShard::Content content, std::int32_t ahead
 BufferId patches(Context& context, const Shape& shape) {
   const BufferId pixels = context.builder.buffer(context.rank, BufferKind::input, context.scenario.training.storage(), shape);
   context.builder.dag().inputs.push_back(
-      {.buffer = pixels, .content = InputShard::Content::noise, .first_sequence = first_sequence(context)});
+      {.buffer = pixels, .content = InputShard::Content::noise, .first_sequence = context.sequence_number()});
   return pixels;
 }
 
 Documents documents(Context& context) {
   if (context.in_encoder()) return context.documents_of_view;
-  return context.scenario.training.documents.any()
-             ? context.packed_documents.of_sequences(first_sequence(context), context.sizes.batch)
-             : Documents{};
+  if (!context.scenario.training.documents.any()) return {};
+  const std::int64_t first = context.sequence_number();
+  if (!context.scenario.parallelism.dynamic_cp) return context.packed_documents.of_sequences(first, context.sizes.batch);
+  const LocalSizes& n = context.sizes;
+  return context.packed_documents.of_group(first, {.first = n.first_shared / n.sequence, .ranks = n.cp});
 }
 
 BufferId sequence_numbers(Context& context) {
@@ -49,7 +40,7 @@ BufferId sequence_numbers(Context& context) {
   numbers = context.builder.buffer(context.rank, BufferKind::input, DType::i32, Shape(1, context.sizes.batch));
   context.builder.dag().inputs.push_back({.buffer = numbers,
                                           .content = InputShard::Content::sequences,
-                                          .first_sequence = first_sequence(context),
+                                          .first_sequence = context.sequence_number(),
                                           .positions = {.start = {0, 0}, .length = {1, 0}}});
   return numbers;
 }

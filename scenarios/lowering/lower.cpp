@@ -122,6 +122,14 @@ double encoder_flops(const ModelSpec& model) {
          2 * static_cast<double>(e.tokens() * projector);
 }
 
+/// Of the model FLOPs, those of tokens that pad, and of the pairs that they are in.
+double padding_flops_share(const ModelSpec& model, const DocumentTotals& packed) {
+  if (packed.padding == 0) return 0;
+  const DocumentTotals unpadded{.of_length = packed.unpadded};
+  const double needed = model_flops_per_token(model, unpadded) * static_cast<double>(unpadded.tokens());
+  return 1 - needed / (model_flops_per_token(model, packed) * static_cast<double>(packed.tokens()));
+}
+
 StepDocuments documents_of(const Scenario& scenario, const DocumentTotals& packed) {
   if (!scenario.training.documents.any()) return {};
   return {.count = packed.documents(),
@@ -129,7 +137,10 @@ StepDocuments documents_of(const Scenario& scenario, const DocumentTotals& packe
           .longest = packed.longest(),
           .attention_share = packed.attention_share(scenario.training.sequence),
           .heaviest_micro_batch = packed.heaviest_micro_batch,
-          .heaviest_replica = packed.heaviest_replica};
+          .heaviest_replica = packed.heaviest_replica,
+          .padding_flops_share = padding_flops_share(scenario.model, packed),
+          .heaviest_rank = packed.heaviest_rank,
+          .mean_ranks = packed.mean_ranks};
 }
 
 void add_ranks_and_communicators(const World& world, DagBuilder& builder) {

@@ -1,6 +1,7 @@
 #include "scenarios/lowering/mamba.h"
 
 #include "scenarios/lowering/heads_exchange.h"
+#include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/linear.h"
 
 namespace tandem::scenarios {
@@ -29,29 +30,32 @@ struct MambaSizes {
   ColumnParts projected() const { return {{inner, inner, keys(), keys(), heads}, {1, 1, repeats, repeats, 1}}; }
   ColumnParts output() const { return {{inner}, {1}}; }
 
-  CausalConvAttributes conv() const {
+  CausalConvAttributes conv(const Documents& documents) const {
     const std::int64_t keys_row = rank / repeats * keys_here();
     return {.first_column = inner_here(),
             .row = {rank * inner_here(), inner + keys_row, inner + keys() + keys_row},
             .rows = {inner_here(), keys_here(), keys_here()},
-            .biased = true};
+            .biased = true,
+            .documents = documents};
   }
 };
 
-SsdAttributes scan_attributes(const Context& context, const MambaSizes& n) {
+SsdAttributes scan_attributes(Context& context, const MambaSizes& n) {
   const MambaSpec& mamba = context.scenario.model.mamba;
   return {.head_dim = static_cast<std::int32_t>(mamba.head_dim),
           .groups = static_cast<std::int32_t>(n.groups_here()),
           .state = static_cast<std::int32_t>(mamba.state),
           .chunk = static_cast<std::int32_t>(mamba.chunk),
-          .first_head = static_cast<std::int32_t>(n.rank * (n.heads / n.ranks))};
+          .first_head = static_cast<std::int32_t>(n.rank * (n.heads / n.ranks)),
+          .documents = documents(context)};
 }
 
 BufferId convolve(Context& context, const MambaParameters& weights, BufferId projected) {
   const MambaSizes n(context);
   const Shape rows = context.shape_of(projected);
   const BufferId mixed = context.activation(Shape(rows[0], rows[1], n.mixed_here()));
-  context.kernel(OpKind::causal_conv, n.conv(), "mamba conv", {projected, context.parameters().weight(weights.conv)}, {mixed});
+  context.kernel(OpKind::causal_conv, n.conv(documents(context)), "mamba conv",
+                 {projected, context.parameters().weight(weights.conv)}, {mixed});
   return mixed;
 }
 
@@ -75,8 +79,8 @@ BufferId convolve_and_scan(Context& context, Tape& tape, const MambaParameters& 
     c.kernel(OpKind::ssd_scan_backward, attributes, "mamba scan", {mixed, projected, parameters.weight(weights.scan), y, dout},
              {dmixed, dprojected}, {parameters.gradient(weights.scan)});
     c.gave_gradient(weights.scan);
-    c.kernel(OpKind::causal_conv_backward, n.conv(), "mamba conv", {projected, parameters.weight(weights.conv), dmixed}, {},
-             {dprojected, parameters.gradient(weights.conv)});
+    c.kernel(OpKind::causal_conv_backward, n.conv(attributes.documents), "mamba conv",
+             {projected, parameters.weight(weights.conv), dmixed}, {}, {dprojected, parameters.gradient(weights.conv)});
     c.gave_gradient(weights.conv);
     return dprojected;
   });

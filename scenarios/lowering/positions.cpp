@@ -4,26 +4,24 @@
 
 namespace tandem::scenarios {
 
-namespace {
-
-/// Of one of so many equal shares of a sequence.
-Positions share_of_sequence(const Scenario& scenario, std::int64_t share, std::int64_t shares) {
-  const bool zigzag = scenario.parallelism.has_zigzag_chunks();
-  const std::int64_t chunk = scenario.training.sequence / (zigzag ? 2 * shares : shares);
-  const auto length = static_cast<std::int32_t>(chunk);
+Positions share_of_positions(std::int64_t length, bool zigzag, std::int64_t rank, std::int64_t ranks) {
+  const std::int64_t chunk = length / (zigzag ? 2 * ranks : ranks);
+  const auto of_chunk = static_cast<std::int32_t>(chunk);
   const auto start = [&](std::int64_t index) { return static_cast<std::int32_t>(index * chunk); };
-  if (!zigzag) return {.start = {start(share), 0}, .length = {length, 0}};
-  return {.start = {start(share), start(2 * shares - 1 - share)}, .length = {length, length}};
+  if (!zigzag) return {.start = {start(rank), 0}, .length = {of_chunk, 0}};
+  return {.start = {start(rank), start(2 * ranks - 1 - rank)}, .length = {of_chunk, of_chunk}};
 }
-
-}  // namespace
 
 Positions positions_of(const Scenario& scenario, std::int64_t cp_rank) {
-  return share_of_sequence(scenario, cp_rank, scenario.parallelism.cp);
+  const ParallelismSpec& p = scenario.parallelism;
+  return share_of_positions(scenario.training.sequence, p.has_zigzag_chunks(), cp_rank, p.cp);
 }
 
-Positions ring_positions(const Scenario& scenario, std::int64_t ring_rank) {
-  return share_of_sequence(scenario, ring_rank, scenario.parallelism.ring_ranks());
+Positions moved(const Positions& positions, std::int64_t by) {
+  Positions result = positions;
+  for (std::size_t i = 0; i < result.start.size(); ++i)
+    if (result.length[i] > 0) result.start[i] += static_cast<std::int32_t>(by);
+  return result;
 }
 
 Positions positions_among(const Positions& positions, std::int64_t first, std::int64_t count) {
@@ -34,8 +32,6 @@ Positions positions_among(const Positions& positions, std::int64_t first, std::i
   return {.start = {positions.start[0] + begin, positions.start[1]}, .length = {in_first, length - in_first}};
 }
 
-Positions whole_sequence(const Scenario& scenario) {
-  return {.start = {0, 0}, .length = {static_cast<std::int32_t>(scenario.training.sequence), 0}};
-}
+Positions whole_run(std::int64_t length) { return {.start = {0, 0}, .length = {static_cast<std::int32_t>(length), 0}}; }
 
 }  // namespace tandem::scenarios

@@ -9,7 +9,7 @@ namespace {
 /// After `hop` hops a rank holds what the rank so many places before it sent out.
 Block block_at(const Context& context, std::int64_t hop) {
   const LocalSizes& n = context.sizes;
-  const auto held = [&](std::int64_t rank) { return ring_positions(context.scenario, rank); };
+  const auto held = [&](std::int64_t rank) { return share_of_positions(n.shared(), n.zigzag, rank, n.ring); };
   return {held(n.ring_rank), held((n.ring_rank - hop + n.ring) % n.ring)};
 }
 

@@ -79,7 +79,7 @@ BufferId absorb_backward(Context& context, const MlaParameters& weights, const A
 }
 
 SparseAttentionAttributes sparse_attributes(const Context& context, double scale) {
-  return {.scale = static_cast<float>(scale), .queries = context.sizes.positions, .keys = whole_sequence(context.scenario)};
+  return {.scale = static_cast<float>(scale), .queries = context.sizes.positions, .keys = whole_run(context.sizes.shared())};
 }
 SparseAttentionAttributes of_attention(const Context& context) {
   SparseAttentionAttributes attributes =

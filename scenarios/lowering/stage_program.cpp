@@ -72,7 +72,7 @@ void StageProgram::lower_step() {
   clear_expert_load(context_);
   if (keeps_slices_of_weights(context_)) shard_weights(schedule);
   follow(schedule);
-  context_.micro_batch = -1;
+  context_.begin_micro_batch(-1);
   context_.phase = Phase::optimizer;
   gradients.finish();
   update_parameters(context_);
@@ -112,7 +112,7 @@ ChunkProgram::Pieces StageProgram::pieces_of(const Action& action) {
   ChunkProgram& chunk = chunks_[number];
   if (action.kind != Action::Kind::forward && !cleared_[number] && !sharded_weights_) {
     context_.chunk = static_cast<std::int16_t>(action.chunk);
-    context_.micro_batch = action.micro_batch;
+    context_.begin_micro_batch(action.micro_batch);
     clear_gradients(context_);
     cleared_[number] = true;
   }

@@ -41,8 +41,9 @@ Layout lay_experts(const Scenario& scenario, const Cluster& cluster, const std::
 
 }  // namespace
 
-Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot slot, const std::vector<std::uint32_t>& gpus,
+Layout lay_communicator(const Scenario& scenario, const Cluster& cluster, Slot of_rank, const std::vector<std::uint32_t>& gpus,
                         Detail detail) {
+  const Slot slot = context_group_of(of_rank).first;
   if (is_pair(slot)) return lay_pair(cluster, gpus.front(), gpus.back(), detail);
   if (slot == Slot::expert) return lay_experts(scenario, cluster, gpus, detail);
   if (slot == Slot::data_exchange || slot == Slot::expert_data_exchange || slot == Slot::context_exchange ||
@@ -182,7 +183,31 @@ class Surveyor {
       for (const std::uint32_t rank : symmetry_.representatives()) add_group(slot, {rank});
   }
 
+  /// Under dynamic context parallelism: neighbours of the context-parallel ranks, of each power of two.
+  void context_groups() {
+    const ParallelismSpec& p = scenario_.parallelism;
+    for (std::int64_t size = 2; size < p.cp; size *= 2) {
+      const auto members = [&](std::uint32_t rank) {
+        const std::vector<std::uint32_t> all = mesh_.members(rank, context_axes);
+        const auto ranks = static_cast<std::int32_t>(size), first = mesh_.coordinates(rank)[Axis::cp] / ranks * ranks;
+        return std::vector<std::uint32_t>(all.begin() + first, all.begin() + first + ranks);
+      };
+      if (scenario_.model.keeps_states()) groups(slot_of_context_group(Slot::context_exchange, size), members);
+      if (p.cp_method == CpMethod::all_gather) {
+        groups(slot_of_context_group(Slot::context, size), members);
+        continue;
+      }
+      for (const std::uint32_t rank : symmetry_.representatives()) {
+        const std::vector<std::uint32_t> group = members(rank);
+        const auto place = static_cast<std::size_t>(std::ranges::find(group, rank) - group.begin());
+        add_pair(slot_of_context_group(Slot::send_context, size), slot_of_context_group(Slot::receive_context, size), rank,
+                 group[(place + 1) % group.size()]);
+      }
+    }
+  }
+
   void context() {
+    if (scenario_.parallelism.dynamic_cp) context_groups();
     if (scenario_.model.keeps_states()) groups(Slot::context_exchange, context_axes);
     const CpMethod method = scenario_.parallelism.cp_method;
     if (method == CpMethod::all_gather || method == CpMethod::ulysses) return groups(Slot::context, context_axes);

@@ -1,5 +1,7 @@
 #include "scenarios/mesh/families.h"
 
+#include <array>
+#include <bit>
 #include <stdexcept>
 
 namespace tandem::scenarios {
@@ -9,6 +11,14 @@ struct Family {
   std::string_view name;
   Axis axis;
 };
+
+struct GroupSlots {
+  Slot of_all, first;  ///< among all ranks; of groups of two
+};
+constexpr std::array group_slots{GroupSlots{Slot::context, Slot::context_groups},
+                                 GroupSlots{Slot::send_context, Slot::send_context_groups},
+                                 GroupSlots{Slot::receive_context, Slot::receive_context_groups},
+                                 GroupSlots{Slot::context_exchange, Slot::context_exchange_groups}};
 
 /// Without a default, so that the compiler asks for what a new slot is called.
 Family describe(Slot slot) {
@@ -31,15 +41,19 @@ Family describe(Slot slot) {
     case Slot::replicas:
       return {"dp replicas", Axis::dp};
     case Slot::context:
+    case Slot::context_groups:
       return {name_of(Axis::cp), Axis::cp};
     case Slot::context_heads:
       return {"cp heads", Axis::cp};
     case Slot::sequence_load:
       return {"sequence load", Axis::cp};
     case Slot::context_exchange:
+    case Slot::context_exchange_groups:
       return {"cp exchange", Axis::cp};
     case Slot::send_context:
     case Slot::receive_context:
+    case Slot::send_context_groups:
+    case Slot::receive_context_groups:
       return {"cp ring", Axis::cp};
     case Slot::expert:
       return {name_of(Axis::ep), Axis::ep};
@@ -77,8 +91,23 @@ Family describe(Slot slot) {
 
 }  // namespace
 
-std::string_view family_of(Slot slot) { return describe(slot).name; }
+std::string_view family_of(Slot slot) { return describe(context_group_of(slot).first).name; }
 
-Axis axis_of(Slot slot) { return describe(slot).axis; }
+Axis axis_of(Slot slot) { return describe(context_group_of(slot).first).axis; }
+
+Slot slot_of_context_group(Slot slot, std::int64_t ranks) {
+  const auto level = std::countr_zero(static_cast<std::uint64_t>(ranks)) - 1;
+  for (const GroupSlots& slots : group_slots)
+    if (slots.of_all == slot) return static_cast<Slot>(static_cast<int>(slots.first) + level);
+  return slot;
+}
+
+std::pair<Slot, std::int64_t> context_group_of(Slot slot) {
+  for (const GroupSlots& slots : group_slots) {
+    const int level = static_cast<int>(slot) - static_cast<int>(slots.first);
+    if (level >= 0 && level < context_group_sizes) return {slots.of_all, std::int64_t{2} << level};
+  }
+  return {slot, 0};
+}
 
 }  // namespace tandem::scenarios

@@ -4,6 +4,7 @@
 #include <bitset>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "runtime/dag/dag.h"
@@ -12,6 +13,10 @@
 #include "topology/layouts.h"
 
 namespace tandem::scenarios {
+
+/// How many sizes of groups there are under dynamic context parallelism, beside that of all ranks: 2 to 32 of 64.
+inline constexpr std::uint8_t context_group_sizes = 5;
+static_assert(most_dynamic_ranks == std::int64_t{2} << context_group_sizes);
 
 /// The role that a communicator plays for a rank. A rank takes part in at most one communicator through each slot.
 enum class Slot : std::uint8_t {
@@ -50,8 +55,19 @@ enum class Slot : std::uint8_t {
   context_heads,  ///< neighbours of `context` that deal out heads among them, where the others form a ring
   sequence_load,  ///< ranks that route tokens of the same sequences, where context-parallel ones are among them, which sum up how
                   ///< many choices of each sequence an expert had (model.moe.balance_scope)
+  // of 2, 4, .. neighbours of the context-parallel ranks, under dynamic context parallelism; see slot_of_context_group
+  context_groups,
+  send_context_groups = context_groups + context_group_sizes,
+  receive_context_groups = send_context_groups + context_group_sizes,
+  context_exchange_groups = receive_context_groups + context_group_sizes,
 };
-inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::sequence_load) + 1;
+inline constexpr std::size_t slot_count = static_cast<std::size_t>(Slot::context_exchange_groups) + context_group_sizes;
+
+/// The slot of groups of so many ranks, a power of two from 2 on, that stands for one among all context-parallel ranks; of others
+/// the same.
+Slot slot_of_context_group(Slot slot, std::int64_t ranks);
+/// The slot that one of these stands for, and how many ranks its groups have; of others the same, and 0.
+std::pair<Slot, std::int64_t> context_group_of(Slot slot);
 
 using SlotSet = std::bitset<slot_count>;
 

@@ -92,6 +92,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
                             "cp_method",
                             "cp_layout",
                             "cp_ulysses",
+                            "dynamic_cp",
                             "expert_axis",
                             "placement",
                             "scatter_gather"});
@@ -110,6 +111,7 @@ ParallelismSpec read_parallelism(const YamlNode& node) {
   if (two_levels || parallelism.has("cp_ulysses")) spec.cp_ulysses = parallelism.integer("cp_ulysses", {2, max_gpus});
   if (!two_levels && spec.cp_ulysses > 0)
     parallelism.fail("cp_ulysses", "parallelism.cp_ulysses without cp_method ulysses-ring, expected both or neither");
+  spec.dynamic_cp = parallelism.boolean("dynamic_cp", false);
   spec.ep = parallelism.integer(name_of(Axis::ep), size, 1);
   spec.etp = parallelism.integer("etp", size, 1);
   std::vector<Choice<Dispatcher>> dispatchers = choices(dispatcher_names);
@@ -159,6 +161,7 @@ YamlNode write_parallelism(const ParallelismSpec& p) {
   put(node, name_of(Axis::cp), p.cp);
   put(node, "cp_method", name_in(cp_method_names, p.cp_method));
   put(node, "cp_layout", name_in(cp_layout_names, p.cp_layout));
+  if (p.dynamic_cp) put(node, "dynamic_cp", true);
   if (p.cp_ulysses > 0) put(node, "cp_ulysses", p.cp_ulysses);
   put(node, name_of(Axis::ep), p.ep);
   put(node, "etp", p.etp);

@@ -43,7 +43,7 @@ void read_shares(const Reader& documents, DocumentsSpec& spec) {
 
 DocumentsSpec read_documents(const YamlNode& node) {
   const Reader documents(node, "training.documents",
-                         {"length", "lengths", "shares", "mean", "sigma", "longest", "packing", "streams", "seed"});
+                         {"length", "lengths", "shares", "mean", "sigma", "longest", "packing", "balance", "streams", "seed"});
   const Range<std::int64_t> tokens{1, 16'777'216};
   DocumentsSpec spec;
   const bool by_mean = documents.has("mean");
@@ -60,9 +60,10 @@ DocumentsSpec read_documents(const YamlNode& node) {
   if (by_mean) spec.sigma = documents.number("sigma", {0, 10});
   spec.longest = documents.integer("longest", tokens, 0);
   spec.packing = documents.choice<Packing>("packing", choices(packing_names), Packing::cut);
+  spec.balance = documents.choice<DocumentBalance>("balance", choices(document_balance_names), DocumentBalance::none);
   spec.streams = documents.integer("streams", {1, max_gpus}, 1);
   spec.seed = static_cast<std::uint64_t>(documents.integer("seed", {0, std::numeric_limits<std::int64_t>::max()}, 1));
-  for (const std::string_view field : {"sigma", "longest", "packing", "streams", "seed"})
+  for (const std::string_view field : {"sigma", "longest", "packing", "balance", "streams", "seed"})
     if (documents.has(field) && (field == "sigma" ? !by_mean : !spec.any()))
       documents.fail(field, fmt::format("training.documents.{} without {}, expected both or neither", field,
                                         field == "sigma" ? "mean" : "length, lengths or mean"));
@@ -345,6 +346,7 @@ YamlNode documents_node(const DocumentsSpec& documents) {
   }
   if (documents.longest > 0) put(node, "longest", documents.longest);
   put(node, "packing", name_in(packing_names, documents.packing));
+  put(node, "balance", name_in(document_balance_names, documents.balance));
   put(node, "streams", documents.streams);
   put(node, "seed", static_cast<std::int64_t>(documents.seed));
   return node;

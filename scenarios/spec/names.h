@@ -73,7 +73,11 @@ inline constexpr std::array cp_layout_names{Named<CpLayout>{"zigzag", CpLayout::
                                             Named<CpLayout>{"contiguous", CpLayout::contiguous},
                                             Named<CpLayout>{"document-zigzag", CpLayout::document_zigzag}};
 
-inline constexpr std::array packing_names{Named<Packing>{"cut", Packing::cut}, Named<Packing>{"whole", Packing::whole}};
+inline constexpr std::array packing_names{Named<Packing>{"cut", Packing::cut}, Named<Packing>{"whole", Packing::whole},
+                                          Named<Packing>{"best-fit", Packing::best_fit}};
+
+inline constexpr std::array document_balance_names{Named<DocumentBalance>{"none", DocumentBalance::none},
+                                                   Named<DocumentBalance>{"attention", DocumentBalance::attention}};
 
 inline constexpr std::array gather_unit_names{Named<GatherUnit>{"layer", GatherUnit::layer},
                                               Named<GatherUnit>{"weight", GatherUnit::weight}};

@@ -340,6 +340,9 @@ enum class Dispatcher : std::uint8_t {
 /// Whether a token travels once to a rank, or to a node, whatever it chose there.
 constexpr bool sends_once(Dispatcher dispatcher) { return dispatcher != Dispatcher::nccl; }
 
+/// Among which dynamic context parallelism makes groups.
+inline constexpr std::int64_t most_dynamic_ranks = 64;
+
 struct ParallelismSpec {
   std::int64_t tp = 1;
   bool sp = false;  ///< sequence parallelism over the tp group; never with tp 1
@@ -349,6 +352,7 @@ struct ParallelismSpec {
   CpMethod cp_method = CpMethod::ring;
   CpLayout cp_layout = CpLayout::zigzag;
   std::int64_t cp_ulysses = 0;
+  bool dynamic_cp = false;  ///< every micro-batch has groups of its own among the cp ranks, as large as their documents need
   std::int64_t ep = 1;
   std::int64_t etp = 1;
   bool own_expert_axis = false;  ///< ep is an axis of the mesh; else expert ranks lie inside tp x cp x dp
@@ -602,6 +606,7 @@ struct Scenario {
   /// Equal parts that context-parallel ranks hold of each document; its length is a multiple of them.
   std::int64_t document_parts() const {
     if (training.documents.reference.parts > 0) return training.documents.reference.parts;
+    if (parallelism.dynamic_cp) return 1;  // and what a document's group needs, once it is packed
     return parallelism.cp > 1 && parallelism.cp_layout == CpLayout::document_zigzag ? 2 * parallelism.cp : 1;
   }
 

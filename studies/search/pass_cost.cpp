@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/plan/issue_order.h"
@@ -53,6 +54,10 @@ Scenario small(const Scenario& scenario, const LayerClass& kind) {
   p.first_stage_layers = p.last_stage_layers = 0;
   if (mtp_is_apart(scenario)) s.model.mtp_depth = 0;  // the loss's stage is what it is without them
   p.pipeline_layout.clear();
+  if (std::exchange(p.dynamic_cp, false)) {  // at best every rank has documents of its own
+    s.training.sequence /= p.cp;
+    p.cp = 1;
+  }
   p.dp = least_dp(p, s.cluster.gpus_per_node);
   s.cluster.gpus = p.world_size();
   s.cluster.other_gpus.clear();

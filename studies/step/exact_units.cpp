@@ -10,7 +10,7 @@ using scenarios::Slot;
 using scenarios::slot_count;
 
 bool receives(std::size_t slot) {
-  switch (static_cast<Slot>(slot)) {
+  switch (scenarios::context_group_of(static_cast<Slot>(slot)).first) {
     case Slot::receive_tensor:
     case Slot::receive_context:
     case Slot::receive_forward:

@@ -14,8 +14,6 @@ void refuse_on_gpus(const Scenario& scenario, const std::string& file) {
   const TrainingSpec& training = scenario.training;
   if (training.offload.any())
     throw InputError({file, 0, 0}, "training.offload is not executed on GPUs yet; expected --backend host");
-  if (training.documents.any())
-    throw InputError({file, 0, 0}, "training.documents are not executed on GPUs yet; expected --backend host");
   const bool moments = training.moment_dtype == training.second_moment_dtype &&
                        (training.moment_dtype == DType::f32 || training.moment_dtype == DType::bf16);
   if (training.optimizer == OptimizerKind::muon && training.moment_dtype != DType::f32)

@@ -95,6 +95,8 @@ struct StepResult {
   /// Tokens of a document.
   double mean_document() const { return static_cast<double>(tokens) / static_cast<double>(documents->count); }
   double padding_share() const { return static_cast<double>(documents->padding) / static_cast<double>(tokens); }
+  /// MFU if what padding computes counts as nothing.
+  double mfu_without_padding() const { return mfu * (1 - documents->padding_flops_share); }
   bool is_simulated() const { return run.backend == simgrid_backend; }
   bool fits() const { return peak_memory() <= gpu_memory; }
 };

@@ -111,6 +111,9 @@ StepDocuments step_documents(const JsonValue& documents) {
                      .attention_share = documents.at("attention_share").number(),
                      .heaviest_micro_batch = documents.at("heaviest_micro_batch").number(),
                      .heaviest_replica = documents.at("heaviest_replica").number()};
+  if (documents.has("heaviest_rank")) read.heaviest_rank = documents.at("heaviest_rank").number();
+  if (documents.has("mean_cp")) read.mean_ranks = documents.at("mean_cp").number();
+  if (documents.has("padding_flops_share")) read.padding_flops_share = documents.at("padding_flops_share").number();
   if (read.count < 1) throw documents.at("count").wrong("a document at least");
   return read;
 }
@@ -521,9 +524,13 @@ Json to_json_object(const StepResult& r) {
                          {"mean_tokens", r.mean_document()},
                          {"longest_tokens", r.documents->longest},
                          {"padding_tokens", r.documents->padding},
+                         {"padding_flops_share", r.documents->padding_flops_share},
+                         {"mfu_without_padding", r.mfu_without_padding()},
                          {"attention_share", r.documents->attention_share},
                          {"heaviest_micro_batch", r.documents->heaviest_micro_batch},
-                         {"heaviest_replica", r.documents->heaviest_replica}};
+                         {"heaviest_replica", r.documents->heaviest_replica},
+                         {"heaviest_rank", r.documents->heaviest_rank},
+                         {"mean_cp", r.documents->mean_ranks}};
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
   if (r.run.undated_step) json["run"]["undated_step_s"] = *r.run.undated_step;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;

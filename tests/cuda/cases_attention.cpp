@@ -16,6 +16,7 @@ struct Mask {
   Positions queries, keys;
   std::int32_t window = 0, chunk = 0;
   float softcap = 0;
+  Documents documents = {};  ///< of each sequence
 };
 
 constexpr Positions run_of(std::int32_t start, std::int32_t length) { return {.start = {start, 0}, .length = {length, 0}}; }
@@ -32,6 +33,15 @@ const std::vector<Mask> small_masks{
     {"sliding", true, run_of(0, 33), run_of(0, 33), 10},
     {"chunked_runs", true, {.start = {8, 40}, .length = {9, 8}}, {.start = {0, 44}, .length = {12, 11}}, 0, 11},
     {"capped", true, run_of(0, 33), run_of(0, 33), 0, 0, 1.5F},
+    {"documents", true, run_of(0, 33), run_of(0, 33), 0, 0, 0, {.sequence = 33, .starts = {0, 1, 9, 20}}},
+    {"document_chunks",
+     true,
+     {.start = {6, 42}, .length = {6, 6}},
+     {.start = {0, 30}, .length = {12, 12}},
+     0,
+     0,
+     0,
+     {.sequence = 48, .parts = 8, .starts = {0, 16, 24}}},
 };
 const std::vector<Mask> long_masks{
     {"long_full", false, run_of(0, 70), run_of(0, 150)},
@@ -41,11 +51,30 @@ const std::vector<Mask> long_masks{
     {"long_sliding", true, run_of(0, 300), run_of(0, 300), 50},
     {"long_chunked", true, run_of(0, 300), run_of(0, 300), 0, 90},
     {"long_capped", true, run_of(0, 150), run_of(0, 150), 0, 0, 3.0F},
+    {"long_documents", true, run_of(0, 300), run_of(0, 300), 0, 0, 0, {.sequence = 300, .starts = {0, 7, 130, 131, 290}}},
+    {"long_full_documents", false, run_of(0, 300), run_of(0, 300), 0, 0, 0, {.sequence = 300, .starts = {0, 96, 130}}},
+    {"long_sliding_documents", true, run_of(0, 300), run_of(0, 300), 50, 0, 0, {.sequence = 300, .starts = {0, 160}}},
+    {"long_document_chunks",
+     true,
+     {.start = {64, 256}, .length = {64, 64}},
+     {.start = {0, 384}, .length = {128, 64}},
+     0,
+     0,
+     0,
+     {.sequence = 512, .parts = 8, .starts = {0, 64, 80, 360}}},
 };
 
 struct Heads {
   std::int64_t micro_batch, heads, kv_heads, head_dim, value_dim;
 };
+
+/// The same documents in each sequence.
+Documents repeated(Documents documents, std::int64_t sequences) {
+  const std::vector<std::int64_t> of_first = documents.starts;
+  for (std::int64_t b = 1; b < sequences; ++b)
+    for (const std::int64_t start : of_first) documents.starts.push_back(b * documents.sequence + start);
+  return documents;
+}
 
 /// What the host kernel leaves of a forward pass, for the backward's operands.
 struct Forward {
@@ -74,7 +103,8 @@ OperationCase forward_case(const Mask& mask, const Heads& h, DType type) {
   const Shape q(s, h.micro_batch, h.heads, h.head_dim), k(t, h.micro_batch, h.kv_heads, h.head_dim);
   const Shape v(t, h.micro_batch, h.kv_heads, h.value_dim), out(s, h.micro_batch, h.heads, h.value_dim);
   const AttentionAttributes attributes{
-      mask.causal, static_cast<float>(1 / std::sqrt(h.head_dim)), mask.queries, mask.keys, mask.window, mask.chunk, mask.softcap};
+      mask.causal,  static_cast<float>(1 / std::sqrt(h.head_dim)), mask.queries, mask.keys, mask.window, mask.chunk,
+      mask.softcap, repeated(mask.documents, h.micro_batch)};
   return {name_of_case("attention", mask, h, type),
           OpKind::attention,
           attributes,

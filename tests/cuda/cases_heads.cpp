@@ -63,6 +63,36 @@ void append_latent_heads(std::vector<OperationCase>& cases, DType type, int nope
                    {read(q, type, 1), read(v, type, 2), write(keys_values, type), write(shared, type)}});
 }
 
+/// Rotations that count from the start of each document, of two sequences in four parts.
+void append_documents(std::vector<OperationCase>& cases, DType type) {
+  const Positions runs{.start = {2, 9}, .length = {2, 3}};
+  const Documents documents{.sequence = 16, .parts = 4, .starts = {0, 4, 16, 24, 28}};
+  const Shape q(5, 2, 4, 16), k(5, 2, 2, 16), qkv(5, 2, 8 * 16);
+  const SplitHeadsAttributes split{.heads = 4, .kv_heads = 2, .positions = runs, .documents = documents};
+  const auto name = join_name(std::string(name_of(type)), "documents");
+  cases.push_back({join_name("split_heads", name),
+                   OpKind::split_heads,
+                   split,
+                   {read(qkv, type, 1), write(q, type), write(k, type), write(k, type)}});
+  cases.push_back({join_name("split_heads_backward", name),
+                   OpKind::split_heads_backward,
+                   split,
+                   {read(q, type, 1), read(k, type, 2), read(k, type, 3), write(qkv, type)}});
+  cases.push_back({join_name("rotary", name), OpKind::rotary, split, {update(q, type, 1), update(k, type, 2)}});
+  const MlaHeadsAttributes latent{.rope_dim = 6, .positions = runs, .documents = documents};
+  const Shape heads(5, 2, 3, 11), v(5, 2, 3, 4), shared(5, 2, 6), keys_values(5, 2, 3 * 9);
+  cases.push_back(
+      {join_name("mla_queries", name), OpKind::mla_queries, latent, {read(Shape(5, 2, 33), type, 1), write(heads, type)}});
+  cases.push_back({join_name("mla_keys_values", name),
+                   OpKind::mla_keys_values,
+                   latent,
+                   {read(keys_values, type, 1), read(shared, type, 2), write(heads, type), write(v, type)}});
+  cases.push_back({join_name("mla_keys_values_backward", name),
+                   OpKind::mla_keys_values_backward,
+                   latent,
+                   {read(heads, type, 1), read(v, type, 2), write(keys_values, type), write(shared, type)}});
+}
+
 }  // namespace
 
 std::vector<OperationCase> heads_cases() {
@@ -72,6 +102,7 @@ std::vector<OperationCase> heads_cases() {
     for (const int head_dim : {3, 64}) append_heads(cases, type, head_dim, false);
     for (const auto& [head_dim, rotated] : {std::pair(64, 0), std::pair(64, 32), std::pair(10, 6), std::pair(48, 16)})
       append_rotations(cases, type, head_dim, rotated);
+    append_documents(cases, type);
     append_latent_heads(cases, type, 32, 16, 24);
     append_latent_heads(cases, type, 5, 6, 3);
     append_latent_heads(cases, type, 0, 64, 128);

@@ -3,10 +3,18 @@
 namespace tandem::studies {
 namespace {
 
+/// Documents of two sequences of 11, or 12 in two parts: some of one token, some that begin where a chunk of 4 does.
+const Documents packed_11{.sequence = 11, .starts = {0, 3, 4, 11, 12, 19}};
+const Documents packed_12{.sequence = 12, .parts = 2, .starts = {0, 4, 6, 12, 20, 22}};
+
+std::string name_of_documents(const Documents& documents) {
+  return documents.starts.empty() ? "whole" : documents.parts > 1 ? "packed_in_parts" : "packed";
+}
+
 void append_conv(std::vector<OperationCase>& cases, DType type, const Shape& x, const CausalConvAttributes& attributes,
                  int taps) {
   const Shape weight(attributes.row[0] + 40, taps + (attributes.biased ? 1 : 0)), y(x[0], x[1], attributes.channels());
-  const auto name = join_name(std::string(name_of(type)), attributes.channels(), taps);
+  const auto name = join_name(std::string(name_of(type)), attributes.channels(), taps, name_of_documents(attributes.documents));
   cases.push_back({join_name("causal_conv", name),
                    OpKind::causal_conv,
                    attributes,
@@ -22,7 +30,7 @@ void append_scan(std::vector<OperationCase>& cases, DType type, const SsdAttribu
   const std::int64_t inner = heads * n.head_dim, keys = 2 * n.groups * n.state;
   const Shape mixed(positions, 2, inner + keys), projected(positions, 2, 2 * inner + keys + heads), parameters(3 * all_heads, 1);
   const Shape out(positions, 2, inner);
-  const auto name = join_name(std::string(name_of(type)), positions, heads, n.head_dim, n.state);
+  const auto name = join_name(std::string(name_of(type)), positions, heads, n.head_dim, n.state, name_of_documents(n.documents));
   cases.push_back(
       {join_name("ssd_scan", name),
        OpKind::ssd_scan,
@@ -40,7 +48,8 @@ void append_rule(std::vector<OperationCase>& cases, DType type, const DeltaRuleA
   const std::int64_t width = 2 * n.key_heads * n.key_dim + heads * n.value_dim;
   const Shape mixed(positions, 2, width), projected(positions, 2, width + heads * n.value_dim + 2 * heads);
   const Shape parameters(2 * all_heads, 1), out(positions, 2, heads * n.value_dim);
-  const auto name = join_name(std::string(name_of(type)), positions, heads, n.key_dim, n.value_dim);
+  const auto name =
+      join_name(std::string(name_of(type)), positions, heads, n.key_dim, n.value_dim, name_of_documents(n.documents));
   cases.push_back({join_name("delta_rule", name),
                    OpKind::delta_rule,
                    n,
@@ -102,6 +111,16 @@ std::vector<OperationCase> mamba_cases() {
     append_scan(cases, type, {.head_dim = 5, .groups = 1, .state = 16, .chunk = 16, .first_head = 0}, 7, 3, 3);
     append_rule(cases, type, {.key_heads = 2, .key_dim = 8, .value_dim = 6, .chunk = 4, .first_head = 2}, 11, 4, 6);
     append_rule(cases, type, {.key_heads = 3, .key_dim = 5, .value_dim = 16, .chunk = 16, .first_head = 0}, 7, 3, 3);
+    for (const Documents& documents : {packed_11, packed_12}) {
+      const int positions = documents.sequence;
+      append_conv(cases, type, Shape(positions, 2, 9),
+                  {.first_column = 1, .row = {0, 0, 0}, .rows = {8, 0, 0}, .biased = true, .documents = documents}, 4);
+      append_scan(cases, type, {.head_dim = 8, .groups = 2, .state = 6, .chunk = 4, .first_head = 2, .documents = documents},
+                  positions, 4, 6);
+      append_rule(cases, type,
+                  {.key_heads = 2, .key_dim = 8, .value_dim = 6, .chunk = 4, .first_head = 2, .documents = documents}, positions,
+                  4, 6);
+    }
     append_norm(cases, type, 4, 10, false, false);
     append_norm(cases, type, 3, 150, true, true);
     append_norm(cases, type, 1, 33, true, false);

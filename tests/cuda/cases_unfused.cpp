@@ -67,6 +67,14 @@ std::vector<OperationCase> unfused_attention_cases() {
                          {read(scores, type, 4), read(scores, type, 5), write(scores, type)}});
       }
     }
+  const Shape packed(3, 2, 9, 21);
+  const AttentionAttributes documents{
+      .queries = run_from(12, 9), .keys = run_from(0, 21), .documents = {.sequence = 21, .starts = {0, 14, 15, 21, 42, 60}}};
+  for (const DType type : trained_types)
+    cases.push_back({join_name("softmax_documents", name_of(type)),
+                     OpKind::softmax,
+                     documents,
+                     {read(packed, type, random_numbers(packed, 3, 9)), write(packed, type)}});
   const std::size_t aligned = cases.size();
   for (std::size_t i = 0; i < aligned; ++i) cases.push_back(skewed(cases[i]));
   return cases;

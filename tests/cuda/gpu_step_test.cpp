@@ -112,6 +112,12 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyStep{R"(model.kv_heads=8 model.mla={"q_rank":12,"kv_rank":16,"rope_dim":4,"nope_dim":6,"v_dim":5} )"
                              R"(model.indexer={"heads":4,"head_dim":8,"top_k":5} parallelism.tp=2 parallelism.sp=true )"
                              R"(parallelism.cp=2 parallelism.cp_method=all-gather)"},
+                    TinyStep{"training.documents.mean=5 training.documents.sigma=0.8 parallelism.cp=2 training.micro_batch=2"},
+                    TinyStep{
+                        "training.documents.mean=5 training.documents.sigma=0.8 training.attention=unfused parallelism.dp=2"},
+                    TinyStep{R"(training.documents.mean=5 training.documents.sigma=0.8 parallelism.cp=2 parallelism.tp=2 )"
+                             R"(parallelism.sp=true model.layer_types=[mamba,full_attention] )"
+                             R"(model.mamba={"heads":8,"head_dim":64,"groups":4,"state":6,"chunk":4})"},
                     TinyStep{"parallelism.tp=2 parallelism.sp=true", DType::bf16},
                     TinyStep{"parallelism.dp=2 parallelism.zero=3", DType::f16},
                     TinyStep{"parallelism.dp=2 training.global_batch=2", DType::f8},

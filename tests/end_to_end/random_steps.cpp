@@ -177,16 +177,21 @@ class StepDraw {
     if (experts_) set("model.moe.linear_bias", {"", "", "true"});
   }
 
-  /// Of which sequences are packed, unless layers keep states or choose keys, or positions are learned where documents are cut
-  /// into chunks.
+  /// Of which sequences are packed, unless layers choose keys, or positions are learned where documents are cut into chunks.
   void documents() {
-    const bool keeps_states =
-        is_set("model.indexer.heads") || is_set("model.mamba.heads") || is_set("model.linear_attention.key_heads");
-    if (keeps_states || (is_set("model.max_positions") && passes_keys_)) return;
+    if (is_set("model.indexer.heads") || (is_set("model.max_positions") && passes_keys_)) return;
     if (set("training.documents.mean", {"", "", "3", "6"}).empty()) return;
     set("training.documents.sigma", {"0.5", "1"});
-    set("training.documents.packing", {"", "whole"});
-    if (dp_ > 1) set("training.documents.streams", {"", "2"});
+    const bool may_group = passes_keys_ && !experts_ && !latent_ && !is_set("parallelism.cp_ulysses");
+    if (may_group && !set("parallelism.dynamic_cp", {"true", "true", ""}).empty()) {
+      std::erase_if(step_.overrides, [](const std::string& one) {
+        return one.starts_with("parallelism.cp_layout=") || one.starts_with("training.micro_batch=");
+      });
+      set("training.documents.packing", {"best-fit"});
+    } else {
+      set("training.documents.packing", {"", "whole", "best-fit"});
+    }
+    if (dp_ > 1 && !set("training.documents.streams", {"", "2"}).empty()) set("training.documents.balance", {"", "attention"});
   }
 
   void encoder() {

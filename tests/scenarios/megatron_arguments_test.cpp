@@ -79,6 +79,23 @@ TEST(MegatronArguments, ListWhatTheyCannotSay) {
   EXPECT_THAT(exported.text, HasSubstr("# training.sync_every: "));
 }
 
+// A rank's share of a sequence is what Megatron-Core makes groups of context-parallel ranks by.
+TEST(MegatronArguments, PackingOfDocuments) {
+  const std::vector<std::string> packed{"training.documents.length=100", "training.documents.packing=best-fit",
+                                        "parallelism.dp=2", "parallelism.cp=2"};
+  const auto with = [&](const std::string& more) {
+    std::vector<std::string> overrides = packed;
+    overrides.push_back(more);
+    return megatron(overrides).text;
+  };
+  const std::string dynamic = with("parallelism.dynamic_cp=true"), balanced = with("training.documents.balance=attention");
+  EXPECT_THAT(dynamic, HasSubstr("--dynamic-context-parallel\n--sequence-packing-scheduler default_dynamic_cp\n"
+                                 "--max-seqlen-per-dp-cp-rank 512\n"));
+  EXPECT_THAT(balanced, HasSubstr("--sequence-packing-scheduler dp_balanced\n--max-seqlen-per-dp-cp-rank 512\n"));
+  EXPECT_THAT(balanced, testing::Not(HasSubstr("--dynamic-context-parallel")));
+  EXPECT_THAT(with("training.documents.balance=none"), testing::Not(HasSubstr("--sequence-packing-scheduler")));
+}
+
 // As Megatron-LM's examples write them: variables, arrays, continued lines, layers per virtual stage.
 TEST(MegatronArguments, FromAShellScript) {
   const std::string script = R"(#!/bin/bash

@@ -78,8 +78,8 @@ std::string sealed(const file::Content& content, std::uint32_t version) {
   return file.SerializeAsString();
 }
 
-/// The table of the collectives, the last column before version 4, with the operations numbered as before version 3, which has
-/// further kernels before them. Columns hold differences, so that the first number moves all.
+/// The table of the collectives, the last column before version 4, with the operations numbered as before version 3, behind
+/// the kernels. Columns hold differences, so that the first number moves all.
 file::Table& collectives_of_old(file::Content& content) {
   constexpr int columns_of_old = 8;  // six of the origin, kernels and collectives
   file::Table& table = *content.mutable_tables(0);
@@ -87,7 +87,7 @@ file::Table& collectives_of_old(file::Content& content) {
   file::Table& collectives = *table.mutable_columns(table.columns_size() - 1)->mutable_items();
   file::Column& operations = *collectives.mutable_columns(0);
   constexpr int all_reduce = 41;
-  operations.set_integers(0, operations.integers(0) - (static_cast<int>(OpKind::all_reduce) - all_reduce));
+  operations.set_integers(0, operations.integers(0) + all_reduce);
   return collectives;
 }
 
@@ -101,18 +101,20 @@ TEST(ProfileFile, OfTheSecondVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
 }
 
-// The fourth version lacked some kernels before the collectives.
-TEST(ProfileFile, OfTheFourthVersionIsRead) {
+// Their collectives have numbers behind those of as many kernels as there were.
+TEST(ProfileFile, OfTheFourthAndTheEighthVersionAreRead) {
   const Profile profile = small();
-  file::Content content;
-  ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
-  file::Table& table = *content.mutable_tables(0);
-  constexpr int collectives = 7, all_reduce = 58;  // the column after six of the origin and the kernels
-  file::Column& operations = *table.mutable_columns(collectives)->mutable_items()->mutable_columns(0);
-  operations.set_integers(0, operations.integers(0) - (static_cast<int>(OpKind::all_reduce) - all_reduce));
-  const TemporaryFolder folder;
-  write_bytes(folder / "old", sealed(content, 4));
-  EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
+  for (const auto [version, all_reduce] : {std::pair{4U, 58}, {8U, 78}}) {
+    file::Content content;
+    ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
+    constexpr int collectives = 7;  // the column after six of the origin and the kernels
+    file::Column& operations =
+        *content.mutable_tables(0)->mutable_columns(collectives)->mutable_items()->mutable_columns(0);
+    operations.set_integers(0, operations.integers(0) + all_reduce);
+    const TemporaryFolder folder;
+    write_bytes(folder / "old", sealed(content, version));
+    EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
+  }
 }
 
 // The first version had no column of machines, which is the last column of the last list.
@@ -129,7 +131,7 @@ TEST(ProfileFile, OfTheFirstVersionIsRead) {
   EXPECT_EQ(to_bytes(read_profile_file(folder / "old")), to_bytes(profile));
   write_bytes(folder / "mislabelled", sealed(content, 2));
   EXPECT_THROW(read_profile_file(folder / "mislabelled"), InputError);
-  write_bytes(folder / "unknown", sealed(content, 9));
+  write_bytes(folder / "unknown", sealed(content, 14));
   EXPECT_THROW(read_profile_file(folder / "unknown"), InputError);
 }
 
