@@ -41,9 +41,10 @@ constexpr Rule positions_hold_sequence{
 constexpr Rule lightning_attends_in_whole_sequences{
     .holds = [](const Scenario& s) { return !s.training.documents.any() || !s.model.lightning.enabled(); },
     .objection = [](const Scenario&) -> Objection {
-      return {{"training.documents", "model.layer_types"},
-              "training.documents with layers of type lightning_attention, whose states are lowered for whole sequences; expected "
-              "one of the two"};
+      return {
+          {"training.documents", "model.layer_types"},
+          "training.documents with layers of type lightning_attention, whose states are lowered for whole sequences; expected "
+          "one of the two"};
     }};
 
 constexpr Rule residual_factors_go_without_dropout{

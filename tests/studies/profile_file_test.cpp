@@ -108,8 +108,7 @@ TEST(ProfileFile, OfTheFourthAndTheEighthVersionAreRead) {
     file::Content content;
     ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
     constexpr int collectives = 7;  // the column after six of the origin and the kernels
-    file::Column& operations =
-        *content.mutable_tables(0)->mutable_columns(collectives)->mutable_items()->mutable_columns(0);
+    file::Column& operations = *content.mutable_tables(0)->mutable_columns(collectives)->mutable_items()->mutable_columns(0);
     operations.set_integers(0, operations.integers(0) + all_reduce);
     const TemporaryFolder folder;
     write_bytes(folder / "old", sealed(content, version));
