@@ -15,11 +15,11 @@
 namespace tandem {
 namespace {
 
-template <typename Widths>
+template <typename Widths, bool packed>
 struct ForwardTiling : Widths {
   static constexpr int m_tiles = Widths::value_width <= 128 ? 2 : 1;  // of 16 queries, by warp: as many as its registers hold
   static constexpr int warps = 8 / m_tiles, threads = warps * lanes_of_warp;
-  static constexpr int queries = warps * m_tiles * 16, keys = Widths::value_width == 128 ? 32 : 64;
+  static constexpr int queries = warps * m_tiles * 16, keys = Widths::value_width != 128 ? 64 : packed ? 16 : 32;
   static constexpr std::size_t shared_elements =
       (queries + keys) * std::size_t{Widths::head_width} + keys * std::size_t{Widths::value_width};
 };
@@ -99,9 +99,9 @@ struct OnlineSoftmax {
   }
 };
 
-template <typename Element, typename Tiling>
+template <typename Element, typename Tiling, typename AnyShape>
 __global__ void __launch_bounds__(Tiling::threads)
-    attention_kernel(AttentionShape shape, const Element* q, const Element* k, const Element* v, Element* out, float* lse) {
+    attention_kernel(AnyShape shape, const Element* q, const Element* k, const Element* v, Element* out, float* lse) {
   TANDEM_DYNAMIC_SHARED(shared);
   const SharedTile<Element, Tiling::head_width> queries{reinterpret_cast<Element*>(shared)};
   const SharedTile<Element, Tiling::head_width> keys{queries.data + Tiling::queries * Tiling::head_width};
@@ -143,8 +143,10 @@ __global__ void __launch_bounds__(Tiling::threads)
     copy_async_commit();
     if (shape.softcap > 0) cap_scores(shape, scores);
     if (first_key + Tiling::keys > shape.keys || visibility(first_key) == Visibility::some)
-      replace_where(scores, -INFINITY, lane,
-                    [&](int of_row, int of_column) { return shape.hides(b, first_query + row + of_row, first_key + of_column); });
+      replace_where(scores, -INFINITY, lane, [&](int of_row, int of_column) {
+        const int key = first_key + of_column;  // one beyond the last is hidden
+        return key >= shape.keys || !shape.sees(b, first_query + row + of_row, key);
+      });
     softmax.update(scores, output, shape.scale * log2_of_e);
     add_product(output, scores, values, lane);
     first_key = next_key;
@@ -159,15 +161,15 @@ __global__ void __launch_bounds__(Tiling::threads)
   store_rows(queries, row, output, shape.output_rows(out, b, head, first_query), lane);
 }
 
-template <typename Element, typename Widths>
-void launch_attention(const Queue& queue, const AttentionShape& shape, const DeviceTensor& q, const DeviceTensor& k,
+template <typename Element, typename Widths, typename AnyShape>
+void launch_attention(const Queue& queue, const AnyShape& shape, const DeviceTensor& q, const DeviceTensor& k,
                       const DeviceTensor& v, const DeviceTensor& out, const DeviceTensor& lse) {
-  using Tiling = ForwardTiling<Widths>;
+  using Tiling = ForwardTiling<Widths, AnyShape::packed>;
   const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, Tiling::queries)), static_cast<unsigned>(shape.heads),
                        static_cast<unsigned>(shape.micro_batch)),
                   dim3(Tiling::threads), Tiling::shared_elements * sizeof(Element)};
-  launch("attention", queue, grid, attention_kernel<Element, Tiling>, shape, q.as<const Element>(), k.as<const Element>(),
-         v.as<const Element>(), out.as<Element>(), lse.as<float>());
+  launch("attention", queue, grid, attention_kernel<Element, Tiling, AnyShape>, shape, q.as<const Element>(),
+         k.as<const Element>(), v.as<const Element>(), out.as<Element>(), lse.as<float>());
 }
 
 }  // namespace
@@ -178,11 +180,14 @@ void attention_device(Queue& queue, std::span<const DeviceTensor> operands, cons
   expect_types(of_one_type(q, k, v, out) && lse.dtype == DType::f32, "attention takes one type, and lse in fp32");
   if (run_library_attention(queue, operands, attributes, AttentionDirection::forward)) return;
   Scratch scratch(queue);
-  const AttentionShape shape = shape_of("attention", queue, scratch,
-                                        AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
-  if (!fits_tensor_cores(shape, {q, k, v, out})) return attention_exact(queue, shape, q, k, v, out, lse);
+  const PackedAttentionShape any_shape = shape_of(
+      "attention", queue, scratch, AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
+  if (!fits_tensor_cores(any_shape, {q, k, v, out})) return attention_exact(queue, any_shape, q, k, v, out, lse);
   const auto run = [&]<typename Element>(Type<Element>) {
-    with_tile_widths(shape, [&]<typename Widths>(Widths) { launch_attention<Element, Widths>(queue, shape, q, k, v, out, lse); });
+    with_packing(any_shape, [&](const auto& shape) {
+      with_tile_widths(shape,
+                       [&]<typename Widths>(Widths) { launch_attention<Element, Widths>(queue, shape, q, k, v, out, lse); });
+    });
   };
   q.dtype == DType::bf16 ? run(Type<Bf16>{}) : run(Type<F16>{});
 }

@@ -79,13 +79,16 @@ enum class KeyPass {
   dv
 };
 
-template <typename Widths, KeyPass pass_>
+template <typename Widths, KeyPass pass_, bool packed>
 struct KeyTiling : Widths {
   static constexpr KeyPass pass = pass_;
   static constexpr bool sums_dk = pass != KeyPass::dv, sums_dv = pass != KeyPass::dk;
   static constexpr int widths = Widths::head_width + Widths::value_width;
   static constexpr int warps = widths <= 320 ? 8 : 4, threads = warps * lanes_of_warp;
-  static constexpr int keys = warps * 16, queries = widths <= 128 ? 64 : widths <= 256 ? 48 : widths <= 320 ? 16 : 32;
+  static constexpr int keys = warps * 16, queries = widths <= 128   ? 64
+                                                    : widths <= 256 ? (packed ? 32 : 48)
+                                                    : widths <= 320 ? 16
+                                                                    : 32;
   static constexpr std::size_t operand_elements = (keys + 2 * queries) * std::size_t{widths};
   static constexpr int gradient_width = 64;  ///< of a row of the scores' gradients, which has `queries` elements
   static constexpr std::size_t gradient_elements = sums_dk ? keys * std::size_t{gradient_width} : 0;
@@ -131,9 +134,9 @@ struct QueryBlock {
   int head, first;
 };
 
-template <typename Element, typename Tiling>
+template <typename Element, typename Tiling, typename AnyShape>
 __global__ void __launch_bounds__(Tiling::threads)
-    key_gradient_kernel(AttentionShape shape, BackwardOperands<Element> x, QuerySums of_queries) {
+    key_gradient_kernel(AnyShape shape, BackwardOperands<Element> x, QuerySums of_queries) {
   using HeadTile = SharedTile<Element, Tiling::head_width>;
   using ValueTile = SharedTile<Element, Tiling::value_width>;
   TANDEM_DYNAMIC_SHARED(shared);
@@ -295,8 +298,8 @@ __global__ void __launch_bounds__(Tiling::threads)
 
 template <typename Widths>
 inline constexpr bool in_one_pass = Widths::head_width + Widths::value_width <= 320;
-template <typename Widths>
-using TilingOfSums = KeyTiling<Widths, in_one_pass<Widths> ? KeyPass::dk_and_dv : KeyPass::dk>;
+template <typename Widths, bool packed>
+using TilingOfSums = KeyTiling<Widths, in_one_pass<Widths> ? KeyPass::dk_and_dv : KeyPass::dk, packed>;
 
 /// What QuerySums takes, in this order.
 struct QuerySumsSizes {
@@ -305,10 +308,11 @@ struct QuerySumsSizes {
   std::size_t bytes() const { return sums * sizeof(float) + (turns + tickets) * sizeof(int); }
 };
 
+template <bool packed>
 QuerySumsSizes query_sums_sizes(const AttentionShape& shape) {
   QuerySumsSizes sizes{};
   with_tile_widths(shape, [&]<typename Widths>(Widths) {
-    using Tiling = TilingOfSums<Widths>;
+    using Tiling = TilingOfSums<Widths, packed>;
     const auto in_micro_batch = static_cast<std::size_t>(shape.micro_batch);
     const std::size_t blocks = in_micro_batch * static_cast<std::size_t>(shape.heads) *
                                static_cast<std::size_t>(divide_up(shape.queries, Tiling::queries));
@@ -318,24 +322,23 @@ QuerySumsSizes query_sums_sizes(const AttentionShape& shape) {
 }
 
 /// The sums, as zeros.
-QuerySums take_query_sums(const Queue& queue, const AttentionShape& shape, void* memory) {
-  const QuerySumsSizes sizes = query_sums_sizes(shape);
+QuerySums take_query_sums(const Queue& queue, const QuerySumsSizes& sizes, void* memory) {
   check(cudaMemsetAsync(memory, 0, sizes.bytes(), queue.stream), "cudaMemsetAsync");
   auto* const sums = static_cast<float*>(memory);
   auto* const turns = reinterpret_cast<int*>(sums + sizes.sums);
   return {sums, turns, turns + sizes.turns};
 }
 
-template <typename Element, typename Tiling>
-void launch_key_gradient(const Queue& queue, const AttentionShape& shape, const BackwardOperands<Element>& operands,
+template <typename Tiling, typename Element, typename AnyShape>
+void launch_key_gradient(const Queue& queue, const AnyShape& shape, const BackwardOperands<Element>& operands,
                          const QuerySums& sums) {
   const Grid grid{dim3(blocks_along_x(divide_up(shape.keys, Tiling::keys)), static_cast<unsigned>(shape.kv_heads),
                        static_cast<unsigned>(shape.micro_batch)),
                   dim3(Tiling::threads), Tiling::shared_bytes};
-  launch("attention_backward", queue, grid, key_gradient_kernel<Element, Tiling>, shape, operands, sums);
+  launch("attention_backward", queue, grid, key_gradient_kernel<Element, Tiling, AnyShape>, shape, operands, sums);
 }
 
-template <typename Element, typename Tiling>
+template <typename Tiling, typename Element>
 void launch_query_gradient(const Queue& queue, const AttentionShape& shape, const BackwardOperands<Element>& operands,
                            const QuerySums& sums) {
   const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, Tiling::queries)), static_cast<unsigned>(shape.heads),
@@ -353,28 +356,34 @@ void attention_backward_device(Queue& queue, std::span<const DeviceTensor> opera
                "attention takes one type, and lse in fp32");
   if (run_library_attention(queue, operands, attributes, AttentionDirection::backward)) return;
   Scratch scratch(queue);
-  const AttentionShape shape = shape_of("attention_backward", queue, scratch,
-                                        AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes), attributes);
-  const bool fits = fits_tensor_cores(shape, {q, k, v, out, dout, dq, dk, dv});
+  const PackedAttentionShape any_shape =
+      shape_of("attention_backward", queue, scratch, AttentionSizes(q.shape, k.shape, v.shape, out.shape, lse.shape, attributes),
+               attributes);
+  const bool fits = fits_tensor_cores(any_shape, {q, k, v, out, dout, dq, dk, dv});
 
   auto* const delta = static_cast<float*>(scratch.take(static_cast<std::size_t>(lse.shape.elements()) * sizeof(float)));
   with_type(q.dtype, [&]<typename Element>(Type<Element>) {
+    const AttentionShape& shape = any_shape;
     const Grid grid{dim3(blocks_along_x(divide_up(shape.queries, statistics_threads / lanes_of_warp)),
                          static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.micro_batch)),
                     dim3(statistics_threads)};
     launch("attention_backward", queue, grid, row_sums_kernel<Element>, shape, out.as<const Element>(), dout.as<const Element>(),
            delta);
   });
-  if (!fits) return attention_backward_exact(queue, shape, q, k, v, lse, dout, delta, dq, dk, dv);
+  if (!fits) return attention_backward_exact(queue, any_shape, q, k, v, lse, dout, delta, dq, dk, dv);
   const auto run = [&]<typename Element>(Type<Element>) {
     const BackwardOperands<Element> x{q.as<const Element>(),    k.as<const Element>(), v.as<const Element>(),
                                       dout.as<const Element>(), lse.as<const float>(), delta,
                                       dq.as<Element>(),         dk.as<Element>(),      dv.as<Element>()};
-    const QuerySums sums = take_query_sums(queue, shape, scratch.take(query_sums_sizes(shape).bytes()));
-    with_tile_widths(shape, [&]<typename Widths>(Widths) {
-      launch_key_gradient<Element, TilingOfSums<Widths>>(queue, shape, x, sums);
-      if constexpr (!in_one_pass<Widths>) launch_key_gradient<Element, KeyTiling<Widths, KeyPass::dv>>(queue, shape, x, sums);
-      launch_query_gradient<Element, TilingOfSums<Widths>>(queue, shape, x, sums);
+    with_packing(any_shape, [&]<typename AnyShape>(const AnyShape& shape) {
+      constexpr bool packed = AnyShape::packed;
+      const QuerySumsSizes sizes = query_sums_sizes<packed>(shape);
+      const QuerySums sums = take_query_sums(queue, sizes, scratch.take(sizes.bytes()));
+      with_tile_widths(shape, [&]<typename Widths>(Widths) {
+        launch_key_gradient<TilingOfSums<Widths, packed>>(queue, shape, x, sums);
+        if constexpr (!in_one_pass<Widths>) launch_key_gradient<KeyTiling<Widths, KeyPass::dv, packed>>(queue, shape, x, sums);
+        launch_query_gradient<TilingOfSums<Widths, packed>>(queue, shape, x, sums);
+      });
     });
   };
   q.dtype == DType::bf16 ? run(Type<Bf16>{}) : run(Type<F16>{});
@@ -387,7 +396,9 @@ std::size_t attention_backward_scratch(std::span<const OperandType> operands, co
   const AttentionShape shape =
       shape_of(AttentionSizes(shape_at(0), shape_at(1), shape_at(2), shape_at(3), shape_at(lse), attributes), attributes);
   const std::size_t delta = scratch_piece(static_cast<std::size_t>(shape_at(lse).elements()) * sizeof(float));
-  const std::size_t sums = operands[0].dtype == DType::f32 ? 0 : scratch_piece(query_sums_sizes(shape).bytes());
+  const QuerySumsSizes sizes =
+      attributes.documents.starts.empty() ? query_sums_sizes<false>(shape) : query_sums_sizes<true>(shape);
+  const std::size_t sums = operands[0].dtype == DType::f32 ? 0 : scratch_piece(sizes.bytes());
   return std::max(document_scratch(shape_at(0), shape_at(1), attributes) + delta + sums,
                   library_attention_scratch(operands, attributes, AttentionDirection::backward));
 }

@@ -33,18 +33,17 @@ enum class Visibility {
   all
 };
 
-/// AttentionSizes and AttentionAttributes, as kernels read them.
+/// AttentionSizes and AttentionAttributes, as kernels read them; see PackedAttentionShape.
 struct AttentionShape {
   int queries, keys, micro_batch, heads, kv_heads, head_dim, value_dim;
   float scale, softcap;
   AttentionMask mask;
   PositionRuns query_positions, key_positions;
-  PlaceTable query_places = {}, key_places = {};
 
-  TANDEM_DEVICE bool sees(int b, int query, int key) const {
-    if (query_places.places == nullptr) return !mask.causal || mask.sees(query_positions.at(query), key_positions.at(key));
-    const DocumentPlace q = query_places.at(b, query), k = key_places.at(b, key);
-    return q.document == k.document && mask.sees(q.token, k.token);
+  static constexpr bool packed = false;
+
+  TANDEM_DEVICE bool sees(int /*b*/, int query, int key) const {
+    return !mask.causal || mask.sees(query_positions.at(query), key_positions.at(key));
   }
 
   /// q k^T under the soft cap, still without the scale.
@@ -70,15 +69,11 @@ struct AttentionShape {
     return 1 - share * share;
   }
 
-  /// Likewise of keys that may lie beyond the last.
-  TANDEM_DEVICE bool hides(int b, int query, int key) const { return key >= keys || !sees(b, query, key); }
-
-  /// Of [first_query, end_query) and [first_key, end_key) of a sequence, neither empty; both begin with a span of places.
-  TANDEM_DEVICE Visibility visibility(int b, int first_query, int end_query, int first_key, int end_key) const {
-    if (query_places.places != nullptr)
-      return visibility(query_places.span(b, first_query, end_query), key_places.span(b, first_key, end_key));
-    return visibility(query_positions.smallest(first_query, end_query), query_positions.largest(first_query, end_query),
-                      key_positions.smallest(first_key, end_key), key_positions.largest(first_key, end_key));
+  /// Of [first_query, end_query) and [first_key, end_key), neither empty.
+  TANDEM_DEVICE Visibility visibility(int /*b*/, int first_query, int end_query, int first_key, int end_key) const {
+    if (!mask.causal) return Visibility::all;
+    return visibility_between(query_positions.smallest(first_query, end_query), query_positions.largest(first_query, end_query),
+                              key_positions.smallest(first_key, end_key), key_positions.largest(first_key, end_key));
   }
 
   TANDEM_DEVICE int queries_per_key_head() const { return heads / kv_heads; }
@@ -103,18 +98,14 @@ struct AttentionShape {
   /// Of a number per query, as lse lies: [b,H,s].
   TANDEM_DEVICE std::int64_t statistics_of(int b, int head) const { return (std::int64_t{b} * heads + head) * queries; }
 
- private:
-  /// Of queries between two positions and keys between two.
-  TANDEM_DEVICE Visibility visibility(int first, int last, int smallest, int largest) const {
-    if (!mask.causal) return Visibility::all;
+ protected:
+  /// Of queries between two positions and keys between two, where the mask is causal.
+  TANDEM_DEVICE Visibility visibility_between(int first, int last, int smallest, int largest) const {
     if (smallest > last || largest < mask.first_seen(first)) return Visibility::none;
     return largest <= first && smallest >= mask.first_seen(last) ? Visibility::all : Visibility::some;
   }
-  TANDEM_DEVICE Visibility visibility(const PlaceSpan& q, const PlaceSpan& k) const {
-    if (q.last_document < k.first_document || k.last_document < q.first_document) return Visibility::none;
-    const bool one = q.first_document == q.last_document && k.first_document == k.last_document;
-    return one ? visibility(q.first_token, q.last_token, k.first_token, k.last_token) : Visibility::some;
-  }
+
+ private:
   template <typename Element>
   TANDEM_DEVICE GlobalRows<Element> rows_of_head(Element* tensor, int b, int head, int of_heads, int width, int first,
                                                  int count) const {
@@ -122,6 +113,34 @@ struct AttentionShape {
     return {tensor + first * stride + (std::int64_t{b} * of_heads + head) * width, stride, width, count - first};
   }
 };
+
+/// The same of sequences that are packed of documents. Kernels that need every register take one or the other.
+struct PackedAttentionShape : AttentionShape {
+  PlaceTable query_places = {}, key_places = {};
+
+  static constexpr bool packed = true;
+
+  TANDEM_DEVICE bool sees(int b, int query, int key) const {
+    const DocumentPlace q = query_places.at(b, query), k = key_places.at(b, key);
+    return q.document == k.document && mask.sees(q.token, k.token);
+  }
+
+  /// As AttentionShape's; both ranges begin with a span of places.
+  TANDEM_DEVICE Visibility visibility(int b, int first_query, int end_query, int first_key, int end_key) const {
+    const PlaceSpan q = query_places.span(b, first_query, end_query), k = key_places.span(b, first_key, end_key);
+    if (q.last_document < k.first_document || k.last_document < q.first_document) return Visibility::none;
+    const bool one = q.first_document == q.last_document && k.first_document == k.last_document;
+    if (!one) return Visibility::some;
+    return mask.causal ? visibility_between(q.first_token, q.last_token, k.first_token, k.last_token) : Visibility::all;
+  }
+};
+
+/// Calls `visit` with what kernels are to take of a shape.
+template <typename Visit>
+void with_packing(const PackedAttentionShape& shape, Visit visit) {
+  if (shape.query_places.places != nullptr) return visit(shape);
+  visit(static_cast<const AttentionShape&>(shape));
+}
 
 /// Caps a warp's products.
 template <int m_tiles, int n_tiles>
@@ -142,13 +161,12 @@ inline AttentionShape shape_of(const AttentionSizes& sizes, const AttentionAttri
           attributes.softcap,     mask_of(attributes),    runs(attributes.queries),  runs(attributes.keys)};
 }
 
-/// With the tables of documents, for which it takes `document_scratch`.
-inline AttentionShape shape_of(const char* name, const Queue& queue, Scratch& scratch, const AttentionSizes& sizes,
-                               const AttentionAttributes& attributes) {
-  AttentionShape shape = shape_of(sizes, attributes);
-  shape.query_places = put_places(name, queue, scratch, attributes.documents, attributes.queries, sizes.micro_batch);
-  shape.key_places = put_places(name, queue, scratch, attributes.documents, attributes.keys, sizes.micro_batch);
-  return shape;
+/// With the tables of documents, for which it takes `document_scratch`; null without documents.
+inline PackedAttentionShape shape_of(const char* name, const Queue& queue, Scratch& scratch, const AttentionSizes& sizes,
+                                     const AttentionAttributes& attributes) {
+  return {shape_of(sizes, attributes),
+          put_places(name, queue, scratch, attributes.documents, attributes.queries, sizes.micro_batch),
+          put_places(name, queue, scratch, attributes.documents, attributes.keys, sizes.micro_batch)};
 }
 inline std::size_t document_scratch(const Shape& q, const Shape& k, const AttentionAttributes& attributes) {
   return place_table_scratch(attributes.documents, q[0], q[1]) + place_table_scratch(attributes.documents, k[0], k[1]);

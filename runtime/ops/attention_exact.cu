@@ -45,8 +45,8 @@ TANDEM_DEVICE int warp_of_grid() {
 }
 TANDEM_DEVICE int lane_of_warp() { return static_cast<int>(threadIdx.x) % lanes_of_warp; }
 
-template <typename Element>
-__global__ void attention_exact_kernel(AttentionShape shape, const Element* q, const Element* k, const Element* v, Element* out,
+template <typename Element, typename AnyShape>
+__global__ void attention_exact_kernel(AnyShape shape, const Element* q, const Element* k, const Element* v, Element* out,
                                        float* lse) {
   const int query = warp_of_grid(), lane = lane_of_warp(), head = static_cast<int>(blockIdx.y), b = static_cast<int>(blockIdx.z);
   if (query >= shape.queries) return;
@@ -85,7 +85,8 @@ struct BackwardInput {
   const Element *q, *k, *v, *dout;
   const float *lse, *delta;
 
-  TANDEM_DEVICE PairGradient of(const AttentionShape& shape, int b, int head, int query, int key) const {
+  template <typename AnyShape>
+  TANDEM_DEVICE PairGradient of(const AnyShape& shape, int b, int head, int query, int key) const {
     if (query >= shape.queries || key >= shape.keys || !shape.sees(b, query, key)) return {0, 0};
     const int kv_head = head / shape.queries_per_key_head();
     const std::int64_t statistic = shape.statistics_of(b, head) + query;
@@ -98,8 +99,8 @@ struct BackwardInput {
   }
 };
 
-template <typename Element>
-__global__ void query_gradient_kernel(AttentionShape shape, BackwardInput<Element> input, Element* dq) {
+template <typename Element, typename AnyShape>
+__global__ void query_gradient_kernel(AnyShape shape, BackwardInput<Element> input, Element* dq) {
   const int query = warp_of_grid(), lane = lane_of_warp(), head = static_cast<int>(blockIdx.y), b = static_cast<int>(blockIdx.z);
   if (query >= shape.queries) return;
   const auto keys = shape.key_rows(input.k, b, head / shape.queries_per_key_head(), 0);
@@ -113,8 +114,8 @@ __global__ void query_gradient_kernel(AttentionShape shape, BackwardInput<Elemen
   gradient.store(shape.query_rows(dq, b, head, query).first, shape.head_dim, lane);
 }
 
-template <typename Element>
-__global__ void key_gradient_kernel(AttentionShape shape, BackwardInput<Element> input, Element* dk, Element* dv) {
+template <typename Element, typename AnyShape>
+__global__ void key_gradient_kernel(AnyShape shape, BackwardInput<Element> input, Element* dk, Element* dv) {
   const int key = warp_of_grid(), lane = lane_of_warp(), kv_head = static_cast<int>(blockIdx.y), b = static_cast<int>(blockIdx.z);
   if (key >= shape.keys) return;
   SharedRow key_gradient, value_gradient;
@@ -144,24 +145,29 @@ Grid grid_of(int rows, int heads, int micro_batch) {
 
 }  // namespace
 
-void attention_exact(const Queue& queue, const AttentionShape& shape, const DeviceTensor& q, const DeviceTensor& k,
+void attention_exact(const Queue& queue, const PackedAttentionShape& any_shape, const DeviceTensor& q, const DeviceTensor& k,
                      const DeviceTensor& v, const DeviceTensor& out, const DeviceTensor& lse) {
   with_type(q.dtype, [&]<typename Element>(Type<Element>) {
-    launch("attention", queue, grid_of(shape.queries, shape.heads, shape.micro_batch), attention_exact_kernel<Element>, shape,
-           q.as<const Element>(), k.as<const Element>(), v.as<const Element>(), out.as<Element>(), lse.as<float>());
+    with_packing(any_shape, [&]<typename AnyShape>(const AnyShape& shape) {
+      launch("attention", queue, grid_of(shape.queries, shape.heads, shape.micro_batch),
+             attention_exact_kernel<Element, AnyShape>, shape, q.as<const Element>(), k.as<const Element>(),
+             v.as<const Element>(), out.as<Element>(), lse.as<float>());
+    });
   });
 }
 
-void attention_backward_exact(const Queue& queue, const AttentionShape& shape, const DeviceTensor& q, const DeviceTensor& k,
-                              const DeviceTensor& v, const DeviceTensor& lse, const DeviceTensor& dout, const float* delta,
-                              const DeviceTensor& dq, const DeviceTensor& dk, const DeviceTensor& dv) {
+void attention_backward_exact(const Queue& queue, const PackedAttentionShape& any_shape, const DeviceTensor& q,
+                              const DeviceTensor& k, const DeviceTensor& v, const DeviceTensor& lse, const DeviceTensor& dout,
+                              const float* delta, const DeviceTensor& dq, const DeviceTensor& dk, const DeviceTensor& dv) {
   with_type(q.dtype, [&]<typename Element>(Type<Element>) {
     const BackwardInput<Element> input{q.as<const Element>(),    k.as<const Element>(), v.as<const Element>(),
                                        dout.as<const Element>(), lse.as<const float>(), delta};
-    launch("attention_backward", queue, grid_of(shape.queries, shape.heads, shape.micro_batch), query_gradient_kernel<Element>,
-           shape, input, dq.as<Element>());
-    launch("attention_backward", queue, grid_of(shape.keys, shape.kv_heads, shape.micro_batch), key_gradient_kernel<Element>,
-           shape, input, dk.as<Element>(), dv.as<Element>());
+    with_packing(any_shape, [&]<typename AnyShape>(const AnyShape& shape) {
+      launch("attention_backward", queue, grid_of(shape.queries, shape.heads, shape.micro_batch),
+             query_gradient_kernel<Element, AnyShape>, shape, input, dq.as<Element>());
+      launch("attention_backward", queue, grid_of(shape.keys, shape.kv_heads, shape.micro_batch),
+             key_gradient_kernel<Element, AnyShape>, shape, input, dk.as<Element>(), dv.as<Element>());
+    });
   });
 }
 

@@ -81,9 +81,7 @@ TEST(AttentionMask, TellsOfBlocksOfDocumentsNothingWrong) {
     const AttentionSizes sizes(Shape(128, 2, 1, 8), Shape(192, 2, 1, 8), Shape(192, 2, 1, 8), Shape(128, 2, 1, 8),
                                Shape(2, 1, 128, 1), attributes);
     const HostPlaces queries(documents, attributes.queries, 2), keys(documents, attributes.keys, 2);
-    AttentionShape shape = shape_of(sizes, attributes);
-    shape.query_places = queries.table();
-    shape.key_places = keys.table();
+    const PackedAttentionShape shape{shape_of(sizes, attributes), queries.table(), keys.table()};
     for (int b = 0; b < 2; ++b)
       for (int first_query = 0; first_query < 128; first_query += 48)
         for (int first_key = 0; first_key < 192; first_key += 32) {
