@@ -104,7 +104,7 @@ TEST(ProfileFile, OfTheSecondVersionIsRead) {
 // Their collectives have numbers behind those of as many kernels as there were.
 TEST(ProfileFile, OfTheFourthAndTheEighthVersionAreRead) {
   const Profile profile = small();
-  for (const auto [version, all_reduce] : {std::pair{4U, 58}, {8U, 78}}) {
+  for (const auto& [version, all_reduce] : {std::pair{4U, 58}, {8U, 78}}) {
     file::Content content;
     ASSERT_TRUE(content.ParseFromString(content_of(to_bytes(profile))));
     constexpr int collectives = 7;  // the column after six of the origin and the kernels
@@ -142,7 +142,7 @@ MeasuredKernel routing_kernel() {
 }
 
 // The second version began without the last columns of what routes, from `load` on.
-constexpr int fields_of_routing = 16, newer_fields_of_routing = 6;
+constexpr int fields_of_routing = 18, newer_fields_of_routing = 8;
 TEST(ProfileFile, WithoutNewerFieldsIsRead) {
   Profile profile = small();
   profile.kernels = {routing_kernel()};
@@ -165,7 +165,8 @@ TEST(ProfileFile, WithoutNewerFieldsIsRead) {
 
 TEST(KernelText, OfRoutingMayEndBeforeItsNewerFields) {
   const std::string text = traces::to_text(routing_kernel().kernel);
-  const std::string newer = " 0 0 0 0 1 0";  // no load, no expert choice, softmax, behind the choice, gates as they are, no bias
+  const std::string newer = " 0 0 0 0 1 0 0 0";  // no load, no expert choice, softmax, behind the choice, gates as they are, no
+                                                 // bias, balance of the micro-batch
   ASSERT_TRUE(text.ends_with(newer)) << text;
   EXPECT_EQ(traces::to_text(kernel_of_text(text.substr(0, text.size() - newer.size()))), text);
 }
