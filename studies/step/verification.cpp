@@ -33,8 +33,7 @@ Scenario unsharded(const Scenario& scenario) {
   reference.training.documents.reference = {.batch = scenario.training.global_batch,
                                             .run = scenario.training.global_batch / scenario.parallelism.data_replicas(),
                                             .parts = scenario.document_parts(),
-                                            .dynamic_ranks =
-                                                scenario.parallelism.dynamic_cp ? scenario.parallelism.cp : 0};
+                                            .dynamic_ranks = scenario.parallelism.dynamic_cp ? scenario.parallelism.cp : 0};
   ClusterSpec& cluster = reference.cluster;
   cluster.gpus = 1;
   cluster.nics_per_node = 0;
