@@ -549,8 +549,8 @@ Imported read_megatron_arguments(ProgramArguments arguments, const std::string& 
 
 /// Reads a command line of Megatron-Core's pretrain_gpt.py or a shell script that holds one: comments, quotes, arrays and
 /// variables that are set in it are understood.
-Imported from_megatron(const std::string& text, const std::string& file, std::int64_t gpus) {
-  return read_megatron_arguments(ProgramArguments(text, file), file, gpus);
+Imported from_megatron(const ForeignText& from) {
+  return read_megatron_arguments(ProgramArguments(from.text, from.file), from.file, from.gpus);
 }
 
 }  // namespace tandem::scenarios
