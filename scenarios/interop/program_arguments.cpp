@@ -32,6 +32,11 @@ void ProgramArguments::set(const std::string& name, std::vector<std::string> val
   if (is_new) order_.push_back(name);
 }
 
+void ProgramArguments::remove(std::string_view name) {
+  if (const auto found = arguments_.find(name); found != arguments_.end()) arguments_.erase(found);
+  std::erase(order_, name);
+}
+
 ProgramArguments::Argument* ProgramArguments::find(std::string_view name) {
   const auto found = arguments_.find(name);
   if (found == arguments_.end()) return nullptr;

@@ -22,6 +22,7 @@ class ProgramArguments {
 
   /// Adds an argument, in place of an earlier one of its name.
   void set(const std::string& name, std::vector<std::string> values, Place place);
+  void remove(std::string_view name);
 
   bool has(std::string_view name);
   /// Returns where the argument stands, or the file where there is none.
