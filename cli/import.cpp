@@ -1,96 +1,68 @@
-#include <spdlog/fmt/fmt.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
 #include "cli/command.h"
 #include "cli/format_option.h"
 #include "cli/outputs.h"
-#include "runtime/base/input_error.h"
-#include "scenarios/interop/import_scenario.h"
-#include "studies/kineto/rank_step.h"
+#include "studies/interop/import_source.h"
 
 namespace tandem::cli {
 namespace {
 
 struct ImportCommand final : Command {
-  std::string file;
   std::string from;
-  ImportOptions options{.cluster = "dgx-h100", .gpus = 0, .overrides = {}};
-  std::string out = "-";
-  std::optional<std::int64_t> step;  ///< of a trace
+  ImportRequest request;
+  std::string out = "-", json;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 };
 
-/// A row of what can be imported: the scenarios of other programs, and what is none.
-struct Source {
-  std::string_view name, what;
-  std::function<void(const ImportCommand&)> run;
-};
-
-void import_as_scenario(const ImportCommand& command, const Importer& importer) {
-  if (command.step) throw InputError({"--step", 0, 0}, "is for --from kineto; expected none");
-  const ImportedScenario imported = import_scenario(command.file, importer, command.options);
-  tell_warnings(imported.warnings);
-  if (!imported.ignored.empty()) {
-    std::cerr << "tandem: not imported, as a scenario has no field for it:";
-    for (const std::string& what : imported.ignored) std::cerr << ' ' << what;
-    std::cerr << '\n';
-  }
-  Output(command.out).write(imported.yaml);
-}
-
-void import_traces(const ImportCommand& command) {
-  if (!command.options.overrides.empty() || command.options.gpus != 0)
-    throw InputError({"--from kineto", 0, 0}, "makes no scenario, whose fields --set and --gpus are; expected neither");
-  const std::vector<KinetoTrace> traces = read_kineto_traces(command.file);
-  std::vector<RankStep> steps;
-  for (const KinetoTrace& trace : traces) steps.push_back(step_of(trace, command.step));
-  const auto missing = traces.front().world_size - static_cast<std::int64_t>(traces.size());
-  if (missing > 0) tell_warnings({fmt::format("{} of {} ranks are not there", missing, traces.front().world_size)});
-  Output(command.out).write(to_json_object(traces, steps).dump(1) + "\n");
-}
-
-const std::vector<Source>& sources() {
-  static const std::vector<Source> all = [] {
-    std::vector<Source> rows;
-    for (const Importer& importer : importers())
-      rows.push_back({importer.name, importer.what, [&importer](const ImportCommand& c) { import_as_scenario(c, importer); }});
-    rows.push_back({"kineto", "torch.profiler's traces, a file or a folder with one of each rank: where the time of a step goes",
-                    import_traces});
-    return rows;
-  }();
-  return all;
-}
-
 CLI::App* ImportCommand::add_to(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("import", "make a scenario of another program's configuration, or read its measurements");
-  command->add_option("file", file, "a script or its arguments; a TOML file; a config.json or its folder; traces")
+  CLI::App* command = app.add_subcommand("import", "read what another program wrote");
+  command->add_option("file", request.paths, "what to read: a file or a folder; of some kinds several")
       ->required()
       ->check(not_empty);
-  add_format_option(*command, "--from", from, std::span(sources()));
-  command->add_option("--step", step, "of traces: the N of a ProfilerStep#N (default: a typical one)")
+  add_format_option(*command, "--from", from, import_sources());
+  command->add_option("--step", request.step, "of traces: the N of a ProfilerStep#N (default: a typical one)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--gpus", options.gpus, "how many GPUs run it; without it, the number that the file implies")
+  command->add_option("--gpus", request.gpus, "how many GPUs run it; without it, the number that the file implies")
       ->check(CLI::Range(1, 1'048'576));
-  command->add_option("--cluster", options.cluster,
+  command->add_option("--cluster", request.cluster,
                       "preset of the cluster, about which the file says nothing (default: dgx-h100)");
-  add_overrides_option(*command, options.overrides, "override a field of the scenario: parallelism.tp=4");
-  command->add_option("--out", out, "the scenario, or with kineto the step as JSON; standard output without it")
-      ->check(not_empty);
+  add_overrides_option(*command, request.overrides, "override a field of the scenario: parallelism.tp=4");
+  command->add_option("--env", request.environment, "a variable that a script reads: TP=4; may be given several times")
+      ->allow_extra_args(false);
+  command->add_option("--out", out, "what the file became; standard output without it")->check(not_empty);
+  command->add_option("--json", json, "what was assumed and what was left out, as JSON; - for standard output")->check(not_empty);
   return command;
 }
 
+nlohmann::ordered_json account_of(const ImportCommand& command, const ImportResult& imported) {
+  return {{"kind", "import"},
+          {"from", command.from},
+          {"files", command.request.paths},
+          {"assumed", imported.assumed},
+          {"warnings", imported.warnings},
+          {"ignored", imported.ignored}};
+}
+
 ExitCode ImportCommand::run() const {
-  std::ranges::find(sources(), from, &Source::name)->run(*this);
+  if (json == "-" && out == "-") throw InputError({"--json", 0, 0}, "is `-`, where --out already goes; expected a file");
+  Output account(json);
+  const ImportResult imported = import_files(*std::ranges::find(import_sources(), from, &ImportSource::name), request);
+  tell_warnings(imported.warnings);
+  for (const std::string& what : imported.assumed) std::cerr << "tandem: assumed: " << what << '\n';
+  if (!imported.ignored.empty()) {
+    std::cerr << "tandem: not imported, as nothing stands for it here:";
+    for (const std::string& what : imported.ignored) std::cerr << ' ' << what;
+    std::cerr << '\n';
+  }
+  Output(out).write(imported.out);
+  if (account) account.write(account_of(*this, imported).dump(1) + "\n");
   return ExitCode::done;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,9 +10,8 @@ namespace tandem::scenarios {
 
 /// Writes a scenario as another program wants it.
 using ScenarioWriter = Exported(const ScenarioWithDocument& scenario);
-/// Reads another program's configuration. `gpus`: how many will run it, 0 where that is not known. Throws InputError, also for
-/// values that no scenario expresses.
-using ScenarioReader = Imported(const std::string& text, const std::string& file, std::int64_t gpus);
+/// Reads another program's configuration. Throws InputError, also for values that no scenario expresses.
+using ScenarioReader = Imported(const ForeignText& from);
 
 /// A row of the table in formats.cpp.
 struct Exporter {

@@ -27,11 +27,11 @@ std::int64_t sequence_of(const YamlNode& config) {
 }  // namespace
 
 /// Reads a config.json of transformers 4 and 5, and holds the model against the index of weights in its folder.
-Imported from_hf(const std::string& text, const std::string& file, std::int64_t gpus) {
-  HfModel model = read_hf_model(text, file);
-  const YamlNode config = parse_json(text, file);
-  const Place place{.file = file};
-  for (std::string& difference : differences_from_weights(config, model.fields, file))
+Imported from_hf(const ForeignText& from) {
+  HfModel model = read_hf_model(from.text, from.file);
+  const YamlNode config = parse_json(from.text, from.file);
+  const Place place{.file = from.file};
+  for (std::string& difference : differences_from_weights(config, model.fields, from.file))
     model.notes.push_back(std::move(difference));
   YamlNode document = make_node(YamlNode::Kind::mapping, place);
   const std::string name = model.fields.find("name")->text;
@@ -40,11 +40,11 @@ Imported from_hf(const std::string& text, const std::string& file, std::int64_t 
   YamlNode& parallelism = section_of(document, "parallelism", place);
   put(parallelism, name_of(Axis::tp), std::int64_t{1}, place);
   put(parallelism, name_of(Axis::pp), std::int64_t{1}, place);
-  if (gpus == 0) put(parallelism, name_of(Axis::dp), gpus_of_a_node, place);
+  if (from.gpus == 0) put(parallelism, name_of(Axis::dp), gpus_of_a_node, place);
   YamlNode& training = section_of(document, "training", place);
   put(training, "sequence", sequence_of(config), place);
   put(training, "micro_batch", std::int64_t{1}, place);
-  put(training, "global_batch", gpus == 0 ? gpus_of_a_node : gpus, place);
+  put(training, "global_batch", from.gpus == 0 ? gpus_of_a_node : from.gpus, place);
   return {.document = std::move(document), .ignored = std::move(model.unused), .notes = std::move(model.notes)};
 }
 

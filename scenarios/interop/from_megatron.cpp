@@ -541,8 +541,6 @@ class MegatronReader {
 
 /// Reads a command line of Megatron-Core's pretrain_gpt.py or a shell script that holds one: comments, quotes, arrays and
 /// variables that are set in it are understood.
-Imported from_megatron(const std::string& text, const std::string& file, std::int64_t gpus) {
-  return MegatronReader(text, file, gpus).all();
-}
+Imported from_megatron(const ForeignText& from) { return MegatronReader(from.text, from.file, from.gpus).all(); }
 
 }  // namespace tandem::scenarios

@@ -334,8 +334,6 @@ class TorchTitanReader {
 }  // namespace
 
 /// Reads a configuration of TorchTitan, version 0.2. The model is known by its name and flavor.
-Imported from_torchtitan(const std::string& text, const std::string& file, std::int64_t gpus) {
-  return TorchTitanReader(text, file, gpus).all();
-}
+Imported from_torchtitan(const ForeignText& from) { return TorchTitanReader(from.text, from.file, from.gpus).all(); }
 
 }  // namespace tandem::scenarios

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/text_file.h"
@@ -13,6 +14,8 @@
 
 namespace tandem::scenarios {
 namespace {
+
+constexpr std::string_view usual_cluster = "dgx-h100";
 
 /// Refuses what no scenario could be, at its place in the other program's file. Returns the warnings.
 std::vector<std::string> check(YamlNode document, const std::string& name) {
@@ -28,11 +31,13 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
   const std::string file = is_folder ? (std::filesystem::path(path) / importer.file).string() : path;
   const std::string text = read_text_file(file, std::string(importer.what));
   const std::string name = std::filesystem::path(file).stem().string();
-  Imported imported = importer.read(text, file, options.gpus);
+  Imported imported = importer.read({.text = text, .file = file, .gpus = options.gpus, .environment = options.environment});
   YamlNode& document = imported.document;
   const Place option{.file = "--cluster"};
   YamlNode& section = section_of(document, "cluster", option);
-  put(section, "preset", options.cluster, option);
+  put(section, "preset", options.cluster.empty() ? std::string(usual_cluster) : options.cluster, option);
+  if (options.cluster.empty())
+    imported.assumed.push_back("a cluster of " + std::string(usual_cluster) + ", as the file names none (--cluster)");
   if (options.gpus > 0) put(section, "gpus", options.gpus, {.file = "--gpus"});
   const YamlNode* parallelism = document.find("parallelism");
   if (options.gpus == 0 && parallelism->find(name_of(Axis::dp)) == nullptr)
@@ -41,7 +46,7 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
   for (const std::string& change : options.overrides) apply_override(document, change);
   std::vector<std::string> warnings = std::move(imported.notes);
   std::ranges::move(check(document, name), std::back_inserter(warnings));
-  return {scenario_yaml(document), std::move(warnings), std::move(imported.ignored)};
+  return {scenario_yaml(document), std::move(warnings), std::move(imported.assumed), std::move(imported.ignored)};
 }
 
 }  // namespace tandem::scenarios

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,11 +33,20 @@ struct ScenarioWithDocument {
 /// The document as YAML for people: a section per paragraph, a field per line.
 std::string scenario_yaml(const YamlNode& document);
 
+/// Another program's file, and what is known beside it.
+struct ForeignText {
+  std::string text;
+  std::string file;                               ///< for places
+  std::int64_t gpus = 0;                          ///< how many will run it; 0 where that is not known
+  std::span<const std::string> environment = {};  ///< "NAME=VALUE", of a script
+};
+
 /// A scenario read from another program's words: all but its cluster, of which that program knows nothing.
 struct Imported {
-  YamlNode document;                    ///< every value has its place in the file
-  std::vector<std::string> ignored;     ///< what says nothing that a scenario has, in the file's order
-  std::vector<std::string> notes = {};  ///< what the scenario leaves out of what the file means, with places
+  YamlNode document;                      ///< every value has its place in the file
+  std::vector<std::string> ignored;       ///< what says nothing that a scenario has, in the file's order
+  std::vector<std::string> notes = {};    ///< what the scenario leaves out of what the file means, with places
+  std::vector<std::string> assumed = {};  ///< what the file does not say, and what was taken for it
 };
 
 }  // namespace tandem::scenarios

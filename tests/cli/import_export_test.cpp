@@ -45,7 +45,7 @@ TEST(ImportExport, AConfigOfHuggingFaceIsImportedOrNamedInAScenario) {
   const std::string config = TANDEM_SOURCE_DIR "/tests/scenarios/hf/qwen2.5-7b.json", imported = path_of("qwen.yaml");
   const CommandResult result = run_tandem({"import", config, "--from", "hf", "--gpus", "64", "--out", imported});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.err, "tandem: assumed: a cluster of dgx-h100, as the file names none (--cluster)\n");
   const std::string lacks = TANDEM_SOURCE_DIR "/tests/scenarios/hf/gpt-oss-120b.json";
   EXPECT_THAT(run_tandem({"import", lacks, "--from", "hf", "--gpus", "64", "--out", path_of("gpt-oss.yaml")}).err,
               HasSubstr("tandem: warning: " + lacks + ":2:17: gpt_oss has what is not modelled: the router's bias"));
@@ -56,6 +56,27 @@ TEST(ImportExport, AConfigOfHuggingFaceIsImportedOrNamedInAScenario) {
   const std::int64_t parameters = 7'615'616'512;  // those of its published weights
   for (const CommandResult& step : {of_import, named})
     EXPECT_EQ(nlohmann::json::parse(step.out)["parameters"]["total"].get<std::int64_t>(), parameters);
+}
+
+TEST(ImportExport, WhatIsAssumedStandsInTheJson) {
+  const std::string config = TANDEM_SOURCE_DIR "/tests/scenarios/hf/qwen2.5-7b.json", account = path_of("account.json");
+  ASSERT_EQ(run_tandem({"import", config, "--from", "hf", "--out", path_of("qwen.yaml"), "--json", account}).exit_code, 0);
+  const nlohmann::json assumed = nlohmann::json::parse(std::ifstream(account));
+  EXPECT_EQ(assumed["kind"], "import");
+  EXPECT_EQ(assumed["from"], "hf");
+  EXPECT_EQ(assumed["files"], std::vector<std::string>{config});
+  EXPECT_THAT(assumed["assumed"][0].get<std::string>(), HasSubstr("dgx-h100"));
+  ASSERT_EQ(run_tandem({"import", config, "--from", "hf", "--cluster", "dgx-h200", "--json", account, "--out", path_of("q.yaml")})
+                .exit_code,
+            0);
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(account))["assumed"], nlohmann::json::array());
+}
+
+TEST(ImportExport, RefusesOptionsThatASourceHasNoUseFor) {
+  const std::string config = TANDEM_SOURCE_DIR "/tests/scenarios/hf/qwen2.5-7b.json";
+  expect_refusal(run_tandem({"import", config, "--from", "hf", "--step", "3"}), 2, {"--step: --from hf gives a scenario"});
+  expect_refusal(run_tandem({"import", config, config, "--from", "hf"}), 2, {"is a second file, and --from hf takes one"});
+  expect_refusal(run_tandem({"import", config, "--from", "hf", "--json", "-"}), 2, {"--json", "where --out already goes"});
 }
 
 TEST(ImportExport, RefusesWithAPlace) {

@@ -207,7 +207,8 @@ TEST_F(KinetoTest, RefusesWhatIsNoTraceOfTheRun) {
                  {"rank.json", "a run on 2 ranks, and the scenario has 8"});
   expect_refusal(run_tandem({"crosscheck", scenario_file("tiny-host"), "--measured", trace, "--report", folder_ / "r.html"}), 2,
                  {"--report", "--json"});
-  expect_refusal(run_tandem({"import", trace, "--from", "kineto", "--gpus", "8"}), 2, {"--from kineto", "makes no scenario"});
+  expect_refusal(run_tandem({"import", trace, "--from", "kineto", "--gpus", "8"}), 2,
+                 {"--gpus: --from kineto gives", "has no use for it"});
 }
 
 }  // namespace

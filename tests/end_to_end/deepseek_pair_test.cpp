@@ -33,10 +33,10 @@ TEST_F(DeepSeekPair, ComputesForAsLongAsPublished) { EXPECT_NEAR(pair_["all kern
 
 TEST_F(DeepSeekPair, HasTheProductsOfTheTrace) { EXPECT_NEAR(pair_["products"], 74.53 * ms, 0.15 * 74.53 * ms); }
 
-// Attention is slower than DeepSeek's: the backward by 16 %, where 15 % is what we want.
+// The backward with the kernels that FlashAttention-3 runs before and after it: 15.12, 1.02 and 0.88 ms.
 TEST_F(DeepSeekPair, HasTheAttentionOfTheTrace) {
   EXPECT_NEAR(pair_["attention forward"], 4.95 * ms, 0.15 * 4.95 * ms);
-  EXPECT_NEAR(pair_["attention backward"], 15.1 * ms, 0.17 * 15.1 * ms);
+  EXPECT_NEAR(pair_["attention backward"], 17.02 * ms, 0.15 * 17.02 * ms);
 }
 
 // Exchanges take as long as DeepEP's alone on the machine, tests/end_to_end/deepep_accuracy_test.cpp. In the trace they take

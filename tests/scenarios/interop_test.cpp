@@ -53,7 +53,7 @@ void expect_round_trip(const Written& original, const Importer& importer) {
   const Exported exported = exported_to(importer.name, original.scenario);
   SCOPED_TRACE(exported.text);
   const std::int64_t gpus = original.scenario.parallelism.world_size();  // a placement may leave some of the cluster's to others
-  Imported imported = importer.read(exported.text, "exported", gpus);
+  Imported imported = importer.read({.text = exported.text, .file = "exported", .gpus = gpus});
   const bool without_model = imported.document.find("model") == nullptr;
   if (without_model) {
     put(imported.document, "model", *scenario_sections(original.scenario).find("model"));

@@ -112,7 +112,7 @@ torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL_ARGS[@]} \
     --tensor-model-parallel-size $TP --pipeline-model-parallel-size 4 \
     --num-layers-per-virtual-pipeline-stage=4 --seq-length ${SEQ} --micro-batch-size 1 --global-batch-size 64 --bf16 --lr 1e-4
 )";
-  const Imported imported = find_importer("megatron")->read(script, "run.sh", 64);
+  const Imported imported = find_importer("megatron")->read({.text = script, .file = "run.sh", .gpus = 64});
   EXPECT_THAT(imported.ignored, ElementsAre("--nproc_per_node", "--lr"));
   const Scenario scenario =
       read_with(imported.document, written(base_text(), "s.yaml", {"cluster.gpus=64", "parallelism.dp="}), 64);
@@ -130,7 +130,7 @@ torchrun --nproc_per_node 8 pretrain_gpt.py ${MODEL_ARGS[@]} \
 
 void expect_refused(const std::string& text, const std::string& place, const std::string& words) {
   try {
-    find_importer("megatron")->read(text, "run.sh", 8);
+    find_importer("megatron")->read({.text = text, .file = "run.sh", .gpus = 8});
     FAIL() << "accepted " << text;
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), testing::StartsWith(place));
@@ -141,10 +141,12 @@ void expect_refused(const std::string& text, const std::string& place, const std
 TEST(MegatronArguments, FromALayoutThatSaysHowManyChunksThereAre) {
   const Imported imported =
       find_importer("megatron")
-          ->read(
-              "--num-layers 61 --mtp-num-layers 1 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --micro-batch-size 1\n"
-              "--vocab-size 256 --pipeline-model-parallel-size 8 --pipeline-model-parallel-layout 'Et*3|(tt|)*29,m|L'\n",
-              "run.sh", 8);
+          ->read({.text =
+                      "--num-layers 61 --mtp-num-layers 1 --hidden-size 64 --num-attention-heads 4 --seq-length 64 "
+                      "--micro-batch-size 1\n"
+                      "--vocab-size 256 --pipeline-model-parallel-size 8 --pipeline-model-parallel-layout 'Et*3|(tt|)*29,m|L'\n",
+                  .file = "run.sh",
+                  .gpus = 8});
   const YamlNode& parallelism = *imported.document.find("parallelism");
   EXPECT_EQ(parallelism.find("vpp")->text, "4");
   EXPECT_EQ(parallelism.find("pipeline_layout")->text, "Et*3|(tt|)*29,m|L");
@@ -154,10 +156,11 @@ TEST(MegatronArguments, FromALayoutThatSaysHowManyChunksThereAre) {
 TEST(MegatronArguments, SayWhichRanksDealOutHeads) {
   const Imported imported =
       find_importer("megatron")
-          ->read(
-              "--num-layers 4 --hidden-size 64 --num-attention-heads 8 --seq-length 64 --micro-batch-size 1 --vocab-size 256\n"
-              "--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4\n",
-              "run.sh", 8);
+          ->read({.text = "--num-layers 4 --hidden-size 64 --num-attention-heads 8 --seq-length 64 --micro-batch-size 1 "
+                          "--vocab-size 256\n"
+                          "--context-parallel-size 8 --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes 2 4\n",
+                  .file = "run.sh",
+                  .gpus = 8});
   const YamlNode& parallelism = *imported.document.find("parallelism");
   EXPECT_EQ(parallelism.find("cp_method")->text, "ulysses-ring");
   EXPECT_EQ(parallelism.find("cp_ulysses")->text, "2");

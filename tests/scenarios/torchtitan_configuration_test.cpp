@@ -38,7 +38,7 @@ mode = "full"
 enable = true
 components = ["model", "loss"]
 )";
-  const Imported imported = find_importer("torchtitan")->read(toml, "t.toml", 512);
+  const Imported imported = find_importer("torchtitan")->read({.text = toml, .file = "t.toml", .gpus = 512});
   EXPECT_THAT(imported.ignored, ElementsAre("optimizer.lr"));
   const Scenario scenario =
       read_with(imported.document,
@@ -61,7 +61,7 @@ pipeline_parallel_degree = 2
 pipeline_parallel_schedule = "Interleaved1F1B"
 module_fqns_per_model_part = [["tok_embeddings"], ["layers.0", "layers.1", "layers.2"], [], ["layers.3", "norm", "output"]]
 )";
-  const Imported imported = find_importer("torchtitan")->read(toml, "t.toml", 4);
+  const Imported imported = find_importer("torchtitan")->read({.text = toml, .file = "t.toml", .gpus = 4});
   const YamlNode& parallelism = *imported.document.find("parallelism");
   EXPECT_EQ(parallelism.find("pipeline_layout")->text, "E|t*3||tL");
   EXPECT_EQ(parallelism.find("vpp")->text, "2");
@@ -70,7 +70,7 @@ module_fqns_per_model_part = [["tok_embeddings"], ["layers.0", "layers.1", "laye
 TEST(TorchTitanConfiguration, HasAPlaceWhereItIsWrong) {
   const auto refused = [](const std::string& text) -> std::string {
     try {
-      find_importer("torchtitan")->read(text, "t.toml", 8);
+      find_importer("torchtitan")->read({.text = text, .file = "t.toml", .gpus = 8});
     } catch (const InputError& error) {
       return error.what();
     }
