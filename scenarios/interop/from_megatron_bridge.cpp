@@ -13,9 +13,20 @@ namespace tandem::scenarios {
 namespace {
 
 /// Sections of ConfigContainer that change no step.
-constexpr const char* idle_sections[] = {"checkpoint",       "logger",    "rng",         "scheduler", "rerun_state_machine",
-                                         "ft",               "profiling", "straggler",   "tokenizer", "nvrx_straggler",
-                                         "inprocess_restart", "validation", "tensor_inspect", "optimizer_config_override_provider"};
+constexpr const char* idle_sections[] = {"checkpoint",
+                                         "logger",
+                                         "rng",
+                                         "scheduler",
+                                         "rerun_state_machine",
+                                         "ft",
+                                         "profiling",
+                                         "straggler",
+                                         "tokenizer",
+                                         "nvrx_straggler",
+                                         "inprocess_restart",
+                                         "validation",
+                                         "tensor_inspect",
+                                         "optimizer_config_override_provider"};
 
 class BridgeReader {
  public:
@@ -59,8 +70,7 @@ class BridgeReader {
   std::string sequence_note_;
 
   static YamlNode with_precision_spelled_out(YamlNode root) {
-    if (YamlNode* precision = root.find("mixed_precision");
-        precision != nullptr && precision->kind == YamlNode::Kind::scalar)
+    if (YamlNode* precision = root.find("mixed_precision"); precision != nullptr && precision->kind == YamlNode::Kind::scalar)
       *precision = precision_recipe(*precision);
     return root;
   }
@@ -73,10 +83,10 @@ class BridgeReader {
                              "train.global_batch_size"})
       if (!tree_.has(path)) missing.emplace_back(path);
     if (!missing.empty())
-      throw InputError(tree_.place("model"), joined(missing) +
-                                                 (missing.size() > 1 ? " are missing: " : " is missing: ") +
-                                                 "the file overrides a recipe; expected the resolved run_config.yaml, which a run "
-                                                 "writes beside its checkpoints and prints when it begins");
+      throw InputError(tree_.place("model"),
+                       joined(missing) + (missing.size() > 1 ? " are missing: " : " is missing: ") +
+                           "the file overrides a recipe; expected the resolved run_config.yaml, which a run "
+                           "writes beside its checkpoints and prints when it begins");
     const std::string provider = target_name(*tree_.find("model"));
     if (provider.starts_with("T5"))
       throw InputError(tree_.place("model"), "the model is a " + excerpt(provider) +
@@ -101,14 +111,14 @@ class BridgeReader {
       throw InputError(tree_.place("dataset"), "dataset.seq_length is missing, expected the tokens of a sequence");
     settings_.set("seq-length", {std::to_string(tree_.positive(path, 0))}, path);
     if (tree_.has("model.seq_length") && tree_.integer("model.seq_length", 0) != tree_.integer(path, 0))
-      sequence_note_ = placed(tree_.place(path), tree_.spelled(path) + " " + tree_.text(path, "") +
-                                                     " goes before model.seq_length " + tree_.text("model.seq_length", "") +
-                                                     ": sequences are as long as the data's");
+      sequence_note_ =
+          placed(tree_.place(path), tree_.spelled(path) + " " + tree_.text(path, "") + " goes before model.seq_length " +
+                                        tree_.text("model.seq_length", "") + ": sequences are as long as the data's");
     tree_.pass_over("dataset");
   }
 
   Vocabulary vocabulary_of() {
-    Vocabulary vocabulary{.file = from_.file, .field = "model.vocab_size"};
+    Vocabulary vocabulary{.place = tree_.place("model"), .field = "model.vocab_size"};
     vocabulary.unit_path = "model.make_vocab_size_divisible_by";
     const bool pads = tree_.boolean("model.should_pad_vocab", !tree_.has("model.vocab_size"));
     vocabulary.take(tree_, "model.vocab_size", pads);
@@ -171,23 +181,71 @@ class BridgeReader {
 
   /// Names in those sections that change no step.
   void idle_fields(const std::string& section) {
-    constexpr std::array names{
-        "average_in_collective", "check_for_nan_in_grad", "gradient_reduce_div_fusion", "preserve_fp32_weights",
-        "data_parallel_sharding_strategy", "outer_dp_sharding_strategy", "align_grad_reduce", "distributed_backend",
-        "distributed_timeout_minutes", "local_rank", "use_gloo_process_groups", "adam_beta1", "adam_beta2", "adam_eps", "clip_grad",
-        "decoupled_weight_decay", "hysteresis", "initial_loss_scale", "loss_scale_window", "lr", "min_loss_scale", "min_lr",
-        "main_grads_dtype", "params_dtype", "pin_cpu_grads", "pin_cpu_params", "sgd_momentum", "store_param_remainders", "timers",
-        "weight_decay", "fp8_recipe", "bf16", "fp16", "fp32", "eval_interval", "eval_iters", "exit_signal", "manual_gc",
-        "manual_gc_eval", "manual_gc_interval", "train_iters", "autocast_dtype", "pipeline_dtype", "fp8_amax_compute_algo",
-        "fp8_amax_history_len", "fp8_wgrad", "fp8_margin", "fp8_param", "fp4_param", "fp4_recipe", "overlap_param_gather",
-        "muon_momentum", "muon_scale_mode", "muon_extra_scale_factor", "muon_num_ns_steps", "muon_split_qkv", "empty_unused_memory_level"};
+    constexpr std::array names{"average_in_collective",
+                               "check_for_nan_in_grad",
+                               "gradient_reduce_div_fusion",
+                               "preserve_fp32_weights",
+                               "data_parallel_sharding_strategy",
+                               "outer_dp_sharding_strategy",
+                               "align_grad_reduce",
+                               "distributed_backend",
+                               "distributed_timeout_minutes",
+                               "local_rank",
+                               "use_gloo_process_groups",
+                               "adam_beta1",
+                               "adam_beta2",
+                               "adam_eps",
+                               "clip_grad",
+                               "decoupled_weight_decay",
+                               "hysteresis",
+                               "initial_loss_scale",
+                               "loss_scale_window",
+                               "lr",
+                               "min_loss_scale",
+                               "min_lr",
+                               "main_grads_dtype",
+                               "params_dtype",
+                               "pin_cpu_grads",
+                               "pin_cpu_params",
+                               "sgd_momentum",
+                               "store_param_remainders",
+                               "timers",
+                               "weight_decay",
+                               "fp8_recipe",
+                               "bf16",
+                               "fp16",
+                               "fp32",
+                               "eval_interval",
+                               "eval_iters",
+                               "exit_signal",
+                               "manual_gc",
+                               "manual_gc_eval",
+                               "manual_gc_interval",
+                               "train_iters",
+                               "autocast_dtype",
+                               "pipeline_dtype",
+                               "fp8_amax_compute_algo",
+                               "fp8_amax_history_len",
+                               "fp8_wgrad",
+                               "fp8_margin",
+                               "fp8_param",
+                               "fp4_param",
+                               "fp4_recipe",
+                               "overlap_param_gather",
+                               "muon_momentum",
+                               "muon_scale_mode",
+                               "muon_extra_scale_factor",
+                               "muon_num_ns_steps",
+                               "muon_split_qkv",
+                               "empty_unused_memory_level"};
     for (const char* name : names) tree_.pass_over(section + "." + name);
   }
 
   void offload_activations(Imported& imported) {
     if (!tree_.boolean("model.cpu_offloading", false)) return;
     const std::string path = "model.cpu_offloading_num_layers";
-    put(section_of(section_of(imported.document, "training"), "offload"), "activations", tree_.integer(path, 0), tree_.place(path));
+    put(section_of(section_of(imported.document, "training"), "offload"), "activations", tree_.integer(path, 0),
+        tree_.place(path));
   }
 };
 

@@ -21,8 +21,8 @@ struct MegatronField {
   FieldKind kind = FieldKind::value;
 };
 
-// Fields: megatron/core/transformer/transformer_config.py, megatron/core/model_parallel_config.py, and those that Megatron-Bridge's
-// providers add (bridge/models/gpt_provider.py, mamba/mamba_provider.py); megatron/core/distributed/
+// Fields: megatron/core/transformer/transformer_config.py, megatron/core/model_parallel_config.py, and those that
+// Megatron-Bridge's providers add (bridge/models/gpt_provider.py, mamba/mamba_provider.py); megatron/core/distributed/
 // distributed_data_parallel_config.py; megatron/core/optimizer/optimizer_config.py. Arguments: megatron/training/arguments.py.
 
 /// Of every model.

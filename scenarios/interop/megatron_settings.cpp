@@ -86,8 +86,8 @@ void MegatronSettings::take_transformer(const std::string& section) {
   attention(section);
   window(section);
   experts(section);
-  const bool is_hybrid = tree_.has(path_below(section, "hybrid_override_pattern")) ||
-                         tree_.has(path_below(section, "hybrid_layer_pattern"));
+  const bool is_hybrid =
+      tree_.has(path_below(section, "hybrid_override_pattern")) || tree_.has(path_below(section, "hybrid_layer_pattern"));
   if (is_hybrid) take(section, mamba_fields());
   for (const MegatronField& field : mamba_fields()) tree_.find(path_below(section, field.field));
   for (const std::string_view field : neutral_transformer_fields()) {
@@ -106,8 +106,9 @@ void MegatronSettings::activation(const std::string& section) {
   const bool silu = name == "silu" || name == "swish", gelu = name.find("gelu") != std::string::npos;
   const bool squared = name == "squared_relu";
   if (gated ? !silu && !gelu : !gelu && !squared)
-    throw InputError(node->place, path + " is " + excerpt(name) + (gated ? " with gates, expected silu or gelu"
-                                                                         : " without gates, expected gelu or squared_relu"));
+    throw InputError(node->place,
+                     path + " is " + excerpt(name) +
+                         (gated ? " with gates, expected silu or gelu" : " without gates, expected gelu or squared_relu"));
   gated_gelu_ = gated && gelu;
   if (squared) flag("squared-relu", path);
 }
@@ -175,7 +176,8 @@ void MegatronSettings::experts(const std::string& section) {
 void MegatronSettings::take_parallel(const std::string& section) {
   take(section, parallel_fields());
   const std::string type = path_below(section, "cp_comm_type");
-  if (const YamlNode* node = tree_.find(type); node != nullptr && tree_.integer(path_below(section, "context_parallel_size"), 1) > 1)
+  if (const YamlNode* node = tree_.find(type);
+      node != nullptr && tree_.integer(path_below(section, "context_parallel_size"), 1) > 1)
     set("cp-comm-type", {words_of(*node).front()}, type);
   const std::string stages = path_below(section, "pipeline_model_parallel_size"),
                     chunks = path_below(section, "virtual_pipeline_model_parallel_size");
@@ -225,8 +227,8 @@ void MegatronSettings::recompute(const std::string& section) {
     if (const YamlNode* node = tree_.find(modules)) set("recompute-modules", words_of(*node), modules);
     return;
   }
-  for (const auto& [field, argument] : {std::pair{"recompute_method", "recompute-method"},
-                                        std::pair{"recompute_num_layers", "recompute-num-layers"}}) {
+  for (const auto& [field, argument] :
+       {std::pair{"recompute_method", "recompute-method"}, std::pair{"recompute_num_layers", "recompute-num-layers"}}) {
     const std::string path = path_below(section, field);
     if (const YamlNode* node = tree_.find(path)) set(argument, words_of(*node), path);
   }
@@ -282,7 +284,8 @@ void MegatronSettings::take_precision(std::span<const std::string> sections, con
   }
   if (is_on(fp4)) {
     set("fp4-format", {tree_.text(fp4, "e2m1")}, fp4);
-    set("fp4-recipe", {fp4_recipe.empty() ? name_of(Recipe::nvfp4) : tree_.text(fp4_recipe, "")}, fp4_recipe.empty() ? fp4 : fp4_recipe);
+    set("fp4-recipe", {fp4_recipe.empty() ? name_of(Recipe::nvfp4) : tree_.text(fp4_recipe, "")},
+        fp4_recipe.empty() ? fp4 : fp4_recipe);
     flag("fp4-param-gather", gathers4, is_on(gathers4));
   }
   flag("activation-func-fp8-input-store", inputs, is_on(inputs));
@@ -344,6 +347,8 @@ std::string MegatronSettings::in_words_of_the_file(std::string sentence) const {
 }
 
 Imported MegatronSettings::read(std::int64_t gpus) {
+  if (!is_set("num-experts"))
+    for (const char* size : {"expert-model-parallel-size", "expert-tensor-parallel-size"}) arguments_.remove(size);
   Imported imported;
   try {
     imported = read_megatron_arguments(arguments_, tree_.file(), gpus);

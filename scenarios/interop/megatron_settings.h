@@ -12,8 +12,8 @@
 
 namespace tandem::scenarios {
 
-/// Collects what a configuration in Megatron-Core's words says, as arguments of pretrain_gpt.py, which then are read as those are.
-/// Sentences and lists of what was ignored name the fields of the file.
+/// Collects what a configuration in Megatron-Core's words says, as arguments of pretrain_gpt.py, which then are read as those
+/// are. Sentences and lists of what was ignored name the fields of the file.
 class MegatronSettings {
  public:
   explicit MegatronSettings(ForeignTree& tree) : tree_(tree), arguments_(tree.file()) {}

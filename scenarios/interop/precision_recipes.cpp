@@ -13,11 +13,11 @@ namespace tandem::scenarios {
 namespace {
 
 struct PrecisionRecipe {
-  std::string_view name;     ///< behind bf16 or fp16
-  std::string_view fp8;      ///< empty: none
-  std::string_view recipe;   ///< of fp8 or fp4
-  std::int64_t ends = 0;     ///< layers at either end that stay in bf16
-  bool gathers = false;      ///< fp8_param_gather
+  std::string_view name;    ///< behind bf16 or fp16
+  std::string_view fp8;     ///< empty: none
+  std::string_view recipe;  ///< of fp8 or fp4
+  std::int64_t ends = 0;    ///< layers at either end that stay in bf16
+  bool gathers = false;     ///< fp8_param_gather
 };
 
 constexpr std::array precision_recipes{

@@ -1,5 +1,6 @@
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "scenarios/interop/foreign_tree.h"

@@ -25,8 +25,8 @@ void Vocabulary::by_name(ForeignTree& tree, const std::string& from) {
   if (!known) return;
   entries = known->to_be_padded();
   path = from;
-  assumption = "a vocabulary of " + grouped(entries) + ", as the tokenizer " + excerpt(tree.text(from, "")) +
-               " has (--set model.vocab)";
+  assumption =
+      "a vocabulary of " + grouped(entries) + ", as the tokenizer " + excerpt(tree.text(from, "")) + " has (--set model.vocab)";
 }
 
 void Vocabulary::by_type(ForeignTree& tree, const std::string& from) {
@@ -49,9 +49,10 @@ void Vocabulary::finish(Imported& imported) const {
   if (entries > 0) return;
   imported.document.find("model")->erase("vocab");
   imported.needed.push_back({.field = "model.vocab",
-                             .place = {.file = file},
-                             .sentence = field + " is missing, and the vocabulary of the tokenizer is not in this file; expected "
-                                                 "--set model.vocab=ENTRIES, padding included"});
+                             .place = place,
+                             .sentence = field +
+                                         " does not tell how large the vocabulary is, expected --set model.vocab=ENTRIES, "
+                                         "padding included"});
 }
 
 }  // namespace tandem::scenarios
