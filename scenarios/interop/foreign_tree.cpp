@@ -87,8 +87,8 @@ std::int64_t ForeignTree::integer(const std::string& path, std::int64_t fallback
   if (node == nullptr) return fallback;
   const auto value = number_of(*node);
   if (value && std::abs(*value) < largest_integer && *value == std::floor(*value)) return static_cast<std::int64_t>(*value);
-  const std::string found = node->kind == YamlNode::Kind::scalar ? " is " + excerpt(node->text) + "," : " is";
-  throw InputError(node->place, spelled(path) + found + " no whole number, expected one");
+  const std::string instead = node->kind == YamlNode::Kind::scalar ? " instead of " + excerpt(node->text) : "";
+  throw InputError(node->place, spelled(path) + " is no whole number, expected one" + instead);
 }
 
 std::int64_t ForeignTree::positive(const std::string& path, std::int64_t fallback) {
