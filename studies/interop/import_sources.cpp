@@ -10,7 +10,7 @@ namespace tandem::studies {
 using ReadImport = ImportResult(const ImportSource& source, const ImportRequest& request);
 
 /// Each is defined in the file of its name.
-ReadImport import_scenario_file, import_kineto;
+ReadImport import_scenario_file, import_kineto, import_slurm_topology;
 
 namespace {
 
@@ -24,6 +24,8 @@ std::vector<ImportSource> all_sources() {
                   "where the time of a step goes, as JSON",
                   {step},
                   import_kineto});
+  rows.push_back(
+      {"slurm-topology", "a topology.conf or topology.yaml", "a cluster", {cluster, gpus, set}, import_slurm_topology});
   return rows;
 }
 
