@@ -253,10 +253,20 @@ std::string switches_text(const ClusterGraph& graph) {
   return text;
 }
 
+/// A cluster of one node, without NICs.
+std::string lone_node_text(const ClusterGraph& graph, const ClusterBase& base, const std::string& file,
+                           const ImportRequest& request, ImportResult& result) {
+  const std::int64_t gpus = gpus_of_host(base, 1, graph.gpus_per_host, file, request, result);
+  std::string text = cluster_head(base, file) + fmt::format("gpus: {}\ngpus_per_node: {}\nnics_per_node: 0\n", gpus, gpus);
+  if (graph.nvlink_GBps > 0) text += fmt::format("nvlink_GBps: {:.6g}\n", graph.nvlink_GBps);
+  return text + hosts_text(std::vector{graph.hosts.front().name});
+}
+
 }  // namespace
 
 std::string cluster_of_graph(ClusterGraph graph, const std::string& file, const ImportRequest& request, ImportResult& result) {
   const ClusterBase base = cluster_base(request, result);
+  if (graph.hosts.size() == 1 && graph.switches.empty()) return lone_node_text(graph, base, file, request, result);
   ClusterGraph kept = GraphReducer(std::move(graph), file, result).reduce();
   const std::int64_t hosts = std::ssize(kept.hosts);
   const std::int64_t gpus = gpus_of_host(base, hosts, kept.gpus_per_host, file, request, result);

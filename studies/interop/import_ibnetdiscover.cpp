@@ -90,12 +90,11 @@ class IbGraph {
         nameless.push_back(&node);
       }
     }
-    std::size_t without_names = nameless.size();
     for (auto& [host, adapters] : by_host) {
       std::ranges::stable_sort(adapters, comes_before, &NamedAdapter::adapter);
       const auto twice = std::ranges::adjacent_find(adapters, {}, &NamedAdapter::adapter);
       if (twice != adapters.end()) {  // several hosts of one name, as "localhost"
-        without_names += adapters.size();
+        for (const NamedAdapter& adapter : adapters) nameless.push_back(adapter.node);
         continue;
       }
       ClusterGraph::Host& one = graph_.hosts.emplace_back();
@@ -103,19 +102,25 @@ class IbGraph {
       for (const NamedAdapter& adapter : adapters) add_nics(*adapter.node, one.nics);
     }
     if (!graph_.hosts.empty()) {
-      if (without_names > 0)
+      if (!nameless.empty())
         result_.warnings.push_back(fmt::format(
-            "{} adapters are left out, whose descriptions name no host (\"HOST mlx5_0\", \"HOST HCA-1\")", without_names));
+            "{} adapters are left out, whose descriptions name no host (\"HOST mlx5_0\", \"HOST HCA-1\")", nameless.size()));
       return;
     }
+    std::map<std::string, int> described;
+    for (const IbFabric::Node* adapter : nameless) ++described[adapter->description];
     for (const IbFabric::Node* adapter : nameless) {
       if (adapter->description.find("Aggregation Node") != std::string::npos) continue;  // a switch's own, for SHARP
       ClusterGraph::Host& one = graph_.hosts.emplace_back();
-      one.name = adapter->id;
+      // A site may have one name for each adapter, which is its host's.
+      const bool names_it = described[adapter->description] == 1 && !adapter->description.empty() &&
+                            adapter->description.find_first_of(" \t[],") == std::string::npos;
+      one.name = names_it ? adapter->description : adapter->id;
       add_nics(*adapter, one.nics);
     }
     if (graph_.hosts.empty()) throw InputError({.file = file_}, "lists no adapter of a host, expected a fabric with hosts on it");
-    result_.assumed.push_back("each adapter is a host of its own, named by its GUID, as no description names a host");
+    result_.assumed.push_back(
+        "each adapter is a host of its own, named by its description or GUID, as no description names a host and an adapter");
   }
 
   void add_cables() {

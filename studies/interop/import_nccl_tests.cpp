@@ -160,6 +160,8 @@ class RunReader {
 
   std::int64_t members_of(const ReadRun& found) {
     if (request_.gpus != 0) return request_.gpus;
+    if (const std::int64_t stated = found.run.stated_ranks; stated > 0)
+      return factors_fit(found, stated) ? stated : stated * found.run.ranks_per_process;
     if (const std::int64_t counted = counted_ranks(found); counted > 0) return counted;
     const std::int64_t listed = listed_ranks(found.run);
     if (listed > 0 && (listed > 1 || found.collective->factor(2) == 1)) return listed;
@@ -210,6 +212,7 @@ class RunReader {
   std::int64_t machines_of(const ReadRun& found) {
     const std::vector<std::string> hosts = host_of_ranks(found);
     const bool known = std::ranges::none_of(hosts, [](const std::string& host) { return host.empty(); });
+    if (found.run.stated_machines > 0 && request_.cluster.empty()) return found.run.stated_machines;
     const std::int64_t distinct = std::ssize(std::set(hosts.begin(), hosts.end()));
     if (!request_.cluster.empty()) {
       ImportResult unused;
@@ -285,7 +288,7 @@ class CollectiveSamples {
     profile.origin = {.backend = "nccl-tests",
                       .device = joined_texts(gpus_),
                       .libraries = joined_texts(libraries_),
-                      .date = date_,
+                      .date = date_.empty() ? "not printed" : date_,
                       .tandem = TANDEM_VERSION};
     return profile;
   }
@@ -298,15 +301,26 @@ class CollectiveSamples {
   std::set<std::string> gpus_, libraries_;
   std::string date_;
 
-  static std::string joined_texts(const std::set<std::string>& texts) { return fmt::format("{}", fmt::join(texts, "; ")); }
+  static std::string joined_texts(const std::set<std::string>& texts) {
+    constexpr std::size_t longest = 200;  // as a profile has them
+    const std::string all = fmt::format("{}", fmt::join(texts, "; "));
+    return all.empty() ? "not printed" : all.substr(0, longest);
+  }
 };
 
 constexpr const char* a_test_output = "the output of nccl-tests or rccl-tests, or its JSON (-J)";
 
+/// A text may begin with a bracket, too, as "[1,0]<stdout>:".
+bool begins_as_json(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (text[first] != '[') return text[first] == '{';
+  const std::size_t next = text.find_first_not_of(" \t\r\n", first + 1);
+  return next != std::string::npos && text[next] == '{';
+}
+
 std::vector<NcclTestRun> runs_in(const std::string& file) {
   const std::string text = read_large_text(file, a_test_output);
-  const bool is_json = text[text.find_first_not_of(" \t\r\n")] == '{';
-  std::vector<NcclTestRun> runs = is_json ? std::vector{parse_nccl_tests_json(text, file)} : parse_nccl_tests_text(text, file);
+  std::vector<NcclTestRun> runs = begins_as_json(text) ? parse_nccl_tests_json(text, file) : parse_nccl_tests_text(text, file);
   if (runs.empty()) throw InputError({.file = file}, std::string("has no row of measured times, expected ") + a_test_output);
   return runs;
 }

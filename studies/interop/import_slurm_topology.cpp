@@ -151,7 +151,7 @@ ImportResult import_slurm_topology(const ImportSource& /*source*/, const ImportR
   const std::string text = read_large_text(file, "a topology.conf or topology.yaml of Slurm");
   SlurmTopology topology = read_slurm_topology(text, file, entry_of(request));
   ImportResult result;
-  for (const std::string& other : topology.others) result.ignored.push_back("topology " + other);
+  result.ignored = std::move(topology.unused);
   if (!topology.is_default)
     result.assumed.push_back("the topology " + topology.name + ", as none is the cluster's default (--set topology=NAME)");
   if (topology.blocks.empty()) {

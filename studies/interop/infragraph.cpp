@@ -125,6 +125,20 @@ class InfraGraphReader {
   std::set<std::string> host_devices_;
   std::int64_t ends_of_xpus_ = 0;
 
+  /// The only instance, a node without a fabric.
+  ClusterGraph lone_node() {
+    const GraphInstance& only = instances_.begin()->second;
+    const std::int64_t gpus = xpus_in(only.device);
+    if (instances_.size() > 1 || only.count > 1 || gpus == 0)
+      throw InputError(document_.place,
+                       std::string("has no edges between its instances, expected one host with xpus, or ") + an_infragraph);
+    host_devices_.insert(only.device);
+    graph_.hosts.push_back({instances_.begin()->first});
+    graph_.gpus_per_host = gpus;
+    graph_.nvlink_GBps = nvlink_of_hosts();
+    return std::move(graph_);
+  }
+
   void read_devices() {
     for (const YamlNode* item : list_at(document_, "devices")) {
       const std::string name = text_at(*item, "name");
@@ -339,7 +353,8 @@ class InfraGraphReader {
       if (!is_nvlink || gbps == device.links.end() || gbps->second == 0) continue;
       const auto ends = [&](const char* key) {
         const YamlNode* end = edge->find(key);
-        const std::string component = end == nullptr ? "" : text_at(*end, "component");
+        std::string component = end == nullptr ? "" : text_at(*end, "component");
+        if (end != nullptr && end->find("device") != nullptr) component = text_at(*end, "device") + "." + component;
         return end == nullptr ? std::vector<GraphEnd>{} : components_in(*host_devices_.begin(), component, end->place);
       };
       const std::vector<GraphEnd> ones = ends("ep1"), others = ends("ep2");

@@ -36,6 +36,7 @@ struct NcclTestRun {
   std::string name = {};                    ///< of the program without _perf: "all_reduce"; empty where nothing says it
   std::map<std::int64_t, Rank> ranks = {};  ///< by number, those that are listed
   std::int64_t ranks_per_process = 1;       ///< threads times GPUs of a thread
+  std::int64_t stated_ranks = 0, stated_machines = 0;  ///< 0: not stated; rccl-tests' JSON does
   std::vector<Row> rows = {};
   std::string libraries = {}, date = {};  ///< as printed
   Place place;
@@ -45,8 +46,9 @@ struct NcclTestRun {
 /// launcher puts before each line. Throws InputError for wrong values that were counted, and for a time that is no number.
 std::vector<NcclTestRun> parse_nccl_tests_text(const std::string& text, const std::string& file);
 
-/// Reads what -J wrote (src/util.cu, versions 1 to 3). Throws InputError.
-NcclTestRun parse_nccl_tests_json(const std::string& text, const std::string& file);
+/// Reads what -J of nccl-tests wrote (src/util.cu, versions 1 to 3), or the list of records of rccl-tests (-Z json). Throws
+/// InputError.
+std::vector<NcclTestRun> parse_nccl_tests_json(const std::string& text, const std::string& file);
 
 /// A collective of nccl-tests (doc/PERFORMANCE.md, and the *GetBw and *GetCollByteCount functions of its sources).
 struct NcclTestCollective {

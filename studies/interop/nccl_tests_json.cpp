@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -118,16 +119,8 @@ void read_config(const JsonFields& top, const std::string& file, NcclTestRun& ru
   }
 }
 
-}  // namespace
-
-NcclTestRun parse_nccl_tests_json(const std::string& text, const std::string& file) {
-  Json document;
-  try {
-    document = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw InputError(place_of_byte(text, error.byte, file),
-                     std::string("is no JSON, or ends too early, expected ") + a_json_report);
-  }
+/// Reads the report that -J of nccl-tests wrote.
+NcclTestRun run_of_report(const Json& document, const std::string& file) {
   const JsonFields top(document, "", file);
   const Json* results = top.find("results");
   if (results == nullptr || !results->is_array() || results->empty()) top.fail("results", "is missing or empty");
@@ -147,6 +140,60 @@ NcclTestRun parse_nccl_tests_json(const std::string& text, const std::string& fi
   if (outside != nullptr && JsonFields(*outside, "out_of_bounds", file).whole("count", 0) != 0)
     throw InputError({.file = file}, "out_of_bounds.count is not 0, expected a run whose results are right");
   return run;
+}
+
+/// Reads the records of rccl-tests, one for each size, in place or not: the runs are those of a name, ranks and nodes.
+std::vector<NcclTestRun> runs_of_records(const Json& document, const std::string& file) {
+  std::vector<NcclTestRun> runs;
+  for (std::size_t i = 0; i < document.size(); ++i) {
+    const JsonFields record(document[i], "[" + std::to_string(i) + "]", file);
+    const std::string name = nccl_test_named_in(record.text("name"));
+    const std::int64_t ranks = record.whole("ranks", 0), nodes = record.whole("nodes", 0);
+    if (name.empty() || ranks < 1) record.fail("name", "or `ranks` is missing");
+    const std::string wrong = record.text("wrong");
+    if (!wrong.empty() && wrong != "0" && wrong != "N/A")
+      throw InputError({.file = file}, "[" + std::to_string(i) + "].wrong is " + excerpt(wrong) +
+                                           ", expected 0: the results are not right, and so may be the times");
+    auto run = std::ranges::find_if(runs, [&](const NcclTestRun& one) {
+      return one.name == name && one.stated_ranks == ranks && one.stated_machines == nodes;
+    });
+    if (run == runs.end()) {
+      run = runs.insert(run, NcclTestRun{});
+      run->name = name;
+      run->stated_ranks = ranks;
+      run->stated_machines = nodes;
+      run->ranks_per_process = std::max<std::int64_t>(1, record.whole("gpusPerRank", 1));
+      run->place = {.file = file};
+    }
+    NcclTestRun::Row row{
+        .bytes = static_cast<Bytes>(record.number("size")), .word = 0, .redop = record.text("redop"), .place = {.file = file}};
+    const NcclTestCollective* collective = find_nccl_test(name);
+    row.root = collective != nullptr && collective->has_root ? std::max<std::int64_t>(0, record.whole("root", 0)) : -1;
+    if (row.redop.empty()) row.redop = "none";
+    row.measured.push_back({.time_us = record.number("time"),
+                            .time_slack = json_time_slack,
+                            .algbw = record.number("algBw"),
+                            .algbw_slack = json_bandwidth_slack,
+                            .busbw = record.number("busBw"),
+                            .busbw_slack = json_bandwidth_slack,
+                            .place = {.file = file}});
+    run->rows.push_back(std::move(row));
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<NcclTestRun> parse_nccl_tests_json(const std::string& text, const std::string& file) {
+  Json document;
+  try {
+    document = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw InputError(place_of_byte(text, error.byte, file),
+                     std::string("is no JSON, or ends too early, expected ") + a_json_report);
+  }
+  if (document.is_array()) return runs_of_records(document, file);
+  return {run_of_report(document, file)};
 }
 
 }  // namespace tandem::studies

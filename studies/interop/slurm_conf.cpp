@@ -173,6 +173,9 @@ SlurmTopology parse_slurm_conf(const std::string& text, const std::string& file)
     if (first.value.empty()) throw InputError(first.key_place, excerpt(first.key) + " has no value, expected a name");
     if (key == "switchname") {
       topology.switches.push_back(switch_of(pairs));
+      const bool has_speed =
+          std::ranges::any_of(pairs, [](const ConfPair& pair) { return in_lower_case(pair.key) == "linkspeed"; });
+      if (has_speed && topology.unused.empty()) topology.unused.emplace_back("LinkSpeed, whose unit Slurm leaves open");
     } else if (key == "blockname") {
       topology.blocks.push_back(block_of(pairs));
     } else if (key == "blocksizes") {

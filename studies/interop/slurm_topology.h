@@ -27,7 +27,7 @@ struct SlurmTopology {
   std::vector<Block> blocks = {};
   std::vector<std::int64_t> block_sizes = {};  ///< in nodes, the base block first
   Place sizes_place = {};
-  std::vector<std::string> others = {};  ///< entries of the file that are not read
+  std::vector<std::string> unused = {};  ///< what is not read: other entries of the file, LinkSpeed
   bool is_default = true;                ///< whether the file says that this one counts
 };
 

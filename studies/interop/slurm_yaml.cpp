@@ -148,7 +148,9 @@ SlurmTopology parse_slurm_yaml(const std::string& text, const std::string& file,
   const Reader known(chosen, "topology", {"topology", "cluster_default", "tree", "block", "flat", "ring", "torus3d"});
   topology.name = name_of_entry(chosen);
   for (const YamlNode* entry : entries)
-    if (entry != &chosen) topology.others.push_back(name_of_entry(*entry));
+    if (entry != &chosen) topology.unused.push_back("topology " + name_of_entry(*entry));
+  if (chosen.find("tree") != nullptr && chosen.find("block") != nullptr)
+    throw InputError(chosen.place, "topology " + excerpt(topology.name) + " has a tree and a block, expected one of the two");
   if (const YamlNode* tree = chosen.find("tree")) {
     read_tree(*tree, topology);
   } else {

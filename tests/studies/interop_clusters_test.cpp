@@ -47,11 +47,16 @@ class Clusters : public testing::Test {
   /// The cluster of a scenario whose preset is what was imported.
   ClusterSpec cluster_of(const ImportResult& result) {
     std::ofstream(folder_ / "cluster.yaml") << result.out;
-    return parse_scenario("name: s\nmodel: {layers: 2, hidden: 512, heads: 8, ffn: 1024, vocab: 4096}\ncluster: {preset: " +
-                              (folder_ / "cluster.yaml") +
-                              "}\nparallelism: {}\ntraining: {sequence: 512, micro_batch: 1, global_batch: 4096}\n",
-                          folder_ / "s.yaml")
-        .cluster;
+    std::ofstream(folder_ / "s.yaml")
+        << "model: {layers: 2, hidden: 512, heads: 8, ffn: 1024, vocab: 4096}\ncluster: ./cluster.yaml\n"
+        << "training: {sequence: 512, micro_batch: 1, global_batch: " << gpus_in(result.out) << "}\n";
+    return load_scenario(folder_ / "s.yaml", {}).cluster;
+  }
+
+  /// The number behind "gpus: ".
+  static std::string gpus_in(const std::string& text) {
+    const std::size_t at = text.find("\ngpus: ") + 7;
+    return text.substr(at, text.find('\n', at) - at);
   }
 
   static std::string name_of_leaf(const ClusterSpec& spec, std::int64_t nic) {
@@ -79,6 +84,7 @@ TEST_F(Clusters, ATreeOfSlurmIsAFabric) {
   EXPECT_THAT(result.out, HasSubstr("hosts:\n  - \"tux[8-10]\"\n"));
   EXPECT_THAT(result.assumed, Contains(HasSubstr("8 GPUs per host, as in dgx-a100")));
   EXPECT_THAT(result.assumed, Contains(HasSubstr("no rates of links")));
+  EXPECT_THAT(result.ignored, ElementsAre(HasSubstr("LinkSpeed")));
 }
 
 TEST_F(Clusters, RootsThatNothingJoinsAreJoined) {
@@ -279,6 +285,15 @@ TEST_F(Clusters, AnInfrastructureOfInfragraphIsACluster) {
   ASSERT_EQ(fabric.bundles().size(), 2U);
   EXPECT_DOUBLE_EQ(fabric.capacity(0), 2 * 25e9 * spec.nic_efficiency);
   EXPECT_THAT(result.warnings, IsEmpty());
+}
+
+TEST_F(Clusters, OneHostWithoutEdgesIsACluster) {
+  const ClusterSpec spec =
+      cluster_of(import("infragraph",
+                        "devices: [{name: box, components: [{name: gpu, choice: xpu, count: 4}]}]\nedges: []\n"
+                        "instances: [{name: box, device: box, count: 1}]\n"));
+  EXPECT_EQ(spec.gpus, 4);
+  EXPECT_EQ(spec.nics_per_node, 0);
 }
 
 TEST_F(Clusters, RefuseAnInfrastructureWithItsPlace) {

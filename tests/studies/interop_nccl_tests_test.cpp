@@ -222,6 +222,20 @@ TEST_F(NcclTests, AReportInJsonSaysTheSame) {
   EXPECT_THAT(refusal(std::string(report).substr(0, 300)), HasSubstr(":3:"));
 }
 
+TEST_F(NcclTests, RecordsOfRcclTestsSayTheirShape) {
+  const auto record = [](int in_place, const std::string& wrong) {
+    return R"({"numCycle":0, "name":"ReduceScatter", "nodes":2, "ranks":16, "ranksPerNode":8, "gpusPerRank":1, "size":1048576, "type":"float", "redop":"sum", "inPlace":)" +
+           std::to_string(in_place) + R"(, "time":100.000000, "algBw":10.485760, "busBw":9.830400, "wrong":")" + wrong + "\"}";
+  };
+  const auto found = collectives({"[\n" + record(0, "0") + ",\n" + record(1, "N/A") + "\n]\n"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].op, OpKind::reduce_scatter);
+  EXPECT_EQ(found[0].members, 16);
+  EXPECT_EQ(found[0].machines, 2);
+  EXPECT_EQ(found[0].timing.samples, 2);
+  EXPECT_THAT(refusal("[" + record(0, "12") + "]"), HasSubstr("[0].wrong is `12`, expected 0"));
+}
+
 TEST_F(NcclTests, WhatIsNoMeasurementIsRefusedAtItsLine) {
   const std::int64_t bytes = 1 << 24;
   const std::string good = row(bytes, bytes / 4, "   sum      -1", 250, 250, 1.75);
@@ -262,11 +276,10 @@ Times times_of(const Scenario& scenario) {
 // what the line between two measured ones says.
 TEST_F(NcclTests, AStepTakesWhatWasMeasured) {
   const auto scenario = [&](const std::string& profile) {
-    return parse_scenario(
-        "name: s\nmodel: {layers: 2, hidden: 512, heads: 16, kv_heads: 16, ffn: 1024, vocab: 4096}\ncluster: {preset: dgx-h100, "
-        "gpus: 16" +
-            profile + "}\nparallelism: {tp: 16}\ntraining: {sequence: 1024, micro_batch: 1, global_batch: 1}\n",
-        folder_ / "s.yaml");
+    std::ofstream(folder_ / "s.yaml") << "model: {layers: 2, hidden: 512, heads: 16, kv_heads: 16, ffn: 1024, vocab: 4096}\n"
+                                      << "cluster: {preset: dgx-h100, gpus: 16" << profile << "}\nparallelism: {tp: 16}\n"
+                                      << "training: {sequence: 1024, micro_batch: 1, global_batch: 1}\n";
+    return load_scenario(folder_ / "s.yaml", {});
   };
   const Times modelled = times_of(scenario(""));
   std::size_t compared = 0;
