@@ -8,6 +8,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/layer_pattern.h"
+#include "scenarios/interop/megatron_reader.h"
 #include "scenarios/interop/program_arguments.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
@@ -20,8 +21,11 @@ namespace {
 /// Defaults are those of megatron/training/arguments.py.
 class MegatronReader {
  public:
-  MegatronReader(const std::string& text, const std::string& file, std::int64_t gpus)
-      : arguments_(text, file), file_(file), gpus_(gpus), document_(make_node(YamlNode::Kind::mapping, {.file = file})) {}
+  MegatronReader(ProgramArguments arguments, const std::string& file, std::int64_t gpus)
+      : arguments_(std::move(arguments)),
+        file_(file),
+        gpus_(gpus),
+        document_(make_node(YamlNode::Kind::mapping, {.file = file})) {}
 
   Imported all() {
     for (const char* name : {"model", "parallelism", "training"}) section(name);  // none comes later, so that references stay
@@ -539,8 +543,14 @@ class MegatronReader {
 
 }  // namespace
 
+Imported read_megatron_arguments(ProgramArguments arguments, const std::string& file, std::int64_t gpus) {
+  return MegatronReader(std::move(arguments), file, gpus).all();
+}
+
 /// Reads a command line of Megatron-Core's pretrain_gpt.py or a shell script that holds one: comments, quotes, arrays and
 /// variables that are set in it are understood.
-Imported from_megatron(const ForeignText& from) { return MegatronReader(from.text, from.file, from.gpus).all(); }
+Imported from_megatron(const ForeignText& from) {
+  return read_megatron_arguments(ProgramArguments(from.text, from.file), from.file, from.gpus);
+}
 
 }  // namespace tandem::scenarios
