@@ -31,26 +31,24 @@ void SlurmOptions::add_to(CLI::App& command, const std::string& what) {
                                      "have " + what + " simulated by the tasks of a Slurm job array, " +
                                          std::to_string(default_tasks) + " or --slurm=N of them, and wait for them")
                            ->each(set_tasks);
-  const auto add_words = [this](const std::string& text) {
-    for (std::string& word : sbatch_words(text)) words_.push_back(std::move(word));
-  };
-  command
-      .add_option_function<std::string>(
-          "--sbatch", add_words,
-          "what sbatch is to be told besides: --sbatch='--partition=cpu --time=1:00:00'; may be given several times")
-      ->trigger_on_parse()
+  command.add_option("--sbatch", sbatch_, "what sbatch is told besides: --sbatch='--partition=cpu --time=1:00:00'")
+      ->allow_extra_args(false)
+      ->take_all()
       ->needs(slurm);
 }
 
 std::unique_ptr<SlurmPool> SlurmOptions::pool(const std::string& name, const std::string& folder, int jobs) const {
   if (tasks_ == 0) return nullptr;
+  std::vector<std::string> arguments;
+  for (const std::string& text : sbatch_)
+    for (std::string& word : sbatch_words(text)) arguments.push_back(std::move(word));
   return std::make_unique<SlurmPool>(
       SlurmSettings{.name = name,
                     .folder = folder,
                     .program = std::filesystem::read_symlink("/proc/self/exe").string(),
                     .tasks = static_cast<std::size_t>(tasks_),
                     .jobs = jobs,
-                    .arguments = words_,
+                    .arguments = std::move(arguments),
                     .told = [](const std::string& sentence) { std::cerr << "tandem: " << printable(sentence) << std::endl; }});
 }
 

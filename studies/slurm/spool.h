@@ -26,7 +26,7 @@ struct TakenStep {
 ///     logs/, task.sh    what Slurm writes and runs
 ///
 /// A file appears whole or not at all, and belongs to who renamed it: nothing takes a lock that network file systems may lack.
-/// The removed folder tells tasks to end.
+/// Tasks end where todo/ is gone.
 ///
 /// All throw std::runtime_error (or filesystem_error) where the folder cannot be read or written; what other processes took away
 /// meanwhile is no error.
