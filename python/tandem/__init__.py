@@ -14,6 +14,7 @@ from .answers import (
     ExplainedRunResult,
     Imported,
     LintResult,
+    MeasuredStepResult,
     PlacementResult,
     SearchResult,
     StepResult,
@@ -21,7 +22,21 @@ from .answers import (
     TracedStepResult,
     ValidationResult,
 )
-from .commands import campaign, crosscheck, diff, execute, explain_run, lint, place, search, simulate, topology, validate, version
+from .commands import (
+    campaign,
+    compare_with_traces,
+    crosscheck,
+    diff,
+    execute,
+    explain_run,
+    lint,
+    place,
+    search,
+    simulate,
+    topology,
+    validate,
+    version,
+)
 from .errors import DoesNotFit, InputError, ProgramNotFound, RunFailed, TandemError, TandemWarning
 from .files import Exported, Profile, calibrate, export, import_, import_traces, lower
 from .program import find_program, run
@@ -39,6 +54,7 @@ __all__ = [
     "Imported",
     "InputError",
     "LintResult",
+    "MeasuredStepResult",
     "Named",
     "PlacementResult",
     "Point",
@@ -57,6 +73,7 @@ __all__ = [
     "ValidationResult",
     "calibrate",
     "campaign",
+    "compare_with_traces",
     "crosscheck",
     "diff",
     "execute",

@@ -140,6 +140,12 @@ class ValidationResult(_Reported, results.Validation):
         return data_frame([row.flat() for row in self.rows])
 
 
+class MeasuredStepResult(_Answer, results.MeasuredStep):
+    """A simulated step beside what torch.profiler traced of it."""
+
+    __slots__ = ()
+
+
 class TracedStepResult(_Answer, results.TracedStep):
     """Where the time of a step went on each rank that torch.profiler traced."""
 

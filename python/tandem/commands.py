@@ -11,6 +11,7 @@ from .answers import (
     DiffResult,
     ExplainedRunResult,
     LintResult,
+    MeasuredStepResult,
     PlacementResult,
     SearchResult,
     StepResult,
@@ -92,11 +93,39 @@ def execute(
 
 
 def crosscheck(
-    scenario: Scenario, fields: Fields = None, /, *, backend: str = "host", progress: Optional[bool] = None, **more: Any
+    scenario: Scenario,
+    fields: Fields = None,
+    /,
+    *,
+    backend: Optional[str] = None,
+    measured: Optional[AnyPath] = None,
+    profile: Optional[AnyPath] = None,
+    collectives: Optional[str] = None,
+    progress: Optional[bool] = None,
+    **more: Any,
 ) -> StepResult:
-    """Simulates and executes the same graph; `crosscheck` of the result has the differences."""
-    command = on_scenario("crosscheck", scenario, fields, more, progress, backend=backend)
+    """Simulates and executes the same graph; `crosscheck` of the result has the differences.
+
+    backend: CPU threads ("host", the default) or GPUs ("cuda"). measured: in place of a backend, a timeline that `tandem-run` wrote.
+    profile: kernel times that `calibrate` measured.
+    """
+    if backend is None and measured is None:
+        backend = "host"
+    command = on_scenario(
+        "crosscheck", scenario, fields, more, progress, backend=backend, measured=measured, profile=profile, collectives=collectives
+    )
     return StepResult(command.json(), command)
+
+
+def compare_with_traces(
+    scenario: Scenario, traces: AnyPath, fields: Fields = None, /, *, step: Optional[int] = None, **more: Any
+) -> MeasuredStepResult:
+    """Holds the simulation of a training run against its traces of torch.profiler: a file, or a folder with one of each rank.
+
+    step: the N of a ProfilerStep#N; by default a typical one.
+    """
+    command = on_scenario("crosscheck", scenario, fields, more, False, measured=traces, step=step)
+    return MeasuredStepResult(command.json(), command)
 
 
 def search(

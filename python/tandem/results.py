@@ -1650,6 +1650,73 @@ class ExplainedRun(Record):
     """The measured run that is most like it; null where no other was measured."""
 
 
+class MeasuredStepPart(Record):
+    """What adds up to the step."""
+
+    name: str
+    """Its name."""
+    simulated_s: float
+    """Its time. [s]"""
+    measured_s: float
+    """The same, measured. [s]"""
+
+
+class MeasuredStepKind(Record):
+    """Kinds of tasks of a rank, overlapped or not, most measured time first."""
+
+    name: str
+    """A family of kernels, or a collective with its axis where that is known."""
+    simulated_count: float
+    """How many; 0 where a side has no such tasks. [number]"""
+    measured_count: float
+    """The same, measured. [number]"""
+    simulated_s: float
+    """Their time. [s]"""
+    measured_s: float
+    """The same, measured. [s]"""
+    by_order: Optional[float]
+    """Where there are equally many: the median of abs(simulated / measured - 1) of the first and the first, the second
+    and the second and so on; else null. [share]"""
+
+
+class MeasuredStepOtherKernel(Record):
+    """The largest kernels of no family of their own, of all traced ranks."""
+
+    name: str
+    """Its name."""
+    count: float
+    """How many of it ran. [number]"""
+    time_s: float
+    """Their time. [s]"""
+
+
+class MeasuredStep(Record):
+    """A measured step: its keys as attributes."""
+
+    scenario: str
+    """Its name."""
+    ranks: List[int]
+    """Ranks that were traced."""
+    world_size: int
+    """Those of the run. [ranks]"""
+    device: str
+    """The GPU, as the first trace names it."""
+    step: str
+    """The ProfilerStep of the first trace; empty where it marks none."""
+    simulated_s: float
+    """The step, the mean over the ranks that were traced. [s]"""
+    measured_s: float
+    """The same, measured. [s]"""
+    parts: List[MeasuredStepPart]
+    """What adds up to the step."""
+    kinds: List[MeasuredStepKind]
+    """Kinds of tasks of a rank, overlapped or not, most measured time first."""
+    other_kernels: List[MeasuredStepOtherKernel]
+    """The largest kernels of no family of their own, of all traced ranks."""
+    notes: List[str]
+    """What was assumed, and what is missing."""
+
+
 class Import(Record):
     """An import: its keys as attributes."""
 

@@ -47,6 +47,23 @@ class Importing(InAFolder):
         self.assertEqual(traced.world_size, 4)
         self.assertAlmostEqual(traced.ranks[0].compute_s, 300e-6, 12)
 
+    def test_traces_are_held_against_a_scenario(self) -> None:
+        tandem.simulate("tiny-host", trace=f"{self.folder}/traces/")
+        compared = tandem.compare_with_traces("tiny-host", self.folder / "traces")
+        self.assertEqual(list(mismatches(compared)), [])
+        self.assertEqual((compared.world_size, compared.scenario), (8, "tiny-host"))
+        self.assertAlmostEqual(compared.measured_s, compared.simulated_s, 6)
+        self.assertIn("step", str(compared))
+
+    def test_a_timeline_of_another_machine_is_held_against_the_simulation(self) -> None:
+        graph = tandem.lower("tiny-host", out=self.folder / "step.dag")
+        timeline = self.folder / "measured.timeline"
+        runner = tandem.find_program().with_name("tandem-run")
+        subprocess.run([str(runner), str(graph), "--backend", "host", "--out", str(timeline)], check=True, capture_output=True)
+        checked = tandem.crosscheck("tiny-host", measured=timeline)
+        assert checked.crosscheck is not None
+        self.assertGreater(checked.crosscheck.step.measured_s, 0)
+
     def test_wrong_ones_are_wrong_input(self) -> None:
         path = self.write("config.json", '{"model_type": "lama"}')
         with self.assertRaisesRegex(tandem.InputError, "lama"):
