@@ -23,7 +23,7 @@ using std::chrono::seconds;
 constexpr std::chrono::milliseconds first_look{500};
 constexpr seconds longest_between_looks{30};
 constexpr seconds between_beats{5};
-constexpr Seconds between_gatherings = 0.25;
+constexpr Seconds between_gatherings = 0.5;
 
 std::string quoted(const std::string& text) {
   std::string word = "'";
@@ -66,6 +66,7 @@ SlurmPool::SlurmPool(SlurmSettings settings)
       lock_((std::filesystem::create_directories(spool_.folder()), (spool_.folder() / "lock").string())),
       arrays_(spool_.arrays()) {
   spool_.open();
+  for (const TakenStep& step : spool_.taken()) taken_before_.insert(step.hash);
 }
 
 SlurmPool::~SlurmPool() {
@@ -90,9 +91,7 @@ void SlurmPool::start(std::size_t index, const StepJob& job, const ChildSignals&
     at_hand_.emplace_back(hash, from_outcome_file(spool_.keep(hash), hash));
     return;
   }
-  const std::vector<TakenStep> taken = arrays_.empty() ? std::vector<TakenStep>{} : spool_.taken();
-  const bool is_taken = std::ranges::find(taken, hash, &TakenStep::hash) != taken.end();
-  if (!is_taken && !spool_.is_done(hash)) spool_.put(hash, job.text);
+  if (!taken_before_.contains(hash) && !spool_.is_done(hash)) spool_.put(hash, job.text);
 }
 
 std::vector<EndedStep> SlurmPool::wait(const ChildSignals& signals) {
@@ -155,6 +154,7 @@ void SlurmPool::look_after_tasks() {
 }
 
 void SlurmPool::lose(const TakenStep& step, const std::string& state) {
+  taken_before_.erase(step.hash);
   if (spool_.is_done(step.hash) || spool_.is_kept(step.hash) || !waiting_.contains(step.hash)) return spool_.drop(step);
   if (++tries_[step.hash] < most_tries) {
     if (settings_.told)
@@ -198,9 +198,10 @@ void SlurmPool::give_up(const std::map<std::string, std::string>& states) const 
     state = of_task;
     if (said.empty()) said = last_line_of(spool_.log_of(task));
   }
-  throw std::runtime_error(fmt::format(
-      "Slurm job {} ended ({}) before it brought a result; {}; the same command tries again", job, state,
-      said.empty() ? "its logs in " + (spool_.folder() / "logs").string() + " say nothing" : "a task's last words are: " + said));
+  throw std::runtime_error(
+      fmt::format("Slurm job {} ended ({}) before it brought a result; {}; the same command tries again", job, state,
+                  said.empty() ? "no task has written a log; do all nodes see '" + spool_.folder().string() + "'?"
+                               : "a task's last words are: " + said));
 }
 
 }  // namespace tandem::studies

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,8 @@ class SlurmPool final : public StepPool {
   SlurmSettings settings_;
   Spool spool_;
   Lock lock_;
-  std::vector<std::string> arrays_;                            ///< the Slurm jobs that may have tasks
+  std::vector<std::string> arrays_;     ///< the Slurm jobs that may have tasks
+  std::set<std::string> taken_before_;  ///< steps that tasks had taken when this pool was made, and that they may still end
   std::map<std::string, std::vector<std::size_t>> waiting_;    ///< who waits for a step, by its hash
   std::map<std::string, int> tries_;                           ///< of steps whose tasks have ended before they did
   std::vector<std::pair<std::string, StepWithText>> at_hand_;  ///< outcomes that need no task any more

@@ -22,6 +22,7 @@ namespace {
 constexpr std::chrono::minutes without_a_beat{5};
 constexpr std::chrono::seconds between_glances{10};
 constexpr Seconds between_looks = 0.5;
+constexpr Seconds between_looks_of_the_idle = 2;
 
 std::string variable(const char* name) {
   const char* text = std::getenv(name);
@@ -61,7 +62,10 @@ class SpoolTask {
         while (running_.size() < at_once_ && begin()) {
         }
         if (running_.empty() && (!spool_.is_there() || !coordinator_.is_there())) return;
-        signals_.wait_for_child(between_looks);
+        // A search's next steps come within seconds, if any do; later, many tasks look into one folder.
+        idle_ = running_.empty() ? idle_ + 1 : 0;
+        constexpr int soon = 10;
+        signals_.wait_for_child(idle_ > soon ? between_looks_of_the_idle : between_looks);
         collect();
       }
     } catch (const Interrupted&) {
@@ -83,6 +87,7 @@ class SpoolTask {
   Coordinator coordinator_;
   ChildSignals signals_;
   std::list<Running> running_;
+  int idle_ = 0;  ///< how many looks ago there was something to do
 
   /// Returns whether there was a step to take.
   bool begin() {
