@@ -191,6 +191,19 @@ class JobWriter {
     job_.checkpointing = {.mode = by_operation ? operation : every, .every = r.every};
   }
 
+  void lose_gates_and_factors() {
+    const MoeSpec& moe = model_.moe;
+    if (model_.attention_gate) lose("model.attention_gate", "its attention has no gate");
+    if (model_.attention_scale > 0) lose("model.attention_scale", "its scores are divided by the root of a head's width");
+    if (model_.activation_limit > 0) lose("model.activation_limit", "its gates have no limit");
+    if (model_.activation_offset != 0) lose("model.activation_offset", "its values have no offset");
+    if (model_.embedding_factor != 1) lose("model.embedding_factor", "its embeddings have no factor");
+    if (model_.logit_factor != 1) lose("model.logit_factor", "its logits have no factor");
+    if (moe.router_bias) lose("model.moe.router_bias", "its router has no bias");
+    if (moe.shared_gate) lose("model.moe.shared_gate", "its shared experts have no gate");
+    if (moe.best_of_group > 0) lose("model.moe.best_of_group", "groups have the sum of their best scores");
+  }
+
   void not_there() {
     if (!model_.causal) lose("model.causal", "it masks what comes later");
     if (model_.encoder.enabled()) lose("model.encoder", "its models of language have none");
@@ -198,6 +211,7 @@ class JobWriter {
     if (model_.attention_bias != AttentionBias::none) lose("model.attention_bias", "its linear layers have none");
     if (model_.moe.linear_bias) lose("model.moe.linear_bias", "its linear layers have none");
     if (model_.logit_softcap > 0) lose("model.logit_softcap", "its logits have no cap");
+    lose_gates_and_factors();
     if (model_.indexer.enabled()) lose("model.indexer", "its attention is to all keys");
     if (t_.hidden_dropout > 0) lose("training.hidden_dropout", "it has no dropout");
     if (t_.attention_dropout > 0) lose("training.attention_dropout", "it has no dropout");
