@@ -10,7 +10,8 @@ namespace tandem::studies {
 using ReadImport = ImportResult(const ImportSource& source, const ImportRequest& request);
 
 /// Each is defined in the file of its name.
-ReadImport import_scenario_file, import_kineto, import_slurm_topology, import_nccl_tests, import_ibnetdiscover, import_infragraph;
+ReadImport import_scenario_file, import_chakra, import_kineto, import_slurm_topology, import_nccl_tests, import_ibnetdiscover,
+    import_infragraph;
 
 namespace {
 
@@ -19,6 +20,11 @@ std::vector<ImportSource> all_sources() {
   std::vector<ImportSource> rows;
   for (const Importer& importer : importers())
     rows.push_back({importer.name, importer.what, "a scenario", {cluster, gpus, set, env}, import_scenario_file});
+  rows.push_back({"chakra",
+                  "MLCommons Chakra's execution traces, NAME.RANK.et of each rank, or a folder of them",
+                  "the step's DAG, to be simulated",
+                  {several_paths, cluster, gpus},
+                  import_chakra});
   rows.push_back({"kineto",
                   "torch.profiler's traces, a file or a folder with one of each rank",
                   "where the time of a step goes, as JSON",
