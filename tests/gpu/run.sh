@@ -114,16 +114,17 @@ part() {
     fail "$name" 'without a GPU every test is skipped'
   fi
   tail -n "$lines" "$results/$name.txt"
-  grep '^tandem: ' "$results/$name.txt" | grep -v '^tandem: warning' | sort | uniq -c
+  ((lines > 3)) || grep '^tandem: ' "$results/$name.txt" | grep -v '^tandem: warning' | sort | uniq -c
   printf -- '-- %s %s\n' "$name" "$end"
   pack
 }
 
-# tests SECONDS NAME FILTER: the tests in as many processes as `shards`, side by side, so that an error that stays with
-# its process fails a quarter of them at most.
+# tests SECONDS NAME FILTER [PROGRAM..]: the tests, under the program where one is given, in as many processes as `shards`, side by
+# side, so that an error that stays with its process fails a quarter of them at most.
 shards=4
 tests() {
   local seconds=$1 name=$2 filter=$3
+  shift 3
   # shellcheck disable=SC2016 # the inner shell's
   part "$seconds" "$name" env GTEST_TOTAL_SHARDS=$shards bash -c '
     for ((shard = 0; shard < GTEST_TOTAL_SHARDS; ++shard)); do
@@ -131,7 +132,7 @@ tests() {
     done
     status=0
     for process in "${processes[@]}"; do wait "$process" || status=$?; done
-    exit $status' _ "$programs/gpu_test" --gtest_filter="$filter" --gtest_brief=1
+    exit $status' _ "$@" "$programs/gpu_test" --gtest_filter="$filter" --gtest_brief=1
 }
 
 # says NAME PATTERN SENTENCE: fails with the sentence where the part's output has no such line; says_not: where it has one.
@@ -152,8 +153,7 @@ part 45 large-kernels "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_b
 [[ ${WITHOUT_CUDNN:-} == 1 ]] || says_not large-kernels '^\[  SKIPPED \]' 'a test was skipped, so cuDNN was not used'
 tests 70 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
-  part 50 memcheck "$sanitizer" --tool memcheck --error-exitcode 9 \
-    "$programs/gpu_test" --gtest_filter='*GpuSmall*' --gtest_brief=1
+  tests 50 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else
   fail memcheck "there is no compute-sanitizer in PATH, $cuda/bin or Python's wheels"
 fi

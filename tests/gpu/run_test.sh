@@ -58,7 +58,10 @@ stub "$work/bin/ldd" <<'END'
 echo "$MISSING"
 END
 printf '#!/bin/sh\n' | stub "$work/bin/ldconfig"
-printf '#!/bin/sh\n' | stub "$wheels/cu13/bin/compute-sanitizer"
+stub "$wheels/cu13/bin/compute-sanitizer" <<'END'
+#!/bin/sh
+echo "checked by: $1 $2" && shift 4 && exec "$@"
+END
 
 # run CODE VARIABLE=VALUE..: the script ends with this code, and leaves two files alone.
 run() {
@@ -93,6 +96,8 @@ awk '/^ *(part|tests) [0-9]/ { sum += $2 * ($3 ~ /scenario/ ? 3 : $3 ~ /graph/ ?
 
 run 0 PRETEND=all-is-well
 [[ $(grep -c '^shard . of 4: .*GpuKernel' "$results/kernels.txt") == 4 ]]
+[[ $(grep -c '^shard . of 4: .*GpuSmall' "$results/memcheck.txt") == 4 ]]
+[[ $(grep -c '^checked by: --tool memcheck' "$results/memcheck.txt") == 4 ]]
 grep -qx 'commit: new' "$results/machine.txt"
 says 'all is well'
 says "$work/out/gpu.tar.gz"
