@@ -136,8 +136,8 @@ TEST(HfConfig, RoutersAreAsTheyAreStated) {
 }
 
 TEST(HfConfig, WhatAModelHasBesideIsSaid) {
-  const HfModel model = read("qwen2", {R"("clip_qkv": 12.0)", R"("made_up": 7)", R"("off": false)",
-                                       R"("attention_dropout": 0.1, "some_token_id": 3)"});
+  const HfModel model = read(
+      "qwen2", {R"("clip_qkv": 12.0)", R"("made_up": 7)", R"("off": false)", R"("attention_dropout": 0.1, "some_token_id": 3)"});
   EXPECT_THAT(model.unused, ElementsAre("made_up"));
   EXPECT_THAT(model.notes, ElementsAre(HasSubstr("m/config.json:3:13: clip_qkv: the clipping of queries")));
   EXPECT_THAT(read("llama", {R"("mlp_bias": true)"}).notes, ElementsAre(HasSubstr("biases of the MLP are not modelled")));
@@ -154,7 +154,7 @@ TEST(HfConfig, FactorsGatesAndLimitsAreRead) {
   EXPECT_EQ(granite.residual.mlp.alpha, 1);
   const ModelSpec gemma = spec("gemma3", {R"("query_pre_attn_scalar": 64, "head_dim": 128)"});
   EXPECT_EQ(gemma.attention_scale, 0.125);
-  EXPECT_EQ(gemma.embedding_factor, std::sqrt(512.0));  // by its code
+  EXPECT_EQ(gemma.embedding_factor, std::sqrt(512.0));                                // by its code
   EXPECT_EQ(spec("gemma3", {R"("query_pre_attn_scalar": 256)"}).attention_scale, 0);  // as the width says
   const ModelSpec gpt_oss = spec("gpt_oss", {experts});
   EXPECT_EQ(gpt_oss.activation, MlpFunction::quick_gelu);
