@@ -299,8 +299,9 @@ class TorchTitanReader {
     precision(node);
     put(overlap(), name_of(Axis::dp), true, {.file = file_});
     put(node, "framework", "torchtitan", {.file = file_});
-    tree_.has("compile.components");
-    if (tree_.boolean("compile.enable", false)) put(node, "compiled", true, tree_.place("compile.enable"));
+    const std::vector<std::string> compiled = tree_.texts("compile.components");
+    const bool of_model = compiled.empty() || std::ranges::find(compiled, "model") != compiled.end();
+    if (tree_.boolean("compile.enable", false) && of_model) put(node, "compiled", true, tree_.place("compile.enable"));
     if (tree_.boolean("training.enable_cpu_offload", false))
       note("training.enable_cpu_offload",
            "training.enable_cpu_offload keeps weights, gradients and states on the host; here they stay on the GPUs");

@@ -72,6 +72,8 @@ class BridgeWriter {
   void fields(std::span<const MegatronField> rows) {
     for (const auto& [field, argument, kind] : rows) {
       const bool stands = arguments_.has(argument);
+      // Not every release has these, nor every class.
+      if (!stands && (field.starts_with("muon_") || field.starts_with("dsa_"))) continue;
       if (kind == FieldKind::flag || kind == FieldKind::inverse_flag) {
         add(field, stands == (kind == FieldKind::flag) ? "true" : "false");
       } else if (stands && kind == FieldKind::type) {
