@@ -44,6 +44,8 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
     throw InputError({.file = file}, "the arguments do not tell on how many GPUs they run, expected --gpus");
   give_name(document, name);
   for (const std::string& change : options.overrides) apply_override(document, change);
+  for (const Missing& missing : imported.missing)
+    if (find_path(document, missing.field) == nullptr) throw InputError(missing.place, missing.sentence);
   std::vector<std::string> warnings = std::move(imported.notes);
   std::ranges::move(check(document, name), std::back_inserter(warnings));
   return {scenario_yaml(document), std::move(warnings), std::move(imported.assumed), std::move(imported.ignored)};
