@@ -190,8 +190,8 @@ TEST(MegatronBridge, VocabulariesOfTokenizersArePaddedOrAskedFor) {
   EXPECT_EQ(find_path(known.document, "model.vocab")->text, "50304");  // 50257, padded to a multiple of 128
   EXPECT_THAT(known.assumed, testing::ElementsAre(HasSubstr("50,257")));
   const Imported unknown = read_bridge(text);
-  ASSERT_EQ(unknown.needed.size(), 1);
-  EXPECT_EQ(unknown.needed.front().field, "model.vocab");
+  ASSERT_EQ(unknown.missing.size(), 1);
+  EXPECT_EQ(unknown.missing.front().field, "model.vocab");
   EXPECT_EQ(find_path(unknown.document, "model.vocab"), nullptr);
 }
 
