@@ -51,8 +51,8 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
     throw InputError({.file = file}, "does not tell on how many GPUs it runs, expected --gpus");
   give_name(document, name);
   for (const std::string& change : options.overrides) apply_override(document, change);
-  for (const Needed& needed : imported.needed)
-    if (find_path(document, needed.field) == nullptr) throw InputError(needed.place, needed.sentence);
+  for (const Missing& missing : imported.missing)
+    if (find_path(document, missing.field) == nullptr) throw InputError(missing.place, missing.sentence);
   std::erase_if(imported.assumed, [&](const std::string& sentence) { return is_stated(sentence, options.overrides); });
   std::vector<std::string> warnings = std::move(imported.notes);
   std::ranges::move(check(document, name), std::back_inserter(warnings));
