@@ -1226,6 +1226,15 @@ class PlacementNodes(Record):
     """Nodes of the cluster. [nodes]"""
 
 
+class PlacementHost(Record):
+    """Its hosts in the order of the ranks; empty where cluster.hosts does not name all."""
+
+    host: str
+    """Name of the host."""
+    ranks: int
+    """Ranks on it. [ranks]"""
+
+
 class PlacementLinksPacked(Record):
     """Under the packed placement."""
 
@@ -1314,6 +1323,8 @@ class Placement(Record):
     """Name of the one that was taken."""
     nodes_of_blocks: List[int]
     """Its node for each block of ranks (the ranks of one node)."""
+    hosts: List[PlacementHost]
+    """Its hosts in the order of the ranks; empty where cluster.hosts does not name all."""
     links: PlacementLinks
     """Links between nodes, by tier, per step."""
     communicators: List[PlacementCommunicator]

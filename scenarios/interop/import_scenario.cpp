@@ -41,9 +41,11 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
   if (options.gpus > 0) put(section, "gpus", options.gpus, {.file = "--gpus"});
   const YamlNode* parallelism = document.find("parallelism");
   if (options.gpus == 0 && parallelism->find(name_of(Axis::dp)) == nullptr)
-    throw InputError({.file = file}, "the arguments do not tell on how many GPUs they run, expected --gpus");
+    throw InputError({.file = file}, "does not tell on how many GPUs it runs, expected --gpus");
   give_name(document, name);
   for (const std::string& change : options.overrides) apply_override(document, change);
+  for (const Needed& needed : imported.needed)
+    if (find_path(document, needed.field) == nullptr) throw InputError(needed.place, needed.sentence);
   std::vector<std::string> warnings = std::move(imported.notes);
   std::ranges::move(check(document, name), std::back_inserter(warnings));
   return {scenario_yaml(document), std::move(warnings), std::move(imported.assumed), std::move(imported.ignored)};
