@@ -31,7 +31,7 @@ Json configuration(const Scenario& scenario) {
   json["fp16"] = {{"enabled", t.storage() == DType::f16}};
   json["communication_data_type"] = name_of(t.grad_dtype);
   if (p.tp > 1) json["tensor_parallel"] = {{"autotp_size", p.tp}};
-  if (p.cp > 1) json["sequence_parallel_size"] = p.cp;
+  if (p.cp > 1 && p.cp_method == CpMethod::ulysses) json["sequence_parallel_size"] = p.cp;
   return json;
 }
 
@@ -50,6 +50,7 @@ std::string reason(const std::string& field) {
   if (field == "parallelism.pp" || field == "parallelism.vpp" || field == "training.schedule" ||
       field == "parallelism.pipeline_layout")
     return "pipelines are made by the model's code";
+  if (field.starts_with("parallelism.cp")) return "it has Ulysses' sequence parallelism alone";
   if (field.starts_with("parallelism.e")) return "experts are dealt out by the model's code";
   if (field == "training.precision") return "weights are used in bf16, fp16 or fp32";
   return "DeepSpeed's configuration has no field for it";

@@ -38,6 +38,13 @@ bool is_trivial(const YamlNode& node) {
   return false;
 }
 
+/// Whether the mapping says of itself that it is not in use.
+bool is_off(const YamlNode& node) {
+  for (const char* key : {"enabled", "enable"})
+    if (const YamlNode* on = node.find(key); on != nullptr && truth_of(*on) == Truth::no) return true;
+  return false;
+}
+
 }  // namespace
 
 Truth truth_of(const YamlNode& node) {
@@ -80,8 +87,8 @@ std::int64_t ForeignTree::integer(const std::string& path, std::int64_t fallback
   if (node == nullptr) return fallback;
   const auto value = number_of(*node);
   if (value && std::abs(*value) < largest_integer && *value == std::floor(*value)) return static_cast<std::int64_t>(*value);
-  const std::string found = node->kind == YamlNode::Kind::scalar ? " is " + excerpt(node->text) + "," : " is";
-  throw InputError(node->place, spelled(path) + found + " no whole number, expected one");
+  const std::string instead = node->kind == YamlNode::Kind::scalar ? " instead of " + excerpt(node->text) : "";
+  throw InputError(node->place, spelled(path) + " is no whole number, expected one" + instead);
 }
 
 std::int64_t ForeignTree::positive(const std::string& path, std::int64_t fallback) {
@@ -125,6 +132,7 @@ void ForeignTree::collect(const YamlNode& node, const std::string& path, bool tr
   for (const YamlNode::Entry& entry : node.entries) {
     const std::string inner = path.empty() ? entry.key : path + "." + entry.key;
     if (passed_over_.contains(inner) || entry.key.starts_with('_')) continue;
+    if (is_off(entry.value)) continue;
     if (entry.value.kind == YamlNode::Kind::mapping && !entry.value.entries.empty())
       collect(entry.value, inner, trivial, paths);
     else if (!known_.contains(inner) && (trivial || !is_trivial(entry.value)))

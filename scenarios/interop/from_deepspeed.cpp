@@ -137,6 +137,7 @@ class DeepSpeedReader {
   void offload() {
     const std::string states = "zero_optimization.offload_optimizer", weights = "zero_optimization.offload_param";
     const std::string device = tree_.text(states + ".device", truth("zero_optimization.cpu_offload", false) ? "cpu" : "none");
+    if (device == "auto") return pass_over_offload();
     if (device != "none" && zero_ == 0)
       throw InputError(tree_.place(states), "offload_optimizer needs zero_optimization.stage 1, 2 or 3, which is 0");
     if (device != "none") {
@@ -146,8 +147,10 @@ class DeepSpeedReader {
     }
     if (tree_.text(weights + ".device", "none") != "none")
       note(weights, "offload_param keeps weights on the host; here they stay on the GPUs");
-    tree_.pass_over(states);
-    tree_.pass_over(weights);
+    pass_over_offload();
+  }
+  void pass_over_offload() {
+    for (const char* what : {"offload_optimizer", "offload_param"}) tree_.pass_over("zero_optimization." + std::string(what));
   }
 
   void note(const std::string& path, const std::string& sentence) { notes_.push_back(placed(tree_.place(path), sentence)); }

@@ -17,7 +17,10 @@ std::int64_t nemo_gpus(ForeignTree& tree) {
   if (devices == nullptr || !tree.has("trainer.num_nodes")) return 0;
   if (devices->kind == YamlNode::Kind::sequence)
     return tree.positive("trainer.num_nodes", 1) * static_cast<std::int64_t>(devices->items.size());
-  if (devices->text == "auto" || devices->text == "-1") return 0;
+  const auto is_open = [](const std::string& text) {
+    return text == "auto" || text == "-1" || text.find("${") != std::string::npos;
+  };
+  if (is_open(devices->text) || is_open(tree.text("trainer.num_nodes", ""))) return 0;
   return tree.positive("trainer.num_nodes", 1) * tree.positive("trainer.devices", 1);
 }
 

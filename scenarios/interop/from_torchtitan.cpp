@@ -373,6 +373,9 @@ class TorchTitanReader {
     if (tree_.text(stored, "float32") == "bfloat16")
       for (const char* state : {"moment_dtype", "second_moment_dtype", "master_dtype"})
         put(node, state, "bf16", tree_.place(stored));
+    for (const char* section : {"model.", "model_converters."})
+      if (const std::string partial = section + std::string(some_layers); tree_.boolean(partial, false))
+        note(partial, "a converter takes some layers alone (fqns); here all layers have the type");
     for (const char* gathers : {"quantize.linear.float8.enable_fsdp_float8_all_gather", "float8.enable_fsdp_float8_all_gather"})
       if (fp8 && tree_.boolean(gathers, false))
         note(gathers, std::string(gathers) + " gathers weights in fp8; here FSDP gathers them in bfloat16");

@@ -67,7 +67,10 @@ class LaunchScript {
     out_.line("set -euo pipefail");
     environment();
     out_.line("\nMEGATRON_ARGS=(");
-    for (const std::string& name : arguments_.names()) {
+    // Those with several values are not the last, so that nothing behind the array can be taken for one more.
+    std::vector<std::string> names = arguments_.names();
+    std::ranges::stable_partition(names, [this](const std::string& name) { return arguments_.values(name).size() > 1; });
+    for (const std::string& name : names) {
       std::string line = "  --" + name;
       for (const std::string& value : arguments_.values(name)) line += " " + in_shell(value);
       out_.line(line);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "runtime/base/nearest.h"
@@ -22,6 +23,8 @@ std::vector<std::string> words_of(const YamlNode& node) {
   for (const YamlNode& item : node.items) words.push_back(item.text);
   return words;
 }
+
+constexpr std::int64_t most_layer_types = 10'000;
 
 std::string bracketed(const YamlNode& list) {
   std::string text;
@@ -81,10 +84,15 @@ void MegatronSettings::take(const std::string& section, std::span<const Megatron
 }
 
 void MegatronSettings::take_transformer(const std::string& section) {
+  section_ = section;
   take(section, transformer_fields());
+  const std::string positions = path_below(section, "position_embedding_type");
+  if (const std::string type = tree_.text(positions, ""); type == "yarn" || type == "mrope")
+    set("position-embedding-type", {"rope"}, positions);  // whose angles are scaled
   activation(section);
   attention(section);
   window(section);
+  linear_attention(section);
   experts(section);
   const bool is_hybrid =
       tree_.has(path_below(section, "hybrid_override_pattern")) || tree_.has(path_below(section, "hybrid_layer_pattern"));
@@ -152,6 +160,33 @@ void MegatronSettings::window(const std::string& section) {
     layer_types_.emplace_back(
         name_in(layer_type_names, LayerType{layer.text == "0" ? Mixer::full_attention : Mixer::sliding_attention}));
   layer_types_path_ = skip;
+}
+
+/// Gated delta nets in place of attention but in every n-th layer, or where a list has 1.
+void MegatronSettings::linear_attention(const std::string& section) {
+  const std::string variant = path_below(section, "experimental_attention_variant"),
+                    frequency = path_below(section, "linear_attention_freq");
+  for (const char* field : {"linear_conv_kernel_dim", "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads",
+                            "linear_num_value_heads", "linear_attention_freq"})
+    tree_.find(path_below(section, field));
+  const std::string name = tree_.text(variant, "");
+  if (name.empty() || tree_.boolean(path_below(section, "multi_latent_attention"), false)) return;
+  if (name != "gated_delta_net")
+    throw InputError(tree_.place(variant),
+                     variant + " is " + excerpt(name) + ", expected gated_delta_net, or dsa with latent attention");
+  layer_types_path_ = tree_.has(frequency) ? frequency : variant;
+  const auto type_of = [](bool linear) {
+    return std::string(name_in(layer_type_names, LayerType{linear ? Mixer::linear_attention : Mixer::full_attention}));
+  };
+  if (const YamlNode* list = tree_.find(frequency); list != nullptr && list->kind == YamlNode::Kind::sequence) {
+    for (const YamlNode& layer : list->items) layer_types_.push_back(type_of(layer.text == "1"));
+    return;
+  }
+  const std::int64_t every = tree_.positive(frequency, 1);
+  if (every > most_layer_types)
+    throw InputError(tree_.place(frequency), frequency + " is " + std::to_string(every) + ", expected a number of layers");
+  layer_types_.assign(static_cast<std::size_t>(every - 1), type_of(true));
+  layer_types_.push_back(type_of(false));
 }
 
 void MegatronSettings::experts(const std::string& section) {
@@ -346,6 +381,26 @@ std::string MegatronSettings::in_words_of_the_file(std::string sentence) const {
   return sentence;
 }
 
+/// What the arguments' reader leaves out of models with experts, and the sizes of linear attention.
+void MegatronSettings::biases(YamlNode& model) {
+  const std::string of_linear = path_below(section_, "add_bias_linear"),
+                    variant = path_below(section_, "experimental_attention_variant");
+  if (model.find("moe") != nullptr && tree_.boolean(of_linear, false) && model.find("mla") == nullptr) {
+    put(model, "attention_bias", name_in(attention_bias_names, AttentionBias::all), tree_.place(of_linear));
+    put(*model.find("moe"), "linear_bias", true, tree_.place(of_linear));
+  }
+  if (tree_.text(variant, "") != "gated_delta_net") return;
+  YamlNode& linear = section_of(model, "linear_attention", tree_.place(variant));
+  for (const auto& [field, ours, usual] : {std::tuple{"linear_num_key_heads", "key_heads", 16},
+                                           {"linear_num_value_heads", "value_heads", 32},
+                                           {"linear_key_head_dim", "key_dim", 128},
+                                           {"linear_value_head_dim", "value_dim", 128},
+                                           {"linear_conv_kernel_dim", "conv", 4}}) {
+    const std::string path = path_below(section_, field);
+    put(linear, ours, tree_.integer(path, usual), tree_.place(path));
+  }
+}
+
 Imported MegatronSettings::read(std::int64_t gpus) {
   if (!is_set("num-experts"))
     for (const char* size : {"expert-model-parallel-size", "expert-tensor-parallel-size"}) arguments_.remove(size);
@@ -362,6 +417,7 @@ Imported MegatronSettings::read(std::int64_t gpus) {
     put(model, "layer_types", list_of(layer_types_));
     model.find("layer_types")->place = tree_.place(layer_types_path_);
   }
+  biases(model);
   std::ranges::move(tree_.unknown(), std::back_inserter(imported.ignored));
   imported.notes.insert(imported.notes.begin(), notes_.begin(), notes_.end());
   return imported;

@@ -52,12 +52,14 @@ class MegatronSettings {
   std::vector<std::string> notes_;
   bool gated_gelu_ = false;
   std::vector<std::string> layer_types_;
-  std::string layer_types_path_;
+  std::string layer_types_path_, section_;
 
   bool is_set(std::string_view argument) { return arguments_.has(argument); }
   void activation(const std::string& section);
   void attention(const std::string& section);
   void window(const std::string& section);
+  void linear_attention(const std::string& section);
+  void biases(YamlNode& model);
   void experts(const std::string& section);
   void recompute(const std::string& section);
   void graphs(const std::string& section);

@@ -61,6 +61,10 @@ class NemoConfiguration {
     if (tree_.has("model.peft.peft_scheme"))
       throw InputError(tree_.place("model.peft.peft_scheme"),
                        "model.peft trains adapters beside frozen weights, which no scenario expresses; expected none");
+    if (tree_.has("model.bert_binary_head"))
+      throw InputError(tree_.place("model.bert_binary_head"),
+                       "the model is a BERT, which masks words and not what comes later; expected a "
+                       "decoder");
     if (tree_.has("model.encoder") || tree_.has("model.decoder"))
       throw InputError(tree_.place("model"), "the model has an encoder and a decoder, expected a decoder alone");
   }

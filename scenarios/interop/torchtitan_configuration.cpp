@@ -43,8 +43,11 @@ std::string model_of_module(const ForeignText& from, const std::string& function
   }
   const std::string folder = std::filesystem::path(from.file).parent_path().filename().string();
   if (is_torchtitan_model(folder)) return folder;
-  for (const TorchTitanModel& model : torchtitan_models())
-    if (function.starts_with(model.name)) return std::string(model.name);
+  std::vector<std::string> functions = python_functions(from.text, from.file);
+  functions.insert(functions.begin(), function);
+  for (const std::string& named : functions)
+    for (const TorchTitanModel& model : torchtitan_models())
+      if (named.starts_with(model.name)) return std::string(model.name);
   return {};
 }
 
@@ -65,10 +68,20 @@ void registry_call(YamlNode& root, const std::string& name) {
   }
 }
 
-/// Converters as names: those of classes, or of what their fields say.
-void name_converters(YamlNode& list) {
+/// Whether a converter takes some layers alone, by the names of modules; `layers` are all of them.
+bool is_partial(const YamlNode& converter) {
+  const YamlNode* names = converter.find("fqns");
+  if (names == nullptr) return false;
+  return names->items.size() != 1 ? !names->items.empty() || names->kind == YamlNode::Kind::scalar || !names->entries.empty()
+                                  : names->items.front().text != "layers" && names->items.front().text != "experts";
+}
+
+/// Converters as names: those of classes, or of what their fields say. Returns whether one takes some layers alone.
+bool name_converters(YamlNode& list) {
+  bool partial = false;
   for (YamlNode& converter : list.items) {
     if (converter.kind != YamlNode::Kind::mapping) continue;
+    partial = partial || is_partial(converter);
     const YamlNode* type = converter.find("_type");
     const YamlNode* recipe = converter.find("recipe_name");
     const bool is_mx = recipe != nullptr && recipe->text.starts_with("mx");
@@ -79,6 +92,7 @@ void name_converters(YamlNode& list) {
     converter = make_scalar(name, place);
     converter.quoted = true;
   }
+  return partial;
 }
 
 /// FullAC.Config() and the like; dumps of them have no names, so that their fields tell.
@@ -139,8 +153,9 @@ void normalize_torchtitan(YamlNode& root, TitanForm form, const std::string& fil
     put(section_of(root, "activation_checkpoint"), "selective_ac_option", "op", {.file = file});  // the one that is left
   }
   for (const char* path : {"model_spec", "model", "model_converters"})
-    if (YamlNode* section = root.find(path))
-      if (YamlNode* list = section->find("converters")) name_converters(*list);
+    if (YamlNode* section = root.find(path); section != nullptr)
+      if (YamlNode* list = section->find("converters"); list != nullptr && name_converters(*list))
+        put(*section, some_layers, true, list->place);
   // A mapping that does not say whether it is enabled is of a version in which null says that it is not.
   if (YamlNode* compile = root.find("compile"); by_tokens && compile != nullptr && compile->kind == YamlNode::Kind::mapping &&
                                                 compile->find("enable") == nullptr && form == TitanForm::json)

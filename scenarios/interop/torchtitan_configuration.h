@@ -5,6 +5,9 @@
 
 namespace tandem::scenarios {
 
+/// Beside `converters`, after normalizing: true where one takes some of the layers alone.
+inline constexpr const char* some_layers = "some_layers";
+
 /// What a configuration of TorchTitan is written in.
 enum class TitanForm : std::uint8_t {
   toml,   ///< a job of 0.1 and 0.2, or what a later one was dumped to

@@ -53,6 +53,7 @@ bool is_torchtitan_model(std::string_view name) {
 }
 
 const TorchTitanModel* torchtitan_model(std::string_view name, std::string_view flavor) {
+  name = name.substr(name.rfind('.') + 1);  // simple_fsdp.llama3
   const std::string wanted = lower_case(std::string(flavor.substr(0, flavor.find('_'))));
   for (const TorchTitanModel& model : torchtitan_models())
     if (model.name == name && lower_case(std::string(model.flavor)) == wanted) return &model;

@@ -10,96 +10,25 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/yaml_tree.h"
+#include "studies/interop/infragraph_devices.h"
 
 namespace tandem::studies {
 namespace {
-
-constexpr const char* an_infragraph =
-    "an infrastructure of InfraGraph as its schema has it today: devices, links, instances, and edges with scheme, ep1 and ep2";
-constexpr std::int64_t most_of_a_kind = 1'048'576;
-
-/// An end of an edge: a component of one of an instance's devices.
-struct GraphEnd {
-  std::string owner;      ///< "host.0"; empty inside a device
-  std::string component;  ///< "nic.1", "cx5.0.port.0"
-  std::string choice;     ///< of the component: "nic"
-};
-
-struct GraphDevice {
-  struct Component {
-    std::string choice;
-    std::int64_t count = 1;
-  };
-  const YamlNode* node = nullptr;
-  std::map<std::string, Component> components = {};
-  std::map<std::string, double> links = {};  ///< Gbit/s by name
-};
 
 struct GraphInstance {
   std::string device;
   std::int64_t count = 1;
 };
 
-std::string text_at(const YamlNode& node, const char* key, const char* fallback = nullptr) {
-  const YamlNode* value = node.find(key);
-  if (value == nullptr && fallback != nullptr) return fallback;
-  if (value == nullptr || value->kind != YamlNode::Kind::scalar || value->text.empty())
-    throw InputError(
-        value == nullptr ? node.place : value->place,
-        std::string(key) + (value == nullptr ? " is missing" : " is " + describe(*value)) + ", expected " + an_infragraph);
-  return value->text;
-}
-
-std::int64_t count_at(const YamlNode& node) {
-  const YamlNode* value = node.find("count");
-  if (value == nullptr) return 1;
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(value->text.data(), value->text.data() + value->text.size(), count);
-  if (error != std::errc{} || end != value->text.data() + value->text.size() || count < 1 || count > most_of_a_kind)
-    throw InputError(value->place, "count is " + describe(*value) + ", expected a whole number from 1 to 1,048,576");
-  return count;
-}
-
-std::vector<const YamlNode*> list_at(const YamlNode& node, const char* key) {
-  const YamlNode* value = node.find(key);
-  if (value == nullptr || value->kind == YamlNode::Kind::null) return {};
-  if (value->kind != YamlNode::Kind::sequence)
-    throw InputError(value->place, std::string(key) + " is " + describe(*value) + ", expected a list");
-  std::vector<const YamlNode*> items;
-  for (const YamlNode& item : value->items) {
-    if (item.kind != YamlNode::Kind::mapping)
-      throw InputError(item.place, std::string(key) + " has " + describe(item) + ", expected mappings");
-    items.push_back(&item);
-  }
-  return items;
-}
-
-/// Returns Gbit/s; 0 where none is stated, or transfers, whose width is not.
-double gbps_of(const YamlNode& link) {
-  const YamlNode* bandwidth = find_path(link, "physical.bandwidth");
-  if (bandwidth == nullptr || bandwidth->kind != YamlNode::Kind::mapping) return 0;
-  for (const auto& [key, bits] : {std::pair("gigabits_per_second", 1.0), std::pair("gigabytes_per_second", 8.0)}) {
-    const YamlNode* value = bandwidth->find(key);
-    const YamlNode* choice = bandwidth->find("choice");
-    if (value == nullptr || (choice != nullptr && choice->text != key)) continue;
-    double number = 0;
-    const auto [end, error] = std::from_chars(value->text.data(), value->text.data() + value->text.size(), number);
-    if (error != std::errc{} || end != value->text.data() + value->text.size() || !(number > 0))
-      throw InputError(value->place, std::string(key) + " is " + describe(*value) + ", expected a number above 0");
-    return number * bits;
-  }
-  return 0;
-}
-
 class InfraGraphReader {
  public:
-  InfraGraphReader(const YamlNode& document, ImportResult& result) : document_(document), result_(result) {}
+  InfraGraphReader(const YamlNode& document, ImportResult& result) : document_(document), result_(result), devices_(document) {}
 
   ClusterGraph read() && {
-    read_devices();
     read_instances();
-    for (const YamlNode* link : list_at(document_, "links")) links_[text_at(*link, "name")] = gbps_of(*link);
-    const std::vector<const YamlNode*> edges = list_at(document_, "edges");
+    for (const YamlNode* link : infragraph_list(document_, "links"))
+      links_[infragraph_text(*link, "name")] = infragraph_gbps(*link);
+    const std::vector<const YamlNode*> edges = infragraph_list(document_, "edges");
     if (edges.empty())
       throw InputError(document_.place, std::string("has no edges between its instances, expected ") + an_infragraph);
     for (const YamlNode* edge : edges) add_edge(*edge);
@@ -116,7 +45,7 @@ class InfraGraphReader {
  private:
   const YamlNode& document_;
   ImportResult& result_;
-  std::map<std::string, GraphDevice> devices_;
+  GraphDevices devices_;
   std::map<std::string, GraphInstance> instances_;
   std::map<std::string, double> links_;
   ClusterGraph graph_;
@@ -128,7 +57,7 @@ class InfraGraphReader {
   /// The only instance, a node without a fabric.
   ClusterGraph lone_node() {
     const GraphInstance& only = instances_.begin()->second;
-    const std::int64_t gpus = xpus_in(only.device);
+    const std::int64_t gpus = devices_.xpus_in(only.device);
     if (instances_.size() > 1 || only.count > 1 || gpus == 0)
       throw InputError(document_.place,
                        std::string("has no edges between its instances, expected one host with xpus, or ") + an_infragraph);
@@ -139,118 +68,31 @@ class InfraGraphReader {
     return std::move(graph_);
   }
 
-  void read_devices() {
-    for (const YamlNode* item : list_at(document_, "devices")) {
-      const std::string name = text_at(*item, "name");
-      GraphDevice device{.node = item};
-      for (const YamlNode* component : list_at(*item, "components")) {
-        if (component->find("choice") == nullptr && component->find("type") != nullptr)
-          refuse_draft(component->find("type")->place, "a component with `type`");
-        device.components[text_at(*component, "name")] = {text_at(*component, "choice"), count_at(*component)};
-      }
-      for (const YamlNode* link : list_at(*item, "links")) device.links[text_at(*link, "name")] = gbps_of(*link);
-      if (item->find("connections") != nullptr) refuse_draft(item->find("connections")->place, "`connections`");
-      if (!devices_.emplace(name, std::move(device)).second)
-        throw InputError(item->place, "two devices are named " + excerpt(name) + ", expected distinct names");
-    }
-  }
-
-  [[noreturn]] static void refuse_draft(const Place& place, const std::string& what) {
-    throw InputError(place, what + " stands there, as in drafts of InfraGraph; expected " + an_infragraph);
-  }
-
   void read_instances() {
-    std::vector<std::string> names;
-    for (const auto& [name, device] : devices_) names.push_back(name);
-    for (const YamlNode* item : list_at(document_, "instances")) {
-      const std::string name = text_at(*item, "name"), device = text_at(*item, "device");
-      if (!devices_.contains(device))
-        throw InputError(item->find("device")->place, "there is no device " + excerpt(device) + suggestion(device, names));
-      if (!instances_.emplace(name, GraphInstance{device, count_at(*item)}).second)
+    for (const YamlNode* item : infragraph_list(document_, "instances")) {
+      const std::string name = infragraph_text(*item, "name"), device = infragraph_text(*item, "device");
+      devices_.check(device, item->find("device")->place);
+      if (!instances_.emplace(name, GraphInstance{device, infragraph_count(*item)}).second)
         throw InputError(item->place, "two instances are named " + excerpt(name) + ", expected distinct names");
     }
     if (instances_.empty()) throw InputError(document_.place, std::string("has no instances, expected ") + an_infragraph);
-  }
-
-  std::int64_t xpus_in(const std::string& device, int depth = 0) const {
-    constexpr int deepest = 16;
-    const auto found = devices_.find(device);
-    if (found == devices_.end() || depth > deepest) return 0;
-    std::int64_t count = 0;
-    for (const auto& [name, component] : found->second.components) {
-      if (component.choice == "xpu") count += component.count;
-      if (component.choice == "device") count += component.count * xpus_in(name, depth + 1);
-    }
-    return count;
-  }
-
-  /// Returns the indexes that "name", "name[3]" or "name[0:4:2]" stands for, of `count`.
-  static std::vector<std::int64_t> indexes_in(const std::string& part, std::int64_t count, const Place& place) {
-    const std::size_t open = part.find('[');
-    std::vector<std::int64_t> numbers;  // start, stop, step; -1: left out
-    if (open != std::string::npos) {
-      if (part.back() != ']') throw InputError(place, excerpt(part) + " is no slice, expected one such as nic[0:2]");
-      for (std::size_t begin = open + 1; begin < part.size();) {
-        const std::size_t end = std::min(part.find_first_of(":]", begin), part.size());
-        std::int64_t number = -1;
-        const auto [stop, error] = std::from_chars(part.data() + begin, part.data() + end, number);
-        if (end > begin && (error != std::errc{} || stop != part.data() + end || number < 0))
-          throw InputError(place, excerpt(part) + " is no slice, expected one such as nic[0:2]");
-        numbers.push_back(end > begin ? number : -1);
-        begin = end + 1;
-      }
-    }
-    const bool is_one = numbers.size() == 1 && numbers[0] >= 0;
-    const std::int64_t first = !numbers.empty() && numbers[0] >= 0 ? numbers[0] : 0;
-    const std::int64_t last = is_one ? first + 1 : numbers.size() > 1 && numbers[1] >= 0 ? numbers[1] : count;
-    const std::int64_t step = numbers.size() > 2 && numbers[2] > 0 ? numbers[2] : 1;
-    if (last > count || first >= last)
-      throw InputError(place, excerpt(part) + " goes beyond the " + std::to_string(count) + " that there are, numbered from 0");
-    std::vector<std::int64_t> indexes;
-    for (std::int64_t i = first; i < last; i += step) indexes.push_back(i);
-    return indexes;
-  }
-
-  /// Returns the components that "nic[0:2]" or "cx5[0].port" stands for in a device.
-  std::vector<GraphEnd> components_in(const std::string& device, const std::string& text, const Place& place) const {
-    std::vector<GraphEnd> ends{{}};
-    std::string within = device;
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find('.', begin), text.size());
-      const std::string part = text.substr(begin, end - begin), name = part.substr(0, part.find('['));
-      begin = end + 1;
-      const auto owner = devices_.find(within);
-      std::vector<std::string> known;
-      if (owner != devices_.end())
-        for (const auto& [other, component] : owner->second.components) known.push_back(other);
-      if (owner == devices_.end() || !owner->second.components.contains(name))
-        throw InputError(place, "device " + excerpt(within) + " has no component " + excerpt(name) + suggestion(name, known));
-      const GraphDevice::Component& component = owner->second.components.at(name);
-      std::vector<GraphEnd> longer;
-      for (const GraphEnd& so_far : ends)
-        for (const std::int64_t index : indexes_in(part, component.count, place))
-          longer.push_back({"", so_far.component + (so_far.component.empty() ? "" : ".") + name + "." + std::to_string(index),
-                            component.choice});
-      ends = std::move(longer);
-      within = name;
-    }
-    return ends;
   }
 
   std::vector<GraphEnd> ends_of(const YamlNode& edge, const char* key) const {
     const YamlNode* end = edge.find(key);
     if (end == nullptr || end->kind != YamlNode::Kind::mapping)
       throw InputError(edge.place, std::string(key) + " is missing in an edge, expected " + an_infragraph);
-    const std::string instance = text_at(*end, "instance"), component = text_at(*end, "component");
+    const std::string instance = infragraph_text(*end, "instance"), component = infragraph_text(*end, "component");
     const std::string name = instance.substr(0, instance.find('['));
     std::vector<std::string> names;
     for (const auto& [other, one] : instances_) names.push_back(other);
     const auto found = instances_.find(name);
     const Place& place = end->find("instance")->place;
     if (found == instances_.end()) throw InputError(place, "there is no instance " + excerpt(name) + suggestion(name, names));
-    const std::vector<GraphEnd> components = components_in(found->second.device, component, end->find("component")->place);
+    const std::vector<GraphEnd> components =
+        devices_.components_in(found->second.device, component, end->find("component")->place);
     std::vector<GraphEnd> ends;
-    for (const std::int64_t index : indexes_in(instance, found->second.count, place)) {
+    for (const std::int64_t index : GraphDevices::indexes_in(instance, found->second.count, place)) {
       for (GraphEnd one : components) {
         one.owner = name + "." + std::to_string(index);
         ends.push_back(std::move(one));
@@ -260,7 +102,7 @@ class InfraGraphReader {
   }
 
   void add_edge(const YamlNode& edge) {
-    const std::string link = text_at(edge, "link"), scheme = text_at(edge, "scheme", "many2many");
+    const std::string link = infragraph_text(edge, "link"), scheme = infragraph_text(edge, "scheme", "many2many");
     if (!links_.contains(link)) {
       std::vector<std::string> names;
       for (const auto& [name, gbps] : links_) names.push_back(name);
@@ -281,7 +123,7 @@ class InfraGraphReader {
 
   bool is_host(const std::string& owner) {
     const std::string& device = instances_.at(owner.substr(0, owner.rfind('.'))).device;
-    if (xpus_in(device) == 0) return false;
+    if (devices_.xpus_in(device) == 0) return false;
     host_devices_.insert(device);
     return true;
   }
@@ -320,7 +162,7 @@ class InfraGraphReader {
   void drop_lone_hosts() {
     std::int64_t of_hosts = 0;
     for (const auto& [name, instance] : instances_)
-      if (xpus_in(instance.device) > 0) of_hosts += instance.count;
+      if (devices_.xpus_in(instance.device) > 0) of_hosts += instance.count;
     if (of_hosts == 0)
       throw InputError(document_.place, std::string("has no instance with xpus, expected hosts with GPUs: ") + an_infragraph);
     const std::int64_t lone = of_hosts - std::ssize(graph_.hosts);
@@ -331,7 +173,7 @@ class InfraGraphReader {
   std::int64_t gpus_of_hosts() const {
     std::int64_t gpus = 0;
     for (const std::string& device : host_devices_) {
-      const std::int64_t of_device = xpus_in(device);
+      const std::int64_t of_device = devices_.xpus_in(device);
       if (gpus != 0 && of_device != gpus)
         throw InputError(devices_.at(device).node->place,
                          fmt::format("device {} has {} xpus, another host {}; expected hosts with equally many", excerpt(device),
@@ -346,19 +188,19 @@ class InfraGraphReader {
     if (host_devices_.size() != 1) return 0;
     const GraphDevice& device = devices_.at(*host_devices_.begin());
     std::map<std::string, double> sum;  // Gbit/s by xpu
-    for (const YamlNode* edge : list_at(*device.node, "edges")) {
-      const std::string link = text_at(*edge, "link");
+    for (const YamlNode* edge : infragraph_list(*device.node, "edges")) {
+      const std::string link = infragraph_text(*edge, "link");
       const auto gbps = device.links.find(link);
       const bool is_nvlink = link.find("nvl") != std::string::npos || link.find("xgmi") != std::string::npos;
       if (!is_nvlink || gbps == device.links.end() || gbps->second == 0) continue;
       const auto ends = [&](const char* key) {
         const YamlNode* end = edge->find(key);
-        std::string component = end == nullptr ? "" : text_at(*end, "component");
-        if (end != nullptr && end->find("device") != nullptr) component = text_at(*end, "device") + "." + component;
-        return end == nullptr ? std::vector<GraphEnd>{} : components_in(*host_devices_.begin(), component, end->place);
+        std::string component = end == nullptr ? "" : infragraph_text(*end, "component");
+        if (end != nullptr && end->find("device") != nullptr) component = infragraph_text(*end, "device") + "." + component;
+        return end == nullptr ? std::vector<GraphEnd>{} : devices_.components_in(*host_devices_.begin(), component, end->place);
       };
       const std::vector<GraphEnd> ones = ends("ep1"), others = ends("ep2");
-      const bool is_product = text_at(*edge, "scheme", "many2many") == "many2many";
+      const bool is_product = infragraph_text(*edge, "scheme", "many2many") == "many2many";
       for (const GraphEnd& one : ones)
         if (one.choice == "xpu") sum[one.component] += gbps->second * static_cast<double>(is_product ? others.size() : 1);
       for (const GraphEnd& other : others)

@@ -27,16 +27,17 @@ const std::string olmo = "model.norm_placement=post ";
 const std::string qwen3_next = "model.attention_gate=true model.qk_norm=head ";
 const std::string olmo2 = "model.qk_norm=all model.norm_placement=post ";
 const std::string clamped = "model.activation=quick-gelu model.activation_limit=0.5 model.activation_offset=1 ";
-const std::string granite = "model.embedding_factor=3 model.logit_factor=0.25 model.attention_scale=0.4 "
-                            "model.residual.full_attention_beta=0.5 model.residual.mlp_beta=0.5 ";
+const std::string granite =
+    "model.embedding_factor=3 model.logit_factor=0.25 model.attention_scale=0.4 "
+    "model.residual.full_attention_beta=0.5 model.residual.mlp_beta=0.5 ";
 const std::string relu = "model.gated=false model.activation=squared-relu model.qk_norm=head model.norm=layer ";
 
 class LayerKinds : public testing::TestWithParam<const char*> {};
 
 // fp32 sums in another order: see equivalence_test.cpp.
 TEST_P(LayerKinds, AreTheUnshardedStep) {
-  for (const std::string& model : {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu, qwen2, gemma2,
-                                   qwen3_next, olmo2, clamped, granite})
+  for (const std::string& model :
+       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu, qwen2, gemma2, qwen3_next, olmo2, clamped, granite})
     EXPECT_LT(largest_difference(tiny_model(words(model + GetParam()))), 3e-5) << model;
 }
 
@@ -81,7 +82,8 @@ TEST(LayerKindsWithBiasedExperts, AreTheUnshardedStep) {
 TEST(LayerKindsWithGatedExperts, AreTheUnshardedStep) {
   const std::string experts =
       "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 model.moe.router_bias=true model.moe.shared_experts=1 "
-      "model.moe.shared_gate=true model.moe.capacity_factor=2 model.moe.groups=4 model.moe.node_limit=2 model.moe.best_of_group=1 ";
+      "model.moe.shared_gate=true model.moe.capacity_factor=2 model.moe.groups=4 model.moe.node_limit=2 "
+      "model.moe.best_of_group=1 ";
   for (const std::string mesh :
        {"parallelism.ep=2 parallelism.dp=2", "parallelism.tp=2 parallelism.sp=true parallelism.ep=2 parallelism.dp=2",
         "parallelism.tp=2 parallelism.sp=true parallelism.ep=2 parallelism.dp=2 training.overlap.ep=true training.schedule=1f1b",
@@ -159,9 +161,10 @@ TEST(LayerTypes, SkipBlocksBeyondTheWindow) {
 // Of every option: what the step has is what the formula counts, on any mesh.
 TEST(LayerKindsParameters, AreThoseOfTheFormula) {
   for (const std::string& model :
-       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, std::string("model.qk_norm=all "), qwen3_next, relu, qwen2, gemma2,
-        std::string("model.linear_bias=true "), std::string("model.linear_bias=true model.gated=false "),
-        std::string("model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 model.moe.linear_bias=true model.moe.router_bias=true "),
+       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, std::string("model.qk_norm=all "), qwen3_next, relu, qwen2,
+        gemma2, std::string("model.linear_bias=true "), std::string("model.linear_bias=true model.gated=false "),
+        std::string(
+            "model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 model.moe.linear_bias=true model.moe.router_bias=true "),
         std::string("model.moe.experts=4 model.moe.top_k=2 model.moe.shared_experts=1 model.moe.shared_gate=true ")})
     for (const std::string mesh : {"", "parallelism.dp=2"}) {
       const Scenario scenario = tiny_model(words(model + mesh));

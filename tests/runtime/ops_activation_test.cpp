@@ -23,9 +23,8 @@ class ActivationTest : public testing::TestWithParam<Activation> {
   void forward() { run(OpKind::activation, attributes, {x.host(), y.host()}); }
 };
 
-const auto every_kind =
-    testing::Values(Activation::swiglu, Activation::gelu, Activation::geglu, Activation::squared_relu, Activation::silu,
-                    Activation::quick_geglu);
+const auto every_kind = testing::Values(Activation::swiglu, Activation::gelu, Activation::geglu, Activation::squared_relu,
+                                        Activation::silu, Activation::quick_geglu);
 std::string name_of_kind(const testing::TestParamInfo<Activation>& kind) {
   constexpr const char* names[] = {"swiglu", "gelu", "geglu", "squared_relu", "silu", "quick_geglu"};
   return names[static_cast<std::size_t>(kind.param)];
@@ -113,8 +112,8 @@ TEST_P(WeightedActivationTest, MovesEachOperandOnce) {
 
 // As GptOssExperts of transformers: min(gate, 7), max(min(value, 7), -7) + 1.
 class LimitedActivationTest : public testing::TestWithParam<Activation> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, LimitedActivationTest, testing::Values(Activation::swiglu, Activation::geglu, Activation::quick_geglu),
-                         name_of_kind);
+INSTANTIATE_TEST_SUITE_P(Kinds, LimitedActivationTest,
+                         testing::Values(Activation::swiglu, Activation::geglu, Activation::quick_geglu), name_of_kind);
 
 TEST_P(LimitedActivationTest, IsThatOfWhatTheLimitLeaves) {
   const ActivationAttributes limited{.kind = GetParam(), .limit = 1.5F, .offset = 1}, plain{.kind = GetParam()};

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <random>
 #include <set>
@@ -84,7 +85,9 @@ void expect_round_trip(const Written& original, const Pair& pair) {
       if (stated != nullptr) put(section_of(imported.document, "parallelism"), field, *stated);
     }
   }
-  if (!pair.is_launcher) EXPECT_THAT(imported.ignored, IsEmpty());
+  if (!pair.is_launcher) {
+    EXPECT_THAT(imported.ignored, IsEmpty());
+  }
   const Scenario back = read_with(imported.document, original, gpus);
   EXPECT_EQ(remaining(back, exported.lost), remaining(original.scenario, exported.lost));
   for (const Lost& lost : exported.lost) EXPECT_THAT(exported.text, HasSubstr(lost.field + ": " + lost.why));

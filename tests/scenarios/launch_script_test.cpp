@@ -27,8 +27,9 @@ TEST(LaunchScript, HasTheNodesOfTheMesh) {
   EXPECT_THAT(script, HasSubstr("\nexport NCCL_CROSS_NIC=0\n"));
   EXPECT_THAT(script, HasSubstr("\n  --pipeline-model-parallel-layout 'Et*7|(t*9|)*2t*7L'\n"));
   EXPECT_THAT(script, HasSubstr("pretrain_gpt.py \"${MEGATRON_ARGS[@]}\""));
-  EXPECT_THAT(script_of("torchrun", {"cluster.gpus=4", "parallelism={tp: 4}", "training.global_batch=4"}),
-              HasSubstr("--nnodes 1 --nproc-per-node 4 "));
+  EXPECT_THAT(
+      script_of("torchrun", {"cluster.gpus=4", "parallelism.pp=1", "parallelism.pipeline_layout=", "training.global_batch=4"}),
+      HasSubstr("--nnodes 1 --nproc-per-node 4 "));
 }
 
 TEST(LaunchScript, AsksSlurmForThem) {

@@ -22,7 +22,9 @@ Imported read_nemo(const std::string& text, std::int64_t gpus = 0) {
 Scenario scenario_of(const Imported& imported, std::int64_t gpus) {
   const std::string count = std::to_string(gpus);
   return read_with(imported.document,
-                   written(base_text(), "s.yaml", {"cluster.gpus=" + count, "parallelism={}", "training.global_batch=" + count}),
+                   written(base_text(), "s.yaml",
+                           {"cluster.gpus=" + count, "parallelism.tp=1", "parallelism.pp=1",
+                            "parallelism.dp=", "training.global_batch=" + count}),
                    gpus);
 }
 

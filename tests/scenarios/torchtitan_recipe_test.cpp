@@ -7,6 +7,7 @@
 #include "runtime/base/input_error.h"
 #include "scenarios/interop/formats.h"
 #include "scenarios/interop/python_recipe.h"
+#include "scenarios/spec/names.h"
 #include "tests/scenarios/base_scenario.h"
 #include "tests/scenarios/interop_scenario.h"
 
@@ -25,7 +26,9 @@ Imported read_titan(const std::string& text, const std::string& file, std::int64
 Scenario scenario_of(const Imported& imported, std::int64_t gpus) {
   const std::string count = std::to_string(gpus);
   return read_with(imported.document,
-                   written(base_text(), "s.yaml", {"cluster.gpus=" + count, "parallelism={}", "training.global_batch=" + count}),
+                   written(base_text(), "s.yaml",
+                           {"cluster.gpus=" + count, "parallelism.tp=1", "parallelism.pp=1",
+                            "parallelism.dp=", "training.global_batch=" + count}),
                    gpus);
 }
 

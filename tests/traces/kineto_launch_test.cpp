@@ -160,7 +160,9 @@ TEST_P(KinetoLaunchTest, LaunchesLieInOperatorsAndTheseInOneIteration) {
       EXPECT_GE(operators[i].end, launches[i].end);
       EXPECT_GE(operators[i].start, iterations[0].start);
       EXPECT_LT(operators[i].start, iterations[0].end);
-      if (i > 0) EXPECT_GE(operators[i].start, operators[i - 1].end);
+      if (i > 0) {
+        EXPECT_GE(operators[i].start, operators[i - 1].end);
+      }
     }
     for (const HtaEvent& event : events) {
       EXPECT_GE(event.start, iterations[0].start);
