@@ -149,7 +149,8 @@ cat "$results/machine.txt"
 
 tests 70 kernels '*GpuKernel*'
 part 18 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
-part 45 large-kernels "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
+cudnn_tells=(env CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr) # why it refuses what it should take
+part 45 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
 [[ ${WITHOUT_CUDNN:-} == 1 ]] || says_not large-kernels '^\[  SKIPPED \]' 'a test was skipped, so cuDNN was not used'
 tests 65 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
@@ -161,7 +162,8 @@ fi
 for graph in tiny-four-ranks:256 tiny-four-experts:512; do
   tokens=${graph#*:} graph=${graph%:*}
   part 3 "lower-$graph" "$programs/tandem" lower "tests/gpu/$graph.yaml" --out "$results/$graph.dag"
-  part 23 "nccl-$graph" tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 23 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
+    tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
   part 11 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
   part 3 "losses-$graph" awk -v vocabulary=1024 -v tokens="$tokens" -f tests/gpu/losses.awk \
     "$results/nccl-$graph.txt" "$results/virtual-$graph.txt"
@@ -175,7 +177,7 @@ part 80 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backen
 part 20 pytorch env LD_LIBRARY_PATH="$given" python3 tests/gpu/pytorch_rates.py
 part 2 rates awk -f tests/gpu/rates.awk "$results/pytorch.txt" "$results/gpu.profile.yaml"
 part 4 bandwidth awk -f tests/gpu/slow_kernels.awk "$results/gpu.profile.yaml"
-part 26 with-cudnn "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
+part 26 with-cudnn "${cudnn_tells[@]}" "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
 part 26 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
   --backend cuda
 if [[ ${WITHOUT_CUDNN:-} != 1 ]]; then
