@@ -8,6 +8,7 @@
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/layer_pattern.h"
+#include "scenarios/interop/megatron_reader.h"
 #include "scenarios/interop/program_arguments.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/schedules/schedule_table.h"
@@ -20,8 +21,11 @@ namespace {
 /// Defaults are those of megatron/training/arguments.py.
 class MegatronReader {
  public:
-  MegatronReader(const std::string& text, const std::string& file, std::int64_t gpus)
-      : arguments_(text, file), file_(file), gpus_(gpus), document_(make_node(YamlNode::Kind::mapping, {.file = file})) {}
+  MegatronReader(ProgramArguments arguments, const std::string& file, std::int64_t gpus)
+      : arguments_(std::move(arguments)),
+        file_(file),
+        gpus_(gpus),
+        document_(make_node(YamlNode::Kind::mapping, {.file = file})) {}
 
   Imported all() {
     for (const char* name : {"model", "parallelism", "training"}) section(name);  // none comes later, so that references stay
@@ -115,12 +119,19 @@ class MegatronReader {
 
   void model() {
     YamlNode& node = section("model");
-    const bool gated = arguments_.has("swiglu");
+    const bool is_quick = arguments_.has("quick-geglu"), gated = arguments_.has("swiglu") || is_quick;
     put(node, "layers", layers_, arguments_.place("num-layers"));
     put(node, "hidden", hidden_, arguments_.place("hidden-size"));
     const std::int64_t usual_ffn = gated ? hidden_ * 4 * 2 / 3 / 64 * 64 : 4 * hidden_;
     arguments_.copy_integer(node, "ffn", "ffn-hidden-size", usual_ffn);
     put(node, "gated", gated, arguments_.place("swiglu"));
+    if (is_quick) {
+      put(node, "activation", name_in(mlp_function_names, MlpFunction::quick_gelu), arguments_.place("quick-geglu"));
+      if (const double limit = arguments_.number("activation-func-clamp-value", 0); limit > 0)
+        put(node, "activation_limit", limit, arguments_.place("activation-func-clamp-value"));
+    }
+    if (const double offset = arguments_.number("glu-linear-offset", 0); gated && offset != 0)
+      put(node, "activation_offset", offset, arguments_.place("glu-linear-offset"));
     if (arguments_.has("squared-relu"))
       put(node, "activation", name_in(mlp_function_names, MlpFunction::squared_relu), arguments_.place("squared-relu"));
     put(node, "norm",
@@ -198,6 +209,8 @@ class MegatronReader {
     windows(node);
     if (arguments_.has("qk-layernorm") && !arguments_.has("multi-latent-attention"))
       put(node, "qk_norm", name_in(qk_norm_names, QkNorm::head), arguments_.place("qk-layernorm"));
+    if (arguments_.has("attention-output-gate") && !arguments_.has("multi-latent-attention"))
+      put(node, "attention_gate", true, arguments_.place("attention-output-gate"));
     if (arguments_.text("softmax-type", "vanilla") == "learnable")
       put(node, "attention_sinks", true, arguments_.place("softmax-type"));
     if (arguments_.has("multi-latent-attention")) {
@@ -304,6 +317,8 @@ class MegatronReader {
     if (ffn < 1 || width % ffn != 0)
       fail("moe-shared-expert-intermediate-size", "a multiple of the experts' " + std::to_string(ffn));
     put(moe, "shared_experts", width / ffn, arguments_.place("moe-shared-expert-intermediate-size"));
+    if (width > 0 && arguments_.has("moe-shared-expert-gate"))
+      put(moe, "shared_gate", true, arguments_.place("moe-shared-expert-gate"));
   }
 
   /// The first of --hierarchical-context-parallel-sizes 2 4: ranks that deal out heads.
@@ -539,8 +554,14 @@ class MegatronReader {
 
 }  // namespace
 
+Imported read_megatron_arguments(ProgramArguments arguments, const std::string& file, std::int64_t gpus) {
+  return MegatronReader(std::move(arguments), file, gpus).all();
+}
+
 /// Reads a command line of Megatron-Core's pretrain_gpt.py or a shell script that holds one: comments, quotes, arrays and
 /// variables that are set in it are understood.
-Imported from_megatron(const ForeignText& from) { return MegatronReader(from.text, from.file, from.gpus).all(); }
+Imported from_megatron(const ForeignText& from) {
+  return read_megatron_arguments(ProgramArguments(from.text, from.file), from.file, from.gpus);
+}
 
 }  // namespace tandem::scenarios

@@ -41,12 +41,20 @@ struct ForeignText {
   std::span<const std::string> environment = {};  ///< "NAME=VALUE", of a script
 };
 
+/// A field that a scenario cannot do without and that the file does not say, so that an option has to.
+struct Needed {
+  std::string field;     ///< "model.vocab"
+  Place place;           ///< where the file would say it
+  std::string sentence;  ///< what is missing and how to give it
+};
+
 /// A scenario read from another program's words: all but its cluster, of which that program knows nothing.
 struct Imported {
   YamlNode document;                      ///< every value has its place in the file
   std::vector<std::string> ignored;       ///< what says nothing that a scenario has, in the file's order
   std::vector<std::string> notes = {};    ///< what the scenario leaves out of what the file means, with places
   std::vector<std::string> assumed = {};  ///< what the file does not say, and what was taken for it
+  std::vector<Needed> needed = {};        ///< what options have to say
 };
 
 }  // namespace tandem::scenarios

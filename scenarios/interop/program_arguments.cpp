@@ -26,6 +26,17 @@ ProgramArguments::ProgramArguments(const std::string& text, const std::string& f
   }
 }
 
+void ProgramArguments::set(const std::string& name, std::vector<std::string> values, Place place) {
+  const auto [entry, is_new] =
+      arguments_.insert_or_assign(name, Argument{.values = std::move(values), .place = std::move(place)});
+  if (is_new) order_.push_back(name);
+}
+
+void ProgramArguments::remove(std::string_view name) {
+  if (const auto found = arguments_.find(name); found != arguments_.end()) arguments_.erase(found);
+  std::erase(order_, name);
+}
+
 ProgramArguments::Argument* ProgramArguments::find(std::string_view name) {
   const auto found = arguments_.find(name);
   if (found == arguments_.end()) return nullptr;

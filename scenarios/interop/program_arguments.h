@@ -17,6 +17,12 @@ class ProgramArguments {
  public:
   /// Words before the first argument, such as the program's name, are passed over.
   ProgramArguments(const std::string& text, const std::string& file);
+  /// Holds nothing yet: for what other files say in the words of the program.
+  explicit ProgramArguments(std::string file) : file_(std::move(file)) {}
+
+  /// Adds an argument, in place of an earlier one of its name.
+  void set(const std::string& name, std::vector<std::string> values, Place place);
+  void remove(std::string_view name);
 
   bool has(std::string_view name);
   /// Returns where the argument stands, or the file where there is none.
@@ -30,6 +36,8 @@ class ProgramArguments {
   /// Puts the argument's value, or `fallback`, into a mapping of a scenario.
   void copy_integer(YamlNode& to, std::string_view key, std::string_view name, std::int64_t fallback);
 
+  /// Returns the names of all, in their order, without dashes.
+  const std::vector<std::string>& names() const { return order_; }
   /// Returns the arguments that nothing asked for, in their order: "--lr".
   std::vector<std::string> unknown() const;
 

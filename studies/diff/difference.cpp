@@ -16,6 +16,8 @@ struct NamedTime {
 /// Adds the parts that the step and each of its stages have alike, in the order of the JSON result.
 std::vector<NamedTime> with_waiting(std::vector<NamedTime> times, const TimeParts& parts) {
   for (const Axis axis : communication_axes) times.push_back({"exposed " + std::string(name_of(axis)), parts.exposed_on(axis)});
+  // Of a trace, which does not tell what communication is for.
+  if (parts.exposed_on(Axis::none) > 0) times.push_back({"exposed communication", parts.exposed_on(Axis::none)});
   times.push_back({"bubble", parts.bubble});
   times.push_back({"optimizer", parts.optimizer()});
   return times;
