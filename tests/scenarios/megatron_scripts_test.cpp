@@ -123,8 +123,9 @@ TEST(MegatronScripts, LackWhatOnlyTheUserKnows) {
   const std::string path = testing::TempDir() + "megatron_lacks.sh";
   std::ofstream(path) << sizes << "\n";
   const Importer& importer = *find_importer("megatron");
-  EXPECT_THAT(refusal([&] { import_scenario(path, importer, {.gpus = 8}); }), HasSubstr("expected --set model.vocab=N"));
-  const ImportedScenario imported = import_scenario(path, importer, {.gpus = 8, .overrides = {"model.vocab=512"}});
+  EXPECT_THAT(refusal([&] { import_scenario(path, importer, {.cluster = {}, .gpus = 8, .overrides = {}}); }),
+              HasSubstr("expected --set model.vocab=N"));
+  const ImportedScenario imported = import_scenario(path, importer, {.cluster = {}, .gpus = 8, .overrides = {"model.vocab=512"}});
   EXPECT_THAT(imported.yaml, HasSubstr("vocab: 512"));
 }
 
