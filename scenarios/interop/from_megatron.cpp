@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/launch.h"
@@ -8,11 +9,11 @@
 
 namespace tandem::scenarios {
 
-MegatronReader::MegatronReader(const ForeignText& from)
-    : arguments_(read_launch(from), from.file),
-      file_(from.file),
-      gpus_(from.gpus),
-      out_{.document = make_node(YamlNode::Kind::mapping, {.file = from.file}), .ignored = {}} {}
+MegatronReader::MegatronReader(Launch launch, const std::string& file, std::int64_t gpus)
+    : arguments_(std::move(launch), file),
+      file_(file),
+      gpus_(gpus),
+      out_{.document = make_node(YamlNode::Kind::mapping, {.file = file}), .ignored = {}} {}
 
 Imported MegatronReader::all() {
   check_program();
@@ -117,6 +118,6 @@ bool MegatronReader::is_of_slime() {
 }
 
 /// Reads arguments of Megatron-Core's pretrain_gpt.py: a list of them, a shell script that starts it, or a test's YAML.
-Imported from_megatron(const ForeignText& from) { return MegatronReader(from).all(); }
+Imported from_megatron(const ForeignText& from) { return MegatronReader(read_launch(from), from.file, from.gpus).all(); }
 
 }  // namespace tandem::scenarios

@@ -52,6 +52,9 @@ void MegatronReader::attention() {
   windows(node);
   if (arguments_.has("qk-layernorm") && !arguments_.has("multi-latent-attention"))
     put(node, "qk_norm", name_in(qk_norm_names, QkNorm::head), arguments_.place("qk-layernorm"));
+  if ((arguments_.has("attention-output-gate") || arguments_.has("attn-output-gate")) &&
+      !arguments_.has("multi-latent-attention"))
+    put(node, "attention_gate", true, arguments_.place("attention-output-gate"));
   if (arguments_.text("softmax-type", "vanilla") == "learnable")
     put(node, "attention_sinks", true, arguments_.place("softmax-type"));
   if (arguments_.has("multi-latent-attention")) {

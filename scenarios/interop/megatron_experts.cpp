@@ -107,6 +107,7 @@ void MegatronReader::shared_experts(YamlNode& moe) {
   if (ffn < 1 || width % ffn != 0)
     fail("moe-shared-expert-intermediate-size", "a multiple of the experts' " + std::to_string(ffn));
   put(moe, "shared_experts", width / ffn, arguments_.place("moe-shared-expert-intermediate-size"));
+  if (arguments_.has("moe-shared-expert-gate")) put(moe, "shared_gate", true, arguments_.place("moe-shared-expert-gate"));
 }
 
 }  // namespace tandem::scenarios

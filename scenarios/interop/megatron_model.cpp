@@ -80,11 +80,17 @@ void MegatronReader::model() {
   positions(node);
 }
 
+/// Values have a limit with --quick-geglu alone.
 void MegatronReader::activation(YamlNode& node) {
   if (arguments_.has("squared-relu"))
     put(node, "activation", name_in(mlp_function_names, MlpFunction::squared_relu), arguments_.place("squared-relu"));
-  for (const char* name : {"geglu", "quick-geglu"})
-    if (arguments_.has(name)) put(node, "activation", name_in(mlp_function_names, MlpFunction::gelu), arguments_.place(name));
+  if (arguments_.has("geglu")) put(node, "activation", name_in(mlp_function_names, MlpFunction::gelu), arguments_.place("geglu"));
+  const bool is_quick = arguments_.has("quick-geglu"), gated = is_quick || arguments_.has("swiglu") || arguments_.has("geglu");
+  if (is_quick) put(node, "activation", name_in(mlp_function_names, MlpFunction::quick_gelu), arguments_.place("quick-geglu"));
+  if (const double limit = arguments_.number("activation-func-clamp-value", 0); is_quick && limit > 0)
+    put(node, "activation_limit", limit, arguments_.place("activation-func-clamp-value"));
+  if (const double offset = arguments_.number("glu-linear-offset", 0); gated && offset != 0)
+    put(node, "activation_offset", offset, arguments_.place("glu-linear-offset"));
 }
 
 void MegatronReader::positions(YamlNode& node) {

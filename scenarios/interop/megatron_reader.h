@@ -16,7 +16,8 @@ namespace tandem::scenarios {
 /// 2025. Parts by file: model, vocabulary, attention, experts, mesh, training, recompute.
 class MegatronReader {
  public:
-  explicit MegatronReader(const ForeignText& from);
+  /// `gpus`: how many the user states; 0: the launcher does, or nobody.
+  MegatronReader(Launch launch, const std::string& file, std::int64_t gpus);
   Imported all();
 
  private:

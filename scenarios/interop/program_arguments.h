@@ -34,6 +34,8 @@ class ProgramArguments {
   /// Puts the argument's value, or `fallback`, into a mapping of a scenario.
   void copy_integer(YamlNode& to, std::string_view key, std::string_view name, std::int64_t fallback);
 
+  /// Returns the names of all, in their order, without dashes.
+  const std::vector<std::string>& names() const { return order_; }
   /// Returns the arguments that nothing asked for, in their order, without dashes: "lr".
   std::vector<std::string> unknown() const;
 
