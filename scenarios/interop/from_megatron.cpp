@@ -16,6 +16,7 @@ MegatronReader::MegatronReader(Launch launch, const std::string& file, std::int6
       out_{.document = make_node(YamlNode::Kind::mapping, {.file = file}), .ignored = {}} {}
 
 Imported MegatronReader::all() {
+  check_program();
   for (const char* name : {"model", "parallelism", "training"}) section(name);  // none comes later, so that references stay
   out_.assumed = arguments_.launch().assumed;
   out_.notes = arguments_.launch().notes;
@@ -33,6 +34,19 @@ Imported MegatronReader::all() {
   gpus();
   leftovers();
   return std::move(out_);
+}
+
+void MegatronReader::check_program() {
+  const std::string& program = arguments_.launch().program;
+  for (const char* other : {"bert", "t5", "vision", "vlm", "multimodal", "retro", "ict", "biencoder"})
+    if (program.find(other) != std::string::npos)
+      throw InputError({.file = file_}, program +
+                                            " trains another kind of model; expected one that trains a decoder-only "
+                                            "language model, as pretrain_gpt.py does");
+  const bool hybrid = program.find("mamba") != std::string::npos || program.find("hybrid") != std::string::npos;
+  if (hybrid && hybrid_pattern().empty())
+    throw InputError({.file = file_},
+                     program + " has layers of several kinds; expected --hybrid-override-pattern, which says which");
 }
 
 void MegatronReader::fail(const std::string& name, const std::string& expected) {
