@@ -98,8 +98,11 @@ TEST(Completion, OffersTheValuesOfFixedChoices) {
   EXPECT_THAT(bash.offers({"tandem", "execute", "--backend", "="}), UnorderedElementsAre("host", "cuda"));
   EXPECT_THAT(bash.offers({"tandem", "execute", "--backend", "=", "h"}), UnorderedElementsAre("host"));
   EXPECT_THAT(bash.offers({"tandem", "simulate", "--collectives", ""}), UnorderedElementsAre("fluid", "steps"));
-  EXPECT_THAT(bash.offers({"tandem", "export", "--to", ""}), UnorderedElementsAre("megatron", "torchtitan", "nccl", "scenario"));
-  EXPECT_THAT(bash.offers({"tandem", "import", "--from", ""}), UnorderedElementsAre("megatron", "torchtitan", "hf", "kineto"));
+  EXPECT_THAT(bash.offers({"tandem", "export", "--to", ""}),
+              UnorderedElementsAre("megatron", "megatron-bridge", "deepspeed", "torchtitan", "torchtitan-0.2", "torchrun",
+                                   "slurm", "nccl", "scenario"));
+  EXPECT_THAT(bash.offers({"tandem", "import", "--from", ""}),
+              UnorderedElementsAre("megatron", "megatron-bridge", "nemo", "deepspeed", "torchtitan", "hf", "kineto"));
 }
 
 // Bash itself offers files where nothing is offered.
