@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "runtime/base/nearest.h"
@@ -76,8 +74,8 @@ void MegatronReader::gpus() {
   const std::int64_t replica = tp_ * pp_ * cp_;
   if (launch.gpus % replica != 0)
     throw InputError(launch.gpus_place, launch.gpus_stated + " starts " + std::to_string(launch.gpus) +
-                                            " GPUs, which is no multiple of tp " + std::to_string(tp_) + " * pp " +
-                                            std::to_string(pp_) + " * cp " + std::to_string(cp_) + " = " +
+                                            " GPUs, which is no multiple of " + named(Axis::tp, tp_) + " * " +
+                                            named(Axis::pp, pp_) + " * " + named(Axis::cp, cp_) + " = " +
                                             std::to_string(replica) + "; expected --gpus");
   const std::int64_t of_experts =
       arguments_.integer("expert-model-parallel-size", 1) * arguments_.integer("expert-tensor-parallel-size", tp_) * pp_;
@@ -112,9 +110,7 @@ void MegatronReader::leftovers() {
 }
 
 bool MegatronReader::is_of_slime() {
-  constexpr std::array arguments = {"hf-checkpoint", "actor-num-nodes", "rollout-batch-size"};
-  const std::vector<std::string> others = arguments_.unknown();
-  return std::ranges::any_of(arguments, [&](const char* name) { return std::ranges::find(others, name) != others.end(); });
+  return arguments_.has("hf-checkpoint") || arguments_.has("actor-num-nodes") || arguments_.has("rollout-batch-size");
 }
 
 /// Reads arguments of Megatron-Core's pretrain_gpt.py: a list of them, a shell script that starts it, or a test's YAML.
