@@ -45,10 +45,11 @@ class DeepSpeedReader {
     Imported imported{.document = std::move(document_), .ignored = tree_.unknown()};
     imported.notes = std::move(notes_);
     imported.assumed = std::move(assumed_);
-    imported.needed.push_back({.field = "model",
-                               .place = {.file = from_.file},
-                               .sentence = "a configuration of DeepSpeed says nothing of the model, expected --set model=NAME, a "
-                                           "preset or the path of a config.json"});
+    imported.missing.push_back({.field = "model",
+                                .place = {.file = from_.file},
+                                .sentence =
+                                    "a configuration of DeepSpeed says nothing of the model, expected --set model=NAME, a "
+                                    "preset or the path of a config.json"});
     return imported;
   }
 

@@ -67,7 +67,7 @@ class TorchTitanReader {
     Imported imported{.document = std::move(document_), .ignored = tree_.unknown()};
     imported.notes = std::move(notes_);
     imported.assumed = std::move(assumed_);
-    imported.needed = std::move(needed_);
+    imported.missing = std::move(missing_);
     return imported;
   }
 
@@ -78,7 +78,7 @@ class TorchTitanReader {
   TitanForm form_;
   YamlNode document_;
   std::vector<std::string> notes_, assumed_;
-  std::vector<Needed> needed_;
+  std::vector<Missing> missing_;
   std::int64_t layers_ = 0, mtp_ = 0, tp_ = 1, pp_ = 1, cp_ = 1, replicas_ = 0;
 
   YamlNode& section(const char* name) { return section_of(document_, name, {.file = file_}); }
@@ -113,7 +113,7 @@ class TorchTitanReader {
 
   void need_model(const std::string& sentence) {
     const char* path = tree_.has("model.flavor") ? "model.flavor" : "model.name";
-    needed_.push_back({.field = "model", .place = tree_.place(path), .sentence = sentence});
+    missing_.push_back({.field = "model", .place = tree_.place(path), .sentence = sentence});
   }
 
   void mesh() {
@@ -299,8 +299,9 @@ class TorchTitanReader {
     precision(node);
     put(overlap(), name_of(Axis::dp), true, {.file = file_});
     put(node, "framework", "torchtitan", {.file = file_});
-    tree_.has("compile.components");
-    if (tree_.boolean("compile.enable", false)) put(node, "compiled", true, tree_.place("compile.enable"));
+    const std::vector<std::string> compiled = tree_.texts("compile.components");
+    const bool of_model = compiled.empty() || std::ranges::find(compiled, "model") != compiled.end();
+    if (tree_.boolean("compile.enable", false) && of_model) put(node, "compiled", true, tree_.place("compile.enable"));
     if (tree_.boolean("training.enable_cpu_offload", false))
       note("training.enable_cpu_offload",
            "training.enable_cpu_offload keeps weights, gradients and states on the host; here they stay on the GPUs");

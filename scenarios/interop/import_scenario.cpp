@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/base/text_file.h"
+#include "scenarios/interop/usual_clusters.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
@@ -14,8 +15,6 @@
 
 namespace tandem::scenarios {
 namespace {
-
-constexpr std::string_view usual_cluster = "dgx-h100";
 
 /// Refuses what no scenario could be, at its place in the other program's file. Returns the warnings.
 std::vector<std::string> check(YamlNode document, const std::string& name) {
@@ -51,8 +50,8 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
     throw InputError({.file = file}, "does not tell on how many GPUs it runs, expected --gpus");
   give_name(document, name);
   for (const std::string& change : options.overrides) apply_override(document, change);
-  for (const Needed& needed : imported.needed)
-    if (find_path(document, needed.field) == nullptr) throw InputError(needed.place, needed.sentence);
+  for (const Missing& missing : imported.missing)
+    if (find_path(document, missing.field) == nullptr) throw InputError(missing.place, missing.sentence);
   std::erase_if(imported.assumed, [&](const std::string& sentence) { return is_stated(sentence, options.overrides); });
   std::vector<std::string> warnings = std::move(imported.notes);
   std::ranges::move(check(document, name), std::back_inserter(warnings));

@@ -4,6 +4,7 @@
 
 #include "runtime/base/divide_up.h"
 #include "scenarios/interop/export_text.h"
+#include "scenarios/interop/launch.h"
 #include "scenarios/interop/program_arguments.h"
 #include "scenarios/interop/scenario_writers.h"
 
@@ -20,7 +21,7 @@ class LaunchScript {
       : scenario_(read.scenario),
         megatron_(megatron_arguments(read)),
         nccl_(nccl_environment(read)),
-        arguments_(megatron_.text, "") {
+        arguments_(read_launch({.text = megatron_.text, .file = "arguments"}), "arguments") {
     const std::int64_t ranks = scenario_.parallelism.world_size();
     of_node_ = std::min<std::int64_t>(scenario_.cluster.gpus_per_node, ranks);
     nodes_ = divide_up(ranks, of_node_);

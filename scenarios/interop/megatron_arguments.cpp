@@ -350,11 +350,15 @@ class ArgumentsWriter {
     if (t_.grad_compression > 1) out_.lose("training.grad_compression", "gradients travel as they are");
     if (t_.offload.optimizer > 0) {
       flag("optimizer-cpu-offload");
+      flag("use-precision-aware-optimizer", !narrow_states());  // without which it refuses
       add("optimizer-offload-fraction", t_.offload.optimizer);
       flag("overlap-cpu-optimizer-d2h-h2d", t_.offload.overlap_optimizer);
     }
-    if (t_.offload.activations > 0)
-      out_.lose("training.offload.activations", "it is a field of TransformerConfig, cpu_offloading_num_layers");
+    if (t_.offload.activations > 0) add("cpu-offloading-num-layers", t_.offload.activations);
+  }
+
+  bool narrow_states() const {
+    return t_.moment_dtype != DType::f32 || t_.second_moment_dtype != DType::f32 || t_.master_dtype != DType::f32;
   }
 
   void training() {
@@ -400,7 +404,7 @@ class ArgumentsWriter {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
                                                    name_of(t_.grad_dtype), name_of(t_.precision)));
     }
-    const bool narrow = t_.moment_dtype != DType::f32 || t_.second_moment_dtype != DType::f32 || t_.master_dtype != DType::f32;
+    const bool narrow = narrow_states();
     if (narrow && t_.optimizer == OptimizerKind::muon) {
       for (const char* const field : {"training.moment_dtype", "training.second_moment_dtype", "training.master_dtype"})
         out_.lose(field, "Muon's states are fp32");

@@ -6,6 +6,7 @@
 
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/interop.h"
+#include "scenarios/interop/launch.h"
 #include "scenarios/interop/layer_pattern.h"
 #include "scenarios/interop/megatron_fields.h"
 #include "scenarios/interop/program_arguments.h"
@@ -18,7 +19,9 @@ namespace {
 class BridgeWriter {
  public:
   explicit BridgeWriter(const ScenarioWithDocument& read)
-      : scenario_(read.scenario), megatron_(megatron_arguments(read)), arguments_(megatron_.text, "") {}
+      : scenario_(read.scenario),
+        megatron_(megatron_arguments(read)),
+        arguments_(read_launch({.text = megatron_.text, .file = "arguments"}), "arguments") {}
 
   Exported all() {
     out_.comment(scenario_.name +
@@ -71,13 +74,16 @@ class BridgeWriter {
 
   void fields(std::span<const MegatronField> rows) {
     for (const auto& [field, argument, kind] : rows) {
-      const bool stands = arguments_.has(argument);
+      const bool gates = argument == "swiglu" && (arguments_.has("quick-geglu") || arguments_.has("geglu"));
+      const bool stands = gates || arguments_.has(argument);
+      // Not every release has these, nor every class.
+      if (!stands && (field.starts_with("muon_") || field.starts_with("dsa_"))) continue;
       if (kind == FieldKind::flag || kind == FieldKind::inverse_flag) {
         add(field, stands == (kind == FieldKind::flag) ? "true" : "false");
       } else if (stands && kind == FieldKind::type) {
         target(field, torch_type(value(argument)));
       } else if (stands) {
-        const std::vector<std::string>& values = arguments_.values(argument);
+        const std::vector<std::string> values = arguments_.values(argument);
         add(field, values.size() > 1 ? listed(values) : quoted(values.front()));
       }
     }
@@ -102,12 +108,11 @@ class BridgeWriter {
                     : hybrid ? "megatron.bridge.models.mamba.mamba_provider.MambaModelProvider"
                              : "megatron.bridge.models.gpt_provider.GPTModelProvider");
     fields(transformer_fields());
-    if (!arguments_.has("swiglu")) {
-      target("activation_func",
-             arguments_.has("squared-relu") ? "megatron.core.activations.squared_relu" : "torch.nn.functional.gelu");
-    } else {
-      target("activation_func", "torch.nn.functional.silu");
-    }
+    const char* const function = arguments_.has("swiglu")         ? "torch.nn.functional.silu"
+                                 : arguments_.has("quick-geglu")  ? "megatron.core.fusions.fused_bias_geglu.quick_gelu"
+                                 : arguments_.has("squared-relu") ? "megatron.core.activations.squared_relu"
+                                                                  : "torch.nn.functional.gelu";
+    target("activation_func", function);
     add("vocab_size", value("padded-vocab-size"));
     add("should_pad_vocab", "false");
     add("seq_length", value("max-position-embeddings"));

@@ -55,14 +55,21 @@ std::string type_name(const YamlNode& node) {
 }
 
 void MegatronSettings::set(std::string_view argument, std::vector<std::string> values, const std::string& path) {
-  arguments_.set(std::string(argument), std::move(values), tree_.place(path));
-  std::erase_if(origins_, [&](const Origin& origin) { return origin.argument == argument; });
-  origins_.push_back({std::string(argument), tree_.spelled(path)});
+  remove(argument);
+  settings_.push_back({std::string(argument), tree_.spelled(path), std::move(values), tree_.place(path)});
+}
+
+bool MegatronSettings::is_set(std::string_view argument) const {
+  return std::ranges::find(settings_, argument, &Setting::argument) != settings_.end();
+}
+
+void MegatronSettings::remove(std::string_view argument) {
+  std::erase_if(settings_, [&](const Setting& setting) { return setting.argument == argument; });
 }
 
 void MegatronSettings::flag(std::string_view argument, const std::string& path, bool stands) {
   if (stands) return set(argument, {}, path);
-  arguments_.remove(argument);
+  remove(argument);
 }
 
 void MegatronSettings::take_value(std::string_view argument, const std::string& path) {
@@ -117,7 +124,10 @@ void MegatronSettings::activation(const std::string& section) {
     throw InputError(node->place,
                      path + " is " + excerpt(name) +
                          (gated ? " with gates, expected silu or gelu" : " without gates, expected gelu or squared_relu"));
-  gated_gelu_ = gated && gelu;
+  if (gated && gelu) {
+    remove("swiglu");
+    flag(name.find("quick") == std::string::npos ? "geglu" : "quick-geglu", path);
+  }
   if (squared) flag("squared-relu", path);
 }
 
@@ -216,8 +226,8 @@ void MegatronSettings::take_parallel(const std::string& section) {
     set("cp-comm-type", {words_of(*node).front()}, type);
   const std::string stages = path_below(section, "pipeline_model_parallel_size"),
                     chunks = path_below(section, "virtual_pipeline_model_parallel_size");
-  if (tree_.integer(stages, 1) == 1 || tree_.integer(chunks, 1) == 1) arguments_.remove("num-virtual-stages-per-pipeline-rank");
-  if (tree_.integer(stages, 1) == 1) arguments_.remove("no-overlap-p2p-communication");  // nothing is sent
+  if (tree_.integer(stages, 1) == 1 || tree_.integer(chunks, 1) == 1) remove("num-virtual-stages-per-pipeline-rank");
+  if (tree_.integer(stages, 1) == 1) remove("no-overlap-p2p-communication");  // nothing is sent
   layout(section);
   recompute(section);
   graphs(section);
@@ -370,8 +380,8 @@ std::string MegatronSettings::in_words_of_the_file(std::string sentence) const {
     std::size_t end = at + 2;
     while (end < sentence.size() && (std::isalnum(static_cast<unsigned char>(sentence[end])) != 0 || sentence[end] == '-')) ++end;
     const std::string argument = sentence.substr(at + 2, end - at - 2);
-    const auto found = std::ranges::find(origins_, argument, &Origin::argument);
-    std::string field = found != origins_.end() ? found->path : std::string();
+    const auto found = std::ranges::find(settings_, argument, &Setting::argument);
+    std::string field = found != settings_.end() ? found->path : std::string();
     for (const auto fields : {transformer_fields(), latent_attention_fields(), expert_fields(), mamba_fields(), parallel_fields(),
                               data_parallel_fields(), optimizer_fields()})
       for (const MegatronField& row : fields)
@@ -403,16 +413,21 @@ void MegatronSettings::biases(YamlNode& model) {
 
 Imported MegatronSettings::read(std::int64_t gpus) {
   if (!is_set("num-experts"))
-    for (const char* size : {"expert-model-parallel-size", "expert-tensor-parallel-size"}) arguments_.remove(size);
+    for (const char* size : {"expert-model-parallel-size", "expert-tensor-parallel-size"}) remove(size);
+  Launch launch;
+  for (const Setting& setting : settings_) {
+    launch.words.push_back({"--" + setting.argument, setting.place});
+    for (const std::string& value : setting.values) launch.words.push_back({value, setting.place});
+  }
   Imported imported;
   try {
-    imported = read_megatron_arguments(arguments_, tree_.file(), gpus);
+    imported = MegatronReader(std::move(launch), tree_.file(), gpus).all();
   } catch (const InputError& error) {
     throw InputError(error.place(), in_words_of_the_file(error.sentence()));
   }
-  for (std::string& name : imported.ignored) name = in_words_of_the_file(name);
+  for (std::vector<std::string>* sentences : {&imported.ignored, &imported.notes, &imported.assumed})
+    for (std::string& sentence : *sentences) sentence = in_words_of_the_file(sentence);
   YamlNode& model = section_of(imported.document, "model");
-  if (gated_gelu_) put(model, "activation", name_in(mlp_function_names, MlpFunction::gelu), {.file = tree_.file()});
   if (!layer_types_.empty()) {
     put(model, "layer_types", list_of(layer_types_));
     model.find("layer_types")->place = tree_.place(layer_types_path_);

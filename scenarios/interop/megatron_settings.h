@@ -8,7 +8,6 @@
 #include "scenarios/interop/foreign_tree.h"
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/megatron_fields.h"
-#include "scenarios/interop/program_arguments.h"
 
 namespace tandem::scenarios {
 
@@ -16,7 +15,7 @@ namespace tandem::scenarios {
 /// are. Sentences and lists of what was ignored name the fields of the file.
 class MegatronSettings {
  public:
-  explicit MegatronSettings(ForeignTree& tree) : tree_(tree), arguments_(tree.file()) {}
+  explicit MegatronSettings(ForeignTree& tree) : tree_(tree) {}
 
   /// Takes those of the fields that stand below `section`; a later section goes before an earlier one.
   void take(const std::string& section, std::span<const MegatronField> fields);
@@ -43,18 +42,20 @@ class MegatronSettings {
   Imported read(std::int64_t gpus);
 
  private:
-  struct Origin {
+  /// An argument and the field that it comes from.
+  struct Setting {
     std::string argument, path;
+    std::vector<std::string> values;
+    Place place;
   };
   ForeignTree& tree_;
-  ProgramArguments arguments_;
-  std::vector<Origin> origins_;
+  std::vector<Setting> settings_;
   std::vector<std::string> notes_;
-  bool gated_gelu_ = false;
   std::vector<std::string> layer_types_;
   std::string layer_types_path_, section_;
 
-  bool is_set(std::string_view argument) { return arguments_.has(argument); }
+  bool is_set(std::string_view argument) const;
+  void remove(std::string_view argument);
   void activation(const std::string& section);
   void attention(const std::string& section);
   void window(const std::string& section);

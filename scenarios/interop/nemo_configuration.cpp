@@ -78,7 +78,7 @@ class NemoConfiguration {
     else if (name == "squared-relu")
       settings_.flag("squared-relu", path);
     else if (name == "geglu" || name == "fast-geglu")
-      gated_gelu_ = true, settings_.flag("swiglu", path);
+      settings_.flag("geglu", path);
     else if (name != "gelu" && name != "openai_gelu")
       throw InputError(tree_.place(path), path + " is " + excerpt(name) + ", expected gelu, geglu, swiglu or squared-relu");
     settings_.flag("disable-bias-linear", "model.bias", !tree_.boolean("model.bias", true));
@@ -234,14 +234,9 @@ class NemoConfiguration {
     for (const char* field : fields) tree_.pass_over("model." + std::string(field));
   }
 
-  bool gated_gelu_ = false;
-
   void finish(Imported& imported) {
     YamlNode& training = section_of(imported.document, "training");
     put(training, "framework", "nemo", {.file = from_.file});
-    if (gated_gelu_)
-      put(section_of(imported.document, "model"), "activation", name_in(mlp_function_names, MlpFunction::gelu),
-          tree_.place("model.activation"));
     if (tree_.has("model.optim.bucket_cap_mb"))
       put(training, "bucket_MB", tree_.number("model.optim.bucket_cap_mb", 0), tree_.place("model.optim.bucket_cap_mb"));
     const std::string name = tree_.text("run.name", tree_.text("name", ""));

@@ -15,7 +15,7 @@ std::span<const EmbeddedFile> embedded_tokenizers();
 namespace {
 
 struct TokenizerRow {
-  bool is_type;
+  std::string kind;     ///< "type", "patch" or "model"
   std::string spelled;  ///< for comparison
   KnownTokenizer tokenizer;
 };
@@ -39,27 +39,30 @@ const std::vector<TokenizerRow>& tokenizer_rows() {
     const EmbeddedFile& file = embedded_tokenizers().front();
     const CsvTable table = parse_csv(std::string(file.text), std::string(file.path));
     for (const std::vector<CsvCell>& row : table.rows)
-      all.push_back({.is_type = row[0].text == "type",
-                     .spelled = row[0].text == "type" ? row[1].text : plain_spelling(row[1].text),
+      all.push_back({.kind = row[0].text,
+                     .spelled = row[0].text == "model" ? plain_spelling(row[1].text) : row[1].text,
                      .tokenizer = {.name = row[1].text, .tokens = count_in(row[2]), .embedding = count_in(row[3])}});
     return all;
   }();
   return rows;
 }
 
-}  // namespace
-
-std::optional<KnownTokenizer> tokenizer_of_type(std::string_view type) {
+std::optional<KnownTokenizer> tokenizer_named(std::string_view kind, std::string_view name) {
   for (const TokenizerRow& row : tokenizer_rows())
-    if (row.is_type && row.spelled == type) return row.tokenizer;
+    if (row.kind == kind && row.spelled == name) return row.tokenizer;
   return {};
 }
+
+}  // namespace
+
+std::optional<KnownTokenizer> tokenizer_of_type(std::string_view type) { return tokenizer_named("type", type); }
+std::optional<KnownTokenizer> tokenizer_of_patch(std::string_view type) { return tokenizer_named("patch", type); }
 
 std::optional<KnownTokenizer> tokenizer_of_model(std::string_view path) {
   const std::string plain = plain_spelling(path);
   const TokenizerRow* longest = nullptr;
   for (const TokenizerRow& row : tokenizer_rows())
-    if (!row.is_type && plain.find(row.spelled) != std::string::npos &&
+    if (row.kind == "model" && plain.find(row.spelled) != std::string::npos &&
         (longest == nullptr || row.spelled.size() > longest->spelled.size()))
       longest = &row;
   if (longest == nullptr) return {};

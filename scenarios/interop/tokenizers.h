@@ -20,6 +20,9 @@ struct KnownTokenizer {
 /// Returns the tokenizer that a framework's type names by itself ("GPT2BPETokenizer"), or nothing.
 std::optional<KnownTokenizer> tokenizer_of_type(std::string_view type);
 
+/// Returns the tokenizer that Pai-Megatron-Patch names so, with the tokens that are its own, without added ones.
+std::optional<KnownTokenizer> tokenizer_of_patch(std::string_view type);
+
 /// Returns the tokenizer of a model's name or of a path that holds one ("unsloth/DeepSeek-V3", "/data/Meta-Llama-3-8B"), the
 /// longest name that is in it; spelling of case, dashes and underscores does not count. Nothing where none is.
 std::optional<KnownTokenizer> tokenizer_of_model(std::string_view path);

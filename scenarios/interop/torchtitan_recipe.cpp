@@ -14,7 +14,7 @@ class RecipeWriter {
   explicit RecipeWriter(TitanJob job) : job_(std::move(job)) {}
 
   Exported all() {
-    out_.comment(job_.description + " for TorchTitan's config_registry.py, as of October 2026");
+    out_.comment(job_.description + " for a config_registry.py of TorchTitan, 0.3 and later");
     out_.comment("torchrun .. -m torchtitan.train --module MODULE --config " + function_name());
     imports();
     out_.line("\n\ndef " + function_name() + "() -> Trainer.Config:");

@@ -48,11 +48,11 @@ void Vocabulary::finish(Imported& imported) const {
   if (!assumption.empty()) imported.assumed.push_back(assumption);
   if (entries > 0) return;
   imported.document.find("model")->erase("vocab");
-  imported.needed.push_back({.field = "model.vocab",
-                             .place = place,
-                             .sentence = field +
-                                         " does not tell how large the vocabulary is, expected --set model.vocab=ENTRIES, "
-                                         "padding included"});
+  imported.missing.push_back({.field = "model.vocab",
+                              .place = place,
+                              .sentence = field +
+                                          " does not tell how large the vocabulary is, expected --set model.vocab=ENTRIES, "
+                                          "padding included"});
 }
 
 }  // namespace tandem::scenarios

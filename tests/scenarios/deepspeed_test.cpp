@@ -42,7 +42,7 @@ TEST(DeepSpeed, TwoSizesOfABatchSayTheThird) {
   const Imported all = read_deepspeed(
       R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 16, "gradient_accumulation_steps": 2, )" + zero, 0);
   EXPECT_EQ(value_at(all, "parallelism.dp"), "8");  // 256 / (16 * 2)
-  EXPECT_THAT(all.needed, testing::SizeIs(1));
+  EXPECT_THAT(all.missing, testing::SizeIs(1));
 }
 
 TEST(DeepSpeed, WhatTheTrainerFillsInIsAssumedAndListed) {

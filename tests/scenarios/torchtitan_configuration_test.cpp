@@ -79,9 +79,9 @@ TEST(TorchTitanConfiguration, HasAPlaceWhereItIsWrong) {
   EXPECT_THAT(refused("[model\n"), testing::StartsWith("t.toml:1:7: not TOML"));
   const Imported unknown =
       find_importer("torchtitan")->read({.text = "[model]\nname = \"llama3\"\nflavor = \"9B\"", .file = "t.toml", .gpus = 8});
-  ASSERT_EQ(unknown.needed.size(), 1);
-  EXPECT_EQ(unknown.needed.front().place.text(), "t.toml:3:10");
-  EXPECT_THAT(unknown.needed.front().sentence, testing::StartsWith("the shape of llama3 9B is not known"));
+  ASSERT_EQ(unknown.missing.size(), 1);
+  EXPECT_EQ(unknown.missing.front().place.text(), "t.toml:3:10");
+  EXPECT_THAT(unknown.missing.front().sentence, testing::StartsWith("the shape of llama3 9B is not known"));
   EXPECT_THAT(refused("[parallelism]\ntensor_parallel_degree = \"2\""),
               testing::StartsWith("t.toml:2:26: parallelism.tensor_parallel_degree is no whole"));
   EXPECT_THAT(refused("[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"DualPipeV\""),
