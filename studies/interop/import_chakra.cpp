@@ -1,7 +1,7 @@
-#include <spdlog/fmt/fmt.h>
+#include <utility>
 
-#include "scenarios/reading/preset_specs.h"
 #include "studies/chakra/chakra_run.h"
+#include "studies/interop/cluster_text.h"
 #include "studies/interop/import_source.h"
 #include "studies/recorded/recorded_dag.h"
 #include "traces/dag_file.h"
@@ -10,19 +10,16 @@ namespace tandem::studies {
 
 /// Reads the Chakra execution traces of a run into the DAG of its step, laid on a cluster and folded.
 ImportResult import_chakra(const ImportSource& /*source*/, const ImportRequest& request) {
-  constexpr const char* default_cluster = "dgx-h100";
-  const std::string name = request.cluster.empty() ? default_cluster : request.cluster;
-  const ClusterSpec cluster = cluster_preset(name);
+  ImportResult result;
+  const ClusterSpec cluster = cluster_base(request, result).spec;
   ChakraFiles files = read_chakra_files(request.paths);
   ChakraRun read = recorded_run_of(files, request.gpus, cluster);
-  const RecordedDag recorded = lay_recorded(read.run, cluster, true);
-  ImportResult result{.out = to_bytes(recorded.dag),
-                      .warnings = std::move(read.warnings),
-                      .assumed = std::move(files.assumed),
-                      .ignored = std::move(files.ignored)};
-  result.assumed.insert(result.assumed.end(), read.assumed.begin(), read.assumed.end());
-  if (request.cluster.empty())
-    result.assumed.push_back("the ranks lie on " + name + ", one on each GPU in their order (--cluster)");
+  result.out = to_bytes(lay_recorded(read.run, cluster, true).dag);
+  result.warnings = std::move(read.warnings);
+  result.ignored = std::move(files.ignored);
+  for (const std::vector<std::string>& assumed : {files.assumed, read.assumed})
+    result.assumed.insert(result.assumed.end(), assumed.begin(), assumed.end());
+  if (read.run.ranks.size() > 1) result.assumed.emplace_back("rank n of the traces lies on GPU n of the cluster");
   return result;
 }
 

@@ -38,10 +38,10 @@ class StepPool {
   virtual std::vector<EndedStep> wait(const ChildSignals& signals) = 0;
 };
 
-/// Who simulates a study's steps: children of this process, so many at once, or a pool, which must outlive the study.
+/// Who simulates a study's steps: children of this process, so many at once, for which a number stands, or a pool, which must
+/// outlive the study.
 struct StepWorkers {
-  StepWorkers(std::size_t children, StepPool* elsewhere = nullptr)
-      : here(children), pool(elsewhere) {}  // NOLINT: a number is one
+  StepWorkers(std::size_t children, StepPool* elsewhere = nullptr) : here(children), pool(elsewhere) {}
 
   std::size_t here;  ///< how many processes may work on this machine
   StepPool* pool;    ///< takes the steps; null for children of this process
