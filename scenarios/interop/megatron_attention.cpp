@@ -65,6 +65,7 @@ void MegatronReader::attention() {
     arguments_.copy_integer(mla, "rope_dim", "qk-pos-emb-head-dim", 64);
     arguments_.copy_integer(mla, "v_dim", "v-head-dim", 128);
     indexer(node);
+    for (const char* of_others : {"kv-channels", "group-query-attention", "num-query-groups"}) arguments_.has(of_others);
   } else {
     if (arguments_.has("kv-channels")) arguments_.copy_integer(node, "head_dim", "kv-channels", 0);
     if (arguments_.has("group-query-attention")) arguments_.copy_integer(node, "kv_heads", "num-query-groups", 1);
