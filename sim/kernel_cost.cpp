@@ -35,6 +35,15 @@ bool permutes_rows(OpKind op) {
          op == OpKind::regroup;
 }
 
+bool scans_state(OpKind op) {
+  return op == OpKind::ssd_scan || op == OpKind::ssd_scan_backward || op == OpKind::delta_rule ||
+         op == OpKind::delta_rule_backward || op == OpKind::lightning_attention || op == OpKind::lightning_attention_backward;
+}
+
+bool is_loss(OpKind op) {
+  return op == OpKind::cross_entropy_max || op == OpKind::cross_entropy_sum || op == OpKind::cross_entropy_backward;
+}
+
 Seconds time_on(const Device& device, const Roofline& roofline, const OpCost& cost) {
   try {
     return roofline.time(cost) / device.speed;
@@ -87,9 +96,14 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
   if (is_attention && states_attention(device, type) && (is_fused_kernel || !is_sparse))
     return attention_time(device, kernel) / device.speed;
   if (operation(kernel.op).parts != nullptr) {
+    const double reached = scans_state(kernel.op) ? device.efficiency.scan : 1;
     Seconds sum = 0;
-    for (const OpCost& part : operation(kernel.op).parts(kernel.operands, kernel.attributes))
-      sum += time_on(device, roofline_of(device, op_class, part.math), part);
+    for (const OpCost& part : operation(kernel.op).parts(kernel.operands, kernel.attributes)) {
+      Roofline roofline = roofline_of(device, op_class, part.math);
+      roofline.memory *= reached;
+      roofline.arithmetic *= reached;
+      sum += time_on(device, roofline, part);
+    }
     return sum;
   }
   const OpCost cost = cost_of(kernel);
@@ -97,6 +111,7 @@ Seconds kernel_time(const Device& device, const TimedKernel& kernel, std::int64_
   roofline.launch *= static_cast<double>(kernels);
   if (works_on_scores(kernel.op)) roofline.memory *= device.efficiency.unfused;
   if (permutes_rows(kernel.op)) roofline.memory *= device.efficiency.permute;
+  if (is_loss(kernel.op)) roofline.memory *= device.efficiency.cross_entropy;
   return time_on(device, roofline, cost);
 }
 

@@ -121,7 +121,9 @@ inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 9;
 template <>
 inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
-               &GroupedGemmAttributes::rows};
+               &GroupedGemmAttributes::rows, &GroupedGemmAttributes::fused};
+template <>
+inline constexpr std::size_t newer_fields_of<GroupedGemmAttributes> = 1;
 template <>
 inline constexpr auto fields_of<FusedAttributes> = std::tuple{&FusedAttributes::fused};
 template <>
@@ -247,6 +249,8 @@ inline constexpr auto fields_of<KernelEfficiency> = std::tuple{&KernelEfficiency
                                                                &KernelEfficiency::spread,
                                                                &KernelEfficiency::unfused,
                                                                &KernelEfficiency::permute,
+                                                               &KernelEfficiency::scan,
+                                                               &KernelEfficiency::cross_entropy,
                                                                &KernelEfficiency::attention_forward,
                                                                &KernelEfficiency::attention_backward,
                                                                &KernelEfficiency::memory,
@@ -300,7 +304,8 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::context,
                                                        &Software::moves_weights,
                                                        &Software::expandable_segments,
-                                                       &Software::tensor_lists};
+                                                       &Software::tensor_lists,
+                                                       &Software::fuses_bias};
 
 // the step
 template <>

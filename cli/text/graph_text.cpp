@@ -42,7 +42,7 @@ Table graph_kinds(const GraphResult& r) {
   for (std::size_t i = 0; i < std::min(most, r.kinds.size()); ++i)
     table.add({{kind_name(r.kinds[i].name)},
                {std::string(name_of(r.kinds[i].phase))},
-               {fmt::format("{:.0f}", r.kinds[i].count)},
+               {fmt::format("{:.4g}", r.kinds[i].count)},
                {duration(r.kinds[i].time)}});
   return table;
 }

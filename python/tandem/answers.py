@@ -158,7 +158,7 @@ class TracedStepResult(_Answer, results.TracedStep):
 
 
 class Imported(_Answer, results.Import):
-    """What another program's file became, which is a file, too: every function takes it for a scenario. path: that file."""
+    """What another program's file became, which is a file, too: a scenario, for most sources. path: that file."""
 
     __slots__ = ("path",)
 
@@ -171,7 +171,7 @@ class Imported(_Answer, results.Import):
 
     def __str__(self) -> str:
         """The file."""
-        return self.path.read_text(encoding="utf-8")
+        return self.path.read_text(encoding="utf-8", errors="replace")
 
 
 class ExplainedRunResult(_Answer, results.ExplainedRun):

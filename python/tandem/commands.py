@@ -205,7 +205,7 @@ def place(
     progress: Optional[bool] = None,
     **more: Any,
 ) -> PlacementResult:
-    """Assigns ranks to free nodes. nodes: those that are free, `"0-3,8"`; default: all. out: the placement to write, for
+    """Assigns ranks to free nodes. nodes: those that are free, `"0-3,8"` or hosts, `"tux[0-3]"`; default: all. out: the placement to write, for
     `parallelism.placement={"file": path}`; by default there is only the result."""
     command = on_scenario("place", scenario, fields, more, progress, nodes=nodes, seed=seed, moves=moves, jobs=jobs)
     command.arguments += options(

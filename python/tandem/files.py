@@ -15,11 +15,15 @@ from .scenario import Scenario, overrides, path_of
 
 
 class Exported:
-    """A scenario in the words of another program. text: the file. lost: what that program has no word for, a sentence each."""
+    """A scenario in the words of another program.
 
-    def __init__(self, text: str, lost: List[str]) -> None:
+    text: the file; empty where it was written elsewhere, to `path`. lost: what that program has no word for, a sentence each.
+    """
+
+    def __init__(self, text: str, lost: List[str], path: Optional[Path] = None) -> None:
         self.text = text
         self.lost = lost
+        self.path = path
 
     def __str__(self) -> str:
         return self.text
@@ -79,8 +83,8 @@ def import_(
     overridden in the scenario. gpus: how many there are; cluster: its preset; env: variables that a script reads. out: the file
     to write; by default it lasts as long as the result.
 
-    The result is a path, which every function takes for a scenario: `simulate(import_("Llama-3.1-8B", source="hf", gpus=64))`. What
-    was assumed, and what has no counterpart, it has as lists.
+    The result is the path of what the file became, which for most sources every function takes for a scenario:
+    `simulate(import_("Llama-3.1-8B", source="hf", gpus=64))`. What was assumed, and what has no counterpart, it has as lists.
     """
     folder = Folder()
     path = Path(out) if out is not None else folder / "imported.yaml"
@@ -102,12 +106,26 @@ def import_traces(files: Union[AnyPath, Iterable[AnyPath]], /, *, step: Optional
     return TracedStepResult.read(path)
 
 
-def export(scenario: Scenario, fields: Fields = None, /, *, to: str, **more: Any) -> Exported:
-    """Writes a scenario as another program wants it: to "megatron", "torchtitan", "nccl", "scenario", ..."""
-    command = on_scenario("export", scenario, fields, more, False, to=to)
+def export(
+    scenario: Scenario,
+    fields: Fields = None,
+    /,
+    *,
+    to: str,
+    out: Optional[AnyPath] = None,
+    ranks: Optional[str] = None,
+    **more: Any,
+) -> Exported:
+    """Writes a scenario as another program wants it: to "megatron", "torchtitan", "nccl", "scenario", ...
+
+    out: where to; without it the result has the text. To "chakra" it is a folder, and ranks, such as "0,5,16-31", are those whose
+    traces are written.
+    """
+    command = on_scenario("export", scenario, fields, more, False, to=to, out=out, ranks=ranks)
     ended = command.run()
     mark = "tandem: not expressed: "
-    return Exported(ended.out, [line[len(mark) :] for line in ended.err.splitlines() if line.startswith(mark)])
+    lost = [line[len(mark) :] for line in ended.err.splitlines() if line.startswith(mark)]
+    return Exported(ended.out, lost, None if out is None else Path(out))
 
 
 def lower(scenario: Scenario, fields: Fields = None, /, *, out: AnyPath, folded: bool = False, **more: Any) -> Path:

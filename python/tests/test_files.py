@@ -87,6 +87,14 @@ class Exporting(InAFolder):
         lost = tandem.export("deepseek-v3-2k", to="megatron").lost
         self.assertTrue(any(line.startswith("training.schedule: ") for line in lost), lost)
 
+    def test_graphs_go_into_a_folder(self) -> None:
+        two = tandem.export("tiny-host", to="chakra", out=self.folder / "two", ranks="0-1").path
+        assert two is not None
+        self.assertEqual(len(list(two.glob("*.et"))), 2)
+        tandem.export("tiny-host", to="chakra", out=self.folder / "all")
+        graph = tandem.import_(self.folder / "all", source="chakra", out=self.folder / "step.dag")
+        self.assertGreater(graph.path.stat().st_size, 0)
+
     def test_a_scenario_without_presets_is_the_same_step(self) -> None:
         path = tandem.export(small(), to="scenario").save(self.folder / "whole.yaml")
         self.assertEqual(without_run(tandem.simulate(path).to_dict()), without_run(tandem.simulate(small()).to_dict()))

@@ -64,6 +64,9 @@ struct Software {
   /// GPUs on which an operand in fp8 with one scale for the tensor is cast once, as their products read it by rows and by columns
   /// alike (Transformer Engine, nvte_is_non_tn_fp8_gemm_supported).
   std::vector<Architecture> casts_once;
+  /// Products add biases, and sum up their gradients, in their epilogues (cuBLAS's BIAS and BGRADB), or a kernel beside them
+  /// does; but not those of what experts return, which gates weight.
+  bool fuses_bias = false;
   bool fp8_dispatch = true;  ///< DeepEP sends fp8 to the experts when training in fp8
   /// The CPU waits for the experts' tokens to arrive before it issues more: HybridEP's dispatch copies their numbers to it after
   /// the exchange (DeepEP's before).

@@ -267,6 +267,7 @@ struct GroupedGemmAttributes {
   bool transpose_b = false;
   bool accumulate = false;
   std::vector<std::int32_t> rows;
+  bool fused = false;  ///< as FusedAttributes: of a bias that a product adds, or whose gradient it sums up
   auto operator<=>(const GroupedGemmAttributes&) const = default;
 };
 
@@ -296,8 +297,8 @@ struct DropoutAttributes {
   auto operator<=>(const DropoutAttributes&) const = default;
 };
 
-/// Marks a kernel whose work an exchange before or after it does on its way (DeepEP: scenarios/lowering/exchange.h). It is
-/// executed like any other, and takes no time in a simulation.
+/// Marks a kernel whose work another before or after it does on its way: an exchange (DeepEP: scenarios/lowering/exchange.h), or
+/// a product that adds a bias. It is executed like any other, and takes no time in a simulation.
 struct FusedAttributes {
   bool fused = true;
   auto operator<=>(const FusedAttributes&) const = default;
@@ -427,7 +428,8 @@ using OpAttributes =
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);
   const auto* cast = std::get_if<CastAttributes>(&attributes);
-  return (fused != nullptr && fused->fused) || (cast != nullptr && cast->fused);
+  const auto* grouped = std::get_if<GroupedGemmAttributes>(&attributes);
+  return (fused != nullptr && fused->fused) || (cast != nullptr && cast->fused) || (grouped != nullptr && grouped->fused);
 }
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include "scenarios/interop/interop.h"
 #include "scenarios/interop/scenario_sections.h"
 #include "scenarios/interop/scenario_writers.h"
+#include "scenarios/interop/usual_clusters.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/yaml_mapping.h"
@@ -70,7 +71,7 @@ Scenario read_again(const std::string& text, const Scenario& scenario, const std
   put(training, "sequence", scenario.training.sequence);
   if (!framework.empty()) put(training, "framework", framework);
   YamlNode& cluster = section_of(document, "cluster");
-  put(cluster, "preset", "dgx-h100");
+  put(cluster, "preset", std::string(usual_cluster));
   YamlNode& host = section_of(cluster, "host");
   put(host, "link_GBps", std::int64_t{1});
   put(host, "memory_GBps", std::int64_t{1});

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "runtime/base/nearest.h"
@@ -16,6 +14,7 @@ MegatronReader::MegatronReader(Launch launch, const std::string& file, std::int6
       out_{.document = make_node(YamlNode::Kind::mapping, {.file = file}), .ignored = {}} {}
 
 Imported MegatronReader::all() {
+  check_program();
   for (const char* name : {"model", "parallelism", "training"}) section(name);  // none comes later, so that references stay
   out_.assumed = arguments_.launch().assumed;
   out_.notes = arguments_.launch().notes;
@@ -33,6 +32,19 @@ Imported MegatronReader::all() {
   gpus();
   leftovers();
   return std::move(out_);
+}
+
+void MegatronReader::check_program() {
+  const std::string& program = arguments_.launch().program;
+  for (const char* other : {"bert", "t5", "vision", "vlm", "multimodal", "retro", "ict", "biencoder"})
+    if (program.find(other) != std::string::npos)
+      throw InputError({.file = file_}, program +
+                                            " trains another kind of model; expected one that trains a decoder-only "
+                                            "language model, as pretrain_gpt.py does");
+  const bool hybrid = program.find("mamba") != std::string::npos || program.find("hybrid") != std::string::npos;
+  if (hybrid && hybrid_pattern().empty())
+    throw InputError({.file = file_},
+                     program + " has layers of several kinds; expected --hybrid-override-pattern, which says which");
 }
 
 void MegatronReader::fail(const std::string& name, const std::string& expected) {
@@ -62,8 +74,8 @@ void MegatronReader::gpus() {
   const std::int64_t replica = tp_ * pp_ * cp_;
   if (launch.gpus % replica != 0)
     throw InputError(launch.gpus_place, launch.gpus_stated + " starts " + std::to_string(launch.gpus) +
-                                            " GPUs, which is no multiple of tp " + std::to_string(tp_) + " * pp " +
-                                            std::to_string(pp_) + " * cp " + std::to_string(cp_) + " = " +
+                                            " GPUs, which is no multiple of " + named(Axis::tp, tp_) + " * " +
+                                            named(Axis::pp, pp_) + " * " + named(Axis::cp, cp_) + " = " +
                                             std::to_string(replica) + "; expected --gpus");
   const std::int64_t of_experts =
       arguments_.integer("expert-model-parallel-size", 1) * arguments_.integer("expert-tensor-parallel-size", tp_) * pp_;
@@ -98,9 +110,7 @@ void MegatronReader::leftovers() {
 }
 
 bool MegatronReader::is_of_slime() {
-  constexpr std::array arguments = {"hf-checkpoint", "actor-num-nodes", "rollout-batch-size"};
-  const std::vector<std::string> others = arguments_.unknown();
-  return std::ranges::any_of(arguments, [&](const char* name) { return std::ranges::find(others, name) != others.end(); });
+  return arguments_.has("hf-checkpoint") || arguments_.has("actor-num-nodes") || arguments_.has("rollout-batch-size");
 }
 
 /// Reads arguments of Megatron-Core's pretrain_gpt.py: a list of them, a shell script that starts it, or a test's YAML.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/base/text_file.h"
+#include "scenarios/interop/usual_clusters.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
@@ -14,8 +15,6 @@
 
 namespace tandem::scenarios {
 namespace {
-
-constexpr std::string_view usual_cluster = "dgx-h100";
 
 /// Refuses what no scenario could be, at its place in the other program's file. Returns the warnings.
 std::vector<std::string> check(YamlNode document, const std::string& name) {

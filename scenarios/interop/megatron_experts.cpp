@@ -70,7 +70,8 @@ void MegatronReader::router(YamlNode& moe) {
     put(moe, "score_function", arguments_.text("moe-router-score-function", "softmax"),
         arguments_.place("moe-router-score-function"));
   const bool several = arguments_.integer("moe-router-topk", 2) > 1;  // a single gate is always the softmax over all
-  if (arguments_.has("moe-router-pre-softmax") && several)
+  const bool has_softmax = arguments_.text("moe-router-score-function", "softmax") == "softmax";
+  if (arguments_.has("moe-router-pre-softmax") && several && has_softmax)
     put(moe, "pre_softmax", true, arguments_.place("moe-router-pre-softmax"));
   for (const auto& [field, argument] : {std::pair{"scaling_factor", "moe-router-topk-scaling-factor"},
                                         std::pair{"bias_update_rate", "moe-router-bias-update-rate"}})

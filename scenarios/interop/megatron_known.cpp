@@ -37,13 +37,14 @@ const std::vector<EffectRow>& effect_rows() {
 }
 
 /// Older and others' names: Megatron-LM's own, Pai-Megatron-Patch's and MindSpeed-LLM's.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> other_names{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> other_names{
     {{"use-custom-fsdp", "use-megatron-fsdp"},
      {"cuda-graph-modules", "cuda-graph-scope"},
      {"model-parallel-size", "tensor-model-parallel-size"},
      {"encoder-num-layers", "num-layers"},
      {"encoder-seq-length", "seq-length"},
      {"fp8-hybrid", "fp8-format"},
+     {"checkpoint-num-layers", "recompute-num-layers"},
      {"qk-nope-head-dim", "qk-head-dim"},
      {"qk-rope-head-dim", "qk-pos-emb-head-dim"},
      {"num-mtp-predictor", "mtp-num-layers"},

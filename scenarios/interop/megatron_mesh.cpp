@@ -109,6 +109,10 @@ void MegatronReader::data_parallel() {
     zero = found - strategies;
     place = arguments_.place("data-parallel-sharding-strategy");
   }
+  if (arguments_.has("zero-stage")) {  // of Megatron-DeepSpeed
+    zero = arguments_.integer("zero-stage", 0);
+    place = arguments_.place("zero-stage");
+  }
   if (arguments_.has("use-torch-fsdp2")) {
     zero = 3;
     place = arguments_.place("use-torch-fsdp2");

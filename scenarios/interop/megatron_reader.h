@@ -39,6 +39,7 @@ class MegatronReader {
   std::int64_t world() const { return gpus_ > 0 ? gpus_ : arguments_.launch().gpus; }
   /// Data-parallel ranks, where the number of GPUs is known.
   std::int64_t data_parallel_size() const { return world() / (tp_ * pp_ * cp_); }
+  void check_program();
   void gpus();
   void leftovers();
   /// slime and its like set some of what others state.

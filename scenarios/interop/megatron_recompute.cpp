@@ -10,8 +10,9 @@ namespace tandem::scenarios {
 
 void MegatronReader::recompute() {
   YamlNode& node = section("training");
-  const std::string granularity =
-      arguments_.text("recompute-granularity", arguments_.has("recompute-activations") ? "selective" : "none");
+  const std::string granularity = arguments_.text("recompute-granularity", arguments_.has("checkpoint-activations")  ? "full"
+                                                                           : arguments_.has("recompute-activations") ? "selective"
+                                                                                                                     : "none");
   const Place place = arguments_.place("recompute-granularity");
   for (const char* name : {"recompute-activations", "recompute-method", "recompute-num-layers", "recompute-modules"})
     arguments_.has(name);

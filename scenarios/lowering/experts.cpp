@@ -82,15 +82,21 @@ GemmOperand weights_of(Context& context, ParameterId weight) {
   return operand(context, w, OperandRole::weight, std::vector<std::int32_t>(experts, rows));
 }
 
+/// Whether the gates weight what a linear layer of the experts makes, and so their biases, which no product then adds.
+enum class Returns : std::uint8_t {
+  no,
+  to_gates
+};
+
 /// One linear layer of every expert, with their biases where they have any.
 BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, std::optional<ParameterId> bias,
-                        const std::vector<std::int32_t>& rows, BufferId x, const std::string& name) {
+                        const std::vector<std::int32_t>& rows, BufferId x, Returns returns, const std::string& name) {
   const BufferId w = context.parameters().weight(weight);
   const std::int64_t outputs = context.shape_of(w)[0] / context.sizes.experts;
   const BufferId y = context.activation(Shape(context.shape_of(x)[0], outputs));
   const BufferId in = operand(context, x, OperandRole::input, rows).by_row, weights = weights_of(context, weight).by_row;
   context.kernel(OpKind::grouped_gemm, GroupedGemmAttributes{.transpose_b = true, .rows = rows}, name, {in, weights}, {y});
-  const GroupedGemmAttributes by_expert{.rows = rows};
+  const GroupedGemmAttributes by_expert{.rows = rows, .fused = context.scenario.software.fuses_bias && returns == Returns::no};
   if (bias) context.kernel(OpKind::add_bias, by_expert, name, {context.parameters().weight(*bias)}, {}, {y});
   tape.push([=](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
@@ -154,13 +160,13 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, con
     return back.rows;
   });
   const std::optional<ParameterId> up_bias = weights.up_bias.empty() ? std::optional<ParameterId>() : weights.up_bias.front();
-  const BufferId inner = grouped_linear(context, tape, weights.up, up_bias, of_expert, sorted.rows, "experts up");
+  const BufferId inner = grouped_linear(context, tape, weights.up, up_bias, of_expert, sorted.rows, Returns::no, "experts up");
   const Module middle = [=](Context& c, Tape& t, BufferId in) {
     return weighted ? activate_weighted(c, t, in, weights.width, sorted.gates, gate_gradients)
                     : activate(c, t, in, weights.width);
   };
   const Module down = [=](Context& c, Tape& t, BufferId in) {
-    return grouped_linear(c, t, weights.down, weights.down_bias, of_expert, in, "experts down");
+    return grouped_linear(c, t, weights.down, weights.down_bias, of_expert, in, Returns::to_gates, "experts down");
   };
   const BufferId out = down_of_activation(context, tape, middle, down, inner);
   tape.push([=](Context& c, BufferId dy) { return to_experts(c, blocks, {dy}, OperandRole::gradient, "combine").rows; });

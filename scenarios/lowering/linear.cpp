@@ -53,13 +53,18 @@ void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, s
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, name, {a, b}, {}, {gradient});
 }
 
+/// Of a bias that products add where the framework has it so.
+OpAttributes bias_attributes(const Context& context) {
+  return context.scenario.software.fuses_bias ? OpAttributes(FusedAttributes{}) : OpAttributes();
+}
+
 void add_bias(Context& context, ParameterId bias, BufferId y, std::string_view name) {
-  context.kernel(OpKind::add_bias, {}, name, {context.parameters().weight(bias)}, {}, {y});
+  context.kernel(OpKind::add_bias, bias_attributes(context), name, {context.parameters().weight(bias)}, {}, {y});
 }
 
 void bias_gradient(Context& context, ParameterId bias, BufferId dy, std::string_view name) {
   context.weight_gradient(bias, [=, name = std::string(name)](Context& c, BufferId gradient) {
-    c.kernel(OpKind::bias_gradient, {}, name, {dy}, {}, {gradient});
+    c.kernel(OpKind::bias_gradient, bias_attributes(c), name, {dy}, {}, {gradient});
   });
 }
 

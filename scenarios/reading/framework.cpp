@@ -23,6 +23,28 @@ constexpr Switch switches[] = {
      "what a fused cross entropy makes of it"},
 };
 
+/// A trait of the model that puts fields of the framework's in place of others: what it has no fused kernel for.
+struct Trait {
+  const char* field;  ///< of the scenario
+  const char* fields;
+  bool in_whole_graph;  ///< also where one CUDA graph holds the whole step, which has no room for what the CPU waits for
+};
+
+constexpr Trait traits[] = {
+    {"model.moe.linear_bias", "expert_biases", false},
+    {"model.attention_sinks", "attention_sinks", true},
+};
+
+void apply(const Trait& trait, const YamlNode& scenario, const YamlNode& training, YamlNode& framework) {
+  const YamlNode* fields = framework.find(trait.fields);
+  const YamlNode* has = find_path(scenario, trait.field);
+  const YamlNode* graph = training.find("cuda_graph");
+  const bool whole = graph != nullptr && graph->text == name_of(CudaGraph::full);
+  if (fields != nullptr && has != nullptr && boolean_of(*has, trait.field) && (trait.in_whole_graph || !whole))
+    overlay(framework, YamlNode(*fields));
+  framework.erase(trait.fields);
+}
+
 bool is_on(const YamlNode& training, const Switch& by) {
   const YamlNode* flag = training.find(by.flag);
   return flag != nullptr && boolean_of(*flag, std::string("training.") + by.flag);
@@ -62,6 +84,7 @@ void apply_framework(YamlNode& scenario) {
     return;
   }
   for (const Switch& by : switches) apply(by, training, *framework);
+  for (const Trait& trait : traits) apply(trait, scenario, training, *framework);
   const YamlNode* precision = training.find("precision");
   const YamlNode* in_fp16 = framework->find("fp16");
   if (in_fp16 != nullptr && precision != nullptr && precision->text == "fp16") overlay(*framework, YamlNode(*in_fp16));

@@ -8,6 +8,8 @@ namespace tandem::scenarios {
 //   defaults   fields of the scenario, as this framework sets them unless told otherwise
 //   compiled   fields that replace the others where `training.compiled` is true (torch.compile)
 //   fp16       the same where `training.precision` is fp16
+//   expert_biases   the same where the model's experts have biases, unless one CUDA graph holds the whole step
+//   attention_sinks the same where its attention has sinks
 //   fp8, fp4   the same where it is one of these, by `training.recipe`
 //   runs       what it does where a measured run does not say (run_defaults.h): no field of a scenario
 

@@ -117,8 +117,9 @@ AttentionKernel read_attention_kernel(const Reader& reader, std::string_view key
 }
 
 void read_efficiency(const YamlNode& node, const std::string& path, Device& device) {
-  const Reader reader(
-      node, path, {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "launch_us", "spread"});
+  const Reader reader(node, path,
+                      {"gemm", "attention", "attention_forward", "attention_backward", "memory", "permute", "scan",
+                       "cross_entropy", "launch_us", "spread"});
   KernelEfficiency& efficiency = device.efficiency;
   read_gemms(reader.child("gemm"), path + ".gemm", device);
   if (reader.has("attention")) read_attention(reader.child("attention"), path + ".attention", efficiency);
@@ -127,6 +128,8 @@ void read_efficiency(const YamlNode& node, const std::string& path, Device& devi
   efficiency.attention_backward = reader.number("attention_backward", share, stated(efficiency.attention_backward));
   efficiency.memory = reader.number("memory", share);
   efficiency.permute = reader.number("permute", share, 1);
+  efficiency.scan = reader.number("scan", share, 1);
+  efficiency.cross_entropy = reader.number("cross_entropy", share, 1);
   efficiency.spread = reader.number("spread", {0, 0.2}, 0);
   efficiency.launch = reader.number("launch_us", microseconds) * micro;
 }

@@ -83,6 +83,7 @@ std::optional<Truth> Interpreter::run_builtin(std::vector<Text>& words, const Co
     std::size_t count = 1;
     if (words.size() > 1) std::from_chars(words[1].text.data(), words[1].text.data() + words[1].text.size(), count);
     std::vector<Text>& all = variables().positional;
+    variables().knows_positional = variables().knows_positional || !all.empty();
     all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size())));
     return Truth::yes;
   }
@@ -100,6 +101,10 @@ std::optional<Truth> Interpreter::run_builtin(std::vector<Text>& words, const Co
                                                        .setting = words[i].text,
                                                        .place = place}),
                                     place}}});
+    if (name == "getopts" && variables().positional.empty()) {
+      if (variables().knows_positional) return Truth::no;
+      open_reason_ = number_of_arguments(place);
+    }
     return Truth::open;
   }
   if (name == "shopt" || name == "trap" || name == "wait" || name == "ulimit" || name == "umask" || name == "alias" ||

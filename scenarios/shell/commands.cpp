@@ -186,6 +186,13 @@ Truth Interpreter::run_loop(const Command& command) {
     if (flow_ != Flow::on) return condition;
     if (command.until) condition = opposite(condition);
     if (condition == Truth::no) return Truth::yes;
+    // A loop over the script's arguments: nobody gave it any.
+    const auto unknowns = out_.unknowns.all_of(open_reason_);
+    if (condition == Truth::open &&
+        std::ranges::any_of(unknowns, [](const Unknown* one) { return one->what == arguments_in_number; })) {
+      assume("the script gets no arguments (--env 1=VALUE)");
+      return Truth::yes;
+    }
     if (condition == Truth::open) {
       const Truth result = run_ways({command.children[1].get(), nullptr}, "the loop", command.place);
       turn_is_over();

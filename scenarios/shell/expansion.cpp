@@ -51,6 +51,10 @@ Text Interpreter::unset_text(const std::string& name, const Place& place) {
   return {out_.unknowns.add({.kind = Unknown::Kind::unset, .what = "$" + name, .setting = name, .place = place}), place};
 }
 
+std::string Interpreter::number_of_arguments(const Place& place) {
+  return out_.unknowns.add({.kind = Unknown::Kind::condition, .what = arguments_in_number, .place = place});
+}
+
 Interpreter::Parameter Interpreter::positional_parameter(const WordPart& part) {
   const std::string& name = part.text;
   const std::vector<Text>& all = variables().positional;
@@ -62,13 +66,8 @@ Interpreter::Parameter Interpreter::positional_parameter(const WordPart& part) {
     return list;
   }
   if (name == "#") {
-    const std::string count = std::to_string(all.size());
-    if (variables().knows_positional) return {.items = {{count, part.place}}, .is_set = true};
-    return {
-        .items = {{out_.unknowns.add(
-                       {.kind = Unknown::Kind::condition, .what = "the number of the script's arguments", .place = part.place}),
-                   part.place}},
-        .is_set = true};
+    const bool is_known = variables().knows_positional || !all.empty();
+    return {.items = {{is_known ? std::to_string(all.size()) : number_of_arguments(part.place), part.place}}, .is_set = true};
   }
   if (name == "0") return {.items = {{file_, part.place}}, .is_set = true};
   if (!is_digit(name[0]))

@@ -110,6 +110,7 @@ class Interpreter {
     bool is_list = false;  ///< $@, ${A[@]}
   };
   Parameter parameter(const WordPart& part);
+  std::string number_of_arguments(const Place& place);
   Parameter positional_parameter(const WordPart& part);
   Text unset_text(const std::string& name, const Place& place);
   std::string with_operation(const WordPart& part, const std::string& text);
@@ -138,6 +139,7 @@ class Interpreter {
 /// What a condition needs to be told by, from what is unknown in it.
 Unknown condition_unknown(const std::string& described, const std::string& reason, const Place& place, const Unknowns& unknowns);
 
+inline constexpr const char* arguments_in_number = "the number of the script's arguments";
 inline constexpr std::int64_t most_steps = 200'000;
 inline constexpr int deepest_call = 40;
 inline constexpr std::size_t longest_text = std::size_t{1} << 20;

@@ -10,7 +10,7 @@ std::string Unknown::sentence() const {
   if (kind == Kind::unset) text += ", which nothing sets";
   if (kind == Kind::output) text += ", which is not run";
   if (kind == Kind::condition) text += ", which cannot be told here";
-  if (place.line > 0 && kind != Kind::unset) text += " (" + place.text() + ")";
+  if (place.line > 0 && kind == Kind::output) text += " (" + place.text() + ")";
   return text + (setting.empty() ? "" : ", expected --env " + setting + "=VALUE");
 }
 

@@ -308,6 +308,12 @@ class RunReader {
     if (is_first) call = {.op = task.op, .bytes = task.bytes, .first = &rank, .place = place};
     ++call.members;
     const bool is_pair = read_.run.groups[group].way == RecordedGroup::Way::pair;
+    const std::int64_t tag = rank.exchanges[place]->tag, other_tag = call.first->exchanges[call.place]->tag;
+    if (is_pair && tag != other_tag)
+      refuse_at(rank, place,
+                "has tag " + std::to_string(tag) + " where " + name_of_node(call.first->node(call.place)) + " of rank " +
+                    std::to_string(call.first->rank) + " has " + std::to_string(other_tag) +
+                    "; expected a send and a receive of each tag");
     if ((!is_pair && call.op != task.op) || call.bytes != task.bytes)
       refuse_at(rank, place,
                 "meets " + name_of_node(call.first->node(call.place)) + " of rank " + std::to_string(call.first->rank) +

@@ -33,17 +33,22 @@ void set_times(chakra::Node& node, Seconds start, Seconds end) {
 }  // namespace
 
 ChakraNumbers::ChakraNumbers(const Dag& dag) : group_names(dag.communicators.size(), 0), tags(dag.groups.size(), 0) {
-  std::int64_t next_name = 1;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> next_tag;
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+  const auto pair_of = [&](CommunicatorId id) {
+    return Pair{dag.communicators[id].members.front(), dag.communicators[id].members.back()};
+  };
+  std::map<Pair, std::int64_t> pairs;
+  std::vector<std::int64_t> place(dag.communicators.size(), 0), calls(dag.communicators.size(), 0);
+  for (CommunicatorId id = 0; id < dag.communicators.size(); ++id)
+    if (dag.communicators[id].members.size() == 2) place[id] = pairs[pair_of(id)]++;
   for (GroupId group = 0; group < dag.groups.size(); ++group) {
     const CommunicatorId communicator = dag.groups[group].communicator;
-    const std::vector<std::uint32_t>& members = dag.communicators[communicator].members;
     const Task& first = dag.tasks[dag.members_of(group).front()];
     if (first.op == OpKind::copy || is_carried(dag, first)) continue;
     if (is_transfer(first.op)) {
-      tags[group] = next_tag[{members.front(), members.back()}]++;
-    } else if (group_names[communicator] == 0) {
-      group_names[communicator] = next_name++;
+      tags[group] = calls[communicator]++ * pairs[pair_of(communicator)] + place[communicator];
+    } else {
+      group_names[communicator] = std::int64_t{communicator} + 1;
     }
   }
 }

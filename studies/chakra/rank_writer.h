@@ -10,16 +10,17 @@
 
 namespace tandem::studies {
 
-/// The numbers that all ranks' traces of one DAG share.
+/// The numbers that all ranks' traces of one step share, however many of them are written.
 struct ChakraNumbers {
   std::vector<std::int64_t> group_names;  ///< by communicator: of the process group; 0: it has no collectives
   std::vector<std::int64_t> tags;         ///< by group of tasks: of the message
 
-  /// Process groups count from 1, as ASTRA-sim takes 0 for all ranks; messages from 0, between each two ranks.
+  /// Process groups are numbered as the DAG's communicators, from 1 on, as ASTRA-sim takes 0 for all ranks. Messages count from 0
+  /// between each two ranks, those of their communicators by turns.
   explicit ChakraNumbers(const Dag& dag);
 };
 
-/// Writes the nodes of ranks of an unfolded DAG.
+/// Writes the nodes of ranks of a DAG in which each rank stands for itself alone.
 class RankWriter {
  public:
   /// `start` and `end`: by task.

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "runtime/base/input_error.h"
 #include "scenarios/lowering/lower.h"
 #include "studies/chakra/rank_writer.h"
 #include "studies/step/simulated_step.h"
@@ -35,6 +36,30 @@ AllTimes times_of_all(const Dag& all, const SimulatedStep& folded) {
     times.end[id] = folded.timeline.end[same];
   }
   return times;
+}
+
+/// The world without ranks that are not asked for; its communicators keep all their members.
+World only(const World& world, const std::vector<std::uint32_t>& ranks) {
+  World some = world;
+  some.ranks.clear();
+  some.communicator_of.clear();
+  for (const std::uint32_t rank : ranks) {
+    some.ranks.push_back(world.ranks[rank]);
+    some.communicator_of.push_back(world.communicator_of[rank]);
+  }
+  return some;
+}
+
+/// Each task takes memory as it is lowered, and a node of a file.
+void refuse_too_many_tasks(const Scenario& scenario, const SimulatedStep& folded, const std::vector<std::uint32_t>& ranks) {
+  constexpr std::size_t most = 20'000'000;
+  std::vector<std::size_t> of_class(folded.dag.ranks.size(), 0);
+  for (const Task& task : folded.dag.tasks) ++of_class[task.rank];
+  std::size_t tasks = 0;
+  for (const std::uint32_t rank : ranks) tasks += of_class[folded.class_of[rank]];
+  if (tasks > most)
+    throw InputError({scenario.name, 0, 0}, "has " + std::to_string(tasks) + " tasks on " + std::to_string(ranks.size()) +
+                                                " ranks; expected at most " + std::to_string(most) + ", as of fewer --ranks");
 }
 
 /// {"1": [0, 1], ...}, one group a line.
@@ -81,18 +106,19 @@ ChakraWritten write_chakra(const Scenario& scenario, std::span<const std::uint32
   refuse_beyond_limits(scenario, false, Collectives::fluid);
   make_folder_of_traces(folder);
   const SimulatedStep folded = simulate_step(scenario, true);
-  const Dag dag = lower(scenario, make_world(scenario, false));
-  const AllTimes times = times_of_all(dag, folded);
-  RankWriter writer(dag, times.start, times.end);
   std::vector<std::uint32_t> asked(ranks.begin(), ranks.end());
   if (asked.empty()) {
-    asked.resize(dag.ranks.size());
+    asked.resize(folded.class_of.size());
     std::iota(asked.begin(), asked.end(), 0);
   }
+  refuse_too_many_tasks(scenario, folded, asked);
+  const Dag dag = lower(scenario, only(make_world(scenario, false), asked));
+  const AllTimes times = times_of_all(dag, folded);
+  RankWriter writer(dag, times.start, times.end);
   ChakraWritten written{.ranks = asked.size(), .nodes = 0, .notes = notes_on(dag)};
   const std::filesystem::path path(folder);
-  for (const std::uint32_t rank : asked) {
-    ChakraWriter out(path / ("step." + std::to_string(rank) + ".et"));
+  for (RankIndex rank = 0; rank < asked.size(); ++rank) {
+    ChakraWriter out(path / ("step." + std::to_string(asked[rank]) + ".et"));
     written.nodes += writer.write(rank, out);
     out.commit();
   }

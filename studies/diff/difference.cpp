@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "studies/kineto/traced_result.h"
+
 namespace tandem::studies {
 namespace {
 
@@ -75,6 +77,7 @@ std::vector<StageDifference> matched_stages(const StepResult& a, const StepResul
 
 std::vector<MemoryDifference> matched_memory(const StepResult& a, const StepResult& b) {
   std::vector<MemoryDifference> stages;
+  if (is_traced(a) || is_traced(b)) return stages;
   const auto peak = [](const StepResult& step, std::size_t stage) {
     return stage < step.stages.size() ? std::optional(step.stages[stage].peak()) : std::nullopt;
   };

@@ -44,8 +44,8 @@ std::vector<std::string> pieces_of(const std::string& list) {
 
 }  // namespace
 
-ClusterBase cluster_base(const ImportRequest& request, ImportResult& result, const std::string& usual) {
-  ClusterBase base{.name = request.cluster.empty() ? usual : request.cluster, .spec = {}};
+ClusterBase cluster_base(const ImportRequest& request, ImportResult& result, std::string_view usual) {
+  ClusterBase base{.name = request.cluster.empty() ? std::string(usual) : request.cluster, .spec = {}};
   if (is_preset_file(base.name)) base.name = std::filesystem::absolute(base.name).lexically_normal().string();
   base.spec = cluster_preset(base.name);
   if (request.cluster.empty())

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "scenarios/interop/usual_clusters.h"
 #include "studies/interop/import_source.h"
 #include "topology/cluster_spec.h"
 
@@ -19,7 +21,7 @@ struct ClusterBase {
 };
 
 /// Returns the preset that `--cluster` names, or `usual`, and says in `result` what it is taken for. Throws InputError.
-ClusterBase cluster_base(const ImportRequest& request, ImportResult& result, const std::string& usual = "dgx-h100");
+ClusterBase cluster_base(const ImportRequest& request, ImportResult& result, std::string_view usual = usual_cluster);
 
 /// Returns the GPUs of a host: `known` where that is not 0, else those that `--gpus` leaves to each host, else the preset's.
 /// Throws InputError where `--gpus` does not fit, and where a node of the preset is more than a host.

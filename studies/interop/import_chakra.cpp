@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include "scenarios/interop/usual_clusters.h"
 #include "scenarios/reading/preset_specs.h"
 #include "studies/chakra/chakra_run.h"
 #include "studies/interop/import_source.h"
@@ -10,8 +11,7 @@ namespace tandem::studies {
 
 /// Reads the Chakra execution traces of a run into the DAG of its step, laid on a cluster and folded.
 ImportResult import_chakra(const ImportSource& /*source*/, const ImportRequest& request) {
-  constexpr const char* default_cluster = "dgx-h100";
-  const std::string name = request.cluster.empty() ? default_cluster : request.cluster;
+  const std::string name = request.cluster.empty() ? std::string(usual_cluster) : request.cluster;
   const ClusterSpec cluster = cluster_preset(name);
   ChakraFiles files = read_chakra_files(request.paths);
   ChakraRun read = recorded_run_of(files, request.gpus, cluster);

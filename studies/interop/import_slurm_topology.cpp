@@ -7,6 +7,7 @@
 #include "runtime/base/host_list.h"
 #include "runtime/base/input_error.h"
 #include "runtime/base/nearest.h"
+#include "scenarios/interop/usual_clusters.h"
 #include "studies/interop/cluster_graph.h"
 #include "studies/interop/cluster_text.h"
 #include "studies/interop/slurm_topology.h"
@@ -15,8 +16,7 @@ namespace tandem::studies {
 namespace {
 
 constexpr std::string_view entry_option = "topology=";
-constexpr const char* usual_blocks = "gb200-nvl72";  // Slurm has blocks for the NVLink domains of such racks
-constexpr std::int64_t gpus_of_a_tray = 4;           // of GB200 NVL72 and GB300 NVL72: NVIDIA's data sheets
+constexpr std::int64_t gpus_of_a_tray = 4;  // of GB200 NVL72 and GB300 NVL72: NVIDIA's data sheets
 
 std::string entry_of(const ImportRequest& request) {
   std::string entry;
@@ -122,7 +122,7 @@ std::string domains_text(SlurmTopology topology, const std::string& file, const 
   if (request.gpus != 0) {
     gpus = gpus_of_host(base, std::ssize(hosts), 0, file, request, result);
   } else {
-    result.assumed.push_back(fmt::format("{} GPUs per host, as a tray of {} has (--gpus)", gpus, usual_blocks));
+    result.assumed.push_back(fmt::format("{} GPUs per host, as a tray of {} has (--gpus)", gpus, usual_cluster_of_domains));
   }
   const auto per_node = static_cast<std::int64_t>(each) * gpus;
   const std::int64_t nics = std::max<std::int64_t>(1, base.spec.nics_per_node * per_node / base.spec.gpus_per_node);
@@ -164,7 +164,7 @@ ImportResult import_slurm_topology(const ImportSource& /*source*/, const ImportR
   for (SlurmTopology::Block& block : topology.blocks) lists.push_back(&block.nodes);
   tell_several(once(lists), "several blocks", result);
   ImportResult of_base;
-  const ClusterBase base = cluster_base(request, of_base, usual_blocks);
+  const ClusterBase base = cluster_base(request, of_base, usual_cluster_of_domains);
   if (spans_hosts(base)) {
     result.assumed.insert(result.assumed.end(), of_base.assumed.begin(), of_base.assumed.end());
     result.out = domains_text(std::move(topology), file, base, request, result);

@@ -29,13 +29,11 @@ class InfraGraphReader {
     for (const YamlNode* link : infragraph_list(document_, "links"))
       links_[infragraph_text(*link, "name")] = infragraph_gbps(*link);
     const std::vector<const YamlNode*> edges = infragraph_list(document_, "edges");
-    if (edges.empty())
-      throw InputError(document_.place, std::string("has no edges between its instances, expected ") + an_infragraph);
+    if (edges.empty()) return lone_node();
     for (const YamlNode* edge : edges) add_edge(*edge);
-    std::int64_t scale_up = ends_of_xpus_;
-    if (scale_up > 0)
+    if (ends_of_xpus_ > 0)
       result_.warnings.push_back(
-          fmt::format("{} links of xpus to switches are left out, as what joins GPUs belongs to the node", scale_up));
+          fmt::format("{} links of xpus to switches are left out, as what joins GPUs belongs to the node", ends_of_xpus_));
     drop_lone_hosts();
     graph_.gpus_per_host = gpus_of_hosts();
     graph_.nvlink_GBps = nvlink_of_hosts();

@@ -12,6 +12,8 @@
 namespace tandem::studies {
 namespace {
 
+constexpr const char* traced_backend = "torch.profiler";
+
 /// What is recomputed, and gradients of weights, the CPU issues in autograd's backward as it does the rest.
 Phase traced_phase(Phase phase) { return phase == Phase::forward || phase == Phase::optimizer ? phase : Phase::backward_input; }
 
@@ -44,10 +46,11 @@ StepResult traced_result(const std::string& path) {
   const std::vector<KinetoTrace> traces = read_kineto_traces(path);
   const double share = 1 / static_cast<double>(traces.size());
   StepResult result;
-  result.scenario = std::filesystem::path(path).filename();
+  const std::filesystem::path where(path);
+  result.scenario = (where.has_filename() ? where : where.parent_path()).filename();
   result.gpus = traces.front().world_size;
   result.gpu = traces.front().device;
-  result.run.backend = "torch.profiler";
+  result.run.backend = traced_backend;
   for (const KinetoTrace& trace : traces) {
     const RankStep step = step_of(trace, std::nullopt);
     result.step_time += share * step.time;
@@ -61,6 +64,8 @@ StepResult traced_result(const std::string& path) {
   sort_by_time(result.kinds);
   return in_words_of_traces(std::move(result));
 }
+
+bool is_traced(const StepResult& result) { return result.run.backend == traced_backend; }
 
 StepResult in_words_of_traces(StepResult result) {
   result.parts.exposed[0] = std::accumulate(result.parts.exposed.begin(), result.parts.exposed.end(), Seconds{0});

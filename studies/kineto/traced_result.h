@@ -15,6 +15,9 @@ bool holds_kineto_traces(const std::string& path);
 /// `read_kineto_traces` does.
 StepResult traced_result(const std::string& path);
 
+/// Whether a result is one of these.
+bool is_traced(const StepResult& result);
+
 /// The result in the same words, so that it can be compared with a traced one.
 StepResult in_words_of_traces(StepResult result);
 

@@ -62,10 +62,10 @@ struct RecordedRank {
 /// program.
 struct RecordedRun {
   std::string name;
-  std::vector<std::string> names;  ///< of tasks
-  std::vector<std::vector<RecordedTask>> programs;
-  std::vector<RecordedGroup> groups;
-  std::vector<RecordedRank> ranks;  ///< by world rank
+  std::vector<std::string> names = {};  ///< of tasks
+  std::vector<std::vector<RecordedTask>> programs = {};
+  std::vector<RecordedGroup> groups = {};
+  std::vector<RecordedRank> ranks = {};  ///< by world rank
 
   std::size_t tasks() const {
     std::size_t sum = 0;

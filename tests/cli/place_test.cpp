@@ -238,5 +238,27 @@ TEST(Place, RefusesHostsThatAreNotThere) {
   EXPECT_THAT(refused(nameless, {"--hostfile", nameless / "hosts"}), HasSubstr("needs the names of 16 hosts"));
 }
 
+// From the site's own files to a hostfile: Slurm's topology names the hosts that `--nodes` takes.
+TEST(Place, TakesTheHostsOfATopologyOfSlurm) {
+  const PlaceFolder folder(
+      "model: {layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096}\ncluster: ./cluster.yaml\n"
+      "parallelism: {tp: 8, dp: 3}\ntraining: {sequence: 1024, micro_batch: 1, global_batch: 6}\n");
+  folder.write("topology.conf", "SwitchName=a Nodes=tux[01-04]\nSwitchName=b Nodes=tux[05-08]\nSwitchName=top Switches=a,b\n");
+  const CommandResult imported = run_tandem({"import", folder / "topology.conf", "--from", "slurm-topology", "--out",
+                                             folder / "cluster.yaml", "--json", folder / "account.json"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_THAT(imported.err, HasSubstr("tandem: assumed: 8 GPUs per host, as in dgx-h100 (--gpus)"));
+  EXPECT_EQ(nlohmann::json::parse(read_all(folder / "account.json"))["assumed"].size(), 5U);
+  const CommandResult run = place(folder, "p.yaml", {"--nodes", "tux[03-06]", "--hostfile", folder / "hosts"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::set<std::string> hosts;
+  std::istringstream lines(read_all(folder / "hosts"));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(hosts.insert(line).second) << line;
+    EXPECT_THAT(line, testing::MatchesRegex("tux0[3-6] slots=8"));
+  }
+  EXPECT_EQ(hosts.size(), 3U);
+}
+
 }  // namespace
 }  // namespace tandem::cli::place_test

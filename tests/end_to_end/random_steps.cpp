@@ -230,7 +230,7 @@ class StepDraw {
   void gates() {
     if (!latent_ && !is_set("model.attention_bias")) set("model.attention_gate", {"", "", "true"});
     if (!latent_ && !is_set("model.qk_norm") && is("model.norm=rms")) set("model.qk_norm", {"", "", "all"});
-    if (!is("model.gated=false") && !set("model.activation_limit", {"", "", "1"}).empty()) {
+    if (!is("model.gated=false") && !set("model.activation_limit", {"", "", "3"}).empty()) {  // few reach it: it is a kink
       set("model.activation_offset", {"", "1"});
       set("model.activation", {"", "quick-gelu"});
     }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # All that needs a GPU, in one call of under ten minutes: the kernels' cases, products and attention of training's sizes, steps of
 # virtual ranks against the unsharded model, NCCL between four processes on one GPU, the losses of a step of Llama 3 8B's shape
-# with and without cuDNN, calibration, how near memory-bound kernels come to a copy, and the cross-checks of such steps and of a
-# mixture of experts.
+# with and without cuDNN, calibration, how near memory-bound kernels come to a copy and products and attention to PyTorch's, and
+# the cross-checks of such steps and of a mixture of experts.
 # Two files are left, and nothing else: FOLDER.tar.gz (default out/gpu.tar.gz) with what each part printed and measured and with
 # the GPU, driver, versions, clocks and date in `machine.txt`, packed anew after every part; beside it FOLDER.log with what was
 # printed here. Each part goes on when another fails; the last line names those that failed, and the exit code tells.
@@ -53,7 +53,7 @@ cuda=${CUDA_HOME:-/usr/local/cuda}
 mapfile -t wheels < <(python3 -c 'import glob, sys
 for folder in filter(None, sys.path):
   for wheel in glob.glob(folder + "/nvidia/*/"): print(wheel)' 2>/dev/null)
-libraries=${LD_LIBRARY_PATH:-}
+given=${LD_LIBRARY_PATH:-} libraries=${LD_LIBRARY_PATH:-}
 for folder in "$cuda/lib64" "$cuda/lib" "${wheels[@]/%/lib}"; do
   [[ -d $folder ]] && libraries=${libraries:+$libraries:}$folder
 done
@@ -119,8 +119,8 @@ part() {
   pack
 }
 
-# tests SECONDS NAME FILTER [PROGRAM..]: the tests, under the program where one is given, in as many processes as `shards`, side by
-# side, so that an error that stays with its process fails a quarter of them at most.
+# tests SECONDS NAME FILTER [PROGRAM..]: the tests, under the program where one is given, in as many processes as `shards`, side
+# by side, so that an error that stays with its process fails a quarter of them at most.
 shards=4
 tests() {
   local seconds=$1 name=$2 filter=$3
@@ -147,11 +147,12 @@ says_not() { ! grep -qE "$2" "$results/$1.txt" 2>/dev/null || fail "$1" "$1: $3"
 } >"$results/machine.txt" 2>&1
 cat "$results/machine.txt"
 
-tests 75 kernels '*GpuKernel*'
-part 20 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
-part 45 large-kernels "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
+tests 70 kernels '*GpuKernel*'
+part 18 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
+cudnn_tells=(env CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr) # why it refuses what it should take
+part 45 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
 [[ ${WITHOUT_CUDNN:-} == 1 ]] || says_not large-kernels '^\[  SKIPPED \]' 'a test was skipped, so cuDNN was not used'
-tests 70 steps '*GpuStepOf*'
+tests 65 steps '*GpuStepOf*'
 if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
   tests 50 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else
@@ -161,8 +162,9 @@ fi
 for graph in tiny-four-ranks:256 tiny-four-experts:512; do
   tokens=${graph#*:} graph=${graph%:*}
   part 3 "lower-$graph" "$programs/tandem" lower "tests/gpu/$graph.yaml" --out "$results/$graph.dag"
-  part 25 "nccl-$graph" tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
-  part 12 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 23 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
+    tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 11 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
   part 3 "losses-$graph" awk -v vocabulary=1024 -v tokens="$tokens" -f tests/gpu/losses.awk \
     "$results/nccl-$graph.txt" "$results/virtual-$graph.txt"
 done
@@ -170,10 +172,13 @@ files=("${scenarios[@]/#/tests/gpu/}")
 files=("${files[@]/%/.yaml}")
 # Where there are several GPUs, the collectives among them are measured, too.
 part 80 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 50 \
-  "${files[@]/#/--scenario=}" --out "$results/gpu.profile"
+  --shapes tests/gpu/acceptance.shapes "${files[@]/#/--scenario=}" --out "$results/gpu.profile"
+# What cuBLAS and cuDNN reach elsewhere, on the same GPU.
+part 20 pytorch env LD_LIBRARY_PATH="$given" python3 tests/gpu/pytorch_rates.py
+part 2 rates awk -f tests/gpu/rates.awk "$results/pytorch.txt" "$results/gpu.profile.yaml"
 part 4 bandwidth awk -f tests/gpu/slow_kernels.awk "$results/gpu.profile.yaml"
-part 27 with-cudnn "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
-part 27 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
+part 26 with-cudnn "${cudnn_tells[@]}" "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
+part 26 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
   --backend cuda
 if [[ ${WITHOUT_CUDNN:-} != 1 ]]; then
   says with-cudnn 'cuDNN [0-9]' 'cuDNN was not used'

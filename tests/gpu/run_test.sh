@@ -49,6 +49,7 @@ tar -C "$work/build" -czf "$work/bundle.tar.gz" gpu-bundle
 rm -r "$bundle"
 mv "$work/bundle.tar.gz" "$work/build/gpu-bundle.tar.gz"
 
+echo 'raise ImportError("no PyTorch here")' >"$work/wheels/site-packages/torch.py"
 stub "$work/bin/nvidia-smi" <<'END'
 #!/bin/sh
 echo a GPU
@@ -134,6 +135,18 @@ says 'FAILED: there is no libcudnn.so.9'
 run 1 WITHOUT_CUDNN=1 PRETEND=old-cudnn
 [[ -e $results/crosscheck-llama3-8b-sequence-8192.txt ]]
 says 'FAILED: cudnn'
+# A kernel that is slower than PyTorch's is named; so is one that was not measured.
+rates() {
+  printf '# a comment\ngemm bf16[8,8] bf16[8,8] bf16[8,8] = 100\nattention bf16[64,1,2,8] bf16[64,1,1,8] = 100\n' >"$work/pytorch"
+  printf 'kernels:\n  - "gemm bf16[8,8] bf16[8,8] bf16[8,8] | gemm %s = %s 1 1 5"\n' '1 0 1' 900 '0 1 0' "$1" >"$work/profile"
+  printf '  - "attention bf16[64,1,2,8] bf16[64,1,1,8] fp32[1,2,64,1] | attention 1 = %s 1 1 5"\n' "$2" >>"$work/profile"
+  awk -f "$work/tests/gpu/rates.awk" "$work/pytorch" "$work/profile"
+}
+rates 104 110 >/dev/null
+[[ $(rates 106 110) == *'gemm bf16[8,8] bf16[8,8] bf16[8,8]: slower'* ]]
+[[ $(rates 104 112) == *'attention bf16[64,1,2,8] bf16[64,1,1,8]: slower'* ]]
+if rates 106 110 >/dev/null; then exit 1; fi
+[[ $(awk -f "$work/tests/gpu/rates.awk" "$work/pytorch" /dev/null) == *'not measured'* ]]
 # When the time has passed, a part is cut short or left out, and those behind it are left out, one by one.
 sed -i 's/^most_seconds=[0-9]*/most_seconds=2/' "$work/tests/gpu/run.sh"
 run 1 WITHOUT_CUDNN=1 PRETEND=slow

@@ -131,8 +131,10 @@ TEST_P(LimitedActivationTest, IsThatOfWhatTheLimitLeaves) {
 TEST_P(LimitedActivationTest, BackwardEqualsFiniteDifferences) {
   const ActivationAttributes limited{.kind = GetParam(), .limit = 1.5F, .offset = 1};
   Tensor x = random_tensor(Shape(s, b, 2 * f), 1), y(Shape(s, b, f)), dy = random_tensor(y.shape, 2), dx(x.shape);
-  for (float& value : x.values) value *= 3;
-  for (const float value : x.values) ASSERT_GT(std::abs(std::abs(value) - 1.5F), 0.01F);  // where there is a kink
+  for (float& value : x.values) {
+    value *= 3;
+    if (std::abs(std::abs(value) - 1.5F) < 0.15F) value *= 1.5F;  // the differences do not reach over the kink
+  }
   run(OpKind::activation_backward, limited, {x.host(), dy.host(), dx.host()});
   EXPECT_TRUE(std::ranges::any_of(dx.values, [](float value) { return value == 0; }));
   expect_gradient_of(

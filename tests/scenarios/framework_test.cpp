@@ -131,6 +131,26 @@ TEST(Framework, Fp8RecipesQuantizeInDifferentWays) {
   EXPECT_EQ(cast("tensorwise").beside(OpKind::cast, Pass::forward).bytes, 2);
 }
 
+TEST(Framework, BiasesOfExpertsAreWeightedOneByOne) {
+  const std::string framework = "training.framework=megatron-core";
+  const auto software = [&](const char* biased, const std::string& more) {
+    const std::string moe = std::string("model.moe={experts: 8, top_k: 2, ffn: 1024, linear_bias: ") + biased + "}";
+    return with({framework, moe, more}).software;
+  };
+  const Software without = software("false", "training.cuda_graph=none"), biased = software("true", "training.cuda_graph=none");
+  EXPECT_EQ(without.beside(OpKind::add_bias, Pass::forward), ExtraWork{});
+  EXPECT_EQ(without.waits_for, std::vector{OpKind::route});
+  // times r4 w4, plus r2 r4 w4, joined r4 w4, to bf16 r4 w2, where the operation itself has r2 w2
+  EXPECT_EQ(biased.beside(OpKind::add_bias, Pass::forward).bytes, 8 + 10 + 8 + 6 - 4 - 4);
+  EXPECT_EQ(biased.waits_for, (std::vector{OpKind::route, OpKind::activation}));
+  EXPECT_THAT(biased.kernel_per_expert, testing::Contains(OpKind::bias_gradient));
+  EXPECT_TRUE(biased.fuses_bias);
+  const Software whole = software("true", "training.cuda_graph=full");
+  EXPECT_EQ(whole.beside(OpKind::add_bias, Pass::forward), ExtraWork{});
+  EXPECT_EQ(with({framework, "model.attention_sinks=true"}).software.beside(OpKind::split_heads, Pass::forward).bytes, 22);
+  EXPECT_EQ(with({framework}).software.beside(OpKind::split_heads, Pass::forward), ExtraWork{});
+}
+
 TEST(Framework, CudaGraphsSpareTheCpu) {
   const Software eager = with({"training.framework=megatron-core"}).software;
   const Software layers = with({"training.framework=megatron-core", "training.cuda_graph=attention"}).software;

@@ -68,8 +68,8 @@ TEST(MegatronScripts, WithASourcedModel) {
 TEST(MegatronScripts, ThatTakeThemFromTheirArguments) {
   const std::string refused = refusal([] { import_file("positional.sh"); });
   EXPECT_THAT(refused, HasSubstr("positional.sh:"));
-  EXPECT_THAT(refused, HasSubstr("--env 1=VALUE"));
-  EXPECT_THAT(refused, HasSubstr("2, 3"));
+  EXPECT_THAT(refused, HasSubstr("--env 2=VALUE"));
+  EXPECT_THAT(refused, HasSubstr("such for 1, 3"));
 
   const Imported large = import_file("positional.sh", {"1=large", "2=2", "3=fp8"});
   EXPECT_EQ(value(large, "model.layers"), "8");
@@ -123,8 +123,9 @@ TEST(MegatronScripts, LackWhatOnlyTheUserKnows) {
   const std::string path = testing::TempDir() + "megatron_lacks.sh";
   std::ofstream(path) << sizes << "\n";
   const Importer& importer = *find_importer("megatron");
-  EXPECT_THAT(refusal([&] { import_scenario(path, importer, {.gpus = 8}); }), HasSubstr("expected --set model.vocab=N"));
-  const ImportedScenario imported = import_scenario(path, importer, {.gpus = 8, .overrides = {"model.vocab=512"}});
+  EXPECT_THAT(refusal([&] { import_scenario(path, importer, {.cluster = {}, .gpus = 8, .overrides = {}}); }),
+              HasSubstr("expected --set model.vocab=N"));
+  const ImportedScenario imported = import_scenario(path, importer, {.cluster = {}, .gpus = 8, .overrides = {"model.vocab=512"}});
   EXPECT_THAT(imported.yaml, HasSubstr("vocab: 512"));
 }
 
@@ -139,6 +140,21 @@ TEST(MegatronScripts, SayWhenTheirGpusDoNotFit) {
                             0);
               }),
               HasSubstr("no multiple of the experts' ep * etp * pp = 16"));
+}
+
+// Megatron-LM's softmax before the choice is one of softmax alone; with sigmoid the flag says nothing.
+TEST(MegatronScripts, HaveNoSoftmaxBeforeASigmoid) {
+  const std::string experts =
+      sizes + " --vocab-size 128 --num-experts 4 --moe-token-dispatcher-type alltoall --moe-router-pre-softmax ";
+  EXPECT_EQ(value(import_text(experts), "model.moe.pre_softmax"), "true");
+  EXPECT_EQ(value(import_text(experts + "--moe-router-score-function sigmoid"), "model.moe.pre_softmax"), "nothing");
+}
+
+TEST(MegatronScripts, OfOtherModelsAreRefused) {
+  EXPECT_THAT(refusal([] { import_text("torchrun pretrain_bert.py " + sizes + " --vocab-size 128"); }),
+              HasSubstr("pretrain_bert.py trains another kind of model"));
+  EXPECT_THAT(refusal([] { import_text("torchrun pretrain_mamba.py " + sizes + " --vocab-size 128"); }),
+              HasSubstr("expected --hybrid-override-pattern"));
 }
 
 TEST(MegatronScripts, TellWhatTheScenarioLacks) {
@@ -164,7 +180,9 @@ TEST(MegatronScripts, OffloadAndCaptureAsTheyDoToday) {
 
 // What is exported comes back.
 TEST(MegatronScripts, OffloadingRoundTrips) {
-  const Written original = written(base_text(), "s.yaml", {"training.offload={optimizer: 0.5, overlap_optimizer: true}"});
+  const Written original =
+      written(base_text(), "s.yaml",
+              {"training.offload={optimizer: 0.5, overlap_optimizer: true}", "cluster.host={link_GBps: 50, memory_GBps: 400}"});
   const Exported exported = find_exporter("megatron")->write({original.scenario, {}});
   EXPECT_THAT(exported.text, HasSubstr("--use-precision-aware-optimizer\n"));
   const Scenario back = read_with(import_text(exported.text, {}, original.scenario.parallelism.world_size()).document, original,

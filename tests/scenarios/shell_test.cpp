@@ -66,6 +66,18 @@ TEST(Shell, TakesUnsetVariablesAsEmptyWhereAScriptAsks) {
               ElementsAre("$A is empty, as nothing sets it (--env A=VALUE)", "$B is empty, as nothing sets it (--env B=VALUE)"));
 }
 
+// Options that nobody gives leave defaults as they are.
+TEST(Shell, LoopsOverArgumentsThatNobodyGave) {
+  const std::string script =
+      "T=4\nif [ $# -gt 9 ]; then exit 1; fi\nwhile [[ $# -gt 0 ]]; do case $1 in --t) T=$2; shift 2;; *) shift;; esac; done\n"
+      "while getopts t: o; do case $o in t) T=$OPTARG;; esac; done\nfor a in \"$@\"; do T=$a; done\nrun $T\n";
+  const Evaluated without = follow(script);
+  EXPECT_THAT(words_of(without), ElementsAre("run", "4"));
+  EXPECT_THAT(without.assumed, ElementsAre("the script gets no arguments (--env 1=VALUE)"));
+  const std::string parses = "T=4\nwhile [ $# -gt 0 ]; do case $1 in --t) T=$2; shift 2;; *) shift;; esac; done\nrun $T\n";
+  EXPECT_THAT(words_of(follow(parses, {"1=--x", "2=--t", "3=8"})), ElementsAre("run", "8"));
+}
+
 TEST(Shell, ExecutesNothing) {
   const Evaluated script =
       follow("echo a > /tmp/tandem_shell_test_must_not_exist\nX=`touch /tmp/tandem_shell_test_must_not_exist`\n");

@@ -67,6 +67,9 @@ TEST(KernelTime, AScanIsTheSumOfItsKernels) {
   EXPECT_NEAR(kernel_time(slow, scan, 5), 5 * 2e-6 + (2.5 + 48) * MiB / 0.8e12 + (2 * states + keys + pairs) / 5e12, 1e-12);
   EXPECT_GT(kernel_time(slow, scan, 5), 5 * 2e-6 + (2 * states + keys + pairs) / 5e12);
   EXPECT_EQ(kernels_of({}, scan.op, scan.attributes), 5);
+  Device triton = round_numbers();
+  triton.efficiency.scan = 0.25;
+  EXPECT_NEAR(kernel_time(triton, scan, 5), 5 * 2e-6 + 4 * bytes / 0.8e12, 1e-12);
 }
 
 TEST(KernelTime, MemoryBoundKernelsStillHaveAnArithmeticRoof) {
@@ -113,6 +116,15 @@ TEST(KernelTime, AKernelForEachExpertIsLaunchedForEach) {
   EXPECT_DOUBLE_EQ(extra_time(device, maximum, cast, 8), 8 * 2 * 2e-6 + 800'000.0 * 2 / 0.8e12);
   const TimedKernel transpose{OpKind::cast, {y, y}, CastAttributes{.in_place = true}};
   EXPECT_DOUBLE_EQ(extra_time(device, maximum, transpose), 0);
+}
+
+TEST(KernelTime, TheLossReachesAShareOfTheBandwidth) {
+  Device device = round_numbers();
+  const OperandType logits{Shape(200, 1, 4000), DType::bf16}, most{Shape(200, 1), DType::f32};
+  const TimedKernel max{OpKind::cross_entropy_max, {logits, most}, {}};
+  const Seconds usual = kernel_time(device, max) - 2e-6;
+  device.efficiency.cross_entropy = 0.25;
+  EXPECT_DOUBLE_EQ(kernel_time(device, max), 2e-6 + 4 * usual);
 }
 
 TEST(KernelTime, PermutationsReachAShareOfTheBandwidth) {

@@ -1,6 +1,6 @@
-# A Slurm of two nodes on this machine, for a test that sources this file: start_slurm FOLDER, stop_slurm, kill_node NAME, start_node NAME.
-# Everything lies in FOLDER: configuration, key, sockets, logs. Nothing of a Slurm that the machine may have is read or changed, and
-# no systemd is asked. It runs as whoever runs the test.
+# A Slurm of two nodes on this machine, for a test that sources this file: start_slurm FOLDER, stop_slurm, kill_node NAME,
+# start_node NAME. Everything lies in FOLDER: configuration, key, sockets, logs. Nothing of a Slurm that the machine may have is
+# read or changed, and no systemd is asked. It runs as whoever runs the test.
 
 slurm_folder=
 declare -A slurm_pids=()

@@ -1,5 +1,5 @@
-"""same_points.py DATABASE: prints the points of a sweep or a search as text, without what differs from run to run: when a point was
-simulated, how long that took, and what the process needed. Two runs that did the same print the same."""
+"""same_points.py DATABASE: prints the points of a sweep or a search as text, without what differs from run to run: when a point
+was simulated, how long that took, and what the process needed. Two runs that did the same print the same."""
 
 import json
 import sqlite3

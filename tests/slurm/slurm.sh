@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# slurm.sh SOURCES TANDEM FOLDER: what --slurm does on a real Slurm, started and stopped here: points, plans and runs come out as they do
-# without it, whatever dies on the way. Skipped (77) where Slurm is missing, unless TANDEM_NEEDS_PACKAGES is 1.
+# slurm.sh SOURCES TANDEM FOLDER: what --slurm does on a real Slurm, started and stopped here: points, plans and runs come out as
+# they do without it, whatever dies on the way. Skipped (77) where Slurm is missing, unless TANDEM_NEEDS_PACKAGES is 1.
 set -euo pipefail
 sources=$1 tandem=$2 folder=$3
 . "$(dirname "$0")/cluster.sh"
@@ -11,10 +11,10 @@ skip() {
   printf 'slurm: skipped: %s\n' "$*"
   exit 77
 }
-for program in slurmctld slurmd munged sbatch squeue scontrol python3; do
-  command -v "$program" >/dev/null || PATH=$PATH:/usr/sbin command -v "$program" >/dev/null || skip "no $program here (slurm-wlm, munge)"
-done
 PATH=$PATH:/usr/sbin
+for program in slurmctld slurmd munged sbatch squeue scontrol python3; do
+  command -v "$program" >/dev/null || skip "no $program here (slurm-wlm, munge)"
+done
 
 rm -rf "$folder"
 mkdir -p "$folder/run"
@@ -23,7 +23,8 @@ start_slurm "$folder/slurm" || skip "Slurm does not start here"
 cd "$folder/run"
 
 cat >study.yaml <<YAML
-scenario: {name: base, model: tiny-llama, cluster: {preset: dgx-h100}, parallelism: {tp: 1}, training: {sequence: 128, global_batch: 32, precision: bf16}}
+scenario:
+  {name: base, model: tiny-llama, cluster: {preset: dgx-h100}, training: {sequence: 128, global_batch: 32, precision: bf16}}
 skip_invalid: true
 grid: {parallelism.dp: [1, 2, 4, 8, 3], training.micro_batch: [1, 2], cluster.gpu.memory_GiB: [0.01, 80]}
 YAML
@@ -37,7 +38,7 @@ YAML
 points() { python3 "$sources/tests/slurm/same_points.py" "$1"; }
 expect_same_points() { diff <(points "$1") <(points "$2") >&2 || fail "$2 is not $1"; }
 expect_tidy() { [[ ! -e $1.slurm ]] || fail "$1.slurm is left: $(find "$1.slurm")"; }
-# until SECONDS COMMAND..: waits for the command to succeed.
+# until_it SECONDS COMMAND..: waits for the command to succeed.
 until_it() {
   local tries=$(($1 * 10))
   shift
@@ -53,16 +54,25 @@ some_points_taken() { (($(files_in "$1.slurm/taken") >= 2 && $(files_in "$1.slur
 expect_same_points plain.sqlite study.sqlite
 expect_tidy study.sqlite
 diff <(sed 's/plain.sqlite/study.sqlite/' plain.txt) study.txt >&2 || fail "the sweep prints another table"
+timeless() {
+  python3 -c 'import csv, sys
+for row in csv.DictReader(open(sys.argv[1])):
+  print({name: cell for name, cell in row.items() if name not in ("started", "seconds") and not name.startswith("run.")})' "$1"
+}
+diff <(timeless plain.csv) <(timeless study.csv) >&2 || fail "the sweep writes another CSV"
 "$tandem" sweep study.yaml --out study.sqlite --slurm 2>again.txt >/dev/null
 [[ ! -s again.txt ]] || fail "known points are submitted again: $(<again.txt)"
 
 # A search, whose rounds follow from each other, and a validation.
-search=(search "$sources/scenarios/llama3-8b-64.yaml" --set 'search={axes: {tp: [1, 2, 4], pp: [1, 2], cp: [1], zero: [1], micro_batch: [1, 2]}}')
+axes='{tp: [1, 2, 4], pp: [1, 2], cp: [1], zero: [1], micro_batch: [1, 2]}'
+search=(search "$sources/scenarios/llama3-8b-64.yaml" --set "search={axes: $axes}")
 "$tandem" "${search[@]}" --out plain-search.sqlite --json plain-search.json >/dev/null
 "$tandem" "${search[@]}" --out search.sqlite --json search.json --jobs 2 --slurm=2 >/dev/null
 expect_same_points plain-search.sqlite search.sqlite
-best='import json, sys; print(*([plan["fields"], plan["step_time_s"]] for plan in json.load(open(sys.argv[1]))["best"]), sep="\n")'
-for name in plain-search search; do python3 -c "$best" $name.json >$name.best; done
+for name in plain-search search; do
+  python3 -c 'import json, sys
+for plan in json.load(open(sys.argv[1]))["best"]: print(plan["fields"], plan["step_time_s"])' $name.json >$name.best
+done
 cmp plain-search.best search.best || fail "the search finds other plans"
 runs=$sources/scenarios/runs/korthikanti-2022.csv
 "$tandem" validate "$runs" --csv plain-runs.csv >/dev/null
@@ -71,7 +81,8 @@ cmp plain-runs.csv runs.csv || fail "the validation scores otherwise"
 expect_tidy korthikanti-2022.validate
 
 # What sbatch refuses ends the command with what sbatch says.
-! "$tandem" sweep study.yaml --out refused.sqlite --slurm --sbatch=--partition=nowhere 2>refused.txt >/dev/null || fail "sbatch refused nothing"
+! "$tandem" sweep study.yaml --out refused.sqlite --slurm --sbatch=--partition=nowhere 2>refused.txt >/dev/null ||
+  fail "sbatch refused nothing"
 grep -q 'sbatch took no job: .*partition' refused.txt || fail "$(<refused.txt)"
 expect_tidy refused.sqlite
 

@@ -118,7 +118,7 @@ TEST_F(NcclTests, CollectivesAreKnownByRedopRootAndCount) {
   EXPECT_EQ(one("/opt/alltoall_perf -b 8\n" + row(bytes, count / 16, "  none      -1", 900, 900, 15.0 / 16)).op,
             OpKind::all_to_all);
   EXPECT_THAT(refusal(head + row(bytes, count / 16, "  none      -1", 900, 900, 15.0 / 16)),
-              HasSubstr(":4:1: could be of all_gather, alltoall, and nothing says which"));
+              HasSubstr(":4:5: could be of all_gather, alltoall, and nothing says which"));
   const std::string two = rank_lines(2, 1) + head;
   EXPECT_EQ(collectives({two + row(bytes, count, "  none       0", 900, 900, 1)}).front().op, OpKind::broadcast);
   EXPECT_EQ(collectives({two + row(bytes, count, "   sum       0", 900, 900, 1)}).front().op, OpKind::reduce);
