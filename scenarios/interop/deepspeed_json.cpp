@@ -61,8 +61,7 @@ std::string reason(const std::string& field) {
 }
 
 /// What reading the configuration again gives of the scenario, with its model and its data: on a cluster that has all that may be
-/// asked for.
-/// `framework`: another one than DeepSpeed's, where that has no such model; empty: DeepSpeed's.
+/// asked for. `framework`: another one than DeepSpeed's, where that has no such model; empty: DeepSpeed's.
 Scenario read_again(const std::string& text, const Scenario& scenario, const std::string& framework) {
   Imported imported = from_deepspeed({.text = text, .file = "exported", .gpus = 0});
   YamlNode& document = imported.document;

@@ -60,8 +60,8 @@ TEST(DeepSpeed, WhatTheTrainerFillsInIsAssumedAndListed) {
 
 TEST(DeepSpeed, StatesOnTheHostAreOffloadedAndWeightsAreNot) {
   const Imported imported = read_deepspeed(R"({"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": true},
-    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true}, "offload_param": {"device": "cpu"},
-    "reduce_bucket_size": 2e8}})");
+    "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": true},
+    "offload_param": {"device": "cpu"}, "reduce_bucket_size": 2e8}})");
   EXPECT_EQ(value_at(imported, "training.offload.optimizer"), "1");
   EXPECT_EQ(value_at(imported, "training.precision"), "fp16");
   EXPECT_EQ(value_at(imported, "training.overlap.dp"), "true");  // with stage 3 unless told otherwise
@@ -116,8 +116,8 @@ TEST(DeepSpeed, IsRefusedWithAPlace) {
 TEST(DeepSpeed, TheModelComesFromTheCommandLine) {
   const TemporaryFolder folder;
   const std::string path = folder / "ds.json";
-  std::ofstream(path)
-      << R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}})";
+  std::ofstream(path) << R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+    "zero_optimization": {"stage": 1}, "bf16": {"enabled": true}})";
   const Importer& importer = *find_importer("deepspeed");
   try {
     import_scenario(path, importer, {.cluster = "dgx-h100", .gpus = 8, .overrides = {}});
