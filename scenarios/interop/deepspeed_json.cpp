@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -36,9 +38,10 @@ Json configuration(const Scenario& scenario) {
   return json;
 }
 
-/// The scalars of a document by path, lists as one text.
+/// The fields of a scenario by path, other mappings and lists as one text.
 void flatten(const YamlNode& node, const std::string& path, std::map<std::string, std::string>& to) {
-  if (node.kind != YamlNode::Kind::mapping) {
+  constexpr std::array<std::string_view, 5> sections{"", "parallelism", "training", "training.overlap", "training.offload"};
+  if (node.kind != YamlNode::Kind::mapping || std::ranges::find(sections, path) == sections.end()) {
     to[path] = to_yaml(node);
     return;
   }
@@ -57,11 +60,15 @@ std::string reason(const std::string& field) {
   return "DeepSpeed's configuration has no field for it";
 }
 
-/// What reading the configuration again gives of the scenario, with its model: on a cluster that has all that may be asked for.
-Scenario read_again(const std::string& text, const Scenario& scenario) {
+/// What reading the configuration again gives of the scenario, with its model and its data: on a cluster that has all that may be
+/// asked for. `framework`: another one than DeepSpeed's, where that has no such model; empty: DeepSpeed's.
+Scenario read_again(const std::string& text, const Scenario& scenario, const std::string& framework) {
   Imported imported = from_deepspeed({.text = text, .file = "exported", .gpus = 0});
   YamlNode& document = imported.document;
   put(document, "model", *scenario_sections(scenario).find("model"));
+  YamlNode& training = section_of(document, "training");
+  put(training, "sequence", scenario.training.sequence);
+  if (!framework.empty()) put(training, "framework", framework);
   YamlNode& cluster = section_of(document, "cluster");
   put(cluster, "preset", std::string(usual_cluster));
   YamlNode& host = section_of(cluster, "host");
@@ -75,14 +82,19 @@ Scenario read_again(const std::string& text, const Scenario& scenario) {
 std::vector<Lost> lost_fields(const std::string& text, const Scenario& scenario) {
   std::map<std::string, std::string> before, after;
   flatten(scenario_sections(scenario), "", before);
-  try {
-    flatten(scenario_sections(read_again(text, scenario)), "", after);
-  } catch (const InputError&) {
-    after.clear();  // no scenario is what is left, as where the model needs its pipeline: then all is lost that is not the batch
+  for (const std::string& framework : {std::string(), scenario.software.name}) {
+    try {
+      flatten(scenario_sections(read_again(text, scenario, framework)), "", after);
+      if (!framework.empty())  // whose defaults are not those of DeepSpeed's
+        for (const char* field : {"training.hidden_dropout", "training.attention_dropout"}) after.erase(field);
+      break;
+    } catch (const InputError&) {
+      after.clear();  // what is left is no scenario, as where the model needs its pipeline: then all is lost
+    }
   }
-  std::vector<Lost> lost{{"model", "which model it is, its code says"}};
+  std::vector<Lost> lost{{"model", "which model it is, its code says"}, {"training.sequence", reason("training.sequence")}};
   for (const auto& [field, value] : before) {
-    if (field == "name" || field.starts_with("model.")) continue;
+    if (field == "name" || field == "training.sequence" || field == "model") continue;
     if (field == "training.overlap.pp" && scenario.parallelism.pp == 1) continue;  // nothing is sent
     if (const auto found = after.find(field); found == after.end() || found->second != value)
       lost.push_back({field, reason(field)});

@@ -221,8 +221,7 @@ void MegatronSettings::experts(const std::string& section) {
 void MegatronSettings::take_parallel(const std::string& section) {
   take(section, parallel_fields());
   const std::string type = path_below(section, "cp_comm_type");
-  if (const YamlNode* node = tree_.find(type);
-      node != nullptr && tree_.integer(path_below(section, "context_parallel_size"), 1) > 1)
+  if (const YamlNode* node = tree_.find(type); node != nullptr && !words_of(*node).empty())
     set("cp-comm-type", {words_of(*node).front()}, type);
   const std::string stages = path_below(section, "pipeline_model_parallel_size"),
                     chunks = path_below(section, "virtual_pipeline_model_parallel_size");

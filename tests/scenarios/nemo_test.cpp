@@ -131,7 +131,8 @@ model:
   _target_: nemo.collections.llm.gpt.model.llama.LlamaModel
   config: {_target_: nemo.collections.llm.gpt.model.llama.Llama3Config8B, num_layers: 16}
 optim:
-  config: {_target_: megatron.core.optimizer.optimizer_config.OptimizerConfig, optimizer: adam, use_distributed_optimizer: true, lr: 0.0003}
+  config: {_target_: megatron.core.optimizer.optimizer_config.OptimizerConfig, optimizer: adam, use_distributed_optimizer: true,
+           lr: 0.0003}
 trainer:
   callbacks:
   - {_target_: nemo.utils.exp_manager.TimingCallback}

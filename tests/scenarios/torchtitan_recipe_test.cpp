@@ -190,7 +190,7 @@ TEST(TorchTitanRecipe, OfADumpInTokens) {
     FAIL();
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(),
-                StartsWith("config.json:2:88: training.num_tokens_per_train_step is 262145, expected a multiple of the 8192"));
+                StartsWith("config.json:2:94: training.num_tokens_per_train_step is 262145, expected a multiple of the 8192"));
   }
 }
 
