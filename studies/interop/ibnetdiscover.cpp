@@ -54,10 +54,10 @@ class IbReader {
     // Switch  24 "S-5442ba00003080"  # "ISR9024 Voltaire" base port 0 lid 6 lmc 0
     static const std::regex head(R"rx(^\s*(Switch|Ca|Hca|Rt|Router)\s+(\d+)\s+"([^"]*)"\s*(?:#\s*"([^"]*)")?.*$)rx");
     // [22]  "H-8f10403961354"[1](8f10403961355)  # "MT23108 .." lid 4 4xSDR; of an adapter: [1](8f10403961355)  "S-.."[22]  # ..
-    static const std::regex port(
-        R"rx(^\s*\[(\d+)\](?:\[ext \d+\])?\s*(?:\([0-9a-fA-F]+\))?\s*"([^"]*)"\s*\[(\d+)\](?:\[ext \d+\])?\s*(?:\([0-9a-fA-F]+\))?\s*(?:#(.*))?$)rx");
-    static const std::regex other(
-        R"rx(^\s*(#.*|(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=.*|Chassis .*|Hostname:.*|(Non-Chassis|Spine|Line|Chassis).*)?\s*$)rx");
+    static const std::regex port(R"rx(^\s*\[(\d+)\](?:\[ext \d+\])?\s*(?:\([0-9a-fA-F]+\))?\s*)rx"
+                                 R"rx("([^"]*)"\s*\[(\d+)\](?:\[ext \d+\])?\s*(?:\([0-9a-fA-F]+\))?\s*(?:#(.*))?$)rx");
+    static const std::regex other(R"rx(^\s*(#.*|(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=.*|)rx"
+                                  R"rx(Hostname:.*|(Non-Chassis|Spine|Line|Chassis).*)?\s*$)rx");
     std::smatch match;
     if (!line.empty() && (line.front() == '[' || line.find('[') != std::string::npos) && std::regex_match(line, match, port)) {
       add_port(match);

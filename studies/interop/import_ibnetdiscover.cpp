@@ -24,8 +24,9 @@ struct NamedAdapter {
 /// Reads descriptions as rdma-ndd writes them, "HOST mlx5_0", "HOST HCA-1" and their kind. What no such name ends, such as a
 /// model's name or the node that a switch has for SHARP, is no host's.
 std::optional<NamedAdapter> named_adapter(const IbFabric::Node& node) {
-  static const std::regex form(
-      R"rx(^'?([A-Za-z0-9][A-Za-z0-9_.-]*)'?\s+((?:mlx|mthca|hfi|qib|ibp|ibs|rocep|irdma|cxgb|bnxt_re|efa)[A-Za-z0-9]*(?:_[A-Za-z0-9]+)*|HCA-?\d+|hca-?\d+|ib\d+|[A-Za-z]+\d+_\d+)'?(?:\s.*)?$)rx");
+  static const std::regex form(R"rx(^'?([A-Za-z0-9][A-Za-z0-9_.-]*)'?\s+)rx"
+                               R"rx(((?:mlx|mthca|hfi|qib|ibp|ibs|rocep|irdma|cxgb|bnxt_re|efa)[A-Za-z0-9]*(?:_[A-Za-z0-9]+)*|)rx"
+                               R"rx(HCA-?\d+|hca-?\d+|ib\d+|[A-Za-z]+\d+_\d+)'?(?:\s.*)?$)rx");
   std::smatch match;
   if (!std::regex_match(node.description, match, form)) return std::nullopt;
   return NamedAdapter{&node, match[1].str(), match[2].str()};
