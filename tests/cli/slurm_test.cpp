@@ -219,7 +219,8 @@ TEST(Slurm, TwoCannotWaitForTheSamePoints) {
 
 nlohmann::json best_of(const std::string& json) {
   nlohmann::json best;
-  for (const auto& plan : nlohmann::json::parse(json).at("best")) best.push_back({plan.at("fields"), plan.at("step_time_s")});
+  const nlohmann::json found = nlohmann::json::parse(json);
+  for (const auto& plan : found.at("best")) best.push_back({plan.at("fields"), plan.at("step_time_s")});
   return best;
 }
 

@@ -110,7 +110,8 @@ TEST(Kineto, CommunicationIsNamedAfterNcclsKernels) {
   for (std::string& name : sample.dag.names) name += " \"q\"";
   TraceFolder(folder / "ranks/").write({{"simulated", &sample.dag, &sample.timeline, {{2}}}});
   std::set<std::string> names;
-  for (const json& event : json::parse(read_all(folder / "ranks/rank2.json")).at("traceEvents"))
+  const json trace = json::parse(read_all(folder / "ranks/rank2.json"));
+  for (const json& event : trace.at("traceEvents"))
     if (event.value("cat", "") == "kernel") names.insert(event.at("name"));
   EXPECT_THAT(names,
               testing::ElementsAre("mlp up \"q\"", "mlp up dw \"q\"", "mlp up dx \"q\"", "ncclKernel_AllReduce(gradients \"q\")",
