@@ -30,7 +30,7 @@ struct CrosscheckCommand final : Command {
   std::string measured;              ///< a timeline, or traces; empty: the step is executed on `backend`
   std::optional<std::int64_t> step;  ///< of traces
   Collectives collectives = Collectives::fluid;
-  std::optional<double> most_error;
+  std::optional<double> most_error, most_kind_error;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -57,6 +57,10 @@ CLI::App* CrosscheckCommand::add_to(CLI::App& app) {
   command
       ->add_option("--max-error", most_error,
                    "fail where the simulated step time is further from the measured one, as a fraction of that: 0.1")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--max-kind-error", most_kind_error,
+                   "fail where a kind of task of at least 1 % of the time takes, simulated, further from what was measured: 0.1")
       ->check(CLI::PositiveNumber);
   add_collectives_option(*command, collectives);
   return command;
@@ -116,6 +120,7 @@ ExitCode CrosscheckCommand::run(const Scenario& scenario, Outputs& outputs) cons
     refuse_broken_loss(*loss);
   }
   if (most_error) refuse_larger_error(check.comparison(), *most_error);
+  if (most_kind_error) refuse_larger_kind_errors(check.comparison(), *most_kind_error);
   return check.comparison().same_order() ? ExitCode::done : ExitCode::failed;
 }
 

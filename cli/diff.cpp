@@ -27,7 +27,9 @@ struct DiffCommand final : Command {
 CLI::App* DiffCommand::add_to(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("diff", "say what changed from one result to another: by part, kind of task, stage and axis");
-  command->add_option("a", a, "a JSON result, or a timeline that tandem-run wrote")->required()->check(not_empty);
+  command->add_option("a", a, "a JSON result, torch.profiler's traces, or a timeline that tandem-run wrote")
+      ->required()
+      ->check(not_empty);
   command->add_option("b", b, "the other, with the changes")->required()->check(not_empty);
   command->add_option("--dag", dag, "the DAG of the timelines, which `tandem lower --out` wrote")->check(not_empty);
   add_report_option(*command, report, "the differences");

@@ -64,6 +64,7 @@ ExitCode ExecuteCommand::run(const Scenario& scenario, Outputs& outputs) const {
   outputs.write_report([&] { return step_page(scenario, step.dag(), step.timeline(), result, command_line); });
   const auto [out, screen] = outputs.text();
   out << to_text(result, screen) << loss_sentence(step.site().numbers()) << exact_collectives_sentence(collectives);
+  if (backend.backend != host_backend) out << "executed on " << step.site().description() << "\n";
   refuse_broken_loss(mean_loss(step.site().numbers()));
   if (!verify) return ExitCode::done;
   const Verification verification = studies::verify(step, scenario, &bar);

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/program.h"
+#include "cli/slurm_options.h"
 #include "cli/terminal/progress.h"
 #include "cli/text/search_text.h"
 #include "runtime/base/stopwatch.h"
@@ -28,6 +29,7 @@ struct SearchCommand final : Command {
   std::string report;
   std::string explained;  ///< a plan; empty for none
   std::string folder;     ///< for the best plan; empty for none
+  SlurmOptions slurm;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -46,6 +48,7 @@ CLI::App* SearchCommand::add_to(CLI::App& app) {
       ->add_option("--write", folder,
                    "write the best plan into a folder: a scenario, Megatron-Core arguments, TorchTitan TOML, NCCL variables")
       ->check(not_empty);
+  slurm.add_to(*command, "plans");
   return command;
 }
 
@@ -58,12 +61,15 @@ ExitCode SearchCommand::run() const {
   if (!folder.empty()) make_plan_folder(folder);
 
   const std::string stem = std::filesystem::path(options.scenario).stem().string();
-  ResultsDatabase database(out.empty() ? stem + ".search.sqlite" : out);
+  const std::string file = out.empty() ? stem + ".search.sqlite" : out;
+  ResultsDatabase database(file);
+  const auto pool = slurm.pool(spec.name, file + ".slurm", jobs);
   ProgressBar bar;
-  const FoundPlans found = study.run(database, processes_at_once(jobs), [&](const SearchProgress& progress) {
-    bar.show(fmt::format("{} {}/{}", progress.doing, progress.done, progress.of),
-             static_cast<double>(progress.done) / static_cast<double>(std::max<std::size_t>(1, progress.of)), {});
-  });
+  const FoundPlans found =
+      study.run(database, {processes_at_once(pool ? 0 : jobs), pool.get()}, [&](const SearchProgress& progress) {
+        bar.show(fmt::format("{} {}/{}", progress.doing, progress.done, progress.of),
+                 static_cast<double>(progress.done) / static_cast<double>(std::max<std::size_t>(1, progress.of)), {});
+      });
   bar.take_away();
 
   const SearchResult& result = found.result;

@@ -1,21 +1,29 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/program.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/terminal/progress.h"
+#include "cli/text/graph_text.h"
 #include "cli/text/relief_text.h"
 #include "cli/text/step_text.h"
+#include "runtime/base/input_error.h"
 #include "runtime/base/stopwatch.h"
+#include "studies/recorded/graph_result.h"
 #include "studies/relief/relief.h"
 #include "studies/report/step_report.h"
 #include "studies/runner/step_runner.h"
 #include "studies/step/simulated_step.h"
 #include "studies/step/simulation_limits.h"
+#include "traces/dag_file.h"
 
 namespace tandem::cli {
 namespace {
@@ -31,6 +39,7 @@ struct SimulateCommand final : Command {
 
  private:
   ExitCode run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const;
+  ExitCode run_graph() const;
   ReliefResult relief_of(const Scenario& scenario, const StepResult& result) const;
 };
 
@@ -45,11 +54,34 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
 }
 
 ExitCode SimulateCommand::run() const {
+  if (is_dag_file(options.scenario)) return run_graph();
   const Stopwatch stopwatch;
   const Scenario scenario = load_with_warnings(options);
   refuse_beyond_limits(scenario, !no_fold, collectives);
   Outputs outputs(options, scenario.parallelism.world_size());
   return reporting_failure(scenario, outputs, command_line, [&] { return run(scenario, outputs, stopwatch); });
+}
+
+/// A DAG that `tandem import` or `tandem lower` wrote has its cluster, its ranks and its times with it.
+ExitCode SimulateCommand::run_graph() const {
+  const std::array<std::pair<bool, const char*>, 6> of_scenarios{{{!options.overrides.empty(), "--set or --profile"},
+                                                                  {!options.report.empty(), "--report"},
+                                                                  {!options.trace_ranks.empty(), "--trace-ranks"},
+                                                                  {no_fold, "--no-fold"},
+                                                                  {fold_tolerance > 0, "--fold-tolerance"},
+                                                                  {collectives != Collectives::fluid, "--collectives steps"}}};
+  for (const auto& [is_given, option] : of_scenarios)
+    if (is_given)
+      throw InputError({option, 0, 0}, "is for scenarios, and " + options.scenario +
+                                           " is a graph, which is simulated as it stands; expected --json or --trace alone");
+  Output json(options.json);
+  std::unique_ptr<TraceOutput> trace;
+  if (!options.trace.empty()) trace = std::make_unique<TraceOutput>(options.trace, "", 0);
+  const SimulatedGraph graph = simulate_graph(options.scenario);
+  if (trace) warn_of_other_traces("tandem", trace->write({{"simulated", &graph.dag, &graph.timeline, true, {}}}));
+  json.write(to_json_object(graph.result).dump(1) + "\n");
+  if (!json.is_standard_output()) std::cout << to_text(graph.result, screen_on(STDOUT_FILENO));
+  return ExitCode::done;
 }
 
 ReliefResult SimulateCommand::relief_of(const Scenario& scenario, const StepResult& result) const {

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/outputs.h"
 #include "cli/program.h"
+#include "cli/slurm_options.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/sweep_text.h"
 #include "studies/report/study_report.h"
@@ -28,6 +29,7 @@ struct SweepCommand final : Command {
   int jobs = 0;  ///< 0 for the default
   std::string csv;
   std::string report;
+  SlurmOptions slurm;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
@@ -44,6 +46,7 @@ CLI::App* SweepCommand::add_to(CLI::App& app) {
   add_jobs_option(*command, jobs, "points");
   command->add_option("--csv", csv, "write the points as a comma-separated table (- for standard output)")->check(not_empty);
   add_report_option(*command, report, "the points");
+  slurm.add_to(*command, "the points");
   return command;
 }
 
@@ -59,10 +62,10 @@ ExitCode SweepCommand::run() const {
   Output csv_output(csv), page(report);
   const std::string file = out.empty() ? std::filesystem::path(study).stem().string() + ".sqlite" : out;
   ResultsDatabase database(file);
-  const std::size_t at_once = processes_at_once(jobs);
+  const auto pool = slurm.pool(loaded.name, file + ".slurm", jobs);
   PointsProgress line;
-  const SweptPoints swept =
-      run_points(loaded, points, database, at_once, [&line](const RunProgress& progress) { line.show(progress); });
+  const SweptPoints swept = run_points(loaded, points, database, {processes_at_once(jobs), pool.get()},
+                                       [&line](const RunProgress& progress) { line.show(progress); });
 
   if (csv_output) csv_output.write(to_csv(loaded.paths, swept.rows));
   if (page) page.write(study_page(loaded.name, swept.rows, command_line));

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/outputs.h"
+#include "cli/slurm_options.h"
 #include "cli/terminal/points_progress.h"
 #include "cli/text/explained_run_text.h"
 #include "cli/text/validation_text.h"
@@ -26,11 +27,13 @@ struct ValidateCommand final : Command {
   int jobs = 0;                          ///< 0 for the default
   bool core = false;
   bool memory = false;
+  SlurmOptions slurm;
 
   CLI::App* add_to(CLI::App& app) override;
   ExitCode run() const override;
 
  private:
+  std::unique_ptr<SlurmPool> slurm_pool() const;
   void validate(const RunsFile& file) const;
   void explain(const RunsFile& file) const;
 };
@@ -48,6 +51,7 @@ CLI::App* ValidateCommand::add_to(CLI::App& app) {
       ->excludes("--csv")
       ->excludes("--report");
   add_jobs_option(*command, jobs, "simulations");
+  slurm.add_to(*command, "the runs");
   command->add_flag("--core", core, "only the rows whose column `core` is 1");
   command->add_flag("--memory", memory, "only the rows that state memory");
   return command;
@@ -65,21 +69,29 @@ ExitCode ValidateCommand::run() const {
   return ExitCode::done;
 }
 
+/// There is no database, so what has come when the command is killed stays in the folder.
+std::unique_ptr<SlurmPool> ValidateCommand::slurm_pool() const {
+  const std::string stem = std::filesystem::path(rows).stem().string();
+  return slurm.pool(stem, stem + ".validate.slurm", jobs);
+}
+
 void ValidateCommand::explain(const RunsFile& file) const {
   Output json_output(json);
+  const auto pool = slurm_pool();
   PointsProgress line;
-  const ExplainedRun run =
-      explain_run(file.rows, *explained, processes_at_once(jobs), [&line](const RunProgress& progress) { line.show(progress); });
+  const ExplainedRun run = explain_run(file.rows, *explained, {processes_at_once(jobs), pool.get()},
+                                       [&line](const RunProgress& progress) { line.show(progress); });
   if (json_output) json_output.write(to_json(run));
   if (!json_output.is_standard_output()) std::cout << to_text(run, screen_on(STDOUT_FILENO));
 }
 
 void ValidateCommand::validate(const RunsFile& file) const {
   Output json_output(json), csv_output(csv), page(report);
-  const std::size_t at_once = processes_at_once(jobs);
+  const auto pool = slurm_pool();
   PointsProgress line;
   const Validation validation =
-      validation_of(file.rows, validate_rows(file.rows, at_once, [&line](const RunProgress& progress) { line.show(progress); }));
+      validation_of(file.rows, validate_rows(file.rows, {processes_at_once(jobs), pool.get()},
+                                             [&line](const RunProgress& progress) { line.show(progress); }));
   if (json_output) json_output.write(to_json(validation));
   if (csv_output) csv_output.write(to_csv(validation, file.table));
   if (page) page.write(validation_page(std::filesystem::path(rows).filename().string(), validation, command_line));

@@ -28,6 +28,11 @@ Seconds KernelModel::time(const TimedKernel& kernel) const {
   return known->second / speed_;
 }
 
+std::optional<Seconds> KernelModel::measured(const TimedKernel& kernel) const {
+  const auto found = measured_.find(key_of(kernel));
+  return found == measured_.end() ? std::nullopt : std::optional(found->second / speed_);
+}
+
 Roofline KernelModel::roofline(const TimedKernel& kernel) const {
   const auto family = families_.find(family_of(kernel));
   if (family != families_.end()) return family->second.roofline;

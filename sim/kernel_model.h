@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "runtime/dag/device.h"
@@ -29,6 +30,8 @@ class KernelModel {
   explicit KernelModel(const Device& device);
 
   Seconds time(const TimedKernel& kernel) const;
+  /// Returns the time of a kernel that was measured itself; nothing of others.
+  std::optional<Seconds> measured(const TimedKernel& kernel) const;
   /// Returns the roofline that decides where bounds leave room: that of the kernel's family, or of the fitted device.
   Roofline roofline(const TimedKernel& kernel) const;
 

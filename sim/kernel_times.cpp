@@ -57,7 +57,11 @@ KernelTime KernelTimes::computed(TaskId id) const {
   const Device& device = dag_.devices[index];
   const TimedKernel kernel = kernel_of(dag_, id);
   if (is_fused(kernel.attributes)) return {};
-  if (dag_.tasks[id].stream == Stream::host) return {.total = on_host(device, cost_of(kernel))};
+  if (dag_.tasks[id].stream == Stream::host) {
+    const bool was_recorded = !(device.host_bandwidth > 0) && models_[index];
+    const std::optional<Seconds> recorded = was_recorded ? models_[index]->measured(kernel) : std::nullopt;
+    return {.total = recorded ? *recorded : on_host(device, cost_of(kernel))};
+  }
   KernelTime time;
   const std::int64_t kernels = kernels_of(dag_.software, kernel.op, kernel.attributes);
   time.total = models_[index] ? models_[index]->time(kernel) : kernel_time(device, kernel, kernels);

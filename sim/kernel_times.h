@@ -17,7 +17,8 @@ struct KernelTime {
 };
 
 /// Says how long the kernels of a DAG take on their ranks' devices, by what was measured there (`KernelModel`), else as
-/// `kernel_time` says. Each distinct kernel is computed once. The DAG must outlive it.
+/// `kernel_time` says. On a host whose bandwidth is not known, kernels take what was measured. Each distinct kernel is computed
+/// once. The DAG must outlive it.
 class KernelTimes {
  public:
   explicit KernelTimes(const Dag& dag);

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <pugixml.hpp>
 #include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/si.h"
 
@@ -27,6 +31,11 @@ using Wire = Node::Wire;
 /// GB/s of one NVLink and direction. NVLink 1 has 20, NVLink 2 to 4 have 25 (NVIDIA's architecture whitepapers of P100 to H100),
 /// NVLink 5 has 50 (18 of them make the 900 GB/s that NVIDIA gives for a B200, per direction).
 double nvlink_rate(int sm) { return sm >= 100 ? 50 : sm >= 70 ? 25 : 20; }
+
+/// 3D controllers, of NVIDIA's GPUs; processing accelerators and display controllers, of AMD's.
+bool is_gpu_class(std::string_view pci_class) {
+  return pci_class.starts_with("0x0302") || pci_class.starts_with("0x1200") || pci_class.starts_with("0x0380");
+}
 
 /// What NCCL expects between two CPUs (src/graph/topo.h: QPI, UPI, xGMI, X-bus), in GB/s.
 double socket_rate(const pugi::xml_node& cpu) {
@@ -50,11 +59,11 @@ class Importer {
     const pugi::xml_node system = document.child("system");
     if (!system) fail_at(text_, 0, "has no element <system>, " + wanted);
     for (const pugi::xml_node cpu : system.children("cpu")) add_cpu(cpu);
+    if (gpus_.empty()) take_bare_parts();
+    join_directly();
     constexpr std::size_t most_parts = 1024;  // a DGX has about 50
     if (boost::num_vertices(node_.graph) > most_parts) fail(system, "has more than 1024 parts, expected one node");
-    if (gpus_.empty())
-      fail(system,
-           has_bare_gpus_ ? "has GPUs without <gpu>, as a file for NCCL_TOPO_FILE may; " + wanted : "has no <gpu>, " + wanted);
+    if (gpus_.empty()) fail(system, "has no <gpu>, " + wanted);
     for (const auto& [dev, gpu] : gpus_) node_.gpus.push_back(gpu);
     for (const auto& [dev, nic] : nics_) node_.nics.push_back(nic);
     return std::move(node_);
@@ -69,7 +78,16 @@ class Importer {
   std::vector<std::pair<std::uint32_t, double>> cpus_;  ///< and GB/s to the others
   std::string host_;
   double nvlink_GBps_ = -1;  ///< of the GPUs so far
-  bool has_bare_gpus_ = false;
+  /// Devices by busid that NCCL would fill in, of a file written by hand for NCCL_TOPO_FILE.
+  std::map<std::string, std::uint32_t> bare_gpus_, bare_nics_;
+  /// Links from one GPU to another, without a switch.
+  struct DirectLink {
+    pugi::xml_node element;
+    std::string from, to;
+    double count = 0, GBps = 0;  ///< of each; 0: not known
+  };
+  std::vector<DirectLink> direct_;
+  std::map<std::string, std::uint32_t> gpu_at_;  ///< by busid
   int depth_ = 0;
 
   [[noreturn]] void fail(const pugi::xml_node& node, const std::string& sentence) const {
@@ -120,10 +138,12 @@ class Importer {
     const std::string busid = text(pci, "busid");
     if (!busids_.insert(busid).second) fail(pci, "has busid " + busid + " like another, expected each once");
     const pugi::xml_node gpu = pci.child("gpu"), nic = pci.child("nic");
-    has_bare_gpus_ = has_bare_gpus_ || (!gpu && std::string(pci.attribute("class").value()).starts_with("0x03"));
     constexpr int most_nested = 32;  // no PCIe tree is near it
     if (++depth_ > most_nested) fail(pci, "is nested deeper than 32, expected a node's PCIe tree");
-    const std::uint32_t part = add_part(gpu ? Part::Kind::gpu : Part::Kind::pcie, gpu ? "GPU " + busid : busid);
+    const bool is_gpu = gpu || is_gpu_class(pci.attribute("class").value());
+    const std::uint32_t part = add_part(is_gpu ? Part::Kind::gpu : Part::Kind::pcie, is_gpu ? "GPU " + busid : busid);
+    if (is_gpu && !gpu) bare_gpus_.emplace(busid, part);
+    if (!nic && std::string_view(pci.attribute("class").value()).starts_with("0x02")) bare_nics_.emplace(busid, part);
     const Wire link{Wire::Kind::pcie, "pcie " + busid, pcie_rate(pci)};
     if (const pugi::xml_node c2c = gpu.child("c2c")) {
       const double GBps = number(c2c, "count", 1) * number(c2c, "bw", 1) / mega_per_giga;
@@ -131,7 +151,10 @@ class Importer {
     } else {
       boost::add_edge(parent, part, link, node_.graph);
     }
-    if (gpu) add_gpu(gpu, part);
+    if (gpu) {
+      gpu_at_.emplace(busid, part);
+      add_gpu(gpu, part, busid);
+    }
     for (const pugi::xml_node net : nic.children("net")) add_net(net, part);
     for (const pugi::xml_node below : pci.children("pci")) add_pci(below, part);
     --depth_;
@@ -153,25 +176,67 @@ class Importer {
     return transfers * (width > 0 ? width : default_width) / bits_per_byte * data;
   }
 
-  void add_gpu(const pugi::xml_node& gpu, std::uint32_t part) {
+  void add_gpu(const pugi::xml_node& gpu, std::uint32_t part, const std::string& busid) {
     number_by_dev(gpu, part, gpus_);
     const double rate = nvlink_rate(number(gpu, "sm", 1));
     double sum = 0;
     for (const pugi::xml_node nvlink : gpu.children("nvlink")) {
       const std::string target = text(nvlink, "target"), tclass = text(nvlink, "tclass");
+      if (is_gpu_class(tclass)) {
+        direct_.push_back({nvlink, busid, target, static_cast<double>(number(nvlink, "count", 1)), rate});
+        continue;
+      }
       if (!tclass.starts_with("0x0680"))
-        fail(nvlink, "leads to a device of class " + tclass +
-                         ", expected an NVSwitch (0x068000): GPUs joined without one are not modelled");
+        fail(nvlink, "leads to a device of class " + tclass + ", expected an NVSwitch (0x068000) or another GPU");
       const double width = number(nvlink, "count", 1) * rate;
       auto& nvswitch = nvswitches_.try_emplace(target, 0).first->second;
       if (nvswitch == 0) nvswitch = add_part(Part::Kind::nvswitch, "NVSwitch " + target);
       boost::add_edge(part, nvswitch, Wire{Wire::Kind::nvlink, "nvlink", width}, node_.graph);
       sum += width;
     }
+    for (const pugi::xml_node xgmi : gpu.children("xgmi"))
+      direct_.push_back({xgmi, busid, text(xgmi, "target"), static_cast<double>(number(xgmi, "count", 1)), 0});
     if (nvlink_GBps_ >= 0 && sum != nvlink_GBps_)
       fail(gpu, "has NVLinks of " + std::to_string(std::lround(sum)) + " GB/s, another GPU " +
                     std::to_string(std::lround(nvlink_GBps_)) + ", expected equal numbers of equal links");
     nvlink_GBps_ = sum;
+  }
+
+  /// Takes the devices of a file that is written by hand. GPUs are numbered by busid, as CUDA numbers equal ones; how fast
+  /// NVLinks and NICs are, such a file does not say.
+  void take_bare_parts() {
+    int number = 0;
+    for (const auto& [busid, part] : bare_gpus_) gpus_.emplace(number++, part);
+    if (gpus_.empty() || !nics_.empty()) return;
+    number = 0;
+    for (const auto& [busid, card] : bare_nics_) {
+      const std::uint32_t part = add_part(Part::Kind::nic, "NIC " + busid);
+      nics_.emplace(number++, part);
+      boost::add_edge(card, part, Wire{Wire::Kind::line, "line", std::numeric_limits<double>::infinity()}, node_.graph);
+    }
+  }
+
+  /// Joins GPUs that have links without a switch: every two by equally many, or it is no node of ours.
+  void join_directly() {
+    std::map<std::pair<std::string, std::string>, double> links;
+    for (const DirectLink& link : direct_) links[{link.from, link.to}] += link.count;
+    for (const DirectLink& link : direct_) {
+      const double count = links.at({link.from, link.to});
+      const auto others =
+          static_cast<std::size_t>(std::ranges::count_if(links, [&](const auto& one) { return one.first.first == link.from; }));
+      if (!gpu_at_.contains(link.to) || others + 1 != gpu_at_.size() || count != links.begin()->second)
+        fail(link.element, "joins GPU " + link.from + " to " + link.to + " without a switch, and " + link.from +
+                               " has such links to " + std::to_string(others) + " of " + std::to_string(gpu_at_.size() - 1) +
+                               " other GPUs; expected equally many links between every two GPUs, or NVSwitches");
+      if (link.from < link.to)
+        boost::add_edge(gpu_at_.at(link.from), gpu_at_.at(link.to), Wire{Wire::Kind::nvlink, "direct", link.count * link.GBps},
+                        node_.graph);
+    }
+    if (direct_.empty()) return;
+    if (links.size() != gpu_at_.size() * (gpu_at_.size() - 1))
+      fail(direct_.front().element,
+           "joins GPUs without a switch, and others have no such links; expected them between every two GPUs");
+    node_.is_mesh = true;
   }
 
   void add_net(const pugi::xml_node& net, std::uint32_t card) {

@@ -5,6 +5,7 @@
 #include <boost/graph/breadth_first_search.hpp>
 #include <boost/graph/filtered_graph.hpp>
 #include <boost/graph/visitors.hpp>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -24,9 +25,18 @@ struct NoNvlink {
   bool operator()(const Edge& edge) const { return (*graph)[edge].kind != Node::Wire::Kind::nvlink; }
 };
 
+/// What lies between a GPU and a NIC, the nearest first: NCCL's types of paths.
+enum class Between : std::uint8_t {
+  one_switch,
+  switches,
+  cpu,
+  sockets,
+  nothing  ///< no way leads there
+};
+
 /// The way from a GPU to a NIC.
 struct Way {
-  std::size_t hops = std::numeric_limits<std::size_t>::max();
+  Between between = Between::nothing;
   double GBps = std::numeric_limits<double>::infinity();
   std::vector<Edge> wires = {};
 };
@@ -41,22 +51,29 @@ std::vector<Way> ways_from(std::uint32_t gpu, const Node& node) {
                               boost::visitor(boost::make_bfs_visitor(
                                   std::make_pair(boost::record_predecessors(before.data(), boost::on_tree_edge()),
                                                  boost::record_edge_predecessors(from.data(), boost::on_tree_edge())))));
+  using Kind = Node::Part::Kind;
   std::vector<Way> ways;
   for (const std::uint32_t nic : node.nics) {
+    std::size_t cpus = 0, bridges = 0;
     Way& way = ways.emplace_back();
     if (before[nic] == nic) continue;
     for (std::uint32_t at = nic; at != gpu; at = before[at]) {
       way.wires.push_back(from[at]);
       way.GBps = std::min(way.GBps, node.graph[from[at]].GBps);
+      cpus += node.graph[before[at]].kind == Kind::cpu ? 1 : 0;
+      bridges += node.graph[before[at]].kind == Kind::pcie ? 1 : 0;
     }
-    way.hops = way.wires.size();
+    constexpr std::size_t card_and_switch = 2;
+    way.between = cpus > 1    ? Between::sockets
+                  : cpus == 1 ? Between::cpu
+                              : (bridges > card_and_switch ? Between::switches : Between::one_switch);
   }
   return ways;
 }
 
 /// Returns the nearest NICs.
 Numbers nearest(const std::vector<Way>& ways) {
-  const auto distance = [](const Way& way) { return std::tuple(way.hops, -way.GBps); };
+  const auto distance = [](const Way& way) { return std::tuple(way.between, -way.GBps); };
   Numbers found;
   for (std::size_t nic = 0; nic < ways.size(); ++nic) {
     if (ways[nic].wires.empty()) continue;
@@ -151,6 +168,7 @@ std::vector<std::int64_t> nic_of_gpu(const std::vector<Numbers>& shared) {
 NodeNetwork network_of(const Node& node) {
   NodeNetwork network{.gpus = static_cast<std::int64_t>(node.gpus.size())};
   network.nvlink_GBps = nvlink_GBps(node, node.gpus.front());
+  network.is_mesh = node.is_mesh;
   if (node.nics.empty()) return network;
 
   std::vector<std::vector<Way>> ways;
@@ -176,6 +194,7 @@ NodeNetwork network_of(const Node& node) {
   for (Numbers& nics : shared) {
     for (std::size_t& nic : nics) nic = static_cast<std::size_t>(std::distance(used.begin(), used.find(nic)));
   }
+  if (std::isinf(network.nic_gbps)) network.nic_gbps = 0;
   network.pcie.nic_of_gpu = nic_of_gpu(shared);
   return network;
 }

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int significant_digits = 6;  // of FLOPs and rates
 constexpr std::int64_t ns_per_us = 1000;
-constexpr std::int32_t any_tid = 1;  // of what concerns a whole process
+constexpr std::int32_t any_tid = 1;    // of what concerns a whole process
+constexpr std::int32_t cpu_tid = 100;  // beyond those of streams
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -163,10 +164,11 @@ std::string chrome_head(std::uint32_t rank, std::int64_t world_size) {
          ", \"world_size\": " + std::to_string(world_size) + "},\n\"traceEvents\": [";
 }
 
-ChromeEvents::ChromeEvents(const TraceSource& source, const SourceSpans& spans, CollectiveNames names)
+ChromeEvents::ChromeEvents(const TraceSource& source, const SourceSpans& spans, CollectiveNames names, const Launches* launches)
     : source_(source),
       spans_(spans),
       collective_names_(names),
+      launches_(launches),
       names_(quoted_names(source.dag->names, std::identity())),
       communicators_(quoted_names(source.dag->communicators, &Communicator::name)),
       annotator_(source) {}
@@ -174,6 +176,7 @@ ChromeEvents::ChromeEvents(const TraceSource& source, const SourceSpans& spans, 
 void ChromeEvents::write_rank(const RankTracks& rank, EventStream& stream) {
   const std::int32_t pid = spans_.pid_of(source_.dag->ranks[rank.rank]);
   write_named(stream, pid, any_tid, "process", spans_.process_names[rank.rank], pid);
+  if (launches_ != nullptr) write_cpu(rank, pid, stream);
   for (const Track& track : spans_.tracks_of(rank)) {
     const std::int32_t tid = tid_of(track.stream);
     write_named(stream, pid, tid, "thread", std::string(name_of(track.stream)), tid);
@@ -182,19 +185,55 @@ void ChromeEvents::write_rank(const RankTracks& rank, EventStream& stream) {
   write_counters(rank.rank, pid, stream);
 }
 
+/// As torch.profiler shows it: an iteration around all, an operator for each task, and in that the call that launches it.
+void ChromeEvents::write_cpu(const RankTracks& rank, std::int32_t pid, EventStream& stream) const {
+  const std::vector<CpuOperator>& operators = launches_->of(rank);
+  if (operators.empty()) return;
+  const auto begin = [&](std::string_view category, std::int64_t start_ns, std::int64_t end_ns) -> std::string& {
+    std::string& event = stream.begin("X", pid, cpu_tid);
+    event += ",\"ts\":";
+    append_microseconds(event, start_ns + shift_ns());
+    event += ",\"dur\":";
+    append_microseconds(event, end_ns - start_ns);
+    event.append(",\"cat\":\"").append(category).append("\",\"name\":");
+    return event;
+  };
+  write_named(stream, pid, cpu_tid, "thread", "CPU", cpu_tid);
+  std::int64_t end_ns = operators.back().end_ns;
+  for (const CpuOperator& one : operators) end_ns = std::max(end_ns, spans_.spans[one.span].end_ns);
+  begin("user_annotation", operators.front().start_ns - ns_per_us, end_ns + ns_per_us) += "\"ProfilerStep#1\"";
+  stream.finish();
+  for (const CpuOperator& one : operators) {
+    const TaskId id = spans_.spans[one.span].task;
+    const Task& task = source_.dag->tasks[id];
+    begin("cpu_op", one.start_ns, one.end_ns) += names_[task.name];
+    stream.finish();
+    std::string& launch = begin("cuda_runtime", one.launch_start_ns(), one.launch_end_ns());
+    launch += task.op == OpKind::copy ? "\"cudaMemcpyAsync\"" : "\"cudaLaunchKernel\"";
+    launch += ",\"args\":{\"correlation\":";
+    append_number(launch, id + std::uint64_t{1});
+    launch += '}';
+    stream.finish();
+  }
+}
+
 /// Kineto's conventions: everything that runs on a device is of category "kernel" and names its stream in the arguments.
 void ChromeEvents::write_slice(std::size_t index, std::int32_t pid, std::int32_t tid, EventStream& stream) {
   const Span& span = spans_.spans[index];
   const Task& task = source_.dag->tasks[span.task];
   std::string& event = stream.begin("X", pid, tid);
   event += ",\"ts\":";
-  append_microseconds(event, span.start_ns);
+  append_microseconds(event, span.start_ns + shift_ns());
   event += ",\"dur\":";
   append_duration(event, span.end_ns - span.start_ns, spans_.followed_at_once(index));
   event += ",\"cat\":\"kernel\",\"name\":";
   append_name(event, task);
   event += ",\"args\":{\"stream\":";
   append_number(event, tid);
+  if (launches_ != nullptr) {
+    event += ",\"correlation\":";
+    append_number(event, span.task + std::uint64_t{1});
+  }
   for (const Annotation& annotation : annotator_.of(span.task)) {
     event += ",\"";
     event += name_of(annotation.key);
@@ -283,7 +322,7 @@ void ChromeEvents::write_counters(std::optional<RankIndex> rank, std::int32_t pi
     for (const CounterPoint& point : points_of(counter)) {
       std::string& event = stream.begin("C", pid, any_tid);
       event += ",\"ts\":";
-      append_microseconds(event, point.time_ns);
+      append_microseconds(event, point.time_ns + shift_ns());
       event += ",\"name\":" + name + ",\"args\":{" + unit + ":";
       append_number(event, point.value);
       event += '}';

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "traces/annotations.h"
+#include "traces/launches.h"
 #include "traces/output_file.h"
 #include "traces/spans.h"
 
@@ -41,9 +42,11 @@ enum class CollectiveNames : std::uint8_t {
 /// One source as Chrome's events: times in microseconds, to the nanosecond.
 class ChromeEvents {
  public:
-  ChromeEvents(const TraceSource& source, const SourceSpans& spans, CollectiveNames names);
+  /// `launches`: null where the CPU is not shown; must outlive this.
+  ChromeEvents(const TraceSource& source, const SourceSpans& spans, CollectiveNames names, const Launches* launches = nullptr);
 
-  /// Writes a rank's process with its threads, slices and counters.
+  /// Writes a rank's process with its threads, slices and counters; where the CPU is shown, first its thread, with the iteration,
+  /// an operator and a launch for each task, whose `correlation` both have.
   void write_rank(const RankTracks& rank, EventStream& stream);
   void write_flows(EventStream& stream) const;
   void write_cluster_counters(EventStream& stream) const;
@@ -52,10 +55,12 @@ class ChromeEvents {
   const TraceSource& source_;
   const SourceSpans& spans_;
   CollectiveNames collective_names_;
+  const Launches* launches_;
   std::vector<std::string> names_, communicators_;  ///< in JSON's quotes
   Annotator annotator_;
 
-  void write_track(const Track& track, std::int32_t pid, EventStream& stream) const;
+  std::int64_t shift_ns() const { return launches_ == nullptr ? 0 : launches_->shift_ns(); }
+  void write_cpu(const RankTracks& rank, std::int32_t pid, EventStream& stream) const;
   void write_slice(std::size_t index, std::int32_t pid, std::int32_t tid, EventStream& stream);
   void write_counters(std::optional<RankIndex> rank, std::int32_t pid, EventStream& stream) const;
   void append_name(std::string& event, const Task& task) const;

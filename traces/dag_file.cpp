@@ -51,6 +51,8 @@ TaskGraph graph_of(const Edges& edges, std::size_t tasks) {
 
 }  // namespace
 
+bool is_dag_file(const std::string& path) { return begins_as(dag_format, path); }
+
 std::string to_bytes(const Dag& dag) {
   file::Content content;
   write_table(dag, *content.add_tables());

@@ -90,7 +90,10 @@ inline constexpr auto fields_of<SequenceAttributes> = std::tuple{&SequenceAttrib
 template <>
 inline constexpr auto fields_of<GroupsAttributes> = std::tuple{&GroupsAttributes::groups};
 template <>
-inline constexpr auto fields_of<ActivationAttributes> = std::tuple{&ActivationAttributes::kind};
+inline constexpr auto fields_of<ActivationAttributes> =
+    std::tuple{&ActivationAttributes::kind, &ActivationAttributes::limit, &ActivationAttributes::offset};
+template <>
+inline constexpr std::size_t newer_fields_of<ActivationAttributes> = 2;
 template <>
 inline constexpr auto fields_of<EmbeddingAttributes> = std::tuple{&EmbeddingAttributes::vocab_start};
 template <>
@@ -106,14 +109,15 @@ template <>
 inline constexpr auto fields_of<ReductionAttributes> = std::tuple{&ReductionAttributes::reduction, &ReductionAttributes::root};
 template <>
 inline constexpr auto fields_of<RoutingAttributes> =
-    std::tuple{&RoutingAttributes::top_k,      &RoutingAttributes::groups,      &RoutingAttributes::zigzag,
-               &RoutingAttributes::parts,      &RoutingAttributes::block,       &RoutingAttributes::nodes,
-               &RoutingAttributes::node_limit, &RoutingAttributes::forced,      &RoutingAttributes::balance,
-               &RoutingAttributes::slots,      &RoutingAttributes::load,        &RoutingAttributes::expert_choice,
-               &RoutingAttributes::score,      &RoutingAttributes::pre_softmax, &RoutingAttributes::scaling,
-               &RoutingAttributes::biased,     &RoutingAttributes::sequences,   &RoutingAttributes::sequence};
+    std::tuple{&RoutingAttributes::top_k,       &RoutingAttributes::groups,      &RoutingAttributes::zigzag,
+               &RoutingAttributes::parts,       &RoutingAttributes::block,       &RoutingAttributes::nodes,
+               &RoutingAttributes::node_limit,  &RoutingAttributes::forced,      &RoutingAttributes::balance,
+               &RoutingAttributes::slots,       &RoutingAttributes::load,        &RoutingAttributes::expert_choice,
+               &RoutingAttributes::score,       &RoutingAttributes::pre_softmax, &RoutingAttributes::scaling,
+               &RoutingAttributes::biased,      &RoutingAttributes::sequences,   &RoutingAttributes::sequence,
+               &RoutingAttributes::best_of_node};
 template <>
-inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 8;
+inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 9;
 template <>
 inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
@@ -192,7 +196,10 @@ inline constexpr auto fields_of<LightningAttributes> =
     std::tuple{&LightningAttributes::head_dim, &LightningAttributes::chunk, &LightningAttributes::heads,
                &LightningAttributes::first_head, &LightningAttributes::decay};
 template <>
-inline constexpr auto fields_of<SplitNormAttributes> = std::tuple{&SplitNormAttributes::width, &SplitNormAttributes::epsilon};
+inline constexpr auto fields_of<SplitNormAttributes> =
+    std::tuple{&SplitNormAttributes::width, &SplitNormAttributes::epsilon, &SplitNormAttributes::gated};
+template <>
+inline constexpr std::size_t newer_fields_of<SplitNormAttributes> = 1;
 template <>
 inline constexpr auto fields_of<WeightedSumAttributes> =
     std::tuple{&WeightedSumAttributes::first, &WeightedSumAttributes::second};
@@ -382,7 +389,7 @@ inline constexpr auto last_of<InputShard::Content> = InputShard::Content::noise;
 template <>
 inline constexpr auto last_of<NormKind> = NormKind::layer;
 template <>
-inline constexpr auto last_of<Activation> = Activation::silu;
+inline constexpr auto last_of<Activation> = Activation::quick_geglu;
 template <>
 inline constexpr auto last_of<Reduction> = Reduction::mean;
 template <>

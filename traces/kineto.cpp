@@ -28,7 +28,8 @@ bool make_folder(const fs::path& path) {
 /// Writes a file for each rank; returns their names.
 std::set<std::string> write_ranks(const fs::path& folder, const TraceSource& source, const SourceSpans& spans) {
   std::set<std::string> names;
-  ChromeEvents events(source, spans, CollectiveNames::nccl);
+  const Launches launches(source, spans);
+  ChromeEvents events(source, spans, CollectiveNames::nccl, &launches);
   for (const RankTracks& rank : spans.ranks) {
     const std::uint32_t number = source.dag->ranks[rank.rank].world_rank;
     OutputFile out(folder / *names.insert(file_of(number)).first);

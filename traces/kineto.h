@@ -10,7 +10,9 @@ namespace tandem::traces {
 /// A trace as PyTorch's profiler leaves it and Holistic Trace Analysis reads it: in a folder a file per rank, "rank16.json", each
 /// of which names its rank under "distributedInfo". A file holds Chrome's events, every slice of category "kernel" with its
 /// stream (1 or more) among the arguments; communication is named after NCCL's kernels, as readers go by the "nccl" at the
-/// beginning. There are no flows, as their ends lie in different files.
+/// beginning. The thread of the CPU has the iteration (`ProfilerStep#1`), and for each kernel an operator and in it the launch,
+/// which has the kernel's `correlation`; so that launches are not before the file begins, all of it is later by as much
+/// (launches.h). There are no flows among ranks, as their ends lie in different files.
 ///
 /// Constructor and `write` throw std::runtime_error with the path and the reason.
 class TraceFolder final : public OpenTrace {

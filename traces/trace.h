@@ -27,6 +27,11 @@ struct TraceCounter {
   std::vector<double> values = {};
 };
 
+/// When the CPU was busy with issuing a task.
+struct Issued {
+  Seconds start = 0, end = 0;
+};
+
 /// One timeline to write; a cross-check writes two into one file. DAG and timeline must outlive the call.
 struct TraceSource {
   std::string title;  ///< "simulated", "measured": told apart by it where a file holds two
@@ -35,6 +40,7 @@ struct TraceSource {
   std::vector<TracedRank> ranks = {};                  ///< those to write; empty: see representative_ranks.h
   std::vector<TraceCounter> counters = {};             ///< those of ranks that are not written are left out
   std::function<std::string_view(TaskId)> bound = {};  ///< what a task's speed is limited by, where that is known
+  std::function<Issued(TaskId)> issued = {};           ///< where it is known, and takes time
 };
 
 /// Perfetto TrackEvent protobuf: a process per rank, a thread per stream, flows from send to receive and among the

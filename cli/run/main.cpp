@@ -38,9 +38,10 @@ LaunchedStep execute_alone(const Options& options, const Dag& dag) {
   const std::unique_ptr<ExecutionSite> site = make_site(options.backend, dag, options.dag);
   EndedTasks ended = 0;
   LaunchedStep step;
-  step.description = site->description();
   step.collectives = site->verify_collectives();
   step.timeline = site->execute(ended);
+  step.description = site->description();
+  step.undated_step = site->undated_step();
   step.loss = mean_loss(site->numbers());
   return step;
 }
@@ -67,6 +68,9 @@ ExitCode execute(const Options& options) {
   if (trace) warn_of_other_traces(program, trace->write({{"measured", &dag, &step->timeline}}));
   std::cout << fmt::format("{}: {} tasks on {} ranks in {:.6f} s ({})\n", dag.info.scenario, dag.tasks.size(), dag.ranks.size(),
                            step->timeline.makespan(), step->description)
+            << (step->undated_step
+                    ? fmt::format("{:.6f} s a step when nothing recorded when tasks begin and end\n", *step->undated_step)
+                    : "")
             << loss_sentence(step->loss) << exact_collectives_sentence(step->collectives);
   refuse_broken_loss(step->loss);
   return ExitCode::done;

@@ -8,6 +8,7 @@
 
 #include "cli/terminal/page.h"
 #include "runtime/base/quantities.h"
+#include "studies/kineto/traced_result.h"
 
 namespace tandem::cli {
 namespace {
@@ -198,6 +199,10 @@ void add_memory(Page& page, const ResultDifference& d) {
 
 /// What of the results this version would have compared.
 void add_missing(Page& page, const ResultDifference& d) {
+  if (is_traced(d.a.step) || is_traced(d.b.step)) {
+    page.empty_line().line("Not compared: axes, stages and memory, of which traces do not tell", Style::faint);
+    return;
+  }
   std::string text;
   const auto add = [&text](const std::string& what, const char* key, bool in_a, bool in_b) {
     if (in_a && in_b) return;

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "cli/terminal/page.h"
+#include "runtime/base/host_list.h"
 #include "runtime/base/quantities.h"
 #include "runtime/base/si.h"
 
@@ -73,6 +74,9 @@ std::string to_text(const PlacementResult& result, const Screen& screen) {
   else
     page.line(fmt::format("step time {} instead of {} packed: {} steps in the same time", duration(after), duration(before),
                           percent_change(result.gain())));
+  std::vector<std::string> hosts;
+  for (const PlacedJob::HostSlots& host : result.hosts) hosts.push_back(host.host);
+  if (!hosts.empty()) page.line("hosts in the order of the ranks: " + host_list_of(hosts));
   page.heading("Placements").table(candidate_table(search));
   page.line("slowest link: bytes / capacity of the worst between nodes in a step; spread: root of the mean square over all",
             Style::faint, 2);

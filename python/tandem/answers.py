@@ -140,6 +140,40 @@ class ValidationResult(_Reported, results.Validation):
         return data_frame([row.flat() for row in self.rows])
 
 
+class MeasuredStepResult(_Answer, results.MeasuredStep):
+    """A simulated step beside what torch.profiler traced of it."""
+
+    __slots__ = ()
+
+
+class TracedStepResult(_Answer, results.TracedStep):
+    """Where the time of a step went on each rank that torch.profiler traced."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, path: Union[str, os.PathLike[str]]) -> TracedStepResult:
+        """A result that `tandem import --from kineto` or `save` wrote."""
+        return cls(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+class Imported(_Answer, results.Import):
+    """What another program's file became, which is a file, too: a scenario, for most sources. path: that file."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, values: Mapping[str, Any], command: Optional[Command], path: Path) -> None:
+        super().__init__(values, command)
+        self.path = path
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        """The file."""
+        return self.path.read_text(encoding="utf-8", errors="replace")
+
+
 class ExplainedRunResult(_Answer, results.ExplainedRun):
     """Where the time of one run goes, and what is like it."""
 

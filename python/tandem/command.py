@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import warnings
 import weakref
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Union
 
-from .errors import TandemWarning, error_of
+from .errors import InputError, TandemWarning, error_of
 from .program import Ended, run
 from .report import Report
 from .scenario import GIVEN
@@ -87,5 +88,17 @@ def options(values: Mapping[str, Any]) -> List[str]:
         if value is True:
             words.append(name)
         elif value is not None and value is not False:
-            words += [name, str(value)]
+            words += [name, os.fspath(value) if isinstance(value, os.PathLike) else str(value)]
     return words
+
+
+def slurm_options(tasks: Optional[int], sbatch: Union[str, Iterable[str]], has_database: bool) -> List[str]:
+    """The options of a command whose steps a Slurm array simulates. Its nodes do not see this machine's temporary folders."""
+    words = [sbatch] if isinstance(sbatch, str) else list(sbatch)
+    if tasks is None:
+        if words:
+            raise InputError("sbatch is told something, but slurm is None; expected how many tasks the array has")
+        return []
+    if not has_database:
+        raise InputError("slurm needs a database, in a folder that all nodes see")
+    return [f"--slurm={tasks}", *(f"--sbatch={word}" for word in words)]

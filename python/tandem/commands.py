@@ -11,13 +11,14 @@ from .answers import (
     DiffResult,
     ExplainedRunResult,
     LintResult,
+    MeasuredStepResult,
     PlacementResult,
     SearchResult,
     StepResult,
     TopologyResult,
     ValidationResult,
 )
-from .command import Command, Folder, options
+from .command import Command, Folder, options, slurm_options
 from .errors import DoesNotFit, RunFailed
 from .program import run
 from .scenario import Scenario, overrides, path_of
@@ -26,9 +27,10 @@ Fields = Optional[Mapping[str, Any]]
 AnyPath = Union[str, "os.PathLike[str]"]
 
 
-def _on_scenario(
+def on_scenario(
     name: str, scenario: Scenario, fields: Fields, more: Mapping[str, Any], progress: Optional[bool], **given: Any
 ) -> Command:
+    """The command of that name on a scenario. given: its options, by name."""
     folder = Folder()
     flags = options({"--" + option.replace("_", "-"): value for option, value in given.items()})
     return Command([name, path_of(scenario, folder.path), *overrides(fields, more), *flags], folder, progress)
@@ -58,7 +60,7 @@ def simulate(
     Raises InputError where the scenario is wrong, DoesNotFit where it does not fit in memory (allow_oom=True goes on), and
     RunFailed. What is possible but unwise is a TandemWarning.
     """
-    command = _on_scenario(
+    command = on_scenario(
         "simulate",
         scenario,
         fields,
@@ -86,16 +88,44 @@ def execute(
     **more: Any,
 ) -> StepResult:
     """Runs one step for real, on CPU threads ("host") or GPUs ("cuda"). verify: compares it with the unsharded model."""
-    command = _on_scenario("execute", scenario, fields, more, progress, backend=backend, verify=verify)
+    command = on_scenario("execute", scenario, fields, more, progress, backend=backend, verify=verify)
     return StepResult(command.json(), command)
 
 
 def crosscheck(
-    scenario: Scenario, fields: Fields = None, /, *, backend: str = "host", progress: Optional[bool] = None, **more: Any
+    scenario: Scenario,
+    fields: Fields = None,
+    /,
+    *,
+    backend: Optional[str] = None,
+    measured: Optional[AnyPath] = None,
+    profile: Optional[AnyPath] = None,
+    collectives: Optional[str] = None,
+    progress: Optional[bool] = None,
+    **more: Any,
 ) -> StepResult:
-    """Simulates and executes the same graph; `crosscheck` of the result has the differences."""
-    command = _on_scenario("crosscheck", scenario, fields, more, progress, backend=backend)
+    """Simulates and executes the same graph; `crosscheck` of the result has the differences.
+
+    backend: CPU threads ("host", the default) or GPUs ("cuda"). measured: in place of a backend, a timeline that `tandem-run` wrote.
+    profile: kernel times that `calibrate` measured.
+    """
+    if backend is None and measured is None:
+        backend = "host"
+    command = on_scenario(
+        "crosscheck", scenario, fields, more, progress, backend=backend, measured=measured, profile=profile, collectives=collectives
+    )
     return StepResult(command.json(), command)
+
+
+def compare_with_traces(
+    scenario: Scenario, traces: AnyPath, fields: Fields = None, /, *, step: Optional[int] = None, **more: Any
+) -> MeasuredStepResult:
+    """Holds the simulation of a training run against its traces of torch.profiler: a file, or a folder with one of each rank.
+
+    step: the N of a ProfilerStep#N; by default a typical one.
+    """
+    command = on_scenario("crosscheck", scenario, fields, more, False, measured=traces, step=step)
+    return MeasuredStepResult(command.json(), command)
 
 
 def search(
@@ -107,17 +137,21 @@ def search(
     write: Optional[AnyPath] = None,
     database: Optional[AnyPath] = None,
     jobs: Optional[int] = None,
+    slurm: Optional[int] = None,
+    sbatch: Union[str, Iterable[str]] = (),
     progress: Optional[bool] = None,
     **more: Any,
 ) -> SearchResult:
     """Finds the best plans for a scenario, whose section `search` says what is free.
 
     explain: a plan, `"tp=4,pp=8"`, of which the result then says why it is not better. write: a folder for the best plan as a
-    scenario, and for Megatron-Core and TorchTitan. database: keeps what was simulated, for a search that goes on. Raises
-    DoesNotFit where no plan fits; its `search.nearest` lacks least.
+    scenario, and for Megatron-Core and TorchTitan. database: keeps what was simulated, for a search that goes on. slurm: how many
+    tasks of a Slurm array simulate, in place of this machine; sbatch: what sbatch is told besides. Raises DoesNotFit where no
+    plan fits; its `search.nearest` lacks least.
     """
-    command = _on_scenario("search", scenario, fields, more, progress, explain=explain, write=write, jobs=jobs)
+    command = on_scenario("search", scenario, fields, more, progress, explain=explain, write=write, jobs=jobs)
     command.arguments += ["--out", os.fspath(database) if database is not None else str(command.folder / "search.sqlite")]
+    command.arguments += slurm_options(slurm, sbatch, database is not None)
     found = SearchResult(command.json(accepted=(1, 3)), command)
     ended = command.ended
     if ended and ended.exit_code != 0:
@@ -140,7 +174,7 @@ def lint(
     **more: Any,
 ) -> LintResult:
     """Says before a run what will hurt, and by how much. costs=False simulates nothing."""
-    command = _on_scenario("lint", scenario, fields, more, progress, jobs=jobs, no_costs=not costs)
+    command = on_scenario("lint", scenario, fields, more, progress, jobs=jobs, no_costs=not costs)
     return LintResult(command.json(accepted=(1, 2, 3)), command)
 
 
@@ -154,7 +188,7 @@ def campaign(
     **more: Any,
 ) -> CampaignResult:
     """Plays weeks of training: failures, checkpoints, goodput."""
-    command = _on_scenario("campaign", scenario, fields, more, progress, jobs=jobs)
+    command = on_scenario("campaign", scenario, fields, more, progress, jobs=jobs)
     return CampaignResult(command.json(), command)
 
 
@@ -171,9 +205,9 @@ def place(
     progress: Optional[bool] = None,
     **more: Any,
 ) -> PlacementResult:
-    """Assigns ranks to free nodes. nodes: those that are free, `"0-3,8"`; default: all. out: the placement to write, for
+    """Assigns ranks to free nodes. nodes: those that are free, `"0-3,8"` or hosts, `"tux[0-3]"`; default: all. out: the placement to write, for
     `parallelism.placement={"file": path}`; by default there is only the result."""
-    command = _on_scenario("place", scenario, fields, more, progress, nodes=nodes, seed=seed, moves=moves, jobs=jobs)
+    command = on_scenario("place", scenario, fields, more, progress, nodes=nodes, seed=seed, moves=moves, jobs=jobs)
     command.arguments += options(
         {"--out": out if out is not None else command.folder / "placement.yaml", "--study": command.folder / "placement.sqlite"}
     )
@@ -182,7 +216,7 @@ def place(
 
 def topology(scenario: Scenario, fields: Fields = None, /, **more: Any) -> TopologyResult:
     """Shows the cluster, its links, and where each communicator lies."""
-    command = _on_scenario("topology", scenario, fields, more, False)
+    command = on_scenario("topology", scenario, fields, more, False)
     return TopologyResult(command.json(), command)
 
 
@@ -197,7 +231,8 @@ def diff(a: Union[StepResult, AnyPath], b: Union[StepResult, AnyPath]) -> DiffRe
     return DiffResult(command.json(), command)
 
 
-def _runs_file(rows: Any, folder: Folder) -> str:
+def runs_file(rows: Any, folder: Folder) -> str:
+    """The path of a table of runs: a CSV file, mappings or a DataFrame."""
     if isinstance(rows, (str, os.PathLike)):
         return os.fspath(rows)
     path = folder / "runs.csv"
@@ -219,12 +254,15 @@ def validate(
     core: bool = False,
     memory: bool = False,
     jobs: Optional[int] = None,
+    slurm: Optional[int] = None,
+    sbatch: Union[str, Iterable[str]] = (),
     progress: Optional[bool] = None,
 ) -> ValidationResult:
-    """Predicts measured runs and scores the predictions. rows: a CSV file, mappings from column to cell, or a DataFrame."""
+    """Predicts measured runs and scores the predictions. rows: a CSV file, mappings from column to cell, or a DataFrame. slurm: how
+    many tasks of a Slurm array simulate, in place of this machine; sbatch: what sbatch is told besides."""
     folder = Folder()
-    flags = options({"--core": core, "--memory": memory, "--jobs": jobs})
-    command = Command(["validate", _runs_file(rows, folder), *flags], folder, progress)
+    flags = options({"--core": core, "--memory": memory, "--jobs": jobs}) + slurm_options(slurm, sbatch, True)
+    command = Command(["validate", runs_file(rows, folder), *flags], folder, progress)
     return ValidationResult(command.json(), command)
 
 
@@ -237,7 +275,7 @@ def explain_run(
 ) -> ExplainedRunResult:
     """Explains the run of that id: where its time goes, what it could be wrong by, which measured run is like it."""
     folder = Folder()
-    arguments = ["validate", _runs_file(rows, folder), "--explain", run_id, *options({"--jobs": jobs})]
+    arguments = ["validate", runs_file(rows, folder), "--explain", run_id, *options({"--jobs": jobs})]
     command = Command(arguments, folder, progress)
     return ExplainedRunResult(command.json(), command)
 

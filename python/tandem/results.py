@@ -1226,6 +1226,15 @@ class PlacementNodes(Record):
     """Nodes of the cluster. [nodes]"""
 
 
+class PlacementHost(Record):
+    """Its hosts in the order of the ranks; empty where cluster.hosts does not name all."""
+
+    host: str
+    """Name of the host."""
+    ranks: int
+    """Ranks on it. [ranks]"""
+
+
 class PlacementLinksPacked(Record):
     """Under the packed placement."""
 
@@ -1314,6 +1323,8 @@ class Placement(Record):
     """Name of the one that was taken."""
     nodes_of_blocks: List[int]
     """Its node for each block of ranks (the ranks of one node)."""
+    hosts: List[PlacementHost]
+    """Its hosts in the order of the ranks; empty where cluster.hosts does not name all."""
     links: PlacementLinks
     """Links between nodes, by tier, per step."""
     communicators: List[PlacementCommunicator]
@@ -1648,3 +1659,145 @@ class ExplainedRun(Record):
     """Where the time of the typical scenario goes, most time first."""
     nearest: Optional[ExplainedRunNearest]
     """The measured run that is most like it; null where no other was measured."""
+
+
+class MeasuredStepPart(Record):
+    """What adds up to the step."""
+
+    name: str
+    """Its name."""
+    simulated_s: float
+    """Its time. [s]"""
+    measured_s: float
+    """The same, measured. [s]"""
+
+
+class MeasuredStepKind(Record):
+    """Kinds of tasks of a rank, overlapped or not, most measured time first."""
+
+    name: str
+    """A family of kernels, or a collective with its axis where that is known."""
+    simulated_count: float
+    """How many; 0 where a side has no such tasks. [number]"""
+    measured_count: float
+    """The same, measured. [number]"""
+    simulated_s: float
+    """Their time. [s]"""
+    measured_s: float
+    """The same, measured. [s]"""
+    by_order: Optional[float]
+    """Where there are equally many: the median of abs(simulated / measured - 1) of the first and the first, the second
+    and the second and so on; else null. [share]"""
+
+
+class MeasuredStepOtherKernel(Record):
+    """The largest kernels of no family of their own, of all traced ranks."""
+
+    name: str
+    """Its name."""
+    count: float
+    """How many of it ran. [number]"""
+    time_s: float
+    """Their time. [s]"""
+
+
+class MeasuredStep(Record):
+    """A measured step: its keys as attributes."""
+
+    scenario: str
+    """Its name."""
+    ranks: List[int]
+    """Ranks that were traced."""
+    world_size: int
+    """Those of the run. [ranks]"""
+    device: str
+    """The GPU, as the first trace names it."""
+    step: str
+    """The ProfilerStep of the first trace; empty where it marks none."""
+    simulated_s: float
+    """The step, the mean over the ranks that were traced. [s]"""
+    measured_s: float
+    """The same, measured. [s]"""
+    parts: List[MeasuredStepPart]
+    """What adds up to the step."""
+    kinds: List[MeasuredStepKind]
+    """Kinds of tasks of a rank, overlapped or not, most measured time first."""
+    other_kernels: List[MeasuredStepOtherKernel]
+    """The largest kernels of no family of their own, of all traced ranks."""
+    notes: List[str]
+    """What was assumed, and what is missing."""
+
+
+class Import(Record):
+    """An import: its keys as attributes."""
+
+    kind: str
+    """import."""
+    from_: str
+    """The kind of file."""
+    files: List[str]
+    """The paths that were read."""
+    assumed: List[str]
+    """What the file does not say, and what was taken for it."""
+    warnings: List[str]
+    """What is left out of what the file means, and what of it is unwise."""
+    ignored: List[str]
+    """What has no counterpart, by its name in the file."""
+
+
+class TracedStepRankKind(Record):
+    """All kinds, overlapped or not."""
+
+    name: str
+    """Its name."""
+    count: float
+    """How many of it ran. [number]"""
+    time_s: float
+    """Their time. [s]"""
+
+
+class TracedStepRankOtherKernel(Record):
+    """The largest kernels of no family."""
+
+    name: str
+    """Its name."""
+    count: float
+    """How many of it ran. [number]"""
+    time_s: float
+    """Their time. [s]"""
+
+
+class TracedStepRank(Record):
+    """One entry for each trace."""
+
+    rank: Optional[int]
+    """Its number; null where the trace does not tell. [rank]"""
+    file: str
+    """The trace."""
+    device: str
+    """The GPU; empty where the trace does not tell."""
+    step: str
+    """The ProfilerStep; empty where the trace marks none."""
+    step_time_s: float
+    """The time of the step, of which the next four are the parts. [s]"""
+    compute_s: float
+    """Kernels run. [s]"""
+    optimizer_s: float
+    """Kernels of the optimizer run. [s]"""
+    exposed_s: float
+    """Communication runs, and no kernel. [s]"""
+    idle_s: float
+    """Nothing runs but copies. [s]"""
+    kinds: List[TracedStepRankKind]
+    """All kinds, overlapped or not."""
+    other_kernels: List[TracedStepRankOtherKernel]
+    """The largest kernels of no family."""
+
+
+class TracedStep(Record):
+    """A traced step: its keys as attributes."""
+
+    world_size: int
+    """Those of the run; 0 where no trace tells. [ranks]"""
+    ranks: List[TracedStepRank]
+    """One entry for each trace."""

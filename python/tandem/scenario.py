@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 from pathlib import Path
-from typing import Any, List, Mapping, Optional, Union
+from typing import Any, List, Mapping, Optional, Union, cast
 
 from .errors import InputError
 from .program import data_folder
@@ -53,13 +53,19 @@ def scenario_path(name: str) -> Path:
     raise InputError(f"{name} is neither a file nor a shipped scenario{hint}")
 
 
+def content_of(scenario: Scenario) -> Optional[Mapping[str, Any]]:
+    """The scenario itself where it was given; a result that lies in a file is a mapping of other things."""
+    return scenario if isinstance(scenario, Mapping) and not isinstance(scenario, os.PathLike) else None
+
+
 def path_of(scenario: Scenario, folder: Path) -> str:
-    """The path of a scenario; a mapping is written into `folder`."""
-    if isinstance(scenario, Mapping):
+    """The path of a scenario; a mapping that is no path is written into `folder`."""
+    content = content_of(scenario)
+    if content is not None:
         path = folder / GIVEN
-        path.write_text(as_json(scenario), encoding="utf-8")
+        path.write_text(as_json(content), encoding="utf-8")
         return str(path)
-    text = os.fspath(scenario)
+    text = os.fspath(cast("os.PathLike[str]", scenario))
     is_path = not isinstance(scenario, str) or os.path.sep in text or text.endswith((".yaml", ".yml", ".json"))
     return text if is_path or os.path.exists(text) else str(scenario_path(text))
 

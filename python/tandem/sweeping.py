@@ -9,14 +9,14 @@ import json
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union, cast
 
 from .answers import StepResult
-from .command import Command, Folder, options
+from .command import Command, Folder, options, slurm_options
 from .errors import InputError
 from .record import data_frame
 from .report import Report
-from .scenario import Scenario, as_json, path_of
+from .scenario import Scenario, as_json, content_of, path_of
 
 if TYPE_CHECKING:
     import pandas
@@ -90,6 +90,8 @@ def sweep(
     skip_invalid: bool = False,
     database: Optional[Union[str, os.PathLike[str]]] = None,
     jobs: Optional[int] = None,
+    slurm: Optional[int] = None,
+    sbatch: Union[str, Iterable[str]] = (),
     progress: Optional[bool] = None,
 ) -> SweepResult:
     """Simulates every cell of the grid at every point, each once.
@@ -97,24 +99,28 @@ def sweep(
     scenario: as for `simulate`; or a study, by its path, then without grid and points. grid: values by field, such as
     `{"parallelism.tp": [4, 8]}`; the last one varies fastest. points: fields that change together. fields: for all points.
     skip_invalid: makes rows of what a scenario refuses, which otherwise raises InputError before the first point. database:
-    keeps the points; what is in it is not simulated again. Without it they last as long as the result. Points that fail are
-    rows with their message.
+    keeps the points; what is in it is not simulated again. Without it they last as long as the result. slurm: how many tasks of a
+    Slurm array simulate, in place of this machine; sbatch: what sbatch is told besides. Points that fail are rows with their
+    message.
     """
     folder = Folder()
     if grid is None and points is None:
-        if isinstance(scenario, Mapping) or fields or name or skip_invalid:
+        if content_of(scenario) is not None or fields or name or skip_invalid:
             raise InputError("a sweep needs a grid or points, or the path of a study, which says the rest itself")
-        study = os.fspath(scenario)
+        study = os.fspath(cast("os.PathLike[str]", scenario))
     else:
         study = str(folder / "study.json")
-        inner: Any = scenario if isinstance(scenario, Mapping) else str(Path(path_of(scenario, folder.path)).resolve())
+        inner: Any = content_of(scenario)
+        if inner is None:
+            inner = str(Path(path_of(scenario, folder.path)).resolve())
         content: Dict[str, Any] = {"name": name or "study", "scenario": inner, "skip_invalid": skip_invalid}
         content["grid"] = {field: _values_of(field, values) for field, values in (grid or {}).items()}
         content["points"] = [dict(point) for point in points] if points is not None else None
         content["set"] = dict(fields) if fields else None
         Path(study).write_text(as_json({key: value for key, value in content.items() if value}), encoding="utf-8")
     kept = Path(database) if database is not None else folder / "study.sqlite"
-    arguments = ["sweep", study, *options({"--out": kept, "--jobs": jobs})]
+    flags = options({"--out": kept, "--jobs": jobs}) + slurm_options(slurm, sbatch, database is not None)
+    arguments = ["sweep", study, *flags]
     command = Command(arguments, folder, progress)
     table = folder / "points.csv"
     ended = command.run("--csv", str(table), accepted=(0, 1))

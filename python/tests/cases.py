@@ -25,6 +25,13 @@ def small(**fields: Any) -> Dict[str, Any]:
 AXES = {"tp": [2], "pp": [1, 2], "vpp": [1], "cp": [1], "zero": [1], "micro_batch": [1], "sp": [True], "schedule": ["1f1b"]}
 
 
+# A model as Hugging Face's config.json has it.
+LLAMA = {
+    "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 8,
+    "num_key_value_heads": 4, "vocab_size": 4096, "rms_norm_eps": 1e-5, "max_position_embeddings": 1024,
+}  # fmt: skip
+
+
 class InAFolder(unittest.TestCase):
     """A test with a folder of its own."""
 

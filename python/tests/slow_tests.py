@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from typing import Any, Dict
 import tandem
 
 from . import notebook
-from .cases import AXES, InAFolder, SOURCES, small
+from .cases import AXES, InAFolder, LLAMA, SOURCES, small
 
 PYTHON = SOURCES / "python"
 
@@ -96,6 +97,8 @@ class Documents(InAFolder):
     def test_examples_of_the_page_run(self) -> None:
         need(self, "pandas")
         shutil.copy(SOURCES / "scenarios" / "llama3-8b-64.yaml", self.folder / "my-run.yaml")
+        (self.folder / "Llama-3.1-8B").mkdir()
+        self.write("Llama-3.1-8B/config.json", json.dumps(LLAMA))
         text = (SOURCES / "docs" / "python.md").read_text(encoding="utf-8")
         blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
         self.assertGreater(len(blocks), 4)

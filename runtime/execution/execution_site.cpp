@@ -27,12 +27,6 @@ class HostSite final : public ExecutionSite {
   HostMemory memory_;
 };
 
-std::string text_of(const GraphCount& count, GraphScope scope) {
-  if (scope == GraphScope::none) return "no CUDA graphs";
-  return std::to_string(count.graphs) + (count.graphs == 1 ? " CUDA graph" : " CUDA graphs") + " (" +
-         std::string(name_of(scope)) + ", " + std::to_string(count.nodes) + " nodes)";
-}
-
 class GpuSite final : public ExecutionSite {
  public:
   GpuSite(const Dag& dag, GraphScope graphs)
@@ -77,6 +71,12 @@ class GpuSite final : public ExecutionSite {
 };
 
 }  // namespace
+
+std::string text_of(const GraphCount& count, GraphScope scope) {
+  if (scope == GraphScope::none) return "no CUDA graphs";
+  return std::to_string(count.graphs) + (count.graphs == 1 ? " CUDA graph" : " CUDA graphs") + " (" +
+         std::string(name_of(scope)) + ", " + std::to_string(count.nodes) + " nodes)";
+}
 
 void refuse_graphs_on_host(const ExecutionChoice& choice) {
   if (choice.backend == host_backend && choice.graphs)

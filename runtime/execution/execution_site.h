@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/backend_names.h"
+#include "runtime/cuda/gpu.h"
 #include "runtime/dag/timeline.h"
 #include "runtime/executor.h"
 #include "runtime/host/memory.h"
@@ -36,8 +37,12 @@ class ExecutionSite {
   virtual std::optional<Bytes> arena(RankIndex) const { return std::nullopt; }
   /// Returns how long the step took when nothing recorded when its tasks begin and end; nothing where that costs nothing.
   virtual std::optional<Seconds> undated_step() const { return std::nullopt; }
+  /// Returns what the step ran on, and what it was launched as: after `execute`.
   virtual std::string description() const = 0;
 };
+
+/// Returns "1 CUDA graph (full, 20 nodes)", as a description has it.
+std::string text_of(const GraphCount& count, GraphScope scope);
 
 /// Throws std::runtime_error, one sentence, where CUDA graphs are asked for and there are none.
 void refuse_graphs_on_host(const ExecutionChoice& choice);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "runtime/contents/initial_values.h"
+#include "runtime/execution/execution_site.h"
 #include "runtime/execution/read_buffers.h"
 #include "runtime/execution/stored_types.h"
 #include "runtime/executor.h"
@@ -39,19 +40,21 @@ std::string digest_of_file(const std::string& path) {
   return std::to_string(size) + " bytes, CRC " + std::to_string(crc.checksum());
 }
 
-std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share) {
-  return std::string(reinterpret_cast<const char*>(&loss_share), sizeof loss_share) + own_times(dag, rank, timeline);
+std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, const OwnNumbers& numbers) {
+  return std::string(reinterpret_cast<const char*>(&numbers), sizeof numbers) + own_times(dag, rank, timeline);
 }
 
 LaunchedStep merged(const Dag& dag, const std::vector<std::string>& measurements) {
   LaunchedStep step;
+  step.undated_step = 0;
   std::vector<std::string> times;
   for (const std::string& measurement : measurements) {
-    double loss_share = 0;
-    if (measurement.size() < sizeof loss_share) throw std::runtime_error("a process sent no measurement");
-    std::memcpy(&loss_share, measurement.data(), sizeof loss_share);
-    step.loss += loss_share / dag.info.steps;
-    times.push_back(measurement.substr(sizeof loss_share));
+    OwnNumbers numbers;
+    if (measurement.size() < sizeof numbers) throw std::runtime_error("a process sent no measurement");
+    std::memcpy(&numbers, measurement.data(), sizeof numbers);
+    step.loss += numbers.loss_share / dag.info.steps;
+    step.undated_step = std::max(*step.undated_step, numbers.undated / dag.info.steps);
+    times.push_back(measurement.substr(sizeof numbers));
   }
   step.timeline = times_of_all(dag, times);
   for (GroupId group = 0; group < dag.groups.size(); ++group) {
@@ -82,20 +85,24 @@ std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag&
     const std::unique_ptr<Gpu> gpu = open_gpu(static_cast<int>(launch.local_rank));
     const std::unique_ptr<GpuStep> step = gpu->make_step(dag, {.control = &control, .launch = &launch, .graphs = graphs});
     const std::size_t collectives = step->verify_collectives();
-    Timeline timeline;
-    constexpr int warm_up_and_measure = 2;
-    for (int run = 0; run < warm_up_and_measure; ++run) {
+    const auto run = [&](bool dates) {
+      step->date_tasks(dates);
       step->fill(data_seed);
       control.barrier();
-      timeline = execute(dag, *step);
-    }
+      return execute(dag, *step);
+    };
+    run(false);  // warms up
+    run(false);
+    const Seconds undated = step->duration();
+    const Timeline timeline = run(true);
     const std::vector<std::string> all =
-        control.gather(own_measurement(dag, launch.rank, timeline, loss_on(*step, dag, launch.rank)));
+        control.gather(own_measurement(dag, launch.rank, timeline, {loss_on(*step, dag, launch.rank), undated}));
     if (launch.rank == 0) {
       result = merged(dag, all);
       result->collectives = collectives;
       const GpuInfo info = gpu->info();
-      result->description = "cuda, " + std::to_string(launch.size) + " x " + info.name + ", " + info.versions;
+      result->description = "cuda, " + std::to_string(launch.size) + " x " + info.name + ", " + info.versions + ", " +
+                            text_of(step->graphs(), graphs);
     }
     step->close();
   });

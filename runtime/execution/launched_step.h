@@ -13,7 +13,8 @@ namespace tandem {
 struct LaunchedStep {
   Timeline timeline;
   double loss = 0;
-  std::size_t collectives = 0;  ///< that were exact on crafted contents
+  std::optional<Seconds> undated_step = {};  ///< the slowest rank's, when no GPU recorded when its tasks begin and end
+  std::size_t collectives = 0;               ///< that were exact on crafted contents
   std::string description;
 };
 
@@ -27,8 +28,14 @@ std::string digest_of_file(const std::string& path);
 std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag& dag, const std::string& digest,
                                                 GraphScope graphs);
 
-/// Encodes one process's task times and its share of the loss, to be sent to rank 0.
-std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, double loss_share);
+/// What a process measured beside the times of its tasks.
+struct OwnNumbers {
+  double loss_share = 0;
+  Seconds undated = 0;  ///< all steps of the DAG, without dates
+};
+
+/// Encodes what one process measured, to be sent to rank 0.
+std::string own_measurement(const Dag& dag, RankIndex rank, const Timeline& timeline, const OwnNumbers& numbers);
 /// `measurements` by rank. Throws std::runtime_error where one is not of its rank.
 LaunchedStep merged(const Dag& dag, const std::vector<std::string>& measurements);
 

@@ -52,7 +52,7 @@ class HostKernelTimer final : public KernelTimer {
     }
     return timing_of(std::move(samples));
   }
-  int fewest_runs() const override { return 1 + static_cast<int>(fewest); }
+  int fewest_runs(const TimedKernel&) const override { return 1 + static_cast<int>(fewest); }
 
  private:
   static constexpr std::size_t fewest = 5;   ///< samples

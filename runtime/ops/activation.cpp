@@ -1,5 +1,6 @@
 #include "runtime/ops/activation.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -43,6 +44,11 @@ float silu_derivative(float x) {
   const float s = sigmoid(x);
   return s * (1.0F + x * (1.0F - s));
 }
+float quick_gelu(float x) { return x * sigmoid(1.702F * x); }
+float quick_gelu_derivative(float x) {
+  const float s = sigmoid(1.702F * x);
+  return s * (1.0F + 1.702F * x * (1.0F - s));
+}
 float squared_relu(float x) { return x > 0 ? x * x : 0.0F; }
 float squared_relu_derivative(float x) { return x > 0 ? 2 * x : 0.0F; }
 
@@ -57,21 +63,33 @@ Function function_of(Activation kind) {
       return {squared_relu, squared_relu_derivative};
     case Activation::silu:
       return {silu, silu_derivative};
+    case Activation::quick_geglu:
+      return {quick_gelu, quick_gelu_derivative};
   }
   throw std::logic_error("an activation without a function");
 }
 
-void activate_row(Activation kind, const float* x, float* y, std::int64_t width) {
-  const auto f = function_of(kind).value;
+/// A gate, or what has none, and a value within the limit.
+float limited_gate(const ActivationAttributes& a, float x) { return a.limit > 0 ? std::min(x, a.limit) : x; }
+float limited_value(const ActivationAttributes& a, float x) { return a.limit > 0 ? std::clamp(x, -a.limit, a.limit) : x; }
+
+void activate_row(const ActivationAttributes& a, const float* x, float* y, std::int64_t width) {
+  const auto f = function_of(a.kind).value;
   const float* const values = x + width;
-  for (std::int64_t i = 0; i < width; ++i) y[i] = is_gated(kind) ? f(x[i]) * values[i] : f(x[i]);
+  for (std::int64_t i = 0; i < width; ++i)
+    y[i] = is_gated(a.kind) ? f(limited_gate(a, x[i])) * (limited_value(a, values[i]) + a.offset) : f(x[i]);
 }
 
-void backward_row(Activation kind, const float* x, const float* dy, float* dx, std::int64_t width) {
-  const Function f = function_of(kind);
+void backward_row(const ActivationAttributes& a, const float* x, const float* dy, float* dx, std::int64_t width) {
+  const Function f = function_of(a.kind);
   for (std::int64_t i = 0; i < width; ++i) {
-    dx[i] = dy[i] * f.derivative(x[i]) * (is_gated(kind) ? x[i + width] : 1.0F);
-    if (is_gated(kind)) dx[i + width] = dy[i] * f.value(x[i]);
+    if (!is_gated(a.kind)) {
+      dx[i] = dy[i] * f.derivative(x[i]);
+      continue;
+    }
+    const float gate = limited_gate(a, x[i]), value = limited_value(a, x[i + width]);
+    dx[i] = gate == x[i] ? dy[i] * f.derivative(gate) * (value + a.offset) : 0.0F;
+    dx[i + width] = value == x[i + width] ? dy[i] * f.value(gate) : 0.0F;
   }
 }
 
@@ -88,12 +106,12 @@ OpCost activation_cost(std::span<const OperandType> operands, const OpAttributes
 }
 
 void activation_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const Activation kind = std::get<ActivationAttributes>(any).kind;
+  const auto& attributes = std::get<ActivationAttributes>(any);
   const auto [x, y] = unpack<2>(operands, "activation");
-  check_shapes(x.shape, y.shape, kind);
+  check_shapes(x.shape, y.shape, attributes.kind);
   const std::int64_t inputs = columns_of(x.shape), width = columns_of(y.shape);
   for (std::int64_t row = 0; row < rows_of(y.shape); ++row)
-    activate_row(kind, x.f32() + row * inputs, y.f32() + row * width, width);
+    activate_row(attributes, x.f32() + row * inputs, y.f32() + row * width, width);
 }
 
 OpCost activation_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
@@ -104,12 +122,12 @@ OpCost activation_backward_cost(std::span<const OperandType> operands, const OpA
 }
 
 void activation_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const Activation kind = std::get<ActivationAttributes>(any).kind;
+  const auto& attributes = std::get<ActivationAttributes>(any);
   const auto [x, dy, dx] = unpack<3>(operands, "activation_backward");
-  check_shapes(x.shape, dy.shape, kind);
+  check_shapes(x.shape, dy.shape, attributes.kind);
   const std::int64_t inputs = columns_of(x.shape), width = columns_of(dy.shape);
   for (std::int64_t row = 0; row < rows_of(dy.shape); ++row)
-    backward_row(kind, x.f32() + row * inputs, dy.f32() + row * width, dx.f32() + row * inputs, width);
+    backward_row(attributes, x.f32() + row * inputs, dy.f32() + row * width, dx.f32() + row * inputs, width);
 }
 
 OpCost weighted_activation_cost(std::span<const OperandType> operands, const OpAttributes& any) {
@@ -136,7 +154,7 @@ OpCost weighted_activation_backward_cost(std::span<const OperandType> operands, 
 }
 
 void weighted_activation_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const Activation kind = std::get<ActivationAttributes>(any).kind;
+  const auto& attributes = std::get<ActivationAttributes>(any);
   const auto [x, weights, dy, dx, dweights] = unpack<5>(operands, "weighted_activation_backward");
   check_weights(weights.shape, dy.shape);
   activation_backward_host(std::array{x, dy, dx}, any);
@@ -145,7 +163,7 @@ void weighted_activation_backward_host(std::span<const HostTensor> operands, con
   for (std::int64_t row = 0; row < rows_of(dy.shape); ++row) {
     float* const gradient = dx.f32() + row * inputs;
     for (std::int64_t i = 0; i < inputs; ++i) gradient[i] *= weights.f32()[row];
-    activate_row(kind, x.f32() + row * inputs, activated.data(), width);
+    activate_row(attributes, x.f32() + row * inputs, activated.data(), width);
     const float* const of_row = dy.f32() + row * width;
     const auto product = [&](std::int64_t i) { return double{activated[static_cast<std::size_t>(i)]} * double{of_row[i]}; };
     dweights.f32()[row] = static_cast<float>(sum_of(width, product));

@@ -1,3 +1,4 @@
+#include <limits>
 #include <numbers>
 
 #include "runtime/cuda/module/elementwise.h"
@@ -22,7 +23,10 @@ struct Curve {
 /// What the activation applies to its gates, or to all where it has none.
 template <Activation kind>
 TANDEM_DEVICE Curve curve_at(float x) {
-  if constexpr (kind == Activation::swiglu || kind == Activation::silu) {
+  if constexpr (kind == Activation::quick_geglu) {
+    const float s = sigmoid(1.702F * x);
+    return {x * s, s * (1.0F + 1.702F * x * (1.0F - s))};
+  } else if constexpr (kind == Activation::swiglu || kind == Activation::silu) {
     const float s = sigmoid(x);
     return {x * s, s * (1.0F + x * (1.0F - s))};
   } else if constexpr (kind == Activation::squared_relu) {
@@ -42,11 +46,25 @@ struct Activated {
 template <Activation kind>
 constexpr bool has_gate = is_gated(kind);  // which code for the device asks in this form alone
 
+/// Of gates and values; a limit of infinity is none.
+struct Bounds {
+  float limit, offset;
+
+  explicit Bounds(const OpAttributes& any) {
+    const auto& attributes = std::get<ActivationAttributes>(any);
+    limit = attributes.limit > 0 ? attributes.limit : std::numeric_limits<float>::infinity();
+    offset = attributes.offset;
+  }
+};
+
 template <Activation kind>
-TANDEM_DEVICE Activated activated(float gate, float value) {
+TANDEM_DEVICE Activated activated(const Bounds& bounds, float gate, float value) {
   if constexpr (has_gate<kind>) {
-    const Curve curve = curve_at<kind>(gate);
-    return {curve.value * value, curve.derivative * value, curve.value};
+    const Curve curve = curve_at<kind>(gate > bounds.limit ? bounds.limit : gate);
+    const float below = value > bounds.limit ? bounds.limit : value;
+    const float added = (below < -bounds.limit ? -bounds.limit : below) + bounds.offset;
+    return {curve.value * added, gate > bounds.limit ? 0.0F : curve.derivative * added,
+            fabsf(value) > bounds.limit ? 0.0F : curve.value};
   } else {
     const Curve curve = curve_at<kind>(value);
     return {curve.value, 0, curve.derivative};
@@ -77,13 +95,14 @@ struct PlainActivation {
   const Element* x;
   Element* y;
   std::int64_t inputs, width;
+  Bounds bounds;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
     Inputs<kind, n> in;
     in.load_from(x + row * inputs, column, width);
     float out[n];
-    for (int i = 0; i < n; ++i) out[i] = activated<kind>(in.gate[i], in.value[i]).y;
+    for (int i = 0; i < n; ++i) out[i] = activated<kind>(bounds, in.gate[i], in.value[i]).y;
     store(y + row * width + column, out);
   }
 };
@@ -94,6 +113,7 @@ struct PlainActivationBackward {
   const Element *x, *dy;
   Element* dx;
   std::int64_t inputs, width;
+  Bounds bounds;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
@@ -102,7 +122,7 @@ struct PlainActivationBackward {
     float gradient[n];
     load(dy + row * width + column, gradient);
     for (int i = 0; i < n; ++i) {
-      const Activated out = activated<kind>(in.gate[i], in.value[i]);
+      const Activated out = activated<kind>(bounds, in.gate[i], in.value[i]);
       in.gate[i] = gradient[i] * out.by_gate;
       in.value[i] = gradient[i] * out.by_value;
     }
@@ -117,13 +137,14 @@ struct WeightedActivation {
   const float* weights;
   Element* y;
   std::int64_t inputs, width;
+  Bounds bounds;
 
   template <int n>
   TANDEM_DEVICE void at(std::int64_t row, std::int64_t column) const {
     Inputs<kind, n> in;
     in.load_from(x + row * inputs, column, width);
     float out[n];
-    for (int i = 0; i < n; ++i) out[i] = weights[row] * activated<kind>(in.gate[i], in.value[i]).y;
+    for (int i = 0; i < n; ++i) out[i] = weights[row] * activated<kind>(bounds, in.gate[i], in.value[i]).y;
     store(y + row * width + column, out);
   }
 };
@@ -133,7 +154,7 @@ constexpr int threads_of_weighted_row = 256;
 template <Activation kind, int vector, typename Element>
 __global__ void __launch_bounds__(threads_of_weighted_row)
     weighted_activation_backward_kernel(const Element* x, const float* weights, const Element* dy, Element* dx, float* dweights,
-                                        std::int64_t inputs, std::int64_t width) {
+                                        std::int64_t inputs, std::int64_t width, Bounds bounds) {
   const std::int64_t row = blockIdx.x;
   const float weight = weights[row];
   float dweight = 0;
@@ -143,7 +164,7 @@ __global__ void __launch_bounds__(threads_of_weighted_row)
     float gradient[vector];
     load(dy + row * width + column, gradient);
     for (int i = 0; i < vector; ++i) {
-      const Activated out = activated<kind>(in.gate[i], in.value[i]);
+      const Activated out = activated<kind>(bounds, in.gate[i], in.value[i]);
       dweight += gradient[i] * out.y;
       in.gate[i] = weight * gradient[i] * out.by_gate;
       in.value[i] = weight * gradient[i] * out.by_value;
@@ -170,6 +191,8 @@ void with_activation(const OpAttributes& any, Visit visit) {
       return visit(OfKind<Activation::squared_relu>{});
     case Activation::silu:
       return visit(OfKind<Activation::silu>{});
+    case Activation::quick_geglu:
+      return visit(OfKind<Activation::quick_geglu>{});
   }
 }
 
@@ -182,7 +205,7 @@ void activation_device(Queue& queue, std::span<const DeviceTensor> operands, con
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
     with_activation(any, [&]<Activation kind>(OfKind<kind>) {
       const PlainActivation<kind, Element> body{x.template as<const Element>(), y.template as<Element>(), columns_of(x.shape),
-                                                width};
+                                                width, Bounds(any)};
       const bool aligned = width % body.vector == 0 && are_aligned({x, y}, body.vector);
       launch_by_rows("activation", queue, rows_of(y.shape), width, aligned, body);
     });
@@ -195,8 +218,12 @@ void activation_backward_device(Queue& queue, std::span<const DeviceTensor> oper
   const std::int64_t width = columns_of(dy.shape);
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
     with_activation(any, [&]<Activation kind>(OfKind<kind>) {
-      const PlainActivationBackward<kind, Element> body{x.template as<const Element>(), dy.template as<const Element>(),
-                                                        dx.template as<Element>(), columns_of(x.shape), width};
+      const PlainActivationBackward<kind, Element> body{x.template as<const Element>(),
+                                                        dy.template as<const Element>(),
+                                                        dx.template as<Element>(),
+                                                        columns_of(x.shape),
+                                                        width,
+                                                        Bounds(any)};
       const bool aligned = width % body.vector == 0 && are_aligned({x, dy, dx}, body.vector);
       launch_by_rows("activation_backward", queue, rows_of(dy.shape), width, aligned, body);
     });
@@ -209,8 +236,12 @@ void weighted_activation_device(Queue& queue, std::span<const DeviceTensor> oper
   const std::int64_t width = columns_of(y.shape);
   with_type(x.dtype, [&]<typename Element>(Type<Element>) {
     with_activation(any, [&]<Activation kind>(OfKind<kind>) {
-      const WeightedActivation<kind, Element> body{x.template as<const Element>(), weights.template as<const float>(),
-                                                   y.template as<Element>(), columns_of(x.shape), width};
+      const WeightedActivation<kind, Element> body{x.template as<const Element>(),
+                                                   weights.template as<const float>(),
+                                                   y.template as<Element>(),
+                                                   columns_of(x.shape),
+                                                   width,
+                                                   Bounds(any)};
       const bool aligned = width % body.vector == 0 && are_aligned({x, y}, body.vector);
       launch_by_rows("weighted_activation", queue, rows_of(y.shape), width, aligned, body);
     });
@@ -230,7 +261,7 @@ void weighted_activation_backward_device(Queue& queue, std::span<const DeviceTen
              aligned ? weighted_activation_backward_kernel<kind, vector, Element>
                      : weighted_activation_backward_kernel<kind, 1, Element>,
              x.template as<const Element>(), weights.template as<const float>(), dy.template as<const Element>(),
-             dx.template as<Element>(), dweights.template as<float>(), columns_of(x.shape), width);
+             dx.template as<Element>(), dweights.template as<float>(), columns_of(x.shape), width, Bounds(any));
     });
   });
 }

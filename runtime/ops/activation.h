@@ -10,6 +10,9 @@ namespace tandem {
 ///   geglu    x as for swiglu: y = gelu(gate) value
 ///   squared_relu   x [s,b,f]: y = max(x, 0)^2
 ///   silu     x [s,b,f]: y = x sigmoid(x)
+///   quick_geglu   x as for swiglu: y = gate sigmoid(1.702 gate) value   (GptOssExperts of transformers)
+/// With a `limit` c, gated ones take min(gate, c) and min(max(value, -c), c) in place of gate and value, and no gradient where
+/// these differ; `offset` is added to the value.
 CostFunction activation_cost;
 HostKernel activation_host;
 

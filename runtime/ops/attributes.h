@@ -135,13 +135,18 @@ enum class Activation : std::uint8_t {
   gelu,
   geglu,         ///< as swiglu, with GELU for SiLU
   squared_relu,  ///< (So et al. 2021, arXiv 2109.08668)
-  silu
+  silu,
+  quick_geglu  ///< as swiglu, with x sigmoid(1.702 x) for SiLU (gpt-oss)
 };
 /// Whether it takes gates beside values.
-constexpr bool is_gated(Activation kind) { return kind == Activation::swiglu || kind == Activation::geglu; }
+constexpr bool is_gated(Activation kind) {
+  return kind == Activation::swiglu || kind == Activation::geglu || kind == Activation::quick_geglu;
+}
 
 struct ActivationAttributes {
   Activation kind = Activation::swiglu;
+  float limit = 0.0F;   ///< gates above it, and values beyond it either way, count as if they had it; 0: as they are
+  float offset = 0.0F;  ///< added to values
   auto operator<=>(const ActivationAttributes&) const = default;
 };
 
@@ -250,6 +255,7 @@ struct RoutingAttributes {
   /// Where the balance loss is that of each sequence: how many there are, whose tokens take turns in the rows, and the tokens of
   /// a whole one. 0: it is that of a group.
   std::int32_t sequences = 0, sequence = 0;
+  std::int32_t best_of_node = 0;  ///< scores that a node is chosen by, its best ones; 0: max(1, top_k / node_limit)
   auto operator<=>(const RoutingAttributes&) const = default;
 
   const std::vector<std::int32_t>& forced_load() const { return load.empty() ? slots : load; }
@@ -399,6 +405,7 @@ struct LightningAttributes {
 struct SplitNormAttributes {
   std::int64_t width = 1;
   float epsilon = 1e-6F;
+  bool gated = true;
   auto operator<=>(const SplitNormAttributes&) const = default;
 };
 

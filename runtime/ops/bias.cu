@@ -9,10 +9,10 @@
 namespace tandem {
 namespace {
 
-template <typename Element>
+template <typename Element, typename Bias>
 struct AddBias {
-  static constexpr int vector = vector_of<Element>;
-  const Element* bias;
+  static constexpr int vector = vector_of<Element, Bias>;
+  const Bias* bias;
   Element* x;
   std::int64_t columns;
 
@@ -46,16 +46,18 @@ __global__ void bias_gradient_kernel(const Element* dy, Gradient* dbias, std::in
 
 void add_bias_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
   const auto [bias, x] = checked<2>(OpKind::add_bias, operands, attributes);
-  expect_types(of_one_type(bias, x), "a bias has the type of what it is added to");
+  expect_types(of_one_type(bias, x) || x.dtype == DType::f32, "a bias has the type of what it is added to, or that is fp32");
   const std::int64_t columns = columns_of(x.shape);
   const std::vector<BiasedRows> parts = biased_rows(bias.shape, x.shape, attributes);
   with_type(x.dtype, [&, bias = bias, x = x]<typename Element>(Type<Element>) {
-    for (const BiasedRows& part : parts) {
-      const AddBias<Element> body{bias.template as<const Element>() + part.bias, x.template as<Element>() + part.first * columns,
-                                  columns};
-      const bool aligned = columns % body.vector == 0 && are_aligned({bias, x}, body.vector);
-      if (part.rows > 0) launch_by_rows("add_bias", queue, part.rows, columns, aligned, body);
-    }
+    with_type(bias.dtype, [&]<typename Bias>(Type<Bias>) {
+      for (const BiasedRows& part : parts) {
+        const AddBias<Element, Bias> body{bias.template as<const Bias>() + part.bias,
+                                          x.template as<Element>() + part.first * columns, columns};
+        const bool aligned = columns % body.vector == 0 && are_aligned({bias, x}, body.vector);
+        if (part.rows > 0) launch_by_rows("add_bias", queue, part.rows, columns, aligned, body);
+      }
+    });
   });
 }
 

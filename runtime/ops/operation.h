@@ -113,6 +113,8 @@ enum class OpKind : std::uint8_t {
   split_norm_products,
   split_norm_backward,
   weighted_sum,
+  sigmoid_gate,
+  sigmoid_gate_backward,
   // communication
   all_reduce,
   all_gather,

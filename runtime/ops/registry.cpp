@@ -33,6 +33,7 @@
 #include "runtime/ops/orthogonalize.h"
 #include "runtime/ops/permute.h"
 #include "runtime/ops/route.h"
+#include "runtime/ops/sigmoid_gate.h"
 #include "runtime/ops/sign.h"
 #include "runtime/ops/softmax.h"
 #include "runtime/ops/sparse_attention.h"
@@ -164,6 +165,8 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::split_norm_products, {"split_norm_products", memory, split_norm_products_cost, split_norm_products_host}},
     {OpKind::split_norm_backward, {"split_norm_backward", memory, split_norm_backward_cost, split_norm_backward_host}},
     {OpKind::weighted_sum, {"weighted_sum", memory, weighted_sum_cost, weighted_sum_host}},
+    {OpKind::sigmoid_gate, {"sigmoid_gate", memory, sigmoid_gate_cost, sigmoid_gate_host}},
+    {OpKind::sigmoid_gate_backward, {"sigmoid_gate_backward", memory, sigmoid_gate_backward_cost, sigmoid_gate_backward_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

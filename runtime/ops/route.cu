@@ -48,7 +48,7 @@ constexpr int most_nodes = 64;
 
 /// The nodes, as bits, among whose experts a token chooses. `sums` is the warp's alone.
 TANDEM_DEVICE std::uint64_t best_nodes(const float* values, const TokenRouting& routing, float* sums) {
-  const int size = routing.experts_of_node(), counted = smaller(size, larger(1, routing.top_k / routing.node_limit));
+  const int size = routing.experts_of_node(), counted = smaller(size, routing.best_of_node);
   const auto every = [](int) { return true; };
   for (int node = 0; node < routing.nodes; ++node) {
     float sum = 0;

@@ -7,8 +7,8 @@ namespace tandem {
 /// route: logits [T,E], fp32, under `biased` also bias [E], fp32; gates [T,k], fp32, slots [T,k], int32.
 ///
 /// Each token goes to its k experts of the highest scores; under a node limit M among those of the M nodes with the highest sum
-/// of their best max(1, k/M) scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; group_limited_topk of Megatron-Core). Scores
-/// and gates are, as topk_routing_with_score_function of Megatron-Core has them
+/// of their best max(1, k/M) scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; group_limited_topk of Megatron-Core), or of as
+/// many as `best_of_node` says (one in DeepSeek-V2, arXiv 2405.04434, section 2.2.2). Scores and gates are, as topk_routing_with_score_function of Megatron-Core has them
 /// (megatron/core/transformer/moe/moe_utils.py), with c for `scaling`:
 ///
 ///                         scores                gates

@@ -12,7 +12,7 @@ namespace tandem {
 struct TokenRouting {
   static constexpr int most_experts = 1024;
 
-  int experts, top_k, groups, zigzag, parts, block, nodes, node_limit;
+  int experts, top_k, groups, zigzag, parts, block, nodes, node_limit, best_of_node;
   bool expert_choice, pre_softmax;
   ScoreFunction score;
   float scaling;
@@ -29,6 +29,8 @@ struct TokenRouting {
         block(attributes.block),
         nodes(attributes.nodes),
         node_limit(attributes.node_limit),
+        best_of_node(attributes.best_of_node > 0 ? attributes.best_of_node
+                                                 : larger(1, attributes.top_k / larger(1, attributes.node_limit))),
         expert_choice(attributes.expert_choice),
         pre_softmax(attributes.pre_softmax),
         score(attributes.score),

@@ -13,11 +13,27 @@ void expect_row_sums(const Shape& sums, const Shape& x) {
   expect_shapes(sums.elements() == rows_of(x), "split_norm has one sum for each row");
 }
 
-void expect_norm_operands(const Shape& x, const Shape& squares, const Shape& weight, const Shape& gate, const Shape& y) {
-  expect_row_sums(squares, x);
-  expect_shapes(x == y && x == gate && weight.elements() == columns_of(x),
-                "split_norm's input, gate and output are alike, and its weight is a row");
-}
+/// What the operations read, and behind it what they write; `gate` is missing where there is none.
+template <typename Operand>
+struct NormOperands {
+  Operand x, squares, weight;
+  const Operand* gate;
+  std::vector<Operand> rest;
+
+  NormOperands(std::span<const Operand> operands, const OpAttributes& any, std::size_t others)
+      : gate(std::get<SplitNormAttributes>(any).gated && operands.size() > 3 ? &operands[3] : nullptr) {
+    const std::size_t first = gate == nullptr ? 3 : 4;
+    expect_shapes(operands.size() == first + others, "split_norm has a gate or says that it has none");
+    x = operands[0];
+    squares = operands[1];
+    weight = operands[2];
+    rest.assign(operands.begin() + static_cast<std::ptrdiff_t>(first), operands.end());
+    expect_row_sums(squares.shape, x.shape);
+    expect_shapes(
+        x.shape == rest[0].shape && (gate == nullptr || x.shape == gate->shape) && weight.shape.elements() == columns_of(x.shape),
+        "split_norm's input, gate and output are alike, and its weight is a row");
+  }
+};
 
 struct SplitRows {
   std::int64_t rows, columns;
@@ -31,7 +47,16 @@ struct SplitRows {
   double inverse_deviation(float squares) const { return 1 / std::sqrt(squares / width + epsilon); }
 };
 
-double split_sigmoid(double z) { return 1 / (1 + std::exp(-z)); }
+double split_sigmoid(const float* z, std::int64_t at) { return z == nullptr ? 1 : 1 / (1 + std::exp(-double{z[at]})); }
+
+const float* gates_of(const NormOperands<HostTensor>& operands) {
+  return operands.gate == nullptr ? nullptr : operands.gate->f32();
+}
+
+Bytes bytes_read(const NormOperands<OperandType>& operands) {
+  const Bytes of_gate = operands.gate == nullptr ? 0 : operands.gate->bytes();
+  return bytes_of(operands.x, operands.squares, operands.weight) + of_gate;
+}
 
 }  // namespace
 
@@ -50,66 +75,69 @@ void split_norm_squares_host(std::span<const HostTensor> operands, const OpAttri
   }
 }
 
-OpCost split_norm_cost(std::span<const OperandType> operands, const OpAttributes&) {
-  const auto [x, squares, weight, gate, y] = unpack<5>(operands, "split_norm");
-  expect_norm_operands(x.shape, squares.shape, weight.shape, gate.shape, y.shape);
-  return memory_cost(bytes_of(x, squares, weight, gate, y));
+OpCost split_norm_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const NormOperands<OperandType> of(operands, any, 1);
+  return memory_cost(bytes_read(of) + of.rest[0].bytes());
 }
 
 void split_norm_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const auto [x, squares, weight, gate, y] = unpack<5>(operands, "split_norm");
-  const SplitRows n(x.shape, any);
+  const NormOperands<HostTensor> of(operands, any, 1);
+  const SplitRows n(of.x.shape, any);
+  const float* const gates = gates_of(of);
   for (std::int64_t row = 0; row < n.rows; ++row) {
-    const double inverse = n.inverse_deviation(squares.f32()[row]);
+    const double inverse = n.inverse_deviation(of.squares.f32()[row]);
     for (std::int64_t i = 0; i < n.columns; ++i) {
       const std::int64_t at = row * n.columns + i;
-      y.f32()[at] = static_cast<float>(weight.f32()[i] * (x.f32()[at] * inverse) * split_sigmoid(gate.f32()[at]));
+      of.rest[0].f32()[at] = static_cast<float>(of.weight.f32()[i] * (of.x.f32()[at] * inverse) * split_sigmoid(gates, at));
     }
   }
 }
 
-OpCost split_norm_products_cost(std::span<const OperandType> operands, const OpAttributes&) {
-  const auto [x, squares, weight, gate, dy, products] = unpack<6>(operands, "split_norm_products");
-  expect_norm_operands(x.shape, squares.shape, weight.shape, gate.shape, dy.shape);
-  expect_row_sums(products.shape, x.shape);
-  return memory_cost(bytes_of(x, squares, weight, gate, dy, products));
+OpCost split_norm_products_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const NormOperands<OperandType> of(operands, any, 2);
+  expect_row_sums(of.rest[1].shape, of.x.shape);
+  return memory_cost(bytes_read(of) + bytes_of(of.rest[0], of.rest[1]));
 }
 
 void split_norm_products_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const auto [x, squares, weight, gate, dy, products] = unpack<6>(operands, "split_norm_products");
-  const SplitRows n(x.shape, any);
-  const float *in = x.f32(), *w = weight.f32(), *z = gate.f32(), *gradient = dy.f32();
+  const NormOperands<HostTensor> of(operands, any, 2);
+  const SplitRows n(of.x.shape, any);
+  const float *in = of.x.f32(), *w = of.weight.f32(), *gates = gates_of(of), *gradient = of.rest[0].f32();
   for (std::int64_t row = 0; row < n.rows; ++row) {
-    const double inverse = n.inverse_deviation(squares.f32()[row]);
+    const double inverse = n.inverse_deviation(of.squares.f32()[row]);
     const std::int64_t first = row * n.columns;
-    products.f32()[row] = static_cast<float>(sum_of(n.columns, [=](auto i) {
+    of.rest[1].f32()[row] = static_cast<float>(sum_of(n.columns, [=](auto i) {
       const std::int64_t at = first + static_cast<std::int64_t>(i);
-      return w[i] * split_sigmoid(z[at]) * gradient[at] * (in[at] * inverse);
+      return w[i] * split_sigmoid(gates, at) * gradient[at] * (in[at] * inverse);
     }));
   }
 }
 
-OpCost split_norm_backward_cost(std::span<const OperandType> operands, const OpAttributes&) {
-  const auto [x, squares, weight, gate, dy, products, dx, dgate, dweight] = unpack<9>(operands, "split_norm_backward");
-  expect_norm_operands(x.shape, squares.shape, weight.shape, gate.shape, dy.shape);
-  expect_row_sums(products.shape, x.shape);
-  expect_shapes(dx.shape == x.shape && dgate.shape == gate.shape && dweight.shape == weight.shape,
+OpCost split_norm_backward_cost(std::span<const OperandType> operands, const OpAttributes& any) {
+  const bool gated = std::get<SplitNormAttributes>(any).gated;
+  const NormOperands<OperandType> of(operands, any, gated ? 5 : 4);
+  const OperandType &dy = of.rest[0], &products = of.rest[1], &dx = of.rest[2], &dweight = of.rest.back();
+  expect_row_sums(products.shape, of.x.shape);
+  expect_shapes(dx.shape == of.x.shape && dweight.shape == of.weight.shape && (!gated || of.rest[3].shape == of.x.shape),
                 "split_norm's gradients are shaped as what they belong to");
-  return memory_cost(bytes_of(x, squares, weight, gate, dy, products, dx, dgate) + 2 * dweight.bytes());
+  return memory_cost(bytes_read(of) + bytes_of(dy, products, dx) + (gated ? of.rest[3].bytes() : 0) + 2 * dweight.bytes());
 }
 
 void split_norm_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
-  const auto [x, squares, weight, gate, dy, products, dx, dgate, dweight] = unpack<9>(operands, "split_norm_backward");
-  const SplitRows n(x.shape, any);
+  const bool gated = std::get<SplitNormAttributes>(any).gated;
+  const NormOperands<HostTensor> of(operands, any, gated ? 5 : 4);
+  const HostTensor &dy = of.rest[0], &products = of.rest[1], &dx = of.rest[2], &dweight = of.rest.back();
+  const SplitRows n(of.x.shape, any);
+  const float* const gates = gates_of(of);
   std::vector<double> sums(static_cast<std::size_t>(n.columns));
   for (std::int64_t row = 0; row < n.rows; ++row) {
-    const double inverse = n.inverse_deviation(squares.f32()[row]), mean = products.f32()[row] / n.width;
+    const double inverse = n.inverse_deviation(of.squares.f32()[row]), mean = products.f32()[row] / n.width;
     for (std::int64_t i = 0; i < n.columns; ++i) {
       const std::int64_t at = row * n.columns + i;
-      const double normalised = x.f32()[at] * inverse, open = split_sigmoid(gate.f32()[at]), gradient = dy.f32()[at];
-      const double w = weight.f32()[i];
+      const double normalised = of.x.f32()[at] * inverse, open = split_sigmoid(gates, at), gradient = dy.f32()[at];
+      const double w = of.weight.f32()[i];
       dx.f32()[at] = static_cast<float>(inverse * (w * open * gradient - normalised * mean));
-      dgate.f32()[at] = static_cast<float>(gradient * w * normalised * open * (1 - open));
+      if (gated) of.rest[3].f32()[at] = static_cast<float>(gradient * w * normalised * open * (1 - open));
       sums[static_cast<std::size_t>(i)] += gradient * normalised * open;
     }
   }

@@ -5,13 +5,15 @@
 namespace tandem {
 
 // An RMSNorm of whole rows, of which each tensor-parallel rank has some columns, and its gate (MiniMax-Text-01: the norm of all
-// heads of lightning attention, times the sigmoid of a projection). With i over all `width` columns, here or not:
+// heads of lightning attention, times the sigmoid of a projection; without gates, the norms of all heads' queries and keys of
+// OLMo 2). With i over all `width` columns, here or not:
 //
 //   y = w n sigmoid(z),  n = x / sqrt(sum_i x_i^2 / width + epsilon)
 //   g = w sigmoid(z) dy,  dx = (g - n sum_i (g_i n_i) / width) sqrt(..)^-1,  dz = dy w n sigmoid(z) (1 - sigmoid(z)),
 //   dw += sum over rows of dy n sigmoid(z)
 //
-// Both sums are made by operations of their own, so that ranks can add them up in between.
+// Both sums are made by operations of their own, so that ranks can add them up in between. Unless SplitNormAttributes::gated
+// there are no z and dz among the operands, and 1 stands in place of the sigmoid.
 
 /// split_norm_squares: x [s,b,h]; squares [s,b] in fp32: the sum of those of each row.
 CostFunction split_norm_squares_cost;

@@ -74,6 +74,12 @@ constexpr Rule exchanges_hide_without_gathered_weights{
 std::optional<Objection> find_wrong_choice(const Scenario& s) {
   const MoeSpec& moe = s.model.moe;
   if (is_dense(s)) return {};
+  if (moe.shared_gate && moe.shared_experts == 0)
+    return Objection{{"model.moe.shared_gate", "model.moe.shared_experts"},
+                     "shared_gate without shared_experts, expected these, or shared_gate false"};
+  if (moe.best_of_group > 0 && moe.node_limit == 0)
+    return Objection{{"model.moe.best_of_group", "model.moe.node_limit"},
+                     "best_of_group without a node_limit, which alone chooses groups; expected that, too"};
   if (moe.top_k > moe.experts)
     return Objection{
         {"model.moe.top_k", "model.moe.experts"},

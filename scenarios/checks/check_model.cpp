@@ -219,11 +219,15 @@ constexpr Rule mamba_groups_divide_heads{
 
 constexpr Rule all_heads_are_normed_together{
     .sizes = Sizes::split,
-    .holds = [](const Scenario& s) { return s.model.qk_norm != QkNorm::all || s.parallelism.tp == 1; },
+    .holds =
+        [](const Scenario& s) {
+          return s.model.qk_norm != QkNorm::all || s.model.norm == NormKind::rms || s.parallelism.tp == 1;
+        },
     .objection = [](const Scenario& s) -> Objection {
-      return {{"model.qk_norm", "parallelism.tp"},
-              "qk_norm all with " + named(Axis::tp, s.parallelism.tp) +
-                  ", whose ranks have some heads each, is not lowered; expected " + named(Axis::tp, 1) + ", or qk_norm head"};
+      return {{"model.qk_norm", "model.norm", "parallelism.tp"},
+              "qk_norm all by LayerNorm with " + named(Axis::tp, s.parallelism.tp) +
+                  ", whose ranks have some heads each, is not lowered; expected norm rms, " + named(Axis::tp, 1) +
+                  ", or qk_norm head"};
     }};
 
 /// What only attention with keys of its own has.
@@ -231,6 +235,8 @@ std::optional<Objection> find_option_of_other_attention(const Scenario& s) {
   const ModelSpec& m = s.model;
   if (!m.mla.enabled()) return {};
   const std::pair<const char*, bool> options[] = {{"model.qk_norm", m.qk_norm != QkNorm::none},
+                                                  {"model.attention_gate", m.attention_gate},
+                                                  {"model.attention_scale", m.attention_scale > 0},
                                                   {"model.attention_sinks", m.attention_sinks},
                                                   {"model.rotary_share", m.rotary_share < 1},
                                                   {"model.sliding_rotary_base", m.sliding_rotary_base > 0},
@@ -241,15 +247,41 @@ std::optional<Objection> find_option_of_other_attention(const Scenario& s) {
   return {};
 }
 
+/// Whether an MLP's function is one of gates, or of an MLP without.
+bool has_activation(bool gated, MlpFunction function) {
+  if (function == MlpFunction::gelu) return true;
+  return (function == MlpFunction::squared_relu) != gated;
+}
+
+constexpr Rule gated_attention_has_no_bias{
+    .holds = [](const Scenario& s) { return !s.model.attention_gate || s.model.biases_of_attention() == AttentionBias::none; },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string field = s.model.linear_bias ? "model.linear_bias" : "model.attention_bias";
+      return {
+          {"model.attention_gate", field},
+          "model.attention_gate with " + field + ", whose gate would have a bias, too, is not lowered; expected one of the two"};
+    }};
+
+constexpr Rule limits_are_of_gates{
+    .holds = [](const Scenario& s) { return s.model.gated || (s.model.activation_limit == 0 && s.model.activation_offset == 0); },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string field = s.model.activation_limit > 0 ? "activation_limit" : "activation_offset";
+      return {{"model." + field, "model.gated"}, field + " without gates is not lowered; expected gated true, or 0"};
+    }};
+
+constexpr Rule scaled_embeddings_are_of_tokens{
+    .holds = [](const Scenario& s) { return s.model.embedding_factor == 1 || !s.model.encoder.enabled(); },
+    .objection = [](const Scenario&) -> Objection {
+      return {{"model.embedding_factor", "model.encoder"},
+              "embedding_factor with model.encoder, whose images it would scale, too, is not lowered; expected one of the two"};
+    }};
+
 constexpr Rule gates_are_not_squared{
-    .holds =
-        [](const Scenario& s) {
-          return s.model.gated ? s.model.activation != MlpFunction::squared_relu : s.model.activation != MlpFunction::silu;
-        },
+    .holds = [](const Scenario& s) { return has_activation(s.model.gated, s.model.activation); },
     .objection = [](const Scenario& s) -> Objection {
       return {{"model.activation", "model.gated"},
               "activation " + std::string(name_in(mlp_function_names, s.model.activation)) +
-                  (s.model.gated ? " of a gated MLP is not lowered; expected silu or gelu"
+                  (s.model.gated ? " of a gated MLP is not lowered; expected silu, gelu or quick-gelu"
                                  : " without gates is not lowered; expected gelu or squared-relu")};
     }};
 
@@ -275,10 +307,10 @@ std::optional<Objection> find_flaw_of_encoder(const Scenario& s) {
                      "images of " + std::to_string(e.tokens()) + " tokens leave none of " +
                          named("sequence", s.training.sequence) +
                          " to text, expected fewer images or patches, or a longer sequence"};
-  if (e.gated ? e.activation == MlpFunction::squared_relu : e.activation == MlpFunction::silu)
+  if (!has_activation(e.gated, e.activation))
     return Objection{{"model.encoder.activation", "model.encoder.gated"},
                      "encoder.activation " + std::string(name_in(mlp_function_names, e.activation)) +
-                         (e.gated ? " of a gated MLP is not lowered; expected silu or gelu"
+                         (e.gated ? " of a gated MLP is not lowered; expected silu, gelu or quick-gelu"
                                   : " without gates is not lowered; expected gelu or squared-relu")};
   if (s.training.documents.any())
     return Objection{
@@ -307,6 +339,9 @@ constexpr Rule rules_of_model[] = {
     key_heads_divide_value_heads,
     all_heads_are_normed_together,
     rule_of<find_option_of_other_attention>,
+    gated_attention_has_no_bias,
+    limits_are_of_gates,
+    scaled_embeddings_are_of_tokens,
     gates_are_not_squared,
     rule_of<find_flaw_of_encoder>,
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/base/text_file.h"
+#include "scenarios/interop/usual_clusters.h"
 #include "scenarios/reading/document.h"
 #include "scenarios/reading/overlay.h"
 #include "scenarios/reading/presets.h"
@@ -15,13 +16,18 @@
 namespace tandem::scenarios {
 namespace {
 
-constexpr std::string_view usual_cluster = "dgx-h100";
-
 /// Refuses what no scenario could be, at its place in the other program's file. Returns the warnings.
 std::vector<std::string> check(YamlNode document, const std::string& name) {
   expand_preset_names(document);
   resolve_presets(document, "");
   return read_document(document, name).warnings;
+}
+
+/// Whether an override says what the sentence would assume, which names its field: "(--set training.sequence)".
+bool is_stated(const std::string& sentence, const std::vector<std::string>& overrides) {
+  return std::ranges::any_of(overrides, [&](const std::string& change) {
+    return sentence.find("(--set " + change.substr(0, change.find('=')) + ")") != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -41,9 +47,12 @@ ImportedScenario import_scenario(const std::string& path, const Importer& import
   if (options.gpus > 0) put(section, "gpus", options.gpus, {.file = "--gpus"});
   const YamlNode* parallelism = document.find("parallelism");
   if (options.gpus == 0 && parallelism->find(name_of(Axis::dp)) == nullptr)
-    throw InputError({.file = file}, "the arguments do not tell on how many GPUs they run, expected --gpus");
+    throw InputError({.file = file}, "does not tell on how many GPUs it runs, expected --gpus");
   give_name(document, name);
   for (const std::string& change : options.overrides) apply_override(document, change);
+  for (const Missing& missing : imported.missing)
+    if (find_path(document, missing.field) == nullptr) throw InputError(missing.place, missing.sentence);
+  std::erase_if(imported.assumed, [&](const std::string& sentence) { return is_stated(sentence, options.overrides); });
   std::vector<std::string> warnings = std::move(imported.notes);
   std::ranges::move(check(document, name), std::back_inserter(warnings));
   return {scenario_yaml(document), std::move(warnings), std::move(imported.assumed), std::move(imported.ignored)};

@@ -41,12 +41,20 @@ struct ForeignText {
   std::span<const std::string> environment = {};  ///< "NAME=VALUE", of a script
 };
 
+/// Something that the file does not say and that nobody could guess: wrong unless the user sets the field.
+struct Missing {
+  std::string field;     ///< of the scenario: "model.vocab"
+  Place place;           ///< in the file
+  std::string sentence;  ///< what is missing and what was expected
+};
+
 /// A scenario read from another program's words: all but its cluster, of which that program knows nothing.
 struct Imported {
   YamlNode document;                      ///< every value has its place in the file
   std::vector<std::string> ignored;       ///< what says nothing that a scenario has, in the file's order
   std::vector<std::string> notes = {};    ///< what the scenario leaves out of what the file means, with places
   std::vector<std::string> assumed = {};  ///< what the file does not say, and what was taken for it
+  std::vector<Missing> missing = {};
 };
 
 }  // namespace tandem::scenarios

@@ -55,11 +55,11 @@ class ArgumentsWriter {
     add("num-layers", model_.layers);
     add("hidden-size", model_.hidden);
     add("ffn-hidden-size", model_.ffn);
-    flag("swiglu", model_.gated);
-    flag("squared-relu", model_.activation == MlpFunction::squared_relu);
-    if (model_.gated && model_.activation != MlpFunction::silu) out_.lose("model.activation", "its gates go through SiLU");
+    activation();
     add("normalization", model_.norm == NormKind::rms ? "RMSNorm" : "LayerNorm");
     if (model_.residual.scale()) out_.lose("model.residual", "residual connections have no factors");
+    if (model_.embedding_factor != 1) out_.lose("model.embedding_factor", "its embeddings have no factor");
+    if (model_.logit_factor != 1) out_.lose("model.logit_factor", "its logits have no factor");
     if (model_.norm_placement != NormPlacement::pre) out_.lose("model.norm_placement", "its norms are before attention and MLP");
     flag("disable-bias-linear", !model_.linear_bias);
     flag("add-qkv-bias", model_.attention_bias != AttentionBias::none);
@@ -67,6 +67,7 @@ class ArgumentsWriter {
       out_.lose("model.attention_bias",
                 "without --disable-bias-linear all its linear layers have biases, with it the output has none");
     if (model_.moe.linear_bias) out_.lose("model.moe.linear_bias", "with --disable-bias-linear its experts have none");
+    if (model_.moe.router_bias) out_.lose("model.moe.router_bias", "with --disable-bias-linear its router has none");
     if (model_.logit_softcap > 0) out_.lose("model.logit_softcap", "its logits have no cap");
     layers_of_one_half();
     if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
@@ -87,6 +88,18 @@ class ArgumentsWriter {
     } else {
       out_.lose("model.rotary_base", fmt::format("{} is no whole number, as --rotary-base wants", model_.rotary_base));
     }
+  }
+
+  /// Values have a limit with --quick-geglu alone.
+  void activation() {
+    const bool is_quick = model_.activation == MlpFunction::quick_gelu;
+    flag("swiglu", model_.gated && !is_quick);
+    flag("quick-geglu", is_quick);
+    flag("squared-relu", model_.activation == MlpFunction::squared_relu);
+    if (model_.gated && model_.activation == MlpFunction::gelu) out_.lose("model.activation", "its gates go through SiLU");
+    if (model_.activation_offset != 0) add("glu-linear-offset", model_.activation_offset);
+    if (model_.activation_limit > 0 && is_quick) add("activation-func-clamp-value", model_.activation_limit);
+    if (model_.activation_limit > 0 && !is_quick) out_.lose("model.activation_limit", "it is of quick-gelu alone");
   }
 
   /// The letters of the layers, where each has one: those with one half. Else nothing.
@@ -151,6 +164,8 @@ class ArgumentsWriter {
     }
     flag("qk-layernorm", model_.qk_norm == QkNorm::head);
     if (model_.qk_norm == QkNorm::all) out_.lose("model.qk_norm", "it normalises each head by itself");
+    flag("attention-output-gate", model_.attention_gate);
+    if (model_.attention_scale > 0) out_.lose("model.attention_scale", "its scores are divided by the root of a head's width");
     if (model_.attention_sinks) add("softmax-type", "learnable");
     if (model_.attention_softcap > 0) out_.lose("model.attention_softcap", "its scores have no cap");
     windows();
@@ -196,6 +211,7 @@ class ArgumentsWriter {
     // Megatron-Core demands it of a single choice, whose softmax over itself would have no gradient.
     flag("moe-router-pre-softmax", is_softmax && (moe.pre_softmax || moe.top_k == 1));
     if (moe.scaling_factor != 1) add("moe-router-topk-scaling-factor", moe.scaling_factor);
+    if (moe.best_of_group > 0) out_.lose("model.moe.best_of_group", "groups have the sum of their best scores");
     if (!moe.expert_bias) return;
     flag("moe-router-enable-expert-bias");
     add("moe-router-bias-update-rate", moe.bias_update_rate);
@@ -211,6 +227,7 @@ class ArgumentsWriter {
     if (hybrid_pattern().empty()) add("moe-layer-freq", moe_layer_pattern(model_));
     if (moe.latent > 0) add("moe-latent-size", moe.latent);
     if (moe.shared_experts > 0) add("moe-shared-expert-intermediate-size", moe.shared_experts * moe.ffn);
+    flag("moe-shared-expert-gate", moe.shared_gate);
     flag("moe-grouped-gemm");
     const bool by_sequence = moe.balance_scope == BalanceScope::sequence;
     add("moe-router-load-balancing-type", moe.balance_loss == 0 ? "none" : by_sequence ? "seq_aux_loss" : "aux_loss");
@@ -333,11 +350,15 @@ class ArgumentsWriter {
     if (t_.grad_compression > 1) out_.lose("training.grad_compression", "gradients travel as they are");
     if (t_.offload.optimizer > 0) {
       flag("optimizer-cpu-offload");
+      flag("use-precision-aware-optimizer", !narrow_states());  // without which it refuses
       add("optimizer-offload-fraction", t_.offload.optimizer);
       flag("overlap-cpu-optimizer-d2h-h2d", t_.offload.overlap_optimizer);
     }
-    if (t_.offload.activations > 0)
-      out_.lose("training.offload.activations", "it is a field of TransformerConfig, cpu_offloading_num_layers");
+    if (t_.offload.activations > 0) add("cpu-offloading-num-layers", t_.offload.activations);
+  }
+
+  bool narrow_states() const {
+    return t_.moment_dtype != DType::f32 || t_.second_moment_dtype != DType::f32 || t_.master_dtype != DType::f32;
   }
 
   void training() {
@@ -383,7 +404,7 @@ class ArgumentsWriter {
       out_.lose("training.grad_dtype", fmt::format("{} gradients of {} weights are none of its combinations",
                                                    name_of(t_.grad_dtype), name_of(t_.precision)));
     }
-    const bool narrow = t_.moment_dtype != DType::f32 || t_.second_moment_dtype != DType::f32 || t_.master_dtype != DType::f32;
+    const bool narrow = narrow_states();
     if (narrow && t_.optimizer == OptimizerKind::muon) {
       for (const char* const field : {"training.moment_dtype", "training.second_moment_dtype", "training.master_dtype"})
         out_.lose(field, "Muon's states are fp32");

@@ -1,44 +1,37 @@
 #include <spdlog/fmt/fmt.h>
 
-#include "runtime/base/nearest.h"
 #include "scenarios/interop/export_text.h"
-#include "scenarios/interop/torchtitan_models.h"
-#include "scenarios/schedules/chunk_layout.h"
-#include "scenarios/schedules/schedule_table.h"
-#include "scenarios/spec/names.h"
+#include "scenarios/interop/torchtitan_job.h"
 
 namespace tandem::scenarios {
 namespace {
 
 class TomlWriter {
  public:
-  explicit TomlWriter(const Scenario& scenario)
-      : scenario_(scenario), model_(scenario.model), p_(scenario.parallelism), t_(scenario.training) {}
+  explicit TomlWriter(TitanJob job) : job_(std::move(job)) {}
 
   Exported all() {
-    out_.comment(scenario_.name + " for TorchTitan");
+    out_.comment(job_.description + " for TorchTitan 0.2");
     out_.line("");
     section("job");
-    out_.line(fmt::format("description = \"{}\"", escaped(scenario_.name)));
+    out_.line(fmt::format("description = \"{}\"", escaped(job_.description)));
     model();
     training();
-    parallelism();
-    pipeline();
-    recompute();
-    if (t_.overlap_tp) {
+    section("parallelism");
+    for (const auto& [key, value] : job_.parallelism) out_.line(key + " = " + literal(value));
+    if (pipelined()) add("pipeline_parallel_microbatch_size", job_.micro_batch);
+    checkpointing();
+    if (job_.overlap_tp) {
       section("compile");
       out_.line("enable = true  # which asynchronous tensor parallelism needs");
       out_.line("components = [\"model\", \"loss\"]");
     }
-    not_there();
+    for (Lost& lost : job_.lost) out_.lose(std::move(lost.field), std::move(lost.why));
     return out_.take();
   }
 
  private:
-  const Scenario& scenario_;
-  const ModelSpec& model_;
-  const ParallelismSpec& p_;
-  const TrainingSpec& t_;
+  TitanJob job_;
   ExportText out_;
 
   void section(const char* name) { out_.line(fmt::format("\n[{}]", name)); }
@@ -52,217 +45,52 @@ class TomlWriter {
     return out;
   }
 
+  bool pipelined() const {
+    for (const auto& [key, value] : job_.parallelism)
+      if (key == "pipeline_parallel_degree") return value.number > 1;
+    return false;
+  }
+
+  static std::string literal(const TitanValue& value) {
+    if (value.kind == TitanValue::Kind::number) return std::to_string(value.number);
+    if (value.kind == TitanValue::Kind::truth) return value.number != 0 ? "true" : "false";
+    return value.kind == TitanValue::Kind::text ? "\"" + value.text + "\"" : modules_literal(value);
+  }
+
   void model() {
-    const auto known = torchtitan_model_of(model_);
-    if (!known)
-      out_.lose("model",
-                fmt::format("{} has the shape of none of TorchTitan's flavors; a new one is written in Python, as its ModelArgs",
-                            model_.name));
-    const bool fp8 = t_.precision == DType::f8;
-    if (!known && !fp8) return;
+    const bool fp8 = job_.precision == DType::f8, mx = fp8 && job_.recipe == Recipe::mxfp8;
+    if (job_.precision == DType::f4) out_.lose("training.precision", "its converters know fp8");
+    if (!job_.model && !fp8) return;
     section("model");
-    if (known) out_.line(fmt::format("name = \"{}\"\nflavor = \"{}\"", known->name, known->flavor));
+    if (job_.model) out_.line(fmt::format("name = \"{}\"\nflavor = \"{}\"", job_.model->name, job_.model->flavor));
     if (!fp8) return;
-    out_.line("converters = [\"quantize.linear.float8\"]");
-    section("quantize.linear.float8");
+    out_.line(fmt::format("converters = [\"quantize.linear.{}\"]", mx ? "mx" : "float8"));
+    section(mx ? "quantize.linear.mx" : "quantize.linear.float8");
     out_.line("filter_fqns = [\"output\"]");
   }
 
   void training() {
     section("training");
-    add("seq_len", t_.sequence);
-    const std::int64_t of_rank = t_.global_batch / p_.data_replicas();
-    add("local_batch_size", p_.pp > 1 ? of_rank : t_.micro_batch);
-    add("global_batch_size", t_.global_batch);
-    add("mixed_precision_param", t_.precision == DType::f32 ? "float32" : "bfloat16");
+    add("seq_len", job_.sequence);
+    add("local_batch_size", pipelined() ? job_.global_batch / job_.replicas : job_.micro_batch);
+    add("global_batch_size", job_.global_batch);
+    add("mixed_precision_param", job_.fp32 ? "float32" : "bfloat16");
     add("mixed_precision_reduce", "float32");
-    if (t_.precision == DType::f16) out_.lose("training.precision", "weights are used in bfloat16 or float32");
-    if (t_.grad_dtype != DType::f32) out_.lose("training.grad_dtype", "gradients are reduced in float32");
   }
 
-  void parallelism() {
-    section("parallelism");
-    data_parallel();
-    add("tensor_parallel_degree", p_.tp);
-    if (p_.tp > 1 && !p_.sp) out_.lose("parallelism.sp", "tensor parallelism always comes with sequence parallelism");
-    if (t_.overlap_tp) out_.line("enable_async_tensor_parallel = true");
-    add("context_parallel_degree", p_.cp);
-    if (p_.cp > 1) add("context_parallel_rotate_method", p_.cp_method == CpMethod::all_gather ? "allgather" : "alltoall");
-    if (t_.documents.any()) out_.lose("training.documents", "how long documents are is up to the data");
-    if (p_.cp_method == CpMethod::ulysses || p_.cp_method == CpMethod::ulysses_ring ||
-        (p_.cp == 1 && p_.cp_method != CpMethod::ring))
-      out_.lose("parallelism.cp_method", "keys and values are gathered or passed around");
-    if (p_.dynamic_cp) out_.lose("parallelism.dynamic_cp", "all context-parallel ranks share every sequence");
-    if (p_.cp_layout != CpLayout::zigzag) out_.lose("parallelism.cp_layout", "context-parallel ranks hold two chunks each");
-    if (model_.moe.experts > 0) {
-      add("expert_parallel_degree", p_.ep);
-      add("expert_tensor_parallel_degree", p_.etp);
-      if (sends_once(p_.dispatcher)) add("expert_parallel_comm_backend", name_in(dispatcher_names, p_.dispatcher));
-    }
-    if (p_.own_expert_axis) {
-      const std::string why =
-          fmt::format("expert ranks are data-parallel ones, here of {} * {} = {}", p_.dp, p_.ep, p_.dp * p_.ep);
-      out_.lose("parallelism.expert_axis", why);
-      out_.lose("parallelism.dp", why);
-    }
-    if (p_.order != ParallelismSpec{}.order)
-      out_.lose("parallelism.order", "the mesh is always pp, dp, cp, tp from the outermost in");
-    if (!p_.placement.is_packed()) out_.lose("parallelism.placement", "the launcher decides which GPU a rank runs on");
-  }
-
-  /// FSDP2 gathers weights, and context-parallel ranks take part in the sharding.
-  void data_parallel() {
-    const std::int64_t replicas = p_.data_replicas();
-    std::int64_t shards = p_.zero == 0 ? 1 : replicas;
-    if (p_.zero > 0 && p_.hsdp > 0) {
-      const bool fits = p_.hsdp % p_.cp == 0 && replicas % (p_.hsdp / p_.cp) == 0 && p_.hsdp / p_.cp < replicas;
-      if (fits) shards = p_.hsdp / p_.cp;
-      if (!fits) out_.lose("parallelism.hsdp", "slices are over all context-parallel ranks, in several groups of them");
-    }
-    add("data_parallel_replicate_degree", replicas / shards);
-    add("data_parallel_shard_degree", shards);
-    if (p_.zero == 0 && p_.cp > 1) out_.lose("parallelism.zero", "weights are sharded over the context-parallel ranks");
-    if (p_.zero == 1 || p_.zero == 2)
-      out_.lose("parallelism.zero", "FSDP shards weights, too; nearest is to keep them after the forward, as here");
-    if (p_.zero == 3 && shards * p_.cp == 1) out_.lose("parallelism.zero", "nothing is sharded over one rank");
-    add("fsdp_reshard_after_forward", reshard());
-    if (p_.zero == 3 && p_.prefetch != 1) out_.lose("parallelism.prefetch", "the next unit's weights are gathered ahead");
-    if (p_.zero == 3 && p_.gather_unit != GatherUnit::layer) out_.lose("parallelism.gather_unit", "layers are gathered as one");
-  }
-
-  const char* reshard() {
-    if (p_.zero != 3) return p_.zero == 0 ? "default" : "never";
-    const bool piped = p_.pp > 1;
-    if (p_.reshard_after_forward && p_.gather_per_micro_batch) return piped ? "always" : "default";
-    if (!p_.reshard_after_forward && p_.gather_per_micro_batch == !piped) return "never";
-    out_.lose("parallelism.gather_per_micro_batch",
-              piped ? "a pipeline gathers weights once" : "each micro-batch gathers weights");
-    return "never";
-  }
-
-  void pipeline() {
-    add("pipeline_parallel_degree", p_.pp);
-    if (p_.pp == 1) {
-      if (t_.schedule != ScheduleKind::one_f_one_b) out_.lose("training.schedule", "there is none without a pipeline");
-      if (p_.account_for_embedding) out_.lose("parallelism.account_for_embedding", "there is one stage");
-      if (p_.account_for_loss) out_.lose("parallelism.account_for_loss", "there is one stage");
-      if (!p_.pipeline_layout.empty()) out_.lose("parallelism.pipeline_layout", "there is one stage");
-      return;
-    }
-    add("pipeline_parallel_microbatch_size", t_.micro_batch);
-    const std::string_view name = traits_of(t_.schedule).torchtitan;
-    add("pipeline_parallel_schedule", name.empty() ? traits_of(ScheduleKind::one_f_one_b).torchtitan : name);
-    if (name.empty()) out_.lose("training.schedule", "it has " + joined(schedules_of_torchtitan()) + " and DualPipeV");
-    if (p_.pipeline_layout.empty()) return stages();
-    modules();
-    if (mtp_is_apart(scenario_)) out_.lose("parallelism.pipeline_layout", "no layers predict further tokens");
-  }
-
-  /// Names of modules, as torchtitan/models/llama3/model.py has them.
-  void modules() {
-    std::string parts;
-    for (std::int64_t layer = 0; const std::string& stage : p_.pipeline_layout) {
-      std::vector<std::string> names;
-      for (const char part : stage) {
-        if (part == layout_part::embedding) names.emplace_back("tok_embeddings");
-        if (part == layout_part::layer) names.push_back(fmt::format("layers.{}", layer++));
-        if (part == layout_part::loss) names.insert(names.end(), {"norm", "output"});
-      }
-      parts += (parts.empty() ? "[" : ", [") + (names.empty() ? "" : fmt::format("\"{}\"", fmt::join(names, "\", \""))) + "]";
-    }
-    out_.line("module_fqns_per_model_part = [" + parts + "]");
-  }
-
-  /// Stages get equal shares, less so many layers of the first and the last for the embedding and the head.
-  void stages() {
-    const std::int64_t chunks = p_.pp * p_.vpp;
-    std::int64_t less_first = p_.account_for_embedding ? 1 : 0, less_last = p_.account_for_loss ? 1 : 0;
-    if (p_.first_stage_layers > 0 || p_.last_stage_layers > 0) {
-      std::int64_t others = p_.pp, left = model_.layers;
-      for (const std::int64_t given : {p_.first_stage_layers, p_.last_stage_layers}) {
-        left -= given;
-        if (given > 0) --others;
-      }
-      const std::int64_t each = others > 0 ? left / others : std::max(p_.first_stage_layers, p_.last_stage_layers);
-      less_first = p_.first_stage_layers > 0 ? each - p_.first_stage_layers : 0;
-      less_last = p_.last_stage_layers > 0 ? each - p_.last_stage_layers : 0;
-      if (p_.vpp > 1 || less_first < 0 || less_last < 0 || (less_first < 2 && less_last < 2)) {
-        for (const char* field : {"parallelism.first_stage_layers", "parallelism.last_stage_layers"})
-          out_.lose(field, "the first and the last stage can only be told how many layers fewer they have");
-        less_first = std::max<std::int64_t>(0, less_first);
-        less_last = std::max<std::int64_t>(0, less_last);
-      }
-    }
-    add("pipeline_parallel_layers_per_stage", (model_.layers + less_first + less_last) / chunks);
-    add("pipeline_parallel_first_stage_less_layers", less_first);
-    add("pipeline_parallel_last_stage_less_layers", less_last);
-  }
-
-  void recompute() {
-    const RecomputeSpec& r = t_.recompute;
+  void checkpointing() {
+    using enum TitanCheckpointing::Mode;
     section("activation_checkpoint");
-    if (r.every == 1) return add("mode", "full");
-    const bool by_operation = r.mlp_every > 1;
-    const bool any = r.norm || r.activation || r.attention || r.mlp || r.mla_up;
-    if (r.every == 0 && !by_operation) {
-      add("mode", "none");
-      if (any) out_.lose("training.recompute", "it recomputes layers, or operations by a policy of its own (\"op\")");
-      return;
-    }
+    const auto [mode, period] = job_.checkpointing;
+    if (mode == none || mode == full) return add("mode", mode == full ? "full" : "none");
     add("mode", "selective");
-    out_.line(fmt::format("selective_ac_option = \"{}\"", by_operation ? "op" : std::to_string(r.every)));
-  }
-
-  void not_there() {
-    if (!model_.causal) out_.lose("model.causal", "it masks what comes later");
-    if (model_.encoder.enabled()) out_.lose("model.encoder", "its models of language have none");
-    if (model_.linear_bias) out_.lose("model.linear_bias", "its linear layers have none");
-    if (model_.attention_bias != AttentionBias::none) out_.lose("model.attention_bias", "its linear layers have none");
-    if (model_.moe.linear_bias) out_.lose("model.moe.linear_bias", "its linear layers have none");
-    if (model_.logit_softcap > 0) out_.lose("model.logit_softcap", "its logits have no cap");
-    if (model_.indexer.enabled()) out_.lose("model.indexer", "its attention is to all keys");
-    if (t_.hidden_dropout > 0) out_.lose("training.hidden_dropout", "it has no dropout");
-    if (t_.attention_dropout > 0) out_.lose("training.attention_dropout", "it has no dropout");
-    if (t_.recompute.in_segments()) out_.lose("training.recompute_segment", "every layer keeps its input");
-    if (!t_.overlap_dp && p_.data_replicas() > 1) out_.lose("training.overlap.dp", "FSDP overlaps its collectives");
-    if (!t_.overlap_dp && p_.data_replicas() == 1) out_.lose("training.overlap.dp", "there is nothing to overlap");
-    if (t_.optimizer != OptimizerKind::adam) out_.lose("training.optimizer", "it has Adam alone");
-    if (t_.moment_dtype != DType::f32) out_.lose("training.moment_dtype", "Adam's moments are of the weights' type");
-    if (t_.second_moment_dtype != t_.moment_dtype)
-      out_.lose("training.second_moment_dtype", "Adam's moments are of the weights' type");
-    if (t_.master_dtype != DType::f32) out_.lose("training.master_dtype", "the weights themselves are updated, in fp32");
-    if (t_.precision == DType::f4) out_.lose("training.precision", "its converters know fp8");
-    if (t_.first_last_layers_bf16) {
-      for (const char* field : {"first_last_layers_bf16", "num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"})
-        out_.lose(std::string("training.") + field, "its converters take all layers");
-    }
-    if (t_.recipe != usual_recipe(t_.precision))
-      out_.lose("training.recipe", "whole tensors are scaled by their own maxima, whatever the recipe");
-    if (t_.cuda_graph != CudaGraph::none) out_.lose("training.cuda_graph", "it captures no graphs");
-    if (t_.param_gather)
-      out_.lose(t_.precision == DType::f4 ? "training.fp4_param_gather" : "training.fp8_param_gather", "it needs ZeRO-3 there");
-    if (t_.fp8_attention) out_.lose("training.fp8_attention", "attention computes in bfloat16");
-    if (t_.fp8_activation_input) out_.lose("training.fp8_activation_input", "activations are kept as they are");
-    if (t_.overlap_ep) out_.lose("training.overlap.ep", "experts' exchanges are waited for");
-    if (t_.gates_at_experts && model_.moe.experts > 0)
-      out_.lose("training.gates_at_experts", "scores weight what experts return, or what is sent to them (score_before_experts)");
-    if (t_.overlap_pp && p_.pp > 1) out_.lose("training.overlap.pp", "stages wait for what they send and receive");
-    if (t_.hierarchical_all_reduce) out_.lose("training.hierarchical_all_reduce", "gradients are reduced in one collective");
-    if (t_.local_steps()) out_.lose("training.sync_every", "gradients are reduced in every step");
-    if (t_.compressor.keeps_residuals()) out_.lose("training.compressor", "gradients travel as they are");
-    if (!t_.sync.empty()) out_.lose("training.sync", "all replicas reduce their gradients together");
-    if (t_.grad_compression > 1) out_.lose("training.grad_compression", "gradients travel as they are");
-    if (t_.offload.any()) out_.lose("training.offload", "what FSDP offloads is all of weights, gradients and states, or nothing");
-    if (t_.attention) out_.lose("training.attention", "scaled_dot_product_attention chooses its kernel");
-    if (p_.scatter_gather) out_.lose("parallelism.scatter_gather", "with sequence parallelism there is nothing to gather");
-    // Buckets are FSDP's units there, whatever their size.
-    out_.lose("training.bucket_MB", "gradients are reduced by layer");
+    add("selective_ac_option", mode == operation ? "op" : std::to_string(period));
   }
 };
 
 }  // namespace
 
-/// Writes a configuration of TorchTitan (torchtitan/config/job_config.py, version 0.2).
-Exported torchtitan_toml(const ScenarioWithDocument& read) { return TomlWriter(read.scenario).all(); }
+/// Writes a configuration of TorchTitan 0.2 (torchtitan/config/job_config.py).
+Exported torchtitan_toml(const ScenarioWithDocument& read) { return TomlWriter(torchtitan_job(read.scenario)).all(); }
 
 }  // namespace tandem::scenarios

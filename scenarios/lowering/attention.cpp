@@ -2,11 +2,13 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 
 #include "scenarios/lowering/attend.h"
 #include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/norm.h"
+#include "scenarios/lowering/norm_over_ranks.h"
 #include "scenarios/lowering/recompute.h"
 
 namespace tandem::scenarios {
@@ -54,6 +56,22 @@ BufferId normed_rows(Context& context, BufferId heads) {
   return context.builder.view(heads, 0, Shape(shape[0], shape[1], shape[2] * shape[3]));
 }
 
+/// Normalised between the two, with the other tensor-parallel ranks.
+SplitHeads split_norm_over_ranks_and_rotate(Context& context, const AttentionParameters& weights,
+                                            const std::vector<BufferId>& parts, const Heads& heads) {
+  const SplitHeadsAttributes split = split_attributes(context, false), rotation = split_attributes(context, true);
+  const bool rotates = is_rotated(context);
+  const BufferId q = context.activation(context.shape_of(heads.q)), k = context.activation(context.shape_of(heads.k));
+  context.kernel(OpKind::split_heads, split, "split heads", parts, std::array{q, k, heads.v});
+  const NormedOverRanks normed = norm_over_ranks(context, {*weights.query_norm, *weights.key_norm}, {q, k}, {heads.q, heads.k});
+  if (rotates) context.kernel(OpKind::rotary, rotation, "rotary", {}, {}, {heads.q, heads.k});
+  return {heads, [=](Context& c, const Heads& d, const std::vector<BufferId>& dparts) {
+            if (rotates) c.kernel(OpKind::rotary_backward, rotation, "rotary", {}, {}, {d.q, d.k});
+            const auto [dq, dk] = norm_over_ranks_backward(c, normed, {d.q, d.k});
+            c.kernel(OpKind::split_heads_backward, split, "split heads", std::array{dq, dk, d.v}, dparts);
+          }};
+}
+
 /// Normalised between the two.
 SplitHeads split_norm_and_rotate(Context& context, const AttentionParameters& weights, const std::vector<BufferId>& parts,
                                  const Heads& heads) {
@@ -81,20 +99,43 @@ SplitHeads split_heads(Context& context, const AttentionParameters& weights, Buf
   Heads heads = make_heads(context, Shape(n.sequence, n.batch, n.heads, n.head_dim), keys, keys);
   if (weights.sink) heads.sink = AttentionSink{*weights.sink, 0, n.heads};
   const std::vector<BufferId> parts = outputs_apart(context, weights.qkv, qkv);
-  return weights.query_norm ? split_norm_and_rotate(context, weights, parts, heads) : split_and_rotate(context, parts, heads);
+  if (!weights.query_norm) return split_and_rotate(context, parts, heads);
+  return is_normed_over_ranks(context) ? split_norm_over_ranks_and_rotate(context, weights, parts, heads)
+                                       : split_norm_and_rotate(context, weights, parts, heads);
 }
 
-/// From the projections to the heads' outputs, side by side.
-BufferId core_attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId qkv) {
+/// Where the backward of a gate, which comes first, leaves the gradient of all projections, for that of attention to fill.
+using ProjectedGradient = std::shared_ptr<BufferId>;
+
+/// From the projections, or from those but the gate's, to the heads' outputs, side by side.
+BufferId core_attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId qkv,
+                        const ProjectedGradient& gradient) {
   const SplitHeads split = split_heads(context, weights, qkv);
   const Attended attended = attend(context, split.heads);
   tape.push([=](Context& c, BufferId dout) {
     const Heads d = attended.backward(c, split.heads, dout);
-    const BufferId dqkv = c.activation(c.shape_of(qkv));
+    const BufferId dprojected = *gradient == no_id ? c.activation(c.shape_of(qkv)) : *gradient;
+    const BufferId dqkv = *gradient == no_id ? dprojected : c.builder.view(dprojected, 0, c.shape_of(qkv));
     split.backward(c, d, outputs_apart(c, weights.qkv, dqkv));
-    return dqkv;
+    return dprojected;
   });
   return attended.out;
+}
+
+/// Times the sigmoid of the gate's projection.
+BufferId gate_heads(Context& context, Tape& tape, BufferId rows, BufferId gate, BufferId projected,
+                    const ProjectedGradient& gradient) {
+  const BufferId gated = context.activation(context.shape_of(rows));
+  context.kernel(OpKind::sigmoid_gate, {}, "attention gate", {rows, gate}, {gated});
+  tape.push([=](Context& c, BufferId dy) {
+    *gradient = c.activation(c.shape_of(projected));
+    const Shape shape = c.shape_of(gate);
+    const BufferId drows = c.activation(c.shape_of(rows));
+    const BufferId dgate = c.builder.view(*gradient, c.shape_of(projected).elements() - shape.elements(), shape);
+    c.kernel(OpKind::sigmoid_gate_backward, {}, "attention gate", {rows, gate, dy}, {drows, dgate});
+    return drows;
+  });
+  return gated;
 }
 
 /// Of the projections' outputs on this rank. Those of q, k and v are parts of one tensor: without rotary positions the gradient
@@ -120,6 +161,22 @@ void declare_biases(const Context& context, ChunkParameters& parameters, const s
     weights.output_bias = parameters.declare(replicated_bias(context, layer + ".attention_output.bias", n.hidden));
 }
 
+void declare_norms_of_heads(const Context& context, ChunkParameters& parameters, const std::string& layer,
+                            AttentionParameters& weights) {
+  const LocalSizes& n = context.sizes;
+  if (is_normed_over_ranks(context)) {
+    weights.query_norm = declare_norm_over_ranks(context, parameters, layer + ".query_norm", n.heads, 1);
+    weights.key_norm = declare_norm_over_ranks(context, parameters, layer + ".key_norm", n.kv_heads, n.kv_replicas);
+    return;
+  }
+  const bool apart = context.scenario.model.qk_norm == QkNorm::head;
+  const auto declare = [&](const char* name, std::int64_t heads) {
+    return declare_norm_of_heads(context, parameters, layer + name, (apart ? 1 : heads) * n.head_dim);
+  };
+  weights.query_norm = declare(".query_norm", n.heads);
+  weights.key_norm = declare(".key_norm", n.kv_heads);
+}
+
 }  // namespace
 
 AttentionParameters declare_attention(const Context& context, ChunkParameters& parameters, const std::string& layer) {
@@ -143,29 +200,31 @@ AttentionParameters declare_attention(const Context& context, ChunkParameters& p
   weights.output =
       parameters.declare({.pieces = {{layer + ".attention_output", h, columns * n.tp, 0, columns * n.tp_rank, h, columns}}});
   const ModelSpec& model = context.scenario.model;
+  if (model.attention_gate) weights.gate = parameters.declare({.pieces = {rows_of(".attention_gate", n.heads, 1)}});
   if (model.biases_of_attention() != AttentionBias::none) declare_biases(context, parameters, layer, weights);
-  if (model.qk_norm != QkNorm::none) {
-    const bool apart = model.qk_norm == QkNorm::head;
-    const auto declare = [&](const char* name, std::int64_t heads) {
-      return declare_norm_of_heads(context, parameters, layer + name, (apart ? 1 : heads) * n.head_dim);
-    };
-    weights.query_norm = declare(".query_norm", n.heads);
-    weights.key_norm = declare(".key_norm", n.kv_heads);
-  }
+  if (model.qk_norm != QkNorm::none) declare_norms_of_heads(context, parameters, layer, weights);
   if (model.attention_sinks)
     weights.sink = parameters.declare({.pieces = {{layer + ".sink.bias", model.heads, 1, n.heads * n.tp_rank, 0, n.heads, 1}}});
   return weights;
 }
 
 BufferId attention(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
-  const BufferId qkv = column_parallel(context, tape, weights.qkv, x, "qkv", GemmMath::as_trained, weights.qkv_bias);
-  const Module core = [weights](Context& c, Tape& t, BufferId in) { return core_attention(c, t, weights, in); };
+  std::vector<ParameterId> all = weights.qkv;
+  if (weights.gate) all.push_back(*weights.gate);
+  const BufferId projected = column_parallel(context, tape, all, x, "qkv", GemmMath::as_trained, weights.qkv_bias);
+  const std::vector<BufferId> parts = outputs_apart(context, all, projected);
+  const LocalSizes& n = context.sizes;
+  const BufferId qkv =
+      weights.gate ? context.builder.view(projected, 0, Shape(n.sequence, n.batch, (n.heads + 2 * n.kv_heads) * n.head_dim))
+                   : projected;
+  const auto gradient = std::make_shared<BufferId>(no_id);
+  const Module core = [=](Context& c, Tape& t, BufferId in) { return core_attention(c, t, weights, in, gradient); };
   const BufferId heads = context.recompute().attention ? checkpoint(context, tape, core, qkv) : core(context, tape, qkv);
   // The heads' outputs lie side by side: the same elements as one row per token.
-  const LocalSizes& n = context.sizes;
   const BufferId rows = context.builder.view(heads, 0, Shape(n.sequence, n.batch, n.heads * n.head_dim));
   tape.push([=](Context& c, BufferId dy) { return c.builder.view(dy, 0, c.shape_of(heads)); });
-  return row_parallel(context, tape, weights.output, rows, "attention output", weights.output_bias);
+  const BufferId out = weights.gate ? gate_heads(context, tape, rows, parts.back(), projected, gradient) : rows;
+  return row_parallel(context, tape, weights.output, out, "attention output", weights.output_bias);
 }
 
 }  // namespace tandem::scenarios

@@ -30,7 +30,8 @@ AttentionAttributes mask_of_layer(const Context& context, const Block& block) {
 AttentionAttributes attributes_of(Context& context, const Heads& heads, const Block& block) {
   AttentionAttributes attributes = mask_of_layer(context, block);
   attributes.documents = documents(context);
-  attributes.scale = 1.0F / std::sqrt(static_cast<float>(context.shape_of(heads.q)[3]));
+  const double scale = context.scenario.model.attention_scale;
+  attributes.scale = scale > 0 ? static_cast<float>(scale) : 1.0F / std::sqrt(static_cast<float>(context.shape_of(heads.q)[3]));
   return attributes;
 }
 

@@ -27,6 +27,20 @@ BufferId look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, 
   return out;
 }
 
+/// Times the model's factor.
+BufferId scale_embedding(Context& context, Tape& tape, BufferId x, std::string_view name) {
+  const ScaleAttributes factor{static_cast<float>(context.scenario.model.embedding_factor)};
+  if (factor.factor == 1) return x;
+  const BufferId y = context.activation(context.shape_of(x));
+  context.kernel(OpKind::scale, factor, name, {x}, {y});
+  tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
+    const BufferId dx = c.activation(c.shape_of(x));
+    c.kernel(OpKind::scale, factor, name, {dy}, {dx});
+    return dx;
+  });
+  return y;
+}
+
 /// The first rows of a sequence, and the others.
 struct ImageAndText {
   BufferId images, text;
@@ -95,7 +109,7 @@ BufferId embed_later_tokens(Context& context, Tape& tape, ParameterId table, std
   const BufferId ids = input(context, InputShard::Content::tokens, ahead);
   const BufferId x = context.reduce_partial(look_up(context, tape, table, ids, "later tokens"), "later tokens");
   tape.push([](Context& c, BufferId dy) { return c.gather_sequence(dy, "later tokens"); });
-  return x;
+  return scale_embedding(context, tape, x, "later tokens");
 }
 
 BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weights) {
@@ -111,7 +125,7 @@ BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weig
   }
   const BufferId x = context.reduce_partial(sum, "embedding");
   tape.push([](Context& c, BufferId dy) { return c.gather_sequence(dy, "embedding"); });
-  return drop_embedding(context, tape, x);
+  return drop_embedding(context, tape, scale_embedding(context, tape, x, "embedding"));
 }
 
 }  // namespace tandem::scenarios

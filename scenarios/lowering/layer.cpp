@@ -149,6 +149,7 @@ struct LinearWeights {
   void operator()(const std::monostate& /*none*/) {}
   void operator()(const AttentionParameters& weights) {
     found.insert(found.end(), weights.qkv.begin(), weights.qkv.end());
+    if (weights.gate) found.push_back(*weights.gate);
     found.push_back(weights.output);
   }
   void operator()(const MlaParameters& weights) {

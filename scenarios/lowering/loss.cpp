@@ -23,6 +23,19 @@ void cap_logits(Context& context, Tape& tape, BufferId logits) {
   });
 }
 
+BufferId scale_logits(Context& context, Tape& tape, BufferId logits) {
+  const ScaleAttributes factor{static_cast<float>(context.scenario.model.logit_factor)};
+  if (factor.factor == 1) return logits;
+  const BufferId scaled = context.activation(context.shape_of(logits));
+  context.kernel(OpKind::scale, factor, "logit factor", {logits}, {scaled});
+  tape.push([=](Context& c, BufferId gradient) {
+    const BufferId of_logits = c.activation(c.shape_of(gradient));
+    c.kernel(OpKind::scale, factor, "logit factor", {gradient}, {of_logits});
+    return of_logits;
+  });
+  return scaled;
+}
+
 void cross_entropy(Context& context, Tape& tape, BufferId logits, const LossTerm& term) {
   const LocalSizes& n = context.sizes;
   const TrainingSpec& training = context.scenario.training;
@@ -69,8 +82,9 @@ LossParameters declare_loss(const Context& context, ChunkParameters& parameters,
 
 void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId normed, const LossTerm& term) {
   const BufferId logits = column_parallel(context, tape, head, normed, "LM head", GemmMath::not_cast);
-  cap_logits(context, tape, logits);
-  cross_entropy(context, tape, logits, term);
+  const BufferId scaled = scale_logits(context, tape, logits);
+  cap_logits(context, tape, scaled);
+  cross_entropy(context, tape, scaled, term);
 }
 
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {

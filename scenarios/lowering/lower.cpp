@@ -38,7 +38,7 @@ double attention_flops_per_token(const ModelSpec& model, Mixer mixer, const Docu
   const MlaSpec& mla = model.mla;
   const std::int64_t h = model.hidden, heads = model.heads;
   const std::int64_t value_dim = mla.enabled() ? mla.v_dim : model.head_dim;
-  std::int64_t weights = heads * value_dim * h;
+  std::int64_t weights = (model.attention_gate ? 2 : 1) * heads * value_dim * h;
   if (mla.enabled()) {
     weights += mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) : h * heads * mla.qk_dim();
     weights += h * (mla.kv_rank + mla.rope_dim) + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim);
@@ -105,7 +105,7 @@ double feed_flops_per_token(const ModelSpec& model, Feed feed) {
     weights = matrices * static_cast<double>(moe.ffn) *
                   (moe.experts_per_token() * static_cast<double>(moe.row_width(model.hidden)) +
                    static_cast<double>(moe.shared_experts) * hidden) +
-              hidden * static_cast<double>(moe.experts + 2 * moe.latent);
+              hidden * static_cast<double>(moe.experts + 2 * moe.latent + (moe.shared_gate ? 1 : 0));
   return 2 * weights;
 }
 

@@ -100,6 +100,31 @@ BufferId routed_experts(Context& context, Tape& tape, const MixtureParameters& w
   return weights.latent ? replicated_linear(context, tape, weights.latent->up, all, "latent up") : all;
 }
 
+/// One MLP for every token, and where there is a gate the sigmoid of its projection, by a weight [1, hidden] that is applied to
+/// this rank's rows in the type of the activations.
+BufferId shared_experts(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {
+  if (!weights.shared_gate) return mlp(context, tape, *weights.shared, x);
+  const ParameterId weight = *weights.shared_gate;
+  Tape inner;
+  const BufferId y = mlp(context, inner, *weights.shared, x);
+  const Shape rows = context.shape_of(x);
+  const BufferId gate = context.activation(Shape(rows[0], rows[1], 1)), gated = context.activation(context.shape_of(y));
+  context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, "shared gate", {x, context.parameters().weight(weight)},
+                 {gate});
+  context.kernel(OpKind::sigmoid_gate, {}, "shared gate", {y, gate}, {gated});
+  tape.push([=, inner = std::move(inner)](Context& c, BufferId dgated) {
+    const BufferId dy = c.activation(c.shape_of(y)), dgate = c.activation(c.shape_of(gate));
+    const BufferId through_gate = c.activation(rows), in = c.kept(x);
+    c.kernel(OpKind::sigmoid_gate_backward, {}, "shared gate", {y, gate, dgated}, {dy, dgate});
+    c.kernel(OpKind::gemm, GemmAttributes{}, "shared gate", {dgate, c.parameters().weight(weight)}, {through_gate});
+    c.weight_gradient(weight, [=](Context& w, BufferId gradient) {
+      w.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "shared gate", {dgate, in}, {}, {gradient});
+    });
+    return sum(c, inner.backward(c, dy), through_gate, "shared gate");
+  });
+  return gated;
+}
+
 }  // namespace
 
 MixtureParameters declare_mixture(const Context& context, ChunkParameters& parameters, const std::string& layer) {
@@ -114,6 +139,7 @@ MixtureParameters declare_mixture(const Context& context, ChunkParameters& param
   weights.experts = declare_experts(context, parameters, layer);
   if (moe.shared_experts > 0) {
     weights.shared = declare_mlp(context, parameters, layer + ".shared", moe.shared_experts * moe.ffn / context.sizes.tp);
+    if (moe.shared_gate) weights.shared_gate = matrix(".shared.open", 1, h);
   }
   return weights;
 }
@@ -122,7 +148,7 @@ BufferId mixture(Context& context, Tape& tape, const MixtureParameters& weights,
   if (!weights.shared) return routed_experts(context, tape, weights, x);
   Tape routed, shared;
   BufferId from_shared = no_id;
-  const auto share = [&] { from_shared = mlp(context, shared, *weights.shared, x); };
+  const auto share = [&] { from_shared = shared_experts(context, shared, weights, x); };
   if (context.scenario.overlaps_ep()) context.beside_exchange = share;
   const BufferId from_routed = routed_experts(context, routed, weights, x);
   if (!context.scenario.overlaps_ep()) share();

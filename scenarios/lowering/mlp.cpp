@@ -10,14 +10,19 @@ namespace tandem::scenarios {
 namespace {
 
 ActivationAttributes activation_of(const Context& context) {
-  const bool gated = context.scenario.model.gated;
-  switch (context.scenario.model.activation) {
+  const ModelSpec& model = context.scenario.model;
+  const auto of_gates = [&](Activation kind) {
+    return ActivationAttributes{kind, static_cast<float>(model.activation_limit), static_cast<float>(model.activation_offset)};
+  };
+  switch (model.activation) {
     case MlpFunction::silu:
-      return {Activation::swiglu};
+      return of_gates(Activation::swiglu);
     case MlpFunction::gelu:
-      return {gated ? Activation::geglu : Activation::gelu};
+      return model.gated ? of_gates(Activation::geglu) : ActivationAttributes{Activation::gelu};
     case MlpFunction::squared_relu:
       return {Activation::squared_relu};
+    case MlpFunction::quick_gelu:
+      return of_gates(Activation::quick_geglu);
   }
   throw std::logic_error("an activation without a function");
 }

@@ -1,5 +1,6 @@
 #include "scenarios/lowering/router.h"
 
+#include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/own_tokens.h"
 
 namespace tandem::scenarios {
@@ -29,6 +30,8 @@ RouterParameters declare_router(const Context& context, ChunkParameters& paramet
   if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
   spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
   RouterParameters router{.weight = parameters.declare(std::move(spec))};
+  if (context.scenario.model.moe.router_bias)
+    router.logit_bias = parameters.declare(replicated_bias(context, layer + ".router.logits.bias", experts));
   if (context.scenario.model.moe.expert_bias) router.bias = parameters.declare_expert_bias(layer + ".router.bias");
   return router;
 }
@@ -42,6 +45,8 @@ Routed route(Context& context, const RouterParameters& router, BufferId own) {
   routed.slots = context.activation(Shape(tokens, context.routing.top_k), DType::i32);
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, "router", {own, context.parameters().weight(router.weight)},
                  {routed.logits});
+  if (router.logit_bias)
+    context.kernel(OpKind::add_bias, {}, "router", {context.parameters().weight(*router.logit_bias)}, {}, {routed.logits});
   std::vector<BufferId> reads{routed.logits};
   if (context.routing.biased) reads.push_back(context.expert_biases.of(context.chunk, router.bias).bias);
   const std::vector<BufferId> writes{routed.gates, routed.slots};
@@ -66,6 +71,10 @@ BufferId route_backward(Context& context, const RouterParameters& router, const 
   context.weight_gradient(router.weight, [=](Context& c, BufferId gradient) {
     c.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, "router", {all, x}, {}, {gradient});
   });
+  if (router.logit_bias)
+    context.weight_gradient(*router.logit_bias, [=](Context& c, BufferId gradient) {
+      c.kernel(OpKind::bias_gradient, {}, "router", {all}, {}, {gradient});
+    });
   return dx;
 }
 

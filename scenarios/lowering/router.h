@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "scenarios/lowering/context.h"
 
 namespace tandem::scenarios {
@@ -16,7 +18,8 @@ struct Routed {
 /// Megatron-Core's moe_router_dtype does.
 struct RouterParameters {
   ParameterId weight = 0;
-  std::size_t bias = 0;  ///< with model.moe.expert_bias
+  std::optional<ParameterId> logit_bias = {};  ///< with model.moe.router_bias
+  std::size_t bias = 0;                        ///< with model.moe.expert_bias
 };
 RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer);
 

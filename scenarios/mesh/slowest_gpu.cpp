@@ -1,13 +1,13 @@
 #include "scenarios/mesh/slowest_gpu.h"
 
-#include <boost/math/distributions/normal.hpp>
+#include "runtime/base/order_statistics.h"
 
 namespace tandem::scenarios {
 
 double slowest_of(std::size_t gpus, double spread) {
   if (gpus < 2 || spread == 0) return 1;
   const auto n = static_cast<double>(gpus);
-  return 1 - spread * boost::math::quantile(boost::math::normal(), (n - 0.375) / (n + 0.25));
+  return 1 - spread * normal_quantile((n - 0.375) / (n + 0.25));
 }
 
 }  // namespace tandem::scenarios

@@ -169,7 +169,8 @@ RoutingAttributes routing_of(const Scenario& scenario) {
                             .score = moe.score_function,
                             .pre_softmax = moe.pre_softmax,
                             .scaling = static_cast<float>(moe.scaling_factor),
-                            .biased = moe.expert_bias};
+                            .biased = moe.expert_bias,
+                            .best_of_node = static_cast<std::int32_t>(moe.best_of_group)};
   if (moe.balances_sequences()) {
     routing.sequences = static_cast<std::int32_t>(scenario.training.micro_batch);
     routing.sequence = static_cast<std::int32_t>(scenario.training.sequence);

@@ -42,8 +42,10 @@ struct HfFamily {
   bool gated = true;
   bool rotary = true;
   AttentionBias biases = AttentionBias::all;  ///< where `attention_bias` is set, or its default
-  bool biased_experts = false;
-  std::string_view not_modelled = {};  ///< what it has beside, one clause
+  bool biased_experts = false;                ///< and a biased router
+  bool gated_shared = false;                  ///< the sigmoid of a projection weights what the shared expert makes
+  bool scales_embeddings = false;             ///< by the root of the model's width
+  std::string_view not_modelled = {};         ///< what it has beside, one clause
 };
 
 /// Null where there is none of that name.

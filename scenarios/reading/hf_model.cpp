@@ -1,6 +1,7 @@
 #include "scenarios/reading/hf_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -20,9 +21,13 @@ struct HfFunction {
   std::string_view name;
   MlpFunction function;
 };
-constexpr HfFunction functions[] = {{"silu", MlpFunction::silu},         {"swish", MlpFunction::silu},
-                                    {"gelu", MlpFunction::gelu},         {"gelu_new", MlpFunction::gelu},
-                                    {"gelu_fast", MlpFunction::gelu},    {"gelu_pytorch_tanh", MlpFunction::gelu},
+constexpr HfFunction functions[] = {{"silu", MlpFunction::silu},
+                                    {"swish", MlpFunction::silu},
+                                    {"gelu", MlpFunction::gelu},
+                                    {"gelu_new", MlpFunction::gelu},
+                                    {"gelu_fast", MlpFunction::gelu},
+                                    {"gelu_pytorch_tanh", MlpFunction::gelu},
+                                    {"quick-gelu", MlpFunction::quick_gelu},
                                     {"relu2", MlpFunction::squared_relu}};
 
 /// A repository's folder says more than config.json.
@@ -73,12 +78,15 @@ class HfModelReader {
     needed("hidden", {"hidden_size"});
     needed("ffn", {"intermediate_size_mlp", "intermediate_size"});  // Llama 4 has the experts' under the second name
     put(model_, "gated", family().gated, config_.type_place());
-    const std::string_view field = config_.first_of({"hidden_activation", "mlp_hidden_act", "hidden_act"});
+    const std::string_view field = config_.first_of({"glu_function", "hidden_activation", "mlp_hidden_act", "hidden_act"});
     if (const MlpFunction function = mlp_function(field); function != (family().gated ? MlpFunction::silu : MlpFunction::gelu))
       put(model_, "activation", name_in(mlp_function_names, function), config_.place(field));
+    if (config_.is_set("swiglu_limit")) config_.copy(model_, "activation_limit", "swiglu_limit");
+    if (config_.is_set("glu_offset")) config_.copy(model_, "activation_offset", "glu_offset");
     needed("vocab", {"vocab_size"});
     put(model_, "norm", name_in(norm_names, NormKind::rms), config_.type_place());
     norms();
+    factors();
     put(model_, "tied_embeddings", config_.boolean("tie_word_embeddings", false), config_.place("tie_word_embeddings"));
   }
 
@@ -100,6 +108,18 @@ class HfModelReader {
     for (const auto& [key, field, other] : factors)
       if (const std::string_view stated = config_.first_of({field, other}); !stated.empty())
         config_.copy(section_of(model_, "residual", config_.place(stated)), key, stated);
+  }
+
+  /// Those of Granite, and what Gemma's code does.
+  void factors() {
+    if (family().scales_embeddings)
+      put(model_, "embedding_factor", std::sqrt(static_cast<double>(config_.integer("hidden_size"))), config_.type_place());
+    if (config_.is_set("embedding_multiplier")) config_.copy(model_, "embedding_factor", "embedding_multiplier");
+    if (const double divisor = config_.number("logits_scaling", 0); divisor > 0)
+      put(model_, "logit_factor", 1 / divisor, config_.place("logits_scaling"));
+    if (!config_.is_set("residual_multiplier")) return;
+    YamlNode& residual = section_of(model_, "residual", config_.place("residual_multiplier"));
+    for (const char* key : {"full_attention_beta", "mlp_beta"}) config_.copy(residual, key, "residual_multiplier");
   }
 
   MlpFunction mlp_function(std::string_view field) {
@@ -124,6 +144,10 @@ class HfModelReader {
     }
     indexer(is_latent);
     norms_of_heads(is_latent);
+    if (config_.boolean("attn_output_gate", false)) put(model_, "attention_gate", true, config_.place("attn_output_gate"));
+    if (config_.is_set("attention_multiplier")) config_.copy(model_, "attention_scale", "attention_multiplier");
+    if (const double scalar = config_.number("query_pre_attn_scalar", 0); scalar > 0 && scalar != config_.number("head_dim", 0))
+      put(model_, "attention_scale", 1 / std::sqrt(scalar), config_.place("query_pre_attn_scalar"));
     if (config_.boolean("attention_sinks", false)) put(model_, "attention_sinks", true, config_.type_place());
     if (config_.is_set("attn_logit_softcapping")) config_.copy(model_, "attention_softcap", "attn_logit_softcapping");
     if (config_.is_set("final_logit_softcapping")) config_.copy(model_, "logit_softcap", "final_logit_softcapping");
@@ -224,7 +248,9 @@ class HfModelReader {
     shared_experts(moe, config_.integer(width));
     put_expert_layers(config_, moe);
     router(moe);
-    if (family().biased_experts) put(moe, "linear_bias", true, config_.type_place());
+    if (family().biased_experts)
+      for (const char* key : {"linear_bias", "router_bias"}) put(moe, key, true, config_.type_place());
+    if (family().gated_shared && moe.find("shared_experts") != nullptr) put(moe, "shared_gate", true, config_.type_place());
     const std::string_view loss = config_.first_of({"router_aux_loss_coef", "aux_loss_alpha"});
     if (!loss.empty()) config_.copy(moe, "balance_loss", loss);
     if (config_.boolean("seq_aux", false)) put(moe, "balance_scope", "sequence", config_.place("seq_aux"));
@@ -256,8 +282,7 @@ class HfModelReader {
     if (groups > 1 && taken < groups && method != "greedy") {
       config_.copy(moe, "groups", "n_group");
       config_.copy(moe, "node_limit", "topk_group");
-      if (method == "group_limited_greedy")
-        note(config_.place("topk_method"), "topk_method: groups are chosen by the sum of their best scores, not by the best one");
+      if (method == "group_limited_greedy") put(moe, "best_of_group", std::int64_t{1}, config_.place("topk_method"));
     }
     if (!is_softmax) put_stated(moe, "score_function", "scoring_func", make_scalar(score, config_.place("scoring_func")));
     if (is_softmax && several && !normalises) put(moe, "pre_softmax", true, config_.place("norm_topk_prob"));

@@ -78,7 +78,13 @@ void import_nccl_topology(YamlNode& cluster, const std::string& folder) {
   add(found, "gpus_per_node", make_scalar(gpus, place));
   add(found, "nics_per_node", make_scalar(nics, place));
   if (network.nvlink_GBps > 0) add(found, "nvlink_GBps", make_scalar(fmt::format("{}", network.nvlink_GBps), place));
-  if (network.nics > 0) add(found, "nic_gbps", make_scalar(fmt::format("{}", network.nic_gbps), place));
+  if (network.is_mesh) {
+    add(found, "node_links", make_scalar("mesh", place));
+    add(found, "nvls", make_scalar("false", place));
+  } else if (network.nvlink_GBps > 0) {
+    add(found, "node_links", make_scalar("switched", place));
+  }
+  if (network.nic_gbps > 0) add(found, "nic_gbps", make_scalar(fmt::format("{}", network.nic_gbps), place));
   fill_in(cluster, found);
   const bool same_node = cluster.find("gpus_per_node")->text == gpus && cluster.find("nics_per_node")->text == nics;
   *cluster.find(topology_field) = same_node ? ways(network.pcie, place) : make_node(Kind::mapping, place);

@@ -44,13 +44,22 @@ void add(YamlNode& mapping, const std::string& key, std::string text) {
   mapping.entries.push_back({key, key, mapping.place, std::move(value)});
 }
 
+/// Whether a file whose name does not say so is a profile for people: its first words are those of one.
+bool is_readable_profile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  std::getline(file, line);
+  return line.starts_with("# A profile") || line.starts_with("machine:");
+}
+
 }  // namespace
 
 Profile read_profile(const std::string& path) {
   if (const EmbeddedFile* file = find_embedded(shipped_profiles, path))
     return profile_of_yaml(std::string(file->text), std::string(file->path));
   const std::string expected = "a profile as `tandem calibrate` writes it";
-  if (path.ends_with(".yaml") && !is_profile_file(path)) return profile_of_yaml(read_text_file(path, expected), path);
+  if (!is_profile_file(path) && (path.ends_with(".yaml") || is_readable_profile(path)))
+    return profile_of_yaml(read_text_file(path, expected), path);
   return read_profile_file(path);
 }
 

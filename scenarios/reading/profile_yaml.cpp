@@ -90,7 +90,7 @@ Profile profile_of_yaml(const std::string& text, const std::string& file) {
                     .tandem = machine.text("tandem", ""),
                     .threads = static_cast<std::int32_t>(machine.integer("threads", {0, 1'000'000}, 0))};
   if (reader.has("site")) profile.site = site_of(reader.child("site"));
-  if (!reader.has("kernels") && !reader.has("site"))
+  if (!reader.has("kernels") && !reader.has("site") && !reader.has("collectives"))
     reader.fail("kernels", "kernels is missing, expected a profile as `tandem calibrate` writes it");
   for (const YamlNode& row : reader.child("kernels").items) profile.kernels.push_back(kernel_of_row(row));
   for (const YamlNode& row : reader.child("collectives").items) profile.collectives.push_back(collective_of_row(row));

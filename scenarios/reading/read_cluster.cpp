@@ -1,4 +1,5 @@
 #include "runtime/base/nearest.h"
+#include "scenarios/reading/cluster_hosts.h"
 #include "scenarios/reading/nccl_topology.h"
 #include "scenarios/reading/presets.h"
 #include "scenarios/reading/reader.h"
@@ -77,6 +78,8 @@ ClusterSpec read_cluster(const YamlNode& node) {
                         "nvls",
                         "pcie",
                         "host",
+                        "hosts",
+                        "hosts_per_node",
                         "nccl_topology",
                         "profile"});
   const Range<double> bandwidth{1e-3, 1e6}, share{1e-3, 1}, latency_us{0, 1e6};
@@ -105,6 +108,9 @@ ClusterSpec read_cluster(const YamlNode& node) {
   spec.pcie = read_pcie(cluster.child("pcie"));
   spec.host = read_host(cluster.child("host"));
   spec.fabric = read_fabric(cluster.child("fabric"));
+  if (const std::int64_t hosts = read_cluster_hosts(node).per_node; spec.gpus_per_node % hosts != 0)
+    cluster.fail("hosts_per_node", "hosts_per_node " + std::to_string(hosts) + " does not divide gpus_per_node " +
+                                       std::to_string(spec.gpus_per_node) + ", expected hosts with equally many GPUs");
   if (cluster.has("nccl_topology")) spec.pcie = read_imported_pcie(cluster, spec.gpus_per_node, spec.nics_per_node);
   return spec;
 }

@@ -156,6 +156,12 @@ ModelSpec read_model(const YamlNode& node) {
                       "attention_bias",
                       "logit_softcap",
                       "activation",
+                      "activation_limit",
+                      "activation_offset",
+                      "attention_gate",
+                      "attention_scale",
+                      "embedding_factor",
+                      "logit_factor",
                       "norm_placement",
                       "qk_norm",
                       "attention_sinks",
@@ -186,6 +192,8 @@ ModelSpec read_model(const YamlNode& node) {
   spec.gated = model.boolean("gated", true);
   spec.activation =
       model.choice<MlpFunction>("activation", choices(mlp_function_names), spec.gated ? MlpFunction::silu : MlpFunction::gelu);
+  spec.activation_limit = model.number("activation_limit", {0, 1e6}, 0.0);
+  spec.activation_offset = model.number("activation_offset", {-1e6, 1e6}, 0.0);
   spec.vocab = model.integer("vocab", {2, 16'777'216});
   spec.norm = model.choice<NormKind>("norm", choices(norm_names), NormKind::rms);
   spec.norm_placement = model.choice<NormPlacement>("norm_placement", choices(norm_placement_names), NormPlacement::pre);
@@ -204,6 +212,10 @@ ModelSpec read_model(const YamlNode& node) {
   spec.attention_sinks = model.boolean("attention_sinks", false);
   spec.attention_softcap = model.number("attention_softcap", {0, 1e6}, 0.0);
   spec.logit_softcap = model.number("logit_softcap", {0, 1e6}, 0.0);
+  spec.attention_gate = model.boolean("attention_gate", false);
+  spec.attention_scale = model.number("attention_scale", {0, 1e6}, 0.0);
+  spec.embedding_factor = model.number("embedding_factor", {1e-6, 1e6}, 1.0);
+  spec.logit_factor = model.number("logit_factor", {1e-6, 1e6}, 1.0);
   spec.mtp_depth = model.integer("mtp_depth", {0, 64}, 0);
   spec.layer_types = read_layer_types(model);
   spec.window = model.integer("window", {0, 16'777'216}, 0);
@@ -321,6 +333,8 @@ YamlNode write_model(const ModelSpec& model) {
   put(node, "ffn", model.ffn);
   put(node, "gated", model.gated);
   put(node, "activation", name_in(mlp_function_names, model.activation));
+  if (model.activation_limit > 0) put(node, "activation_limit", model.activation_limit);
+  if (model.activation_offset != 0) put(node, "activation_offset", model.activation_offset);
   put(node, "vocab", model.vocab);
   put(node, "norm", name_in(norm_names, model.norm));
   put(node, "norm_placement", name_in(norm_placement_names, model.norm_placement));
@@ -339,6 +353,10 @@ YamlNode write_model(const ModelSpec& model) {
   put(node, "attention_sinks", model.attention_sinks);
   put(node, "attention_softcap", model.attention_softcap);
   if (model.logit_softcap > 0) put(node, "logit_softcap", model.logit_softcap);
+  if (model.attention_gate) put(node, "attention_gate", true);
+  if (model.attention_scale > 0) put(node, "attention_scale", model.attention_scale);
+  if (model.embedding_factor != 1) put(node, "embedding_factor", model.embedding_factor);
+  if (model.logit_factor != 1) put(node, "logit_factor", model.logit_factor);
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.indexer.enabled()) put(node, "indexer", indexer_section(model.indexer));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));

@@ -44,7 +44,10 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
                     "scaling_factor",
                     "expert_bias",
                     "bias_update_rate",
-                    "linear_bias"});
+                    "linear_bias",
+                    "router_bias",
+                    "shared_gate",
+                    "best_of_group"});
   MoeSpec spec;
   spec.experts = moe.integer("experts", {0, 65'536}, 0);
   if (spec.experts == 0) return spec;
@@ -68,6 +71,9 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   spec.expert_bias = moe.boolean("expert_bias", false);
   spec.bias_update_rate = moe.number("bias_update_rate", {0, 1}, spec.bias_update_rate);
   spec.linear_bias = moe.boolean("linear_bias", false);
+  spec.router_bias = moe.boolean("router_bias", false);
+  spec.shared_gate = moe.boolean("shared_gate", false);
+  spec.best_of_group = moe.integer("best_of_group", {0, 1'024}, 0);
   return spec;
 }
 
@@ -114,6 +120,9 @@ YamlNode write_moe(const MoeSpec& moe) {
   if (moe.expert_bias) put(node, "expert_bias", true);
   if (moe.expert_bias) put(node, "bias_update_rate", moe.bias_update_rate);
   if (moe.linear_bias) put(node, "linear_bias", true);
+  if (moe.router_bias) put(node, "router_bias", true);
+  if (moe.shared_gate) put(node, "shared_gate", true);
+  if (moe.best_of_group > 0) put(node, "best_of_group", moe.best_of_group);
   return node;
 }
 

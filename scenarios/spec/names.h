@@ -41,9 +41,9 @@ inline constexpr std::array norm_placement_names{
     Named<NormPlacement>{"pre", NormPlacement::pre}, Named<NormPlacement>{"post", NormPlacement::post},
     Named<NormPlacement>{"both", NormPlacement::both}, Named<NormPlacement>{"residual", NormPlacement::residual}};
 
-inline constexpr std::array mlp_function_names{Named<MlpFunction>{"silu", MlpFunction::silu},
-                                               Named<MlpFunction>{"gelu", MlpFunction::gelu},
-                                               Named<MlpFunction>{"squared-relu", MlpFunction::squared_relu}};
+inline constexpr std::array mlp_function_names{
+    Named<MlpFunction>{"silu", MlpFunction::silu}, Named<MlpFunction>{"gelu", MlpFunction::gelu},
+    Named<MlpFunction>{"quick-gelu", MlpFunction::quick_gelu}, Named<MlpFunction>{"squared-relu", MlpFunction::squared_relu}};
 
 /// Those of config.json; the last four are of models whose layers have one half each.
 inline constexpr std::array layer_type_names{Named<LayerType>{"full_attention", {Mixer::full_attention}},

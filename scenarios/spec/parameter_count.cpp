@@ -57,8 +57,8 @@ class Parameters {
     const MlaSpec& mla = m_.mla;
     const std::int64_t h = m_.hidden, heads = m_.heads;
     if (!mla.enabled())
-      return h * (heads + 2 * m_.kv_heads) * m_.head_dim + heads * m_.head_dim * h + norms_of_heads() +
-             (m_.attention_sinks ? heads : 0) + biases_of_attention();
+      return h * (heads + 2 * m_.kv_heads) * m_.head_dim + (m_.attention_gate ? 2 : 1) * heads * m_.head_dim * h +
+             norms_of_heads() + (m_.attention_sinks ? heads : 0) + biases_of_attention();
     const std::int64_t queries =
         mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) + norm(mla.q_rank) : h * heads * mla.qk_dim();
     const std::int64_t latent = h * (mla.kv_rank + mla.rope_dim) + norm(mla.kv_rank);
@@ -100,7 +100,7 @@ class Parameters {
     const std::int64_t biases = moe.linear_bias ? (matrices - 1) * moe.ffn + moe.row_width(m_.hidden) : 0;
     const std::int64_t expert = matrices * moe.row_width(m_.hidden) * moe.ffn + biases, shared = matrices * m_.hidden * moe.ffn;
     return std::llround(static_cast<double>(expert) * experts_) + shared * moe.shared_experts +
-           m_.hidden * (moe.experts + 2 * moe.latent);
+           m_.hidden * (moe.experts + 2 * moe.latent + (moe.shared_gate ? 1 : 0)) + (moe.router_bias ? moe.experts : 0);
   }
 };
 

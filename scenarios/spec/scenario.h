@@ -93,7 +93,8 @@ struct ResidualSpec {
 enum class MlpFunction : std::uint8_t {
   silu,
   gelu,
-  squared_relu
+  squared_relu,
+  quick_gelu  ///< x sigmoid(1.702 x), of gates alone (gpt-oss)
 };
 
 /// Who chooses whom.
@@ -126,7 +127,8 @@ struct MoeSpec {
   bool pad_to_capacity = true;  ///< slots that nobody took are sent and computed, too
   std::int64_t node_limit = 0;  ///< a token's experts lie in at most so many nodes, or `groups`; 0 = no limit
   ExpertLoad load;
-  double balance_loss = 0.01;  ///< coefficient of the auxiliary loss; default: Fedus et al. 2021, section 2.2
+  std::int64_t best_of_group = 0;  ///< scores that a group is chosen by, its best ones; 0: max(1, top_k / node_limit)
+  double balance_loss = 0.01;      ///< coefficient of the auxiliary loss; default: Fedus et al. 2021, section 2.2
   BalanceScope balance_scope = BalanceScope::micro_batch;
   /// Of experts, equally many in each: `node_limit` counts those of a token. 0: the nodes that the experts lie in.
   std::int64_t groups = 0;
@@ -135,6 +137,8 @@ struct MoeSpec {
   double scaling_factor = 1;                              ///< of the gates
   bool expert_bias = false;        ///< balances by a bias for each expert, see scenarios/lowering/expert_bias.h
   bool linear_bias = false;        ///< of the routed experts' projections (gpt-oss)
+  bool router_bias = false;        ///< of the logits (gpt-oss)
+  bool shared_gate = false;        ///< what the shared experts make is multiplied with the sigmoid of a projection (Qwen2)
   double bias_update_rate = 1e-3;  ///< what a bias moves by after a step; default: DeepSeek-V3, arXiv 2412.19437, section 4.2
 
   /// Whether tokens go where `load` says, and not where their numbers send them.
@@ -242,6 +246,8 @@ struct ModelSpec {
   std::int64_t ffn = 0;  ///< inner width; a gated MLP has two such projections
   bool gated = true;
   MlpFunction activation = MlpFunction::silu;
+  double activation_limit = 0;   ///< of a gated MLP's gates and values, see runtime/ops/activation.h; 0: none
+  double activation_offset = 0;  ///< added to its values
   std::int64_t vocab = 0;
   NormKind norm = NormKind::rms;
   NormPlacement norm_placement = NormPlacement::pre;
@@ -257,9 +263,13 @@ struct ModelSpec {
   bool linear_bias = false;           ///< of attention's and the MLP's projections
   AttentionBias attention_bias = AttentionBias::none;  ///< beside `linear_bias`
   QkNorm qk_norm = QkNorm::none;
+  bool attention_gate = false;   ///< outputs of heads are multiplied with the sigmoid of a projection, element by element
+  double attention_scale = 0;    ///< of scores; 0: 1 / sqrt(head_dim)
   bool attention_sinks = false;  ///< each head has a learned score that every query sees beside its keys (gpt-oss)
   double attention_softcap = 0;  ///< c: scores are c tanh(score / c); 0: as they are
   double logit_softcap = 0;      ///< c: logits are c tanh(logit / c); 0: as they are
+  double embedding_factor = 1;   ///< of what the token table gives (Gemma, Granite)
+  double logit_factor = 1;       ///< (Granite)
   MlaSpec mla;
   IndexerSpec indexer = {};
   MoeSpec moe;

@@ -89,11 +89,12 @@ ModelSpec biased_model(std::int64_t hidden) {
   return model;
 }
 
-/// Norms of heads, which keep rotation out of the split into heads, a sink for each, and capped logits.
+/// Norms of heads, which keep rotation out of the split into heads, a sink for each, gates of their outputs, and capped logits.
 ModelSpec normed_model(std::int64_t hidden) {
   ModelSpec model = dense_model(hidden);
   model.qk_norm = QkNorm::head;
   model.attention_sinks = true;
+  model.attention_gate = true;
   model.logit_softcap = 30;
   return model;
 }

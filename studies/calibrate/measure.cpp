@@ -91,7 +91,7 @@ class Measurement {
 
   bool takes_too_long(const TimedKernel& kernel) const {
     constexpr double filling = 2, largest_part = 0.01;  // filling the operands takes as long as so many runs
-    const double runs = bench_.kernels->fewest_runs() + filling;
+    const double runs = bench_.kernels->fewest_runs(kernel) + filling;
     const OpCost cost = cost_of(kernel);
     const Roofline roofline = fit_->roofline(operation(kernel.op).op_class, cost.math);
     if ((cost.flops > 0 && roofline.arithmetic <= 0) || roofline.memory <= 0) return false;  // no probe of its kind could run

@@ -92,16 +92,10 @@ std::vector<Fit> fits_of(const Profile& profile) {
   return fits;
 }
 
-std::string to_yaml(const Profile& profile) {
-  const ProfileOrigin& o = profile.origin;
-  std::string out = fmt::format(
-      "# Measured by `tandem calibrate`. The fits and spreads are for you to read; the simulator makes its own of the rows.\n"
-      "machine:\n  backend: {}\n  device: {}\n  threads: {}\n  libraries: {}\n  date: {}\n  tandem: {}\n",
-      quoted_yaml(o.backend), quoted_yaml(o.device), o.threads, quoted_yaml(o.libraries), quoted_yaml(o.date),
-      quoted_yaml(o.tandem));
-  if (profile.site.known()) out += site_yaml(profile.site);
-  if (profile.kernels.empty()) return out;
-  out += "fits:\n";
+namespace {
+
+std::string kernels_yaml(const Profile& profile) {
+  std::string out = "fits:\n";
   for (const Fit& fit : fits_of(profile)) out += fmt::format("  {}: {}    # {}\n", fit.name, fit.value, fit.note);
   out += "  spread:    # kernels measured; (highest - lowest) / median of a kernel's samples: the median kernel, the worst\n";
   for (const auto& [name, spread] : spread_by_operation(profile)) {
@@ -117,14 +111,33 @@ std::string to_yaml(const Profile& profile) {
   out += "kernels:    # = median, lowest and highest us, samples\n";
   for (const auto& [kernel, timing] : profile.kernels)
     out += "  - " + quoted_yaml(to_text(kernel) + " = " + row_of(timing)) + '\n';
-  if (profile.collectives.empty()) return out;
-  out += "collectives:    # members, bytes, machines where there are several = as above\n";
+  return out;
+}
+
+std::string collectives_yaml(const Profile& profile) {
+  std::string out =
+      "collectives:    # members, bytes, machines where there are several = median, lowest and highest us, samples\n";
   for (const MeasuredCollective& c : profile.collectives) {
     const std::string machines = c.machines > 1 ? fmt::format(" on {}", c.machines) : "";
     out += "  - " +
            quoted_yaml(fmt::format("{} {} {}{} = {}", operation(c.op).name, c.members, c.bytes, machines, row_of(c.timing))) +
            '\n';
   }
+  return out;
+}
+
+}  // namespace
+
+std::string to_yaml(const Profile& profile) {
+  const ProfileOrigin& o = profile.origin;
+  std::string out = fmt::format(
+      "# A profile, for `cluster.profile`. Fits and spreads are for you to read; the simulator makes its own of the rows.\n"
+      "machine:\n  backend: {}\n  device: {}\n  threads: {}\n  libraries: {}\n  date: {}\n  tandem: {}\n",
+      quoted_yaml(o.backend), quoted_yaml(o.device), o.threads, quoted_yaml(o.libraries), quoted_yaml(o.date),
+      quoted_yaml(o.tandem));
+  if (profile.site.known()) out += site_yaml(profile.site);
+  if (!profile.kernels.empty()) out += kernels_yaml(profile);
+  if (!profile.collectives.empty()) out += collectives_yaml(profile);
   return out;
 }
 

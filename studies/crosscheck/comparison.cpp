@@ -120,6 +120,20 @@ void refuse_larger_error(const Comparison& comparison, double most) {
                                          100 * *error, 100 * most));
 }
 
+void refuse_larger_kind_errors(const Comparison& comparison, double most) {
+  constexpr double least_share = 0.01;
+  std::string off;
+  for (const KindComparison& kind : comparison.kinds) {
+    const std::optional<double> error = kind.time.error();
+    if (kind.share < least_share || (error && std::abs(*error) <= most)) continue;
+    off += fmt::format("{}{} by {}", off.empty() ? "" : ", ", kind.name,
+                       error ? fmt::format("{:+.1f} %", 100 * *error) : "no number");
+  }
+  if (!off.empty())
+    throw std::runtime_error(
+        fmt::format("simulated kinds of tasks are off, more than --max-kind-error allows ({:.1f} %): {}", 100 * most, off));
+}
+
 Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& measured, const std::vector<Bytes>& peaks) {
   Comparison comparison{.step = {simulated.makespan() / dag.info.steps, measured.makespan() / dag.info.steps},
                         .kinds = compare_kinds(dag, simulated, measured),

@@ -70,6 +70,10 @@ struct Comparison {
 /// fraction of that, or either is no time.
 void refuse_larger_error(const Comparison& comparison, double most);
 
+/// Throws std::runtime_error, one sentence with their names, where the simulated time of kinds of tasks is further from the
+/// measured one than `most`, as a fraction of that. Kinds that take less than 1 % of the measured time of all tasks may be off.
+void refuse_larger_kind_errors(const Comparison& comparison, double most);
+
 /// Compares two timelines of one DAG. `peaks` says by rank of the DAG what the backend's memory held at most; empty where the
 /// backend cannot tell.
 Comparison compare(const Dag& dag, const Timeline& simulated, const Timeline& measured, const std::vector<Bytes>& peaks = {});

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "studies/kineto/traced_result.h"
+
 namespace tandem::studies {
 namespace {
 
@@ -16,6 +18,8 @@ struct NamedTime {
 /// Adds the parts that the step and each of its stages have alike, in the order of the JSON result.
 std::vector<NamedTime> with_waiting(std::vector<NamedTime> times, const TimeParts& parts) {
   for (const Axis axis : communication_axes) times.push_back({"exposed " + std::string(name_of(axis)), parts.exposed_on(axis)});
+  // Of a trace, which does not tell what communication is for.
+  if (parts.exposed_on(Axis::none) > 0) times.push_back({"exposed communication", parts.exposed_on(Axis::none)});
   times.push_back({"bubble", parts.bubble});
   times.push_back({"optimizer", parts.optimizer()});
   return times;
@@ -73,6 +77,7 @@ std::vector<StageDifference> matched_stages(const StepResult& a, const StepResul
 
 std::vector<MemoryDifference> matched_memory(const StepResult& a, const StepResult& b) {
   std::vector<MemoryDifference> stages;
+  if (is_traced(a) || is_traced(b)) return stages;
   const auto peak = [](const StepResult& step, std::size_t stage) {
     return stage < step.stages.size() ? std::optional(step.stages[stage].peak()) : std::nullopt;
   };

@@ -11,12 +11,12 @@ namespace tandem::studies {
 
 /// What `tandem import` was asked for.
 struct ImportRequest {
-  std::vector<std::string> paths;         ///< files or folders, at least one; sources of one path find one
-  std::string cluster;                    ///< a preset's name; empty where nobody gave one
-  std::int64_t gpus = 0;                  ///< how many run it; 0: not given
-  std::vector<std::string> overrides;     ///< of the scenario, "path=value"
-  std::vector<std::string> environment;   ///< of a script, "NAME=VALUE"
-  std::optional<std::int64_t> step = {};  ///< the number of a ProfilerStep
+  std::vector<std::string> paths = {};        ///< files or folders, at least one; sources of one path find one
+  std::string cluster = {};                   ///< a preset's name; empty where nobody gave one
+  std::int64_t gpus = 0;                      ///< how many run it; 0: not given
+  std::vector<std::string> overrides = {};    ///< of the scenario, "path=value"
+  std::vector<std::string> environment = {};  ///< of a script, "NAME=VALUE"
+  std::optional<std::int64_t> step = {};      ///< the number of a ProfilerStep
 };
 
 /// What another program's file became.

@@ -10,7 +10,8 @@ namespace tandem::studies {
 using ReadImport = ImportResult(const ImportSource& source, const ImportRequest& request);
 
 /// Each is defined in the file of its name.
-ReadImport import_scenario_file, import_kineto;
+ReadImport import_scenario_file, import_chakra, import_kineto, import_slurm_topology, import_nccl_tests, import_ibnetdiscover,
+    import_infragraph;
 
 namespace {
 
@@ -19,11 +20,26 @@ std::vector<ImportSource> all_sources() {
   std::vector<ImportSource> rows;
   for (const Importer& importer : importers())
     rows.push_back({importer.name, importer.what, "a scenario", {cluster, gpus, set, env}, import_scenario_file});
+  rows.push_back({"chakra",
+                  "MLCommons Chakra's execution traces, NAME.RANK.et of each rank, or a folder of them",
+                  "the step's DAG, to be simulated",
+                  {several_paths, cluster, gpus},
+                  import_chakra});
   rows.push_back({"kineto",
                   "torch.profiler's traces, a file or a folder with one of each rank",
                   "where the time of a step goes, as JSON",
                   {step},
                   import_kineto});
+  rows.push_back({"nccl-tests",
+                  "what nccl-tests or rccl-tests printed, as text or JSON",
+                  "a profile of collectives",
+                  {several_paths, cluster, gpus},
+                  import_nccl_tests});
+  rows.push_back(
+      {"slurm-topology", "a topology.conf or topology.yaml", "a cluster", {cluster, gpus, set}, import_slurm_topology});
+  rows.push_back(
+      {"ibnetdiscover", "what ibnetdiscover prints of an InfiniBand fabric", "a cluster", {cluster, gpus}, import_ibnetdiscover});
+  rows.push_back({"infragraph", "an infrastructure of InfraGraph in YAML", "a cluster", {cluster, gpus}, import_infragraph});
   return rows;
 }
 

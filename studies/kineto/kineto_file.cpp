@@ -230,9 +230,10 @@ class Collector {
       if (const auto launch = launches_.find(kernel.correlation); launch != launches_.end() && !kernel.correlation.empty()) {
         const auto& [thread, at] = launch->second;
         kernel.record.launched = seconds(at);
-        kernel.record.phase = optimizer_.contain(thread, at)  ? Phase::optimizer
-                              : backward_.contain(thread, at) ? Phase::backward_input
-                                                              : Phase::forward;
+        if (!kernel.record.phase)
+          kernel.record.phase = optimizer_.contain(thread, at)  ? Phase::optimizer
+                                : backward_.contain(thread, at) ? Phase::backward_input
+                                                                : Phase::forward;
       }
       trace_.kernels.push_back(std::move(kernel.record));
     }

@@ -1,10 +1,15 @@
 #include "studies/place/free_nodes.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
+#include "runtime/base/host_list.h"
+#include "runtime/base/nearest.h"
 #include "runtime/base/number_range.h"
 #include "runtime/base/text_file.h"
 
@@ -31,6 +36,8 @@ class NodeList {
       }
     }
   }
+
+  bool is_empty() const { return found_.empty() && missing_.empty() && twice_.empty(); }
 
   std::vector<std::uint32_t> take(const Place& whole) && {
     if (!missing_.empty()) throw InputError(missing_at_, no_such(missing_));
@@ -68,32 +75,124 @@ class NodeList {
   }
 };
 
-void add_line(std::string_view line, const std::string& file, int number, NodeList& nodes) {
-  constexpr std::string_view between = ", \t\r";
-  for (std::size_t begin = line.find_first_not_of(between); begin != std::string_view::npos;
-       begin = line.find_first_not_of(between, begin)) {
-    const std::size_t end = std::min(line.find_first_of(between, begin), line.size());
-    nodes.add(line.substr(begin, end - begin), {file, number, number == 0 ? 0 : static_cast<int>(begin) + 1});
-    begin = end;
+/// Hosts that were named, by the node that they are part of.
+class HostNames {
+ public:
+  HostNames(const ClusterHosts& hosts, NodeList& nodes) : hosts_(hosts), nodes_(nodes) {
+    for (std::size_t i = 0; i < hosts.names.size(); ++i) numbers_.emplace(hosts.names[i], i);
   }
+
+  bool any() const { return !hosts_.names.empty(); }
+  bool known(std::string_view name) const { return numbers_.contains(name); }
+
+  void add(std::string_view list, const Place& place) {
+    for (const std::string& name : expand_host_list(list, place)) {
+      const auto found = numbers_.find(name);
+      if (found == numbers_.end()) throw InputError(place, unknown(name));
+      const auto node = static_cast<std::int64_t>(found->second) / hosts_.per_node;
+      std::set<std::string>& free = free_of_node_[node];
+      if (!free.insert(name).second)
+        throw InputError(place, "host " + excerpt(name) + " stands here more than once, expected each host once");
+      if (std::ssize(free) == hosts_.per_node) nodes_.add(std::to_string(node), place);
+    }
+  }
+
+  /// Returns the hosts whose nodes are not free as a whole.
+  std::vector<std::string> parts_of_nodes() const {
+    std::vector<std::string> parts;
+    for (const auto& [node, free] : free_of_node_)
+      if (std::ssize(free) < hosts_.per_node) parts.insert(parts.end(), free.begin(), free.end());
+    std::ranges::sort(parts, comes_before);
+    return parts;
+  }
+
+ private:
+  const ClusterHosts& hosts_;
+  NodeList& nodes_;
+  std::map<std::string_view, std::size_t> numbers_;
+  std::map<std::int64_t, std::set<std::string>> free_of_node_;
+
+  std::string unknown(const std::string& name) const {
+    if (hosts_.names.empty())
+      return "the cluster names no hosts, so that " + excerpt(name) +
+             " is none; expected numbers of nodes, or cluster.hosts with names";
+    constexpr std::size_t most = 8;  // a sentence stays readable
+    if (hosts_.names.size() <= most) return "the cluster has no host " + excerpt(name) + suggestion(name, hosts_.names);
+    const std::string near = nearest(name, hosts_.names);
+    return "the cluster has no host " + excerpt(name) +
+           (near.empty() ? "; its first is " + excerpt(hosts_.names.front()) : "; did you mean " + excerpt(near) + "?");
+  }
+};
+
+/// Calls `visit` with each item of a list, and its column: items lie between commas and spaces that are outside brackets.
+template <typename Visit>
+void for_each_item(std::string_view line, const Visit& visit) {
+  std::size_t begin = 0;
+  bool open = false;
+  for (std::size_t at = 0; at <= line.size(); ++at) {
+    const char c = at < line.size() ? line[at] : ',';
+    open = at < line.size() && (c == '[' || (open && c != ']'));
+    if (open || (c != ',' && c != ' ' && c != '\t' && c != '\r')) continue;
+    if (at > begin) visit(line.substr(begin, at - begin), static_cast<int>(begin) + 1);
+    begin = at + 1;
+  }
+}
+
+bool is_number_or_range(std::string_view item) { return item.find_first_not_of("0123456789-") == std::string_view::npos; }
+
+void add_line(std::string_view line, const std::string& file, int number, NodeList& nodes, HostNames& hosts) {
+  for_each_item(line, [&](std::string_view item, int column) {
+    const Place place{file, number, number == 0 ? 0 : column};
+    const bool is_name = hosts.any() || item.find('[') != std::string_view::npos;
+    if (!is_name || (is_number_or_range(item) && !hosts.known(item))) {
+      nodes.add(item, place);
+    } else {
+      hosts.add(item, place);
+    }
+  });
+}
+
+void add_file(const std::string& file, NodeList& nodes, HostNames& hosts) {
+  std::istringstream lines(read_text_file(file, "a list of nodes"));
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    if (first != std::string::npos && line[first] != '#') add_line(line, file, number, nodes, hosts);
+  }
+}
+
+/// Whether the text can be no file: a list of numbers, of hosts of the cluster, or with brackets.
+bool is_list(const std::string& text, const HostNames& hosts) {
+  std::error_code unreadable;
+  if (text.find_first_not_of("0123456789,- ") == std::string::npos) return true;
+  if (std::filesystem::exists(text, unreadable)) return false;
+  bool names_hosts = text.find('[') != std::string::npos;
+  for_each_item(text, [&](std::string_view item, int) { names_hosts = names_hosts || hosts.known(item); });
+  return names_hosts;
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> read_free_nodes(const std::string& list_or_file, std::int64_t nodes) {
+FreeNodes read_free_nodes(const std::string& list_or_file, std::int64_t nodes, const ClusterHosts& hosts) {
   NodeList found(nodes);
-  if (list_or_file.find_first_not_of("0123456789,- ") == std::string::npos) {
-    const Place option{"--nodes", 0, 0};
-    add_line(list_or_file, option.file, 0, found);
-    return std::move(found).take(option);
+  HostNames names(hosts, found);
+  Place whole{"--nodes", 0, 0};
+  if (is_list(list_or_file, names)) {
+    add_line(list_or_file, whole.file, 0, found, names);
+  } else {
+    whole.file = list_or_file;
+    add_file(list_or_file, found, names);
   }
-  std::istringstream lines(read_text_file(list_or_file, "a list of nodes"));
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (first != std::string::npos && line[first] != '#') add_line(line, list_or_file, number, found);
-  }
-  return std::move(found).take({list_or_file, 0, 0});
+  FreeNodes free;
+  const std::vector<std::string> parts = names.parts_of_nodes();
+  const std::string of_domain = std::to_string(hosts.per_node) + " hosts that NVLink joins";
+  if (!parts.empty())
+    free.warnings.push_back(std::to_string(parts.size()) + " free hosts are passed over, as others of the " + of_domain +
+                            " are not free: " + excerpt(host_list_of(parts)));
+  if (!parts.empty() && found.is_empty())
+    throw InputError(whole, "has no node free as a whole, expected all of some " + of_domain);
+  free.nodes = std::move(found).take(whole);
+  return free;
 }
 
 }  // namespace tandem::studies

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include "runtime/base/divide_up.h"
 #include "scenarios/reading/document.h"
@@ -39,6 +40,7 @@ PlacedJob::PlacedJob(const std::string& file, const std::vector<std::string>& ov
     parallelism->erase("placement");
   }
   count({file, 0, 0});
+  if (const YamlNode* cluster = document_.find("cluster")) hosts_ = read_cluster_hosts(*cluster);
   find_free(nodes, listed);
   packed_scenario_ = scenario(packed());
 }
@@ -65,7 +67,9 @@ void PlacedJob::count(const Place& place) {
 
 void PlacedJob::find_free(const std::string& nodes, const std::vector<std::uint32_t>& listed) {
   if (!nodes.empty()) {
-    free_ = read_free_nodes(nodes, nodes_);
+    FreeNodes free = read_free_nodes(nodes, nodes_, hosts_);
+    free_ = std::move(free.nodes);
+    warnings_ = std::move(free.warnings);
   } else if (!listed.empty()) {
     for (const std::uint32_t gpu : listed) {
       const auto node = static_cast<std::uint32_t>(gpu / per_node_);
@@ -87,6 +91,18 @@ std::vector<std::uint32_t> PlacedJob::gpus(const NodeOfBlock& nodes) const {
   for (std::int64_t rank = 0; rank < ranks_; ++rank)
     gpus.push_back(static_cast<std::uint32_t>(nodes[static_cast<std::size_t>(rank / per_node_)] * per_node_ + rank % per_node_));
   return gpus;
+}
+
+std::vector<PlacedJob::HostSlots> PlacedJob::hosts(const NodeOfBlock& nodes) const {
+  std::vector<HostSlots> hosts;
+  if (std::ssize(hosts_.names) < nodes_ * hosts_.per_node) return hosts;
+  const std::int64_t each = per_node_ / hosts_.per_node;
+  for (std::int64_t rank = 0; rank < ranks_; rank += each) {
+    const std::int64_t node = nodes[static_cast<std::size_t>(rank / per_node_)];
+    const std::int64_t host = node * hosts_.per_node + rank % per_node_ / each;
+    hosts.push_back({hosts_.names[static_cast<std::size_t>(host)], std::min(each, ranks_ - rank)});
+  }
+  return hosts;
 }
 
 YamlNode PlacedJob::placed(const NodeOfBlock& nodes) const {

@@ -78,19 +78,22 @@ PlacementResult placement_result(const PlacedJob& job, const StepTraffic& traffi
                          .free = std::ssize(job.free()),
                          .nodes = job.nodes(),
                          .search = std::move(search),
+                         .hosts = {},
                          .families = {},
                          .warnings = packed.warnings};
   LinkLoad load(packed, traffic, result.search.packed().nodes);
   result.packed = load.by_tier();
   load.place(result.search.found().nodes);
   result.found = load.by_tier();
+  result.hosts = job.hosts(result.search.found().nodes);
   result.families = families(packed, job.scenario(result.search.found().nodes));
   return result;
 }
 
 std::string to_json(const PlacementResult& result) {
   const PlacementSearch& search = result.search;
-  Json candidates = Json::array(), communicators = Json::array();
+  Json candidates = Json::array(), communicators = Json::array(), hosts = Json::array();
+  for (const PlacedJob::HostSlots& host : result.hosts) hosts.push_back({{"host", host.host}, {"ranks", host.slots}});
   for (const PlacementCandidate& candidate : search.candidates) candidates.push_back(of_candidate(candidate));
   for (const PlacementResult::Family& family : result.families)
     communicators.push_back({{"family", family.name},
@@ -107,6 +110,7 @@ std::string to_json(const PlacementResult& result) {
                      {"gain", result.gain()},
                      {"placement", search.found().name},
                      {"nodes_of_blocks", search.found().nodes},
+                     {"hosts", hosts},
                      {"links", {{"packed", of_tiers(result.packed)}, {"found", of_tiers(result.found)}}},
                      {"communicators", communicators},
                      {"candidates", candidates},
@@ -119,6 +123,12 @@ std::string placement_file_text(const PlacedJob& job, const PlacementSearch& sea
       fmt::format("# GPUs of the {} ranks of {} in their order, {} ({}). For\n#   parallelism: {{placement: {{file: ..}}}}\n",
                   job.ranks(), job.packed_scenario().name, search.best == 0 ? "packed" : "placed", search.found().name);
   for (const std::uint32_t gpu : job.gpus(search.found().nodes)) text += "- " + std::to_string(gpu) + "\n";
+  return text;
+}
+
+std::string hostfile_text(const PlacementResult& result) {
+  std::string text;
+  for (const PlacedJob::HostSlots& host : result.hosts) text += fmt::format("{} slots={}\n", host.host, host.slots);
   return text;
 }
 

@@ -3,7 +3,15 @@
 #include <utility>
 #include <vector>
 
+#include "scenarios/reading/document.h"
+
 namespace tandem::studies {
+namespace {
+
+/// Fills presets in, so that the text is all that another machine needs, and another text once a preset's file has changed.
+std::string complete(const std::string& text) { return to_yaml(parse_document(text, "a scenario", {})); }
+
+}  // namespace
 
 void DistinctSteps::want(StepJob job) {
   std::string text = job.text;
@@ -18,7 +26,9 @@ void DistinctSteps::run(const OnRunProgress& told) {
     texts.push_back(text);
     jobs.push_back(std::move(job));
   }
-  std::vector<StepOutcome> outcomes = runner_.run(std::move(jobs), told);
+  if (workers_.pool != nullptr)
+    for (StepJob& job : jobs) job.text = complete(job.text);
+  std::vector<StepOutcome> outcomes = StepRunner(workers_).run(std::move(jobs), told);
   for (std::size_t i = 0; i < texts.size(); ++i) outcomes_.at(texts[i]) = std::move(outcomes[i]);
 }
 

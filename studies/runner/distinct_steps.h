@@ -11,7 +11,7 @@ namespace tandem::studies {
 /// Scenarios and what became of them, each simulated once however often it is wanted. A scenario is known by its text.
 class DistinctSteps {
  public:
-  explicit DistinctSteps(std::size_t jobs) : runner_(jobs) {}
+  explicit DistinctSteps(StepWorkers workers) : workers_(workers) {}
 
   void want(StepJob job);
   /// Simulates what has been wanted since the last `run`. Throws as StepRunner does.
@@ -22,7 +22,7 @@ class DistinctSteps {
   const StepOutcome& of(const std::string& text) const { return *outcomes_.at(text); }
 
  private:
-  StepRunner runner_;
+  StepWorkers workers_;
   std::map<std::string, StepJob> waiting_;
   std::map<std::string, std::optional<StepOutcome>> outcomes_;  ///< none yet where it waits
 };

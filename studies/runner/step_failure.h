@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "runtime/base/failure.h"
 
 namespace tandem::studies {
@@ -13,5 +15,10 @@ struct StepFailure : Failure {
 inline StepFailure refusal(const InputError& error) {
   return {{.code = ExitCode::wrong_input, .place = error.place(), .sentence = error.sentence()}, true};
 }
+
+/// A failure as one process tells it to another: an object with the key "failure".
+nlohmann::ordered_json to_json_object(const Failure& failure);
+/// Throws what nlohmann's library throws where the object is something else.
+Failure failure_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace tandem::studies

@@ -25,22 +25,10 @@ using Json = nlohmann::ordered_json;
 /// text on standard input, and the same scenario keeps the same result.
 constexpr const char* stored_text = "/proc/self/fd/0";
 
+/// A path in a sentence need not be UTF-8.
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
-
-std::string to_json(const Failure& failure) {
-  const Json json = {{"failure", failure.sentence},
-                     {"code", static_cast<int>(failure.code)},
-                     {"file", failure.place.file},
-                     {"line", failure.place.line},
-                     {"column", failure.place.column}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // a path need not be UTF-8
-}
-
-Failure failure_from(const Json& json) {
-  return {.code = static_cast<ExitCode>(json.at("code").get<int>()),
-          .place = {json.at("file").get<std::string>(), json.at("line").get<int>(), json.at("column").get<int>()},
-          .sentence = json.at("failure").get<std::string>()};
-}
 
 /// Keeps what a simulation prints from getting between the lines of whoever asked for the simulation.
 void silence() {
@@ -102,7 +90,7 @@ StepProcess::StepProcess(const Scenario& scenario, const std::string& text, cons
         try {
           output_.write(simulated(scenario, text));
         } catch (...) {
-          output_.write(to_json(failure_of_exception()));
+          output_.write(text_of(to_json_object(failure_of_exception())));
         }
       }) {}
 
@@ -119,7 +107,7 @@ StepProcess::End StepProcess::end() {
   const Json json = Json::parse(text, nullptr, false);
   try {
     if (json.is_object() && json.contains("failure")) {
-      end.outcome.step = StepFailure{failure_from(json)};
+      end.outcome.step = StepFailure{failure_from_json(json)};
     } else {
       end.outcome.step = step_result_from_json(json, "its process");
       end.json = std::move(text);

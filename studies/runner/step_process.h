@@ -21,6 +21,7 @@ class MemoryFile {
 
   void write(const std::string& text) const;
   std::string read() const;
+  int descriptor() const { return descriptor_; }
 
  private:
   int descriptor_;

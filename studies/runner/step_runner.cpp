@@ -1,13 +1,13 @@
 #include "studies/runner/step_runner.h"
 
 #include <algorithm>
-#include <list>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "studies/runner/child_pool.h"
 #include "studies/runner/scenario_hash.h"
-#include "studies/runner/step_process.h"
 
 namespace tandem::studies {
 namespace {
@@ -44,39 +44,34 @@ std::optional<StepOutcome> outcome_of(const PointRow& row) {
 /// One call of `run`.
 class Run {
  public:
-  Run(std::size_t count, std::size_t at_once, ResultsDatabase* cache, const StepRunner::MakeJob& make,
+  Run(std::size_t count, StepPool& pool, ResultsDatabase* cache, const StepRunner::MakeJob& make,
       const StepRunner::OnOutcome& ended, const OnRunProgress& told)
-      : count_(count), at_once_(std::max<std::size_t>(1, at_once)), cache_(cache), make_(make), ended_(ended), told_(told) {}
+      : count_(count), pool_(pool), cache_(cache), make_(make), ended_(ended), told_(told) {}
 
   void run() {
-    constexpr Seconds between_updates = 1;
-    while (next_ < count_ || !running_.empty()) {
-      for (; next_ < count_ && running_.size() < at_once_; ++next_) begin(next_);
+    pool_.expect(count_);
+    while (next_ < count_ || !started_.empty()) {
+      for (; next_ < count_ && started_.size() < pool_.capacity(); ++next_) begin(next_);
       if (told_)
-        told_({.total = count_, .done_before = from_cache_, .done = next_ - running_.size(), .running = running_.size()});
-      if (running_.empty()) continue;
-      signals_.wait_for_child(between_updates);
-      collect();
+        told_({.total = count_, .done_before = from_cache_, .done = next_ - started_.size(), .running = pool_.running()});
+      if (started_.empty()) continue;
+      for (EndedStep& step : pool_.wait(signals_)) {
+        const auto started = started_.extract(step.index);
+        finish(step.index, started.mapped(), std::move(step.outcome), std::move(step.json));
+      }
     }
   }
 
  private:
-  struct Running {
-    std::size_t index;
-    StepJob job;
-    StepProcess process;
-    Running(std::size_t at, StepJob of, const ChildSignals& signals)
-        : index(at), job(std::move(of)), process(std::get<Scenario>(job.scenario), job.text, signals) {}
-  };
-
-  std::size_t count_, at_once_;
+  std::size_t count_;
+  StepPool& pool_;
   ResultsDatabase* cache_;
   const StepRunner::MakeJob& make_;
   const StepRunner::OnOutcome& ended_;
   const OnRunProgress& told_;
   ChildSignals signals_;
   std::size_t next_ = 0, from_cache_ = 0;
-  std::list<Running> running_;
+  std::map<std::size_t, StepJob> started_;
 
   void begin(std::size_t index) {
     StepJob job = make_(index);
@@ -86,7 +81,8 @@ class Run {
     } else if (const auto* refused = std::get_if<StepFailure>(&job.scenario)) {
       finish(index, job, {.step = *refused, .started = utc_now()}, "");
     } else {
-      running_.emplace_back(index, std::move(job), signals_);
+      pool_.start(index, job, signals_);
+      started_.emplace(index, std::move(job));
     }
   }
 
@@ -94,18 +90,6 @@ class Run {
     if (cache_ == nullptr) return {};
     const std::optional<PointRow> row = cache_->row(hash_of_scenario(job.text));
     return row ? outcome_of(*row) : std::nullopt;
-  }
-
-  void collect() {
-    for (auto running = running_.begin(); running != running_.end();) {
-      if (!running->process.has_ended()) {
-        ++running;
-        continue;
-      }
-      StepProcess::End end = running->process.end();
-      finish(running->index, running->job, std::move(end.outcome), std::move(end.json));
-      running = running_.erase(running);
-    }
   }
 
   void finish(std::size_t index, const StepJob& job, StepOutcome outcome, std::string json) {
@@ -121,7 +105,9 @@ std::size_t processes_at_once(int jobs) {
 }
 
 void StepRunner::run(std::size_t count, const MakeJob& job, const OnOutcome& ended, const OnRunProgress& told) const {
-  Run(count, jobs_, cache_, job, ended, told).run();
+  if (workers_.pool != nullptr) return Run(count, *workers_.pool, cache_, job, ended, told).run();
+  ChildPool children(workers_.here);
+  Run(count, children, cache_, job, ended, told).run();
 }
 
 std::vector<StepOutcome> StepRunner::run(std::vector<StepJob> jobs, const OnRunProgress& told) const {

@@ -18,8 +18,8 @@ std::vector<NamedCell> values_of(const Plan& plan, const PlanChoices& choices, c
 
 }  // namespace
 
-PlanRuns::PlanRuns(const SearchSpec& spec, const PlanChoices& choices, ResultsDatabase& database, std::size_t jobs)
-    : spec_(spec), choices_(choices), database_(database), jobs_(jobs) {}
+PlanRuns::PlanRuns(const SearchSpec& spec, const PlanChoices& choices, ResultsDatabase& database, StepWorkers workers)
+    : spec_(spec), choices_(choices), database_(database), workers_(workers) {}
 
 StepJob PlanRuns::job_of_plan(const Plan& plan) const {
   StepJob job = job_of(document_of(plan, choices_, spec_), spec_.name);
@@ -42,7 +42,7 @@ void PlanRuns::run(const std::vector<Plan>& plans, const std::function<void(std:
     if (progress) progress(runs.running);
   };
   try {
-    StepRunner(jobs_, &database_).run(unknown.size(), make, keep, told);
+    StepRunner(workers_, &database_).run(unknown.size(), make, keep, told);
   } catch (const Interrupted& interrupted) {
     throw std::runtime_error(
         fmt::format("{} with {} plans stored; the same command goes on from there", interrupted.what(), outcomes_.size()));

@@ -15,7 +15,7 @@ namespace tandem::studies {
 class PlanRuns {
  public:
   /// All must outlive it.
-  PlanRuns(const SearchSpec& spec, const PlanChoices& choices, ResultsDatabase& database, std::size_t jobs);
+  PlanRuns(const SearchSpec& spec, const PlanChoices& choices, ResultsDatabase& database, StepWorkers workers);
 
   /// Simulates those that are not known. Throws std::runtime_error when a signal ends the search; all that had ended is stored.
   void run(const std::vector<Plan>& plans, const std::function<void(std::size_t running)>& progress = {});
@@ -24,14 +24,14 @@ class PlanRuns {
   const StepOutcome& of(const Plan& plan) const { return outcomes_.at(plan); }
   bool knows(const Plan& plan) const { return outcomes_.contains(plan); }
   const std::map<Plan, StepOutcome>& all() const { return outcomes_; }
-  std::size_t jobs() const { return jobs_; }
+  std::size_t processes_here() const { return workers_.here; }
   std::vector<PointRow> rows() const;  ///< of all that were run, in the plans' order
 
  private:
   const SearchSpec& spec_;
   const PlanChoices& choices_;
   ResultsDatabase& database_;
-  std::size_t jobs_;
+  StepWorkers workers_;
   std::map<Plan, StepOutcome> outcomes_;
   std::map<Plan, std::string> hashes_;
 

@@ -10,9 +10,9 @@ SearchStudy::SearchStudy(const std::string& scenario, const std::vector<std::str
   if (!any) refuse_contradiction(spec_);
 }
 
-FoundPlans SearchStudy::run(ResultsDatabase& database, std::size_t jobs,
+FoundPlans SearchStudy::run(ResultsDatabase& database, StepWorkers workers,
                             const std::function<void(const SearchProgress&)>& progress) const {
-  PlanRuns runs(spec_, choices(), database, jobs);
+  PlanRuns runs(spec_, choices(), database, workers);
   Search search(spec_, space_, runs);
   FoundPlans found{.result = search.run(progress), .explanation = {}, .rows = {}};
   if (asked_) found.explanation = explain(*asked_, spec_, space_, search, runs);

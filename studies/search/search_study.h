@@ -27,8 +27,9 @@ class SearchStudy {
   const SearchSpec& spec() const { return spec_; }
   const PlanChoices& choices() const { return space_.choices(); }
 
-  /// Finds the best plans (search.h), `jobs` simulations at once. Plans whose results the database holds are not simulated again.
-  FoundPlans run(ResultsDatabase& database, std::size_t jobs, const std::function<void(const SearchProgress&)>& progress) const;
+  /// Finds the best plans (search.h). Plans whose results the database holds are not simulated again.
+  FoundPlans run(ResultsDatabase& database, StepWorkers workers,
+                 const std::function<void(const SearchProgress&)>& progress) const;
 
  private:
   SearchSpec spec_;

@@ -146,6 +146,7 @@ Json routing_json(const Scenario& scenario) {
           {"zigzag", routing.zigzag},
           {"nodes", routing.nodes},
           {"node_limit", routing.node_limit},
+          {"best_of_node", routing.best_of_node},
           {"forced", routing.forced},
           {"slots", routing.slots},
           {"load", routing.forced_load()},

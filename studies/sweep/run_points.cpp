@@ -41,14 +41,14 @@ StepJob unchanged_job(const Study& study, const PointId& id) {
 
 }  // namespace
 
-SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs,
+SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, StepWorkers workers,
                        const OnRunProgress& told) {
   const std::vector<PointId> waiting = without_result(study, points, database);
   SweptPoints swept;
   swept.kept = points.size() - waiting.size();
   std::size_t done = swept.kept;
   try {
-    StepRunner(jobs, &database)
+    StepRunner(workers, &database)
         .run(
             waiting.size(), [&](std::size_t i) { return unchanged_job(study, waiting[i]); },
             [&](std::size_t, const StepOutcome&) { ++done; },

@@ -4,6 +4,7 @@
 
 #include "studies/runner/results_database.h"
 #include "studies/runner/run_progress.h"
+#include "studies/runner/step_pool.h"
 #include "studies/sweep/point.h"
 
 namespace tandem::studies {
@@ -14,10 +15,10 @@ struct SweptPoints {
   std::size_t kept = 0;
 };
 
-/// Simulates those of `points` of which the database has no result, `jobs` at once, and stores each as soon as it ends. Throws
-/// std::runtime_error where the database fails, or where a signal ends the sweep, after the running simulations were killed; all
-/// that had ended are stored.
-SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, std::size_t jobs,
+/// Simulates those of `points` of which the database has no result, and stores each as soon as it ends. Throws std::runtime_error
+/// where the database fails, or where a signal ends the sweep, after the running simulations were killed; all that had ended are
+/// stored.
+SweptPoints run_points(const Study& study, const std::vector<PointId>& points, ResultsDatabase& database, StepWorkers workers,
                        const OnRunProgress& told = {});
 
 }  // namespace tandem::studies

@@ -3,6 +3,7 @@
 #include "runtime/analysis/memory_over_time.h"
 #include "sim/bottleneck.h"
 #include "sim/link_use.h"
+#include "studies/trace/issue_dates.h"
 #include "studies/trace/trace_ranks.h"
 #include "traces/representative_ranks.h"
 
@@ -45,6 +46,7 @@ TraceSource source_of(const TracedStep& step, std::span<const std::uint32_t> wor
   count_memory(source);
   if (!step.simulated) return source;
   count_link_use(source);
+  source.issued = issue_dates(*step.dag, *step.timeline);
   const auto bottlenecks = std::make_shared<Bottlenecks>(*step.dag);
   source.bound = [bottlenecks](TaskId id) { return bottlenecks->of(id); };
   return source;

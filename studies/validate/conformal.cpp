@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/base/order_statistics.h"
 #include "studies/step/step_interval.h"
 #include "studies/validate/score.h"
 
@@ -183,7 +184,7 @@ double slope_of(const std::vector<std::pair<double, double>>& points) {
 Seconds spread_of_overheads(const Rows& rows) {
   constexpr std::size_t fewest = 4;
   constexpr double least_ratio = 2;
-  constexpr double median_of_normal = 0.6745;  // of |x| over the standard deviation
+  const double median_of_normal = normal_quantile(0.75);  // of |x| over the standard deviation
   std::vector<WeightedValue> overheads;
   for (const Rows& site : sites_of(rows)) {
     if (site.size() < fewest) continue;

@@ -97,12 +97,12 @@ std::optional<Seconds> ExplainedRun::step_time_like_nearest() const {
   return row.prediction->step_time / (1 + *nearest->row.error());
 }
 
-ExplainedRun explain_run(std::span<const RunRow> rows, const std::string& id, std::size_t jobs, const OnRunProgress& told) {
+ExplainedRun explain_run(std::span<const RunRow> rows, const std::string& id, StepWorkers workers, const OnRunProgress& told) {
   const RunRow& run = row_named(rows, id);
   std::optional<Neighbour> neighbour = nearest_measured(rows, run);
   std::vector<RunRow> both{run};
   if (neighbour) both.push_back(*neighbour->row);
-  std::vector<ValidatedRow> validated = validate_rows(both, jobs, told);
+  std::vector<ValidatedRow> validated = validate_rows(both, workers, told);
   ExplainedRun explained{.row = std::move(validated.front()), .times = {}, .nearest = {}};
   if (explained.row.prediction)
     explained.times = explained_times(explained.row.prediction->typical.step, explained.row.prediction->interval);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "studies/runner/run_progress.h"
+#include "studies/runner/step_pool.h"
 #include "studies/validate/run_distance.h"
 #include "studies/validate/runs_file.h"
 #include "studies/validate/validated_row.h"
@@ -47,7 +48,8 @@ struct ExplainedRun {
 
 /// Simulates the run `id` and the nearest measured one among the other rows. Throws InputError at the table where no row has that
 /// id, else what `validate_rows` throws.
-ExplainedRun explain_run(std::span<const RunRow> rows, const std::string& id, std::size_t jobs, const OnRunProgress& told = {});
+ExplainedRun explain_run(std::span<const RunRow> rows, const std::string& id, StepWorkers workers,
+                         const OnRunProgress& told = {});
 
 std::string to_json(const ExplainedRun& explained);
 

@@ -77,11 +77,11 @@ std::optional<double> ValidatedRow::error() const {
   return prediction->step_time / *measured - 1;
 }
 
-std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told,
+std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, StepWorkers workers, const OnRunProgress& told,
                                         const Site& site) {
   std::vector<WaitingRow> waiting;
   for (const RunRow& row : rows) waiting.push_back(prepare(row, site));
-  DistinctSteps steps(jobs);
+  DistinctSteps steps(workers);
   for (const bool to_fit : {false, true}) {
     for (const WaitingRow& row : waiting) want(row, to_fit, steps);
     steps.run(told);

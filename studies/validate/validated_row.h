@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "studies/runner/run_progress.h"
+#include "studies/runner/step_pool.h"
 #include "studies/validate/measured_memory.h"
 #include "studies/validate/prediction.h"
 #include "studies/validate/runs_file.h"
@@ -28,10 +29,10 @@ struct ValidatedRow {
   std::optional<double> error() const;
 };
 
-/// Simulates the plausible scenarios of all runs, `jobs` at once, each in a process of its own and equal scenarios only once. A
+/// Simulates the plausible scenarios of all runs, equal scenarios only once. A
 /// row that cannot be simulated does not stop the others. All GPUs are those of `site`, where it is known. Throws
 /// std::runtime_error where a signal ends the work.
-std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, std::size_t jobs, const OnRunProgress& told = {},
+std::vector<ValidatedRow> validate_rows(std::span<const RunRow> rows, StepWorkers workers, const OnRunProgress& told = {},
                                         const Site& site = {});
 
 }  // namespace tandem::studies

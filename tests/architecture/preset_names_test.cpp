@@ -41,7 +41,8 @@ std::set<std::string> preset_names() {
 }
 
 bool is_excepted(const std::string& name, const std::string& path) {
-  if (path.starts_with("scenarios/interop/")) return true;  // which knows other programs by name
+  for (const char* folder : {"scenarios/interop/", "studies/interop/"})  // which know other programs by name
+    if (path.starts_with(folder)) return true;
   for (const Exception& exception : exceptions) {
     const std::string where = exception.path;
     if (name == exception.name && (path == where || path.starts_with(where + "/"))) return true;

@@ -133,6 +133,41 @@ TEST_F(KinetoTest, TakesTheStepThatIsAskedFor) {
                  {path, "no kernels of ProfilerStep#7", "one of ProfilerStep#1, ProfilerStep#2"});
 }
 
+// Of one step, the result and the traces of all ranks differ by rounding alone: in the step, in what computes, and in every kind.
+TEST_F(KinetoTest, DiffHoldsAResultAgainstTraces) {
+  const std::string scenario = scenario_file("tiny-host"), traces = folder_ / "traces/", result = folder_ / "simulated.json";
+  std::filesystem::create_directory(traces);
+  ASSERT_EQ(run_tandem({"simulate", scenario, "--trace", traces, "--json", result, "--no-fold"}).exit_code, 0);
+  const CommandResult run = run_tandem({"diff", result, traces, "--json", folder_ / "d.json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("executed (torch.profiler)"));
+  const json difference = read_json(folder_ / "d.json");
+  const double rounding = 1e-9 * 1000;  // of a nanosecond for each task
+  EXPECT_NEAR(difference["a"]["step_time_s"].get<double>(), difference["b"]["step_time_s"].get<double>(), rounding);
+  double copies = 0;  // are no compute in a trace
+  for (const json& kind : difference["kinds"])
+    if (kind["name"].get<std::string>().starts_with("copies")) copies += kind["b_s"].get<double>();
+  double all_a = 0, all_b = 0;
+  for (const json& part : difference["parts"]) {
+    const double a = part["a_s"].is_null() ? 0 : part["a_s"].get<double>(),
+                 b = part["b_s"].is_null() ? 0 : part["b_s"].get<double>();
+    if (part["name"] == "compute" || part["name"] == "optimizer") {
+      EXPECT_GT(b, 0);
+      EXPECT_NEAR(a, b, copies + rounding) << part["name"];
+    }
+    all_a += a;
+    all_b += b;
+  }
+  EXPECT_NEAR(all_a, all_b, rounding);
+  EXPECT_GE(difference["kinds"].size(), 6U);
+  for (const json& kind : difference["kinds"]) {
+    ASSERT_FALSE(kind["a_s"].is_null() || kind["b_s"].is_null()) << kind["name"];
+    EXPECT_NEAR(kind["a_s"].get<double>(), kind["b_s"].get<double>(), rounding) << kind["name"];
+  }
+  // Two traces are compared as well.
+  EXPECT_EQ(run_tandem({"diff", traces, traces}).exit_code, 0);
+}
+
 // A simulated step written as Kineto's and read again is the same: every kind, count and time.
 TEST_F(KinetoTest, OwnTracesComeBackAsTheyWere) {
   const std::string scenario = scenario_file("tiny-host"), traces = folder_ / "traces/";

@@ -177,5 +177,88 @@ TEST(Place, TakesTheNodesOfAListedPlacementForTheFreeOnes) {
   EXPECT_EQ(result["candidates"][0]["nodes"], (nlohmann::json{0, 4, 8, 12, 1, 5, 9, 13}));
 }
 
+/// The sixteen nodes by name: a01 to a08, and b1 to b8.
+std::string named_text() {
+  std::string text = place_text();
+  return text.replace(text.find("  name: four-pods"), 0, "  hosts: ['a[01-08]', 'b[1-8]']\n");
+}
+
+TEST(Place, TakesHostsByName) {
+  const PlaceFolder folder(named_text());
+  // Nodes 0, 1, 4, 5, 8, 9, 10, 11.
+  const CommandResult by_number = place(folder, "n.yaml", {"--nodes", "0,1,4,5,8-11", "--json", folder / "n.json"});
+  ASSERT_EQ(by_number.exit_code, 0) << by_number.err;
+  folder.write("free", "# sinfo\na[01-02]\na05,a06 b[1-4]\n");
+  for (const std::string& nodes : {std::string("a[01-02,05-06],b[1-4]"), folder / "free"}) {
+    const CommandResult by_name =
+        place(folder, "h.yaml", {"--nodes", nodes, "--json", folder / "h.json", "--hostfile", folder / "hosts"});
+    ASSERT_EQ(by_name.exit_code, 0) << by_name.err;
+    EXPECT_EQ(read_all(folder / "h.yaml"), read_all(folder / "n.yaml"));
+    const nlohmann::json result = nlohmann::json::parse(read_all(folder / "h.json"));
+    // Two ranks on each, on the hosts of the nodes that the blocks have.
+    std::string expected;
+    for (const auto& node : result["nodes_of_blocks"])
+      expected +=
+          (node < 8 ? "a0" + std::to_string(node.get<int>() + 1) : "b" + std::to_string(node.get<int>() - 7)) + " slots=2\n";
+    EXPECT_EQ(read_all(folder / "hosts"), expected);
+    EXPECT_EQ(result["hosts"].size(), 8U);
+    EXPECT_EQ(result["hosts"][0]["ranks"], 2);
+    EXPECT_THAT(by_name.out, HasSubstr("hosts in the order of the ranks: "));
+  }
+}
+
+TEST(Place, TakesNodesOfSeveralHostsAsAWhole) {
+  std::string text = named_text();
+  text.replace(text.find("  gpus: 32"), 0, "  hosts_per_node: 2\n");
+  text.replace(text.find("['a[01-08]'"), 1, "['c[1-16]', ");  // nodes 0 to 7 are c1 and c2, c3 and c4, ..
+  const PlaceFolder folder(text);
+  const CommandResult run =
+      place(folder, "p.yaml", {"--nodes", "c[1-15],a[01-02],b8", "--hostfile", folder / "hosts", "--json", folder / "p.json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err,
+              HasSubstr("2 free hosts are passed over, as others of the 2 hosts that NVLink joins are not free: `b8,c15`"));
+  const nlohmann::json result = nlohmann::json::parse(read_all(folder / "p.json"));
+  EXPECT_EQ(result["nodes"]["free"], 8);
+  EXPECT_EQ(result["hosts"].size(), 16U);
+  EXPECT_EQ(result["hosts"][0]["ranks"], 1);
+}
+
+TEST(Place, RefusesHostsThatAreNotThere) {
+  const PlaceFolder named(named_text()), nameless;
+  const auto refused = [](const PlaceFolder& folder, const std::vector<std::string>& more) {
+    const CommandResult run = place(folder, "p.yaml", more);
+    EXPECT_EQ(run.exit_code, wrong_input);
+    return run.err;
+  };
+  EXPECT_THAT(refused(named, {"--nodes", "a[07-09]"}), HasSubstr("the cluster has no host `a09`; did you mean `a0"));
+  EXPECT_THAT(refused(named, {"--nodes", "a01,a[01-08]"}), HasSubstr("host `a01` stands here more than once"));
+  EXPECT_THAT(refused(named, {"--nodes", "a[03-01]"}),
+              HasSubstr("--nodes: the host list `a[03-01]` has the range `03-01`, which goes down"));
+  EXPECT_THAT(refused(nameless, {"--nodes", "tux[0-7]"}), HasSubstr("the cluster names no hosts"));
+  EXPECT_THAT(refused(nameless, {"--hostfile", nameless / "hosts"}), HasSubstr("needs the names of 16 hosts"));
+}
+
+// From the site's own files to a hostfile: Slurm's topology names the hosts that `--nodes` takes.
+TEST(Place, TakesTheHostsOfATopologyOfSlurm) {
+  const PlaceFolder folder(
+      "model: {layers: 4, hidden: 512, heads: 8, kv_heads: 4, ffn: 1024, vocab: 4096}\ncluster: ./cluster.yaml\n"
+      "parallelism: {tp: 8, dp: 3}\ntraining: {sequence: 1024, micro_batch: 1, global_batch: 6}\n");
+  folder.write("topology.conf", "SwitchName=a Nodes=tux[01-04]\nSwitchName=b Nodes=tux[05-08]\nSwitchName=top Switches=a,b\n");
+  const CommandResult imported = run_tandem({"import", folder / "topology.conf", "--from", "slurm-topology", "--out",
+                                             folder / "cluster.yaml", "--json", folder / "account.json"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_THAT(imported.err, HasSubstr("tandem: assumed: 8 GPUs per host, as in dgx-h100 (--gpus)"));
+  EXPECT_EQ(nlohmann::json::parse(read_all(folder / "account.json"))["assumed"].size(), 5U);
+  const CommandResult run = place(folder, "p.yaml", {"--nodes", "tux[03-06]", "--hostfile", folder / "hosts"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::set<std::string> hosts;
+  std::istringstream lines(read_all(folder / "hosts"));
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(hosts.insert(line).second) << line;
+    EXPECT_THAT(line, testing::MatchesRegex("tux0[3-6] slots=8"));
+  }
+  EXPECT_EQ(hosts.size(), 3U);
+}
+
 }  // namespace
 }  // namespace tandem::cli::place_test

@@ -83,7 +83,7 @@ TEST(Topology, RefusesWrongInput) {
   expect_refusal(topology({}), wrong_input, {"scenario is required"});
   expect_refusal(topology({data + "two-pods.yaml", "--set",
                            "cluster.nccl_topology=" TANDEM_SOURCE_DIR "/tests/topology/data/gpus-without-nvswitch.xml"}),
-                 wrong_input, {"gpus-without-nvswitch.xml:5:9", "expected an NVSwitch"});
+                 wrong_input, {"gpus-without-nvswitch.xml:5:9", "joins GPUs without a switch"});
 }
 
 }  // namespace

@@ -33,6 +33,22 @@ TEST_F(CublasLtChoice, IsTheFastestOfTheAdvised) {
   EXPECT_EQ(chosen(), 1);
 }
 
+// What takes long is timed twice, what is short ten times, beside a run that loads the kernel and one that tells which it is.
+TEST_F(CublasLtChoice, TakesFewRunsOfALongProduct) {
+  for (const auto& [ten_products, runs] : {std::pair(100.0F, CublasLt::fewest_trials), {0.1F, 12}}) {
+    fake().milliseconds = {ten_products, ten_products, ten_products};
+    fake().ran.clear();
+    cublas_.forget();
+    cublas_.choose(queue_, product_, {});
+    EXPECT_EQ(fake().ran.size(), fake().advised.size() * static_cast<std::size_t>(runs));
+  }
+  fake().advised.assign(20, 0);
+  fake().ran.clear();
+  cublas_.forget();
+  cublas_.choose(queue_, product_, {});
+  EXPECT_EQ(fake().ran.size(), static_cast<std::size_t>(CublasLt::most_algorithms) * 12);
+}
+
 TEST_F(CublasLtChoice, PassesOverAnAlgorithmThatFails) {
   fake().failing = {1};
   testing::internal::CaptureStderr();
@@ -41,6 +57,10 @@ TEST_F(CublasLtChoice, PassesOverAnAlgorithmThatFails) {
       testing::internal::GetCapturedStderr(),
       "tandem: an algorithm of cuBLASLt for 64 x 64 x 64 in fp32 to fp32 is passed over: cublasLtMatmul: execution failed\n");
   EXPECT_EQ(chosen(), 2);
+  cublas_.forget();
+  testing::internal::CaptureStderr();
+  cublas_.choose(queue_, product_, {});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "said once";
   fake().failing = {0};
   cublas_.forget();
   cublas_.choose(queue_, product_, {});

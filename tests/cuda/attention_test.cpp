@@ -4,7 +4,9 @@
 #include <random>
 #include <vector>
 
+#include "runtime/cuda/emulation/tensor_core.h"
 #include "runtime/ops/attention_device.h"
+#include "tests/cuda/emulated_runner.h"
 
 namespace tandem::studies::attention_test {
 namespace {
@@ -100,6 +102,33 @@ TEST(AttentionMask, TellsOfBlocksOfDocumentsNothingWrong) {
         }
   }
   for (const int count : met) EXPECT_GT(count, 5);
+}
+
+/// Returns how many products of tiles of 16 x 8 x 16 the operation takes, on one head and zeros.
+std::int64_t tile_products_of(OpKind kind, std::int64_t positions, std::int64_t width) {
+  const OperandType rows{Shape(positions, 1, 1, width), DType::bf16}, lse{Shape(1, 1, positions, 1), DType::f32};
+  std::vector<OperandType> types{rows, rows, rows, rows, lse};
+  if (kind == OpKind::attention_backward) types.insert(types.end(), 4, rows);
+  std::vector<PlacedOperand> operands;
+  for (const OperandType& type : types)
+    operands.push_back({.type = type, .bytes = std::vector<std::byte>(static_cast<std::size_t>(type.bytes()))});
+  const Positions all{.start = {0, 0}, .length = {static_cast<std::int32_t>(positions), 0}};
+  const std::int64_t before = emulation::lanes_of_tile_products;
+  EmulatedRunner().run(kind, AttentionAttributes{.causal = false, .scale = 1, .queries = all, .keys = all}, operands);
+  return (emulation::lanes_of_tile_products - before) / emulation::warp_size;
+}
+
+// Where lengths are whole blocks and all keys are seen, every product is of so many tiles: q k^T and p v in the forward; q k^T,
+// dout v^T, p^T dout, ds^T q and ds k in the backward, none of them twice.
+TEST(OwnAttention, TakesTwoProductsAndFive) {
+  struct Size {
+    std::int64_t positions, width;  ///< blocks of 64 or 48 queries, and of 128 keys
+  };
+  for (const auto& [positions, width] : {Size{128, 64}, Size{384, 128}}) {
+    const std::int64_t product = (positions / 16) * (positions / 8) * (width / 16);
+    EXPECT_EQ(tile_products_of(OpKind::attention, positions, width), 2 * product) << "heads of " << width;
+    EXPECT_EQ(tile_products_of(OpKind::attention_backward, positions, width), 5 * product) << "heads of " << width;
+  }
 }
 
 }  // namespace

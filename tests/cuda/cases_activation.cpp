@@ -5,10 +5,11 @@ namespace tandem::studies {
 std::vector<OperationCase> activation_cases() {
   std::vector<OperationCase> cases;
   for (const DType type : trained_types) {
-    for (const auto& [kind, name] :
-         {std::pair(Activation::swiglu, "swiglu"), std::pair(Activation::gelu, "gelu"), std::pair(Activation::geglu, "geglu"),
-          std::pair(Activation::squared_relu, "squared_relu"), std::pair(Activation::silu, "silu")}) {
-      const ActivationAttributes attributes{kind};
+    for (const auto& [kind, name] : {std::pair(Activation::swiglu, "swiglu"), std::pair(Activation::gelu, "gelu"),
+                                     std::pair(Activation::geglu, "geglu"), std::pair(Activation::squared_relu, "squared_relu"),
+                                     std::pair(Activation::silu, "silu"), std::pair(Activation::quick_geglu, "quick_geglu")}) {
+      const float limit = kind == Activation::geglu || kind == Activation::quick_geglu ? 2.0F : 0.0F;
+      const ActivationAttributes attributes{kind, limit, limit / 2};
       for (const int width : {1, 8, 37, 264, 2056}) {
         const Shape x(3, 2, is_gated(kind) ? 2 * width : width), y(3, 2, width);
         const std::vector<float> in = random_numbers(x, 1, 6);

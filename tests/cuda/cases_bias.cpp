@@ -12,6 +12,11 @@ std::vector<OperationCase> bias_cases() {
       };
       cases.push_back(
           {name("add_bias", type), OpKind::add_bias, std::monostate{}, {read(of_bias, type, 1), update(shape, type, 2)}});
+      if (type != DType::f32)
+        cases.push_back({name("add_bias_to", DType::f32),
+                         OpKind::add_bias,
+                         std::monostate{},
+                         {read(of_bias, type, 1), update(shape, DType::f32, 2)}});
       std::vector<DType> gradients{DType::f32};
       if (type != DType::f32) gradients.push_back(type);
       for (const DType gradient : gradients)

@@ -36,6 +36,15 @@ std::vector<OperationCase> elementwise_cases() {
                        ScaleAttributes{3.0F},
                        {read(shape, DType::f8, 6), write(shape, type)}});
     }
+    for (const auto& [width, gates] : {std::pair(37, 37), std::pair(37, 1), std::pair(264, 8)}) {
+      const Shape x(3, 2, width), z(3, 2, gates);
+      const auto name = [&](const char* operation) { return join_name(operation, dtype, width, gates); };
+      cases.push_back({name("sigmoid_gate"), OpKind::sigmoid_gate, {}, {read(x, type, 1), read(z, type, 2), write(x, type)}});
+      cases.push_back({name("sigmoid_gate_backward"),
+                       OpKind::sigmoid_gate_backward,
+                       {},
+                       {read(x, type, 1), read(z, type, 2), read(x, type, 3), write(x, type), write(z, type)}});
+    }
     const Shape shape(1029);
     cases.push_back({join_name("softcap", dtype), OpKind::softcap, ScaleAttributes{0.7F}, {update(shape, type, 1)}});
     cases.push_back({join_name("softcap_backward", dtype),

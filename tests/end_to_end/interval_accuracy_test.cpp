@@ -3,6 +3,7 @@
 // intervals, studies/step/interval_table.csv, and bench/accuracy/left_out.csv follow from them and are held to that here.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iostream>
@@ -101,6 +102,16 @@ TEST(IntervalAccuracy, NineInTenOfSourcesNeverSeenLieInside) {
       EXPECT_GE(set.source_out.coverage, known == short_of_it.end() ? 0.75 : known->second) << set.name;
     }
   }
+}
+
+// Whether or not their class is one that is fitted: what is not simulated is said why, and is no more than one run in twenty.
+TEST(IntervalAccuracy, NineteenInTwentyPublishedRunsAreSimulated) {
+  const std::vector<MeasuredRow> runs = rows_in_accuracy("runs_2025.csv");
+  const std::vector<MeasuredRow> scored = rows_in_accuracy("runs_2025.scored.csv");
+  ASSERT_EQ(scored.size(), runs.size());
+  const auto simulated =
+      std::ranges::count_if(scored, [](const MeasuredRow& row) { return !row.at("predicted_step_time_s").empty(); });
+  EXPECT_GE(static_cast<double>(simulated), 0.95 * static_cast<double>(runs.size()));
 }
 
 TEST(IntervalAccuracy, FittedConstantsAreThePresets) {

@@ -24,13 +24,20 @@ const std::string qwen2 = "model.attention_bias=qkv ";
 const std::string gemma2 = sliding + "model.attention_softcap=0.5 model.logit_softcap=0.75 model.attention_bias=all ";
 const std::string capped = "model.attention_softcap=0.5 model.rotary_share=0.5 ";
 const std::string olmo = "model.norm_placement=post ";
+const std::string qwen3_next = "model.attention_gate=true model.qk_norm=head ";
+const std::string olmo2 = "model.qk_norm=all model.norm_placement=post ";
+const std::string clamped = "model.activation=quick-gelu model.activation_limit=0.5 model.activation_offset=1 ";
+const std::string granite =
+    "model.embedding_factor=3 model.logit_factor=0.25 model.attention_scale=0.4 "
+    "model.residual.full_attention_beta=0.5 model.residual.mlp_beta=0.5 ";
 const std::string relu = "model.gated=false model.activation=squared-relu model.qk_norm=head model.norm=layer ";
 
 class LayerKinds : public testing::TestWithParam<const char*> {};
 
 // fp32 sums in another order: see equivalence_test.cpp.
 TEST_P(LayerKinds, AreTheUnshardedStep) {
-  for (const std::string& model : {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu, qwen2, gemma2})
+  for (const std::string& model :
+       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu, qwen2, gemma2, qwen3_next, olmo2, clamped, granite})
     EXPECT_LT(largest_difference(tiny_model(words(model + GetParam()))), 3e-5) << model;
 }
 
@@ -54,7 +61,7 @@ TEST(LayerKindsWithoutGradient, AreTheUnshardedStep) {
 
 TEST(LayerKindsWithExperts, AreTheUnshardedStep) {
   const std::string experts = "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 parallelism.ep=2 parallelism.dp=2 ";
-  for (const std::string& model : {sliding, gemma, gpt_oss, std::string("model.layer_types=[attention,moe,mlp,moe] ")})
+  for (const std::string& model : {sliding, gemma, gpt_oss, clamped, std::string("model.layer_types=[attention,moe,mlp,moe] ")})
     EXPECT_LT(largest_difference(tiny_model(words(experts + model))), 1e-5) << model;
 }
 
@@ -68,6 +75,20 @@ TEST(LayerKindsWithBiasedExperts, AreTheUnshardedStep) {
         "parallelism.tp=2 parallelism.sp=true parallelism.ep=2 parallelism.dp=2 parallelism.zero=3 model.gated=false",
         "parallelism.ep=2 parallelism.dp=2 parallelism.pp=2 training.schedule=zb-h1 training.recompute=[mlp]",
         "parallelism.dp=2 model.moe.load=[4,1,1,3,1,2,0,1]"})
+    EXPECT_LT(largest_difference(tiny_model(words(experts + mesh))), 3e-5) << mesh;
+}
+
+// Biases of routers, gates of shared experts, and groups that are chosen by their best expert.
+TEST(LayerKindsWithGatedExperts, AreTheUnshardedStep) {
+  const std::string experts =
+      "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 model.moe.router_bias=true model.moe.shared_experts=1 "
+      "model.moe.shared_gate=true model.moe.capacity_factor=2 model.moe.groups=4 model.moe.node_limit=2 "
+      "model.moe.best_of_group=1 ";
+  for (const std::string mesh :
+       {"parallelism.ep=2 parallelism.dp=2", "parallelism.tp=2 parallelism.sp=true parallelism.ep=2 parallelism.dp=2",
+        "parallelism.tp=2 parallelism.sp=true parallelism.ep=2 parallelism.dp=2 training.overlap.ep=true training.schedule=1f1b",
+        "parallelism.ep=2 parallelism.dp=2 parallelism.zero=3 training.recompute=[norm,mlp]",
+        "parallelism.ep=2 parallelism.dp=2 parallelism.pp=2 training.schedule=zb-h1 training.recompute=full"})
     EXPECT_LT(largest_difference(tiny_model(words(experts + mesh))), 3e-5) << mesh;
 }
 
@@ -140,9 +161,11 @@ TEST(LayerTypes, SkipBlocksBeyondTheWindow) {
 // Of every option: what the step has is what the formula counts, on any mesh.
 TEST(LayerKindsParameters, AreThoseOfTheFormula) {
   for (const std::string& model :
-       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, std::string("model.qk_norm=all "), relu, qwen2, gemma2,
-        std::string("model.linear_bias=true "), std::string("model.linear_bias=true model.gated=false "),
-        std::string("model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 model.moe.linear_bias=true ")})
+       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, std::string("model.qk_norm=all "), qwen3_next, relu, qwen2,
+        gemma2, std::string("model.linear_bias=true "), std::string("model.linear_bias=true model.gated=false "),
+        std::string(
+            "model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 model.moe.linear_bias=true model.moe.router_bias=true "),
+        std::string("model.moe.experts=4 model.moe.top_k=2 model.moe.shared_experts=1 model.moe.shared_gate=true ")})
     for (const std::string mesh : {"", "parallelism.dp=2"}) {
       const Scenario scenario = tiny_model(words(model + mesh));
       const Dag dag = lower(scenario, make_world(scenario, true));

@@ -46,6 +46,7 @@ class StepDraw {
     lightning();
     residuals();
     encoder();
+    gates();
     return std::move(step_);
   }
 
@@ -223,6 +224,22 @@ class StepDraw {
     if (is_set("training.hidden_dropout") || is_drawn) return;
     for (const char* factor : {"full_attention_alpha", "linear_attention_alpha", "mlp_beta"})
       set("model.residual." + std::string(factor), {"", "", "", "1.5"});
+  }
+
+  /// Gates, biases and factors of the model's parts.
+  void gates() {
+    if (!latent_ && !is_set("model.attention_bias")) set("model.attention_gate", {"", "", "true"});
+    if (!latent_ && !is_set("model.qk_norm") && is("model.norm=rms")) set("model.qk_norm", {"", "", "all"});
+    if (!is("model.gated=false") && !set("model.activation_limit", {"", "", "3"}).empty()) {  // few reach it: it is a kink
+      set("model.activation_offset", {"", "1"});
+      set("model.activation", {"", "quick-gelu"});
+    }
+    if (!is_set("model.encoder.layers")) set("model.embedding_factor", {"", "", "2"});
+    set("model.logit_factor", {"", "", "0.5"});
+    if (!experts_) return;
+    set("model.moe.router_bias", {"", "", "true"});
+    if (is_set("model.moe.shared_experts")) set("model.moe.shared_gate", {"", "true"});
+    if (is_set("model.moe.node_limit")) set("model.moe.best_of_group", {"", "1"});
   }
 
   void scores() {

@@ -42,12 +42,13 @@ class RandomStepsPart : public testing::TestWithParam<std::size_t> {
 };
 
 // fp32 sums in another order, whatever the precision named: see equivalence_test.cpp. With a balance loss of 3 the routers'
-// gradients are sums of large numbers of both signs, which leaves 3.5e-5 of one draw, sharded in whatever way; so does the bias
-// of a norm of keys without rotary positions, whose gradient is all but zero; layers with a state leave more, 1.2e-4 of eight
-// (mamba_test.cpp, gated_delta_test.cpp).
+// gradients are sums of large numbers of both signs, which leaves 3.5e-5 of one draw, sharded in whatever way, and 8.3e-5 of an
+// expert that few tokens choose in another, whose stream goes on from the norms; without that loss nothing is left of it. The
+// bias of a norm of keys without rotary positions leaves as much, whose gradient is all but zero; layers with a state leave
+// more, 1.2e-4 of eight (mamba_test.cpp, gated_delta_test.cpp).
 TEST_P(RandomStepsPart, AreTheUnshardedStep) {
   for_each_step(
-      [](const Scenario& scenario) { EXPECT_LT(largest_difference(scenario), scenario.model.keeps_states() ? 3e-4 : 5e-5); });
+      [](const Scenario& scenario) { EXPECT_LT(largest_difference(scenario), scenario.model.keeps_states() ? 3e-4 : 1e-4); });
 }
 
 TEST_P(RandomStepsPart, FoldToTheSameTimes) {

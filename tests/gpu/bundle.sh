@@ -11,10 +11,14 @@ for program in tandem tandem-run gpu_test tandem_cuda.so; do
   strip -o "$bundle/$program" "build/release/$program"
 done
 chmod +x "$bundle"/*
-# run.sh refuses programs of another commit than its own; of a tree with changes, any.
+# run.sh refuses programs that were made of other sources than those beside it, which it can tell without git.
 commit=$(git rev-parse HEAD)
-git diff --quiet HEAD -- . ':!viz/report.html' || { printf 'bundle: commit what has changed: the bundle is known by its commit\n' >&2; exit 1; }
+git diff --quiet HEAD -- . ':!viz/report.html' ||
+  { printf 'bundle: commit what has changed: the bundle is known by its commit\n' >&2; exit 1; }
 printf '%s\n' "$commit" >"$bundle/commit"
+git ls-files -z -- CMakeLists.txt cmake cli runtime scenarios sim studies topology traces tests/cuda tests/end_to_end tests/gpu \
+  ':!*.md' ':!tests/gpu/*.sh' ':!tests/gpu/*.awk' ':!tests/gpu/*.yaml' ':!tests/gpu/results' |
+  xargs -0 sha256sum >"$bundle/sources"
 # All shared libraries but the C library's and CUDA's own.
 ldd build/release/tandem build/release/gpu_test build/release/tandem-run | awk '$2 == "=>" { print $3 }' | sort -u |
   grep -vE '/(lib(c|m|dl|rt|pthread|resolv|gcc_s)\.so|libcu|libnv)' | xargs cp -t "$bundle/lib"

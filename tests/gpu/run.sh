@@ -1,110 +1,130 @@
 #!/usr/bin/env bash
 # All that needs a GPU, in one call of under ten minutes: the kernels' cases, products and attention of training's sizes, steps of
-# virtual ranks against the unsharded model, NCCL between four processes on one GPU, the losses of a step of Llama 3 8B's shape with
-# and without cuDNN, calibration, how near memory-bound kernels come to a copy, and the cross-check of that step.
-# What was measured lands in one folder (default out/gpu), with the GPU, driver, versions and date in `machine.txt`, and in
-# FOLDER.tar.gz, beside FOLDER.log with what was printed; each part goes on when another fails, and the exit code tells.
+# virtual ranks against the unsharded model, NCCL between four processes on one GPU, the losses of a step of Llama 3 8B's shape
+# with and without cuDNN, calibration, how near memory-bound kernels come to a copy and products and attention to PyTorch's, and
+# the cross-checks of such steps and of a mixture of experts.
+# Two files are left, and nothing else: FOLDER.tar.gz (default out/gpu.tar.gz) with what each part printed and measured and with
+# the GPU, driver, versions, clocks and date in `machine.txt`, packed anew after every part; beside it FOLDER.log with what was
+# printed here. Each part goes on when another fails; the last line names those that failed, and the exit code tells.
 #
 #   tests/gpu/run.sh [FOLDER]          on a machine where ./dev works
-#   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.gz, with which run.sh works on a machine that has CUDA and nothing else;
-#                                      where that file is, its programs are run, not those of build/release. One of another
-#                                      commit is refused.
+#   tests/gpu/bundle.sh                makes build/gpu-bundle.tar.gz, with which run.sh works on a machine that has CUDA and
+#                                      nothing else; where that file is, its programs are run, not those of
+#                                      build/release. One of other sources than those here is refused.
 # Without cuDNN it fails at once: half of what is to be tested is attention by cuDNN. WITHOUT_CUDNN=1 goes on.
 set -uo pipefail
 out=${1:+$(realpath -m -- "$1")} # from where the caller stands
 cd "$(dirname -- "${BASH_SOURCE[0]}")/../.." || exit
 
 out=${out:-$PWD/out/gpu}
-mkdir -p "$out" || exit
+called=$(basename -- "$out")
+mkdir -p "$(dirname -- "$out")" || exit
 exec > >(tee "$out.log") 2>&1
 logging=$!
+work=$(mktemp -d) || exit
+results=$work/$called
+mkdir "$results"
 bundle=build/gpu-bundle
-failed=0
+failed=()
 
+# fail PART SENTENCE
 fail() {
-  printf 'FAILED: %s\n' "$1"
-  failed=1
+  printf 'FAILED: %s\n' "$2"
+  failed+=("$1")
 }
 
-# finish: all results into one file, as `scp` takes it. The log is its own file, as it is still written.
+# pack: all results so far into one file, which appears whole or not at all.
+pack() { tar -C "$work" -czf "$out.tar.gz.part" "$called" && mv "$out.tar.gz.part" "$out.tar.gz"; }
+
+# finish: the log is its own file, as it is still written.
 finish() {
-  tar -C "$(dirname -- "$out")" -czf "$out.tar.gz" "$(basename -- "$out")" && printf '%s.tar.gz and %s.log\n' "$out" "$out"
+  pack && printf '%s.tar.gz and %s.log\n' "$out" "$out"
+  rm -rf "$work"
+  printf 'after %d s: %s\n' "$SECONDS" "${failed[*]:+FAILED: }${failed[*]:-all is well}"
   exec >&- 2>&-
   wait "$logging"
-  exit "$failed"
+  exit $((${#failed[@]} > 0))
 }
+trap 'fail interrupted "stopped from outside"; finish' TERM INT
 
 cuda=${CUDA_HOME:-/usr/local/cuda}
 
-# Where the libraries lie that come with a toolkit, or as Python's wheels.
-library_folders() {
-  local folder
-  for folder in "$cuda/lib64" "$cuda/lib" \
-    $(python3 -c 'import site; print(*site.getsitepackages(), site.getusersitepackages())' 2>/dev/null); do
-    case $folder in
-      *-packages) printf '%s\n' "$folder"/nvidia/{cu13,cudnn,nccl,cublas,cuda_runtime}/lib ;;
-      *) printf '%s\n' "$folder" ;;
-    esac
-  done
-}
-for folder in $(library_folders); do
-  [[ -d $folder ]] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+# Where Python's wheels lay NVIDIA's libraries and programs: in every folder where Python looks for modules.
+mapfile -t wheels < <(python3 -c 'import glob, sys
+for folder in filter(None, sys.path):
+  for wheel in glob.glob(folder + "/nvidia/*/"): print(wheel)' 2>/dev/null)
+given=${LD_LIBRARY_PATH:-} libraries=${LD_LIBRARY_PATH:-}
+for folder in "$cuda/lib64" "$cuda/lib" "${wheels[@]/%/lib}"; do
+  [[ -d $folder ]] && libraries=${libraries:+$libraries:}$folder
 done
-export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
 
 if [[ -e $bundle.tar.gz ]]; then
-  tar -C build -xzf "$bundle.tar.gz" || { fail 'the bundle cannot be unpacked'; finish; }
+  tar -C build -xzf "$bundle.tar.gz" || { fail bundle 'the bundle cannot be unpacked'; finish; }
   programs=$PWD/$bundle
-  export LD_LIBRARY_PATH=$programs/lib:$LD_LIBRARY_PATH
+  libraries=$programs/lib:$libraries
   packed=$(cat "$bundle/commit" 2>/dev/null)
-  if here=$(git rev-parse HEAD 2>/dev/null) && [[ $packed != "$here" ]]; then
-    fail "the bundle is of commit ${packed:-unknown}, expected $here: tests/gpu/bundle.sh makes it anew"
+  if ! other=$(sha256sum --check --strict --quiet "$bundle/sources" 2>&1); then
+    fail bundle "the bundle is of commit ${packed:-unknown}, whose sources are not those here; tests/gpu/bundle.sh makes it anew"
+    head -n 3 <<<"$other"
     finish
   fi
 else
-  CUDAARCHS=${CUDAARCHS:-native} ./dev build all || { fail 'the build'; finish; }
+  CUDAARCHS=${CUDAARCHS:-native} ./dev build all || { fail build 'the build'; finish; }
   programs=$PWD/build/release
   packed=$(git rev-parse HEAD 2>/dev/null)
+  SECONDS=0
 fi
+export LD_LIBRARY_PATH=$libraries
 
 # has_library NAME: whether the loader finds it.
 has_library() {
-  local folder
-  for folder in ${LD_LIBRARY_PATH//:/ }; do [[ -e $folder/$1 ]] && return; done
+  local folder folders
+  IFS=: read -ra folders <<<"$LD_LIBRARY_PATH"
+  for folder in "${folders[@]}"; do [[ -e $folder/$1 ]] && return; done
   ldconfig -p 2>/dev/null | grep -q "$1 "
 }
-missing=$(for program in tandem gpu_test tandem_cuda.so; do ldd "$programs/$program" 2>&1; done | grep 'not found' | sort -u)
-[[ -z $missing ]] || fail "libraries are missing, searched in $LD_LIBRARY_PATH:"$'\n'"$missing"
+missing=$(for program in tandem tandem-run gpu_test tandem_cuda.so; do ldd "$programs/$program" 2>&1; done |
+  grep 'not found' | sort -u)
+[[ -z $missing ]] || fail libraries "libraries are missing, searched in $LD_LIBRARY_PATH:"$'\n'"$missing"
 if ! has_library libcudnn.so.9; then
-  fail "there is no libcudnn.so.9 in $LD_LIBRARY_PATH; pip install nvidia-cudnn-cu13 brings it, WITHOUT_CUDNN=1 does without"
+  fail cudnn "there is no libcudnn.so.9 in $LD_LIBRARY_PATH; nvidia-cudnn-cu13 brings it, WITHOUT_CUDNN=1 does without"
   [[ ${WITHOUT_CUDNN:-} == 1 ]] || finish
 fi
-has_library libnccl.so.2 || fail "there is no libnccl.so.2 in $LD_LIBRARY_PATH; pip install nvidia-nccl-cu13 brings it"
-model=tests/gpu/llama3-8b-sequence
+has_library libnccl.so.2 || fail nccl "there is no libnccl.so.2 in $LD_LIBRARY_PATH; nvidia-nccl-cu13 brings it"
+# Whose kernels are measured first, and whose steps are simulated by that and held against measured ones.
+scenarios=(llama3-8b-sequence-4096 llama3-8b-sequence-8192 mixture-sequence-4096)
 
-# part SECONDS NAME COMMAND..: its output goes to NAME.txt; the end of it is shown.
+most_seconds=575 # of all parts, packing included
+
+# part SECONDS NAME COMMAND..: its output goes to NAME.txt; the end of it is shown, and what libraries refused.
 part() {
-  local seconds=$1 name=$2
+  local seconds=$1 name=$2 begin=$SECONDS left=$((most_seconds - SECONDS)) status=0
   shift 2
-  printf '== %s\n' "$name"
-  local status=0
-  timeout --kill-after=5 "$seconds" "$@" >"$out/$name.txt" 2>&1 || status=$?
-  if grep -q '^\[  PASSED  \] 0 tests' "$out/$name.txt"; then
-    printf 'FAILED (without a GPU every test is skipped)\n'
-  elif ((status == 0)); then
-    tail -n 3 "$out/$name.txt"
+  ((seconds <= left)) || seconds=$left
+  if ((seconds < 1)); then
+    fail "$name" "$name is left out: $most_seconds s have passed"
     return
-  else
-    printf 'FAILED (exit %d)\n' "$status"
   fi
-  tail -n 20 "$out/$name.txt"
-  failed=1
+  printf '== %s\n' "$name"
+  timeout --kill-after=5 "$seconds" "$@" >"$results/$name.txt" 2>&1 || status=$?
+  local lines=3 end="after $((SECONDS - begin)) of $seconds s"
+  ((status == 0)) || { lines=20 && fail "$name" "exit $status $end"; }
+  if grep -q '^\[  PASSED  \] 0 tests' "$results/$name.txt"; then
+    lines=20
+    fail "$name" 'without a GPU every test is skipped'
+  fi
+  tail -n "$lines" "$results/$name.txt"
+  ((lines > 3)) || grep '^tandem: ' "$results/$name.txt" | grep -v '^tandem: warning' | sort | uniq -c
+  printf -- '-- %s %s\n' "$name" "$end"
+  pack
 }
 
-# tests SECONDS NAME FILTER: the tests in as many processes as `shards`, side by side.
+# tests SECONDS NAME FILTER [PROGRAM..]: the tests, under the program where one is given, in as many processes as `shards`, side
+# by side, so that an error that stays with its process fails a quarter of them at most.
 shards=4
 tests() {
   local seconds=$1 name=$2 filter=$3
+  shift 3
   # shellcheck disable=SC2016 # the inner shell's
   part "$seconds" "$name" env GTEST_TOTAL_SHARDS=$shards bash -c '
     for ((shard = 0; shard < GTEST_TOTAL_SHARDS; ++shard)); do
@@ -112,40 +132,62 @@ tests() {
     done
     status=0
     for process in "${processes[@]}"; do wait "$process" || status=$?; done
-    exit $status' _ "$programs/gpu_test" --gtest_filter="$filter" --gtest_brief=1
+    exit $status' _ "$@" "$programs/gpu_test" --gtest_filter="$filter" --gtest_brief=1
 }
+
+# says NAME PATTERN SENTENCE: fails with the sentence where the part's output has no such line; says_not: where it has one.
+says() { grep -qE "$2" "$results/$1.txt" 2>/dev/null || fail "$1" "$1: $3"; }
+says_not() { ! grep -qE "$2" "$results/$1.txt" 2>/dev/null || fail "$1" "$1: $3"; }
 
 {
   date -u +%Y-%m-%d
-  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit --format=csv,noheader
   nvcc --version 2>/dev/null | tail -n 2
   printf 'programs: %s\ncommit: %s\n' "$programs" "${packed:-unknown}"
-} >"$out/machine.txt" 2>&1
-cat "$out/machine.txt"
+} >"$results/machine.txt" 2>&1
+cat "$results/machine.txt"
 
-tests 100 kernels '*GpuKernel*'
-part 40 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
-part 60 large-kernels "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
-tests 100 steps '*GpuStepOf*'
-if sanitizer=$(command -v compute-sanitizer || ls "$cuda/bin/compute-sanitizer" 2>/dev/null); then
-  part 60 memcheck "$sanitizer" --tool memcheck --error-exitcode 9 "$programs/gpu_test" --gtest_filter='*GpuSmall*' --gtest_brief=1
+tests 70 kernels '*GpuKernel*'
+part 18 own-attention env TANDEM_CUDNN_LIBRARY=none "$programs/gpu_test" --gtest_filter='*GpuKernel*/attention*' --gtest_brief=1
+cudnn_tells=(env CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=stderr) # why it refuses what it should take
+part 45 large-kernels "${cudnn_tells[@]}" "$programs/gpu_test" --gtest_filter='*GpuLarge*' --gtest_brief=1
+[[ ${WITHOUT_CUDNN:-} == 1 ]] || says_not large-kernels '^\[  SKIPPED \]' 'a test was skipped, so cuDNN was not used'
+tests 65 steps '*GpuStepOf*'
+if sanitizer=$(PATH=$PATH:$cuda/bin$(printf ':%s' "${wheels[@]/%/bin}") type -P compute-sanitizer); then
+  tests 50 memcheck '*GpuSmall*' "$sanitizer" --tool memcheck --error-exitcode 9
 else
-  printf '== memcheck\nleft out: there is no compute-sanitizer\n'
+  fail memcheck "there is no compute-sanitizer in PATH, $cuda/bin or Python's wheels"
 fi
 # NCCL itself between four processes, and the loss of all against that of four virtual ranks.
-part 20 lower "$programs/tandem" lower tests/gpu/tiny-four-ranks.yaml --out "$out/tiny-four-ranks.dag"
-part 60 nccl tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$out/tiny-four-ranks.dag" --backend cuda
-part 30 virtual-ranks "$programs/tandem-run" "$out/tiny-four-ranks.dag" --backend cuda
-part 5 nccl-losses awk -v vocabulary=1024 -f tests/gpu/losses.awk "$out/nccl.txt" "$out/virtual-ranks.txt"
+for graph in tiny-four-ranks:256 tiny-four-experts:512; do
+  tokens=${graph#*:} graph=${graph%:*}
+  part 3 "lower-$graph" "$programs/tandem" lower "tests/gpu/$graph.yaml" --out "$results/$graph.dag"
+  part 23 "nccl-$graph" env NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$results/nccl-$graph-log-%p.txt" \
+    tests/gpu/as-machines.sh 4 "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 11 "virtual-$graph" "$programs/tandem-run" "$results/$graph.dag" --backend cuda
+  part 3 "losses-$graph" awk -v vocabulary=1024 -v tokens="$tokens" -f tests/gpu/losses.awk \
+    "$results/nccl-$graph.txt" "$results/virtual-$graph.txt"
+done
+files=("${scenarios[@]/#/tests/gpu/}")
+files=("${files[@]/%/.yaml}")
 # Where there are several GPUs, the collectives among them are measured, too.
-part 110 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 80 \
-  --scenario "$model-4096.yaml" --scenario "$model-8192.yaml" --out "$out/gpu.profile"
-part 5 bandwidth awk -f tests/gpu/slow_kernels.awk "$out/gpu.profile.yaml"
-part 40 with-cudnn "$programs/tandem" execute "$model-4096.yaml" --backend cuda
-part 40 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute "$model-4096.yaml" --backend cuda
-part 5 losses awk -v vocabulary=128256 -f tests/gpu/losses.awk "$out/with-cudnn.txt" "$out/without-cudnn.txt"
-for sequence in 4096 8192; do
-  part 50 "crosscheck-$sequence" "$programs/tandem" crosscheck "$model-$sequence.yaml" --backend cuda --max-error 0.1 \
-    --profile "$out/gpu.profile" --json "$out/crosscheck-$sequence.json"
+part 80 calibrate tests/gpu/on-all-gpus.sh "$programs/tandem" calibrate --backend cuda --budget 50 \
+  --shapes tests/gpu/acceptance.shapes "${files[@]/#/--scenario=}" --out "$results/gpu.profile"
+# What cuBLAS and cuDNN reach elsewhere, on the same GPU.
+part 20 pytorch env LD_LIBRARY_PATH="$given" python3 tests/gpu/pytorch_rates.py
+part 2 rates awk -f tests/gpu/rates.awk "$results/pytorch.txt" "$results/gpu.profile.yaml"
+part 4 bandwidth awk -f tests/gpu/slow_kernels.awk "$results/gpu.profile.yaml"
+part 26 with-cudnn "${cudnn_tells[@]}" "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml --backend cuda
+part 26 without-cudnn env TANDEM_CUDNN_LIBRARY=none "$programs/tandem" execute tests/gpu/llama3-8b-sequence-4096.yaml \
+  --backend cuda
+if [[ ${WITHOUT_CUDNN:-} != 1 ]]; then
+  says with-cudnn 'cuDNN [0-9]' 'cuDNN was not used'
+  says_not with-cudnn 'cuDNN .* does not run' 'cuDNN refused this attention'
+fi
+part 4 losses awk -v vocabulary=128256 -v tokens=16384 -f tests/gpu/losses.awk \
+  "$results/with-cudnn.txt" "$results/without-cudnn.txt"
+for scenario in "${scenarios[@]}"; do
+  part 28 "crosscheck-$scenario" "$programs/tandem" crosscheck "tests/gpu/$scenario.yaml" --backend cuda --max-error 0.03 \
+    --max-kind-error 0.05 --profile "$results/gpu.profile" --json "$results/crosscheck-$scenario.json"
 done
 finish

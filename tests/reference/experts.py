@@ -53,7 +53,7 @@ def best_choices(scores, top_k, routing):
     nodes, limit = routing["nodes"], routing["node_limit"]
     if limit > 0:
         by_node = scores.view(len(scores), nodes, -1)
-        counted = min(by_node.shape[-1], max(1, top_k // limit))
+        counted = min(by_node.shape[-1], routing["best_of_node"] or max(1, top_k // limit))
         visited = by_node.topk(counted, dim=-1).values.sum(-1).topk(limit, dim=-1).indices
         allowed = torch.zeros_like(by_node[:, :, 0], dtype=torch.bool).scatter(1, visited, True)
         scores = torch.where(allowed[:, :, None], by_node, torch.tensor(float("-inf"), dtype=scores.dtype)).flatten(1)
@@ -99,12 +99,18 @@ def balance_loss(logits, counts, moe, routing):
     return routing["balance"] * moe["experts"] * (probabilities(logits, routing) * (counts / counts.sum())).sum()
 
 
+def shared(w, layer, model, x):
+    """One MLP for every token, which a gate may weight (Qwen2)."""
+    out = mlp(w, layer, model, x)
+    return torch.sigmoid(F.linear(x, w[layer + ".open"].view(1, -1))) * out if model["moe"].get("shared_gate") else out
+
+
 def mixture(w, layer, model, routing, x):
     """The layer's output, what the balance loss (Fedus et al. 2021, equation 4) adds to what is differentiated, and the choices of
     each expert."""
     moe = model["moe"]
     rows = x.transpose(0, 1).flatten(0, 1)  # position by position, as the tokens are routed
-    logits = rows @ w[layer + ".router"].view(-1, rows.shape[-1]).T
+    logits = F.linear(rows, w[layer + ".router"].view(-1, rows.shape[-1]), w.get(layer + ".router.logits.bias"))
     gates, balance, choices = torch.zeros_like(logits), 0.0, torch.zeros_like(logits[0])
     picks = torch.zeros_like(logits).detach()
     bias = w.get(layer + ".router.bias")
@@ -126,4 +132,4 @@ def mixture(w, layer, model, routing, x):
     if moe.get("latent"):
         out = linear(w, layer + ".expert_latent_up", out)
     out = out.view(x.shape[1], x.shape[0], -1).transpose(0, 1)
-    return (out + mlp(w, layer + ".shared", model, x) if moe.get("shared_experts") else out), balance, choices
+    return (out + shared(w, layer + ".shared", model, x) if moe.get("shared_experts") else out), balance, choices

@@ -19,10 +19,6 @@ EXPERT_MESHES = [
 ]
 
 
-WITHOUT_TP = [
-    UNSHARDED,
-    ["parallelism.pp=2", "parallelism.dp=2", "parallelism.cp=2"],
-]
 STATE_MESHES = [
     UNSHARDED,
     ["parallelism.tp=2", "parallelism.sp=true", "parallelism.pp=2", "parallelism.dp=2"],
@@ -88,6 +84,10 @@ LIGHTNING = ["model.lightning_attention={heads: 8, head_dim: 8, chunk: 4}", "mod
 LIGHTNING += ["model.layer_types=[lightning_attention, lightning_attention, lightning_attention, full_attention]"]
 LIGHTNING += ["model.residual={linear_attention_alpha: 3.5, full_attention_alpha: 2, full_attention_beta: 0.5, mlp_alpha: 1.5}"]
 
+CLAMPED = ["model.activation=quick-gelu", "model.activation_limit=0.5", "model.activation_offset=1"]
+GRANITE = ["model.embedding_factor=3", "model.logit_factor=0.25", "model.attention_scale=0.4"]
+GRANITE += ["model.residual={full_attention_beta: 0.5, mlp_beta: 0.5}"]
+
 MUON = "training.optimizer=muon"
 ADAFACTOR = "training.optimizer=adafactor"
 
@@ -113,6 +113,9 @@ FAMILIES = {
         ([experts(capacity_factor=1.25, **BIASED | {"score_function": "sqrtsoftplus"})], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, top_k=4, groups=4, node_limit=2, **BIASED)], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, pre_softmax="true", scaling_factor=16)], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, linear_bias="true", router_bias="true"), *CLAMPED], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, shared_experts=1, shared_gate="true")], EXPERT_MESHES),
+        ([experts(capacity_factor=1.25, top_k=4, groups=4, node_limit=2, best_of_group=1, pre_softmax="true")], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, balance_scope="sequence")], EXPERT_MESHES),
         ([experts(capacity_factor=1.25, balance_scope="sequence", score_function="sigmoid")], EXPERT_MESHES),
     ],
@@ -136,7 +139,10 @@ FAMILIES = {
         ([sliding(7), "model.attention_sinks=true"], DENSE_MESHES),
         ([CHUNKED, "model.rotary_full_attention=false"], DENSE_MESHES),
         (["model.attention_softcap=2", "model.norm_placement=both", "model.activation=gelu", "model.rotary_share=0.5"], DENSE_MESHES),
-        (["model.norm_placement=post", "model.qk_norm=all"], WITHOUT_TP),
+        (["model.norm_placement=post", "model.qk_norm=all"], DENSE_MESHES),
+        (["model.attention_gate=true", "model.qk_norm=head", "model.rotary_share=0.5"], DENSE_MESHES),
+        ([*CLAMPED], DENSE_MESHES),
+        ([*GRANITE], DENSE_MESHES),
         (["model.activation=squared-relu", "model.gated=false"], DENSE_MESHES),
     ],
     "states": [

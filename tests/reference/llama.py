@@ -45,5 +45,7 @@ def attention(w, layer, model, kind, x):
 
     q, k = query_or_key(projected[0], ".query_norm.weight"), query_or_key(projected[1], ".key_norm.weight")
     out = attend(q, k, heads(projected[2]), seen_by(kind, model, sequence), w.get(layer + ".sink.bias"),
-                 model["attention_softcap"])
+                 model["attention_softcap"], model.get("attention_scale"))
+    if model.get("attention_gate"):  # Qwen3-Next: of every element of the heads' outputs
+        out = out * torch.sigmoid(F.linear(x, w[layer + ".attention_gate"]))
     return linear(w, layer + ".attention_output", out)

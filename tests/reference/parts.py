@@ -8,6 +8,7 @@ ACTIVATIONS = {
     "silu": F.silu,
     "gelu": lambda x: F.gelu(x, approximate="tanh"),
     "squared-relu": lambda x: F.relu(x).square(),
+    "quick-gelu": lambda x: x * torch.sigmoid(1.702 * x),
 }
 
 
@@ -41,12 +42,12 @@ def causal_mask(sequence):
     return torch.ones(sequence, sequence, dtype=torch.bool).tril()
 
 
-def attend(q, k, v, seen, sink=None, softcap=0):
-    """softmax(q k^T / sqrt(width)) v of each head over the keys that are seen; with fewer key heads, neighbouring query heads share
+def attend(q, k, v, seen, sink=None, softcap=0, scale=None):
+    """softmax(scale q k^T) v of each head, by 1 / sqrt(width) unless said otherwise, over the keys that are seen; with fewer key heads, neighbouring query heads share
     one. A head's sink is a score beside those of the keys, of no value. Heads side by side."""
     shared_by = q.shape[2] // k.shape[2]
     k, v = (t.repeat_interleave(shared_by, dim=2) for t in (k, v))
-    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * (scale or q.shape[-1] ** -0.5)
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
     scores = scores.masked_fill(~seen, float("-inf"))
@@ -57,10 +58,15 @@ def attend(q, k, v, seen, sink=None, softcap=0):
 
 
 def mlp(w, layer, model, x):
-    """With gates the function is of one half, by which the other is multiplied."""
+    """With gates the function is of one half, by which the other is multiplied; both may have a limit (gpt-oss)."""
     function = ACTIVATIONS[model["activation"]]
     up = linear(w, layer + ".up", x)
-    return linear(w, layer + ".down", function(linear(w, layer + ".gate", x)) * up if model["gated"] else function(up))
+    if not model["gated"]:
+        return linear(w, layer + ".down", function(up))
+    gate = linear(w, layer + ".gate", x)
+    if limit := model.get("activation_limit"):
+        gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    return linear(w, layer + ".down", function(gate) * (up + model.get("activation_offset", 0)))
 
 
 def short_convolution(x, taps, bias=None):

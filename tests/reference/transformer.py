@@ -91,7 +91,7 @@ class Transformer:
 
     def add_loss(self, final_norm, x, labels, weight):
         head = self.w["embedding" if self.model["tied_embeddings"] else "head"]
-        logits = norm(self.w, final_norm, self.model, x) @ head.T
+        logits = norm(self.w, final_norm, self.model, x) @ head.T * self.model.get("logit_factor", 1)
         if cap := self.model.get("logit_softcap"):
             logits = cap * (logits / cap).tanh()
         self.loss = self.loss + weight / self.tokens * cross_entropy(logits, labels)
@@ -100,7 +100,8 @@ class Transformer:
         """`inputs` and `labels` go on beyond the sequence by as many tokens as are predicted further. `patches`: of the images at the
         front of the sequence, or none."""
         layers, depths = self.model["layers"], self.model["mtp_depth"]
-        x = self.family.embed(self.w, inputs[:, :sequence])
+        factor = self.model.get("embedding_factor", 1)
+        x = factor * self.family.embed(self.w, inputs[:, :sequence])
         if patches is not None:
             images = encoder.tokens(self.w, self.model["encoder"], patches)
             x = torch.cat((images, x[:, images.shape[1] :]), dim=1)
@@ -109,7 +110,7 @@ class Transformer:
         self.add_loss("final_norm", x, labels[:, :sequence], 1.0)
         for depth in range(1, depths + 1):  # multi-token prediction (DeepSeek-V3, section 2.2)
             name, later = f"mtp{depth}", slice(depth, depth + sequence)
-            token = self.w["embedding"][inputs[:, later].long()]
+            token = factor * self.w["embedding"][inputs[:, later].long()]
             both = (norm(self.w, name + ".hidden_norm", self.model, x), norm(self.w, name + ".token_norm", self.model, token))
             x = self.layer(layers + depth - 1, linear(self.w, name + ".projection", torch.cat(both, dim=-1)))
             self.add_loss(name + ".final_norm", x, labels[:, later], FURTHER_WEIGHT / depths)

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numbers>
 
 #include "tests/runtime/ops_support.h"
@@ -22,10 +23,10 @@ class ActivationTest : public testing::TestWithParam<Activation> {
   void forward() { run(OpKind::activation, attributes, {x.host(), y.host()}); }
 };
 
-const auto every_kind =
-    testing::Values(Activation::swiglu, Activation::gelu, Activation::geglu, Activation::squared_relu, Activation::silu);
+const auto every_kind = testing::Values(Activation::swiglu, Activation::gelu, Activation::geglu, Activation::squared_relu,
+                                        Activation::silu, Activation::quick_geglu);
 std::string name_of_kind(const testing::TestParamInfo<Activation>& kind) {
-  constexpr const char* names[] = {"swiglu", "gelu", "geglu", "squared_relu", "silu"};
+  constexpr const char* names[] = {"swiglu", "gelu", "geglu", "squared_relu", "silu", "quick_geglu"};
   return names[static_cast<std::size_t>(kind.param)];
 }
 
@@ -40,7 +41,8 @@ TEST_P(ActivationTest, EqualsItsFormulaInDoublePrecision) {
       const double gelu = in / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (in + 0.044715 * in * in * in)));
       const double value = gated ? x[row * 2 * f + f + i] : 1;
       const double squared_relu = in > 0 ? in * in : 0;
-      const double functions[] = {swish, gelu, gelu, squared_relu, swish};
+      const double quick = in / (1 + std::exp(-1.702 * in));
+      const double functions[] = {swish, gelu, gelu, squared_relu, swish, quick};
       expected.push_back(functions[static_cast<std::size_t>(GetParam())] * value);
     }
   forward();
@@ -106,6 +108,41 @@ TEST_P(WeightedActivationTest, MovesEachOperandOnce) {
   EXPECT_EQ(cost(OpKind::weighted_activation, attributes, {in, per_row, out}).bytes, forward);
   EXPECT_EQ(cost(OpKind::weighted_activation_backward, attributes, {in, per_row, out, in, per_row}).bytes,
             forward + 2 * x.size() + 4 * s * b);
+}
+
+// As GptOssExperts of transformers: min(gate, 7), max(min(value, 7), -7) + 1.
+class LimitedActivationTest : public testing::TestWithParam<Activation> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, LimitedActivationTest,
+                         testing::Values(Activation::swiglu, Activation::geglu, Activation::quick_geglu), name_of_kind);
+
+TEST_P(LimitedActivationTest, IsThatOfWhatTheLimitLeaves) {
+  const ActivationAttributes limited{.kind = GetParam(), .limit = 1.5F, .offset = 1}, plain{.kind = GetParam()};
+  Tensor x = random_tensor(Shape(s, b, 2 * f), 1), within(x.shape), y(Shape(s, b, f)), expected(y.shape);
+  for (float& value : x.values) value *= 3;
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const bool is_gate = i % (2 * f) < f;
+    within[i] = is_gate ? std::min(x[i], 1.5F) : std::clamp(x[i], -1.5F, 1.5F) + 1;
+  }
+  run(OpKind::activation, limited, {x.host(), y.host()});
+  run(OpKind::activation, plain, {within.host(), expected.host()});
+  EXPECT_EQ(y.values, expected.values);
+}
+
+TEST_P(LimitedActivationTest, BackwardEqualsFiniteDifferences) {
+  const ActivationAttributes limited{.kind = GetParam(), .limit = 1.5F, .offset = 1};
+  Tensor x = random_tensor(Shape(s, b, 2 * f), 1), y(Shape(s, b, f)), dy = random_tensor(y.shape, 2), dx(x.shape);
+  for (float& value : x.values) {
+    value *= 3;
+    if (std::abs(std::abs(value) - 1.5F) < 0.15F) value *= 1.5F;  // the differences do not reach over the kink
+  }
+  run(OpKind::activation_backward, limited, {x.host(), dy.host(), dx.host()});
+  EXPECT_TRUE(std::ranges::any_of(dx.values, [](float value) { return value == 0; }));
+  expect_gradient_of(
+      [&] {
+        run(OpKind::activation, limited, {x.host(), y.host()});
+        return dot(y, dy);
+      },
+      x, dx);
 }
 
 // Both forms agree within 5e-4 everywhere: they differ most at |x| = 2.70, by 4.73e-4 (scan of the two formulas in steps of

@@ -238,6 +238,9 @@ TEST(Route, NodesAreChosenByTheSumOfTheirBestExperts) {
   const std::vector<std::int32_t> one_each(6, 1);
   EXPECT_EQ(route(logits, {.top_k = 2, .block = 6, .nodes = 2, .node_limit = 1, .slots = one_each}).slots.values,
             (std::vector<std::int32_t>{4, 3}));
+  EXPECT_EQ(
+      route(logits, {.top_k = 2, .block = 6, .nodes = 2, .node_limit = 1, .slots = one_each, .best_of_node = 1}).slots.values,
+      (std::vector<std::int32_t>{0, 1}));  // of equal ones the first
   logits.values = {1, 1, 2, 0, 4, 3};
   EXPECT_EQ(route(logits, {.top_k = 3, .block = 6, .nodes = 3, .node_limit = 2, .slots = one_each}).slots.values,
             (std::vector<std::int32_t>{4, 5, 2}));

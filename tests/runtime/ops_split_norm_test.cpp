@@ -109,6 +109,37 @@ TEST(SplitNorm, InPartsIsTheWhole) {
   }
 }
 
+// Without a gate it is the norm of whole rows.
+TEST(SplitNormWithoutGates, IsTheNorm) {
+  const SplitNormAttributes plain{.width = width, .epsilon = 1e-3F, .gated = false};
+  const NormAttributes of_rows{.epsilon = 1e-3F};
+  SplitPart one;
+  Tensor y(one.x.shape), dx(one.x.shape), dweight(one.weight.shape, 1.0F);
+  one.sum_squares();
+  run(OpKind::split_norm, plain, {one.x.host(), one.squares.host(), one.weight.host(), one.y.host()});
+  run(OpKind::norm, of_rows, {one.x.host(), one.weight.host(), y.host()});
+  expect_close(one.y, y, 1e-6);
+  run(OpKind::split_norm_products, plain,
+      {one.x.host(), one.squares.host(), one.weight.host(), one.dy.host(), one.products.host()});
+  run(OpKind::split_norm_backward, plain,
+      {one.x.host(), one.squares.host(), one.weight.host(), one.dy.host(), one.products.host(), one.dx.host(),
+       one.dweight.host()});
+  run(OpKind::norm_backward, of_rows, {one.x.host(), one.weight.host(), one.dy.host(), dx.host(), dweight.host()});
+  expect_close(one.dx, dx, 1e-5);
+  expect_close(one.dweight, dweight, 1e-5);
+}
+
+TEST(SplitNormWithoutGates, MovesEachOperandOnceAndUpdatesTwice) {
+  const OperandType x{Shape(8, 2, 16), DType::bf16}, sums{Shape(8, 2), DType::f32}, weight{Shape(1, 16), DType::bf16};
+  const OperandType gradient{weight.shape, DType::f32};
+  const SplitNormAttributes plain{.width = 16, .gated = false};
+  const Bytes row = 8 * 2 * 16 * 2, sum = 8 * 2 * 4;
+  EXPECT_EQ(cost(OpKind::split_norm, plain, {x, sums, weight, x}).bytes, 2 * row + sum + 32);
+  EXPECT_EQ(cost(OpKind::split_norm_products, plain, {x, sums, weight, x, sums}).bytes, 2 * row + 2 * sum + 32);
+  EXPECT_EQ(cost(OpKind::split_norm_backward, plain, {x, sums, weight, x, sums, x, gradient}).bytes,
+            3 * row + 2 * sum + 32 + 2 * 64);
+}
+
 TEST(SplitNorm, MovesEachOperandOnceAndUpdatesTwice) {
   const OperandType x{Shape(8, 2, 16), DType::bf16}, sums{Shape(8, 2), DType::f32}, weight{Shape(1, 16), DType::bf16};
   const OperandType gradient{weight.shape, DType::f32};

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "runtime/dag/dag_builder.h"
+#include "runtime/execution/launched_step.h"
 
 namespace tandem::rank_times_test {
 namespace {
@@ -47,6 +48,21 @@ TEST(RankTimes, OfAnotherRankAreRefused) {
   EXPECT_THROW(times_of_all(dag, {first, second, "x"}), std::runtime_error);
   EXPECT_THROW(times_of_all(dag, {first, second}), std::runtime_error);
   EXPECT_THROW(times_of_all(dag, {first}), std::runtime_error);
+}
+
+// Losses are shares of the whole's, and the step lasts until the slowest rank has ended.
+TEST(LaunchedMeasurements, AddUpLossesAndTakeTheSlowest) {
+  Dag dag = taking_turns();
+  dag.info.steps = 2;
+  const Timeline timeline{.start = std::vector<Seconds>(5), .end = std::vector<Seconds>(5, 1.0)};
+  std::vector<std::string> all;
+  for (RankIndex rank = 0; rank < 3; ++rank)
+    all.push_back(own_measurement(dag, rank, timeline, {.loss_share = 1.0 + rank, .undated = 4.0 - rank}));
+  const LaunchedStep step = merged(dag, all);
+  EXPECT_EQ(step.loss, 3);
+  EXPECT_EQ(step.undated_step, 2);
+  EXPECT_EQ(step.timeline.end, timeline.end);
+  EXPECT_THROW(merged(dag, {all[0], all[1], "too short"}), std::runtime_error);
 }
 
 }  // namespace

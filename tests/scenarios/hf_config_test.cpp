@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <random>
 
@@ -135,11 +136,36 @@ TEST(HfConfig, RoutersAreAsTheyAreStated) {
 }
 
 TEST(HfConfig, WhatAModelHasBesideIsSaid) {
-  const HfModel model = read("qwen2", {R"("embedding_multiplier": 12.0)", R"("made_up": 7)", R"("off": false)",
-                                       R"("attention_dropout": 0.1, "some_token_id": 3)"});
+  const HfModel model = read(
+      "qwen2", {R"("clip_qkv": 12.0)", R"("made_up": 7)", R"("off": false)", R"("attention_dropout": 0.1, "some_token_id": 3)"});
   EXPECT_THAT(model.unused, ElementsAre("made_up"));
-  EXPECT_THAT(model.notes, ElementsAre(HasSubstr("m/config.json:3:25: embedding_multiplier: the factor of the embeddings")));
+  EXPECT_THAT(model.notes, ElementsAre(HasSubstr("m/config.json:3:13: clip_qkv: the clipping of queries")));
   EXPECT_THAT(read("llama", {R"("mlp_bias": true)"}).notes, ElementsAre(HasSubstr("biases of the MLP are not modelled")));
+}
+
+TEST(HfConfig, FactorsGatesAndLimitsAreRead) {
+  const ModelSpec granite = spec("granite", {R"("embedding_multiplier": 12.0, "logits_scaling": 8, "residual_multiplier": 0.25)",
+                                             R"("attention_multiplier": 0.0156)"});
+  EXPECT_EQ(granite.embedding_factor, 12);
+  EXPECT_EQ(granite.logit_factor, 0.125);
+  EXPECT_EQ(granite.attention_scale, 0.0156);
+  EXPECT_EQ(granite.residual.full_attention.beta, 0.25);
+  EXPECT_EQ(granite.residual.mlp.beta, 0.25);
+  EXPECT_EQ(granite.residual.mlp.alpha, 1);
+  const ModelSpec gemma = spec("gemma3", {R"("query_pre_attn_scalar": 64, "head_dim": 128)"});
+  EXPECT_EQ(gemma.attention_scale, 0.125);
+  EXPECT_EQ(gemma.embedding_factor, std::sqrt(512.0));                                // by its code
+  EXPECT_EQ(spec("gemma3", {R"("query_pre_attn_scalar": 256)"}).attention_scale, 0);  // as the width says
+  const ModelSpec gpt_oss = spec("gpt_oss", {experts});
+  EXPECT_EQ(gpt_oss.activation, MlpFunction::quick_gelu);
+  EXPECT_EQ(gpt_oss.activation_limit, 7);
+  EXPECT_EQ(gpt_oss.activation_offset, 1);
+  EXPECT_TRUE(gpt_oss.moe.router_bias);
+  EXPECT_EQ(spec("llama", {R"("swiglu_limit": 10)"}).activation_limit, 10);
+  EXPECT_EQ(spec("deepseek_v2", {experts, latent, R"("n_group": 4, "topk_group": 2, "topk_method": "group_limited_greedy")"})
+                .moe.best_of_group,
+            1);
+  EXPECT_TRUE(spec("llama", {R"("attn_output_gate": true)"}).attention_gate);
 }
 
 TEST(HfConfig, BiasesAreThoseOfTheFamily) {

@@ -54,7 +54,7 @@ const std::vector<OfPreset>& of_presets() {
       {"qwen3-4b"},
       {"qwen3-235b-a22b", {"model.moe.balance_loss=0.001"}},
       {"qwen3-next-80b-a3b"},
-      {"deepseek-v2", {"model.moe.groups=8", "model.moe.node_limit=3", "model.moe.balance_loss=0.001"}},
+      {"deepseek-v2", {"model.moe.balance_loss=0.001"}},
       {"deepseek-v2-lite"},
       // The defaults, where the preset has the rate and the scope of its paper.
       {"deepseek-v3", {"model.moe.balance_loss=0.01", "model.moe.balance_scope=micro-batch"}},

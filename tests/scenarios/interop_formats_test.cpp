@@ -36,7 +36,10 @@ TEST(InteropFormats, WhatIsExportedIsImportedAsTheSameSizes) {
     if (exporter == nullptr) continue;  // such as hf, which says nothing of parallelism
     const std::string written = folder / std::string(exporter->file);
     std::ofstream(written) << export_scenario(file, {}, *exporter).text;
-    const ImportedScenario imported = import_scenario(written, importer, {.cluster = "dgx-h100", .gpus = 64, .overrides = {}});
+    std::vector<std::string> overrides;
+    if (importer.name == "deepspeed") overrides = {"model=llama3-8b"};  // which its file does not have
+    const ImportedScenario imported =
+        import_scenario(written, importer, {.cluster = "dgx-h100", .gpus = 64, .overrides = overrides});
     EXPECT_THAT(imported.ignored, testing::IsEmpty());
     const Scenario read = parse_scenario(imported.yaml, "back.yaml", {});
     EXPECT_EQ(read.parallelism.tp, original.parallelism.tp);

@@ -77,8 +77,11 @@ TEST(TorchTitanConfiguration, HasAPlaceWhereItIsWrong) {
     return "accepted";
   };
   EXPECT_THAT(refused("[model\n"), testing::StartsWith("t.toml:1:7: not TOML"));
-  EXPECT_THAT(refused("[model]\nname = \"llama3\"\nflavor = \"9B\""),
-              testing::StartsWith("t.toml:3:10: the shape of llama3 9B is not known"));
+  const Imported unknown =
+      find_importer("torchtitan")->read({.text = "[model]\nname = \"llama3\"\nflavor = \"9B\"", .file = "t.toml", .gpus = 8});
+  ASSERT_EQ(unknown.missing.size(), 1);
+  EXPECT_EQ(unknown.missing.front().place.text(), "t.toml:3:10");
+  EXPECT_THAT(unknown.missing.front().sentence, testing::StartsWith("the shape of llama3 9B is not known"));
   EXPECT_THAT(refused("[parallelism]\ntensor_parallel_degree = \"2\""),
               testing::StartsWith("t.toml:2:26: parallelism.tensor_parallel_degree is no whole"));
   EXPECT_THAT(refused("[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = \"DualPipeV\""),

@@ -32,7 +32,7 @@ class FakeTimer final : public KernelTimer {
     const Seconds time = cost_(cost_of(kernel));
     return {time, time, time, 1};
   }
-  int fewest_runs() const override { return 1; }
+  int fewest_runs(const TimedKernel&) const override { return 1; }
 
  private:
   std::function<Seconds(const OpCost&)> cost_;

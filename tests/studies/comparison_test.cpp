@@ -47,6 +47,25 @@ TEST(Comparison, IsRefusedBeyondTheLargestErrorAndWithoutNumbers) {
     EXPECT_THROW(refuse_larger_error(broken, 0.1), std::runtime_error);
 }
 
+TEST(Comparison, IsRefusedForKindsThatAreOff) {
+  const auto refusal = [](std::vector<KindComparison> kinds) {
+    Comparison comparison;
+    comparison.kinds = std::move(kinds);
+    try {
+      refuse_larger_kind_errors(comparison, 0.1);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal({{"gemm", 1, {1.05, 1}, 0.9}, {"norm", 1, {0.95, 1}, 0.1}}), "");
+  EXPECT_EQ(refusal({{"gemm", 1, {1, 1}, 0.995}, {"norm", 1, {3, 1}, 0.005}}), "") << "less than 1 % of the time";
+  EXPECT_EQ(refusal({{"gemm", 1, {1, 1}, 0.5}, {"norm", 1, {1.5, 1}, 0.3}, {"adam", 1, {0.5, 1}, 0.2}}),
+            "simulated kinds of tasks are off, more than --max-kind-error allows (10.0 %): norm by +50.0 %, adam by -50.0 %");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(refusal({{"gemm", 1, {nan, 1}, 1}}), "");
+}
+
 TEST(Comparison, PartsAddUpToTheWhole) {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     Dag dag = random_dag(seed);

@@ -218,14 +218,16 @@ TEST_P(WrongXml, IsRefusedAtItsPlace) {
 
 const std::string to_switch = "<nvlink target=\"0000:c7:00.0\" count=\"12\" tclass=\"0x068000\"/>";
 const std::string to_gpu = "<nvlink target=\"0000:11:00.0\" count=\"2\" tclass=\"0x030200\"/>";
+std::string link_to(int dev, int count) {
+  return "<nvlink target=\"0000:1" + std::to_string(dev) + ":00.0\" count=\"" + std::to_string(count) +
+         "\" tclass=\"0x030200\"/>";
+}
 const std::string gpu_3 = "<pci busid=\"0\" link_speed=\"\" link_width=\"0\"><gpu dev=\"3\" sm=\"80\"/></pci>\n";
 
 const Wrong wrong[] = {
     {"NotClosed", "<system>\n<cpu numaid=\"0\">\n</system>\n", "system>", "is no XML"},
     {"NotNccls", "<graphs version=\"1\"/>\n", "<graphs", "no element <system>"},
     {"NoGpu", on_cpu(nic(0)), "<system", "has no <gpu>"},
-    {"Template", on_cpu("<pci busid=\"1\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\"/>\n"), "<system",
-     "NCCL_TOPO_FILE"},
     {"SameBusid", on_cpu(gpu(0) + gpu(0)), "<pci", "busid 0000:10:00.0 like another"},
     {"SameDev", on_cpu(gpu_3 + gpu(3)), "<gpu", "dev 3 like another"},
     {"NoSpeed", on_cpu(gpu(0) + nic(0, "")), "<net", "<net> has no attribute `speed`"},
@@ -233,11 +235,64 @@ const Wrong wrong[] = {
     {"NoWidth", on_cpu(gpu(0, "", "link_speed=\"16 GT/s\"")), "<pci", "no attribute `link_width`"},
     {"NoUnit", on_cpu(gpu(0, "", "link_speed=\"16\" link_width=\"16\"")), "<pci", "link_speed is `16`"},
     {"UnequalNvlinks", on_cpu(gpu(0, to_switch) + gpu(1)), "<gpu", "NVLinks of 0 GB/s, another GPU 300"},
-    {"NoNvswitch", on_cpu(gpu(0, to_gpu)), "<nvlink", "without one are not modelled"},
+    {"NoNvswitch", on_cpu(gpu(0, to_gpu)), "<nvlink", "joins GPU 0000:10:00.0 to 0000:11:00.0 without a switch"},
+    {"HybridMesh", on_cpu(gpu(0, link_to(1, 2)) + gpu(1, link_to(0, 2)) + gpu(2)), "<nvlink target=\"0000:11:00.0\"",
+     "has such links to 1 of 2 other GPUs"},
+    {"UnequalMesh",
+     on_cpu(gpu(0, link_to(1, 2) + link_to(2, 1)) + gpu(1, link_to(0, 2) + link_to(2, 1)) +
+            gpu(2, link_to(0, 1) + link_to(1, 1))),
+     "<nvlink target=\"0000:12:00.0\" count=\"1\" tclass=\"0x030200\"/></gpu></pci>\n<pci busid=\"0000:11",
+     "equally many links between every two"},
     {"TwoHosts", "<system>\n<cpu numaid=\"0\" host_hash=\"0x1\"/>\n<cpu numaid=\"0\" host_hash=\"0x2\"/>\n</system>", "<cpu",
      "another host's"},
 };
 INSTANTIATE_TEST_SUITE_P(NcclTopology, WrongXml, testing::ValuesIn(wrong), [](const auto& test) { return test.param.name; });
+
+// Three GPUs, each with two NVLinks to both others: 4 * 25 GB/s. RCCL's xGMI links have no rate there.
+TEST(NcclTopology, GpusWithLinksToAllOthersAreAMesh) {
+  const NodeNetwork nvlink = network(on_cpu(gpu(0, link_to(1, 2) + link_to(2, 2)) + gpu(1, link_to(0, 2) + link_to(2, 2)) +
+                                            gpu(2, link_to(0, 2) + link_to(1, 2)) + nic(0)));
+  EXPECT_TRUE(nvlink.is_mesh);
+  EXPECT_DOUBLE_EQ(nvlink.nvlink_GBps, 100);
+  const auto xgmi = [](int dev) {
+    return "<xgmi target=\"0000:1" + std::to_string(dev) + ":00.0\" count=\"1\" tclass=\"0x120000\"/>";
+  };
+  const NodeNetwork amd = network(on_cpu(gpu(0, xgmi(1)) + gpu(1, xgmi(0)) + nic(0)));
+  EXPECT_TRUE(amd.is_mesh);
+  EXPECT_EQ(amd.nvlink_GBps, 0);
+  EXPECT_FALSE(network(file("one-nic-per-gpu.xml")).is_mesh);
+}
+
+// As a file for NCCL_TOPO_FILE: classes alone, in the order of a hypervisor. GPU 0 is the one with the lowest busid.
+TEST(NcclTopology, DevicesByClassAreNumberedByBusid) {
+  const auto device = [](const std::string& busid, const std::string& pci_class) {
+    return "<pci busid=\"" + busid + "\" class=\"" + pci_class + "\" link_speed=\"16 GT/s\" link_width=\"16\"/>\n";
+  };
+  const auto cpu = [](const std::string& numa, const std::string& inside) {
+    return "<cpu numaid=\"" + numa + "\"><pci busid=\"ffff:ff:0" + numa +
+           ".0\" class=\"0x060400\" link_speed=\"16 GT/s\" link_width=\"16\">" + inside + "</pci></cpu>\n";
+  };
+  const NodeNetwork node =
+      network("<system version=\"1\">" + cpu("0", device("0003:00:00.0", "0x030200") + device("0103:00:00.0", "0x020700")) +
+              cpu("1", device("0001:00:00.0", "0x030200") + device("0104:00:00.0", "0x020700")) + "</system>");
+  EXPECT_EQ(node.gpus, 2);
+  EXPECT_EQ(node.nics, 2);
+  EXPECT_THAT(node.pcie.nic_of_gpu, ElementsAre(1, 0));
+  EXPECT_EQ(node.nic_gbps, 0);
+  EXPECT_EQ(node.nvlink_GBps, 0);
+}
+
+// One GPU has a switch with a NIC, and another switch away hang the other NIC and the other GPU: to NCCL both NICs are behind
+// several switches of either GPU (PXB), and the GPUs take one each.
+TEST(NcclTopology, NicsBehindSeveralSwitchesAreEquallyNear) {
+  const auto bridge = [](const std::string& busid, const std::string& inside) {
+    return "<pci busid=\"" + busid + "\" class=\"0x060400\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">" + inside +
+           "</pci>\n";
+  };
+  const std::string deep = bridge("5", bridge("6", gpu(1)) + nic(0)), other = bridge("7", nic(1));
+  const NodeNetwork node = network(on_cpu(bridge("1", bridge("2", bridge("3", gpu(0)) + deep + other))));
+  EXPECT_THAT(node.pcie.nic_of_gpu, ElementsAre(0, 1));
+}
 
 TEST(NcclTopology, NestingHasALimit) {
   std::string deep;

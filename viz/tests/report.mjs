@@ -70,6 +70,24 @@ async function checkTheCheck(browser, file) {
   return expect
 }
 
+/// A page into which something got past the escapes: it runs nothing of that, nor asks the network for anything.
+async function checkForeignScript(browser, file) {
+  const expect = new Expect('a foreign script')
+  const foreign = path.join(path.dirname(file), 'foreign.html')
+  const intruders =
+    '<script>window.ran = 1</script><img src="x:" onerror="window.ran = 2"><img src="https://example.org/">' +
+    '<script src="https://example.org/x.js"></script><button onclick="window.ran = 3">here</button>'
+  fs.writeFileSync(foreign, fs.readFileSync(file, 'utf8').replace('<body>', () => `<body>${intruders}`))
+  const opened = await open(browser, foreign)
+  await opened.page.click('button >> text=here')
+  expect.same('nothing ran', await opened.page.evaluate(() => window.ran ?? null), null)
+  expect.ok('the page would load something', opened.requests.length > 0)
+  expect.same('all of it is refused', opened.refused, opened.requests)
+  expect.ok('the browser says why', opened.complaints.some(text => text.includes('Content Security Policy')))
+  await opened.page.close()
+  return expect
+}
+
 async function main() {
   const given = process.argv.slice(2)
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'report-'))
@@ -94,6 +112,7 @@ async function main() {
         results.push(await check(browser, file, name))
       }
       results.push(await checkTheCheck(browser, path.join(folder, 'step.html')))
+      results.push(await checkForeignScript(browser, path.join(folder, 'step.html')))
     }
   } finally {
     await browser.close()

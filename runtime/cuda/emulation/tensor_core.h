@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 
@@ -15,6 +16,9 @@ float half_of(unsigned pair, int second) {
   return static_cast<float>(std::bit_cast<Element>(static_cast<std::uint16_t>(pair >> (16 * second))));
 }
 
+/// How often a lane has taken part in a product of tiles, for tests that count.
+inline std::int64_t lanes_of_tile_products = 0;
+
 /// mma.sync.aligned.m16n8k16.row.col.f32: https://docs.nvidia.com/cuda/parallel-thread-execution/, "Matrix Fragments for
 /// mma.m16n8k16 with floating point type".
 template <typename Element>
@@ -23,6 +27,7 @@ void add_tile_product(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsign
   struct Fragments {
     unsigned a[4], b[2];
   };
+  ++lanes_of_tile_products;
   const auto lanes = warp_exchange(full_warp, Fragments{{a[0], a[1], a[2], a[3]}, {b0, b1}}, place);
   const auto a_at = [&](unsigned row, unsigned k) {
     const unsigned holder = row % 8 * 4 + k % 8 / 2, pair = row / 8 + k / 8 * 2;

@@ -1,5 +1,6 @@
 #include "runtime/cuda/module/cublas_lt.h"
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -168,7 +169,8 @@ void CublasLt::run(const Queue& queue, const Matmul& matmul, const MatmulData& d
 }
 
 void CublasLt::choose(const Queue& queue, const Matmul& matmul, const MatmulData& data) {
-  constexpr int most_algorithms = 8, repetitions = 10;
+  constexpr int load_and_estimate = 2, fewest_repetitions = fewest_trials - load_and_estimate, most_repetitions = 10;
+  constexpr float long_enough = 2;     // ms: an event is off by a thousandth of it
   constexpr float worthwhile = 0.98F;  // of two that differ by less, chance would choose, and differently in each run
   const std::lock_guard lock(mutex_);
   Choice& choice = choice_of(matmul, data);
@@ -179,10 +181,15 @@ void CublasLt::choose(const Queue& queue, const Matmul& matmul, const MatmulData
   float best = std::numeric_limits<float>::infinity();
   for (const cublasLtMatmulAlgo_t& algorithm : advised_algorithms(handle_, matmul, data, workspace_bytes_, most_algorithms)) {
     try {
-      multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);  // loads the kernel
-      const float time = timer.milliseconds([&] {
-        for (int i = 0; i < repetitions; ++i) multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);
-      });
+      const auto time_of = [&](int products) {
+        return timer.milliseconds([&] {
+          for (int i = 0; i < products; ++i) multiply(handle_, queue, matmul, data, workspace_bytes_, algorithm);
+        });
+      };
+      time_of(1);  // loads the kernel
+      const int repetitions =
+          static_cast<int>(std::clamp<float>(long_enough / std::max(time_of(1), 1e-3F), fewest_repetitions, most_repetitions));
+      const float time = time_of(repetitions) / static_cast<float>(repetitions);
       if (time < best * worthwhile) {
         best = time;
         choice.algorithm = algorithm;

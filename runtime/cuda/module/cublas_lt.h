@@ -55,6 +55,9 @@ class CublasLt {
   /// Multiplies by the algorithm that was chosen, or without a choice by the heuristic's first.
   void run(const Queue& queue, const Matmul& matmul, const MatmulData& data);
 
+  /// The algorithms that `choose` tries at most, and how often it multiplies by each of a product that takes long.
+  static constexpr int most_algorithms = 8, fewest_trials = 4;
+
   /// Times the heuristic's best algorithms on `data`, whose result is overwritten, and keeps the fastest for `run`; once for each
   /// product. One that fails is passed over; where all fail, cuBLASLt has none for the product from then on. Waits for the
   /// stream: not while it is captured, nor in a measured step.

@@ -79,8 +79,15 @@ class Compiled final : public CudnnAttention {
 /// The attentions that were compiled for one device; null where cuDNN has no kernel.
 class Device {
  public:
-  explicit Device(const CudnnLibrary& cudnn)
-      : cudnn_(cudnn), is_usable_(cudnn.cudnnCreate(&handle_.handle) == CUDNN_STATUS_SUCCESS) {}
+  explicit Device(const CudnnLibrary& cudnn) : cudnn_(cudnn) {
+    try {
+      cudnn.check(cudnn.cudnnCreate(&handle_.handle), "cudnnCreate");
+    } catch (const std::runtime_error& error) {
+      is_usable_ = false;
+      say_once("cuDNN " + cudnn.version_text() +
+               " cannot use this GPU, so attention runs by Tandem's own kernels: " + error.what());
+    }
+  }
 
   /// Returns false where this cuDNN does not know the GPU, or wants a later driver.
   bool is_usable() const { return is_usable_; }
@@ -105,7 +112,7 @@ class Device {
   const CudnnLibrary& cudnn_;
   std::mutex mutex_;
   Handle handle_;
-  bool is_usable_;
+  bool is_usable_ = true;
   std::map<std::pair<FusedAttention, AttentionDirection>, std::unique_ptr<CudnnAttention>> compiled_;
 };
 

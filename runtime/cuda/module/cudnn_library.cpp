@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "runtime/cuda/module/say_once.h"
@@ -24,7 +25,12 @@ std::unique_ptr<const CudnnLibrary> CudnnLibrary::open() {
   if (given == "none") return nullptr;
   if (!given.empty()) return std::make_unique<const CudnnLibrary>(given);
   constexpr const char* usual = "libcudnn.so.9";
-  if (void* const found = ::dlopen(usual, RTLD_NOW | RTLD_LOCAL); found == nullptr) return nullptr;
+  if (::dlopen(usual, RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    const std::string why = ::dlerror();
+    if (!why.starts_with(std::string(usual) + ": cannot open shared object file"))  // it is there, but what it needs is not
+      say_once("cuDNN cannot be opened: " + why + "; attention runs by Tandem's own kernels");
+    return nullptr;
+  }
   try {
     return std::make_unique<const CudnnLibrary>(usual);
   } catch (const std::runtime_error& error) {

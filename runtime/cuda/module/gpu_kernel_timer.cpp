@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/base/divide_up.h"
+#include "runtime/cuda/module/cublas_lt.h"
 #include "runtime/cuda/module/event_timer.h"
 #include "runtime/cuda/module/gpu_contents.h"
 #include "runtime/cuda/module/streams.h"
@@ -104,7 +105,11 @@ class GpuKernelTimer final : public KernelTimer {
     return timing_of(std::move(times));
   }
 
-  int fewest_runs() const override { return 3 + fewest_samples; }
+  /// What is prepared are products, for whose algorithms there are trials.
+  int fewest_runs(const TimedKernel& kernel) const override {
+    const int trials = device_operation(kernel.op).prepare == nullptr ? 0 : CublasLt::most_algorithms * CublasLt::fewest_trials;
+    return trials + 3 + fewest_samples;
+  }
 
  private:
   /// A captured graph of several runs of a kernel.

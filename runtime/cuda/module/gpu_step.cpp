@@ -72,11 +72,12 @@ class NamedRange {
   ~NamedRange() { nvtxRangePop(); }
 };
 
-/// Captures what is put into a stream, and into those that wait for it, while it lives.
+/// Captures what is put into a stream, and into those that wait for it, while it lives. What libraries and kernels load or
+/// allocate at their first use, which may be here, is allowed meanwhile (relaxed); nothing of it belongs into the graph.
 class Capture {
  public:
-  Capture(const Queue& queue, cudaStreamCaptureMode mode) : stream_(queue.stream) {
-    check(cudaStreamBeginCapture(stream_, mode), "cudaStreamBeginCapture");
+  explicit Capture(const Queue& queue) : stream_(queue.stream) {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
   }
   Capture(const Capture&) = delete;
   ~Capture() {
@@ -333,7 +334,7 @@ void Step::make_pieces() {
 void Step::capture_pieces() {
   for (CapturedPiece& piece : pieces_) {
     const Queue& queue = queue_of(piece.tasks.front());
-    Capture capture(queue, cudaStreamCaptureModeThreadLocal);
+    Capture capture(queue);
     for (const TaskId id : piece.tasks) {
       if (dates_) events_[id].began_at->record(queue, true);
       run_kernel(id);
@@ -366,7 +367,7 @@ void Step::prepare(const Dag& dag, Completions& completions) {
   if (&dag != &dag_) throw std::logic_error("the GPU's memory belongs to another DAG");
   completions_ = &completions;
   if (!pieces_are_captured_) capture_pieces();
-  if (is_one_graph()) capture_.emplace(origin_->get(), cudaStreamCaptureModeGlobal);
+  if (is_one_graph()) capture_.emplace(origin_->get());
   begin_->record(origin_->get(), is_one_graph());
   fork_->record(origin_->get(), is_one_graph());
   for (const auto& queue : queues_)

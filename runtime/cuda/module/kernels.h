@@ -104,6 +104,8 @@ DeviceKernel split_norm_device;
 DeviceKernel split_norm_products_device;
 DeviceKernel split_norm_backward_device;
 DeviceKernel weighted_sum_device;
+DeviceKernel sigmoid_gate_device;
+DeviceKernel sigmoid_gate_backward_device;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;

@@ -119,7 +119,7 @@ void multiply_as_typed(const Queue& queue, std::span<const DeviceTensor, 3> oper
 class TrialTensor {
  public:
   /// Leaves `data` null where there is not enough memory.
-  explicit TrialTensor(const OperandType& type) : tensor_{.shape = type.shape, .dtype = type.dtype} {
+  TrialTensor(const OperandType& type, const Queue& queue) : tensor_{.shape = type.shape, .dtype = type.dtype} {
     // Every type makes a small number of such bytes.
     constexpr int pattern = 0x3C;
     const auto bytes = static_cast<std::size_t>(type.bytes());
@@ -127,7 +127,8 @@ class TrialTensor {
       static_cast<void>(cudaGetLastError());
       return;
     }
-    check(cudaMemset(tensor_.data, pattern, bytes), "cudaMemset");
+    check(cudaMemsetAsync(tensor_.data, pattern, bytes, queue.stream), "cudaMemset");
+    check(cudaStreamSynchronize(queue.stream), "cudaMemset");
   }
   TrialTensor(const TrialTensor&) = delete;
   TrialTensor& operator=(const TrialTensor&) = delete;
@@ -172,8 +173,8 @@ std::size_t multiply_scratch(std::span<const OperandType, 3> operands, const Mul
 
 void prepare_multiply(Queue& queue, std::span<const OperandType, 3> operands, const Multiplication& multiplication) {
   const auto [operand_type, result_type] = choose_types(operands, multiplication);
-  const TrialTensor a({operands[0].shape, operand_type}), b({operands[1].shape, operand_type}),
-      c({operands[2].shape, result_type});
+  const TrialTensor a({operands[0].shape, operand_type}, queue), b({operands[1].shape, operand_type}, queue),
+      c({operands[2].shape, result_type}, queue);
   if (a.tensor().data == nullptr || b.tensor().data == nullptr || c.tensor().data == nullptr) return;
   for (const ProductBatch& batch : multiplication.batches) {
     if (batch.first.size.k == 0) continue;

@@ -112,6 +112,8 @@ constexpr std::array table{
     Row{OpKind::split_norm_products, {split_norm_products_device}},
     Row{OpKind::split_norm_backward, {split_norm_backward_device}},
     Row{OpKind::weighted_sum, {weighted_sum_device}},
+    Row{OpKind::sigmoid_gate, {sigmoid_gate_device}},
+    Row{OpKind::sigmoid_gate_backward, {sigmoid_gate_backward_device}},
 };
 
 }  // namespace

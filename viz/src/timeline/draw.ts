@@ -1,30 +1,13 @@
 // One frame: every line in view, the grid, and over them what is marked.
 
-import type {Colours} from "./colours";
 import {Glyphs} from "./glyphs";
 import {type Hit, showsKernels} from "./hit";
 import {LanePainter} from "./lane";
-import {bottomOf, communicationTop, type Layout, type Line} from "./layout";
-import type {Model} from "./model";
-import type {Path} from "./path";
+import {bottomOf, communicationTop, type Line} from "./layout";
 import {paintPath} from "./path_drawing";
+import type {Scene} from "./scene";
 import {clear, Surface} from "./surface";
 import {tickStep, type View} from "./view";
-
-/** What a frame shows. Lengths in CSS pixels. */
-export interface Scene {
-  view: View;
-  models: readonly Model[];
-  layout: Layout;
-  colours: Colours;
-  marked: Hit | null;
-  twins: Hit[]; // of what is marked, in other timelines
-  line: number; // that the keyboard is on; -1: none
-  pointer_s: number; // NaN: none
-  path: Path | null;
-  top: number; // the part of the layout that is on the screen
-  bottom: number;
-}
 
 const tickEvery_px = 90;
 

@@ -1,6 +1,6 @@
 // The critical path over the rows: what is not on it is veiled, its runs have an outline, its way from row to row a line.
 
-import type {Scene} from "./draw";
+import type {Scene} from "./scene";
 import type {LanePainter} from "./lane";
 import {bottomOf, type Line} from "./layout";
 import type {Path, Runs} from "./path";

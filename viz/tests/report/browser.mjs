@@ -39,11 +39,15 @@ export async function open(browser, file, options = {}) {
     const itself = request.url() === url || request.url().startsWith('data:') || request.url().startsWith('blob:')
     if (!itself) requests.push(request.url())
   })
+  const refused = [] // by the page's own policy
+  page.on('requestfailed', request => {
+    if (request.failure().errorText === 'csp') refused.push(request.url())
+  })
   const began = Date.now()
   await page.goto(url)
   await page.waitForSelector('main, body > .nothing')
   await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve))))
-  return { page, complaints, requests, opened_ms: Date.now() - began }
+  return { page, complaints, requests, refused, opened_ms: Date.now() - began }
 }
 
 /// The marks of a chart: their data-* and, of rectangles and circles, where they are in the drawing's own units.

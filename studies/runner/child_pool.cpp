@@ -1,0 +1,30 @@
+#include "studies/runner/child_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::studies {
+
+ChildPool::ChildPool(std::size_t most) : most_(std::max<std::size_t>(1, most)) {}
+
+void ChildPool::start(std::size_t index, const StepJob& job, const ChildSignals& signals) {
+  children_.emplace_back(index, job, signals);
+}
+
+std::vector<EndedStep> ChildPool::wait(const ChildSignals& signals) {
+  constexpr Seconds between_updates = 1;
+  signals.wait_for_child(between_updates);
+  std::vector<EndedStep> ended;
+  for (auto child = children_.begin(); child != children_.end();) {
+    if (!child->process.has_ended()) {
+      ++child;
+      continue;
+    }
+    StepProcess::End end = child->process.end();
+    ended.push_back({child->index, std::move(end.outcome), std::move(end.json)});
+    child = children_.erase(child);
+  }
+  return ended;
+}
+
+}  // namespace tandem::studies
