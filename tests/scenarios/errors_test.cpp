@@ -255,7 +255,7 @@ const Broken conflicts[] = {
      {"activation_limit without gates is not lowered; expected gated true, or 0"}},
     {"NormsOfAllHeadsByLayerNorm",
      "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, norm: layer, qk_norm: @all}",
-     {"qk_norm all by LayerNorm with tp 2", "expected norm rms, tp 1, or qk_norm head"}},
+     {"qk_norm all by LayerNorm with tp 4", "expected norm rms, tp 1, or qk_norm head"}},
     {"GateOfNoSharedExpert",
      "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2, shared_gate: @true}}",
      {"shared_gate without shared_experts"}},
