@@ -35,7 +35,9 @@ void Search::bound_all(const std::function<void(const SearchProgress&)>& progres
   const std::vector<Plan> plans = space_.all();
   counts_.plans = plans.size();
   for (const Plan& plan : plans) costs_.passes().ask_for(scenario_of(plan, space_.choices(), spec_.scenario));
-  costs_.passes().find(runs_.processes_here(), [&](std::size_t done, std::size_t of) { progress({"costs of layers", done, of}); });
+  costs_.passes().find(runs_.processes_here(), [&](std::size_t done, std::size_t of) {
+    progress({"costs of layers", done, of});
+  });
   const Bytes limit = memory_limit(spec_);
   std::vector<std::pair<Bytes, std::size_t>> too_large;
   for (std::size_t i = 0; i < plans.size(); ++i) {

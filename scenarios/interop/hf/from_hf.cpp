@@ -2,8 +2,8 @@
 #include <charconv>
 #include <utility>
 
-#include "scenarios/interop/interop.h"
 #include "scenarios/interop/hf/stored_weights.h"
+#include "scenarios/interop/interop.h"
 #include "scenarios/reading/hf_model.h"
 #include "scenarios/reading/json_tree.h"
 #include "scenarios/reading/yaml_mapping.h"

@@ -4,8 +4,8 @@
 #include "runtime/base/lower_case.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/megatron/megatron_settings.h"
-#include "scenarios/interop/nemo/nemo.h"
 #include "scenarios/interop/megatron/vocabulary.h"
+#include "scenarios/interop/nemo/nemo.h"
 #include "scenarios/reading/yaml_mapping.h"
 #include "scenarios/spec/names.h"
 

@@ -4,8 +4,8 @@
 #include "runtime/base/divide_up.h"
 #include "runtime/base/nearest.h"
 #include "scenarios/interop/megatron/megatron_settings.h"
-#include "scenarios/interop/nemo/nemo.h"
 #include "scenarios/interop/megatron/precision_recipes.h"
+#include "scenarios/interop/nemo/nemo.h"
 #include "scenarios/reading/preset_specs.h"
 #include "scenarios/reading/yaml_mapping.h"
 
