@@ -120,9 +120,7 @@ std::vector<std::int32_t> best(const float* scores, std::vector<std::int32_t> ca
 
 std::vector<std::int32_t> experts_within_nodes(const float* scores, const RoutingAttributes& attributes) {
   const auto node_size = static_cast<std::int32_t>(attributes.slots.size()) / attributes.nodes;
-  const std::int32_t best_of_node =
-      attributes.best_of_node > 0 ? attributes.best_of_node : attributes.top_k / attributes.node_limit;
-  const std::int32_t counted = std::min(node_size, std::max(1, best_of_node));
+  const std::int32_t counted = std::min(node_size, scores_of_node(attributes));
   std::vector<float> score(static_cast<std::size_t>(attributes.nodes), 0.0F);
   std::vector<std::int32_t> nodes(score.size()), experts(static_cast<std::size_t>(node_size)), candidates;
   std::iota(nodes.begin(), nodes.end(), 0);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "runtime/ops/operation.h"
 
 namespace tandem {
@@ -8,8 +11,8 @@ namespace tandem {
 ///
 /// Each token goes to its k experts of the highest scores; under a node limit M among those of the M nodes with the highest sum
 /// of their best max(1, k/M) scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; group_limited_topk of Megatron-Core), or of as
-/// many as `best_of_node` says (one in DeepSeek-V2, arXiv 2405.04434, section 2.2.2). Scores and gates are, as topk_routing_with_score_function of Megatron-Core has them
-/// (megatron/core/transformer/moe/moe_utils.py), with c for `scaling`:
+/// many as `best_of_node` says (one in DeepSeek-V2, arXiv 2405.04434, section 2.2.2). Scores and gates are, as
+/// topk_routing_with_score_function of Megatron-Core has them (megatron/core/transformer/moe/moe_utils.py), with c for `scaling`:
 ///
 ///                         scores                gates
 ///   softmax               logits                c softmax over the k chosen experts, for k = 1 over all
@@ -31,6 +34,12 @@ namespace tandem {
 /// by.
 CostFunction route_cost;
 HostKernel route_host;
+
+/// How many of a node's best scores it is chosen by, under a node limit.
+inline std::int32_t scores_of_node(const RoutingAttributes& attributes) {
+  return attributes.best_of_node > 0 ? attributes.best_of_node
+                                     : std::max(1, attributes.top_k / std::max(1, attributes.node_limit));
+}
 
 /// count_by_sequence: slots; counts [sequences,E], fp32: how many of each sequence's choices are of each expert, those among them
 /// that found no slot. Row t is of sequence t mod sequences.

@@ -5,6 +5,7 @@
 
 #include "runtime/cuda/module/device.h"
 #include "runtime/ops/attributes.h"
+#include "runtime/ops/route.h"
 
 namespace tandem {
 
@@ -29,8 +30,7 @@ struct TokenRouting {
         block(attributes.block),
         nodes(attributes.nodes),
         node_limit(attributes.node_limit),
-        best_of_node(attributes.best_of_node > 0 ? attributes.best_of_node
-                                                 : larger(1, attributes.top_k / larger(1, attributes.node_limit))),
+        best_of_node(scores_of_node(attributes)),
         expert_choice(attributes.expert_choice),
         pre_softmax(attributes.pre_softmax),
         score(attributes.score),

@@ -4,7 +4,7 @@
 
 #include "runtime/base/input_error.h"
 #include "scenarios/interop/formats.h"
-#include "scenarios/interop/layer_pattern.h"
+#include "scenarios/interop/megatron/layer_pattern.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/spec/moe_layers.h"
 #include "tests/scenarios/base_scenario.h"

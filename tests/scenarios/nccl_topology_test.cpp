@@ -96,7 +96,8 @@ TEST(NcclTopologyField, WrongFilesAreRefusedAtTheirPlace) {
               AllOf(StartsWith(folder + "one-nic-per-gpu.xm: cannot be read"), HasSubstr("did you mean")));
   EXPECT_THAT(refusal(dgx + "[a.xml]"), AllOf(StartsWith(folder + "s.yaml:2:"), HasSubstr("is a list, expected the path")));
   EXPECT_THAT(refusal(dgx + "gpus-without-nvswitch.xml"),
-              AllOf(StartsWith(folder + "gpus-without-nvswitch.xml:5:9: "), HasSubstr("joins GPUs without a switch, and others have no such links")));
+              AllOf(StartsWith(folder + "gpus-without-nvswitch.xml:5:9: "),
+                    HasSubstr("joins GPUs without a switch, and others have no such links")));
   EXPECT_THAT(refusal(dgx + "."), HasSubstr("is a folder, expected"));
   EXPECT_THAT(refusal(dgx + "{nic_of_gpu: [0, 9]}"), HasSubstr("nic_of_gpu holds `9`"));
   EXPECT_THAT(refusal(dgx + "{nic_of_gpu: [0, 1]}"), HasSubstr("lists 2 GPUs, expected gpus_per_node 8"));

@@ -4,7 +4,7 @@
 
 #include "runtime/base/input_error.h"
 #include "scenarios/interop/formats.h"
-#include "scenarios/interop/interpolation.h"
+#include "scenarios/interop/nemo/interpolation.h"
 #include "scenarios/spec/parameter_count.h"
 #include "tests/scenarios/base_scenario.h"
 #include "tests/scenarios/interop_scenario.h"

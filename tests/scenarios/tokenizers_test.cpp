@@ -1,5 +1,5 @@
 // The table of known tokenizers.
-#include "scenarios/interop/tokenizers.h"
+#include "scenarios/interop/megatron/tokenizers.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "runtime/base/input_error.h"
 #include "scenarios/interop/formats.h"
-#include "scenarios/interop/python_recipe.h"
+#include "scenarios/interop/torchtitan/python_recipe.h"
 #include "scenarios/spec/names.h"
 #include "tests/scenarios/base_scenario.h"
 #include "tests/scenarios/interop_scenario.h"
