@@ -169,6 +169,58 @@ Truth Interpreter::evaluate_words(const std::vector<Text>& words, const Place& p
   return Truth::open;
 }
 
+/// What printf makes of the words from `at` on, the first of which is the format; nothing where it has more than %s and %d.
+std::optional<std::string> formatted(const std::vector<Text>& words, std::size_t at) {
+  const std::string& format = words[at].text;
+  std::string text;
+  std::size_t next = at + 1;
+  do {
+    const std::size_t round = next;
+    for (std::size_t i = 0; i < format.size(); ++i) {
+      const char c = format[i], after = i + 1 < format.size() ? format[i + 1] : '\0';
+      if (c == '\\' && (after == 'n' || after == 't' || after == '\\')) {
+        text += after == 'n' ? '\n' : after == 't' ? '\t' : '\\';
+      } else if (c == '%' && after == '%') {
+        text += '%';
+      } else if (c == '%' && (after == 's' || after == 'd')) {
+        text += next < words.size() ? words[next++].text : after == 'd' ? "0" : "";
+      } else if (c == '%' || c == '\\') {
+        return std::nullopt;
+      } else {
+        text += c;
+        continue;
+      }
+      ++i;
+    }
+    if (next == round) break;  // words that no directive takes are passed over
+  } while (next < words.size());
+  return text;
+}
+
+Truth Interpreter::print_formatted(const std::vector<Text>& words, std::size_t format) {
+  const bool to_variable = words.size() >= 3 && words[1].text == "-v";
+  if (!to_variable && !prints_) return Truth::yes;
+  const std::size_t at = to_variable ? 3 : format;
+  const std::optional<std::string> text = at < words.size() ? formatted(words, at) : std::nullopt;
+  if (text) check_size(text->size() + printed_.size(), words[0].place);
+  if (to_variable) {
+    const auto written = [&] {
+      return text ? *text
+                  : out_.unknowns.add({.kind = Unknown::Kind::output,
+                                       .what = "what `printf -v` writes",
+                                       .setting = words[2].text,
+                                       .place = words[0].place});
+    };
+    variables().set(words[2].text, {.items = {{written(), words[0].place}}});
+  } else if (text) {
+    printed_ += *text;
+  } else {
+    prints_ = false;  // not known
+    printed_.clear();
+  }
+  return Truth::yes;
+}
+
 Truth Interpreter::print(const std::vector<Text>& words) {
   const std::string& name = words.front().text;
   std::size_t from = 1;
@@ -178,25 +230,10 @@ Truth Interpreter::print(const std::vector<Text>& words) {
     last_folder_ = first;
     return Truth::yes;
   }
+  if (name == "printf") return print_formatted(words, from);
   std::string text;
   if (name == "echo") {
     text = joined_words(words, from) + "\n";
-  } else if (name == "printf") {
-    if (words.size() >= 3 && words[1].text == "-v") {
-      variables().set(words[2].text, {.items = {{out_.unknowns.add({.kind = Unknown::Kind::output,
-                                                                    .what = "what `printf -v` writes",
-                                                                    .setting = words[2].text,
-                                                                    .place = words[0].place}),
-                                                 words[0].place}}});
-      return Truth::yes;
-    }
-    if (!prints_) return Truth::yes;
-    const bool plain = first == "%s" || first == "%s\\n" || first == "%d" || first == "%d\\n";
-    if (!plain || words.size() != from + 2) {
-      prints_ = false;  // not known
-      return Truth::yes;
-    }
-    text = words[from + 1].text;
   } else if (name == "pwd") {
     if (last_folder_.empty()) prints_ = false;
     text = last_folder_;
@@ -231,8 +268,8 @@ std::string Interpreter::output_of(const std::string& text, const Place& place) 
     using enum Command::Kind;
     if (command.kind == sequence || command.kind == both)
       return std::ranges::all_of(command.children, [&](const auto& child) { return self(self, *child); });
-    return command.kind == simple && !command.words.empty() &&
-           std::ranges::find(known, command.words[0].plain()) != std::end(known);
+    if (command.kind == simple && command.words.empty()) return true;  // assignments
+    return command.kind == simple && std::ranges::find(known, command.words[0].plain()) != std::end(known);
   };
   if (script->children.empty() || !prints_known(prints_known, *script)) return unknown();
   if (++depth_ > deepest_call) throw InputError(place, "commands are nested more than 40 deep");

@@ -15,10 +15,17 @@ namespace {
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_list_subscript(const std::string& subscript) { return subscript == "@" || subscript == "*"; }
 
-std::string joined_items(const std::vector<Text>& items) {
+std::string joined_items(const std::vector<Text>& items, const std::string& separator = " ") {
   std::string text;
-  for (std::size_t i = 0; i < items.size(); ++i) text += (i == 0 ? "" : " ") + items[i].text;
+  for (std::size_t i = 0; i < items.size(); ++i) text += (i == 0 ? "" : separator) + items[i].text;
   return text;
+}
+
+/// What stands between the items of "${list[*]}": the first character of IFS.
+std::string separator_of(const Variables& variables) {
+  const Variable* ifs = variables.find("IFS");
+  if (ifs == nullptr || ifs->items.empty()) return " ";
+  return ifs->items.front().text.substr(0, 1);
 }
 
 }  // namespace
@@ -179,7 +186,8 @@ std::string Interpreter::arithmetic_text(const WordPart& part) {
 
 void Interpreter::add_items(const WordPart& part, std::vector<Text> items, bool splits, std::vector<Piece>& pieces) {
   if (part.quoted && (part.text == "*" || part.subscript == "*")) {
-    pieces.push_back({.text = joined_items(items), .place = part.place, .splits = false, .quoted = true});
+    pieces.push_back(
+        {.text = joined_items(items, separator_of(variables())), .place = part.place, .splits = false, .quoted = true});
     return;
   }
   bool first = true;

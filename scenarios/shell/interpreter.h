@@ -85,6 +85,7 @@ class Interpreter {
   Truth source(const std::vector<Text>& words, const Place& place);
   Truth evaluate_words(const std::vector<Text>& words, const Place& place);
   Truth print(const std::vector<Text>& words);
+  Truth print_formatted(const std::vector<Text>& words, std::size_t format);
   void end(const Place& place);
   void run_inner_scripts(const std::vector<Text>& words, const Command& command);
 

@@ -394,7 +394,7 @@ TEST_F(DiffCommandTest, RefusesWhatIsNoResult) {
   std::ofstream(folder_ / "topology.json") << R"({"scenario": "x", "cluster": {}})";
   expect_refusal(diff("a.json", "c.json"), wrong_input, {"c.json: cannot be read: No such file", "did you mean"});
   expect_refusal(diff("a.json", "topology.json"), wrong_input, {"no key `step_time_s`", "tandem simulate SCENARIO --json F"});
-  expect_refusal(diff("a.json", "."), wrong_input, {"is a folder, expected a result"});
+  expect_refusal(diff("a.json", "."), wrong_input, {"has no traceEvents; expected a trace"});  // a folder holds traces
   expect_refusal(run_tandem({"diff", "/bin/ls", "/bin/ls"}), wrong_input, {"/bin/ls: ", "expected a result"});
   expect_refusal(run_tandem({"diff", folder_ / "a.json"}), wrong_input, {"b is required"});
   expect_refusal(diff("a.json", "b.json", {"--dag", folder_ / "a.json"}), wrong_input, {"--dag ", "is for timelines"});

@@ -207,5 +207,14 @@ TEST(MegatronScripts, AreRefusedWhereTheyStartNoTraining) {
   EXPECT_THAT(refusal([] { import_text("echo a", {"TP"}); }), HasSubstr("--env: `TP` is no variable with its value"));
 }
 
+TEST(MegatronScripts, FuseTheLossByTransformerEngine) {
+  const std::string fused = sizes + " --vocab-size 1000 --cross-entropy-loss-fusion";
+  EXPECT_EQ(value(import_text(fused + " --cross-entropy-fusion-impl te"), "training.cross_entropy_fusion"), "true");
+  EXPECT_EQ(value(import_text(sizes + " --vocab-size 1000"), "training.cross_entropy_fusion"), "nothing");
+  const Imported by_pytorch = import_text(fused);
+  EXPECT_EQ(value(by_pytorch, "training.cross_entropy_fusion"), "nothing");
+  EXPECT_THAT(by_pytorch.notes, testing::Contains(HasSubstr("the loss is fused by PyTorch's compiler; here it is not")));
+}
+
 }  // namespace
 }  // namespace tandem::scenarios::megatron_scripts_test

@@ -59,6 +59,14 @@ TEST(Shell, FollowsEachWayOfWhatItCannotTell) {
               ElementsAre("run", "a"));
 }
 
+TEST(Shell, WritesListsIntoVariables) {
+  const std::string list = "L=()\nfor ((i = 0; i < 4; ++i)); do L+=($((i > 0))); done\n";
+  EXPECT_THAT(words_of(follow(list + "printf -v F '[%s]' \"$(IFS=', '; echo \"${L[*]}\")\"\nrun $F \"${L[*]}\"\n")),
+              ElementsAre("run", "[0,1,1,1]", "0 1 1 1"));  // a substitution leaves IFS as it was
+  EXPECT_THAT(words_of(follow("run $(printf '%s-%d,' a 1 b 2) $(printf 'x%%')\n")), ElementsAre("run", "a-1,b-2,", "x%"));
+  EXPECT_THAT(words_of(follow("printf -v F '%04.1f' 2\nrun $F\n")), ElementsAre("run", "what `printf -v` writes"));
+}
+
 TEST(Shell, TakesUnsetVariablesAsEmptyWhereAScriptAsks) {
   const Evaluated script = follow("if [ -z ${A} ]; then A=1; fi\n[[ -n $B ]] && B=2\nrun $A $B\n");
   EXPECT_THAT(words_of(script), ElementsAre("run", "1", "$B"));

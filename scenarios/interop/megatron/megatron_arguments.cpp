@@ -9,6 +9,7 @@
 #include "scenarios/interop/export_text.h"
 #include "scenarios/interop/megatron/layer_pattern.h"
 #include "scenarios/mesh/token_routing.h"
+#include "scenarios/reading/reader.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "scenarios/spec/names.h"
 
@@ -17,8 +18,12 @@ namespace {
 
 class ArgumentsWriter {
  public:
-  explicit ArgumentsWriter(const Scenario& scenario)
-      : scenario_(scenario), model_(scenario.model), p_(scenario.parallelism), t_(scenario.training) {}
+  explicit ArgumentsWriter(const ScenarioWithDocument& read)
+      : scenario_(read.scenario),
+        model_(scenario_.model),
+        p_(scenario_.parallelism),
+        t_(scenario_.training),
+        fuses_cross_entropy_(is_true(read.document, "training.cross_entropy_fusion")) {}
 
   Exported all() {
     out_.comment(scenario_.name + " for Megatron-Core's pretrain_gpt.py; in a shell: pretrain_gpt.py $(sed 's/#.*//' THIS_FILE)");
@@ -40,8 +45,13 @@ class ArgumentsWriter {
   const ModelSpec& model_;
   const ParallelismSpec& p_;
   const TrainingSpec& t_;
+  bool fuses_cross_entropy_;  ///< which the framework in the scenario has already made its own
   ExportText out_;
 
+  static bool is_true(const YamlNode& document, std::string_view path) {
+    const YamlNode* field = find_path(document, path);
+    return field != nullptr && boolean_of(*field, std::string(path));
+  }
   void flag(const std::string& name, bool is_set = true) {
     if (is_set) out_.add("--" + name);
   }
@@ -419,6 +429,10 @@ class ArgumentsWriter {
     if (t_.param_gather) flag(t_.precision == DType::f4 ? "fp4-param-gather" : "fp8-param-gather", true);
     flag("reuse-grad-buf-for-mxfp8-param-ag", t_.param_gather && t_.recipe == Recipe::mxfp8);
     flag("fp8-dot-product-attention", t_.fp8_attention);
+    if (fuses_cross_entropy_) {
+      flag("cross-entropy-loss-fusion");
+      add("cross-entropy-fusion-impl", "te");
+    }
     flag("activation-func-fp8-input-store", t_.fp8_activation_input);
     if (t_.gates_at_experts) out_.lose("training.gates_at_experts", "no argument says so: its release decides");
   }
@@ -459,6 +473,6 @@ class ArgumentsWriter {
 
 /// Writes arguments of Megatron-Core's pretrain_gpt.py (megatron/training/arguments.py, as of November 2025), one per line. Ranks
 /// are numbered by Megatron in its own order, and its data-parallel size is what the world size leaves.
-Exported megatron_arguments(const ScenarioWithDocument& read) { return ArgumentsWriter(read.scenario).all(); }
+Exported megatron_arguments(const ScenarioWithDocument& read) { return ArgumentsWriter(read).all(); }
 
 }  // namespace tandem::scenarios

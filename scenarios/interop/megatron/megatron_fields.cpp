@@ -29,6 +29,8 @@ constexpr std::array of_transformers{
     MegatronField{"attention_output_gate", "attention-output-gate", flag},
     MegatronField{"hidden_dropout", "hidden-dropout"},
     MegatronField{"attention_dropout", "attention-dropout"},
+    MegatronField{"cross_entropy_loss_fusion", "cross-entropy-loss-fusion", flag},
+    MegatronField{"cross_entropy_fusion_impl", "cross-entropy-fusion-impl"},
 };
 
 constexpr std::array of_latent_attention{
@@ -135,8 +137,6 @@ constexpr std::string_view neutral[] = {
     "calculate_per_token_loss",
     "clone_scatter_output_in_embedding",
     "config_logger_dir",
-    "cross_entropy_fusion_impl",
-    "cross_entropy_loss_fusion",
     "cpu_offloading_activations",
     "cpu_offloading_double_buffering",
     "cpu_offloading_weights",

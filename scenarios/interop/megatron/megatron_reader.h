@@ -87,6 +87,7 @@ class MegatronReader {
   void training();
   void batch(YamlNode& node);
   void precision(YamlNode& node);
+  void cross_entropy(YamlNode& node);
   void optimizer_states(YamlNode& node);
   void offload(YamlNode& node);
   std::string fp8_recipe();

@@ -86,10 +86,20 @@ void MegatronReader::offload(YamlNode& node) {
                             "cpu-offloading-num-layers", 0);
 }
 
+/// Transformer Engine's kernels are those of training.cross_entropy_fusion; Megatron-Core's own are compiled by PyTorch.
+void MegatronReader::cross_entropy(YamlNode& node) {
+  const bool is_fused = arguments_.has("cross-entropy-loss-fusion");
+  const std::string by = arguments_.text("cross-entropy-fusion-impl", "native");
+  if (!is_fused) return;
+  if (by == "te") return set(node, "cross_entropy_fusion", "cross-entropy-loss-fusion");
+  note("cross-entropy-loss-fusion", "the loss is fused by PyTorch's compiler; here it is not");
+}
+
 void MegatronReader::training() {
   YamlNode& node = section("training");
   batch(node);
   precision(node);
+  cross_entropy(node);
   if (const std::string captured = cuda_graph(); !captured.empty())
     put(node, "cuda_graph", captured, arguments_.place("cuda-graph-impl"));
   optimizer_states(node);
