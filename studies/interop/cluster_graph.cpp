@@ -193,7 +193,7 @@ class GraphReducer {
       sum.count += cable.count;
       sum.gbps += static_cast<double>(cable.count) * cable.gbps;
     }
-    if (differ) result_.assumed.push_back("cables between two switches that differ in rate have their mean");
+    if (differ) result_.assumed.emplace_back("cables between two switches that differ in rate have their mean");
     std::vector<std::size_t> place(graph_.switches.size());
     std::vector<std::string> joined;
     std::size_t most_joined = 1;

@@ -120,7 +120,7 @@ class IbGraph {
       add_nics(*adapter, one.nics);
     }
     if (graph_.hosts.empty()) throw InputError({.file = file_}, "lists no adapter of a host, expected a fabric with hosts on it");
-    result_.assumed.push_back(
+    result_.assumed.emplace_back(
         "each adapter is a host of its own, named by its description or GUID, as no description names a host and an adapter");
   }
 
@@ -138,7 +138,7 @@ class IbGraph {
         graph_.cables.push_back({from, to->second, 1, std::max(back, port.gbps)});
       }
     }
-    if (differ) result_.warnings.push_back("the ends of some cables differ in rate; the faster end counts, as both run alike");
+    if (differ) result_.warnings.emplace_back("the ends of some cables differ in rate; the faster end counts, as both run alike");
   }
 };
 

@@ -29,7 +29,7 @@ std::string entry_of(const ImportRequest& request) {
 }
 
 /// Keeps of every name its first place. Returns the names that stood in several.
-std::vector<std::string> once(std::vector<std::vector<std::string>*> lists) {
+std::vector<std::string> once(const std::vector<std::vector<std::string>*>& lists) {
   std::set<std::string> known;
   std::vector<std::string> several;
   for (std::vector<std::string>* list : lists)
@@ -90,7 +90,7 @@ ClusterGraph graph_of(SlurmTopology topology, const ClusterSpec& base, ImportRes
         fmt::format("a switch {} above the {} that nothing in the file joins: {}", top, roots.size(),
                     graph.switches[roots.front()] + ", " + graph.switches[roots[1]] + (roots.size() > 2 ? ", .." : "")));
   }
-  result.assumed.push_back("every switch passes up all that its NICs can send, as the file has no rates of links");
+  result.assumed.emplace_back("every switch passes up all that its NICs can send, as the file has no rates of links");
   return graph;
 }
 
@@ -138,7 +138,7 @@ SlurmTopology tree_of_blocks(const SlurmTopology& topology, ImportResult& result
   SlurmTopology tree;
   for (const SlurmTopology::Block& block : topology.blocks)
     if (!block.nodes.empty()) tree.switches.push_back({.name = block.name, .nodes = block.nodes, .place = block.place});
-  result.assumed.push_back("each block is a switch with its hosts on it, as a node of the preset is a host");
+  result.assumed.emplace_back("each block is a switch with its hosts on it, as a node of the preset is a host");
   return tree;
 }
 

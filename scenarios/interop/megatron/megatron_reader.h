@@ -56,7 +56,7 @@ class MegatronReader {
 
   // megatron_vocabulary.cpp
   void vocabulary(YamlNode& node);
-  std::int64_t padded(std::int64_t tokens, std::string what);
+  std::int64_t padded(std::int64_t tokens, const std::string& what);
   bool patched_vocabulary(YamlNode& node);
 
   // megatron_attention.cpp

@@ -7,7 +7,7 @@ namespace tandem::scenarios {
 
 /// Rows of the embedding: the tokens, up to a multiple of --make-vocab-size-divisible-by times tensor parallelism
 /// (megatron/core/tokenizers/utils/build_tokenizer.py, vocab_size_with_padding).
-std::int64_t MegatronReader::padded(std::int64_t tokens, std::string what) {
+std::int64_t MegatronReader::padded(std::int64_t tokens, const std::string& what) {
   if (tokens < 1)
     throw InputError(arguments_.place("vocab-size"),
                      "the vocabulary has " + std::to_string(tokens) + " tokens, expected 1 or more");

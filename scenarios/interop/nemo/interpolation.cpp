@@ -41,7 +41,7 @@ class Interpolation {
     if (begin == std::string::npos) return make_scalar(text, {});
     const std::size_t end = closing_brace(text, begin);
     if (end == std::string::npos) return {};
-    const auto value = reference(text.substr(begin + 2, end - begin - 2), path, depth);
+    std::optional<YamlNode> value = reference(text.substr(begin + 2, end - begin - 2), path, depth);
     if (!value) return {};
     if (begin == 0 && end + 1 == text.size()) return value;
     if (value->kind != YamlNode::Kind::scalar) return {};

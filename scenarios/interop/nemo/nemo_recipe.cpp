@@ -80,15 +80,15 @@ class NemoRecipe {
     stand_in();
     settings_.take_parallel("trainer.strategy");
     settings_.take_parallel("model.config");  // where graphs and recomputation are
-    for (const MegatronField& field : parallel_fields()) tree_.find(strategy + "." + std::string(field.field));
+    for (const MegatronField& field : parallel_fields()) tree_.find(strategy_ + "." + std::string(field.field));
     settings_.take_parallel("trainer.strategy");
     settings_.take_optimizer("optim.config");
     settings_.take_data_parallel("optim.config");
-    settings_.take_data_parallel(strategy + ".ddp");
+    settings_.take_data_parallel(strategy_ + ".ddp");
     fsdp();
     const std::array<std::string, 2> sections{"trainer.plugins", "model.config"};
     const std::string own = "trainer.plugins.grad_reduce_in_fp32";
-    settings_.take_precision(sections, tree_.has(own) ? own : strategy + ".ddp.grad_reduce_in_fp32", "tensorwise");
+    settings_.take_precision(sections, tree_.has(own) ? own : strategy_ + ".ddp.grad_reduce_in_fp32", "tensorwise");
     overlap();
     settings_.take_batch("data");
     settings_.set("seq-length", {std::to_string(tree_.positive("data.seq_length", 0))}, "data.seq_length");
@@ -105,7 +105,7 @@ class NemoRecipe {
   ForeignText from_;
   ForeignTree tree_;
   MegatronSettings settings_;
-  const std::string strategy = "trainer.strategy", config = "model.config";
+  const std::string strategy_ = "trainer.strategy", config_ = "model.config";
   std::string preset_;
   ModelSpec shape_;
 
@@ -132,7 +132,7 @@ class NemoRecipe {
   }
 
   void find_preset() {
-    const YamlNode* node = tree_.find(config);
+    const YamlNode* node = tree_.find(config_);
     const std::string name = node == nullptr ? std::string() : target_name(*node);
     std::vector<std::string> known;
     for (const RecipeModel& model : recipe_models) {
@@ -140,33 +140,35 @@ class NemoRecipe {
       if (name == model.name) preset_ = model.preset;
     }
     if (preset_.empty())
-      throw InputError(tree_.place(node == nullptr ? "model" : config),
+      throw InputError(tree_.place(node == nullptr ? "model" : config_),
                        "the shape of model.config " + excerpt(name) + " is not known here" + suggestion(name, known));
     shape_ = model_preset(preset_);
-    shape_.layers = tree_.integer(config + ".num_layers", shape_.layers);
+    shape_.layers = tree_.integer(config_ + ".num_layers", shape_.layers);
   }
 
   /// Sizes for the reader of arguments, which uses them where layers are dealt out; the model itself is the preset.
   void stand_in() {
-    const auto size = [&](const char* argument, std::int64_t value) { settings_.set(argument, {std::to_string(value)}, config); };
+    const auto size = [&](const char* argument, std::int64_t value) {
+      settings_.set(argument, {std::to_string(value)}, config_);
+    };
     size("num-layers", shape_.layers);
     size("hidden-size", shape_.hidden);
     size("num-attention-heads", shape_.heads);
     size("padded-vocab-size", shape_.vocab);
-    settings_.set("position-embedding-type", {"rope"}, config);
-    const std::string dispatcher = config + ".moe_token_dispatcher_type";
+    settings_.set("position-embedding-type", {"rope"}, config_);
+    const std::string dispatcher = config_ + ".moe_token_dispatcher_type";
     if (shape_.moe.experts == 0) return;
     size("num-experts", shape_.moe.experts);
     settings_.set("moe-token-dispatcher-type", {tree_.text(dispatcher, "alltoall")}, dispatcher);
     for (const char* field : {"moe_enable_deepep", "overlap_moe_expert_parallel_comm", "delay_wgrad_compute"}) {
       std::string argument = field;
       std::ranges::replace(argument, '_', '-');
-      settings_.flag(argument, config + "." + field, tree_.boolean(config + "." + field, false));
+      settings_.flag(argument, config_ + "." + field, tree_.boolean(config_ + "." + field, false));
     }
   }
 
   void fsdp() {
-    const std::string path = strategy + ".fsdp", sharding = strategy + ".ddp.data_parallel_sharding_strategy";
+    const std::string path = strategy_ + ".fsdp", sharding = strategy_ + ".ddp.data_parallel_sharding_strategy";
     const YamlNode* node = tree_.find(path);
     if (node == nullptr || truth_of(*node) == Truth::no) return;
     settings_.flag("use-megatron-fsdp", path);
@@ -179,8 +181,8 @@ class NemoRecipe {
     if (!tree_.mentions(callbacks + "tp_comm_overlap")) return;
     const bool sharded = tree_.boolean("optim.config.use_distributed_optimizer", false);
     settings_.flag("tp-comm-overlap", callbacks + "tp_comm_overlap", tree_.boolean(callbacks + "tp_comm_overlap", false));
-    const std::int64_t stages = tree_.integer(strategy + ".pipeline_model_parallel_size", 1),
-                       chunks = tree_.integer(strategy + ".virtual_pipeline_model_parallel_size", 1);
+    const std::int64_t stages = tree_.integer(strategy_ + ".pipeline_model_parallel_size", 1),
+                       chunks = tree_.integer(strategy_ + ".virtual_pipeline_model_parallel_size", 1);
     const std::string p2p = callbacks + "overlap_p2p_comm";
     settings_.flag("no-overlap-p2p-communication", p2p, stages > 1 && !tree_.boolean(p2p, chunks > 1));
     if (!sharded) return;
@@ -191,24 +193,24 @@ class NemoRecipe {
   }
 
   void put_model(Imported& imported) {
-    YamlNode model = make_node(YamlNode::Kind::mapping, tree_.place(config));
-    put(model, "preset", preset_, tree_.place(config));
+    YamlNode model = make_node(YamlNode::Kind::mapping, tree_.place(config_));
+    put(model, "preset", preset_, tree_.place(config_));
     for (const auto& [theirs, ours] : shape_fields) copy(model, theirs, ours);
     for (const auto& [theirs, ours] : expert_shape_fields)
-      if (tree_.has(config + "." + theirs)) copy(section_of(model, "moe", tree_.place(config)), theirs, ours);
-    const std::int64_t tp = tree_.integer(strategy + ".tensor_model_parallel_size", 1);
-    const std::int64_t unit = tree_.integer(config + ".make_vocab_size_divisible_by", 128) * tp;
-    const std::int64_t vocab = tree_.integer(config + ".vocab_size", shape_.vocab);
+      if (tree_.has(config_ + "." + theirs)) copy(section_of(model, "moe", tree_.place(config_)), theirs, ours);
+    const std::int64_t tp = tree_.integer(strategy_ + ".tensor_model_parallel_size", 1);
+    const std::int64_t unit = tree_.integer(config_ + ".make_vocab_size_divisible_by", 128) * tp;
+    const std::int64_t vocab = tree_.integer(config_ + ".vocab_size", shape_.vocab);
     const std::int64_t padded = round_up(vocab, unit);
-    if (padded != shape_.vocab) put(model, "vocab", padded, tree_.place(config));
+    if (padded != shape_.vocab) put(model, "vocab", padded, tree_.place(config_));
     put(imported.document, "model", std::move(model));
-    imported.assumed.push_back("the model of preset " + preset_ + " for " + target_name(*tree_.find(config)) +
+    imported.assumed.push_back("the model of preset " + preset_ + " for " + target_name(*tree_.find(config_)) +
                                ", whose fields are not in the file" +
                                (padded != vocab ? ", its vocabulary padded to " + grouped(padded) : ""));
   }
 
   void copy(YamlNode& to, const char* theirs, const char* ours) {
-    const std::string path = config + "." + theirs;
+    const std::string path = config_ + "." + theirs;
     if (const YamlNode* node = tree_.find(path)) put(to, ours, node->text, node->place);
   }
 };
