@@ -62,15 +62,6 @@ Imported read_bridge(const std::string& text, std::int64_t gpus = 8) {
   return find_importer("megatron-bridge")->read({.text = text, .file = "run_config.yaml", .gpus = gpus});
 }
 
-Scenario scenario_of(const Imported& imported, std::int64_t gpus = 8) {
-  const std::string count = std::to_string(gpus);
-  return read_with(imported.document,
-                   written(base_text(), "s.yaml",
-                           {"cluster.gpus=" + count, "parallelism.tp=1", "parallelism.pp=1",
-                            "parallelism.dp=", "training.global_batch=" + count}),
-                   gpus);
-}
-
 std::string without(std::string text, const std::string& line) {
   const std::size_t at = text.find(line);
   return text.erase(at, text.find('\n', at) + 1 - at);

@@ -19,15 +19,6 @@ Imported read_nemo(const std::string& text, std::int64_t gpus = 0) {
   return find_importer("nemo")->read({.text = text, .file = "n.yaml", .gpus = gpus});
 }
 
-Scenario scenario_of(const Imported& imported, std::int64_t gpus) {
-  const std::string count = std::to_string(gpus);
-  return read_with(imported.document,
-                   written(base_text(), "s.yaml",
-                           {"cluster.gpus=" + count, "parallelism.tp=1", "parallelism.pp=1",
-                            "parallelism.dp=", "training.global_batch=" + count}),
-                   gpus);
-}
-
 // GPT-3 (Brown et al. 2020, table 2.1) in the launcher's words, with its references.
 constexpr const char* gpt3 = R"(run:
   name: gpt3_175b

@@ -23,15 +23,6 @@ Imported read_titan(const std::string& text, const std::string& file, std::int64
   return find_importer("torchtitan")->read({.text = text, .file = file, .gpus = gpus, .environment = environment});
 }
 
-Scenario scenario_of(const Imported& imported, std::int64_t gpus) {
-  const std::string count = std::to_string(gpus);
-  return read_with(imported.document,
-                   written(base_text(), "s.yaml",
-                           {"cluster.gpus=" + count, "parallelism.tp=1", "parallelism.pp=1",
-                            "parallelism.dp=", "training.global_batch=" + count}),
-                   gpus);
-}
-
 constexpr const char* registry = R"("""Recipes."""
 from typing import cast
 
