@@ -30,7 +30,7 @@ namespace {
 
 struct SimulateCommand final : Command {
   StepOptions options;
-  bool no_fold = false;
+  std::string no_fold;  ///< what is not folded: empty, time or all
   double fold_tolerance = 0;
   Collectives collectives = Collectives::fluid;
 
@@ -46,7 +46,10 @@ struct SimulateCommand final : Command {
 CLI::App* SimulateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "replay one training step on a model of the cluster");
   options.add_to(*command);
-  command->add_flag("--no-fold", no_fold, "simulate every rank and link instead of one of each class");
+  command
+      ->add_flag("--no-fold{all}", no_fold,
+                 "simulate every micro-batch, rank and link instead of one of each class; with =time, every micro-batch alone")
+      ->check(CLI::IsMember({"all", "time"}));
   add_fold_tolerance_option(*command, fold_tolerance);
   add_profile_option(*command, options);
   add_collectives_option(*command, collectives);
@@ -57,7 +60,7 @@ ExitCode SimulateCommand::run() const {
   if (is_dag_file(options.scenario)) return run_graph();
   const Stopwatch stopwatch;
   const Scenario scenario = load_with_warnings(options);
-  refuse_beyond_limits(scenario, !no_fold, collectives);
+  refuse_beyond_limits(scenario, no_fold != "all", collectives);
   Outputs outputs(options, scenario.parallelism.world_size());
   return reporting_failure(scenario, outputs, command_line, [&] { return run(scenario, outputs, stopwatch); });
 }
@@ -67,7 +70,7 @@ ExitCode SimulateCommand::run_graph() const {
   const std::array<std::pair<bool, const char*>, 6> of_scenarios{{{!options.overrides.empty(), "--set or --profile"},
                                                                   {!options.report.empty(), "--report"},
                                                                   {!options.trace_ranks.empty(), "--trace-ranks"},
-                                                                  {no_fold, "--no-fold"},
+                                                                  {!no_fold.empty(), "--no-fold"},
                                                                   {fold_tolerance > 0, "--fold-tolerance"},
                                                                   {collectives != Collectives::fluid, "--collectives steps"}}};
   for (const auto& [is_given, option] : of_scenarios)
@@ -94,7 +97,11 @@ ReliefResult SimulateCommand::relief_of(const Scenario& scenario, const StepResu
 ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const Stopwatch& stopwatch) const {
   const bool in_steps = collectives == Collectives::steps;
   ProgressBar bar;
-  const SimulatedStep step = simulate_in_full(scenario, !no_fold && !in_steps, {fold_tolerance, collectives, &bar}, stopwatch);
+  const SimulationOptions closely{.fold_tolerance = fold_tolerance,
+                                  .collectives = collectives,
+                                  .progress = &bar,
+                                  .fold_time = no_fold.empty() && options.trace.empty() && options.report.empty()};
+  const SimulatedStep step = simulate_in_full(scenario, no_fold != "all" && !in_steps, closely, stopwatch);
   const StepResult& result = step.result;
   bar.take_away();
   outputs.write_report([&] { return step_page(scenario, step.dag, step.timeline, result, command_line); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <queue>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "sim/collective_cost.h"
 #include "sim/host_issue.h"
 #include "sim/kernel_times.h"
+#include "sim/steady_state.h"
 
 namespace tandem::sim {
 namespace {
@@ -29,7 +31,7 @@ class OneAtATime final : public Backend {
     end_.assign(dag.tasks.size(), 0);
   }
 
-  void start(std::span<const TaskId> unit) override { ready_.emplace(timeline_.start[unit.front()], unit.front()); }
+  void start(std::span<const TaskId> unit) override { ready_.emplace(instant_of(timeline_.start[unit.front()]), unit.front()); }
 
   void drive() override {
     while (!ready_.empty()) {
@@ -50,7 +52,7 @@ class OneAtATime final : public Backend {
   }
 
  private:
-  using Ready = std::pair<Seconds, TaskId>;
+  using Ready = std::pair<double, TaskId>;
   const Timeline& timeline_;
   const KernelTimes* alone_;
   const Dag* dag_ = nullptr;
@@ -67,12 +69,13 @@ class OneAtATime final : public Backend {
 
 }  // namespace
 
-Seconds lower_bound(const Dag& dag) {
+Seconds lower_bound(const Dag& dag, const Timeline& timeline) {
   const KernelTimes times(dag);
   std::vector<Seconds> compute(dag.ranks.size(), 0), on_host = compute;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    if (!is_communication(task.op)) (task.stream == Stream::host ? on_host : compute)[task.rank] += times.lower_bound_of(id);
+    if (!is_communication(task.op))
+      (task.stream == Stream::host ? on_host : compute)[task.rank] += timeline.times(id) * times.lower_bound_of(id);
   }
   Seconds longest = 0;  // of the transfers that their protocol holds back
   std::vector<double> link_bytes(dag.links.size(), 0);
@@ -80,23 +83,32 @@ Seconds lower_bound(const Dag& dag) {
   for (GroupId g = 0; g < dag.groups.size(); ++g) {
     const Group& group = dag.groups[g];
     const Communicator& communicator = dag.communicators[group.communicator];
-    const Task& first = dag.tasks[dag.members_of(g).front()];
+    const TaskId first_id = dag.members_of(g).front();
+    const Task& first = dag.tasks[first_id];
     const CollectiveCost& cost = costs.of(first);
     if (cost.rate_limit > 0) longest = std::max(longest, static_cast<double>(cost.bytes_per_channel) / cost.rate_limit);
     for (const Crossing& crossing : communicator.layout.paths[cost.paths].crossings) {
-      link_bytes[crossing.link] += static_cast<double>(cost.bytes_per_channel) * crossing.multiplicity;
+      link_bytes[crossing.link] += timeline.times(first_id) * static_cast<double>(cost.bytes_per_channel) * crossing.multiplicity;
     }
   }
   Seconds bound = compute.empty() ? longest : std::max(longest, *std::max_element(compute.begin(), compute.end()));
   for (const Seconds computing : on_host) bound = std::max(bound, computing);
-  for (const Seconds issuing : issue_times(dag)) bound = std::max(bound, issuing);
+  for (const Seconds issuing : issue_times(dag, timeline)) bound = std::max(bound, issuing);
   for (LinkId link = 0; link < dag.links.size(); ++link) bound = std::max(bound, link_bytes[link] / dag.links[link].capacity);
   return bound;
 }
 
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone) {
   OneAtATime replay(timeline, alone);
-  return std::max(timeline.makespan(), before_first_kernel(dag) + execute(dag, replay).makespan());
+  Timeline replayed = execute(dag, replay);
+  if (const Repeat& repeat = timeline.repeat; repeat.times > 0) {
+    const auto settled = find_repeat(
+        dag, replayed,
+        {.micro_batches = repeat.micro_batches / repeat.periods, .left_out = repeat.times * repeat.periods, .issued = false});
+    if (!settled) return std::numeric_limits<Seconds>::infinity();
+    replayed.repeat = *settled;
+  }
+  return std::max(timeline.makespan(), before_first_kernel(dag) + replayed.makespan());
 }
 
 }  // namespace tandem::sim

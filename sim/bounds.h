@@ -11,7 +11,8 @@ namespace tandem::sim {
 ///   its host computes;
 ///   for each link, all its bytes at its capacity;
 ///   for each collective, its bytes at the rate that its protocol allows.
-Seconds lower_bound(const Dag& dag);
+/// Each as often as the timeline says, where one is given.
+Seconds lower_bound(const Dag& dag, const Timeline& timeline = {});
 
 /// Returns the time of the same work with nothing overlapping on a rank: each rank does its tasks one at a time, in the order in
 /// which they started, each as long as it took; or, where `alone` is given and the timeline was simulated, each kernel as long as
@@ -20,6 +21,9 @@ Seconds lower_bound(const Dag& dag);
 /// the kernel and all communication that ran beside it. That is as long as the kernel took, for a kernel loses no more than the
 /// time that communication ran beside it. Where kernels wait for the CPU that issues them, which has no place in this, it is the
 /// step time at least.
+///
+/// Where a stretch of the timeline repeats itself, one of this replay has to, too (steady_state.h): it is infinite where that has
+/// not settled.
 Seconds upper_bound(const Dag& dag, const Timeline& timeline, const KernelTimes* alone = nullptr);
 
 }  // namespace tandem::sim

@@ -71,13 +71,13 @@ Seconds issue_time(const Dag& dag, TaskId id) {
 
 Seconds first_issue_time(const Dag& dag, TaskId id) { return issue_parts(dag, id).first; }
 
-std::vector<Seconds> issue_times(const Dag& dag) {
+std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline) {
   std::vector<Seconds> of_rank, longest_rest(dag.ranks.size(), 0);
   for (const Rank& rank : dag.ranks) of_rank.push_back(before_steps(dag, rank));
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const std::uint32_t rank = dag.tasks[id].rank;
     const auto [first, rest] = issue_parts(dag, id);
-    of_rank[rank] += first + rest;
+    of_rank[rank] += timeline.times(id) * (first + rest);
     longest_rest[rank] = std::max(longest_rest[rank], rest);
   }
   for (std::size_t rank = 0; rank < of_rank.size(); ++rank) of_rank[rank] -= longest_rest[rank];

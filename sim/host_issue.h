@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/dag/dag.h"
+#include "runtime/dag/timeline.h"
 
 namespace tandem::sim {
 
@@ -20,8 +21,7 @@ Seconds issue_time(const Dag& dag, TaskId id);
 Seconds first_issue_time(const Dag& dag, TaskId id);
 
 /// Returns the issue time of all tasks of each rank together, but for what follows the first kernel of one: no step is shorter
-/// than the longest.
-std::vector<Seconds> issue_times(const Dag& dag);
+std::vector<Seconds> issue_times(const Dag& dag, const Timeline& timeline = {});
 
 /// Says when each rank's CPU puts its kernels into the GPU's queues. One CPU thread issues a rank's tasks one after the other, in
 /// the order of lowering, each in its issue_time(), from the site's `overhead` on:

@@ -310,8 +310,10 @@ std::string to_text(const StepResult& r, const Screen& screen) {
                           r.sync->steps),
               Style::faint, 2);
 
+  const bool some = r.is_simulated() && r.run.tasks_simulated < r.tasks;
+  const std::string tasks = some ? fmt::format("{} of {}", r.run.tasks_simulated, r.tasks) : std::to_string(r.tasks);
   page.empty_line().line(fmt::format("{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})",
-                                     r.is_simulated() ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, r.tasks,
+                                     r.is_simulated() ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, tasks,
                                      duration(r.run.wall), static_cast<double>(r.run.peak_rss) / 1e6, r.run.backend),
                          Style::faint);
   return page.text();

@@ -694,6 +694,9 @@ class StepRun(Record):
     """Classes of equal links. [classes]"""
     tasks: float
     """Tasks of the graph. [tasks]"""
+    tasks_simulated: Optional[float]
+    """Tasks that were simulated: fewer where periods of a pipeline's steady state stand for those that are alike.
+    [tasks]"""
     wall_s: float
     """Time that it took. [s]"""
     peak_rss_bytes: float

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "runtime/analysis/framework_memory.h"
+#include "runtime/analysis/memory.h"
 #include "runtime/analysis/optimizer_updates.h"
+#include "runtime/analysis/repeated_changes.h"
 
 namespace tandem {
 namespace {
@@ -120,7 +122,7 @@ void for_each_weight(const Dag& dag, const Weights& weights, const Update& updat
   if (left > 0) add(left);  // padding, or a slice whose weights are not known
 }
 
-Kept kept_on(const Dag& dag, RankIndex rank) {
+Kept kept_on(const Dag& dag, const Timeline& timeline, RankIndex rank) {
   Kept kept;
   const bool moves = dag.software.moves_weights;
   const std::vector<Update> updates = updates_on(dag, rank);
@@ -129,11 +131,23 @@ Kept kept_on(const Dag& dag, RankIndex rank) {
     for (const BufferId state : update.states) is_state[dag.buffers[state].base] = true;
     if (update.factors != no_id) is_state[update.factors] = true;
   }
+  const std::vector<std::int64_t> inputs = inputs_that_stand_for(dag, timeline);
+  std::vector<Bytes> of_period;  // inputs in their order, that come once more for each period
+  const auto repeat_period = [&] {
+    for (std::int64_t i = 0; i < timeline.repeat.times; ++i)
+      kept.from_the_start.insert(kept.from_the_start.end(), of_period.begin(), of_period.end());
+    of_period.clear();
+  };
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
     if (buffer.rank != rank || buffer.base != id || !is_persistent(buffer.kind) || buffer.kind == BufferKind::host) continue;
-    if (buffer.bytes() > 0 && !is_state[id]) kept.from_the_start.push_back(buffer.bytes());
+    if (buffer.bytes() == 0 || is_state[id]) continue;
+    const bool repeats = !inputs.empty() && inputs[id] > 1;
+    if (!repeats) repeat_period();
+    kept.from_the_start.push_back(buffer.bytes());
+    if (repeats) of_period.push_back(buffer.bytes());
   }
+  repeat_period();
   kept.moved_at = kept.from_the_start.size();
   const Weights weights = moves ? weights_on(dag, rank) : Weights{};
   for (const auto& [base, runs] : weights)
@@ -198,7 +212,7 @@ std::vector<MemoryChange> with_placeholders(const Dag& dag, const Timeline& time
   BufferId of = no_id;
   const std::vector<std::vector<Placeholder>> placeholders = lasting_placeholders(dag);
   for (const Placeholder& placeholder : placeholders[rank]) {
-    const Seconds at = timeline.start[placeholder.first];
+    const Seconds at = timeline.in_step(timeline.start[placeholder.first]);
     changes.insert(std::ranges::upper_bound(changes, at, {}, &MemoryChange::at), {at, placeholder.bytes, --of, true});
   }
   return changes;
@@ -221,10 +235,12 @@ void free_all(std::vector<CachingAllocator::Handle>& handles, CachingAllocator& 
 
 }  // namespace
 
-AllocatorUse replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank,
-                              const CachingAllocator::Settings& settings) {
-  const Kept kept = kept_on(dag, rank);
-  const std::vector<Event> events = events_of(changes[rank]);
+std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& of_ranks,
+                                             RankIndex rank, const CachingAllocator::Settings& settings) {
+  const std::optional<std::vector<MemoryChange>> changes = changes_of_whole_step(dag, timeline, of_ranks[rank], rank);
+  if (!changes) return {};
+  const Kept kept = kept_on(dag, timeline, rank);
+  const std::vector<Event> events = events_of(*changes);
   CachingAllocator allocator(settings);
   std::vector<CachingAllocator::Handle> moved;
   for (const Bytes bytes : kept.moved) moved.push_back(allocator.allocate(bytes));
@@ -234,14 +250,14 @@ AllocatorUse replay_allocator(const Dag& dag, const Timeline& timeline, const Me
     allocator.allocate(bytes);
   }
   free_all(moved, allocator);
-  play(events_of(with_placeholders(dag, timeline, rank, changes[rank])), allocator);
+  play(events_of(with_placeholders(dag, timeline, rank, *changes)), allocator);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
-  return {.allocated = allocator.peak_allocated(),
-          .reserved = allocator.peak_reserved(),
-          .left = allocator.allocated(),
-          .exceeded = allocator.exceeded(),
-          .retries = static_cast<std::int64_t>(allocator.retries())};
+  return AllocatorUse{.allocated = allocator.peak_allocated(),
+                      .reserved = allocator.peak_reserved(),
+                      .left = allocator.allocated(),
+                      .exceeded = allocator.exceeded(),
+                      .retries = static_cast<std::int64_t>(allocator.retries())};
 }
 
 }  // namespace tandem

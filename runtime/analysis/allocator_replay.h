@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "runtime/analysis/caching_allocator.h"
 #include "runtime/analysis/memory_changes.h"
 #include "runtime/dag/dag.h"
@@ -22,8 +24,9 @@ struct AllocatorUse {
 /// first product of their shape starts, and the moments of Adam at its end, into what that step has left; the second step finds
 /// both there. Where weights move into their buffers (Software::moves_weights),
 /// they are there before, one by one, and leave their room. All is one stream's, as PyTorch allocates what collectives fill for
-/// the stream that they are called from. `capacity` of the settings is the device's.
-AllocatorUse replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank,
-                              const CachingAllocator::Settings& settings = {});
+/// the stream that they are called from. `capacity` of the settings is the device's. What repeats itself in the timeline is
+/// played as often as it happens; nothing where it is not known what that is (repeated_changes.h).
+std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
+                                             RankIndex rank, const CachingAllocator::Settings& settings = {});
 
 }  // namespace tandem

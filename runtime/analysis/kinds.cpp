@@ -40,7 +40,7 @@ std::vector<KindTime> time_by_kind(const Dag& dag, const Timeline& timeline) {
   std::vector<Sum> sums(op_kind_count * axis_count * phase_count);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    const double ranks = dag.ranks[task.rank].count;
+    const double ranks = dag.ranks[task.rank].count * timeline.times(id);
     Sum& sum = sums[index_of(task)];
     if (sum.first == no_id) sum.first = id;
     sum.count += ranks;

@@ -1,11 +1,13 @@
 #include "runtime/analysis/memory.h"
 
+#include <cmath>
+
 #include "runtime/analysis/framework_memory.h"
 
 namespace tandem {
 namespace {
 
-void find_peak(const std::vector<MemoryChange>& changes, MemoryUse& use) {
+void find_peak(const Timeline& timeline, const std::vector<MemoryChange>& changes, MemoryUse& use) {
   Bytes activations = 0;
   Bytes buffers = use.buffers = use.inputs;
   for (const MemoryChange& change : changes) {
@@ -13,17 +15,30 @@ void find_peak(const std::vector<MemoryChange>& changes, MemoryUse& use) {
     if (activations + buffers > use.activations + use.buffers) {
       use.activations = activations;
       use.buffers = buffers;
-      use.peak_at = change.at;
+      use.peak_at = timeline.in_step(change.at);
     }
   }
 }
 
 }  // namespace
 
-std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes) {
+std::vector<std::int64_t> inputs_that_stand_for(const Dag& dag, const Timeline& timeline) {
+  if (timeline.repeat.times == 0) return {};
+  std::vector<std::int64_t> inputs(dag.buffers.size(), 0);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    for (const Operand& operand : dag.operands_of(id)) {
+      const BufferId base = dag.buffers[operand.buffer].base;
+      if (inputs[base] == 0) inputs[base] = dag.buffers[base].kind == BufferKind::input ? std::llround(timeline.times(id)) : 1;
+    }
+  }
+  return inputs;
+}
+
+std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes) {
   std::vector<MemoryUse> uses(dag.ranks.size());
   const std::vector<FrameworkMemory> held = framework_memory(dag);
   for (RankIndex rank = 0; rank < uses.size(); ++rank) uses[rank].inputs = uses[rank].framework = held[rank].bytes();
+  const std::vector<std::int64_t> inputs = inputs_that_stand_for(dag, timeline);
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
     if (buffer.base != id) continue;
@@ -39,7 +54,7 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes) 
         use.optimizer += buffer.bytes();
         break;
       case BufferKind::input:
-        use.inputs += buffer.bytes();
+        use.inputs += (inputs.empty() ? 1 : inputs[id]) * buffer.bytes();
         break;
       case BufferKind::host:
         use.host += buffer.bytes();
@@ -49,12 +64,12 @@ std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes) 
         break;  // these come and go
     }
   }
-  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) find_peak(changes[rank], uses[rank]);
+  for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) find_peak(timeline, changes[rank], uses[rank]);
   return uses;
 }
 
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline) {
-  return memory_use(dag, memory_changes(dag, timeline));
+  return memory_use(dag, timeline, memory_changes(dag, timeline));
 }
 
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank) {

@@ -26,7 +26,11 @@ struct MemoryUse {
 
 /// By rank of the DAG.
 std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline);
-std::vector<MemoryUse> memory_use(const Dag& dag, const MemoryChanges& changes);
+std::vector<MemoryUse> memory_use(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes);
+
+/// Returns how many inputs of the step each buffer stands for: as many as the first task that reads it, and 1 where it is none.
+/// Empty where nothing of the timeline repeats itself.
+std::vector<std::int64_t> inputs_that_stand_for(const Dag& dag, const Timeline& timeline);
 
 /// Of each pipeline stage the rank of the DAG whose peak is highest; no_id for a stage without ranks.
 std::vector<RankIndex> fullest_ranks(const Dag& dag, const std::vector<MemoryUse>& by_rank);

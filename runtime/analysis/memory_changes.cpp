@@ -74,8 +74,9 @@ MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
   }
   add_what_frameworks_hold(dag, timeline, changes);
   for (std::vector<MemoryChange>& of_rank : changes) {
-    std::ranges::sort(of_rank, [](const MemoryChange& a, const MemoryChange& b) {
-      if (a.at != b.at) return a.at < b.at;
+    // Equal ones stay in the order of their buffers, however many there are.
+    std::ranges::stable_sort(of_rank, [](const MemoryChange& a, const MemoryChange& b) {
+      if (instant_of(a.at) != instant_of(b.at)) return a.at < b.at;
       return a.bytes < b.bytes;
     });
   }

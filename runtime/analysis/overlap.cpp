@@ -24,16 +24,17 @@ std::vector<Interval> joined(std::vector<Interval> intervals) {
   return apart;
 }
 
-Seconds total(const std::vector<Interval>& apart) {
+Seconds total(const Timeline& timeline, const std::vector<Interval>& apart) {
   Seconds sum = 0;
-  for (const Interval& interval : apart) sum += interval.end - interval.start;
+  for (const Interval& interval : apart) sum += timeline.length(interval.start, interval.end);
   return sum;
 }
 
-Seconds common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+Seconds common(const Timeline& timeline, const std::vector<Interval>& a, const std::vector<Interval>& b) {
   Seconds sum = 0;
   for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    sum += std::max(0.0, std::min(a[i].end, b[j].end) - std::max(a[i].start, b[j].start));
+    const Seconds start = std::max(a[i].start, b[j].start), end = std::min(a[i].end, b[j].end);
+    if (end > start) sum += timeline.length(start, end);
     a[i].end < b[j].end ? ++i : ++j;
   }
   return sum;
@@ -63,7 +64,7 @@ std::vector<StreamOverlap> stream_overlaps(const Dag& dag, const Timeline& timel
   std::vector<StreamOverlap> overlaps;
   for (auto& [place, intervals] : communication) {
     const std::vector<Interval> busy = joined(std::move(intervals));
-    overlaps.push_back({place.first, place.second, total(busy), common(busy, compute[place.first])});
+    overlaps.push_back({place.first, place.second, total(timeline, busy), common(timeline, busy, compute[place.first])});
   }
   return overlaps;
 }
@@ -82,8 +83,8 @@ CommunicationOverlap communication_overlap(const Dag& dag, const Timeline& timel
   for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
     const double share = dag.ranks[rank].count / (ranks * dag.info.steps);
     const auto add = [&](CommunicationOverlap::Times& times, const std::vector<Interval>& busy) {
-      times.busy += share * total(busy);
-      times.covered += share * common(busy, compute[rank]);
+      times.busy += share * total(timeline, busy);
+      times.covered += share * common(timeline, busy, compute[rank]);
     };
     std::vector<Interval> any;
     for (std::size_t axis = 0; axis < axis_count; ++axis) {

@@ -17,20 +17,21 @@ class RankAccount {
   RankAccount(const Dag& dag, const Timeline& timeline, const Predecessors& predecessors)
       : dag_(dag), timeline_(timeline), predecessors_(predecessors) {}
 
-  /// The rank ran nothing on its compute stream in [from, to); `waiter` is what ended the wait.
+  /// The rank ran nothing on its compute stream in [from, to), as often as `waiter`, which ended the wait, runs.
   void add_gap(Seconds from, Seconds to, TaskId waiter) {
+    const double times = timeline_.times(waiter);
     while (to > from) {
       const TaskId cause = last_communication_before(waiter);
       if (cause == no_id) break;
       const Seconds end = std::min(timeline_.end[cause], to);
       const Seconds start = std::max(timeline_.start[cause], from);
       if (end <= from) break;
-      parts.bubble += to - end;
-      parts.exposed[exposed_axis(dag_.tasks[cause])] += end - start;
+      parts.bubble += times * (to - end);
+      parts.exposed[exposed_axis(dag_.tasks[cause])] += times * (end - start);
       to = start;
       waiter = cause;
     }
-    parts.bubble += to - from;
+    parts.bubble += times * (to - from);
   }
 
   TimeParts parts;
@@ -82,10 +83,10 @@ std::vector<TimeParts> time_parts(const Dag& dag, const Timeline& timeline) {
     RankAccount& account = accounts[task.rank];
     account.add_gap(busy_until[task.rank], timeline.start[id], id);
     busy_until[task.rank] = timeline.end[id];
-    account.parts.kernels[static_cast<std::size_t>(task.phase)] += timeline.duration(id);
+    account.parts.kernels[static_cast<std::size_t>(task.phase)] += timeline.times(id) * timeline.duration(id);
   }
 
-  const Seconds step = timeline.makespan();
+  const Seconds step = timeline.last_end();
   std::vector<TimeParts> parts;
   for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
     RankAccount& account = accounts[rank];

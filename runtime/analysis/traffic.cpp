@@ -13,17 +13,17 @@ double sent_by(const Dag& dag, const Task& task) {
 struct Part {
   AxisValues sent{};
   double kept = 0;
-  std::vector<bool> micro_batches;  ///< whose forward ran here
+  std::vector<bool> seen;    ///< by micro-batch: its forward ran here
+  double micro_batches = 0;  ///< that these stand for
 
-  void saw_forward_of(std::int32_t micro_batch) {
+  void saw_forward_of(std::int32_t micro_batch, double times) {
     const auto place = static_cast<std::size_t>(micro_batch);
-    if (place >= micro_batches.size()) micro_batches.resize(place + 1);
-    micro_batches[place] = true;
+    if (place >= seen.size()) seen.resize(place + 1);
+    if (seen[place]) return;
+    seen[place] = true;
+    micro_batches += times;
   }
-  double kept_of_micro_batch() const {
-    const auto seen = static_cast<double>(std::ranges::count(micro_batches, true));
-    return seen > 0 ? kept / seen : 0;
-  }
+  double kept_of_micro_batch() const { return micro_batches > 0 ? kept / micro_batches : 0; }
 };
 
 bool is_forward(const Task& task) { return task.phase == Phase::forward; }
@@ -87,18 +87,20 @@ double sent_bytes(OpKind op, Bytes bytes, std::size_t members) {
   }
 }
 
-AxisValues sent_by_axis(const Dag& dag) {
+AxisValues sent_by_axis(const Dag& dag, const Timeline& timeline) {
   AxisValues sent{};
   double ranks = 0;
   for (const Rank& rank : dag.ranks) ranks += rank.count;
-  for (const Task& task : dag.tasks) {
-    if (task.group != no_id) sent[static_cast<std::size_t>(task.axis)] += sent_by(dag, task) * dag.ranks[task.rank].count;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    const Task& task = dag.tasks[id];
+    if (task.group == no_id) continue;
+    sent[static_cast<std::size_t>(task.axis)] += sent_by(dag, task) * dag.ranks[task.rank].count * timeline.times(id);
   }
   for (double& bytes : sent) bytes /= ranks * dag.info.steps;
   return sent;
 }
 
-std::vector<LayerTraffic> traffic_by_layer(const Dag& dag) {
+std::vector<LayerTraffic> traffic_by_layer(const Dag& dag, const Timeline& timeline) {
   std::int16_t last = -1;
   for (const Task& task : dag.tasks) last = std::max(last, task.layer);
   const auto layers = static_cast<std::size_t>(last + 1);
@@ -106,22 +108,23 @@ std::vector<LayerTraffic> traffic_by_layer(const Dag& dag) {
   KeptBuffers buffers(dag);
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
-    const double kept = buffers.kept_for(id);
+    const double times = timeline.times(id);
+    const double kept = times * buffers.kept_for(id);
     if (task.layer < 0) continue;
     std::vector<Part>& of_rank = parts[task.rank];
     if (of_rank.empty()) of_rank.resize(layers);
     Part& part = of_rank[static_cast<std::size_t>(task.layer)];
     part.kept += kept;
     if (task.group != no_id && std::ranges::find(layer_axes, task.axis) != layer_axes.end())
-      part.sent[static_cast<std::size_t>(task.axis)] += sent_by(dag, task);
-    if (is_forward(task) && task.micro_batch >= 0) part.saw_forward_of(task.micro_batch);
+      part.sent[static_cast<std::size_t>(task.axis)] += times * sent_by(dag, task);
+    if (is_forward(task) && task.micro_batch >= 0) part.saw_forward_of(task.micro_batch, times);
   }
 
   std::vector<LayerTraffic> result;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     LayerTraffic traffic{.layer = static_cast<std::int32_t>(layer)};
     for (RankIndex rank = 0; rank < dag.ranks.size(); ++rank) {
-      if (parts[rank].empty() || parts[rank][layer].micro_batches.empty()) continue;
+      if (parts[rank].empty() || parts[rank][layer].seen.empty()) continue;
       const Part& part = parts[rank][layer];
       const double count = dag.ranks[rank].count;
       traffic.ranks += dag.ranks[rank].count;

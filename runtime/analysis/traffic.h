@@ -18,8 +18,9 @@ using AxisValues = std::array<double, axis_count>;
 /// and DeepEP sends a token once to a rank that holds several of its experts.
 double sent_bytes(OpKind op, Bytes bytes, std::size_t members);
 
-/// Returns the bytes that a rank sends in a step, by axis: the mean over all ranks of the world and the steps of the DAG.
-AxisValues sent_by_axis(const Dag& dag);
+/// Returns the bytes that a rank sends in a step, by axis: the mean over all ranks of the world and the steps of the DAG. The
+/// timeline says how often its tasks run.
+AxisValues sent_by_axis(const Dag& dag, const Timeline& timeline = {});
 
 /// The axes on which layers communicate, each for itself. What travels between stages, and in buckets of gradients and weights,
 /// belongs to no one layer.
@@ -38,6 +39,6 @@ struct LayerTraffic {
 };
 
 /// Returns all layers of the DAG by their numbers.
-std::vector<LayerTraffic> traffic_by_layer(const Dag& dag);
+std::vector<LayerTraffic> traffic_by_layer(const Dag& dag, const Timeline& timeline = {});
 
 }  // namespace tandem

@@ -14,7 +14,8 @@ struct StepRange {
   std::int64_t first_sequence = 0;  ///< of the first step's batch
   /// What gradients lost on their way is added to them again, to be compared with those that lost nothing (compressor.h).
   bool restores_residuals = false;
-  std::int64_t stride = 0;  ///< sequences from one step's batch to the next's; 0: the global batch
+  std::int32_t micro_batches = 0;  ///< of each step; 0: all of the global batch
+  std::int64_t stride = 0;         ///< sequences from one step's batch to the next's; 0: the global batch
 };
 
 /// From one exchange of all data-parallel ranks to the next: one step, or as many as local SGD takes.

@@ -38,10 +38,10 @@ StageProgram::StageProgram(Context& context)
   context.expert_biases = ExpertBiases(context.builder, context.rank, context.chunks, context.scenario.model.moe.experts);
 }
 
-std::vector<Action> StageProgram::actions() const {
+std::vector<Action> StageProgram::actions(std::int32_t micro_batches) const {
   const Scenario& scenario = context_.scenario;
-  return stage_actions(scenario, context_.world.ranks[context_.rank].pp,
-                       static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism)));
+  const auto all = static_cast<std::int32_t>(scenario.training.micro_batches(scenario.parallelism));
+  return stage_actions(scenario, context_.world.ranks[context_.rank].pp, micro_batches > 0 ? micro_batches : all);
 }
 
 void StageProgram::lower(const StepRange& steps) {
@@ -50,7 +50,7 @@ void StageProgram::lower(const StepRange& steps) {
   for (std::int32_t step = 0; step < steps.count; ++step) {
     context_.steps_before = step;
     context_.first_sequence = steps.first_sequence + step * stride;
-    lower_step();
+    lower_step(steps.micro_batches);
     context_.cast_operands.clear();  // the weights are others now
     context_.gathered_weights.clear();
     cleared_.assign(cleared_.size(), false);
@@ -58,8 +58,8 @@ void StageProgram::lower(const StepRange& steps) {
   if (steps.averages && context_.scenario.training.local_steps()) average_weights(context_);
 }
 
-void StageProgram::lower_step() {
-  const std::vector<Action> schedule = actions();
+void StageProgram::lower_step(std::int32_t micro_batches) {
+  const std::vector<Action> schedule = actions(micro_batches);
   std::vector<int> passes(chunks_.size(), 0);
   for (const Action& action : schedule) {
     if (action.kind == Action::Kind::forward) ++passes[static_cast<std::size_t>(action.chunk)];

@@ -27,8 +27,8 @@ class StageProgram {
   std::vector<bool> cleared_;                      ///< by chunk: its gradients were set to zero
   std::optional<ShardedWeights> sharded_weights_;  ///< with ZeRO-3
 
-  void lower_step();
-  std::vector<Action> actions() const;
+  void lower_step(std::int32_t micro_batches);
+  std::vector<Action> actions(std::int32_t micro_batches) const;
   void shard_weights(const std::vector<Action>& actions);
   void follow(const std::vector<Action>& actions);
   ChunkProgram::Pieces pieces_of(const Action& action);

@@ -10,22 +10,23 @@
 namespace tandem::studies {
 namespace {
 
-DeviceMemory memory_of(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank) {
+std::optional<DeviceMemory> memory_of(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes, RankIndex rank) {
   DeviceMemory memory{.communicators = sim::nccl_memory(dag, rank), .context = dag.software.context};
   const Bytes left = dag.devices[dag.ranks[rank].device].memory - memory.communicators - memory.context;
-  const AllocatorUse allocator =
+  const std::optional<AllocatorUse> allocator =
       replay_allocator(dag, timeline, changes, rank,
                        {.expandable_segments = dag.software.expandable_segments, .capacity = std::max<Bytes>(left, 0)});
-  memory.allocated = allocator.allocated;
-  memory.reserved = allocator.reserved;
-  memory.retries = allocator.retries;
+  if (!allocator) return {};
+  memory.allocated = allocator->allocated;
+  memory.reserved = allocator->reserved;
+  memory.retries = allocator->retries;
   return memory;
 }
 
 }  // namespace
 
-DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
-                           const std::vector<MemoryUse>& by_rank) {
+std::optional<DeviceMemory> device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
+                                          const std::vector<MemoryUse>& by_rank) {
   constexpr double far_below = 0.95;
   std::vector<RankIndex> ranks = fullest_ranks(dag, by_rank);
   std::erase(ranks, no_id);
@@ -39,9 +40,10 @@ DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const Memor
     const MemoryUse& use = by_rank[rank];
     if (static_cast<double>(use.peak()) < far_below * static_cast<double>(most)) continue;
     if (!seen.insert({use.peak(), use.parameters, use.activations, changes[rank].size()}).second) continue;
-    const DeviceMemory memory = memory_of(dag, timeline, changes, rank);
-    allocated = std::max(allocated, memory.allocated);
-    if (memory.device() > fullest.device()) fullest = memory;
+    const std::optional<DeviceMemory> memory = memory_of(dag, timeline, changes, rank);
+    if (!memory) return {};
+    allocated = std::max(allocated, memory->allocated);
+    if (memory->device() > fullest.device()) fullest = *memory;
   }
   fullest.allocated = allocated;
   return fullest;

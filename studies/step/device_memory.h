@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/analysis/memory.h"
@@ -26,8 +27,8 @@ struct DeviceMemory {
 
 /// Of the rank whose device() is largest, among those that are fullest in their pipeline stage and within a twentieth of the
 /// fullest of all; `allocated` is the largest of theirs. Two steps of each are played through the allocator; it has what NCCL and
-/// CUDA leave of the GPU.
-DeviceMemory device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
-                           const std::vector<MemoryUse>& by_rank);
+/// CUDA leave of the GPU. Nothing where the replay has nothing (allocator_replay.h).
+std::optional<DeviceMemory> device_memory(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
+                                          const std::vector<MemoryUse>& by_rank);
 
 }  // namespace tandem::studies

@@ -12,6 +12,7 @@
 #include "scenarios/mesh/token_routing.h"
 #include "sim/collective_cost.h"
 #include "sim/simulate.h"
+#include "studies/step/folded_time.h"
 #include "studies/step/jitter_times.h"
 #include "studies/step/relieved_flows.h"
 #include "studies/step/sync_policies.h"
@@ -22,6 +23,10 @@ namespace {
 SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,
                            const StepRange& steps) {
   Progress* const progress = options.progress;
+  if (folded && options.fold_time)
+    if (auto short_step =
+            shown_while(progress, "simulating", [&] { return simulate_folded_in_time(scenario, world, options, steps); }))
+      return *std::move(short_step);
   SimulatedStep step{
       .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
@@ -69,6 +74,7 @@ StepResult mean_of_period(const StepResult& local, const StepResult& sync, std::
   }
   if (local.peak_memory() > sync.peak_memory()) period.device_memory = local.device_memory;
   period.tasks += local.tasks;
+  period.run.tasks_simulated += local.run.tasks_simulated;
   period.run.peak_rss = std::max(local.run.peak_rss, sync.run.peak_rss);
   return period;
 }
@@ -144,7 +150,7 @@ Folds fold_without_unused_trees(const Scenario& scenario, const SimulationOption
     const World& world = folds.even ? *folds.even : folds.exact;
     const bool is_lowered = static_cast<std::int64_t>(world.ranks.size()) <= most_lowered_ranks;
     if (unused.none() || !is_lowered) return folds;
-    const Dag dag = lower(scenario, world);
+    const Dag dag = lower(scenario, world, steps_in_short(scenario));
     CollectiveCosts costs(dag);
     const SlotSet on_trees = slots_of(world, dag, [&](TaskId id) {
       const Task& task = dag.tasks[id];
@@ -167,7 +173,9 @@ Folds lay_out(const Scenario& scenario, bool folded, const SimulationOptions& op
 SimulatedStep simulate_folds(const Scenario& scenario, Folds folds, bool folded, const SimulationOptions& options,
                              World& simulated) {
   if (folds.even && static_cast<std::int64_t>(folds.even->ranks.size()) <= most_lowered_ranks) {
-    SimulatedStep step = simulate_on(scenario, *folds.even, true, options);
+    SimulationOptions whole = options;
+    whole.fold_time = false;  // what becomes of its tasks is followed one by one
+    SimulatedStep step = simulate_on(scenario, *folds.even, true, whole);
     const bool same = relief_is_absorbed(folds.exact, *folds.even, step.dag, step.timeline);
     spdlog::debug("places in trees {}", same ? "leave the step time as it is" : "matter");
     if (same) {

@@ -28,6 +28,9 @@ struct SimulationOptions {
   double fold_tolerance = 0;  ///< see CableMerge; the result then tells what step times it can be off by
   Collectives collectives = Collectives::fluid;
   Progress* progress = nullptr;  ///< is told how far it is
+  /// Leaves out what repeats itself (folded_time.h). For those who ask for the result alone: `dag` and `timeline` may then be
+  /// those of a step with fewer micro-batches.
+  bool fold_time = false;
 };
 
 /// Collectives in steps take a scenario that is not folded.

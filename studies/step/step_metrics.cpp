@@ -38,13 +38,13 @@ AxisValues sum_of(const AxisValues& a, double a_weight, const AxisValues& b, dou
 
 double StepMetrics::all_sent() const { return std::accumulate(sent.begin(), sent.end(), 0.0); }
 
-KernelWork kernel_work(const Dag& dag) {
+KernelWork kernel_work(const Dag& dag, const Timeline& timeline) {
   KernelWork work;
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
     if (is_communication(task.op)) continue;
     const OpCost cost = cost_of(dag, id);
-    const std::uint32_t ranks = dag.ranks[task.rank].count;
+    const double ranks = dag.ranks[task.rank].count * timeline.times(id);
     work.memory_traffic += static_cast<double>(cost.bytes) * ranks;
     if (operation(task.op).op_class != OpClass::memory) work.flops += cost.flops * ranks;
   }
@@ -58,10 +58,10 @@ StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const KernelW
   metrics.memory_traffic = share * work.memory_traffic;
   metrics.parameters = dag.info.parameters;
   metrics.active_parameters = dag.info.active_parameters;
-  metrics.sent = sent_by_axis(dag);
+  metrics.sent = sent_by_axis(dag, timeline);
   metrics.overlap = communication_overlap(dag, timeline);
   metrics.ridge = ridge_of(dag, precision);
-  metrics.layers = traffic_by_layer(dag);
+  metrics.layers = traffic_by_layer(dag, timeline);
   return metrics;
 }
 

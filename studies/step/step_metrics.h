@@ -30,12 +30,12 @@ struct StepMetrics {
   double all_sent() const;
 };
 
-/// What the kernels of all ranks of the world do in all steps of the DAG.
+/// What the kernels of all ranks of the world do in all steps of the DAG, each as often as the timeline says.
 struct KernelWork {
   Flops flops = 0;
   double memory_traffic = 0;  ///< bytes
 };
-KernelWork kernel_work(const Dag& dag);
+KernelWork kernel_work(const Dag& dag, const Timeline& timeline);
 
 /// `work`: what `kernel_work` says of the DAG.
 StepMetrics step_metrics(const Dag& dag, const Timeline& timeline, const KernelWork& work, DType precision);

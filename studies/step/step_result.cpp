@@ -64,7 +64,7 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.causal = info.causal;
   const FlopsPerSecond peak = mean_peak(dag, precision);
   result.mfu = result.model_flops_per_gpu / peak;
-  const KernelWork work = kernel_work(dag);
+  const KernelWork work = kernel_work(dag, timeline);
   result.hfu = work.flops / steps / result.step_time / gpus / peak;
   const std::vector<TimeParts> parts = time_parts(dag, timeline);
   result.parts.add(mean_over_ranks(dag, parts), 1 / steps);
@@ -77,16 +77,18 @@ StepResult summarize(const Dag& dag, const Timeline& timeline, DType precision, 
   result.experts = expert_balance(dag);
   if (info.documents.count > 0) result.documents = info.documents;
   const MemoryChanges changes = memory_changes(dag, timeline);
-  const std::vector<MemoryUse> uses = memory_use(dag, changes);
+  const std::vector<MemoryUse> uses = memory_use(dag, timeline, changes);
   result.stages = memory_by_stage(dag, uses);
   result.device_memory = device_memory(dag, timeline, changes, uses);
   result.gpu_memory = smallest_memory(dag);
-  result.lower_bound = lower_bound(dag) / steps;
+  result.lower_bound = lower_bound(dag, timeline) / steps;
   const KernelTimes alone(dag);
   result.upper_bound = upper_bound(dag, timeline, result.is_simulated() ? &alone : nullptr) / steps;
   result.rank_classes = dag.ranks.size();
   result.link_classes = dag.links.size();
-  result.tasks = dag.tasks.size();
+  result.tasks = 0;
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) result.tasks += static_cast<std::size_t>(timeline.times(id));
+  result.run.tasks_simulated = dag.tasks.size();
   return result;
 }
 

@@ -25,6 +25,7 @@ struct RunFacts {
   std::string backend;           ///< see runtime/backend_names.h
   std::string collectives = {};  ///< how they were simulated: fluid, steps; empty where nothing was
   bool folded = false;
+  std::size_t tasks_simulated = 0;  ///< of the step's: fewer where some stand for others in time, too
   Seconds wall = 0;
   Bytes peak_rss = 0;
   std::optional<Seconds> undated_step = {};  ///< the step once more, on a GPU that recorded no dates of tasks

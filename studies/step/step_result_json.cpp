@@ -358,6 +358,7 @@ void read_run(const JsonValue& run, StepResult& result) {
   run.read("backend", result.run.backend);
   if (run.has("undated_step_s")) result.run.undated_step = run.at("undated_step_s").number();
   run.read("collectives", result.run.collectives);
+  if (run.has("tasks_simulated")) run.read("tasks_simulated", result.run.tasks_simulated);
   if (run.has("folded")) result.run.folded = run.at("folded").truth();
   if (run.has("jitter_wall_s") && result.jitter) result.jitter->wall = run.at("jitter_wall_s").number();
   if (!run.has("fold")) return;
@@ -532,6 +533,7 @@ Json to_json_object(const StepResult& r) {
                          {"heaviest_rank", r.documents->heaviest_rank},
                          {"mean_cp", r.documents->mean_ranks}};
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
+  if (r.is_simulated()) json["run"]["tasks_simulated"] = r.run.tasks_simulated;
   if (r.run.undated_step) json["run"]["undated_step_s"] = *r.run.undated_step;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
   if (r.site.known()) json["site"] = site_json(r.site);

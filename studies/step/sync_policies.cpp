@@ -193,7 +193,8 @@ Seconds exchange_after(Seconds own, Seconds healthy, const SyncComparison& compa
 }  // namespace
 
 std::optional<SyncComparison> compare_sync_policies(const Scenario& scenario, const StepResult& step, bool folded,
-                                                    const SimulationOptions& options) {
+                                                    SimulationOptions options) {
+  options.fold_time = false;  // a replica's tasks are looked at one by one
   const std::vector<SyncPolicy>& asked = scenario.training.sync;
   if (asked.empty()) return std::nullopt;
   constexpr StepRange one{.averages = false};

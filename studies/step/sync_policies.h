@@ -24,6 +24,6 @@ namespace tandem::studies {
 /// that is dropped serves its slice all the same. Parameter servers of their own (`servers`) are nodes like the cluster's; all
 /// replicas' updates queue at their NICs.
 std::optional<SyncComparison> compare_sync_policies(const Scenario& scenario, const StepResult& step, bool folded,
-                                                    const SimulationOptions& options);
+                                                    SimulationOptions options);
 
 }  // namespace tandem::studies

@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "scenarios/schedules/shorter_schedule.h"
+#include "studies/step/simulated_step.h"
+#include "studies/step/step_result.h"
+#include "tests/end_to_end/random_clusters.h"
+#include "tests/end_to_end/random_steps.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem::studies::folded_time_test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Kinds that take the same time may stand in either order.
+Json by_name(const Json& kinds) {
+  std::map<std::string, Json> sorted;
+  for (const Json& kind : kinds) sorted[kind["phase"].get<std::string>() + " " + kind["name"].get<std::string>()] = kind;
+  return sorted;
+}
+
+Json in_numbers(const StepResult& result) {
+  Json json = to_json_object(result);
+  json["kinds"] = by_name(json["kinds"]);
+  for (const char* key : {"wall_s", "peak_rss_bytes", "tasks_simulated"}) json["run"].erase(key);
+  return json;
+}
+
+/// Numbers to within `relative`, or nothing beside the step; all else exactly.
+void expect_equal(const StepResult& a, const StepResult& b, const std::string& what) {
+  constexpr double relative = 1e-9, nothing = 1e-12;
+  const Json flat_a = in_numbers(a).flatten(), flat_b = in_numbers(b).flatten();
+  EXPECT_EQ(flat_a.size(), flat_b.size()) << what;
+  for (auto item = flat_a.begin(); item != flat_a.end(); ++item) {
+    ASSERT_TRUE(flat_b.contains(item.key())) << what << ": " << item.key();
+    const Json &x = item.value(), &y = flat_b[item.key()];
+    if (x.is_number()) {
+      const double one = x.get<double>(), other = y.get<double>();
+      EXPECT_LE(std::abs(one - other), std::max(nothing, relative * std::max(std::abs(one), std::abs(other))))
+          << what << ": " << item.key() << " " << one << " and " << other;
+    } else {
+      EXPECT_EQ(x, y) << what << ": " << item.key();
+    }
+  }
+}
+
+/// Returns whether time was folded.
+bool expect_equal_when_folded_in_time(const Scenario& scenario, const std::string& what) {
+  const StepResult folded = simulate_step(scenario, true, {.fold_time = true}).result;
+  if (folded.run.tasks_simulated == folded.tasks) return false;
+  const StepResult whole = simulate_step(scenario, true).result;
+  EXPECT_EQ(whole.run.tasks_simulated, whole.tasks) << what;
+  expect_equal(folded, whole, what);
+  return true;
+}
+
+Scenario with_micro_batches(Scenario scenario, std::int64_t count) {
+  TrainingSpec& training = scenario.training;
+  training.global_batch = count * scenario.parallelism.data_replicas() * training.micro_batch;
+  return scenario;
+}
+
+TEST(FoldedTime, IsTheWholeStepOnEverySchedule) {
+  for (const std::string plan :
+       {"parallelism.dp=2 training.schedule=1f1b", "parallelism.pp=4 training.schedule=1f1b",
+        "parallelism.pp=4 parallelism.tp=2 parallelism.vpp=2 model.layers=8 training.schedule=interleaved-1f1b",
+        "parallelism.pp=4 training.schedule=zb-h1", "parallelism.pp=2 training.schedule=zb-h1 parallelism.zero=1",
+        "parallelism.pp=2 parallelism.vpp=2 model.layers=8 training.schedule=zb-v",
+        "parallelism.pp=4 model.layers=8 training.schedule=dualpipe",
+        "parallelism.pp=2 parallelism.dp=4 training.schedule=1f1b training.framework=megatron-core",
+        "parallelism.dp=8 parallelism.zero=3 training.schedule=1f1b training.framework=torchtitan"})
+    EXPECT_TRUE(expect_equal_when_folded_in_time(with_micro_batches(tiny_cluster(words(plan)), 96), plan)) << plan;
+}
+
+TEST(FoldedTime, IsTheWholeStepOfRandomSteps) {
+  std::size_t folded = 0, all = 0;
+  for (const RandomStep& step : valid_steps(40).steps) {
+    const Scenario scenario = with_micro_batches(tiny_cluster(step.overrides), 64);
+    ++all;
+    folded += expect_equal_when_folded_in_time(scenario, step.text()) ? 1 : 0;
+  }
+  EXPECT_GE(4 * folded, all) << folded << " of " << all;
+}
+
+TEST(FoldedTime, IsTheWholeStepOnRandomClusters) {
+  std::size_t folded = 0, all = 0;
+  for (const RandomCluster& cluster : random_clusters(24, 11, 1)) {
+    ++all;
+    folded += expect_equal_when_folded_in_time(with_micro_batches(cluster.scenario, 64), cluster.text()) ? 1 : 0;
+  }
+  EXPECT_GE(3 * folded, all) << folded << " of " << all;
+}
+
+/// All micro-batches at once, or too few of them.
+TEST(FoldedTime, IsNotForStepsWithoutASteadyState) {
+  for (const std::string plan :
+       {"parallelism.pp=2 training.schedule=gpipe training.global_batch=64",
+        "parallelism.pp=4 training.schedule=1f1b training.global_batch=12",
+        "parallelism.dp=2 training.documents.mean=8 training.documents.sigma=1 training.global_batch=128"})
+    EXPECT_FALSE(scenarios::shorter_schedule(tiny_cluster(words(plan)), 12).has_value()) << plan;
+}
+
+TEST(ShorterSchedule, LeavesOutWholeRounds) {
+  const auto shorter = scenarios::shorter_schedule(
+      tiny_cluster(words("parallelism.pp=4 parallelism.vpp=2 model.layers=8 training.schedule=interleaved-1f1b "
+                         "training.global_batch=96")),
+      32);
+  ASSERT_TRUE(shorter.has_value());
+  EXPECT_EQ(shorter->period, 4);
+  EXPECT_EQ(shorter->micro_batches + shorter->period * shorter->left_out, 96);
+  EXPECT_LE(shorter->micro_batches, 32);
+}
+
+}  // namespace
+}  // namespace tandem::studies::folded_time_test
