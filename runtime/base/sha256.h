@@ -11,8 +11,8 @@ namespace tandem {
 using Digest256 = std::array<std::uint8_t, 32>;
 
 /// SHA-256 (FIPS 180-4) of bytes. It is our own, of a hundred lines, for what it is needed for is a single message of the control
-/// plane: a library of cryptography would have to be linked into every program, the CUDA backend and the runner that is carried to
-/// other machines. What it gives is held to the vectors of NIST and of RFC 4231.
+/// plane: a library of cryptography would have to be linked into every program, the CUDA backend and the runner that is carried
+/// to other machines. What it gives is held to the vectors of NIST and of RFC 4231.
 Digest256 sha256(std::string_view bytes);
 
 /// HMAC-SHA-256 (RFC 2104) of bytes under a key of any length.

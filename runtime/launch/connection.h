@@ -12,8 +12,8 @@
 
 namespace tandem {
 
-/// One TCP connection that carries messages, of peers that have proven themselves. It belongs to the thread that runs its socket's
-/// io_context: every call and every event happens there.
+/// One TCP connection that carries messages, of peers that have proven themselves. It belongs to the thread that runs its
+/// socket's io_context: every call and every event happens there.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Events {

@@ -146,7 +146,8 @@ void Coordinator::join(Connection& connection, const std::string& payload) {
   Hello hello = read_hello(payload);
   hello.host = printable(hello.host);
   if (hello.session != launch_.session) {
-    connection.send(MessageKind::refused, "the run that waits there is '" + launch_.session + "', this is '" + hello.session + "'");
+    connection.send(MessageKind::refused,
+                    "the run that waits there is '" + launch_.session + "', this is '" + hello.session + "'");
     return connection.finish();
   }
   if (failure_) return dismiss_with_failure(connection);

@@ -29,8 +29,10 @@ Nonce draw_nonce() {
   Nonce nonce{};
   for (std::size_t filled = 0; filled < nonce.size();) {
     const ssize_t drawn = ::getrandom(nonce.data() + filled, nonce.size() - filled, 0);
-    if (drawn > 0) filled += static_cast<std::size_t>(drawn);
-    else if (errno != EINTR) throw std::runtime_error("the system gives no random numbers: " + std::generic_category().message(errno));
+    if (drawn > 0)
+      filled += static_cast<std::size_t>(drawn);
+    else if (errno != EINTR)
+      throw std::runtime_error("the system gives no random numbers: " + std::generic_category().message(errno));
   }
   return nonce;
 }

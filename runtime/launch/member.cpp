@@ -53,6 +53,7 @@ Member::Member(const Launch& launch, const ControlOptions& options, std::optiona
     io_.run_one_for(accepted_ ? duration(options_.silence) : duration(left));
   }
   if (failure_) throw std::runtime_error(*failure_);
+  serving_ = true;
   thread_ = std::thread([this] { io_.run(); });
 }
 
@@ -148,6 +149,7 @@ void Member::closed(const std::string& why) {
 }
 
 void Member::look_after() {
+  if (over_) return;  // the timer was due already when it was cancelled
   if (clock_.read(now_in_seconds()) - answered_ >= options_.silence) {
     const std::string sentence = "rank 0 at " + address() + " has not been heard of for " + seconds_text(options_.silence) +
                                  ", last " + task_text(options_, rank_0_);
@@ -168,6 +170,7 @@ void Member::send_report() {
 }
 
 void Member::close() {
+  over_ = true;
   connection_->close();
   tick_.cancel();
 }
@@ -179,7 +182,7 @@ void Member::failed(const std::string& sentence) {
   }
   changed_.notify_all();
   close();
-  if (!welcome_) return;
+  if (!serving_) return;  // the constructor throws the sentence
   last_resort_ = std::thread([this] { end_unless_ended(); });
   const std::scoped_lock lock(callback_mutex_);
   told_ = true;

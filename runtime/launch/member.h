@@ -49,7 +49,7 @@ class Member {
   std::shared_ptr<Connection> connection_;
   Seconds pause_;
   std::string refusal_;  ///< why the last attempt to join came to nothing
-  bool accepted_ = false, welcome_ = false;
+  bool accepted_ = false, welcome_ = false, serving_ = false, over_ = false;
   RunningClock clock_;
   Seconds answered_ = 0;  ///< when rank 0 was last heard of, by that clock
   ProgressReport rank_0_;

@@ -6,8 +6,8 @@
 
 namespace tandem {
 
-/// What the control plane's connections carry after the handshake. A message is a header of 16 bytes (the magic number, the kind, the payload's
-/// length: u32, u32, u64, little-endian as every machine with a GPU is), then the payload.
+/// What the control plane's connections carry after the handshake. A message is a header of 16 bytes (the magic number, the kind,
+/// the payload's length: u32, u32, u64, little-endian as every machine with a GPU is), then the payload.
 enum class MessageKind : std::uint32_t {
   // from a member
   hello,   ///< version, session, size, rank, host; the first message

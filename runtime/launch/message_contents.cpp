@@ -12,7 +12,8 @@ constexpr std::size_t longest_name = 512;  // of a version, session or host
 
 std::string name_from(PayloadReader& reader) {
   std::string name = reader.text();
-  if (name.size() > longest_name) throw std::invalid_argument("a message has a name of " + std::to_string(name.size()) + " bytes");
+  if (name.size() > longest_name)
+    throw std::invalid_argument("a message has a name of " + std::to_string(name.size()) + " bytes");
   return name;
 }
 

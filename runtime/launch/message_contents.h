@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-/// What the payloads of single messages say. Those that read throw std::invalid_argument unless the payload is one, whole and with
-/// nothing behind it.
+/// What the payloads of single messages say. Those that read throw std::invalid_argument unless the payload is one, whole and
+/// with nothing behind it.
 
 /// A process that comes to rank 0.
 struct Hello {

@@ -4,9 +4,9 @@
 
 namespace tandem {
 
-/// A clock that stands still while this process does: stopped by a signal, or on a machine that was suspended. What others sent in
-/// the meantime lies unread, so a time limit that they are held to must not go on. It is to be read every so often; of a longer
-/// gap between two readings it counts `longest_gap` alone.
+/// A clock that stands still while this process does: stopped by a signal, or on a machine that was suspended. What others sent
+/// in the meantime lies unread, so a time limit that they are held to must not go on. It is to be read every so often; of a
+/// longer gap between two readings it counts `longest_gap` alone.
 class RunningClock {
  public:
   RunningClock(Seconds longest_gap, Seconds steady) : longest_gap_(longest_gap), last_(steady) {}

@@ -55,8 +55,10 @@ std::string read_all(int descriptor, const std::string& path) {
   while (text.size() <= longest_secret + 2) {
     const ssize_t count = ::read(descriptor, block.data(), block.size());
     if (count == 0) break;
-    if (count > 0) text.append(block.data(), static_cast<std::size_t>(count));
-    else if (errno != EINTR) throw std::runtime_error(path + ", the file of the secret, cannot be read: " + system_reason());
+    if (count > 0)
+      text.append(block.data(), static_cast<std::size_t>(count));
+    else if (errno != EINTR)
+      throw std::runtime_error(path + ", the file of the secret, cannot be read: " + system_reason());
   }
   return text;
 }
@@ -110,8 +112,8 @@ void write_secret_once(const std::string& path) {
     const Descriptor file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, for_its_owner));
     require(file.number() >= 0);
     const std::string text = in_hexadecimal(draw_nonce()) + "\n";
-    const bool whole = ::write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       ::fsync(file.number()) == 0;
+    const bool whole =
+        ::write(file.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(file.number()) == 0;
     if (!whole) {
       const int reason = errno;
       ::unlink(draft.c_str());

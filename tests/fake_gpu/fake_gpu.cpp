@@ -80,8 +80,8 @@ class FakeStep final : public GpuStep {
   Completions* completions_ = nullptr;
 };
 
-/// Takes real time, and waits for the others where a GPU would. No collective is moved: all processes, not its members alone, meet
-/// at it, which needs no communicators.
+/// Takes real time, and waits for the others where a GPU would. No collective is moved: all processes, not its members alone,
+/// meet at it, which needs no communicators.
 class LiveStep final : public GpuStep {
  public:
   LiveStep(const Dag& dag, const GpuStepOptions& options)

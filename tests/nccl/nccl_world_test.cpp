@@ -88,7 +88,13 @@ class NcclWorldTest : public testing::Test {
 
   void start(std::uint32_t rank, const Work& work, const NcclWorldOptions& options = {}) {
     processes_.start([=, port = port_](const Ready& ready) {
-      const Launch launch{.rank = rank, .size = 4, .local_rank = rank, .host = "127.0.0.1", .port = port, .session = "nccl", .secret = "known to this test alone"};
+      const Launch launch{.rank = rank,
+                          .size = 4,
+                          .local_rank = rank,
+                          .host = "127.0.0.1",
+                          .port = port,
+                          .session = "nccl",
+                          .secret = "known to this test alone"};
       ControlPlane control(launch, patient());
       const Dag dag = four_ranks();
       float barrier_memory = 0;

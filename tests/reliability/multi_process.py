@@ -13,7 +13,6 @@ import concurrent.futures
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from launched_run import Limits, Programs, Run
+from launched_run import Programs, Run
 from process_faults import FAULTS, Round
 
 FIRST_PORT, PORTS = 10_000, 20_000  # below those that Linux gives to clients

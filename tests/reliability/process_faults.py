@@ -7,7 +7,7 @@ import threading
 import time
 
 import rank_impostor
-from launched_run import Ended, Limits, Process, Run
+from launched_run import Limits
 
 TASKS = 3 * 45  # of a rank, in the three times that the step runs
 
@@ -51,8 +51,8 @@ class Round:
         for process in processes:
             assert process.ended.status == 1, f"{process.name} ended with {process.ended.status}, expected 1"
             assert process.ended.err.count("\n") == 1, f"{process.name} says something else than one sentence"
-            assert process.ended.err.startswith("tandem-run: rank") or "did not end by itself" in process.ended.err or \
-                process.ended.err.startswith("tandem-run: "), f"{process.name} does not say who speaks"
+            said_by_program = process.ended.err.startswith("tandem-run: ") or "did not end by itself" in process.ended.err
+            assert said_by_program, f"{process.name} does not say who speaks"
             for word in words:
                 assert word in process.ended.err, f"{process.name} does not say: {word}"
 
@@ -121,8 +121,7 @@ def stopped_at_a_task(round):
     victim.signal(signal.SIGCONT)
     round.wait_for_all(time.monotonic(), 0)
     # It hangs, so it is ended; what it says then is why the others are gone.
-    round.expect_sentence([victim], f"rank {round.victim} ", f"has not been heard of for {Limits.silence} s") \
-        if round.victim != 0 else round.expect_sentence([victim], "rank 0 at ", "has not been heard of for")
+    round.expect_sentence([victim], round.named(), f"has not been heard of for {Limits.silence} s", "did not end by itself")
 
 
 def stopped_at_any_time(round):
@@ -196,7 +195,7 @@ def twice(round):
         round.processes[waits] = round.run.start(waits)
     round.wait_for_all(begin, Limits.join)
     if round.victim == 0:
-        one, another = sorted([round.processes[0], again], key=lambda process: process.ended.status)
+        _, another = sorted([round.processes[0], again], key=lambda process: process.ended.status)
         round.expect_sentence([another], f"rank 0 cannot listen at port {round.run.port}")
         return round.expect_success([process for process in round.run.processes if process is not another])
     refused = f"two processes claim to be rank {round.victim}, on "
@@ -207,7 +206,7 @@ def twice(round):
         assert round.processes[0] in told, "rank 0 does not say why"
         return round.expect_sentence(rest, "rank 0 at ", "could not be joined")  # which came when all was over
     # The first had its place when the last came, so the second found nobody.
-    one, another = sorted([round.processes[round.victim], again], key=lambda process: process.ended.status)
+    _, another = sorted([round.processes[round.victim], again], key=lambda process: process.ended.status)
     round.expect_sentence([another], "rank 0 at ", "could not be joined")
     return round.expect_success([process for process in round.run.processes if process is not another])
 

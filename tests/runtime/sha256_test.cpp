@@ -33,7 +33,8 @@ TEST(Sha256, OfTheTextsOfNist) {
   for (const auto& [text, digest] : vectors) EXPECT_EQ(hexadecimal(sha256(text)), digest) << text.substr(0, 60);
 }
 
-// The length of the last block decides whether the text's length has room in it. From `head -c N /dev/zero | tr '\0' a | sha256sum`.
+// The length of the last block decides whether the text's length has room in it. From `head -c N /dev/zero | tr '\0' a |
+// sha256sum`.
 TEST(Sha256, AtTheEdgesOfABlock) {
   const std::vector<std::pair<std::size_t, std::string>> lengths{
       {55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
