@@ -85,10 +85,11 @@ void Member::connect() {
 }
 
 void Member::shake_hands() {
-  refusal_ = "what listens there does not answer";
+  if (!objected_) refusal_ = "what listens there does not answer";
   handshake_ = handshake_of_process(std::exchange(socket_, tcp::socket(io_)), launch_.secret);
   handshake_->start(options_.handshake, [this](const std::string& objection) {
     if (objection.empty()) return say_hello();
+    objected_ = true;
     connect_again("what listens there " + objection +
                   ": rank 0 must be there, and all processes have the same TANDEM_SECRET or TANDEM_SECRET_FILE");
   });
@@ -119,6 +120,7 @@ void Member::received(const Message& message) {
       return look_after();
     case MessageKind::refused:
       connection_->close();
+      objected_ = true;
       return connect_again(message.payload);
     case MessageKind::welcome:
       welcome_ = true;

@@ -48,7 +48,8 @@ class Member {
   std::shared_ptr<HandshakeOnSocket> handshake_;  ///< before there is a connection
   std::shared_ptr<Connection> connection_;
   Seconds pause_;
-  std::string refusal_;  ///< why the last attempt to join came to nothing
+  std::string refusal_;    ///< why the last attempt to join came to nothing
+  bool objected_ = false;  ///< something that answered said why; that tells more than what did not answer
   bool accepted_ = false, welcome_ = false, serving_ = false, over_ = false;
   RunningClock clock_;
   Seconds answered_ = 0;  ///< when rank 0 was last heard of, by that clock

@@ -125,14 +125,18 @@ def main():
             for number in range(arguments.rounds):
                 fault, seed = faults[number % len(faults)], arguments.seed * 1_000_003 + number
                 rounds[pool.submit(play, programs, dags, folder, fault, seed, number)] = fault
-            for done in concurrent.futures.as_completed(rounds):
-                fault = rounds[done]
-                complaint, after = done.result()
-                tried[fault] += 1
-                late[fault] = max(late[fault], after)
-                if complaint:
-                    wrong.append(complaint)
-                    print(complaint, flush=True)
+            try:
+                for done in concurrent.futures.as_completed(rounds):
+                    fault = rounds[done]
+                    complaint, after = done.result()
+                    tried[fault] += 1
+                    late[fault] = max(late[fault], after)
+                    if complaint:
+                        wrong.append(complaint)
+                        print(complaint, flush=True)
+            except KeyboardInterrupt:
+                print("interrupted: the rounds under way go to their end")
+                pool.shutdown(cancel_futures=True)
     print(f"{'fault':<20}{'rounds':>8}{'ended after its limit, at most':>34}")
     for fault in faults:
         print(f"{fault:<20}{tried[fault]:>8}{late[fault]:>32.1f} s")

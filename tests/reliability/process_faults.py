@@ -56,6 +56,13 @@ class Round:
             for word in words:
                 assert word in process.ended.err, f"{process.name} does not say: {word}"
 
+    def expect_sentence_of_those_who_came(self, processes, *words):
+        """A process that came when rank 0 had ended says that nobody is there; rank 0 itself says why."""
+        came = [process for process in processes if "could not be joined" not in process.ended.err]
+        self.expect_sentence([process for process in processes if process not in came], "rank 0 at ")
+        self.expect_sentence(came, *words)
+        assert self.processes[0] in came or self.processes[0] not in processes, "rank 0 does not say why"
+
     def succeeded(self):
         return all(process.ended.status == 0 for process in self.run.processes)
 
@@ -106,9 +113,9 @@ def killed_at_any_time(round):
     others = round.of_ranks(round.others)
     if all(process.ended.status == 0 for process in others):
         return None  # it had left, and had only to end
-    if round.victim == 0 and any("could not be joined" in process.ended.err for process in others):
+    if round.victim == 0:
         return round.expect_sentence(others, f"rank 0 at {round.run.address}:{round.run.port} ")
-    return round.expect_sentence(others, f"rank {round.victim} ")
+    return round.expect_sentence_of_those_who_came(others, f"rank {round.victim} ")
 
 
 def stopped_at_a_task(round):
@@ -132,7 +139,7 @@ def stopped_at_any_time(round):
     round.wait_for_all(time.monotonic(), max(Limits.join, Limits.silence), but=[victim])
     others = round.of_ranks(round.others)
     if any(process.ended.status for process in others):
-        round.expect_sentence(others, f"rank {round.victim} ")
+        round.expect_sentence_of_those_who_came(others, f"rank {round.victim} ")
     victim.signal(signal.SIGCONT)
     round.wait_for_all(time.monotonic(), Limits.join)
     if victim.ended.status:
@@ -200,11 +207,7 @@ def twice(round):
         return round.expect_success([process for process in round.run.processes if process is not another])
     refused = f"two processes claim to be rank {round.victim}, on "
     if any(refused in process.ended.err for process in round.run.processes):
-        told = [process for process in round.run.processes if refused in process.ended.err]
-        rest = [process for process in round.run.processes if process not in told]
-        round.expect_sentence(told, refused)
-        assert round.processes[0] in told, "rank 0 does not say why"
-        return round.expect_sentence(rest, "rank 0 at ", "could not be joined")  # which came when all was over
+        return round.expect_sentence_of_those_who_came(round.run.processes, refused)
     # The first had its place when the last came, so the second found nobody.
     _, another = sorted([round.processes[round.victim], again], key=lambda process: process.ended.status)
     round.expect_sentence([another], "rank 0 at ", "could not be joined")
@@ -230,9 +233,7 @@ def another_version(round):
     expected = f"rank {round.victim} on elsewhere is Tandem 0.0-of-a-test, rank 0"
     assert expected in sentence, f"the impostor was told: {sentence}"
     round.wait_for_all(begin, 0 if round.run.size == 2 else Limits.join)
-    for process in round.run.processes:
-        if "could not be joined" not in process.ended.err:  # which came when all was over
-            round.expect_sentence([process], expected)
+    round.expect_sentence_of_those_who_came(round.run.processes, expected)
 
 
 def another_secret(round):
@@ -243,9 +244,9 @@ def another_secret(round):
     if round.victim == 0:
         round.expect_sentence(round.of_ranks(round.others), "rank 0 at ", "could not be joined within", "has another secret")
         return round.expect_sentence([stranger], f"of {round.run.size} did not come to ", "did not prove to be of this run")
-    told = [rank for rank in round.others if "could not be joined" not in round.processes[rank].ended.err]
-    round.expect_sentence(round.of_ranks(told), f"rank {round.victim} of {round.run.size} did not come to ",
-                          "did not prove to be of this run; the last, from 127.0.0.1 has another secret")
+    round.expect_sentence_of_those_who_came(
+        round.of_ranks(round.others), f"rank {round.victim} of {round.run.size} did not come to ",
+        "did not prove to be of this run; the last, from 127.0.0.1 has another secret")
     return round.expect_sentence([stranger], "rank 0 at ", "could not be joined within")
 
 

@@ -235,6 +235,19 @@ TEST_F(ControlPlaneJoining, WhatListensAndSaysNothingIsAskedAgain) {
   expect_failure(0, AllOf(HasSubstr("could not be joined within 1.5 s"), HasSubstr("has not proven itself within 0.2 s")));
 }
 
+TEST_F(ControlPlaneJoining, WhyItWasRefusedIsNotForgottenWhileItTriesAgain) {
+  ControlOptions options = patient();
+  options.join_timeout = 1;
+  const LoopbackSocket rank_0 = LoopbackSocket::listening(port_);
+  start(1, 2, wait_for_others, options);
+  const LoopbackSocket first = rank_0.accepted();
+  first.write(challenge_of_rank_0(draw_nonce()));
+  EXPECT_EQ(first.read(response_size).size(), response_size);
+  first.write(refusal_of_rank_0());
+  const LoopbackSocket second = rank_0.accepted();  // which is not answered
+  expect_failure(0, AllOf(HasSubstr("could not be joined within 1 s"), HasSubstr("has another secret")));
+}
+
 TEST_F(ControlPlaneJoining, AnotherVersionEndsAll) {
   start(0, 2, wait_for_others);
   Launch other = launch(1, 2, port_);
