@@ -327,6 +327,20 @@ def cut_off(round):
                 round.expect_sentence([process], f"last at task {task}")
 
 
+def cable_flaps(round):
+    """What is sent while the cable is out is lost, and has to be sent again."""
+    networks = TwoNetworks(round)
+    round.processes = round.run.start_all()
+    begin = time.monotonic()
+    while not all(process.poll() for process in round.run.processes):
+        assert time.monotonic() - begin < Limits.hangs, "lost packets keep the run from its end"
+        for state, seconds in (("down", round.draw.uniform(0.05, 0.4)), ("up", round.draw.uniform(0.5, 1))):
+            networks.ip("-n", networks.names[1], "link", "set", networks.cables[1], state)
+            time.sleep(seconds)
+    round.wait_for_all(time.monotonic(), 0)
+    round.expect_success(round.run.processes)
+
+
 def packets_lost(round):
     networks = TwoNetworks(round)
     subprocess.run(["ip", "netns", "exec", networks.names[0], "tc", "qdisc", "add", "dev", networks.cables[0], "root", "netem",
@@ -353,5 +367,6 @@ FAULTS = {
     "another-secret": Fault(another_secret),
     "strangers": Fault(strangers),
     "cut-off": Fault(cut_off, needs="namespaces"),
+    "cable-flaps": Fault(cable_flaps, needs="namespaces"),
     "packets-lost": Fault(packets_lost, needs="loss"),
 }
