@@ -11,6 +11,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/text/calibrate_text.h"
 #include "cli/text/site_text.h"
+#include "runtime/launch/secret.h"
 #include "scenarios/reading/load.h"
 #include "studies/calibrate/profile_files.h"
 #include "studies/calibrate/shapes_file.h"
@@ -79,7 +80,7 @@ ExitCode CalibrateCommand::learn() const {
 }
 
 ExitCode CalibrateCommand::measure() const {
-  const Launch launch = launch_from(process_environment());
+  const Launch launch = launch_of_this_process();
   refuse_launch_on_host(launch, backend);
   // Wrong input is every process' own, and found before they meet.
   CalibrationRequest request{.backend = backend, .scenarios = {}, .shapes = {}, .budget = budget, .all_grids = all_grids};

@@ -13,6 +13,7 @@
 #include "runtime/execution/launched_step.h"
 #include "runtime/host/limits.h"
 #include "runtime/host/loss.h"
+#include "runtime/launch/secret.h"
 #include "traces/dag_file.h"
 #include "traces/formats.h"
 #include "traces/timeline_file.h"
@@ -47,7 +48,7 @@ LaunchedStep execute_alone(const Options& options, const Dag& dag) {
 }
 
 ExitCode execute(const Options& options) {
-  const Launch launch = launch_from(process_environment());
+  const Launch launch = launch_of_this_process();
   refuse_launch_on_host(launch, options.backend.backend);
   refuse_graphs_on_host(options.backend);
   const Dag dag = read_dag(options.dag);

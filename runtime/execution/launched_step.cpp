@@ -78,7 +78,7 @@ std::optional<LaunchedStep> execute_with_others(const Launch& launch, const Dag&
     throw std::runtime_error(std::to_string(launch.size) + " processes were launched, expected " +
                              std::to_string(dag.ranks.size()) + ", one for each rank of the step");
   const auto name = [&](std::uint32_t task) { return std::string(dag.name_of_task(task)); };
-  ControlPlane control(launch, {.task_name = name});
+  ControlPlane control(launch, control_options(launch.limits, name));
   std::optional<LaunchedStep> result;
   control.run([&] {
     control.agree("DAG file", digest);

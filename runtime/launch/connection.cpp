@@ -1,10 +1,12 @@
 #include "runtime/launch/connection.h"
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 namespace tandem {
@@ -12,50 +14,54 @@ namespace tandem {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-Connection::Connection(asio::ip::tcp::socket socket, std::uint64_t largest_payload)
-    : socket_(std::move(socket)), largest_payload_(largest_payload) {}
+Connection::Connection(asio::ip::tcp::socket socket, Sender peer)
+    : socket_(std::move(socket)), self_(peer == Sender::member ? Sender::rank_0 : Sender::member), reader_(peer) {}
 
 void Connection::start(Events events) {
   events_ = std::move(events);
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-  read_header();
+  socket_.non_blocking(true, ignored);
+  wait_for_bytes();
 }
 
-void Connection::read_header() {
-  asio::async_read(socket_, asio::buffer(&header_, sizeof header_),
-                   [self = shared_from_this()](const error_code& error, std::size_t) {
-                     if (error) return self->lost(error.message());
-                     const MessageHeader& header = self->header_;
-                     if (header.magic != MessageHeader::magic_number || header.kind >= message_kind_count ||
-                         header.length > self->largest_payload_)
-                       return self->lost("what it sent is no message");
-                     self->received_.kind = static_cast<MessageKind>(header.kind);
-                     self->received_.payload.resize(header.length);
-                     self->read_payload();
-                   });
-}
-
-void Connection::read_payload() {
-  asio::async_read(socket_, asio::buffer(received_.payload), [self = shared_from_this()](const error_code& error, std::size_t) {
+/// It has no buffer of its own to be read into: rank 0 has thousands of connections.
+void Connection::wait_for_bytes() {
+  socket_.async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
     if (error) return self->lost(error.message());
-    if (!self->open_) return;
-    try {
-      self->events_.message(self->received_);
-    } catch (const std::exception& thrown) {
-      return self->lost(thrown.what());
-    }
-    if (self->open_) self->read_header();
+    self->read_what_came();
   });
+}
+
+void Connection::read_what_came() {
+  std::array<char, std::size_t{1} << 16> block;
+  error_code error;
+  const std::size_t count = socket_.read_some(asio::buffer(block), error);
+  if (error && error != asio::error::would_block && error != asio::error::interrupted) return lost(error.message());
+  try {
+    reader_.take({block.data(), count}, [this](const Message& message) {
+      if (open_) events_.message(message);
+      return open_;
+    });
+  } catch (const std::exception& thrown) {
+    return lost(thrown.what());
+  }
+  if (open_) wait_for_bytes();
 }
 
 void Connection::send(MessageKind kind, const std::string& payload) {
   if (!open_ || finishing_) return;
-  const MessageHeader header{.kind = static_cast<std::uint32_t>(kind), .length = payload.size()};
+  const std::int64_t largest = largest_payload(self_, kind);
+  const bool sentence = kind == MessageKind::error || kind == MessageKind::failure || kind == MessageKind::refused;
+  const std::size_t length = sentence ? std::min(payload.size(), static_cast<std::size_t>(largest)) : payload.size();
+  if (static_cast<std::int64_t>(length) > largest)
+    throw std::logic_error("a message '" + std::string(name_of(kind)) + "' of " + std::to_string(length) + " bytes");
+  const MessageHeader header{.kind = static_cast<std::uint32_t>(kind), .length = length};
   std::string bytes(sizeof header, '\0');
   std::memcpy(bytes.data(), &header, sizeof header);
-  to_send_.push_back(bytes + payload);
+  bytes.append(payload, 0, length);
+  to_send_.push_back(std::move(bytes));
   if (to_send_.size() == 1) write_first();
 }
 

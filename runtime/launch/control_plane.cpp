@@ -1,14 +1,22 @@
 #include "runtime/launch/control_plane.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include "runtime/launch/coordinator.h"
 #include "runtime/launch/member.h"
 
 namespace tandem {
 
+ControlOptions control_options(const LaunchLimits& limits, std::function<std::string(std::uint32_t)> task_name) {
+  ControlOptions options{.join_timeout = limits.join, .timeout = limits.stall, .silence = limits.silence};
+  options.task_name = std::move(task_name);
+  return options;
+}
+
 ControlPlane::ControlPlane(const Launch& launch, ControlOptions options) {
   if (launch.size == 1) return;
+  if (launch.secret.empty()) throw std::logic_error("a launch of several processes without a secret");
   if (launch.rank == 0) coordinator_ = std::make_unique<Coordinator>(launch, options);
   member_ = std::make_unique<Member>(launch, options, coordinator_ ? std::optional(coordinator_->endpoint()) : std::nullopt);
 }

@@ -14,14 +14,18 @@
 namespace tandem {
 
 struct ControlOptions {
-  Seconds join_timeout = 120;
-  Seconds timeout = 60;  ///< without progress while others wait
-  Seconds silence = 30;  ///< without a report, or without rank 0's answer to one
+  Seconds join_timeout = LaunchLimits{}.join;
+  Seconds timeout = LaunchLimits{}.stall;    ///< without progress while others wait
+  Seconds silence = LaunchLimits{}.silence;  ///< without a report, or without rank 0's answer to one
   Seconds report_interval = 0.5;
-  Seconds last_resort = 30;  ///< a process that still runs so long after a failure is ended, with exit code 1
+  Seconds handshake = 5;    ///< a connection that has not proven itself so long after it was made is closed
+  Seconds last_resort = 8;  ///< a process that still runs so long after a failure is ended, with exit code 1
   /// Names the task of a number given to `progress`. It is called from another thread and must not throw.
   std::function<std::string(std::uint32_t)> task_name = {};
 };
+
+/// The limits of a launch.
+ControlOptions control_options(const LaunchLimits& limits, std::function<std::string(std::uint32_t)> task_name);
 
 /// What the processes of a run tell each other beside their GPUs' traffic: a star of TCP connections to rank 0. Every process
 /// makes one; a run of one process opens no port.
@@ -31,7 +35,9 @@ struct ControlOptions {
 ///    a digest differs or two processes claim one rank, every process gets the same sentence. It names the rank, its host and
 ///    the task it was last at. Operations throw it (std::runtime_error), `on_failure` is called with it.
 /// 3. No call waits for ever: what the others do not answer ends by 2, also when rank 0 dies.
-/// 4. Who connects without the handshake of this run is ignored.
+/// 4. Who connects without proof of the run's secret (handshake.h) is ignored: nothing else that he sends is read. Rank 0 holds
+///    such connections for a limited time, and a limited number of them, of which the oldest goes first.
+/// 5. Processes of another version of Tandem end the run.
 class ControlPlane {
  public:
   /// Joins the others. Throws std::runtime_error when not all come within `join_timeout`, naming the ranks that are missing.

@@ -1,10 +1,13 @@
 #include "runtime/launch/coordinator.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/base/printable.h"
 #include "runtime/launch/listener.h"
+#include "runtime/launch/message_contents.h"
 #include "runtime/launch/ranks_text.h"
 #include "runtime/launch/sentences.h"
 
@@ -18,6 +21,7 @@ namespace {
 
 constexpr std::chrono::milliseconds accept_again_after(100);
 constexpr std::chrono::seconds farewell(5);
+constexpr std::size_t spare_strangers = 64;
 
 bool is_operation(MessageKind kind) { return kind >= MessageKind::barrier && kind <= MessageKind::leave; }
 
@@ -32,7 +36,8 @@ Coordinator::Coordinator(const Launch& launch, const ControlOptions& options)
       farewell_(io_),
       endpoint_(reached_at(acceptor_)),
       processes_(launch.size),
-      watch_(launch.size, options.timeout, options.silence, now_in_seconds()) {
+      clock_(longest_gap(options), now_in_seconds()),
+      watch_(launch.size, options.timeout, options.silence, 0) {
   accept();
   tick_.expires_after(duration(options_.join_timeout));
   tick_.async_wait([this](const error_code& error) {
@@ -57,17 +62,41 @@ void Coordinator::accept() {
       });
       return;
     }
-    const auto connection = std::make_shared<Connection>(std::move(socket), largest_greeting);
-    guests_.emplace(connection.get(), Guest{connection, std::nullopt});
-    connection->start({[this, guest = connection.get()](const Message& message) { received(*guest, message); },
-                       [this, guest = connection.get()](const std::string& why) { closed(*guest, why); }});
+    challenge(std::move(socket));
     accept();
   });
 }
 
+/// Of those who have still to come, each may be proving itself; some more may be strangers.
+std::size_t Coordinator::most_strangers() const { return processes_.size() - joined_ + spare_strangers; }
+
+void Coordinator::challenge(tcp::socket socket) {
+  if (strangers_.size() >= most_strangers()) judged(*strangers_.front(), "was the oldest of too many that had proven nothing");
+  const auto stranger = strangers_.emplace_back(handshake_of_rank_0(std::move(socket), launch_.secret));
+  stranger->start(options_.handshake,
+                  [this, which = stranger.get()](const std::string& objection) { judged(*which, objection); });
+}
+
+void Coordinator::judged(HandshakeOnSocket& stranger, const std::string& objection) {
+  const auto found = std::ranges::find(strangers_, &stranger, &std::shared_ptr<HandshakeOnSocket>::get);
+  const std::shared_ptr<HandshakeOnSocket> judged_one = *found;
+  strangers_.erase(found);
+  if (objection.empty()) return welcome_guest(judged_one->take_socket());
+  judged_one->close();
+  ++unproven_;
+  last_unproven_ = judged_one->peer() + " " + objection;
+}
+
+void Coordinator::welcome_guest(tcp::socket socket) {
+  const auto connection = std::make_shared<Connection>(std::move(socket), Sender::member);
+  guests_.emplace(connection.get(), Guest{connection, std::nullopt});
+  connection->start({[this, guest = connection.get()](const Message& message) { received(*guest, message); },
+                     [this, guest = connection.get()](const std::string& why) { closed(*guest, why); }});
+}
+
 void Coordinator::look_after() {
   if (failure_ || left_ || ending_) return;
-  if (const auto culprit = watch_.culprit(now_in_seconds())) {
+  if (const auto culprit = watch_.culprit(clock_.read(now_in_seconds()))) {
     const std::string who = place_of(culprit->rank);
     const std::string where = task_text(options_, watch_.last(culprit->rank));
     const std::string timeout = seconds_text(options_.timeout);
@@ -95,40 +124,47 @@ void Coordinator::received(Connection& connection, const Message& message) {
   join(connection, message.payload);
 }
 
-void Coordinator::join(Connection& connection, const std::string& hello) {
-  PayloadReader reader(hello);
-  const std::string session = reader.text();
-  const std::uint64_t size = reader.number();
-  const std::uint64_t rank = reader.number();
-  const std::string host = reader.text();
-  if (session != launch_.session) {
-    connection.send(MessageKind::refused, "the run that waits there is '" + launch_.session + "', this is '" + session + "'");
+/// Returns what keeps a process of this run from joining, or nothing.
+std::string Coordinator::objection_to(const Hello& hello) const {
+  const std::string newcomer = "rank " + std::to_string(hello.rank) + " on " + hello.host;
+  if (hello.version != launch_.version) {
+    return newcomer + " is Tandem " + hello.version + ", " + place_of(0) + " is Tandem " + launch_.version +
+           ": start the same version everywhere";
+  }
+  if (hello.size != launch_.size || hello.rank >= hello.size) {
+    return newcomer + " expects " + std::to_string(hello.size) + " processes, " + place_of(0) + " expects " +
+           std::to_string(launch_.size) + ": start all with the same number";
+  }
+  if (processes_[hello.rank].connection != nullptr) {
+    return "two processes claim to be rank " + std::to_string(hello.rank) + ", on " + processes_[hello.rank].host + " and on " +
+           hello.host + ": each needs a rank of its own";
+  }
+  return {};
+}
+
+void Coordinator::join(Connection& connection, const std::string& payload) {
+  Hello hello = read_hello(payload);
+  hello.host = printable(hello.host);
+  if (hello.session != launch_.session) {
+    connection.send(MessageKind::refused,
+                    "the run that waits there is '" + launch_.session + "', this is '" + hello.session + "'");
     return connection.finish();
   }
   if (failure_) return dismiss_with_failure(connection);
-  const std::string newcomer = "rank " + std::to_string(rank) + " on " + host;
-  std::string objection;
-  if (size != launch_.size || rank >= size) {
-    objection = newcomer + " expects " + std::to_string(size) + " processes, " + place_of(0) + " expects " +
-                std::to_string(launch_.size) + ": start all with the same number";
-  } else if (processes_[rank].connection != nullptr) {
-    objection = "two processes claim to be rank " + std::to_string(rank) + ", on " + processes_[rank].host + " and on " + host +
-                ": each needs a rank of its own";
-  }
-  if (!objection.empty()) {
+  if (const std::string objection = objection_to(hello); !objection.empty()) {
     fail(objection);
     return dismiss_with_failure(connection);
   }
-  processes_[rank] = {.connection = &connection, .host = host, .part = std::nullopt};
-  guests_.at(&connection).rank = static_cast<std::uint32_t>(rank);
-  connection.allow_payloads(largest_part);
+  const auto rank = static_cast<std::uint32_t>(hello.rank);
+  processes_[rank] = {.connection = &connection, .host = hello.host, .part = std::nullopt};
+  guests_.at(&connection).rank = rank;
   connection.send(MessageKind::accepted);
   if (++joined_ < processes_.size()) return;
 
   acceptor_.close();
   dismiss_strangers();
   answer_all(MessageKind::welcome, {});
-  watch_ = ProgressWatch(processes_.size(), options_.timeout, options_.silence, now_in_seconds());
+  watch_ = ProgressWatch(processes_.size(), options_.timeout, options_.silence, clock_.read(now_in_seconds()));
   tick_.cancel();
   look_after();
 }
@@ -140,8 +176,10 @@ void Coordinator::dismiss(std::uint32_t rank) {
   guests_.erase(connection);
 }
 
-/// But for those that still read why they may not join.
+/// Also those who were let in but said no hello; not those that still read why they may not join.
 void Coordinator::dismiss_strangers() {
+  for (const auto& stranger : strangers_) stranger->close();
+  strangers_.clear();
   std::erase_if(guests_, [](const auto& entry) {
     if (entry.second.rank || entry.first->finishing()) return false;
     entry.first->close();
@@ -160,14 +198,8 @@ void Coordinator::take(std::uint32_t rank, const Message& message) {
 }
 
 void Coordinator::take_report(std::uint32_t rank, const std::string& payload) {
-  PayloadReader reader(payload);
-  ProgressReport report;
-  report.count = reader.number();
-  report.task = static_cast<std::uint32_t>(reader.number());
-  report.waiting = reader.number() != 0;
-  watch_.report(rank, report, now_in_seconds());
-  const ProgressReport& own = watch_.last(0);
-  processes_[rank].connection->send(MessageKind::pulse, PayloadWriter().number(own.count).number(own.task).bytes());
+  watch_.report(rank, read_report(payload), clock_.read(now_in_seconds()));
+  processes_[rank].connection->send(MessageKind::pulse, pulse_payload(watch_.last(0)));
 }
 
 void Coordinator::take_part(std::uint32_t rank, const Message& message) {
@@ -266,6 +298,9 @@ std::string Coordinator::missing() const {
   return ranks_text(ranks) + " of " + std::to_string(processes_.size()) + " did not come to " + launch_.host + ":" +
          std::to_string(launch_.port) + " within " + seconds_text(options_.join_timeout) +
          (refused_connections_.empty() ? "" : " (some connections were not accepted: " + refused_connections_ + ")") +
+         (unproven_ == 0 ? ""
+                         : " (" + std::to_string(unproven_) + (unproven_ == 1 ? " connection" : " connections") +
+                               " did not prove to be of this run; the last, from " + last_unproven_ + ")") +
          ": check that they were started, and with the same address";
 }
 

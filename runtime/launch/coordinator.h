@@ -4,6 +4,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,8 @@
 
 #include "runtime/launch/connection.h"
 #include "runtime/launch/control_plane.h"
+#include "runtime/launch/handshake_on_socket.h"
+#include "runtime/launch/running_clock.h"
 
 namespace tandem {
 
@@ -47,10 +50,14 @@ class Coordinator {
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer tick_, retry_, farewell_;
   boost::asio::ip::tcp::endpoint endpoint_;
+  std::deque<std::shared_ptr<HandshakeOnSocket>> strangers_;  ///< who have proven nothing yet, the oldest first
   std::map<Connection*, Guest> guests_;
   std::vector<Process> processes_;
+  RunningClock clock_;
   ProgressWatch watch_;
   std::string refused_connections_;  ///< why some could not be accepted
+  std::uint64_t unproven_ = 0;       ///< connections that were closed as strangers'
+  std::string last_unproven_;        ///< where the last of them came from, and what it did
   std::uint32_t joined_ = 0, arrived_ = 0;
   std::uint32_t first_to_arrive_ = 0;
   std::optional<std::string> failure_;
@@ -58,10 +65,15 @@ class Coordinator {
   std::thread thread_;
 
   void accept();
+  void challenge(boost::asio::ip::tcp::socket socket);
+  void judged(HandshakeOnSocket& stranger, const std::string& objection);
+  void welcome_guest(boost::asio::ip::tcp::socket socket);
+  std::size_t most_strangers() const;
   void look_after();
   void received(Connection& connection, const Message& message);
   void closed(Connection& connection, const std::string& why);
-  void join(Connection& connection, const std::string& hello);
+  void join(Connection& connection, const std::string& payload);
+  std::string objection_to(const struct Hello& hello) const;
   void dismiss(std::uint32_t rank);
   void dismiss_strangers();
   void take(std::uint32_t rank, const Message& message);

@@ -96,11 +96,22 @@ Launch place(const Variables& variables, const Names& names) {
                            std::to_string(launch.size - 1));
 }
 
+void add_limits(const Variables& variables, LaunchLimits& limits) {
+  constexpr std::uint32_t shortest = 2, longest = 7 * 24 * 3600;  // reports come twice a second
+  const auto set = [&](std::string_view name, Seconds& limit) {
+    if (variables.has(name)) limit = variables.number(name, shortest, longest);
+  };
+  set("TANDEM_JOIN_TIMEOUT", limits.join);
+  set("TANDEM_STALL_TIMEOUT", limits.stall);
+  set("TANDEM_SILENCE_TIMEOUT", limits.silence);
+}
+
 Launch standing(const Variables& variables, const Names& names) {
   Launch launch = place(variables, names);
   if (launch.size > 1) require(variables, names, names.local_rank);
   if (variables.has(names.local_rank)) launch.local_rank = variables.number(names.local_rank, 0, most_processes - 1);
   launch.session = variables.text(names.session);
+  add_limits(variables, launch.limits);
   return launch;
 }
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/launch/message_contents.h"
 #include "runtime/launch/sentences.h"
 
 namespace tandem {
@@ -39,6 +40,7 @@ Member::Member(const Launch& launch, const ControlOptions& options, std::optiona
       socket_(io_),
       tick_(io_),
       pause_(first_pause),
+      clock_(longest_gap(options), now_in_seconds()),
       at_(packed(no_task, false)) {
   const Seconds deadline = now_in_seconds() + options_.join_timeout;
   connect();
@@ -51,6 +53,7 @@ Member::Member(const Launch& launch, const ControlOptions& options, std::optiona
     io_.run_one_for(accepted_ ? duration(options_.silence) : duration(left));
   }
   if (failure_) throw std::runtime_error(*failure_);
+  serving_ = true;
   thread_ = std::thread([this] { io_.run(); });
 }
 
@@ -77,12 +80,26 @@ void Member::connect() {
   if (error) return connect_again(error.message());
   asio::async_connect(socket_, endpoints, [this](const error_code& refused, const tcp::endpoint&) {
     if (refused) return connect_again(refused.message());
-    refusal_ = "what listens there does not answer";
-    connection_ = std::make_shared<Connection>(std::exchange(socket_, tcp::socket(io_)), largest_answer);
-    connection_->start({[this](const Message& message) { received(message); }, [this](const std::string& why) { closed(why); }});
-    const PayloadWriter hello = PayloadWriter().text(launch_.session).number(launch_.size).number(launch_.rank).text(host_name());
-    connection_->send(MessageKind::hello, hello.bytes());
+    shake_hands();
   });
+}
+
+void Member::shake_hands() {
+  if (!objected_) refusal_ = "what listens there does not answer";
+  handshake_ = handshake_of_process(std::exchange(socket_, tcp::socket(io_)), launch_.secret);
+  handshake_->start(options_.handshake, [this](const std::string& objection) {
+    if (objection.empty()) return say_hello();
+    objected_ = true;
+    connect_again("what listens there " + objection +
+                  ": rank 0 must be there, and all processes have the same TANDEM_SECRET or TANDEM_SECRET_FILE");
+  });
+}
+
+void Member::say_hello() {
+  connection_ = std::make_shared<Connection>(handshake_->take_socket(), Sender::rank_0);
+  connection_->start({[this](const Message& message) { received(message); }, [this](const std::string& why) { closed(why); }});
+  const Hello hello{launch_.version, launch_.session, launch_.size, launch_.rank, host_name()};
+  connection_->send(MessageKind::hello, payload_of(hello));
 }
 
 /// Rank 0 may come later, or its machine have more requests at once than it accepts.
@@ -96,23 +113,21 @@ void Member::connect_again(const std::string& refusal) {
 }
 
 void Member::received(const Message& message) {
-  answered_ = now_in_seconds();
+  answered_ = clock_.read(now_in_seconds());
   switch (message.kind) {
     case MessageKind::accepted:
       accepted_ = true;
       return look_after();
     case MessageKind::refused:
       connection_->close();
+      objected_ = true;
       return connect_again(message.payload);
     case MessageKind::welcome:
       welcome_ = true;
       return;
-    case MessageKind::pulse: {
-      PayloadReader reader(message.payload);
-      rank_0_.count = reader.number();
-      rank_0_.task = static_cast<std::uint32_t>(reader.number());
+    case MessageKind::pulse:
+      rank_0_ = read_pulse(message.payload);
       return;
-    }
     case MessageKind::failure:
       return failed(message.payload);
     default:
@@ -136,9 +151,12 @@ void Member::closed(const std::string& why) {
 }
 
 void Member::look_after() {
-  if (now_in_seconds() - answered_ >= options_.silence) {
-    return failed("rank 0 at " + address() + " has not been heard of for " + seconds_text(options_.silence) + ", last " +
-                  task_text(options_, rank_0_));
+  if (over_) return;  // the timer was due already when it was cancelled
+  if (clock_.read(now_in_seconds()) - answered_ >= options_.silence) {
+    const std::string sentence = "rank 0 at " + address() + " has not been heard of for " + seconds_text(options_.silence) +
+                                 ", last " + task_text(options_, rank_0_);
+    connection_->send(MessageKind::error, sentence);  // if it is only stopped, it will read why the others are gone
+    return failed(sentence);
   }
   send_report();
   tick_.expires_after(duration(options_.report_interval));
@@ -150,10 +168,11 @@ void Member::look_after() {
 void Member::send_report() {
   const std::uint64_t at = at_;
   const bool waiting = (at & waits) != 0 || exchanging_;
-  connection_->send(MessageKind::report, PayloadWriter().number(steps_).number(at >> 1).number(waiting ? 1 : 0).bytes());
+  connection_->send(MessageKind::report, report_payload({steps_, static_cast<std::uint32_t>(at >> 1), waiting}));
 }
 
 void Member::close() {
+  over_ = true;
   connection_->close();
   tick_.cancel();
 }
@@ -165,7 +184,7 @@ void Member::failed(const std::string& sentence) {
   }
   changed_.notify_all();
   close();
-  if (!welcome_) return;
+  if (!serving_) return;  // the constructor throws the sentence
   last_resort_ = std::thread([this] { end_unless_ended(); });
   const std::scoped_lock lock(callback_mutex_);
   told_ = true;
@@ -188,6 +207,10 @@ void Member::send_after_report(MessageKind kind, const std::string& payload) {
 }
 
 std::string Member::exchange(MessageKind kind, const std::string& payload) {
+  if (const auto largest = static_cast<std::size_t>(largest_payload(Sender::member, kind)); payload.size() > largest) {
+    throw std::runtime_error("a part of '" + std::string(name_of(kind)) + "' has " + std::to_string(payload.size()) +
+                             " bytes, expected at most " + std::to_string(largest));
+  }
   ++steps_;
   exchanging_ = true;
   std::unique_lock lock(mutex_);

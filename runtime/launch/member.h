@@ -14,6 +14,8 @@
 
 #include "runtime/launch/connection.h"
 #include "runtime/launch/control_plane.h"
+#include "runtime/launch/handshake_on_socket.h"
+#include "runtime/launch/running_clock.h"
 
 namespace tandem {
 
@@ -43,11 +45,14 @@ class Member {
   boost::asio::io_context io_;
   boost::asio::ip::tcp::socket socket_;  ///< while it connects
   boost::asio::steady_timer tick_;
+  std::shared_ptr<HandshakeOnSocket> handshake_;  ///< before there is a connection
   std::shared_ptr<Connection> connection_;
   Seconds pause_;
-  std::string refusal_;  ///< why the last attempt to join came to nothing
-  bool accepted_ = false, welcome_ = false;
-  Seconds answered_ = 0;  ///< when rank 0 was last heard of
+  std::string refusal_;    ///< why the last attempt to join came to nothing
+  bool objected_ = false;  ///< something that answered said why; that tells more than what did not answer
+  bool accepted_ = false, welcome_ = false, serving_ = false, over_ = false;
+  RunningClock clock_;
+  Seconds answered_ = 0;  ///< when rank 0 was last heard of, by that clock
   ProgressReport rank_0_;
 
   std::atomic<std::uint64_t> steps_ = 0;
@@ -66,6 +71,8 @@ class Member {
   std::thread thread_, last_resort_;
 
   void connect();
+  void shake_hands();
+  void say_hello();
   void connect_again(const std::string& refusal);
   void received(const Message& message);
   void answered(const Message& message);

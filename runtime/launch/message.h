@@ -6,11 +6,11 @@
 
 namespace tandem {
 
-/// What the control plane's connections carry. A message is a header of 16 bytes (the magic number, the kind, the payload's
-/// length: u32, u32, u64, little-endian as every machine with a GPU is), then the payload.
+/// What the control plane's connections carry after the handshake. A message is a header of 16 bytes (the magic number, the kind,
+/// the payload's length: u32, u32, u64, little-endian as every machine with a GPU is), then the payload.
 enum class MessageKind : std::uint32_t {
   // from a member
-  hello,   ///< version, session, rank, size, host; the first message
+  hello,   ///< version, session, size, rank, host; the first message
   report,  ///< count, task, whether it waits; every so often
   error,   ///< the sentence of what the member threw
   // from all members; when all have sent theirs, rank 0 answers each with the same kind
@@ -43,6 +43,8 @@ struct MessageHeader {
   std::uint64_t length = 0;
 };
 static_assert(sizeof(MessageHeader) == 16);
+
+inline constexpr std::int64_t report_size = 24, pulse_size = 16;  // payloads
 
 /// Fields of a payload one after the other: numbers of 8 bytes, texts with their length before them.
 class PayloadWriter {

@@ -11,6 +11,8 @@ std::chrono::nanoseconds duration(Seconds seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<Seconds>(std::max(seconds, 0.0)));
 }
 
+Seconds longest_gap(const ControlOptions& options) { return std::max(2 * options.report_interval, options.silence / 4); }
+
 std::string task_text(const ControlOptions& options, const ProgressReport& report) {
   if (report.task == no_task) return "before its first task";
   const std::string number = std::to_string(report.task);

@@ -98,11 +98,10 @@ std::optional<LaunchedCollectives> measure_with_others(const Launch& launch, con
   CollectiveLadder ladder;  // before the control plane, which names its tasks to the end
   std::atomic<bool> is_made = false;
   const auto name = [&](std::uint32_t task) { return is_made ? std::string(ladder.dag.name_of_task(task)) : std::string(); };
-  ControlPlane control(launch, {.task_name = name});
+  ControlPlane control(launch, control_options(launch.limits, name));
   LaunchedCollectives result;
   control.run([&] {
     if (launch.rank == 0 && measurement.begin) measurement.begin();
-    control.agree("version of tandem", TANDEM_VERSION);
     result.gpu = open_gpu(static_cast<int>(launch.local_rank));
     const GpuInfo info = result.gpu->info();
     control.agree("model of GPU", info.name);

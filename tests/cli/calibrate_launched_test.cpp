@@ -42,6 +42,7 @@ class CalibrateLaunched : public testing::Test {
                     {"LOCAL_RANK", std::to_string(rank)},
                     {"MASTER_ADDR", "127.0.0.1"},
                     {"MASTER_PORT", port},
+                    {"TANDEM_SECRET", "what these processes alone know"},
                     {"TANDEM_CUDA_MODULE", TANDEM_FAKE_GPU}});
         for (const auto& [name, value] : all) setenv(name.c_str(), value.c_str(), 1);
         const CommandResult result =

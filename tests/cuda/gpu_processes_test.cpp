@@ -33,7 +33,7 @@ using testing::HasSubstr;
 constexpr int multiprocessors = 4;
 
 ControlOptions patient() {
-  return {.join_timeout = 50, .timeout = 50, .silence = 50, .report_interval = 0.02, .last_resort = 50};
+  return {.join_timeout = 50, .timeout = 50, .silence = 50, .report_interval = 0.02, .handshake = 50, .last_resort = 50};
 }
 
 /// A process for each rank of a DAG.
@@ -48,8 +48,13 @@ class ProcessPerRank {
       processes_.start([&, rank](const Processes::Ready&) {
         emulation::seed_streams(2 * rank + (graphs == GraphScope::full ? 1 : 0));
         const auto size = static_cast<std::uint32_t>(dag_.ranks.size());
-        const Launch launch{
-            .rank = rank, .size = size, .local_rank = rank, .host = "127.0.0.1", .port = port_, .session = "a test"};
+        const Launch launch{.rank = rank,
+                            .size = size,
+                            .local_rank = rank,
+                            .host = "127.0.0.1",
+                            .port = port_,
+                            .session = "a test",
+                            .secret = "known to this test alone"};
         ControlPlane control(launch, options_);
         control.run([&] {
           const auto step = make_gpu_step(dag_, {.control = &control, .launch = &launch, .graphs = graphs}, multiprocessors);

@@ -5,6 +5,8 @@
 set -uo pipefail
 count=$1
 shift
+TANDEM_SECRET=${TANDEM_SECRET:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')} # by which the processes know each other
+export TANDEM_SECRET
 status=0
 processes=()
 for ((rank = 0; rank < count; ++rank)); do

@@ -10,6 +10,8 @@ else
   gpus=$(nvidia-smi --query-gpu=index --format=csv,noheader | wc -l)
 fi
 ((gpus > 1)) || exec "$@"
+TANDEM_SECRET=${TANDEM_SECRET:-$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')} # by which the processes know each other
+export TANDEM_SECRET
 status=0
 processes=()
 for ((rank = 0; rank < gpus; ++rank)); do

@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using Ready = Processes::Ready;
 
 ControlOptions patient() {
-  return {.join_timeout = 50, .timeout = 50, .silence = 50, .report_interval = 0.02, .last_resort = 50};
+  return {.join_timeout = 50, .timeout = 50, .silence = 50, .report_interval = 0.02, .handshake = 50, .last_resort = 50};
 }
 
 /// Tensor parallelism 2, data parallelism 2; and a pipeline of all four.
@@ -88,7 +88,13 @@ class NcclWorldTest : public testing::Test {
 
   void start(std::uint32_t rank, const Work& work, const NcclWorldOptions& options = {}) {
     processes_.start([=, port = port_](const Ready& ready) {
-      const Launch launch{.rank = rank, .size = 4, .local_rank = rank, .host = "127.0.0.1", .port = port, .session = "nccl"};
+      const Launch launch{.rank = rank,
+                          .size = 4,
+                          .local_rank = rank,
+                          .host = "127.0.0.1",
+                          .port = port,
+                          .session = "nccl",
+                          .secret = "known to this test alone"};
       ControlPlane control(launch, patient());
       const Dag dag = four_ranks();
       float barrier_memory = 0;

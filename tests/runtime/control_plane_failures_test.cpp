@@ -121,6 +121,37 @@ TEST_F(ControlPlaneFailures, Rank0ThatFallsSilentEndsAll) {
                    AllOf(HasSubstr("rank 0 at 127.0.0.1"), HasSubstr("has not been heard of for 2 s, last at task " + qkv)));
 }
 
+// What it has to read and its own timer are both due when it goes on: it ends once, with what the others ended with.
+TEST_F(ControlPlaneFailures, AStoppedProcessThatGoesOnBlamesNobodyElse) {
+  for (const std::uint32_t stopped : {0U, 2U}) {
+    SCOPED_TRACE(stopped);
+    port_ = free_port();
+    Processes processes;
+    ControlOptions options = patient();
+    options.silence = 2;
+    options.last_resort = 5;  // longer than silence
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      processes.start([=, port = port_](const Ready& ready) {
+        ControlPlane plane(launch(rank, 3, port), options);
+        return rank == stopped ? stop_at_task_7(plane, ready) : wait_for_others(plane, ready);
+      });
+    }
+    processes.wait_until_ready(stopped);
+    processes.send_signal(stopped, SIGSTOP);
+    for (const std::size_t rank : {0, 1, 2})
+      if (rank != stopped) {
+        EXPECT_EQ(processes.outcome(rank).exit_code, 1);
+      }
+    processes.send_signal(stopped, SIGCONT);
+    const Processes::Outcome outcome = processes.outcome(stopped);
+    EXPECT_EQ(outcome.signal, 0);
+    EXPECT_EQ(outcome.exit_code, 1);
+    const std::string who = stopped == 0 ? "rank 0 at 127.0.0.1:" + std::to_string(port_) : "rank 2 on " + host();
+    EXPECT_THAT(outcome.text, AllOf(HasSubstr(who + " has not been heard of for 2 s, last at task " + qkv),
+                                    HasSubstr("did not end by itself")));
+  }
+}
+
 TEST_F(ControlPlaneFailures, AnErrorReachesAll) {
   for (const std::uint32_t culprit : {0U, 2U}) {
     SCOPED_TRACE(culprit);

@@ -18,17 +18,25 @@ namespace tandem::control_plane_fixture {
 using Ready = Processes::Ready;
 using Work = std::function<std::string(ControlPlane&, const Ready&)>;
 
+inline const std::string shared_secret = "what only the processes of this test know";
 inline const std::string qkv = "'qkv' (7)";
 
 /// Time limits that no test should reach, on a busy machine either; a test that waits for one shortens that one.
 inline ControlOptions patient() {
-  ControlOptions options{.join_timeout = 50, .timeout = 50, .silence = 50, .report_interval = 0.02, .last_resort = 50};
+  ControlOptions options{
+      .join_timeout = 50, .timeout = 50, .silence = 50, .report_interval = 0.02, .handshake = 50, .last_resort = 50};
   options.task_name = [](std::uint32_t task) { return std::string(task == 7 ? "qkv" : "another"); };
   return options;
 }
 
 inline Launch launch(std::uint32_t rank, std::uint32_t size, std::uint16_t port) {
-  return {.rank = rank, .size = size, .local_rank = rank, .host = "127.0.0.1", .port = port, .session = "a test"};
+  return {.rank = rank,
+          .size = size,
+          .local_rank = rank,
+          .host = "127.0.0.1",
+          .port = port,
+          .session = "a test",
+          .secret = shared_secret};
 }
 
 inline std::string host() {

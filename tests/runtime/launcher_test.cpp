@@ -99,6 +99,15 @@ TEST(Launcher, LaunchersUnderLaunchers) {
   EXPECT_EQ(launch_from(srun_with_pmi).host, "gpu1");
 }
 
+TEST(Launcher, LimitsAreThoseOfTheEnvironment) {
+  EXPECT_EQ(launch_from(torchrun).limits.join, LaunchLimits{}.join);
+  const Launch launch = launch_from(
+      with(torchrun, {{"TANDEM_JOIN_TIMEOUT", "600"}, {"TANDEM_STALL_TIMEOUT", "90"}, {"TANDEM_SILENCE_TIMEOUT", "45"}}));
+  EXPECT_EQ(launch.limits.join, 600);
+  EXPECT_EQ(launch.limits.stall, 90);
+  EXPECT_EQ(launch.limits.silence, 45);
+}
+
 struct WrongCase {
   Environment environment;
   std::vector<std::string> words;
@@ -136,6 +145,7 @@ TEST(Launcher, SaysWhatIsWrongAndWhatToDo) {
       {with(torchrun, {{"LOCAL_RANK", "one"}}), {"LOCAL_RANK is 'one'"}},
       {with(torchrun, {{"MASTER_PORT", "65536"}}), {"MASTER_PORT is '65536', expected a whole number from 1 to 65535"}},
       {with(torchrun, {{"MASTER_ADDR", ""}}), {"MASTER_ADDR is not set"}},
+      {with(torchrun, {{"TANDEM_SILENCE_TIMEOUT", "1"}}), {"TANDEM_SILENCE_TIMEOUT is '1'", "from 2 to 604800"}},
       {with(slurm, {{"SLURM_NODELIST", "gpu["}}), {"SLURM_NODELIST is 'gpu['", "MASTER_ADDR"}},
       {with(by_hand, open_mpi), {"RANK is 5 of WORLD_SIZE 16, but OMPI_COMM_WORLD_RANK is 3 of OMPI_COMM_WORLD_SIZE 4", "unset"}},
       {with(by_hand, slurm), {"RANK is 5 of WORLD_SIZE 16, but SLURM_PROCID is 9 of SLURM_NTASKS 16", "unset"}},

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace tandem {
 namespace {
@@ -44,7 +45,11 @@ LoopbackSocket::LoopbackSocket(int descriptor) : descriptor_(descriptor) {
   require(::setsockopt(descriptor_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0, "setsockopt");
 }
 
-LoopbackSocket::~LoopbackSocket() { ::close(descriptor_); }
+LoopbackSocket::LoopbackSocket(LoopbackSocket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+LoopbackSocket::~LoopbackSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
 
 LoopbackSocket LoopbackSocket::listening(std::uint16_t port) {
   const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -69,6 +74,13 @@ LoopbackSocket LoopbackSocket::accepted() const { return LoopbackSocket(::accept
 
 void LoopbackSocket::write(const std::string& bytes) const {
   require(::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()), "send");
+}
+
+std::string LoopbackSocket::read(std::size_t count) const {
+  std::string bytes(count, '\0');
+  const ssize_t read = ::recv(descriptor_, bytes.data(), count, MSG_WAITALL);
+  bytes.resize(read < 0 ? 0 : static_cast<std::size_t>(read));
+  return bytes;
 }
 
 bool LoopbackSocket::is_closed_by_peer() const {

@@ -12,11 +12,14 @@ class LoopbackSocket {
   /// Tries until somebody listens, but not for ever.
   static LoopbackSocket connected(std::uint16_t port);
   ~LoopbackSocket();
+  LoopbackSocket(LoopbackSocket&& other) noexcept;
   LoopbackSocket(const LoopbackSocket&) = delete;
   LoopbackSocket& operator=(const LoopbackSocket&) = delete;
 
   LoopbackSocket accepted() const;
   void write(const std::string& bytes) const;
+  /// Reads so many bytes, or fewer where the peer closes.
+  std::string read(std::size_t count) const;
   /// Reads until the peer closes, but not for ever.
   bool is_closed_by_peer() const;
 
