@@ -90,10 +90,10 @@ inline constexpr auto fields_of<SequenceAttributes> = std::tuple{&SequenceAttrib
 template <>
 inline constexpr auto fields_of<GroupsAttributes> = std::tuple{&GroupsAttributes::groups};
 template <>
-inline constexpr auto fields_of<ActivationAttributes> =
-    std::tuple{&ActivationAttributes::kind, &ActivationAttributes::limit, &ActivationAttributes::offset};
+inline constexpr auto fields_of<ActivationAttributes> = std::tuple{&ActivationAttributes::kind, &ActivationAttributes::limit,
+                                                                   &ActivationAttributes::offset, &ActivationAttributes::fused};
 template <>
-inline constexpr std::size_t newer_fields_of<ActivationAttributes> = 2;
+inline constexpr std::size_t newer_fields_of<ActivationAttributes> = 3;
 template <>
 inline constexpr auto fields_of<EmbeddingAttributes> = std::tuple{&EmbeddingAttributes::vocab_start};
 template <>
@@ -305,7 +305,8 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::moves_weights,
                                                        &Software::expandable_segments,
                                                        &Software::tensor_lists,
-                                                       &Software::fuses_bias};
+                                                       &Software::fuses_bias,
+                                                       &Software::fuses_experts};
 
 // the step
 template <>

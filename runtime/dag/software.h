@@ -67,6 +67,9 @@ struct Software {
   /// Products add biases, and sum up their gradients, in their epilogues (cuBLAS's BIAS and BGRADB), or a kernel beside them
   /// does; but not those of what experts return, which gates weight.
   bool fuses_bias = false;
+  /// GPUs on which the products of experts also apply the activation, weighted by the gates, and cast what they make of it for
+  /// the next ones: Transformer Engine's fused grouped MLP.
+  std::vector<Architecture> fuses_experts;
   bool fp8_dispatch = true;  ///< DeepEP sends fp8 to the experts when training in fp8
   /// The CPU waits for the experts' tokens to arrive before it issues more: HybridEP's dispatch copies their numbers to it after
   /// the exchange (DeepEP's before).

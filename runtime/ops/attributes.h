@@ -147,6 +147,7 @@ struct ActivationAttributes {
   Activation kind = Activation::swiglu;
   float limit = 0.0F;   ///< gates above it, and values beyond it either way, count as if they had it; 0: as they are
   float offset = 0.0F;  ///< added to values
+  bool fused = false;   ///< as FusedAttributes
   auto operator<=>(const ActivationAttributes&) const = default;
 };
 
@@ -298,7 +299,7 @@ struct DropoutAttributes {
 };
 
 /// Marks a kernel whose work another before or after it does on its way: an exchange (DeepEP: scenarios/lowering/exchange.h), or
-/// a product that adds a bias. It is executed like any other, and takes no time in a simulation.
+/// a product that adds a bias or applies an activation. It is executed like any other, and takes no time in a simulation.
 struct FusedAttributes {
   bool fused = true;
   auto operator<=>(const FusedAttributes&) const = default;
@@ -429,7 +430,9 @@ inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);
   const auto* cast = std::get_if<CastAttributes>(&attributes);
   const auto* grouped = std::get_if<GroupedGemmAttributes>(&attributes);
-  return (fused != nullptr && fused->fused) || (cast != nullptr && cast->fused) || (grouped != nullptr && grouped->fused);
+  const auto* activation = std::get_if<ActivationAttributes>(&attributes);
+  return (fused != nullptr && fused->fused) || (cast != nullptr && cast->fused) || (grouped != nullptr && grouped->fused) ||
+         (activation != nullptr && activation->fused);
 }
 
 }  // namespace tandem

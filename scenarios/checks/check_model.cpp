@@ -238,6 +238,7 @@ std::optional<Objection> find_option_of_other_attention(const Scenario& s) {
                                                   {"model.attention_gate", m.attention_gate},
                                                   {"model.attention_scale", m.attention_scale > 0},
                                                   {"model.attention_sinks", m.attention_sinks},
+                                                  {"model.rope_scaling", m.rope_scaling != RopeScaling::none},
                                                   {"model.rotary_share", m.rotary_share < 1},
                                                   {"model.sliding_rotary_base", m.sliding_rotary_base > 0},
                                                   {"model.rotary_full_attention", !m.rotary_full_attention}};

@@ -57,12 +57,7 @@ OpAttributes at_exchange(const Context& context) {
 }
 
 void arrive_in_fp8(Context& context, BufferId rows, OperandRole role, const std::vector<std::int32_t>& by_expert) {
-  if (!sends_fp8(context)) return;
-  const GemmOperand arrived = casts_of(context, context.shape_of(rows), role);
-  CastAttributes attributes = cast_attributes(context, role, by_expert);
-  attributes.fused = true;
-  cast_into(context, rows, arrived, attributes);
-  context.cast_operands[rows] = arrived;
+  if (sends_fp8(context)) cast_where_made(context, rows, role, by_expert);
 }
 
 }  // namespace tandem::scenarios

@@ -118,6 +118,19 @@ BufferId grouped_linear(Context& context, Tape& tape, ParameterId weight, std::o
   return y;
 }
 
+/// Whether the products apply the activation and cast what comes of it, as Transformer Engine's ForwardGroupedMLP and
+/// BackwardGroupedMLP do on Blackwell (pytorch/ops/fused), by kernels whose tiles have 256 columns: gated experts without biases
+/// that cast, where nothing of them is recomputed (validate_grouped_mlp_dims).
+bool fuses_activation(const Context& context) {
+  constexpr std::int64_t tile = 256;
+  const ModelSpec& model = context.scenario.model;
+  const bool has_kernel = model.gated && (model.activation == MlpFunction::silu || model.activation == MlpFunction::quick_gelu);
+  const bool fills_tiles = model.moe.row_width(context.sizes.hidden) % tile == 0 && context.sizes.expert_ffn % tile == 0;
+  const bool again = context.recompute().activation || context.scenario.training.fp8_activation_input;
+  return context.scenario.fuses_experts() && is_cast(context, GemmMath::as_trained) && has_kernel && fills_tiles &&
+         !model.moe.linear_bias && !again;
+}
+
 }  // namespace
 
 MlpParameters declare_experts(const Context& context, ChunkParameters& parameters, const std::string& layer) {
@@ -161,9 +174,18 @@ BufferId experts(Context& context, Tape& tape, const MlpParameters& weights, con
   });
   const std::optional<ParameterId> up_bias = weights.up_bias.empty() ? std::optional<ParameterId>() : weights.up_bias.front();
   const BufferId inner = grouped_linear(context, tape, weights.up, up_bias, of_expert, sorted.rows, Returns::no, "experts up");
+  const Activates how = fuses_activation(context) ? Activates::fused : Activates::alone;
   const Module middle = [=](Context& c, Tape& t, BufferId in) {
-    return weighted ? activate_weighted(c, t, in, weights.width, sorted.gates, gate_gradients)
-                    : activate(c, t, in, weights.width);
+    if (how == Activates::fused) {
+      t.push([=](Context& back, BufferId din) {
+        cast_where_made(back, din, OperandRole::gradient, of_expert);
+        return din;
+      });
+    }
+    const BufferId out = weighted ? activate_weighted(c, t, in, weights.width, sorted.gates, gate_gradients, how)
+                                  : activate(c, t, in, weights.width, how);
+    if (how == Activates::fused) cast_where_made(c, out, OperandRole::input, of_expert);
+    return out;
   };
   const Module down = [=](Context& c, Tape& t, BufferId in) {
     return grouped_linear(c, t, weights.down, weights.down_bias, of_expert, in, Returns::to_gates, "experts down");

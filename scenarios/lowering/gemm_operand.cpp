@@ -104,6 +104,14 @@ GemmOperand gemm_operand(Context& context, BufferId x, OperandRole role, GemmMat
   return known->second;
 }
 
+void cast_where_made(Context& context, BufferId x, OperandRole role, const std::vector<std::int32_t>& rows) {
+  const GemmOperand made = casts_of(context, context.shape_of(x), role);
+  CastAttributes attributes = cast_attributes(context, role, rows);
+  attributes.fused = true;
+  cast_into(context, x, made, attributes);
+  context.cast_operands[x] = made;
+}
+
 BufferId attention_operand(Context& context, BufferId x, OperandRole role) {
   if (!context.scenario.training.fp8_attention || !is_cast(context, GemmMath::as_trained)) return x;
   const auto [known, is_new] = context.cast_operands.try_emplace(x);

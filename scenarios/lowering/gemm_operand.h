@@ -37,6 +37,9 @@ BufferId attention_operand(Context& context, BufferId x, OperandRole role);
 /// to its place, once. `gemm_operand` gives the whole when all parts have come.
 GemmOperand gemm_operand_part(Context& context, BufferId whole, OperandRole role, std::int64_t offset, BufferId part);
 
+/// The casts of `x`, which the kernel that makes it writes on its way.
+void cast_where_made(Context& context, BufferId x, OperandRole role, const std::vector<std::int32_t>& rows);
+
 /// Buffers for the casts of a tensor, or one for both (`Scenario::casts_once`), the cast into them, and how it is done.
 GemmOperand casts_of(Context& context, const Shape& shape, OperandRole role);
 void cast_into(Context& context, BufferId x, const GemmOperand& into, const CastAttributes& attributes);

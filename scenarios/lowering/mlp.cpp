@@ -45,8 +45,10 @@ BufferId activate(Context& context, Tape& tape, const ActivationAttributes& attr
 
 }  // namespace
 
-BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width) {
-  return activate(context, tape, activation_of(context), x, width);
+BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width, Activates how) {
+  ActivationAttributes attributes = activation_of(context);
+  attributes.fused = how == Activates::fused;
+  return activate(context, tape, attributes, x, width);
 }
 
 BufferId projector_activation(Context& context, Tape& tape, BufferId x, std::int64_t width) {
@@ -54,8 +56,9 @@ BufferId projector_activation(Context& context, Tape& tape, BufferId x, std::int
 }
 
 BufferId activate_weighted(Context& context, Tape& tape, BufferId x, std::int64_t width, BufferId weights,
-                           const std::shared_ptr<BufferId>& gradients) {
-  const ActivationAttributes attributes = activation_of(context);
+                           const std::shared_ptr<BufferId>& gradients, Activates how) {
+  ActivationAttributes attributes = activation_of(context);
+  attributes.fused = how == Activates::fused;
   const BufferId y = context.activation(Shape(context.shape_of(x)[0], width));
   context.kernel(OpKind::weighted_activation, attributes, "activation", {x, weights}, {y});
   tape.push([=](Context& c, BufferId dy) {

@@ -19,14 +19,20 @@ struct MlpParameters {
 /// SwiGLU or GELU MLP, inner width sharded over tp: `width` on this rank.
 MlpParameters declare_mlp(const Context& context, ChunkParameters& parameters, const std::string& layer, std::int64_t width);
 
-BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width);
+/// Says whether a kernel of its own does it, or the products before and after.
+enum class Activates : std::uint8_t {
+  alone,
+  fused
+};
+
+BufferId activate(Context& context, Tape& tape, BufferId x, std::int64_t width, Activates how = Activates::alone);
 
 /// GELU, which is that of an encoder's projector.
 BufferId projector_activation(Context& context, Tape& tape, BufferId x, std::int64_t width);
 
 /// The same, each row times its weight [rows, 1]; the backward leaves the gradients of the weights in `*gradients`.
 BufferId activate_weighted(Context& context, Tape& tape, BufferId x, std::int64_t width, BufferId weights,
-                           const std::shared_ptr<BufferId>& gradients);
+                           const std::shared_ptr<BufferId>& gradients, Activates how = Activates::alone);
 
 /// Returns down(middle(inner)), `middle` being the activation function: computed again in the backward where the scenario says
 /// so, from what was kept of `inner`, in fp8 where it says that.

@@ -26,13 +26,14 @@ constexpr Switch switches[] = {
 /// A trait of the model that puts fields of the framework's in place of others: what it has no fused kernel for.
 struct Trait {
   const char* field;  ///< of the scenario
+  const char* value;  ///< that it has
   const char* fields;
   bool in_whole_graph;  ///< also where one CUDA graph holds the whole step, which has no room for what the CPU waits for
 };
 
 constexpr Trait traits[] = {
-    {"model.moe.linear_bias", "expert_biases", false},
-    {"model.attention_sinks", "attention_sinks", true},
+    {"model.moe.linear_bias", "true", "expert_biases", false},
+    {"model.rope_scaling", "yarn", "yarn", true},
 };
 
 void apply(const Trait& trait, const YamlNode& scenario, const YamlNode& training, YamlNode& framework) {
@@ -40,7 +41,7 @@ void apply(const Trait& trait, const YamlNode& scenario, const YamlNode& trainin
   const YamlNode* has = find_path(scenario, trait.field);
   const YamlNode* graph = training.find("cuda_graph");
   const bool whole = graph != nullptr && graph->text == name_of(CudaGraph::full);
-  if (fields != nullptr && has != nullptr && boolean_of(*has, trait.field) && (trait.in_whole_graph || !whole))
+  if (fields != nullptr && has != nullptr && has->text == trait.value && (trait.in_whole_graph || !whole))
     overlay(framework, YamlNode(*fields));
   framework.erase(trait.fields);
 }

@@ -9,7 +9,7 @@ namespace tandem::scenarios {
 //   compiled   fields that replace the others where `training.compiled` is true (torch.compile)
 //   fp16       the same where `training.precision` is fp16
 //   expert_biases   the same where the model's experts have biases, unless one CUDA graph holds the whole step
-//   attention_sinks the same where its attention has sinks
+//   yarn       the same where YaRN stretches the model's rotary angles
 //   fp8, fp4   the same where it is one of these, by `training.recipe`
 //   runs       what it does where a measured run does not say (run_defaults.h): no field of a scenario
 

@@ -221,7 +221,18 @@ class HfModelReader {
     const YamlNode* sliding = model_.find("sliding_rotary_base");
     if (sliding != nullptr && sliding->text == model_.find("rotary_base")->text) model_.erase("sliding_rotary_base");
     rotated_share();
+    stretched_angles();
     if (family().mixers == HfMixers::chunked) put(model_, "rotary_full_attention", false, config_.type_place());
+  }
+
+  /// Latent attention has kernels of its own that turn by angles of any kind.
+  void stretched_angles() {
+    const YamlNode* type = rope_parameter("full_attention", "rope_type");
+    for (const char* word : {"rope_type", "type"})
+      if (const YamlNode* scaling = config_.find("rope_scaling"); type == nullptr && scaling != nullptr)
+        type = scaling->find(word);
+    const std::string_view yarn = name_in(rope_scaling_names, RopeScaling::yarn);
+    if (type != nullptr && type->text == yarn && !config_.is_set("kv_lora_rank")) put(model_, "rope_scaling", yarn, type->place);
   }
 
   void rotated_share() {

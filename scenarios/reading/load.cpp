@@ -22,13 +22,14 @@ namespace {
 /// tokens they got.
 ///
 /// A graph of the whole step is captured before experts have rows. Unless these are padded to a fixed number, all experts are one
-/// kernel, which reads them on the GPU.
+/// kernel, which reads them on the GPU, and which fuses what it can.
 void spare_issue(const Scenario& scenario, Software& software) {
   const MoeSpec& moe = scenario.model.moe;
   const bool padded = moe.capacity_factor > 0 && moe.pad_to_capacity;
   if (padded) std::erase(software.waits_for, OpKind::route);
   software.waits_for_dispatch = scenario.parallelism.dispatcher == Dispatcher::hybridep && !padded && !software.issues_for_free();
   if (scenario.training.cuda_graph == CudaGraph::none) software.captured.clear();
+  if (scenario.training.cuda_graph != CudaGraph::full || padded) software.fuses_experts.clear();
   if (scenario.training.cuda_graph != CudaGraph::full) return;
   software.issue = {};
   software.waits_for.clear();

@@ -168,6 +168,7 @@ ModelSpec read_model(const YamlNode& node) {
                       "attention_softcap",
                       "rotary_share",
                       "rotary_full_attention",
+                      "rope_scaling",
                       "sliding_rotary_base",
                       "moe",
                       "mla",
@@ -209,6 +210,7 @@ ModelSpec read_model(const YamlNode& node) {
   spec.linear_bias = model.boolean("linear_bias", false);
   spec.attention_bias = model.choice<AttentionBias>("attention_bias", choices(attention_bias_names), AttentionBias::none);
   spec.qk_norm = model.choice<QkNorm>("qk_norm", choices(qk_norm_names), QkNorm::none);
+  spec.rope_scaling = model.choice<RopeScaling>("rope_scaling", choices(rope_scaling_names), RopeScaling::none);
   spec.attention_sinks = model.boolean("attention_sinks", false);
   spec.attention_softcap = model.number("attention_softcap", {0, 1e6}, 0.0);
   spec.logit_softcap = model.number("logit_softcap", {0, 1e6}, 0.0);
@@ -344,6 +346,7 @@ YamlNode write_model(const ModelSpec& model) {
   if (model.rotary) put(node, "rotary_share", model.rotary_share);
   if (model.rotary) put(node, "rotary_full_attention", model.rotary_full_attention);
   if (model.sliding_rotary_base > 0) put(node, "sliding_rotary_base", model.sliding_rotary_base);
+  if (model.rope_scaling != RopeScaling::none) put(node, "rope_scaling", name_in(rope_scaling_names, model.rope_scaling));
   if (!model.rotary) put(node, "max_positions", model.max_positions);
   put(node, "causal", model.causal);
   put(node, "linear_bias", model.linear_bias);

@@ -37,6 +37,9 @@ inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Na
 inline constexpr std::array qk_norm_names{Named<QkNorm>{"none", QkNorm::none}, Named<QkNorm>{"head", QkNorm::head},
                                           Named<QkNorm>{"all", QkNorm::all}};
 
+inline constexpr std::array rope_scaling_names{Named<RopeScaling>{"none", RopeScaling::none},
+                                               Named<RopeScaling>{"yarn", RopeScaling::yarn}};
+
 inline constexpr std::array norm_placement_names{
     Named<NormPlacement>{"pre", NormPlacement::pre}, Named<NormPlacement>{"post", NormPlacement::post},
     Named<NormPlacement>{"both", NormPlacement::both}, Named<NormPlacement>{"residual", NormPlacement::residual}};

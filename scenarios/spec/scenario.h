@@ -57,6 +57,13 @@ enum class QkNorm : std::uint8_t {
   all    ///< all heads of a token as one (OLMo 2)
 };
 
+/// How rotary angles are stretched for sequences that are longer than those of pre-training, in the words of config.json. Said
+/// for what it costs: steps that are executed turn by the angles as they are.
+enum class RopeScaling : std::uint8_t {
+  none,
+  yarn  ///< arXiv 2309.00071; queries and keys are scaled, too, which a framework's kernel for positions may not know
+};
+
 /// Which projections of attention have biases.
 enum class AttentionBias : std::uint8_t {
   none,
@@ -263,8 +270,9 @@ struct ModelSpec {
   bool linear_bias = false;           ///< of attention's and the MLP's projections
   AttentionBias attention_bias = AttentionBias::none;  ///< beside `linear_bias`
   QkNorm qk_norm = QkNorm::none;
-  bool attention_gate = false;   ///< outputs of heads are multiplied with the sigmoid of a projection, element by element
-  double attention_scale = 0;    ///< of scores; 0: 1 / sqrt(head_dim)
+  bool attention_gate = false;  ///< outputs of heads are multiplied with the sigmoid of a projection, element by element
+  double attention_scale = 0;   ///< of scores; 0: 1 / sqrt(head_dim)
+  RopeScaling rope_scaling = RopeScaling::none;
   bool attention_sinks = false;  ///< each head has a learned score that every query sees beside its keys (gpt-oss)
   double attention_softcap = 0;  ///< c: scores are c tanh(score / c); 0: as they are
   double logit_softcap = 0;      ///< c: logits are c tanh(logit / c); 0: as they are
@@ -647,6 +655,14 @@ struct Scenario {
     };
     return scales_whole_tensors() && !training.casts_both_ways && reads_both(cluster.gpu) &&
            std::ranges::all_of(cluster.other_gpus, reads_both, &OtherGpus::gpu);
+  }
+
+  /// Whether the products of experts apply the activation and cast its output (scenarios/lowering/experts.cpp).
+  bool fuses_experts() const {
+    const auto fuses = [this](const Device& gpu) {
+      return std::ranges::find(software.fuses_experts, gpu.architecture) != software.fuses_experts.end();
+    };
+    return fuses(cluster.gpu) && std::ranges::all_of(cluster.other_gpus, fuses, &OtherGpus::gpu);
   }
 
   /// Whether shards of the sequence travel beside the GEMMs (lowering/tp_overlap.h).

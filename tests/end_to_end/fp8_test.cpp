@@ -8,6 +8,7 @@
 
 #include "runtime/analysis/memory.h"
 #include "scenarios/lowering/lower.h"
+#include "sim/kernel_times.h"
 #include "sim/simulate.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
@@ -117,6 +118,55 @@ TEST(Fp8Experts, ReadOneBytePerNumber) {
   EXPECT_EQ(bytes, (std::map<Phase, Bytes>{{Phase::forward, x + up + 2 * scale + 2 * y},
                                            {Phase::backward_input, y + up + 2 * scale + 2 * x},
                                            {Phase::backward_weight, y + x + 2 * scale + 2 * 4 * up}}));
+}
+
+/// Widths that fill the tiles of Transformer Engine's fused grouped MLP.
+const std::string fused_experts =
+    "model.hidden=256 model.moe.ffn=256 training.recipe=mxfp8 training.cuda_graph=full training.framework.captured=[norm] "
+    "training.framework.fuses_experts=[hopper] ";
+
+TEST(Fp8Experts, ActivateAndCastWithinTheirProducts) {
+  const auto fused = [](const std::string& more) {
+    const Dag dag = lowered(fp8_experts(two_ranks + " " + fused_experts + more));
+    std::map<OpKind, std::size_t> count;
+    for (const Task& task : dag.tasks)
+      if (is_fused(dag.attributes[task.attributes])) ++count[task.op];
+    return count;
+  };
+  // Forward one activation and the casts of its output, backward the same of its gradient; ranks, layers, micro-batches.
+  const std::size_t passes = 2 * layers * 4;
+  EXPECT_EQ(fused(""), (std::map<OpKind, std::size_t>{
+                           {OpKind::activation, passes}, {OpKind::activation_backward, passes}, {OpKind::cast, 2 * passes}}));
+  EXPECT_TRUE(fused("model.moe.ffn=128").empty());
+  EXPECT_TRUE(fused("training.framework.fuses_experts=[blackwell]").empty());
+  EXPECT_TRUE(fused("training.recompute=[activation]").empty());
+  EXPECT_TRUE(fused("training.cuda_graph=attention").empty());
+  const std::size_t outer = passes / layers * 2;  // of two layers of four
+  EXPECT_EQ(fused("training.first_last_layers_bf16=true").at(OpKind::activation), passes - outer);
+}
+
+/// Busy time of rank 0.
+TEST(Fp8Experts, AreFasterByWhatTheyFuse) {
+  const auto busy = [](const std::string& more) {
+    const Dag dag = lowered(fp8_experts(two_ranks + " " + fused_experts + more));
+    const sim::KernelTimes times(dag);
+    std::map<OpKind, Seconds> sum;
+    for (TaskId id = 0; id < dag.tasks.size(); ++id)
+      if (!is_communication(dag.tasks[id].op) && dag.tasks[id].rank == 0) sum[dag.tasks[id].op] += times.of(id);
+    return sum;
+  };
+  auto fused = busy(""), apart = busy("training.framework.fuses_experts=[]");
+  EXPECT_EQ(fused[OpKind::activation], 0);
+  EXPECT_EQ(fused[OpKind::activation_backward], 0);
+  EXPECT_GT(apart[OpKind::activation], 0);
+  EXPECT_LT(fused[OpKind::cast], apart[OpKind::cast]);
+  for (const OpKind same : {OpKind::activation, OpKind::activation_backward, OpKind::cast}) fused[same] = apart[same] = 0;
+  EXPECT_EQ(fused, apart);
+}
+
+TEST(Fp8Experts, FusedGiveTheUnshardedStep) {
+  for (const char* mesh : {"parallelism.dp=2 parallelism.ep=2", "parallelism.dp=2 parallelism.ep=2 parallelism.pp=2"})
+    EXPECT_LT(largest_difference(fp8_experts(fused_experts + mesh)), 1e-5) << mesh;
 }
 
 TEST(Fp8Experts, KeepTheWorkOfBf16) {

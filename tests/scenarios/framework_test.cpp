@@ -147,7 +147,8 @@ TEST(Framework, BiasesOfExpertsAreWeightedOneByOne) {
   EXPECT_TRUE(biased.fuses_bias);
   const Software whole = software("true", "training.cuda_graph=full");
   EXPECT_EQ(whole.beside(OpKind::add_bias, Pass::forward), ExtraWork{});
-  EXPECT_EQ(with({framework, "model.attention_sinks=true"}).software.beside(OpKind::split_heads, Pass::forward).bytes, 22);
+  EXPECT_EQ(with({framework, "model.rope_scaling=yarn"}).software.beside(OpKind::split_heads, Pass::forward).bytes, 22);
+  EXPECT_EQ(with({framework, "model.attention_sinks=true"}).software.beside(OpKind::split_heads, Pass::forward), ExtraWork{});
   EXPECT_EQ(with({framework}).software.beside(OpKind::split_heads, Pass::forward), ExtraWork{});
 }
 
@@ -186,6 +187,21 @@ TEST(Framework, GraphsOfAWholeStepKnowNoRowsOfExperts) {
   EXPECT_EQ(apart({"training.cuda_graph=attention"}), apart({}));
   EXPECT_TRUE(apart({"training.cuda_graph=full"}).empty());
   EXPECT_EQ(apart({"training.cuda_graph=full", "model.moe.capacity_factor=1"}), apart({}));  // as many rows as places
+}
+
+TEST(Framework, GraphsOfAWholeStepFuseExpertsInMxfp8) {
+  const auto on = [](const std::vector<std::string>& more) {
+    std::vector<std::string> overrides{"training.framework=megatron-core", "model.moe={experts: 8, top_k: 2, ffn: 1024}",
+                                       "training.precision=fp8"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    return with(overrides).software.fuses_experts;
+  };
+  const std::string mxfp8 = "training.recipe=mxfp8", whole = "training.cuda_graph=full";
+  EXPECT_EQ(on({mxfp8, whole}), std::vector{Architecture::blackwell});
+  EXPECT_TRUE(on({mxfp8}).empty());
+  EXPECT_TRUE(on({mxfp8, "training.cuda_graph=attention"}).empty());
+  EXPECT_TRUE(on({mxfp8, whole, "model.moe.capacity_factor=1"}).empty());
+  EXPECT_TRUE(on({"training.recipe=current", whole}).empty());
 }
 
 TEST(Framework, TheCpuWaitsForWhatHybridEpBrings) {

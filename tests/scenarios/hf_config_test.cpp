@@ -162,6 +162,12 @@ TEST(HfConfig, FactorsGatesAndLimitsAreRead) {
   EXPECT_EQ(gpt_oss.activation_offset, 1);
   EXPECT_TRUE(gpt_oss.moe.router_bias);
   EXPECT_EQ(spec("llama", {R"("swiglu_limit": 10)"}).activation_limit, 10);
+  EXPECT_EQ(gpt_oss.rope_scaling, RopeScaling::none);  // the file says it
+  for (const char* yarn : {R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0})", R"("rope_scaling": {"type": "yarn"})",
+                           R"("rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0})"})
+    EXPECT_EQ(spec("qwen3", {yarn}).rope_scaling, RopeScaling::yarn) << yarn;
+  EXPECT_EQ(spec("qwen3", {R"("rope_scaling": {"rope_type": "linear", "factor": 8.0})"}).rope_scaling, RopeScaling::none);
+  EXPECT_EQ(spec("deepseek_v3", {experts, latent, R"("rope_scaling": {"type": "yarn"})"}).rope_scaling, RopeScaling::none);
   EXPECT_EQ(spec("deepseek_v2", {experts, latent, R"("n_group": 4, "topk_group": 2, "topk_method": "group_limited_greedy")"})
                 .moe.best_of_group,
             1);

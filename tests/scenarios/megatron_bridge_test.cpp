@@ -141,6 +141,9 @@ TEST(MegatronBridge, BiasesOfModelsWithExperts) {
   const std::string text =
       with(with(of_1b, "add_bias_linear: false", "add_bias_linear: true\n  softmax_type: learnable"), "num_moe_experts: null",
            "num_moe_experts: 8\n  moe_ffn_hidden_size: 512\n  window_size: [127, 0]\n  window_attn_skip_freq: 2");
+  EXPECT_EQ(
+      scenario_of(read_bridge(with(text, "position_embedding_type: rope", "position_embedding_type: yarn"))).model.rope_scaling,
+      RopeScaling::yarn);
   const Scenario scenario = scenario_of(read_bridge(text));
   EXPECT_EQ(scenario.model.attention_bias, AttentionBias::all);
   EXPECT_TRUE(scenario.model.moe.linear_bias);

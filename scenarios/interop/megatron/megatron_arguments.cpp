@@ -88,7 +88,9 @@ class ArgumentsWriter {
     // It wants this without learned positions, too, and then only checks the sequence against it.
     add("max-position-embeddings",
         model_.learns_positions() ? model_.max_positions : std::max(model_.max_positions, t_.sequence));
-    add("position-embedding-type", model_.rotary ? "rope" : model_.learns_positions() ? "learned_absolute" : "none");
+    const char* const without_angles = model_.learns_positions() ? "learned_absolute" : "none";
+    const char* const by_angles = model_.rope_scaling == RopeScaling::yarn ? "yarn" : "rope";
+    add("position-embedding-type", model_.rotary ? by_angles : without_angles);
     if (!model_.rotary) return;
     if (model_.rotary_share < 1) add("rotary-percent", model_.rotary_share);
     if (model_.sliding_rotary_base > 0) out_.lose("model.sliding_rotary_base", "all layers have one base");

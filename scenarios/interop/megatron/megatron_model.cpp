@@ -102,6 +102,7 @@ void MegatronReader::positions(YamlNode& node) {
   const bool rotary = type == "rope" || type == "yarn";
   put(node, "rotary", rotary, place);
   arguments_.has("max-position-embeddings");
+  if (type == "yarn" && !arguments_.has("multi-latent-attention")) put(node, "rope_scaling", type, place);
   if (rotary) {
     put(node, "rotary_base", arguments_.number("rotary-base", 10'000), arguments_.place("rotary-base"));
     if (arguments_.has("rotary-percent"))

@@ -94,8 +94,7 @@ void MegatronSettings::take_transformer(const std::string& section) {
   section_ = section;
   take(section, transformer_fields());
   const std::string positions = path_below(section, "position_embedding_type");
-  if (const std::string type = tree_.text(positions, ""); type == "yarn" || type == "mrope")
-    set("position-embedding-type", {"rope"}, positions);  // whose angles are scaled
+  if (tree_.text(positions, "") == "mrope") set("position-embedding-type", {"rope"}, positions);  // whose angles are scaled
   activation(section);
   attention(section);
   window(section);
