@@ -305,7 +305,10 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::moves_weights,
                                                        &Software::expandable_segments,
                                                        &Software::tensor_lists,
-                                                       &Software::fuses_bias};
+                                                       &Software::fuses_bias,
+                                                       &Software::gathers_casts,
+                                                       &Software::norm_casts,
+                                                       &Software::sums_after_weights};
 
 // the step
 template <>
