@@ -306,7 +306,10 @@ inline constexpr auto fields_of<Software> = std::tuple{&Software::name,
                                                        &Software::expandable_segments,
                                                        &Software::tensor_lists,
                                                        &Software::fuses_bias,
-                                                       &Software::fuses_experts};
+                                                       &Software::fuses_experts,
+                                                       &Software::gathers_casts,
+                                                       &Software::norm_casts,
+                                                       &Software::sums_after_weights};
 
 // the step
 template <>

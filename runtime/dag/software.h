@@ -64,6 +64,14 @@ struct Software {
   /// GPUs on which an operand in fp8 with one scale for the tensor is cast once, as their products read it by rows and by columns
   /// alike (Transformer Engine, nvte_is_non_tn_fp8_gemm_supported).
   std::vector<Architecture> casts_once;
+  /// Operands in fp8 and fp4 that sequence parallelism gathers are cast first: each rank casts its shard, and those travel.
+  bool gathers_casts = false;
+  /// A norm whose output only a linear layer multiplies by writes it in fp8 at once, by rows (Transformer Engine's
+  /// LayerNormLinear).
+  bool norm_casts = false;
+  /// What tensor-parallel ranks contribute to the gradient of an input is summed after the weight's gradient, and nothing runs
+  /// beside that: autograd gets both gradients of a linear layer at once. Else the sum runs beside the weight's gradient.
+  bool sums_after_weights = false;
   /// Products add biases, and sum up their gradients, in their epilogues (cuBLAS's BIAS and BGRADB), or a kernel beside them
   /// does; but not those of what experts return, which gates weight.
   bool fuses_bias = false;

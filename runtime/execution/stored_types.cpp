@@ -11,11 +11,13 @@ namespace {
 bool is_narrow(const Buffer& buffer) { return buffer.dtype == DType::f8 || buffer.dtype == DType::f4; }
 
 /// Whether the kernel knows fp8 with one scale for the tensor.
-bool knows_fp8(const Dag& dag, const Task& task) {
+bool knows_fp8(const Dag& dag, TaskId id) {
+  const Task& task = dag.tasks[id];
   if (task.op == OpKind::attention || task.op == OpKind::attention_backward || task.op == OpKind::adam) return false;
   if (task.op != OpKind::cast) return true;
   const auto* cast = std::get_if<CastAttributes>(&dag.attributes[task.attributes]);
-  return cast == nullptr || !cast->in_place;
+  if (cast != nullptr && cast->in_place) return false;
+  return !is_narrow(dag.buffers[dag.operands_of(id).front().buffer]);  // transposes
 }
 
 /// Of tensors that are kept in another type, by base buffer.
@@ -28,10 +30,9 @@ class WiderTensors {
       if (is_narrow(buffer) && (buffer.dtype == DType::f4 || !one_scale || buffer.kind == BufferKind::parameter)) add(id);
     }
     for (TaskId id = 0; id < dag.tasks.size(); ++id)
-      if (!knows_fp8(dag, dag.tasks[id])) add_operands(id);
+      if (!knows_fp8(dag, id)) add_operands(id);
     add_cast_in_parts();
-    while (spread_by_communication()) {
-    }
+    add_communicated();
   }
   bool contains(BufferId id) const { return wider_[dag_.buffers[id].base]; }
 
@@ -61,22 +62,10 @@ class WiderTensors {
       if (!std::ranges::all_of(written, [&](BufferId part) { return is_same(part, *written.begin()); })) add(base);
   }
 
-  /// What is sent and received is of one type.
-  bool spread_by_communication() {
-    bool spread = false;
-    for (GroupId group = 0; group < dag_.groups.size(); ++group) {
-      std::size_t narrow = 0, wider = 0;
-      for (const TaskId id : dag_.members_of(group)) {
-        for (const Operand& operand : dag_.operands_of(id)) {
-          if (!is_narrow(dag_.buffers[operand.buffer])) continue;
-          ++(contains(operand.buffer) ? wider : narrow);
-        }
-      }
-      if (narrow == 0 || wider == 0) continue;
+  /// What arrives has the scale of who sent it, and parts that arrive from several ranks have one each.
+  void add_communicated() {
+    for (GroupId group = 0; group < dag_.groups.size(); ++group)
       for (const TaskId id : dag_.members_of(group)) add_operands(id);
-      spread = true;
-    }
-    return spread;
   }
 };
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -124,6 +125,8 @@ class Context {
   PackedDocuments packed_documents;
   ActivationOffload offload;
   std::unordered_map<BufferId, GemmOperand> cast_operands;  ///< what was cast so far; see gemm_operand.h
+  BufferId last_norm = no_id;                               ///< what the last norm gave
+  std::unordered_set<BufferId> inputs_of_norm;              ///< of linear layers, which a norm gave to them alone
   std::unordered_map<BufferId, BufferId> gathered_weights;  ///< by the bucket's narrow weights: in bf16, to be cast to these
 
   BufferId activation(const Shape& shape);  ///< in the type that activations are kept in

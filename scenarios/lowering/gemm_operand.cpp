@@ -126,7 +126,8 @@ BufferId attention_operand(Context& context, BufferId x, OperandRole role) {
 }
 
 GemmOperand gemm_operand_part(Context& context, BufferId whole, OperandRole role, std::int64_t offset, BufferId part) {
-  if (!is_cast(context, GemmMath::as_trained)) return {part, part};
+  if (!is_cast(context, GemmMath::as_trained) || context.type_of(part) == context.scenario.training.precision)
+    return {part, part};
   const auto [known, is_new] = context.cast_operands.try_emplace(whole);
   if (is_new) known->second = casts_of(context, context.shape_of(whole), role);
   const Shape shape = context.shape_of(part);
@@ -135,6 +136,80 @@ GemmOperand gemm_operand_part(Context& context, BufferId whole, OperandRole role
   const GemmOperand place{by_row, once ? by_row : context.builder.view(known->second.by_column, offset, shape)};
   cast_into(context, part, place, cast_attributes(context, role));
   return place;
+}
+
+namespace {
+
+bool is_cast_by_norm(const Context& context, BufferId x) {
+  return context.scenario.software.norm_casts && context.inputs_of_norm.contains(x);
+}
+
+}  // namespace
+
+bool casts_first(const Context& context, BufferId shard, GemmMath math) {
+  const bool gathers = context.sizes.sequence_parallel && context.scenario.software.gathers_casts;
+  return is_cast(context, math) && (gathers || is_cast_by_norm(context, shard));
+}
+
+GemmOperand shard_operand(Context& context, BufferId shard, OperandRole role) {
+  const auto [known, is_new] = context.cast_operands.try_emplace(shard);
+  if (!is_new) return known->second;
+  CastAttributes attributes = cast_attributes(context, role);
+  if (context.scenario.scales_whole_tensors()) {
+    attributes.fused = is_cast_by_norm(context, shard);
+    const BufferId by_row = context.activation(context.shape_of(shard), context.scenario.training.precision, attributes.scaling);
+    known->second = {by_row, by_row};
+  } else {
+    known->second = casts_of(context, context.shape_of(shard), role);
+  }
+  const GemmOperand casts = known->second;
+  cast_into(context, shard, casts, attributes);
+  return casts;
+}
+
+BufferId gathered_like(Context& context, BufferId shard) {
+  const Buffer buffer = context.builder.dag().buffers[shard];
+  return context.builder.buffer(context.rank, BufferKind::communication, buffer.dtype, context.gathered_shape(shard),
+                                buffer.scaling);
+}
+
+BufferId gather_cast(Context& context, BufferId shard, std::string_view name) {
+  if (!context.sizes.sequence_parallel) return shard;
+  const BufferId whole = gathered_like(context, shard);
+  context.collective(OpKind::all_gather, Slot::tp, Stream::tp, name, shard, whole);
+  return whole;
+}
+
+void note_gathered(Context& context, BufferId whole) {
+  context.cast_operands.try_emplace(whole, GemmOperand{whole, context.scenario.casts_once() ? whole : no_id});
+}
+
+BufferId gather_operand(Context& context, BufferId shard, OperandRole role, GemmMath math, OperandUse use,
+                        std::string_view name) {
+  if (!casts_first(context, shard, math)) return context.gather_sequence(shard, name);
+  const GemmOperand own = shard_operand(context, shard, role);
+  if (context.scenario.scales_whole_tensors()) {
+    const BufferId whole = gather_cast(context, own.by_row, name);
+    note_gathered(context, whole);
+    return whole;
+  }
+  GemmOperand whole;
+  if (use != OperandUse::by_column) whole.by_row = gather_cast(context, own.by_row, name);
+  if (use != OperandUse::by_row) whole.by_column = gather_cast(context, own.by_column, name);
+  const BufferId handle = whole.by_row == no_id ? whole.by_column : whole.by_row;
+  context.cast_operands[handle] = whole;
+  return handle;
+}
+
+BufferId operand_by_column(Context& context, BufferId x, OperandRole role, GemmMath math) {
+  const GemmOperand operand = gemm_operand(context, x, role, math);
+  if (operand.by_column != no_id) return operand.by_column;
+  CastAttributes attributes = cast_attributes(context, role);
+  attributes.alone = true;  // its scale is known
+  const BufferId by_column = context.activation(context.shape_of(x), context.type_of(x), attributes.scaling);
+  context.cast_operands[x].by_column = by_column;
+  context.kernel(OpKind::cast, attributes, "transpose", {operand.by_row}, {by_column});
+  return by_column;
 }
 
 }  // namespace tandem::scenarios

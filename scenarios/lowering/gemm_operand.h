@@ -40,6 +40,38 @@ GemmOperand gemm_operand_part(Context& context, BufferId whole, OperandRole role
 /// The casts of `x`, which the kernel that makes it writes on its way.
 void cast_where_made(Context& context, BufferId x, OperandRole role, const std::vector<std::int32_t>& rows);
 
+// Where the framework casts shards of the sequence before they are gathered (`Software::gathers_casts`), as Transformer Engine
+// does (pytorch/module: layernorm_linear.py, linear.py, base.py, grad_output_preprocess):
+//
+//   one scale for the tensor   the shard is cast by rows; what is gathered is read by columns where the GPU can, and else
+//                              transposed before the product that does
+//   scales for blocks          the shard is cast by rows and by columns; each is gathered for the products that read it
+//
+// Likewise by rows alone where a norm casts its output itself (`Software::norm_casts`), gathered or not.
+
+/// Whether `shard` is cast before it is gathered, or by the norm that gave it.
+bool casts_first(const Context& context, BufferId shard, GemmMath math);
+/// The shard's casts; `by_column` is `by_row` where one scale is the tensor's.
+GemmOperand shard_operand(Context& context, BufferId shard, OperandRole role);
+/// A buffer for all shards, of the type and scales of one.
+BufferId gathered_like(Context& context, BufferId shard);
+BufferId gather_cast(Context& context, BufferId shard, std::string_view name);
+/// Notes what `whole`, gathered as it was cast with one scale, is read as.
+void note_gathered(Context& context, BufferId whole);
+
+enum class OperandUse {
+  by_row,
+  by_column,
+  both
+};
+
+/// Gathers an operand under sequence parallelism: cast, or in bf16, to be cast when it is multiplied. Returns the whole, for
+/// `gemm_operand`, of which `use` will be read.
+BufferId gather_operand(Context& context, BufferId shard, OperandRole role, GemmMath math, OperandUse use, std::string_view name);
+
+/// The operand by columns, transposed now where it is there by rows alone.
+BufferId operand_by_column(Context& context, BufferId x, OperandRole role, GemmMath math);
+
 /// Buffers for the casts of a tensor, or one for both (`Scenario::casts_once`), the cast into them, and how it is done.
 GemmOperand casts_of(Context& context, const Shape& shape, OperandRole role);
 void cast_into(Context& context, BufferId x, const GemmOperand& into, const CastAttributes& attributes);

@@ -69,7 +69,12 @@ BufferId residual(Context& context, Tape& tape, BufferId x, const Module& branch
 BufferId lower_half(Context& /*context*/, Tape& /*tape*/, const std::monostate& /*weights*/, BufferId /*x*/) {
   throw std::logic_error("a half of a layer that it does not have");
 }
+/// Notes that what comes from a norm goes to a linear layer alone, which may have both in one kernel.
+void note_norm_before_linear(Context& context, BufferId x) {
+  if (x == context.last_norm && !context.recompute().norm) context.inputs_of_norm.insert(x);
+}
 BufferId lower_half(Context& context, Tape& tape, const AttentionParameters& weights, BufferId x) {
+  note_norm_before_linear(context, x);
   return attention(context, tape, weights, x);
 }
 BufferId lower_half(Context& context, Tape& tape, const MlaParameters& weights, BufferId x) {
@@ -85,6 +90,7 @@ BufferId lower_half(Context& context, Tape& tape, const LightningParameters& wei
   return lightning(context, tape, weights, x);
 }
 BufferId lower_half(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
+  note_norm_before_linear(context, x);
   return mlp(context, tape, weights, x);
 }
 BufferId lower_half(Context& context, Tape& tape, const MixtureParameters& weights, BufferId x) {

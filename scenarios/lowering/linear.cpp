@@ -39,7 +39,7 @@ void multiply_back(Context& context, ParameterId weight, BufferId dy, BufferId d
 }
 
 GatheredGradient input_gradient_gathered(Context& context, ParameterId weight, BufferId dy, std::string_view name) {
-  const BufferId whole = context.gather_sequence(dy, name);
+  const BufferId whole = gather_operand(context, dy, OperandRole::gradient, GemmMath::as_trained, OperandUse::both, name);
   const Shape rows = context.shape_of(whole);
   const BufferId dx = context.activation(Shape(rows[0], rows[1], context.shape_of(context.parameters().weight(weight))[1]));
   multiply_back(context, weight, whole, dx, name, GemmMath::as_trained, false);
@@ -48,8 +48,8 @@ GatheredGradient input_gradient_gathered(Context& context, ParameterId weight, B
 
 void add_product(Context& context, BufferId gradient, BufferId dy, BufferId x, std::string_view name,
                  GemmMath math = GemmMath::as_trained) {
-  const BufferId a = gemm_operand(context, dy, OperandRole::gradient, math).by_column,
-                 b = gemm_operand(context, x, OperandRole::input, math).by_column;
+  const BufferId a = operand_by_column(context, dy, OperandRole::gradient, math),
+                 b = operand_by_column(context, x, OperandRole::input, math);
   context.kernel(OpKind::gemm, GemmAttributes{.transpose_a = true, .accumulate = true}, name, {a, b}, {}, {gradient});
 }
 
@@ -66,6 +66,17 @@ void bias_gradient(Context& context, ParameterId bias, BufferId dy, std::string_
   context.weight_gradient(bias, [=, name = std::string(name)](Context& c, BufferId gradient) {
     c.kernel(OpKind::bias_gradient, bias_attributes(c), name, {dy}, {}, {gradient});
   });
+}
+
+/// The sum, begun when every kernel that was issued before it has ended.
+BufferId reduce_after_all(Context& context, BufferId partial, std::string_view name) {
+  const BufferId sum = context.reduce_partial(partial, name);
+  if (context.sizes.tp == 1) return sum;
+  context.issue([&context] {
+    DagBuilder& builder = context.builder;
+    builder.depend(builder.last_on(context.rank, Stream::compute), builder.last_on(context.rank, Stream::tp));
+  });
+  return sum;
 }
 
 }  // namespace
@@ -97,25 +108,28 @@ BufferId column_parallel(Context& context, Tape& tape, const std::vector<Paramet
   if (overlaps_tp(context, math)) {
     multiply_in_ring(context, weights, x, parts, name);
   } else {
-    const BufferId whole = context.gather_sequence(x, name);
+    const BufferId whole = gather_operand(context, x, OperandRole::input, math, OperandUse::by_row, name);
     for (std::size_t i = 0; i < parts.size(); ++i) multiply(context, weights[i], whole, parts[i], name, math);
   }
   for (std::size_t i = 0; i < biases.size(); ++i) add_bias(context, biases[i], parts[i], name);
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId in = c.kept(x);
-    const auto gathered = std::make_shared<BufferId>(c.puts_off_weights() ? no_id : c.gather_sequence(in, name));
+    const auto gather = [=](Context& g) { return gather_operand(g, in, OperandRole::input, math, OperandUse::by_column, name); };
+    const auto gathered = std::make_shared<BufferId>(c.puts_off_weights() ? no_id : gather(c));
     const std::vector<BufferId> gradients = outputs_apart(c, weights, dy);
     const BufferId partial = c.activation(rows);
     for (std::size_t i = 0; i < weights.size(); ++i) multiply_back(c, weights[i], gradients[i], partial, name, math, i > 0);
-    const BufferId dx = c.reduce_partial(partial, name);
+    const bool sums_last = c.scenario.software.sums_after_weights;
+    BufferId dx = sums_last ? no_id : c.reduce_partial(partial, name);
     auto of_weight = gradients.begin();
     for (const ParameterId weight : weights) {
       c.weight_gradient(weight, [=, part = *of_weight++](Context& w, BufferId gradient) {
-        if (*gathered == no_id) *gathered = w.gather_sequence(in, name);  // the first of them that was put off
+        if (*gathered == no_id) *gathered = gather(w);  // the first of them that was put off
         add_product(w, gradient, part, *gathered, name, math);
       });
     }
     for (std::size_t i = 0; i < biases.size(); ++i) bias_gradient(c, biases[i], gradients[i], name);
+    if (sums_last) dx = reduce_after_all(c, partial, name);
     return dx;
   });
   return y;

@@ -37,6 +37,7 @@ BufferId norm(Context& context, Tape& tape, ParameterId weight, BufferId x, std:
 void norm(Context& context, Tape& tape, ParameterId weight, BufferId x, BufferId y, std::string_view name) {
   const NormAttributes attributes{.kind = context.scenario.model.norm};
   context.kernel(OpKind::norm, attributes, name, {x, context.parameters().weight(weight)}, {y});
+  context.last_norm = y;
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
     const ChunkParameters& parameters = c.parameters();

@@ -32,14 +32,44 @@ void ring(Context& context, BufferId own, BufferId whole, OperandRole role, std:
   }
 }
 
+/// A rank's own shard of a gradient, and where the ring brings the others.
+struct OwnShard {
+  BufferId shard = no_id, whole = no_id;
+  BufferId columns = no_id;  ///< its cast by columns, which is to be gathered
+};
+
+OwnShard place_own(Context& context, BufferId dy, std::string_view name) {
+  if (casts_first(context, dy, GemmMath::as_trained)) {
+    const Scaling scaling = scaling_of(context.scenario.training.recipe, OperandRole::gradient);
+    const DType type = context.scenario.training.precision;
+    const BufferId whole =
+        context.builder.buffer(context.rank, BufferKind::communication, type, context.gathered_shape(dy), scaling);
+    OwnShard own{.shard = context.shard_of(whole, context.sizes.tp_rank), .whole = whole};
+    if (context.scenario.scales_whole_tensors())
+      note_gathered(context, whole);
+    else
+      own.columns = context.activation(context.shape_of(dy), type, scaling);
+    cast_into(context, dy, {own.shard, own.columns == no_id ? own.shard : own.columns},
+              cast_attributes(context, OperandRole::gradient));
+    return own;
+  }
+  const BufferId whole = context.gathered(context.gathered_shape(dy));
+  if (is_cast(context, GemmMath::as_trained)) return {.shard = dy, .whole = whole};
+  const BufferId shard = context.shard_of(whole, context.sizes.tp_rank);
+  context.kernel(OpKind::scale, ScaleAttributes{1}, name, {dy}, {shard});
+  return {.shard = shard, .whole = whole};
+}
+
 }  // namespace
 
 bool overlaps_tp(const Context& context, GemmMath math) { return context.scenario.overlaps_tp() && math == GemmMath::as_trained; }
 
 void multiply_in_ring(Context& context, const std::vector<ParameterId>& weights, BufferId x, const std::vector<BufferId>& outputs,
                       std::string_view name) {
-  const BufferId whole = context.gathered(context.gathered_shape(x));
-  ring(context, x, whole, OperandRole::input, name, [&](const GemmOperand& shard, std::int64_t place) {
+  const bool casts = casts_first(context, x, GemmMath::as_trained);
+  const BufferId own = casts ? shard_operand(context, x, OperandRole::input).by_row : x;
+  const BufferId whole = casts ? gathered_like(context, own) : context.gathered(context.gathered_shape(x));
+  ring(context, own, whole, OperandRole::input, name, [&](const GemmOperand& shard, std::int64_t place) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
       const BufferId weight = weight_operand(context, weights[i]).by_row;
       context.kernel(OpKind::gemm, GemmAttributes{.transpose_b = true}, name, {shard.by_row, weight},
@@ -50,18 +80,14 @@ void multiply_in_ring(Context& context, const std::vector<ParameterId>& weights,
 
 GatheredGradient input_gradient_in_ring(Context& context, ParameterId weight, BufferId dy, std::string_view name) {
   const BufferId by_column = weight_operand(context, weight).by_column;
-  const BufferId whole = context.gathered(context.gathered_shape(dy));
-  const Shape rows = context.shape_of(whole);
+  const Shape rows = context.gathered_shape(dy);
   const BufferId dx = context.activation(Shape(rows[0], rows[1], context.shape_of(by_column)[1]));
-  BufferId own = dy;
-  if (!is_cast(context, GemmMath::as_trained)) {
-    own = context.shard_of(whole, context.sizes.tp_rank);
-    context.kernel(OpKind::scale, ScaleAttributes{1}, name, {dy}, {own});
-  }
-  ring(context, own, whole, OperandRole::gradient, name, [&](const GemmOperand& shard, std::int64_t place) {
+  const OwnShard own = place_own(context, dy, name);
+  ring(context, own.shard, own.whole, OperandRole::gradient, name, [&](const GemmOperand& shard, std::int64_t place) {
     context.kernel(OpKind::gemm, GemmAttributes{}, name, {shard.by_row, by_column}, {context.shard_of(dx, place)});
   });
-  return {whole, dx};
+  if (own.columns != no_id) context.cast_operands[own.whole] = {own.whole, gather_cast(context, own.columns, name)};
+  return {own.whole, dx};
 }
 
 BufferId multiply_and_scatter(Context& context, ParameterId weight, BufferId x, std::string_view name) {

@@ -83,7 +83,8 @@ Reader framework_reader(const YamlNode& node) {
                                        "fuses_bias",     "fp8_dispatch",      "captured",
                                        "reserved_GB",    "workspaces_MiB",    "placeholder_gradients",
                                        "context_GB",     "moves_weights",     "expandable_segments",
-                                       "tensor_lists",   "attention_dropout", "fuses_experts"}};
+                                       "tensor_lists",   "attention_dropout", "fuses_experts",
+                                        "gathers_casts",  "norm_casts",        "sums_after_weights"}};
 }
 
 }  // namespace
@@ -101,6 +102,9 @@ Software read_software(const YamlNode& node) {
   software.kernel_per_expert = read_operations(framework, "kernel_per_expert");
   software.casts_once = read_architectures(framework, "casts_once");
   software.fuses_experts = read_architectures(framework, "fuses_experts");
+  software.gathers_casts = framework.boolean("gathers_casts", false);
+  software.norm_casts = framework.boolean("norm_casts", false);
+  software.sums_after_weights = framework.boolean("sums_after_weights", false);
   software.fuses_bias = framework.boolean("fuses_bias", false);
   software.fp8_dispatch = framework.boolean("fp8_dispatch", true);
   software.reserved = std::llround(framework.number("reserved_GB", {0, 1000}, 0) * 1e9);

@@ -12,6 +12,7 @@
 #include "sim/simulate.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
+#include "tests/end_to_end/volumes.h"
 
 namespace tandem::studies::fp8_test {
 namespace {
@@ -241,6 +242,77 @@ TEST(Fp8Copies, AreOneOnBlackwell) {
   for (const char* recipe : {"blockwise", "mxfp8"}) {
     const std::string name = std::string("training.recipe=") + recipe;
     EXPECT_EQ(cast_bytes(lowered(tiny_fp8(on_blackwell + name))), cast_bytes(lowered(tiny_fp8(hopper + name)))) << recipe;
+  }
+}
+
+// Megatron-Core, of whose shards of the sequence each rank casts its own before they are gathered.
+Scenario gathered_casts(const std::string& overrides) {
+  return tiny_fp8("training.framework=megatron-core parallelism.tp=2 parallelism.sp=true " + overrides);
+}
+
+class GatheredCasts : public testing::TestWithParam<const char*> {};
+
+TEST_P(GatheredCasts, ShardedStepIsTheUnshardedStep) { EXPECT_LT(largest_difference(gathered_casts(GetParam())), 1e-5); }
+
+TEST_P(GatheredCasts, FoldedTimesAreTheUnfoldedOnes) { EXPECT_GE(expect_equal_when_folded(gathered_casts(GetParam())), 1U); }
+
+INSTANTIATE_TEST_SUITE_P(Meshes, GatheredCasts,
+                         testing::Values("training.recipe=delayed", "training.recipe=current", "training.recipe=mxfp8",
+                                         "training.recipe=current training.overlap.tp=true",
+                                         "training.recipe=blockwise training.overlap.tp=true",
+                                         "training.recipe=delayed training.overlap.tp=true training.recompute=full",
+                                         "training.recipe=delayed training.recompute=[norm,activation,mlp]",
+                                         "training.recipe=mxfp8 training.schedule=zb-h1 parallelism.pp=2",
+                                         "training.recipe=delayed parallelism.sp=false"));
+
+// Of shards of [16, 32] on two ranks, 4 layers and 8 micro-batches: a byte and not two for an element, and the scale. Forward the
+// inputs of two column-parallel products; backward these again, and two gradients. What blocks scale is there in both directions,
+// with a scale of a byte for 32 elements: inputs by rows forward and by columns backward, gradients both ways.
+TEST(Fp8Gathers, MoveCasts) {
+  const std::size_t times = 4 * 8;
+  const Bytes head = 8 * 2 * 16 * 32, tensor = 16 * 32 + scale, blocks = 16 * 32 + 16 * 32 / 32;
+  const auto gathers = [](const std::string& recipe, const std::string& phase) {
+    return volumes_of(lowered(gathered_casts("training.recipe=" + recipe)), 0).at("all_gather tp " + phase);
+  };
+  for (const char* recipe : {"delayed", "current"}) {
+    EXPECT_EQ(gathers(recipe, "forward"), (Volume{2 * times + 8, static_cast<Bytes>(2 * times) * tensor + head})) << recipe;
+    EXPECT_EQ(gathers(recipe, "backward-input").count, 4 * times + 2 * 8) << recipe;  // and the embedding's and the head's
+  }
+  EXPECT_EQ(gathers("mxfp8", "forward"), (Volume{2 * times + 8, static_cast<Bytes>(2 * times) * blocks + head}));
+  EXPECT_EQ(gathers("mxfp8", "backward-input").count, 6 * times + 2 * 8);
+}
+
+// Where one scale is the tensor's and products read rows, a byte is read and one written for each element of what was gathered:
+// two inputs and two gradients.
+TEST(Fp8Gathers, AreTransposedWhereProductsReadRows) {
+  const auto transposes = [](const std::string& overrides) {
+    const Dag dag = lowered(gathered_casts(overrides));
+    std::pair<std::size_t, Bytes> found{0, 0};
+    for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+      if (dag.name_of_task(id) != "transpose" || dag.tasks[id].rank != 0) continue;
+      ++found.first;
+      found.second += cost_of(dag, id).bytes;
+    }
+    return found;
+  };
+  const std::size_t times = 4 * 8;
+  EXPECT_EQ(transposes("training.recipe=current"), std::pair(4 * times, static_cast<Bytes>(4 * times) * 2 * (16 * 32 + scale)));
+  EXPECT_EQ(transposes("training.recipe=current cluster.preset=dgx-b200").first, 0U);
+  EXPECT_EQ(transposes("training.recipe=mxfp8").first, 0U);
+}
+
+// A norm writes its output in fp8 where the scale is known beforehand: the casts of two inputs of each layer cost nothing.
+TEST(Fp8Norms, CastWhatLinearLayersMultiply) {
+  for (const char* sp : {"true", "false"}) {
+    const auto free_casts = [&](const std::string& recipe) {
+      const Dag dag = lowered(gathered_casts("parallelism.sp=" + std::string(sp) + " training.recipe=" + recipe));
+      std::size_t count = 0;
+      for (TaskId id = 0; id < dag.tasks.size(); ++id)
+        count += dag.tasks[id].op == OpKind::cast && cost_of(dag, id).bytes == 0 ? 1 : 0;
+      return count;
+    };
+    EXPECT_EQ(free_casts("delayed"), 2U * 4 * 8 * 2) << sp;  // layers, micro-batches, ranks
+    EXPECT_EQ(free_casts("current"), 0U) << sp;
   }
 }
 

@@ -254,5 +254,34 @@ TEST(TpOverlapTimes, AsLongAsProductsAreLongerALayerWaitsForTwoChunks) {
   EXPECT_NEAR(exposed(after) - exposed(before), waits, 1e-6 * waits);
 }
 
+// Where the gradient of an input is summed after that of the weight, every layer waits for both of its sums, and without for
+// none, as long as products are longer than they: forward and backward the same bytes.
+TEST(TpSumTimes, AfterTheWeightsGradientsLieOpen) {
+  const std::string mesh = " parallelism.tp=4 parallelism.sp=false cluster.nvlink_GBps=1200";
+  const auto of_a_layer = [&](const std::string& framework) {
+    const Simulated one(tiny_cluster(words(wide + "1" + mesh + framework))),
+        two(tiny_cluster(words(wide + "2" + mesh + framework)));
+    return exposed(two) - exposed(one);
+  };
+  const Simulated step(tiny_cluster(words(wide + "1" + mesh)));
+  Seconds forward = 0, backward = 0;
+  for (const char* name : {"attention output", "mlp down"}) forward += step.each(step.tasks(OpKind::all_reduce, name));
+  for (const char* name : {"qkv", "mlp up"}) backward += step.each(step.tasks(OpKind::all_reduce, name, Phase::backward_input));
+  EXPECT_NEAR(of_a_layer(""), forward, 1e-6 * forward);
+  EXPECT_NEAR(of_a_layer(" training.framework.sums_after_weights=true"), forward + backward, 1e-6 * forward);
+}
+
+// The step is the same, whatever is put off, recomputed or interleaved.
+class TpSums : public testing::TestWithParam<const char*> {};
+
+TEST_P(TpSums, ShardedStepIsTheUnshardedStep) {
+  EXPECT_LT(largest_difference(tiny_cluster(words(std::string("training.framework.sums_after_weights=true ") + GetParam()))),
+            1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, TpSums,
+                         testing::Values("parallelism.tp=2", "parallelism.tp=2 training.schedule=zb-h1 parallelism.pp=2",
+                                         "parallelism.tp=2 parallelism.sp=true training.recompute=full"));
+
 }  // namespace
 }  // namespace tandem::studies::tp_overlap_test
