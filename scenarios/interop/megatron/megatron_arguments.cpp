@@ -174,6 +174,8 @@ class ArgumentsWriter {
     }
     flag("qk-layernorm", model_.qk_norm == QkNorm::head);
     if (model_.qk_norm == QkNorm::all) out_.lose("model.qk_norm", "it normalises each head by itself");
+    if (model_.qk_norm == QkNorm::unit) out_.lose("model.qk_norm", "its norms have weights");
+    if (model_.compressed.enabled()) out_.lose("model.compressed_attention", "it is not written");
     flag("attention-output-gate", model_.attention_gate);
     if (model_.attention_scale > 0) out_.lose("model.attention_scale", "its scores are divided by the root of a head's width");
     if (model_.attention_sinks) add("softmax-type", "learnable");
