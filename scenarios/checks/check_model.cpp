@@ -205,7 +205,8 @@ constexpr TypeNeeds needs_of_types[] = {
 std::optional<Objection> find_untold_type(const Scenario& s) {
   for (const TypeNeeds& type : needs_of_types) {
     const std::string field = "model." + std::string(type.field);
-    const bool has = s.model.has_mixer(type.mixer), told = type.told(s.model);
+    const bool beside_compressed_keys = type.mixer == Mixer::sliding_attention && s.model.compressed.enabled();
+    const bool has = s.model.has_mixer(type.mixer) || beside_compressed_keys, told = type.told(s.model);
     if (has && !told)
       return Objection{{field, "model.layer_types"},
                        "layers of type " + std::string(type.word) + " without " + field + ", expected that, too"};
