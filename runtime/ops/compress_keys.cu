@@ -3,7 +3,8 @@
 #include "runtime/cuda/module/operands.h"
 #include "runtime/ops/compress_sizes.h"
 
-// A thread for each element of a key; the bias' gradient is summed by a thread for each of its elements, window by window.
+// A thread for each element of a key; the bias' gradient is summed by a thread for each of its elements, window by window, of
+// gradients of the scores in fp32: 8 bytes for each beside those of the cost.
 namespace tandem {
 namespace {
 
@@ -49,6 +50,7 @@ struct CompressBackward {
   CompressedWindows<Element> of;
   const Element *k, *dk;
   Element *dc, *dz;
+  float* exact;  ///< dz as it is before it is rounded
 
   template <int count>
   TANDEM_DEVICE void at(std::int64_t i) const {
@@ -61,21 +63,23 @@ struct CompressBackward {
       const std::int64_t at = n.at(window, place, b, e);
       const float share = expf(of.score(window, place, b, e) - largest) / sum;
       dc[at] = from_float<Element>(share * gradient);
-      dz[at] = from_float<Element>(share * (to_float(of.c[at]) - key) * gradient);
+      exact[at] = share * (to_float(of.c[at]) - key) * gradient;
+      dz[at] = from_float<Element>(exact[at]);
     }
     if (!n.overlap || window + 1 < n.windows) return;
     for (std::int32_t place = 0; place < n.ratio; ++place) {  // that no window reads
       const std::int64_t at = n.at(window + 1, place - n.ratio, b, e);
       dc[at] = dz[at] = from_float<Element>(0.0F);
+      exact[at] = 0;
     }
   }
 };
 
-template <typename Element, typename Gradient>
+template <typename Gradient>
 struct CompressBias {
   static constexpr int vector = 1;
   CompressSizes n;
-  const Element* dz;
+  const float* dz;
   Gradient* dbias;
 
   template <int count>
@@ -83,8 +87,7 @@ struct CompressBias {
     const std::int64_t row = i / n.rows_width, column = i % n.rows_width;
     float sum = 0;
     for (std::int64_t window = 0; window < n.windows; ++window)
-      for (std::int64_t b = 0; b < n.batch; ++b)
-        sum += to_float(dz[((window * n.ratio + row) * n.batch + b) * n.rows_width + column]);
+      for (std::int64_t b = 0; b < n.batch; ++b) sum += dz[((window * n.ratio + row) * n.batch + b) * n.rows_width + column];
     dbias[i] = from_float<Gradient>(to_float(dbias[i]) + sum);
   }
 };
@@ -111,14 +114,23 @@ void compress_keys_backward_device(Queue& queue, std::span<const DeviceTensor> o
             [&, c = c, z = z, bias = bias, k = k, dk = dk, dc = dc, dz = dz, dbias = dbias]<typename Element>(Type<Element>) {
               const CompressedWindows<Element> of{n, c.template as<const Element>(), z.template as<const Element>(),
                                                   bias.template as<const Element>()};
-              const CompressBackward<Element> body{of, k.template as<const Element>(), dk.template as<const Element>(),
-                                                   dc.template as<Element>(), dz.template as<Element>()};
+              auto* const exact = static_cast<float*>(queue.scratch);
+              const CompressBackward<Element> body{of,
+                                                   k.template as<const Element>(),
+                                                   dk.template as<const Element>(),
+                                                   dc.template as<Element>(),
+                                                   dz.template as<Element>(),
+                                                   exact};
               launch_elementwise(name, queue, k.shape.elements(), false, body);
               with_type(dbias.dtype, [&]<typename Gradient>(Type<Gradient>) {
-                const CompressBias<Element, Gradient> sums{n, dz.template as<const Element>(), dbias.template as<Gradient>()};
+                const CompressBias<Gradient> sums{n, exact, dbias.template as<Gradient>()};
                 launch_elementwise(name, queue, dbias.shape.elements(), false, sums);
               });
             });
+}
+
+std::size_t compress_keys_backward_scratch(std::span<const OperandType> operands, const OpAttributes&) {
+  return static_cast<std::size_t>(operands[0].shape.elements()) * sizeof(float);
 }
 
 }  // namespace tandem

@@ -120,6 +120,7 @@ DeviceKernel hyper_gather_backward_device;
 DeviceKernel hyper_merge_device;
 DeviceKernel hyper_merge_backward_device;
 ScratchFunction hyper_gates_backward_scratch;
+ScratchFunction compress_keys_backward_scratch;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;

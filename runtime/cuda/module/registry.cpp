@@ -117,7 +117,7 @@ constexpr std::array table{
     Row{OpKind::unit_norm, {unit_norm_device}},
     Row{OpKind::unit_norm_backward, {unit_norm_backward_device}},
     Row{OpKind::compress_keys, {compress_keys_device}},
-    Row{OpKind::compress_keys_backward, {compress_keys_backward_device}},
+    Row{OpKind::compress_keys_backward, {compress_keys_backward_device, compress_keys_backward_scratch}},
     Row{OpKind::window_select, {window_select_device}},
     Row{OpKind::hyper_expand, {hyper_expand_device}},
     Row{OpKind::hyper_expand_backward, {hyper_expand_backward_device}},
