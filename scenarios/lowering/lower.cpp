@@ -201,6 +201,30 @@ ActivationReaders offloaded_activations(const Scenario& scenario, const World& w
   return readers;
 }
 
+/// The blocks of matrices that the ranks of the sharded step take for matrices of their own, where this is its unsharded
+/// reference: those that a rank of such a mesh declares.
+MatrixBlocks blocks_of_sharded(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  if (p.reference_tp == 1 && p.reference_etp == 1) return {};
+  Scenario sharded = scenario;
+  sharded.parallelism.tp = p.reference_tp;
+  sharded.parallelism.etp = p.reference_etp;
+  sharded.parallelism.dp = p.reference_etp;
+  sharded.parallelism.reference_tp = sharded.parallelism.reference_etp = 1;
+  sharded.training.global_batch *= sharded.parallelism.dp;
+  sharded.cluster.gpus = sharded.parallelism.world_size();
+  const World world = make_world(sharded, true);
+  DagBuilder builder;
+  add_ranks_and_communicators(world, builder);
+  Context context(builder, sharded, world, 0);
+  StageProgram program(context);
+  MatrixBlocks blocks;
+  for (const ChunkParameters& chunk : context.chunks)
+    for (const Bucket& bucket : chunk.buckets())
+      for (const MuonMatrix& matrix : bucket.matrices) blocks[matrix.piece.tensor] = {matrix.piece.rows, matrix.piece.columns};
+  return blocks;
+}
+
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
@@ -258,8 +282,10 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   dag.devices = world.devices;
   dag.links = world.links;
   add_ranks_and_communicators(world, builder);
+  const MatrixBlocks muon_blocks = blocks_of_sharded(scenario);
   for (RankIndex rank = 0; rank < world.ranks.size(); ++rank) {
     Context context(builder, scenario, world, rank);
+    context.muon_blocks = muon_blocks;
     if (scenario.training.offload.activations > 0) context.offload.follow(offloaded_activations(scenario, world, rank, steps));
     StageProgram(context).lower(steps);
   }

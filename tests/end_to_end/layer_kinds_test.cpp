@@ -146,7 +146,7 @@ Numbers numbers_of(const std::string& overrides) {
   Numbers numbers{.loss = mean_loss(step.memory())};
   const UnshardedState state = gather_unsharded(step.memory());
   for (const auto& [name, tensor] : state.gradients) numbers.gradients[name] = tensor.values;
-  for (const auto& [name, tensor] : state.parameters) numbers.weights[name] = tensor.values;
+  for (const auto& [name, tensor] : state.weights) numbers.weights[name] = tensor.values;
   return numbers;
 }
 
