@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "runtime/base/host_device.h"
 #include "runtime/ops/operands.h"
 

@@ -137,7 +137,7 @@ TEST(LayerTypes, WindowsOfTheSequenceAreFullAttention) {
 /// Loss, gradients and updated weights of an executed step.
 struct Numbers {
   double loss = 0;
-  std::map<std::string, std::vector<float>> gradients, weights;
+  std::map<std::string, std::vector<float>> gradients = {}, weights = {};
   bool operator==(const Numbers&) const = default;
 };
 Numbers numbers_of(const std::string& overrides) {
@@ -170,8 +170,10 @@ TEST(LayerTypes, UnitNormsAddNoParameters) {
   const Scenario without = tiny_model(words(chunked)), with = tiny_model(words(llama4));
   EXPECT_EQ(parameter_count(with.model), parameter_count(without.model));
   const Dag dag = lower(with, make_world(with, false));
-  for (TaskId id = 0; id < dag.tasks.size(); ++id)
-    if (dag.tasks[id].op == OpKind::unit_norm) EXPECT_EQ(dag.tasks[id].layer % 2, 0) << "full attention is not rotated";
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::unit_norm) continue;
+    EXPECT_EQ(dag.tasks[id].layer % 2, 0) << "full attention is not rotated";
+  }
 }
 
 Flops flops_of_attention(const Dag& dag) {
