@@ -75,10 +75,11 @@ inline constexpr auto fields_of<SplitHeadsAttributes> =
 template <>
 inline constexpr std::size_t newer_fields_of<SplitHeadsAttributes> = 2;
 template <>
-inline constexpr auto fields_of<MlaHeadsAttributes> = std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base,
-                                                                 &MlaHeadsAttributes::positions, &MlaHeadsAttributes::documents};
+inline constexpr auto fields_of<MlaHeadsAttributes> =
+    std::tuple{&MlaHeadsAttributes::rope_dim, &MlaHeadsAttributes::base, &MlaHeadsAttributes::positions,
+               &MlaHeadsAttributes::documents, &MlaHeadsAttributes::stride};
 template <>
-inline constexpr std::size_t newer_fields_of<MlaHeadsAttributes> = 1;
+inline constexpr std::size_t newer_fields_of<MlaHeadsAttributes> = 2;
 template <>
 inline constexpr auto fields_of<AttentionAttributes> = std::tuple{
     &AttentionAttributes::causal, &AttentionAttributes::scale, &AttentionAttributes::queries, &AttentionAttributes::keys,
@@ -109,15 +110,15 @@ template <>
 inline constexpr auto fields_of<ReductionAttributes> = std::tuple{&ReductionAttributes::reduction, &ReductionAttributes::root};
 template <>
 inline constexpr auto fields_of<RoutingAttributes> =
-    std::tuple{&RoutingAttributes::top_k,       &RoutingAttributes::groups,      &RoutingAttributes::zigzag,
-               &RoutingAttributes::parts,       &RoutingAttributes::block,       &RoutingAttributes::nodes,
-               &RoutingAttributes::node_limit,  &RoutingAttributes::forced,      &RoutingAttributes::balance,
-               &RoutingAttributes::slots,       &RoutingAttributes::load,        &RoutingAttributes::expert_choice,
-               &RoutingAttributes::score,       &RoutingAttributes::pre_softmax, &RoutingAttributes::scaling,
-               &RoutingAttributes::biased,      &RoutingAttributes::sequences,   &RoutingAttributes::sequence,
-               &RoutingAttributes::best_of_node};
+    std::tuple{&RoutingAttributes::top_k,        &RoutingAttributes::groups,      &RoutingAttributes::zigzag,
+               &RoutingAttributes::parts,        &RoutingAttributes::block,       &RoutingAttributes::nodes,
+               &RoutingAttributes::node_limit,   &RoutingAttributes::forced,      &RoutingAttributes::balance,
+               &RoutingAttributes::slots,        &RoutingAttributes::load,        &RoutingAttributes::expert_choice,
+               &RoutingAttributes::score,        &RoutingAttributes::pre_softmax, &RoutingAttributes::scaling,
+               &RoutingAttributes::biased,       &RoutingAttributes::sequences,   &RoutingAttributes::sequence,
+               &RoutingAttributes::best_of_node, &RoutingAttributes::hashed};
 template <>
-inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 9;
+inline constexpr std::size_t newer_fields_of<RoutingAttributes> = 10;
 template <>
 inline constexpr auto fields_of<GroupedGemmAttributes> =
     std::tuple{&GroupedGemmAttributes::transpose_a, &GroupedGemmAttributes::transpose_b, &GroupedGemmAttributes::accumulate,
@@ -188,8 +189,16 @@ inline constexpr auto fields_of<HeadGemmAttributes> =
                &HeadGemmAttributes::first_row};
 template <>
 inline constexpr auto fields_of<SparseAttentionAttributes> =
-    std::tuple{&SparseAttentionAttributes::scale, &SparseAttentionAttributes::queries, &SparseAttentionAttributes::keys,
-               &SparseAttentionAttributes::all_keys, &SparseAttentionAttributes::coefficient};
+    std::tuple{&SparseAttentionAttributes::scale,    &SparseAttentionAttributes::queries,     &SparseAttentionAttributes::keys,
+               &SparseAttentionAttributes::all_keys, &SparseAttentionAttributes::coefficient, &SparseAttentionAttributes::window,
+               &SparseAttentionAttributes::ratio};
+template <>
+inline constexpr std::size_t newer_fields_of<SparseAttentionAttributes> = 2;
+template <>
+inline constexpr auto fields_of<CompressAttributes> = std::tuple{&CompressAttributes::ratio, &CompressAttributes::overlap};
+template <>
+inline constexpr auto fields_of<HyperAttributes> = std::tuple{&HyperAttributes::streams, &HyperAttributes::iterations,
+                                                              &HyperAttributes::epsilon, &HyperAttributes::epsilon_of_norm};
 
 template <>
 inline constexpr auto fields_of<LightningAttributes> =

@@ -17,11 +17,12 @@ namespace tandem::traces {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<OpAttributes>> attribute_kinds{
-    "none",         "gemm",        "norm",          "split_heads", "mla_heads", "attention",        "sequence",  "groups",
-    "activation",   "embedding",   "cross_entropy", "adam",        "scale",     "reduction",        "routing",   "grouped_gemm",
-    "regroup",      "fused",       "batched_gemm",  "dropout",     "sign",      "causal_conv",      "ssd",       "group_norm",
-    "column_parts", "delta_rule",  "muon",          "cast",        "head_gemm", "sparse_attention", "adafactor", "lightning",
-    "split_norm",   "weighted_sum"};
+    "none",         "gemm",       "norm",       "split_heads",  "mla_heads",     "attention",
+    "sequence",     "groups",     "activation", "embedding",    "cross_entropy", "adam",
+    "scale",        "reduction",  "routing",    "grouped_gemm", "regroup",       "fused",
+    "batched_gemm", "dropout",    "sign",       "causal_conv",  "ssd",           "group_norm",
+    "column_parts", "delta_rule", "muon",       "cast",         "head_gemm",     "sparse_attention",
+    "adafactor",    "lightning",  "split_norm", "weighted_sum", "compress_keys", "hyper_connection"};
 
 class Words {
  public:

@@ -78,6 +78,7 @@ struct MlaHeadsAttributes {
   float base = 10000.0F;
   Positions positions;
   Documents documents = {};  ///< each counts its positions from 0
+  std::int32_t stride = 1;   ///< positions that each row stands for: its angle is that of the first
   auto operator<=>(const MlaHeadsAttributes&) const = default;
 };
 
@@ -257,6 +258,7 @@ struct RoutingAttributes {
   /// a whole one. 0: it is that of a group.
   std::int32_t sequences = 0, sequence = 0;
   std::int32_t best_of_node = 0;  ///< scores that a node is chosen by, its best ones; 0: max(1, top_k / node_limit)
+  bool hashed = false;            ///< a token's number chooses its experts, whatever the logits are
   auto operator<=>(const RoutingAttributes&) const = default;
 
   const std::vector<std::int32_t>& forced_load() const { return load.empty() ? slots : load; }
@@ -381,14 +383,32 @@ struct HeadGemmAttributes {
 };
 
 /// Attention to keys that an indexer chose (runtime/ops/sparse_attention.h, runtime/ops/indexer.h). A query sees its own position
-/// and those before.
+/// and those before, and keys that stand for `ratio` positions each where it sees all of these.
 struct SparseAttentionAttributes {
   float scale = 1.0F;  ///< of attention's scores, or the indexer's
   Positions queries;
   Positions keys;
   bool all_keys = false;     ///< the indexer learns from attention to all keys that a query sees, not to the chosen alone
   float coefficient = 0.0F;  ///< of the indexer's loss / tokens of the global batch
+  std::int32_t window = 0;   ///< of keys of single positions that are chosen, before those of `ratio` positions; 0: none are
+  std::int32_t ratio = 1;
   auto operator<=>(const SparseAttentionAttributes&) const = default;
+};
+
+/// Windows of positions that become one key each (runtime/ops/compress_keys.h).
+struct CompressAttributes {
+  std::int32_t ratio = 1;
+  bool overlap = false;
+  auto operator<=>(const CompressAttributes&) const = default;
+};
+
+/// Residual streams side by side, mixed for every token (runtime/ops/hyper_connection.h).
+struct HyperAttributes {
+  std::int32_t streams = 4;
+  std::int32_t iterations = 20;  ///< of Sinkhorn and Knopp; 0: streams are only gathered, not mixed
+  float epsilon = 1e-6F;         ///< of sums, and the least share of a stream
+  float epsilon_of_norm = 1e-6F;
+  auto operator<=>(const HyperAttributes&) const = default;
 };
 
 /// Sizes of lightning attention (runtime/ops/lightning_attention.h). The heads here are those from `first_head` on of the
@@ -424,7 +444,7 @@ using OpAttributes =
                  RegroupAttributes, FusedAttributes, BatchedGemmAttributes, DropoutAttributes, SignAttributes,
                  CausalConvAttributes, SsdAttributes, GroupNormAttributes, ColumnPartsAttributes, DeltaRuleAttributes,
                  MuonAttributes, CastAttributes, HeadGemmAttributes, SparseAttentionAttributes, AdafactorAttributes,
-                 LightningAttributes, SplitNormAttributes, WeightedSumAttributes>;
+                 LightningAttributes, SplitNormAttributes, WeightedSumAttributes, CompressAttributes, HyperAttributes>;
 
 inline bool is_fused(const OpAttributes& attributes) {
   const auto* fused = std::get_if<FusedAttributes>(&attributes);

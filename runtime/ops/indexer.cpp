@@ -29,12 +29,12 @@ void check_target(const SparseSizes& n, const Shape& target, const SparseAttenti
                 "an indexer's target is [b,s,K], or [b,s,t] over all keys");
 }
 
-/// The keys at the query's position and before, in their order.
+/// The keys of the query's position and those before, in their order.
 std::vector<std::int32_t> seen_keys(const SparseAttentionAttributes& attributes, std::int64_t query) {
   std::vector<std::int32_t> seen;
   const std::int32_t position = attributes.queries.at(static_cast<std::int32_t>(query));
   for (std::int32_t key = 0; key < attributes.keys.count(); ++key)
-    if (attributes.keys.at(key) <= position) seen.push_back(key);
+    if ((attributes.keys.at(key) + 1) * attributes.ratio <= position + 1) seen.push_back(key);
   return seen;
 }
 

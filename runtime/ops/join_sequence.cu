@@ -28,19 +28,19 @@ enum class Direction {
   join
 };
 
-void copy_sequence(const char* name, const Queue& queue, const DeviceTensor& parts, const DeviceTensor& k, const DeviceTensor& v,
+void copy_sequence(const char* name, const Queue& queue, const DeviceTensor& parts, std::span<const DeviceTensor> wholes,
                    const OpAttributes& any, Direction direction) {
   const auto& attributes = std::get<SequenceAttributes>(any);
-  const std::int64_t positions = k.shape[0], part = parts.shape.elements() / attributes.ranks;
+  const std::int64_t positions = wholes.front().shape[0], part = parts.shape.elements() / attributes.ranks;
   std::vector<Box> boxes;
   std::int64_t first = 0;
-  for (const DeviceTensor* whole : {&k, &v}) {
-    const std::int64_t width = whole->shape.elements() / positions;
+  for (const DeviceTensor& whole : wholes) {
+    const std::int64_t width = whole.shape.elements() / positions;
     for (const Place& place : places(attributes, positions, width, part, first)) {
       if (direction == Direction::join)
-        boxes.push_back({&parts, whole, place.counts, place.in_parts, place.in_whole});
+        boxes.push_back({&parts, &whole, place.counts, place.in_parts, place.in_whole});
       else
-        boxes.push_back({whole, &parts, place.counts, place.in_whole, place.in_parts});
+        boxes.push_back({&whole, &parts, place.counts, place.in_whole, place.in_parts});
     }
     first += positions / attributes.ranks * width;
   }
@@ -50,13 +50,13 @@ void copy_sequence(const char* name, const Queue& queue, const DeviceTensor& par
 }  // namespace
 
 void join_sequence_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
-  const auto [parts, k, v] = checked<3>(OpKind::join_sequence, operands, attributes);
-  copy_sequence("join_sequence", queue, parts, k, v, attributes, Direction::join);
+  check_shapes(OpKind::join_sequence, operands, attributes);
+  copy_sequence("join_sequence", queue, operands.front(), operands.subspan(1), attributes, Direction::join);
 }
 
 void split_sequence_device(Queue& queue, std::span<const DeviceTensor> operands, const OpAttributes& attributes) {
-  const auto [dk, dv, parts] = checked<3>(OpKind::split_sequence, operands, attributes);
-  copy_sequence("split_sequence", queue, parts, dk, dv, attributes, Direction::split);
+  check_shapes(OpKind::split_sequence, operands, attributes);
+  copy_sequence("split_sequence", queue, operands.back(), operands.first(operands.size() - 1), attributes, Direction::split);
 }
 
 }  // namespace tandem

@@ -12,6 +12,7 @@
 #include "runtime/ops/causal_conv.h"
 #include "runtime/ops/column_parts.h"
 #include "runtime/ops/columns.h"
+#include "runtime/ops/compress_keys.h"
 #include "runtime/ops/cross_entropy.h"
 #include "runtime/ops/delta_rule.h"
 #include "runtime/ops/dropout.h"
@@ -23,6 +24,7 @@
 #include "runtime/ops/grouped_gemm.h"
 #include "runtime/ops/groups.h"
 #include "runtime/ops/head_gemm.h"
+#include "runtime/ops/hyper_connection.h"
 #include "runtime/ops/indexer.h"
 #include "runtime/ops/join_sequence.h"
 #include "runtime/ops/lightning_attention.h"
@@ -41,6 +43,8 @@
 #include "runtime/ops/split_norm.h"
 #include "runtime/ops/ssd_scan.h"
 #include "runtime/ops/top_k.h"
+#include "runtime/ops/unit_norm.h"
+#include "runtime/ops/window_select.h"
 
 namespace tandem {
 namespace {
@@ -167,6 +171,20 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::weighted_sum, {"weighted_sum", memory, weighted_sum_cost, weighted_sum_host}},
     {OpKind::sigmoid_gate, {"sigmoid_gate", memory, sigmoid_gate_cost, sigmoid_gate_host}},
     {OpKind::sigmoid_gate_backward, {"sigmoid_gate_backward", memory, sigmoid_gate_backward_cost, sigmoid_gate_backward_host}},
+    {OpKind::unit_norm, {"unit_norm", memory, unit_norm_cost, unit_norm_host}},
+    {OpKind::unit_norm_backward, {"unit_norm_backward", memory, unit_norm_backward_cost, unit_norm_backward_host}},
+    {OpKind::compress_keys, {"compress_keys", memory, compress_keys_cost, compress_keys_host}},
+    {OpKind::compress_keys_backward,
+     {"compress_keys_backward", memory, compress_keys_backward_cost, compress_keys_backward_host}},
+    {OpKind::window_select, {"window_select", memory, window_select_cost, window_select_host}},
+    {OpKind::hyper_expand, {"hyper_expand", memory, hyper_expand_cost, hyper_expand_host}},
+    {OpKind::hyper_expand_backward, {"hyper_expand_backward", memory, hyper_expand_backward_cost, hyper_expand_backward_host}},
+    {OpKind::hyper_gates, {"hyper_gates", memory, hyper_gates_cost, hyper_gates_host}},
+    {OpKind::hyper_gates_backward, {"hyper_gates_backward", memory, hyper_gates_backward_cost, hyper_gates_backward_host}},
+    {OpKind::hyper_gather, {"hyper_gather", memory, hyper_gather_cost, hyper_gather_host}},
+    {OpKind::hyper_gather_backward, {"hyper_gather_backward", memory, hyper_gather_backward_cost, hyper_gather_backward_host}},
+    {OpKind::hyper_merge, {"hyper_merge", memory, hyper_merge_cost, hyper_merge_host}},
+    {OpKind::hyper_merge_backward, {"hyper_merge_backward", memory, hyper_merge_backward_cost, hyper_merge_backward_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

@@ -20,8 +20,11 @@ void check_shapes(const Shape& logits, const Shape& per_choice, const RoutingAtt
 /// The logits, gates and slots of `route`.
 template <typename OperandT>
 std::array<OperandT, 3> operands_of_route(std::span<const OperandT> operands, const RoutingAttributes& attributes) {
-  if (!attributes.biased) return unpack<3>(operands, "route");
-  const auto [logits, bias, gates, slots] = unpack<4>(operands, "route");
+  if (!attributes.biased && !attributes.hashed) return unpack<3>(operands, "route");
+  expect_shapes(!attributes.biased || !attributes.hashed, "a bias changes no choice by a token's number");
+  const auto [logits, beside, gates, slots] = unpack<4>(operands, "route");
+  expect_shapes(beside.shape.elements() == (attributes.biased ? columns_of(logits.shape) : rows_of(logits.shape)),
+                "route needs a bias [E], or tokens [T]");
   return {logits, gates, slots};
 }
 
@@ -139,6 +142,13 @@ std::vector<std::int32_t> chosen_by_numbers(const float* scores, const RoutingAt
   std::iota(candidates.begin(), candidates.end(), 0);
   if (attributes.node_limit > 0) candidates = experts_within_nodes(scores, attributes);
   return best(scores, std::move(candidates), attributes.top_k);
+}
+
+std::vector<std::int32_t> chosen_by_hash(std::int32_t token, const RoutingAttributes& attributes) {
+  std::vector<std::int32_t> chosen;
+  for (std::int32_t j = 0; j < attributes.top_k; ++j)
+    chosen.push_back(hashed_expert(token, j, attributes.top_k, static_cast<int>(attributes.slots.size())));
+  return chosen;
 }
 
 std::vector<std::int32_t> expert_numbers(std::size_t count) {
@@ -294,9 +304,7 @@ OpCost route_cost(std::span<const OperandType> operands, const OpAttributes& any
   const auto [logits, gates, slots] = operands_of_route(operands, attributes);
   check_shapes(logits.shape, slots.shape, attributes);
   const Bytes bytes = bytes_of(logits, gates, slots);
-  if (!attributes.biased) return memory_cost(bytes);
-  expect_shapes(operands[1].shape.elements() == columns_of(logits.shape), "route needs a bias [E]");
-  return memory_cost(bytes + operands[1].bytes());
+  return memory_cost(attributes.biased || attributes.hashed ? bytes + operands[1].bytes() : bytes);
 }
 
 void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
@@ -319,7 +327,9 @@ void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const float* of_token = logits.f32() + tokens[t] * static_cast<std::int64_t>(experts);
       const std::vector<std::int32_t> chosen =
-          attributes.forced ? forced[t] : chosen_by_numbers(scores_of(of_token, bias, attributes).data(), attributes);
+          attributes.forced   ? forced[t]
+          : attributes.hashed ? chosen_by_hash(operands[1].i32()[tokens[t]], attributes)
+                              : chosen_by_numbers(scores_of(of_token, bias, attributes).data(), attributes);
       const std::vector<double> weights = gates_of(of_token, chosen, attributes);
       for (std::size_t j = 0; j < chosen.size(); ++j) {
         const auto e = static_cast<std::size_t>(chosen[j]);

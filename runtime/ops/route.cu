@@ -156,6 +156,18 @@ struct OfferAll {
   }
 };
 
+struct ChooseByHash {
+  static constexpr int vector = 1;
+  const std::int32_t* tokens;
+  int* choices;
+  int top_k, experts;
+
+  template <int n>
+  TANDEM_DEVICE void at(std::int64_t choice) const {
+    choices[choice] = hashed_expert(tokens[choice / top_k], static_cast<int>(choice % top_k), top_k, experts);
+  }
+};
+
 /// by_group [groups][tokens of the group]: the tokens of each group, in their order.
 struct GroupTokens {
   static constexpr int vector = 1;
@@ -291,7 +303,7 @@ __global__ void score_gates_kernel(const float* logits, const int* choices, floa
 
 /// Whether tokens choose by something else than the logits.
 bool chooses_by_scores(const RoutingAttributes& attributes) {
-  return !attributes.forced && !attributes.expert_choice &&
+  return !attributes.forced && !attributes.expert_choice && !attributes.hashed &&
          (attributes.score != ScoreFunction::softmax || attributes.pre_softmax || attributes.biased);
 }
 
@@ -303,6 +315,7 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
   const DeviceTensor &logits = operands.front(), &gates = operands[operands.size() - 2], &slots = operands.back();
   const float* const bias = attributes.biased ? operands[1].as<const float>() : nullptr;
   expect_types(!attributes.biased || operands[1].dtype == DType::f32, "biases of experts are fp32");
+  expect_types(!attributes.hashed || operands[1].dtype == DType::i32, "tokens are int32");
   expect_types(of_one_type(logits, gates) && logits.dtype == DType::f32 && slots.dtype == DType::i32, "route computes in fp32");
   if (attributes.nodes > most_nodes) throw std::logic_error("kernels route to at most 64 nodes");
   const std::int64_t tokens = rows_of(logits.shape);
@@ -321,6 +334,9 @@ void route_device(Queue& queue, std::span<const DeviceTensor> operands, const Op
     launch_elementwise("route", queue, tokens, true, ForceChoices{choices, ForceChoices::of_load(attributes, tokens)});
   else if (attributes.expert_choice)
     launch_elementwise("route", queue, tokens * routing.experts, true, OfferAll{choices, routing.experts});
+  else if (attributes.hashed)
+    launch_elementwise("route", queue, tokens * routing.top_k, true,
+                       ChooseByHash{operands[1].as<const std::int32_t>(), choices, routing.top_k, routing.experts});
   else
     launch("route", queue, by_warps, choose_by_scores_kernel, scores, choices, routing);
   launch("route", queue, by_warps, routing.score != ScoreFunction::softmax ? score_gates_kernel : gates_kernel, of_logits,

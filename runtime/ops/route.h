@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "runtime/base/hash.h"
 #include "runtime/ops/operation.h"
 
 namespace tandem {
 
-/// route: logits [T,E], fp32, under `biased` also bias [E], fp32; gates [T,k], fp32, slots [T,k], int32.
+/// route: logits [T,E], fp32, under `biased` also bias [E], fp32, under `hashed` also tokens [T], int32; gates [T,k], fp32, slots
+/// [T,k], int32.
 ///
 /// Each token goes to its k experts of the highest scores; under a node limit M among those of the M nodes with the highest sum
 /// of their best max(1, k/M) scores (DeepSeek-V3, arXiv 2412.19437, section 2.1.2; group_limited_topk of Megatron-Core), or of as
@@ -21,6 +23,10 @@ namespace tandem {
 ///   sqrtsoftplus          the same with s = sqrt(log(1 + exp))  (DeepseekV4TopKRouter of transformers)
 ///
 /// Choices take the slots of their expert in the order of the tokens; who finds none left is dropped and has slot -1 - expert.
+///
+/// Under `hashed` the token's number chooses instead, whatever the logits are (Roller et al. 2021, arXiv 2106.04426; DeepSeek-V4,
+/// which keeps the choices as a table by token): choice j is one of the experts [j E / k, (j + 1) E / k), by `hashed_expert`.
+/// Gates are as above.
 ///
 /// A forced load instead gives expert e exactly load[e] of a group's choices, as many as it has slots unless said otherwise: they
 /// stand in a list, the experts one after the other, and token t of T takes the places t, t + T, ... so that its experts differ
@@ -39,6 +45,12 @@ HostKernel route_host;
 inline std::int32_t scores_of_node(const RoutingAttributes& attributes) {
   return attributes.best_of_node > 0 ? attributes.best_of_node
                                      : std::max(1, attributes.top_k / std::max(1, attributes.node_limit));
+}
+
+/// Choice j of k among the experts, by the number of a token.
+TANDEM_HOST_DEVICE inline std::int32_t hashed_expert(std::int32_t token, int j, int k, int experts) {
+  const int first = static_cast<int>(std::int64_t{j} * experts / k), last = static_cast<int>((std::int64_t{j} + 1) * experts / k);
+  return first + static_cast<int>(hash_of_place(0, token, j) % static_cast<std::uint64_t>(last - first));
 }
 
 /// count_by_sequence: slots; counts [sequences,E], fp32: how many of each sequence's choices are of each expert, those among them

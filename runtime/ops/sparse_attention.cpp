@@ -28,8 +28,34 @@ Flops flops_per_depth(const SparseSizes& n, const SparseAttentionAttributes& att
 
 }  // namespace
 
+namespace {
+
+/// The sum over n in [0, last] of min(floor(n / ratio), most).
+std::int64_t sum_of_quotients(std::int64_t last, std::int64_t ratio, std::int64_t most) {
+  if (last < 0) return 0;
+  const std::int64_t below = std::min(last, most * ratio - 1), quotient = below / ratio;
+  return ratio * (quotient * (quotient - 1) / 2) + quotient * (below - quotient * ratio + 1) + most * (last - below);
+}
+
+/// Of each query min(positions up to its own, window) and as many compressed keys as it sees, at most those left.
+std::int64_t pairs_with_compressed(const SparseAttentionAttributes& attributes, std::int64_t most) {
+  std::int64_t pairs = 0;
+  for (std::size_t run = 0; run < 2; ++run) {
+    const std::int64_t first = attributes.queries.start[run], last = first + attributes.queries.length[run];  // of n = p + 1
+    const auto add = [&](std::int64_t ratio, std::int64_t limit) {
+      pairs += sum_of_quotients(last, ratio, limit) - sum_of_quotients(first, ratio, limit);
+    };
+    if (attributes.window > 0) add(1, attributes.window);
+    if (most > attributes.window) add(attributes.ratio, most - attributes.window);
+  }
+  return pairs;
+}
+
+}  // namespace
+
 // A window hides all but so many of the keys that a query sees: as many as it chooses.
 std::int64_t chosen_pairs(const SparseAttentionAttributes& attributes, std::int64_t most) {
+  if (attributes.window > 0 || attributes.ratio > 1) return pairs_with_compressed(attributes, most);
   const AttentionAttributes seen{
       .causal = true, .queries = attributes.queries, .keys = attributes.keys, .window = static_cast<std::int32_t>(most)};
   return seen_pairs(seen, attributes.queries.count(), attributes.keys.count());

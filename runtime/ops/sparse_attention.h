@@ -23,7 +23,8 @@ HostKernel sparse_attention_host;
 CostFunction sparse_attention_backward_cost;
 HostKernel sparse_attention_backward_host;
 
-/// Returns the pairs of a query and a key that it chose, of one sequence, where a query chooses `most` of those that it sees.
+/// Returns the pairs of a query and a key that it chose, of one sequence, where a query chooses `most` of those that it sees, or
+/// a window and what is left of compressed keys (window_select).
 std::int64_t chosen_pairs(const SparseAttentionAttributes& attributes, std::int64_t most);
 
 }  // namespace tandem

@@ -26,6 +26,7 @@ struct DeviceSparse {
   std::int64_t queries, keys, batch, heads, width, most;
   DevicePositions query_positions, key_positions;
   bool all_keys;
+  std::int32_t ratio;
 
   DeviceSparse(const SparseSizes& n, const SparseAttentionAttributes& attributes)
       : queries(n.queries),
@@ -36,14 +37,15 @@ struct DeviceSparse {
         most(n.most),
         query_positions(attributes.queries),
         key_positions(attributes.keys),
-        all_keys(attributes.all_keys) {}
+        all_keys(attributes.all_keys),
+        ratio(attributes.ratio) {}
 
   TANDEM_DEVICE std::int64_t query_row(std::int64_t b, std::int64_t query, std::int64_t head) const {
     return ((query * batch + b) * heads + head) * width;
   }
   TANDEM_DEVICE std::int64_t key_row(std::int64_t b, std::int64_t key) const { return (key * batch + b) * width; }
   TANDEM_DEVICE bool sees(std::int64_t query, std::int64_t key) const {
-    return key_positions.at(key) <= query_positions.at(query);
+    return (key_positions.at(key) + 1) * ratio <= query_positions.at(query) + 1;
   }
   /// Keys that a query learns from, in its row of a target; `key_at` has -1 for a place without one.
   TANDEM_DEVICE std::int64_t places() const { return all_keys ? keys : most; }

@@ -49,11 +49,11 @@ struct SplitRows {
 
 double split_sigmoid(const float* z, std::int64_t at) { return z == nullptr ? 1 : 1 / (1 + std::exp(-double{z[at]})); }
 
-const float* gates_of(const NormOperands<HostTensor>& operands) {
+const float* gate_values(const NormOperands<HostTensor>& operands) {
   return operands.gate == nullptr ? nullptr : operands.gate->f32();
 }
 
-Bytes bytes_read(const NormOperands<OperandType>& operands) {
+Bytes bytes_of_inputs(const NormOperands<OperandType>& operands) {
   const Bytes of_gate = operands.gate == nullptr ? 0 : operands.gate->bytes();
   return bytes_of(operands.x, operands.squares, operands.weight) + of_gate;
 }
@@ -77,13 +77,13 @@ void split_norm_squares_host(std::span<const HostTensor> operands, const OpAttri
 
 OpCost split_norm_cost(std::span<const OperandType> operands, const OpAttributes& any) {
   const NormOperands<OperandType> of(operands, any, 1);
-  return memory_cost(bytes_read(of) + of.rest[0].bytes());
+  return memory_cost(bytes_of_inputs(of) + of.rest[0].bytes());
 }
 
 void split_norm_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const NormOperands<HostTensor> of(operands, any, 1);
   const SplitRows n(of.x.shape, any);
-  const float* const gates = gates_of(of);
+  const float* const gates = gate_values(of);
   for (std::int64_t row = 0; row < n.rows; ++row) {
     const double inverse = n.inverse_deviation(of.squares.f32()[row]);
     for (std::int64_t i = 0; i < n.columns; ++i) {
@@ -96,13 +96,13 @@ void split_norm_host(std::span<const HostTensor> operands, const OpAttributes& a
 OpCost split_norm_products_cost(std::span<const OperandType> operands, const OpAttributes& any) {
   const NormOperands<OperandType> of(operands, any, 2);
   expect_row_sums(of.rest[1].shape, of.x.shape);
-  return memory_cost(bytes_read(of) + bytes_of(of.rest[0], of.rest[1]));
+  return memory_cost(bytes_of_inputs(of) + bytes_of(of.rest[0], of.rest[1]));
 }
 
 void split_norm_products_host(std::span<const HostTensor> operands, const OpAttributes& any) {
   const NormOperands<HostTensor> of(operands, any, 2);
   const SplitRows n(of.x.shape, any);
-  const float *in = of.x.f32(), *w = of.weight.f32(), *gates = gates_of(of), *gradient = of.rest[0].f32();
+  const float *in = of.x.f32(), *w = of.weight.f32(), *gates = gate_values(of), *gradient = of.rest[0].f32();
   for (std::int64_t row = 0; row < n.rows; ++row) {
     const double inverse = n.inverse_deviation(of.squares.f32()[row]);
     const std::int64_t first = row * n.columns;
@@ -120,7 +120,7 @@ OpCost split_norm_backward_cost(std::span<const OperandType> operands, const OpA
   expect_row_sums(products.shape, of.x.shape);
   expect_shapes(dx.shape == of.x.shape && dweight.shape == of.weight.shape && (!gated || of.rest[3].shape == of.x.shape),
                 "split_norm's gradients are shaped as what they belong to");
-  return memory_cost(bytes_read(of) + bytes_of(dy, products, dx) + (gated ? of.rest[3].bytes() : 0) + 2 * dweight.bytes());
+  return memory_cost(bytes_of_inputs(of) + bytes_of(dy, products, dx) + (gated ? of.rest[3].bytes() : 0) + 2 * dweight.bytes());
 }
 
 void split_norm_backward_host(std::span<const HostTensor> operands, const OpAttributes& any) {
@@ -128,7 +128,7 @@ void split_norm_backward_host(std::span<const HostTensor> operands, const OpAttr
   const NormOperands<HostTensor> of(operands, any, gated ? 5 : 4);
   const HostTensor &dy = of.rest[0], &products = of.rest[1], &dx = of.rest[2], &dweight = of.rest.back();
   const SplitRows n(of.x.shape, any);
-  const float* const gates = gates_of(of);
+  const float* const gates = gate_values(of);
   std::vector<double> sums(static_cast<std::size_t>(n.columns));
   for (std::int64_t row = 0; row < n.rows; ++row) {
     const double inverse = n.inverse_deviation(of.squares.f32()[row]), mean = products.f32()[row] / n.width;

@@ -132,6 +132,19 @@ std::optional<Objection> find_wrong_router(const Scenario& s) {
   return {};
 }
 
+constexpr Rule hashed_choices_are_of_tokens{
+    .holds =
+        [](const Scenario& s) {
+          const MoeSpec& moe = s.model.moe;
+          return moe.hash_layers == 0 || is_dense(s) || (moe.routing == Routing::top_k && moe.node_limit == 0);
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      const std::string field = s.model.moe.node_limit > 0 ? "node_limit" : "routing expert-choice";
+      return {{"model.moe.hash_layers", "model.moe.node_limit", "model.moe.routing"},
+              "hash_layers with " + field +
+                  ", whose experts are not those that a token's number gives; expected hash_layers 0, or " + field + " left out"};
+    }};
+
 // Experts over ranks.
 
 constexpr Rule ep_divides_experts{
@@ -220,6 +233,7 @@ constexpr Rule rules_of_experts[] = {deepep_has_ranks,
                                      dense_models_have_no_expert_ranks,
                                      rule_of<find_wrong_choice>,
                                      rule_of<find_wrong_router>,
+                                     hashed_choices_are_of_tokens,
                                      biased_experts_are_whole,
                                      biased_experts_are_weighted_after,
                                      ep_divides_experts,

@@ -53,6 +53,70 @@ constexpr Rule latent_heads_have_keys{
                   ": every head has a key of its own"};
     }};
 
+// Heads that share a key, beside compressed ones.
+
+/// What is not lowered beside them.
+std::optional<Objection> find_what_excludes_compressed_attention(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  const std::string section = "model.compressed_attention";
+  const std::pair<const char*, bool> others[] = {{"model.mla", m.mla.enabled()},
+                                                 {"model.qk_norm", m.qk_norm != QkNorm::none},
+                                                 {"model.attention_gate", m.attention_gate},
+                                                 {"model.linear_bias", m.linear_bias},
+                                                 {"model.attention_bias", m.attention_bias != AttentionBias::none},
+                                                 {"model.attention_softcap", m.attention_softcap > 0},
+                                                 {"model.mtp_depth", m.mtp_depth > 0},
+                                                 {"training.attention", s.training.attention == AttentionKernel::unfused},
+                                                 {"training.fp8_attention", s.training.fp8_attention},
+                                                 {"training.documents", s.training.documents.any()},
+                                                 {"training.attention_dropout", s.training.attention_dropout > 0}};
+  for (const auto& [field, is_set] : others)
+    if (is_set)
+      return Objection{{field, section}, std::string(field) + " is not lowered with " + section + ", expected it left out"};
+  if (m.layer_types.empty() || m.has_mixer(Mixer::full_attention) || m.has_mixer(Mixer::chunked_attention) || m.window == 0)
+    return Objection{{"model.layer_types", "model.window", section},
+                     section +
+                         " with layers of full or chunked attention, or without a window, is not lowered; expected "
+                         "sliding_attention, compressed_sparse_attention and heavily_compressed_attention"};
+  if (m.kv_heads != 1)
+    return Objection{{"model.kv_heads", section},
+                     named("kv_heads", m.kv_heads) + " with " + section + ", whose heads share one key; expected 1"};
+  if (!m.rotary || !m.causal)
+    return Objection{{m.rotary ? "model.causal" : "model.rotary", section},
+                     section + " without rotary positions, or not causal, is not lowered; expected both true"};
+  return {};
+}
+
+std::optional<Objection> find_flaw_of_compressed_attention(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  const CompressedAttentionSpec& c = m.compressed;
+  const bool sparse = m.has_mixer(Mixer::compressed_sparse_attention), heavy = m.has_mixer(Mixer::heavily_compressed_attention);
+  const std::string section = "model.compressed_attention";
+  if (!c.enabled() && (sparse || heavy))
+    return Objection{{section, "model.layer_types"}, "layers with compressed keys without " + section + ", expected that, too"};
+  if (!c.enabled()) return {};
+  if (auto objection = find_what_excludes_compressed_attention(s)) return objection;
+  const std::int64_t narrowest = sparse ? std::min(m.head_dim, c.index_head_dim) : m.head_dim;
+  if (c.rope_dim % 2 != 0 || c.rope_dim > narrowest)
+    return Objection{
+        {section + ".rope_dim", "model.head_dim"},
+        named("rope_dim", c.rope_dim) + " of heads of " + std::to_string(narrowest) + ", expected an even number up to that"};
+  if (m.heads % c.output_groups != 0)
+    return Objection{{section + ".output_groups", "model.heads"},
+                     named("output_groups", c.output_groups) + " does not divide " + named("heads", m.heads) +
+                         "; nearest that do: " + joined(nearest_divisors(m.heads, c.output_groups))};
+  if (sparse && c.index_heads == 0)
+    return Objection{{section + ".index_heads", "model.layer_types"},
+                     "compressed_sparse_attention without compressed_attention.index_heads, expected an indexer"};
+  for (const Mixer mixer : {Mixer::compressed_sparse_attention, Mixer::heavily_compressed_attention})
+    if (m.has_mixer(mixer) && s.training.sequence % c.ratio_of(mixer) != 0)
+      return Objection{
+          {"training.sequence", section},
+          named("sequence", s.training.sequence) + " is no multiple of the " + std::to_string(c.ratio_of(mixer)) +
+              " positions of a compressed key; nearest: " + joined(nearest_multiples(c.ratio_of(mixer), s.training.sequence))};
+  return {};
+}
+
 // Keys that an indexer chooses.
 
 std::optional<Objection> find_flaw_of_indexer(const Scenario& s) {
@@ -141,7 +205,8 @@ constexpr TypeNeeds needs_of_types[] = {
 std::optional<Objection> find_untold_type(const Scenario& s) {
   for (const TypeNeeds& type : needs_of_types) {
     const std::string field = "model." + std::string(type.field);
-    const bool has = s.model.has_mixer(type.mixer), told = type.told(s.model);
+    const bool beside_compressed_keys = type.mixer == Mixer::sliding_attention && s.model.compressed.enabled();
+    const bool has = s.model.has_mixer(type.mixer) || beside_compressed_keys, told = type.told(s.model);
     if (has && !told)
       return Objection{{field, "model.layer_types"},
                        "layers of type " + std::string(type.word) + " without " + field + ", expected that, too"};
@@ -286,6 +351,22 @@ constexpr Rule gates_are_not_squared{
                                  : " without gates is not lowered; expected gelu or squared-relu")};
     }};
 
+// Several residual streams.
+
+std::optional<Objection> find_what_excludes_streams(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  if (!m.hyper.enabled()) return {};
+  const std::pair<const char*, bool> others[] = {{"model.mtp_depth", m.mtp_depth > 0},
+                                                 {"model.residual", m.residual.scale()},
+                                                 {"model.norm_placement", m.norm_placement == NormPlacement::residual},
+                                                 {"training.hidden_dropout", s.training.hidden_dropout > 0}};
+  for (const auto& [field, is_set] : others)
+    if (is_set)
+      return Objection{{field, "model.hyper_connections"},
+                       std::string(field) + " is not lowered with model.hyper_connections, expected it left out"};
+  return {};
+}
+
 // An encoder before the model.
 
 std::optional<Objection> find_flaw_of_encoder(const Scenario& s) {
@@ -329,6 +410,7 @@ constexpr Rule rules_of_model[] = {
     latent_attention_is_rotary,
     latent_heads_have_keys,
     rule_of<find_flaw_of_indexer>,
+    rule_of<find_flaw_of_compressed_attention>,
     kv_heads_divide_heads,
     rotated_heads_are_even,
     layer_types_are_of_layers,
@@ -344,6 +426,7 @@ constexpr Rule rules_of_model[] = {
     limits_are_of_gates,
     scaled_embeddings_are_of_tokens,
     gates_are_not_squared,
+    rule_of<find_what_excludes_streams>,
     rule_of<find_flaw_of_encoder>,
 };
 

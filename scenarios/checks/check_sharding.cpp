@@ -276,6 +276,30 @@ constexpr Rule cp_deals_out_key_heads{
           return undealt_to_cp(s, s.model.linear_attention.key_heads / s.parallelism.tp, "linear_attention.key_heads");
         }};
 
+// Heads that share a key.
+
+constexpr Rule tp_divides_output_groups{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          return !s.model.compressed.enabled() || s.model.compressed.output_groups % s.parallelism.tp == 0;
+        },
+    .objection =
+        [](const Scenario& s) { return undivided(s, s.model.compressed.output_groups, "compressed_attention.output_groups"); }};
+
+constexpr Rule compressed_keys_are_gathered{
+    .sizes = Sizes::split,
+    .holds =
+        [](const Scenario& s) {
+          const ParallelismSpec& p = s.parallelism;
+          return !s.model.compressed.enabled() || p.cp == 1 || p.cp_method == CpMethod::all_gather;
+        },
+    .objection = [](const Scenario& s) -> Objection {
+      return {{"parallelism.cp_method", "model.compressed_attention"},
+              "cp_method " + std::string(name_in(cp_method_names, s.parallelism.cp_method)) +
+                  " with model.compressed_attention, whose keys are made of whole sequences; expected all-gather"};
+    }};
+
 // And of lightning attention.
 
 constexpr Rule tp_divides_lightning_heads{
@@ -369,6 +393,8 @@ constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,
                                       cp_deals_out_mamba_groups,
                                       tp_divides_key_heads,
                                       cp_deals_out_key_heads,
+                                      tp_divides_output_groups,
+                                      compressed_keys_are_gathered,
                                       tp_divides_lightning_heads,
                                       cp_deals_out_lightning_heads,
                                       tp_divides_encoder_heads,

@@ -49,6 +49,24 @@ SplitHeads split_and_rotate(Context& context, const std::vector<BufferId>& parts
           }};
 }
 
+/// Rotated as they are split, then each head normed without weights, as Llama 4 does where it rotates.
+SplitHeads rotate_and_norm(Context& context, const std::vector<BufferId>& parts, const Heads& heads) {
+  Heads rotated = heads;
+  rotated.q = context.activation(context.shape_of(heads.q));
+  rotated.k = context.activation(context.shape_of(heads.k));
+  const SplitHeads split = split_and_rotate(context, parts, rotated);
+  context.kernel(OpKind::unit_norm, NormAttributes{}, "query norm", {rotated.q}, {heads.q});
+  context.kernel(OpKind::unit_norm, NormAttributes{}, "key norm", {rotated.k}, {heads.k});
+  return {heads, [=](Context& c, const Heads& d, const std::vector<BufferId>& dparts) {
+            Heads before = d;
+            before.q = c.activation(c.shape_of(d.q));
+            before.k = c.activation(c.shape_of(d.k));
+            c.kernel(OpKind::unit_norm_backward, NormAttributes{}, "query norm", {rotated.q, d.q}, {before.q});
+            c.kernel(OpKind::unit_norm_backward, NormAttributes{}, "key norm", {rotated.k, d.k}, {before.k});
+            split.backward(c, before, dparts);
+          }};
+}
+
 /// One row for each head, or one for all of a token.
 BufferId normed_rows(Context& context, BufferId heads) {
   const Shape shape = context.shape_of(heads);
@@ -99,7 +117,8 @@ SplitHeads split_heads(Context& context, const AttentionParameters& weights, Buf
   Heads heads = make_heads(context, Shape(n.sequence, n.batch, n.heads, n.head_dim), keys, keys);
   if (weights.sink) heads.sink = AttentionSink{*weights.sink, 0, n.heads};
   const std::vector<BufferId> parts = outputs_apart(context, weights.qkv, qkv);
-  if (!weights.query_norm) return split_and_rotate(context, parts, heads);
+  const bool unit = context.scenario.model.qk_norm == QkNorm::unit && is_rotated(context);
+  if (!weights.query_norm) return unit ? rotate_and_norm(context, parts, heads) : split_and_rotate(context, parts, heads);
   return is_normed_over_ranks(context) ? split_norm_over_ranks_and_rotate(context, weights, parts, heads)
                                        : split_norm_and_rotate(context, weights, parts, heads);
 }
@@ -202,7 +221,7 @@ AttentionParameters declare_attention(const Context& context, ChunkParameters& p
   const ModelSpec& model = context.scenario.model;
   if (model.attention_gate) weights.gate = parameters.declare({.pieces = {rows_of(".attention_gate", n.heads, 1)}});
   if (model.biases_of_attention() != AttentionBias::none) declare_biases(context, parameters, layer, weights);
-  if (model.qk_norm != QkNorm::none) declare_norms_of_heads(context, parameters, layer, weights);
+  if (model.qk_norm == QkNorm::head || model.qk_norm == QkNorm::all) declare_norms_of_heads(context, parameters, layer, weights);
   if (model.attention_sinks)
     weights.sink = parameters.declare({.pieces = {{layer + ".sink.bias", model.heads, 1, n.heads * n.tp_rank, 0, n.heads, 1}}});
   return weights;

@@ -67,6 +67,9 @@ struct GemmOperand {
   BufferId by_row = no_id, by_column = no_id;
 };
 
+/// Rows and columns of the part of a tensor that a rank takes for a matrix of its own, by the tensor's name.
+using MatrixBlocks = std::map<std::string, std::pair<std::int64_t, std::int64_t>>;
+
 /// What a pass lowers, held back until its turn comes (see turns.h). An empty function is a cut, where the turn ends.
 using Recording = std::deque<std::function<void()>>;
 
@@ -197,6 +200,9 @@ class Context {
 
   TaskLabels labels(std::string_view name, Stream stream) const;
   Slot slot_of_group(Slot slot) const;
+
+ public:
+  MatrixBlocks muon_blocks = {};  ///< in the unsharded reference of a step whose ranks orthogonalize their shards; see muon.h
 };
 
 /// Lowers what lies inside for the model's encoder, or for the model, and then goes on as before.

@@ -1,6 +1,7 @@
 #include "scenarios/lowering/embedding.h"
 
 #include "scenarios/lowering/dropout.h"
+#include "scenarios/lowering/hyper_connection.h"
 #include "scenarios/lowering/inputs.h"
 #include "scenarios/schedules/chunk_layout.h"
 
@@ -125,7 +126,8 @@ BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weig
   }
   const BufferId x = context.reduce_partial(sum, "embedding");
   tape.push([](Context& c, BufferId dy) { return c.gather_sequence(dy, "embedding"); });
-  return drop_embedding(context, tape, scale_embedding(context, tape, x, "embedding"));
+  const BufferId y = drop_embedding(context, tape, scale_embedding(context, tape, x, "embedding"));
+  return context.scenario.model.hyper.enabled() ? begin_streams(context, tape, y) : y;
 }
 
 }  // namespace tandem::scenarios

@@ -11,6 +11,8 @@
 namespace tandem::scenarios {
 namespace {
 
+using Streams = std::optional<HyperConnectionParameters>;
+
 /// What a half is called, where dropout falls on it, and how its stream and its branch are added.
 struct HalfName {
   std::string norm;
@@ -89,6 +91,9 @@ BufferId lower_half(Context& context, Tape& tape, const GatedDeltaParameters& we
 BufferId lower_half(Context& context, Tape& tape, const LightningParameters& weights, BufferId x) {
   return lightning(context, tape, weights, x);
 }
+BufferId lower_half(Context& context, Tape& tape, const CompressedAttentionParameters& weights, BufferId x) {
+  return compressed_attention(context, tape, weights, x);
+}
 BufferId lower_half(Context& context, Tape& tape, const MlpParameters& weights, BufferId x) {
   note_norm_before_linear(context, x);
   return mlp(context, tape, weights, x);
@@ -105,7 +110,8 @@ Module module_of(const Half& half) {
 }
 
 /// x + branch(x), with norms before and after the branch where the layer has them.
-BufferId half(Context& context, Tape& tape, const NormsOfHalf& norms, const HalfName& name, const Module& branch, BufferId x) {
+BufferId half(Context& context, Tape& tape, const NormsOfHalf& norms, const Streams& streams, const HalfName& name,
+              const Module& branch, BufferId x) {
   const Module normed = [norms, name](Context& c, Tape& t, BufferId in) { return norm(c, t, *norms.before, in, name.norm); };
   if (context.scenario.model.norm_placement == NormPlacement::residual) {
     const Module added = [&](Context& c, Tape& t, BufferId in) { return residual(c, t, in, branch, name); };
@@ -120,19 +126,19 @@ BufferId half(Context& context, Tape& tape, const NormsOfHalf& norms, const Half
       z = c.recompute().norm ? recompute_output(c, t, normed, branch, in) : branch(c, t, normed(c, t, in));
     return norms.after ? norm(c, t, *norms.after, z, "post " + name.norm) : z;
   };
-  return residual(context, tape, x, whole, name);
+  return streams ? hyper_connection(context, tape, *streams, x, whole) : residual(context, tape, x, whole, name);
 }
 
 BufferId both_halves(Context& context, Tape& tape, const LayerParameters& weights, BufferId x) {
   const ModelSpec& model = context.scenario.model;
   const ResidualFactors& of_mixer = model.residual.of(model.layer_kind(context.layer).mixer);
   if (weights.mixer.index() > 0)
-    x = half(context, tape, weights.mixer_norms, {"attention norm", DropoutSite::attention_output, of_mixer},
-             module_of(weights.mixer), x);
+    x = half(context, tape, weights.mixer_norms, weights.mixer_streams,
+             {"attention norm", DropoutSite::attention_output, of_mixer}, module_of(weights.mixer), x);
   if (weights.feed.index() > 0) {
     const Module feed = module_of(weights.feed);
     const Module feed_again = [feed](Context& c, Tape& t, BufferId in) { return checkpoint(c, t, feed, in); };
-    x = half(context, tape, weights.feed_norms, {"mlp norm", DropoutSite::mlp_output, model.residual.mlp},
+    x = half(context, tape, weights.feed_norms, weights.feed_streams, {"mlp norm", DropoutSite::mlp_output, model.residual.mlp},
              context.recomputes_mlp() ? feed_again : feed, x);
   }
   return x;
@@ -166,6 +172,10 @@ struct LinearWeights {
   void operator()(const MambaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
   void operator()(const GatedDeltaParameters& weights) { found.insert(found.end(), {weights.in, weights.out}); }
   void operator()(const LightningParameters& weights) { found.insert(found.end(), {weights.in, weights.gate, weights.out}); }
+  void operator()(const CompressedAttentionParameters& weights) {
+    found.insert(found.end(), {weights.query_down, weights.query_up, weights.key, weights.output});
+    if (weights.compressor) found.push_back(weights.compressor->project);
+  }
   void operator()(const MlpParameters& weights) { found.insert(found.end(), {weights.up, weights.down}); }
   void operator()(const MixtureParameters& weights) {
     (*this)(weights.experts);
@@ -192,14 +202,21 @@ LayerParameters declare_layer(const Context& context, ChunkParameters& parameter
   const LayerKind kind = model.layer_kind(layer);
   LayerParameters weights;
   if (kind.mixer != Mixer::none) weights.mixer_norms = declare_norms(context, parameters, name, "attention_norm");
+  if (is_attention(kind.mixer) && model.compressed.enabled())
+    weights.mixer = declare_compressed_attention(context, parameters, name, kind.mixer);
   if (is_attention(kind.mixer) && model.mla.enabled()) weights.mixer = declare_mla(context, parameters, name);
-  if (is_attention(kind.mixer) && !model.mla.enabled()) weights.mixer = declare_attention(context, parameters, name);
+  if (is_attention(kind.mixer) && !model.mla.enabled() && !model.compressed.enabled())
+    weights.mixer = declare_attention(context, parameters, name);
   if (kind.mixer == Mixer::linear_attention) weights.mixer = declare_gated_delta(context, parameters, name);
   if (kind.mixer == Mixer::lightning_attention) weights.mixer = declare_lightning(context, parameters, name);
   if (kind.mixer == Mixer::mamba) weights.mixer = declare_mamba(context, parameters, name);
   if (kind.feed != Feed::none) weights.feed_norms = declare_norms(context, parameters, name, "mlp_norm");
   if (kind.feed == Feed::dense) weights.feed = declare_mlp(context, parameters, name, context.sizes.ffn);
-  if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name);
+  if (kind.feed == Feed::experts) weights.feed = declare_mixture(context, parameters, name, layer < model.moe.hash_layers);
+  if (model.hyper.enabled() && kind.mixer != Mixer::none)
+    weights.mixer_streams = declare_hyper_connection(context, parameters, name + ".attention_streams", true);
+  if (model.hyper.enabled() && kind.feed != Feed::none)
+    weights.feed_streams = declare_hyper_connection(context, parameters, name + ".mlp_streams", true);
   if (context.scenario.training.param_gather && context.scenario.casts_in(layer))
     for (const ParameterId weight : linear_weights(context, weights)) parameters.keep_narrow(weight);
   return weights;

@@ -68,6 +68,8 @@ void cross_entropy(Context& context, Tape& tape, BufferId logits, const LossTerm
 LossParameters declare_loss(const Context& context, ChunkParameters& parameters, const ParameterId* tied_table, bool looks_up) {
   LossParameters weights;
   weights.norm = declare_norm(context, parameters, "final_norm");
+  if (context.scenario.model.hyper.enabled())
+    weights.streams = declare_hyper_connection(context, parameters, "final_streams", false);
   if (tied_table != nullptr) {
     weights.head = *tied_table;
     return weights;
@@ -88,6 +90,7 @@ void loss_of_normed(Context& context, Tape& tape, ParameterId head, BufferId nor
 }
 
 void loss(Context& context, Tape& tape, const LossParameters& weights, BufferId x, const LossTerm& term) {
+  if (weights.streams) x = end_streams(context, tape, *weights.streams, x);
   loss_of_normed(context, tape, weights.head, norm(context, tape, weights.norm, x, "final norm"), term);
 }
 

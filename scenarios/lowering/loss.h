@@ -1,6 +1,8 @@
 #pragma once
 
-#include "scenarios/lowering/context.h"
+#include <optional>
+
+#include "scenarios/lowering/hyper_connection.h"
 
 namespace tandem::scenarios {
 
@@ -13,6 +15,7 @@ struct LossTerm {
 struct LossParameters {
   ParameterId norm = 0;
   ParameterId head = 0;
+  std::optional<HyperConnectionParameters> streams = {};  ///< with model.hyper_connections
 };
 
 /// Final norm, LM head with the vocabulary sharded over tp, and cross entropy on the shards: all-reduces of the maximum, of the

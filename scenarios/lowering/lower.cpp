@@ -33,8 +33,39 @@ double seen_keys(const ModelSpec& model, Mixer mixer, const DocumentTotals& pack
   return seen;
 }
 
+/// Compressed keys that the queries of a sequence see, on average.
+double compressed_keys_seen(const ModelSpec& model, Mixer mixer, std::int64_t sequence) {
+  const auto ratio = static_cast<double>(model.compressed.ratio_of(mixer));
+  const auto most = static_cast<double>(model.compressed.keys_of(mixer, sequence));
+  const double all = static_cast<double>(sequence) / ratio;
+  return most > 0 ? most - most * most / (2 * all) : 0;
+}
+
+/// As below, where all heads share one key; an indexer's projections, whose gradients go no further, and its scores of all
+/// compressed keys that a query sees count two passes.
+double compressed_attention_flops_per_token(const ModelSpec& model, Mixer mixer, const DocumentTotals& packed) {
+  const CompressedAttentionSpec& c = model.compressed;
+  const std::int64_t heads = model.heads * model.head_dim, sequence = packed.longest();
+  std::int64_t weights = model.hidden * c.q_rank + c.q_rank * heads + model.hidden * model.head_dim + heads * c.output_rank +
+                         c.output_groups * c.output_rank * model.hidden;
+  double indexer = 0;
+  if (mixer == Mixer::heavily_compressed_attention) weights += 2 * model.hidden * model.head_dim;
+  if (mixer == Mixer::compressed_sparse_attention) {
+    weights += 4 * model.hidden * model.head_dim;
+    const std::int64_t width = c.index_heads * c.index_head_dim;
+    const std::int64_t of_indexer = c.q_rank * width + model.hidden * (c.index_heads + 4 * c.index_head_dim);
+    const double all = static_cast<double>(sequence) / static_cast<double>(c.sparse_ratio) / 2;
+    indexer = (4 * static_cast<double>(of_indexer) + 2 * all * static_cast<double>(width) +
+               2 * compressed_keys_seen(model, mixer, sequence) * static_cast<double>(heads + 3 * width)) /
+              3;
+  }
+  const double seen = seen_keys(model, Mixer::sliding_attention, packed) + compressed_keys_seen(model, mixer, sequence);
+  return 2 * static_cast<double>(weights) + 4 * seen * static_cast<double>(heads) + indexer;
+}
+
 /// Forward: projections, and the two products of every query with the keys and values that it sees, or all where it does.
 double attention_flops_per_token(const ModelSpec& model, Mixer mixer, const DocumentTotals& packed) {
+  if (model.compressed.enabled()) return compressed_attention_flops_per_token(model, mixer, packed);
   const MlaSpec& mla = model.mla;
   const std::int64_t h = model.hidden, heads = model.heads;
   const std::int64_t value_dim = mla.enabled() ? mla.v_dim : model.head_dim;
@@ -109,6 +140,11 @@ double feed_flops_per_token(const ModelSpec& model, Feed feed) {
   return 2 * weights;
 }
 
+/// Forward, of the gates of residual streams: those of a layer's halves, or of the end of the streams.
+double stream_flops_per_token(const ModelSpec& model, std::int64_t gates) {
+  return model.hyper.enabled() ? 2 * static_cast<double>(gates * model.hyper.streams * model.hidden) : 0;
+}
+
 /// Forward, of all images of a sequence.
 double encoder_flops(const ModelSpec& model) {
   const EncoderSpec& e = model.encoder;
@@ -165,6 +201,30 @@ ActivationReaders offloaded_activations(const Scenario& scenario, const World& w
   return readers;
 }
 
+/// The blocks of matrices that the ranks of the sharded step take for matrices of their own, where this is its unsharded
+/// reference: those that a rank of such a mesh declares.
+MatrixBlocks blocks_of_sharded(const Scenario& scenario) {
+  const ParallelismSpec& p = scenario.parallelism;
+  if (p.reference_tp == 1 && p.reference_etp == 1) return {};
+  Scenario sharded = scenario;
+  sharded.parallelism.tp = p.reference_tp;
+  sharded.parallelism.etp = p.reference_etp;
+  sharded.parallelism.dp = p.reference_etp;
+  sharded.parallelism.reference_tp = sharded.parallelism.reference_etp = 1;
+  sharded.training.global_batch *= sharded.parallelism.dp;
+  sharded.cluster.gpus = sharded.parallelism.world_size();
+  const World world = make_world(sharded, true);
+  DagBuilder builder;
+  add_ranks_and_communicators(world, builder);
+  Context context(builder, sharded, world, 0);
+  StageProgram program(context);
+  MatrixBlocks blocks;
+  for (const ChunkParameters& chunk : context.chunks)
+    for (const Bucket& bucket : chunk.buckets())
+      for (const MuonMatrix& matrix : bucket.matrices) blocks[matrix.piece.tensor] = {matrix.piece.rows, matrix.piece.columns};
+  return blocks;
+}
+
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
@@ -181,7 +241,10 @@ double model_flops_per_token(const ModelSpec& model, const DocumentTotals& packe
     if (kind.mixer == Mixer::lightning_attention) forward += lightning_flops_per_token(model);
     if (kind.mixer == Mixer::mamba) forward += mamba_flops_per_token(model);
     forward += feed_flops_per_token(model, kind.feed);
+    const int halves = (kind.mixer != Mixer::none ? 1 : 0) + (kind.feed != Feed::none ? 1 : 0);
+    forward += halves * stream_flops_per_token(model, model.hyper.gates());
   }
+  forward += stream_flops_per_token(model, model.hyper.streams);
   double indexers = 0;
   for (std::int64_t l = 0; l < model.layers + model.mtp_depth; ++l)
     if (is_attention(model.layer_kind(l).mixer))
@@ -219,8 +282,10 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   dag.devices = world.devices;
   dag.links = world.links;
   add_ranks_and_communicators(world, builder);
+  const MatrixBlocks muon_blocks = blocks_of_sharded(scenario);
   for (RankIndex rank = 0; rank < world.ranks.size(); ++rank) {
     Context context(builder, scenario, world, rank);
+    context.muon_blocks = muon_blocks;
     if (scenario.training.offload.activations > 0) context.offload.follow(offloaded_activations(scenario, world, rank, steps));
     StageProgram(context).lower(steps);
   }

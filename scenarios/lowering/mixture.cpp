@@ -127,9 +127,9 @@ BufferId shared_experts(Context& context, Tape& tape, const MixtureParameters& w
 
 }  // namespace
 
-MixtureParameters declare_mixture(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+MixtureParameters declare_mixture(const Context& context, ChunkParameters& parameters, const std::string& layer, bool hashed) {
   MixtureParameters weights;
-  weights.router = declare_router(context, parameters, layer);
+  weights.router = declare_router(context, parameters, layer, hashed);
   const MoeSpec& moe = context.scenario.model.moe;
   const std::int64_t h = context.sizes.hidden;
   const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns) {

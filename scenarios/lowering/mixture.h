@@ -19,7 +19,7 @@ struct MixtureParameters {
   std::optional<ParameterId> shared_gate;
 };
 
-MixtureParameters declare_mixture(const Context& context, ChunkParameters& parameters, const std::string& layer);
+MixtureParameters declare_mixture(const Context& context, ChunkParameters& parameters, const std::string& layer, bool hashed);
 
 /// A mixture of experts: the router's choices, each expert's MLP on the tokens that chose it, their outputs weighted by the
 /// gates where they return, or at the experts (`training.gates_at_experts`); beside them the shared experts as one MLP for every

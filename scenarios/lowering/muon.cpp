@@ -1,7 +1,10 @@
 #include "scenarios/lowering/muon.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <tuple>
+#include <vector>
 
 #include "runtime/contents/parameter_name.h"
 #include "runtime/ops/muon.h"
@@ -27,10 +30,22 @@ Split split_of(const ParameterPiece& piece) {
   return split;
 }
 
+/// What is orthogonalized by itself: the whole tensor, or the part of it that a rank holds here or in the sharded step.
+ParameterPiece taken_whole(const Context& context, const ParameterPiece& piece) {
+  ParameterPiece block = piece;
+  const auto of_sharded = context.muon_blocks.find(piece.tensor);
+  if (of_sharded != context.muon_blocks.end()) std::tie(block.rows, block.columns) = of_sharded->second;
+  block.tensor_rows = block.rows;
+  block.tensor_columns = block.columns;
+  return block;
+}
+
 class MuonUpdate {
  public:
   MuonUpdate(Context& context, const Bucket& bucket, const MuonMatrix& matrix)
-      : context_(context), matrix_(matrix), split_(split_of(matrix.piece)) {
+      : context_(context), matrix_(matrix), taken_(matrix.piece) {
+    if (context.scenario.training.muon_tp == MuonTp::blockwise) taken_ = taken_whole(context, matrix.piece);
+    split_ = split_of(taken_);
     const bool expert = bucket.kind == ParameterKind::expert;
     slot_ = expert ? Slot::expert_tensor : Slot::tp;
     shards_ = expert ? context.sizes.etp : context.sizes.tp;
@@ -41,13 +56,14 @@ class MuonUpdate {
 
   void lower(BufferId norm) {
     const ParameterPiece& piece = matrix_.piece;
-    const auto largest = static_cast<double>(std::max(piece.tensor_rows, piece.tensor_columns));
+    const auto largest = static_cast<double>(std::max(taken_.tensor_rows, taken_.tensor_columns));
     const MuonAttributes attributes{.scale = static_cast<float>(rms_of_step * std::sqrt(largest * static_cast<double>(copies_)))};
     BufferId x = matrix(Shape(piece.rows, piece.columns));
     context_.kernel(OpKind::muon_momentum, attributes, "muon momentum", {matrix_.gradient, norm}, {x}, {matrix_.momentum});
     if (split_.gathered) x = gathered(x);
-    x = normalized(x);
-    for (int step = 0; step < newton_schulz_steps; ++step) x = iterated(x);
+    x = taken_.rows < piece.rows         ? orthogonalized_by_rows(x)
+        : taken_.columns < piece.columns ? orthogonalized_by_columns(x)
+                                         : orthogonalized(x);
     if (split_.gathered) x = context_.builder.view(x, shard_ * piece.rows * piece.columns, Shape(piece.rows, piece.columns));
     context_.kernel(OpKind::muon_update, attributes, "muon", {x}, {matrix_.weight}, {matrix_.master});
   }
@@ -55,6 +71,7 @@ class MuonUpdate {
  private:
   Context& context_;
   const MuonMatrix& matrix_;
+  ParameterPiece taken_;
   Split split_;
   Slot slot_ = Slot::tp;
   std::int64_t shards_ = 1, shard_ = 0;
@@ -74,6 +91,37 @@ class MuonUpdate {
 
   void add_up(BufferId sum) {
     if (sums_over_shards()) context_.collective(OpKind::all_reduce, slot_, Stream::tp, "muon", sum, sum);
+  }
+
+  BufferId orthogonalized(BufferId x) {
+    x = normalized(x);
+    for (int step = 0; step < newton_schulz_steps; ++step) x = iterated(x);
+    return x;
+  }
+
+  // Block by block, in the reference alone.
+
+  BufferId orthogonalized_by_rows(BufferId x) {
+    const Shape shape = context_.shape_of(x), block(taken_.rows, shape[1]);
+    const BufferId all = matrix(shape);
+    for (std::int64_t first = 0; first < shape[0]; first += taken_.rows) {
+      const BufferId one = orthogonalized(context_.builder.view(x, first * shape[1], block));
+      context_.kernel(OpKind::scale, ScaleAttributes{1.0F}, "muon block", {one},
+                      {context_.builder.view(all, first * shape[1], block)});
+    }
+    return all;
+  }
+
+  BufferId orthogonalized_by_columns(BufferId x) {
+    const Shape shape = context_.shape_of(x);
+    std::vector<BufferId> blocks, done;
+    for (std::int64_t first = 0; first < shape[1]; first += taken_.columns)
+      blocks.push_back(matrix(Shape(shape[0], taken_.columns)));
+    context_.kernel(OpKind::split_columns, {}, "muon block", std::array{x}, blocks);
+    for (const BufferId block : blocks) done.push_back(orthogonalized(block));
+    const BufferId all = matrix(shape);
+    context_.kernel(OpKind::join_columns, {}, "muon block", done, std::array{all});
+    return all;
   }
 
   BufferId normalized(BufferId u) {

@@ -23,6 +23,10 @@ bool is_muon_matrix(const std::string& tensor);
 /// Where several ranks hold the same shard, X is sqrt(of them) times too large everywhere, and so is its norm: the sums count
 /// every shard as often, and the result is too small by sqrt(of them), which the step makes good.
 ///
+/// With `training.muon_tp: blockwise` a shard is a matrix of its own instead, and ranks exchange nothing (TensorParallelMuon of
+/// Megatron-Core, `--muon-tp-mode blockwise`); sizes below are then the shard's. That is another step than the unsharded model's:
+/// its reference orthogonalizes the same blocks of each whole matrix (`muon_blocks`).
+///
 /// A step is learning_rate * 0.2 sqrt(max(rows, columns)) of the unsharded matrix, as large as Adam's (Liu et al., section 2.2).
 void update_by_muon(Context& context, const Bucket& bucket, const MuonMatrix& matrix, BufferId norm);
 

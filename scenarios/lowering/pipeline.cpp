@@ -1,5 +1,7 @@
 #include "scenarios/lowering/pipeline.h"
 
+#include "scenarios/lowering/hyper_connection.h"
+
 namespace tandem::scenarios {
 namespace {
 
@@ -25,8 +27,9 @@ BufferId PipelineLink::receive(Direction direction, std::int64_t states) {
   const bool forward = direction == Direction::forward;
   if (placement_.turns_after(forward ? part() - 1 : part())) return handed_.extract({direction, context_.micro_batch}).mapped();
   const LocalSizes& n = context_.sizes;
-  const BufferId data = context_.activation(Shape(states * n.sequence_shard, n.batch, n.hidden));
-  const BufferId arriving = scatters() ? context_.gathered(Shape(states * n.sequence_shard / n.tp, n.batch, n.hidden)) : data;
+  const std::int64_t width = residual_width(context_);
+  const BufferId data = context_.activation(Shape(states * n.sequence_shard, n.batch, width));
+  const BufferId arriving = scatters() ? context_.gathered(Shape(states * n.sequence_shard / n.tp, n.batch, width)) : data;
   const Channel through = channel(direction, placement_.descends(context_.chunk));
   TaskId task = context_.collective(OpKind::receive, through.receive_slot, through.receive_stream,
                                     forward ? "receive forward" : "receive backward", no_id, arriving);

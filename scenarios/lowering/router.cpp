@@ -1,11 +1,29 @@
 #include "scenarios/lowering/router.h"
 
+#include "scenarios/lowering/inputs.h"
 #include "scenarios/lowering/linear.h"
 #include "scenarios/lowering/own_tokens.h"
 
 namespace tandem::scenarios {
 
 namespace {
+
+/// Of the layer's router: with choices by hash nothing balances them.
+RoutingAttributes routing_of(const Context& context, const RouterParameters& router) {
+  RoutingAttributes routing = context.routing;
+  if (!router.hashed) return routing;
+  routing.hashed = true;
+  routing.biased = false;
+  routing.balance = 0;
+  routing.sequences = routing.sequence = 0;
+  return routing;
+}
+
+/// The numbers of this rank's own tokens.
+BufferId own_numbers(Context& context) {
+  const BufferId all = input(context, InputShard::Content::tokens);
+  return context.sizes.tp > 1 ? context.shard_of(all, context.sizes.tp_rank) : all;
+}
 
 BufferId counts_by_sequence(Context& context, BufferId slots) {
   const RoutingAttributes& routing = context.routing;
@@ -22,17 +40,17 @@ BufferId counts_by_sequence(Context& context, BufferId slots) {
 
 }  // namespace
 
-RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer) {
+RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer, bool hashed) {
   const std::int64_t experts = context.scenario.model.moe.experts;
   const std::int64_t h = context.sizes.hidden;
   ParameterSpec spec;
   spec.pieces = {{layer + ".router", experts, h, 0, 0, experts, h}};
   if (context.sizes.tp > 1) spec.kind = ParameterKind::replicated;
   spec.norm_share = 1.0 / static_cast<double>(context.sizes.tp);
-  RouterParameters router{.weight = parameters.declare(std::move(spec))};
+  RouterParameters router{.weight = parameters.declare(std::move(spec)), .hashed = hashed};
   if (context.scenario.model.moe.router_bias)
     router.logit_bias = parameters.declare(replicated_bias(context, layer + ".router.logits.bias", experts));
-  if (context.scenario.model.moe.expert_bias) router.bias = parameters.declare_expert_bias(layer + ".router.bias");
+  if (context.scenario.model.moe.expert_bias && !hashed) router.bias = parameters.declare_expert_bias(layer + ".router.bias");
   return router;
 }
 
@@ -47,11 +65,13 @@ Routed route(Context& context, const RouterParameters& router, BufferId own) {
                  {routed.logits});
   if (router.logit_bias)
     context.kernel(OpKind::add_bias, {}, "router", {context.parameters().weight(*router.logit_bias)}, {}, {routed.logits});
+  const RoutingAttributes routing = routing_of(context, router);
   std::vector<BufferId> reads{routed.logits};
-  if (context.routing.biased) reads.push_back(context.expert_biases.of(context.chunk, router.bias).bias);
+  if (routing.hashed) reads.push_back(own_numbers(context));
+  if (routing.biased) reads.push_back(context.expert_biases.of(context.chunk, router.bias).bias);
   const std::vector<BufferId> writes{routed.gates, routed.slots};
-  context.kernel(OpKind::route, context.routing, "top-k", reads, writes);
-  if (context.routing.sequences > 0) routed.counts = counts_by_sequence(context, routed.slots);
+  context.kernel(OpKind::route, routing, routing.hashed ? "hash" : "top-k", reads, writes);
+  if (routing.sequences > 0) routed.counts = counts_by_sequence(context, routed.slots);
   return routed;
 }
 
@@ -61,9 +81,10 @@ BufferId route_backward(Context& context, const RouterParameters& router, const 
   std::vector<BufferId> reads{routed.logits, routed.slots, gate_gradients};
   if (routed.counts != no_id) reads.insert(reads.begin() + 2, routed.counts);
   const std::vector<BufferId> writes{dlogits};
-  context.kernel(OpKind::route_backward, context.routing, "top-k", reads, writes);
-  if (context.routing.biased)
-    context.kernel(OpKind::count_choices, context.routing, "expert load", {routed.slots}, {},
+  const RoutingAttributes routing = routing_of(context, router);
+  context.kernel(OpKind::route_backward, routing, routing.hashed ? "hash" : "top-k", reads, writes);
+  if (routing.biased)
+    context.kernel(OpKind::count_choices, routing, "expert load", {routed.slots}, {},
                    {context.expert_biases.of(context.chunk, router.bias).counts});
   const BufferId dx = context.activation(context.shape_of(own_tokens(context, x)));
   context.kernel(OpKind::gemm, GemmAttributes{}, "router", {dlogits, context.parameters().weight(router.weight)}, {dx});

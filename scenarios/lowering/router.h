@@ -20,8 +20,9 @@ struct RouterParameters {
   ParameterId weight = 0;
   std::optional<ParameterId> logit_bias = {};  ///< with model.moe.router_bias
   std::size_t bias = 0;                        ///< with model.moe.expert_bias
+  bool hashed = false;                         ///< a token's number chooses its experts
 };
-RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer);
+RouterParameters declare_router(const Context& context, ChunkParameters& parameters, const std::string& layer, bool hashed);
 
 /// Where each sequence has a balance loss, its choices are counted here and summed over the ranks that route the others of its
 /// tokens, while compute waits, as Megatron-Core's all-reduce over `tp_cp_group` does (moe_utils.py, seq_aux_loss of router.py).

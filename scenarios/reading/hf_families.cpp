@@ -7,7 +7,7 @@ namespace {
 
 constexpr HfFamily families[] = {
     {.type = "llama"},
-    {.type = "llama4", .mixers = HfMixers::chunked, .experts = HfExperts::interleaved},
+    {.type = "llama4", .mixers = HfMixers::chunked, .experts = HfExperts::interleaved, .qk_norm = QkNorm::unit},
     {.type = "mistral"},
     {.type = "mixtral", .experts = HfExperts::all},
     {.type = "qwen2", .mixers = HfMixers::upper_slide, .biases = AttentionBias::qkv},

@@ -2,6 +2,7 @@
 
 #include "runtime/base/nearest.h"
 #include "runtime/ops/causal_conv.h"
+#include "runtime/ops/hyper_sizes.h"
 #include "scenarios/reading/reader.h"
 #include "scenarios/reading/sections.h"
 #include "scenarios/reading/yaml_mapping.h"
@@ -32,6 +33,27 @@ IndexerSpec read_indexer(const Reader& model) {
   spec.top_k = indexer.integer("top_k", {1, 16'777'216}, spec.top_k);
   spec.loss_coefficient = indexer.number("loss_coefficient", {1e-6, 1e6}, spec.loss_coefficient);
   spec.sparse_loss = indexer.boolean("sparse_loss", spec.sparse_loss);
+  return spec;
+}
+
+CompressedAttentionSpec read_compressed(const Reader& model) {
+  const Reader keys(model.child("compressed_attention"), "model.compressed_attention",
+                    {"q_rank", "rope_dim", "sparse_ratio", "heavy_ratio", "output_groups", "output_rank", "rotary_base",
+                     "index_heads", "index_head_dim", "index_top_k", "index_loss_coefficient"});
+  CompressedAttentionSpec spec;
+  if (!model.has("compressed_attention")) return spec;
+  const Range<std::int64_t> width{1, 1'048'576}, positions{1, 16'777'216};
+  spec.q_rank = keys.integer("q_rank", width);
+  spec.rope_dim = keys.integer("rope_dim", width);
+  spec.sparse_ratio = keys.integer("sparse_ratio", positions, spec.sparse_ratio);
+  spec.heavy_ratio = keys.integer("heavy_ratio", positions, spec.heavy_ratio);
+  spec.output_groups = keys.integer("output_groups", {1, 65'536}, spec.output_groups);
+  spec.output_rank = keys.integer("output_rank", width);
+  spec.rotary_base = keys.number("rotary_base", {1, 1e12}, spec.rotary_base);
+  spec.index_heads = keys.integer("index_heads", {0, 65'536}, 0);
+  spec.index_head_dim = keys.integer("index_head_dim", {1, 65'536}, spec.index_head_dim);
+  spec.index_top_k = keys.integer("index_top_k", positions, spec.index_top_k);
+  spec.index_loss_coefficient = keys.number("index_loss_coefficient", {1e-6, 1e6}, spec.index_loss_coefficient);
   return spec;
 }
 
@@ -98,6 +120,15 @@ LightningSpec read_lightning(const Reader& model) {
   spec.heads = lightning.integer("heads", size);
   spec.head_dim = lightning.integer("head_dim", size, spec.head_dim);
   spec.chunk = lightning.integer("chunk", size, spec.chunk);
+  return spec;
+}
+
+HyperConnectionSpec read_hyper_connections(const Reader& model) {
+  const Reader hyper(model.child("hyper_connections"), "model.hyper_connections", {"streams", "iterations"});
+  HyperConnectionSpec spec;
+  if (!model.has("hyper_connections")) return spec;
+  spec.streams = hyper.integer("streams", {1, HyperSizes::most_streams});
+  spec.iterations = hyper.integer("iterations", {1, HyperSizes::most_iterations}, spec.iterations);
   return spec;
 }
 
@@ -173,6 +204,7 @@ ModelSpec read_model(const YamlNode& node) {
                       "moe",
                       "mla",
                       "indexer",
+                      "compressed_attention",
                       "mtp_depth",
                       "layer_types",
                       "window",
@@ -181,6 +213,7 @@ ModelSpec read_model(const YamlNode& node) {
                       "linear_attention",
                       "lightning_attention",
                       "residual",
+                      "hyper_connections",
                       "encoder"});
   ModelSpec spec;
   spec.name = model.text("name", "inline");
@@ -225,11 +258,13 @@ ModelSpec read_model(const YamlNode& node) {
   spec.moe = read_moe(model.child("moe"), spec.ffn);
   spec.mla = read_mla(model.child("mla"));
   spec.indexer = read_indexer(model);
+  spec.compressed = read_compressed(model);
   spec.mamba = read_mamba(model);
   spec.linear_attention = read_linear_attention(model);
   spec.encoder = read_encoder(model);
   spec.lightning = read_lightning(model);
   spec.residual = read_residual(model);
+  spec.hyper = read_hyper_connections(model);
   if (spec.mla.enabled()) spec.head_dim = spec.mla.qk_dim();
   return spec;
 }
@@ -283,6 +318,13 @@ YamlNode residual_section(const ResidualSpec& residual) {
   return node;
 }
 
+YamlNode hyper_section(const HyperConnectionSpec& hyper) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "streams", hyper.streams);
+  put(node, "iterations", hyper.iterations);
+  return node;
+}
+
 YamlNode mla_section(const MlaSpec& mla) {
   YamlNode node = make_node(YamlNode::Kind::mapping, {});
   put(node, "q_rank", mla.q_rank);
@@ -300,6 +342,22 @@ YamlNode indexer_section(const IndexerSpec& indexer) {
   put(node, "top_k", indexer.top_k);
   put(node, "loss_coefficient", indexer.loss_coefficient);
   put(node, "sparse_loss", indexer.sparse_loss);
+  return node;
+}
+
+YamlNode compressed_section(const CompressedAttentionSpec& spec) {
+  YamlNode node = make_node(YamlNode::Kind::mapping, {});
+  put(node, "q_rank", spec.q_rank);
+  put(node, "rope_dim", spec.rope_dim);
+  put(node, "sparse_ratio", spec.sparse_ratio);
+  put(node, "heavy_ratio", spec.heavy_ratio);
+  put(node, "output_groups", spec.output_groups);
+  put(node, "output_rank", spec.output_rank);
+  put(node, "rotary_base", spec.rotary_base);
+  put(node, "index_heads", spec.index_heads);
+  put(node, "index_head_dim", spec.index_head_dim);
+  put(node, "index_top_k", spec.index_top_k);
+  put(node, "index_loss_coefficient", spec.index_loss_coefficient);
   return node;
 }
 
@@ -362,12 +420,14 @@ YamlNode write_model(const ModelSpec& model) {
   if (model.logit_factor != 1) put(node, "logit_factor", model.logit_factor);
   if (model.mla.enabled()) put(node, "mla", mla_section(model.mla));
   if (model.indexer.enabled()) put(node, "indexer", indexer_section(model.indexer));
+  if (model.compressed.enabled()) put(node, "compressed_attention", compressed_section(model.compressed));
   if (model.moe.experts > 0) put(node, "moe", write_moe(model.moe));
   if (model.mamba.enabled()) put(node, "mamba", mamba_section(model.mamba));
   if (model.linear_attention.enabled()) put(node, "linear_attention", linear_attention_section(model.linear_attention));
   if (model.encoder.enabled()) put(node, "encoder", encoder_section(model.encoder));
   if (model.lightning.enabled()) put(node, "lightning_attention", lightning_section(model.lightning));
   if (model.residual.scale()) put(node, "residual", residual_section(model.residual));
+  if (model.hyper.enabled()) put(node, "hyper_connections", hyper_section(model.hyper));
   put(node, "mtp_depth", model.mtp_depth);
   if (!model.layer_types.empty()) put(node, "layer_types", words_of(model.layer_types));
   if (model.window > 0) put(node, "window", model.window);

@@ -47,7 +47,8 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
                     "linear_bias",
                     "router_bias",
                     "shared_gate",
-                    "best_of_group"});
+                    "best_of_group",
+                    "hash_layers"});
   MoeSpec spec;
   spec.experts = moe.integer("experts", {0, 65'536}, 0);
   if (spec.experts == 0) return spec;
@@ -74,6 +75,7 @@ MoeSpec read_moe(const YamlNode& node, std::int64_t dense_ffn) {
   spec.router_bias = moe.boolean("router_bias", false);
   spec.shared_gate = moe.boolean("shared_gate", false);
   spec.best_of_group = moe.integer("best_of_group", {0, 1'024}, 0);
+  spec.hash_layers = moe.integer("hash_layers", {0, max_layers}, 0);
   return spec;
 }
 
@@ -123,6 +125,7 @@ YamlNode write_moe(const MoeSpec& moe) {
   if (moe.router_bias) put(node, "router_bias", true);
   if (moe.shared_gate) put(node, "shared_gate", true);
   if (moe.best_of_group > 0) put(node, "best_of_group", moe.best_of_group);
+  if (moe.hash_layers > 0) put(node, "hash_layers", moe.hash_layers);
   return node;
 }
 

@@ -243,6 +243,7 @@ TrainingSpec read_training(const YamlNode& node) {
                          "gates_at_experts",
                          "grad_dtype",
                          "optimizer",
+                         "muon_tp",
                          "moment_dtype",
                          "second_moment_dtype",
                          "master_dtype",
@@ -279,6 +280,7 @@ TrainingSpec read_training(const YamlNode& node) {
                                                CudaGraph::none);
   spec.grad_dtype = training.choice<DType>("grad_dtype", choices({DType::f32, DType::bf16, DType::f16}), DType::f32);
   spec.optimizer = training.choice<OptimizerKind>("optimizer", choices(optimizer_names), OptimizerKind::adam);
+  spec.muon_tp = training.choice<MuonTp>("muon_tp", choices(muon_tp_names), MuonTp::distributed);
   const auto moments = choices({DType::f32, DType::bf16, DType::f16, DType::f8});
   spec.moment_dtype = training.choice<DType>("moment_dtype", moments, DType::f32);
   spec.second_moment_dtype = training.choice<DType>("second_moment_dtype", moments, spec.moment_dtype);
@@ -370,6 +372,7 @@ YamlNode write_training(const TrainingSpec& training) {
   if (training.cuda_graph != CudaGraph::none) put(node, "cuda_graph", name_of(training.cuda_graph));
   put(node, "grad_dtype", name_of(training.grad_dtype));
   if (training.optimizer != OptimizerKind::adam) put(node, "optimizer", name_in(optimizer_names, training.optimizer));
+  if (training.muon_tp != MuonTp::distributed) put(node, "muon_tp", name_in(muon_tp_names, training.muon_tp));
   if (training.moment_dtype != DType::f32) put(node, "moment_dtype", name_of(training.moment_dtype));
   if (training.second_moment_dtype != training.moment_dtype)
     put(node, "second_moment_dtype", name_of(training.second_moment_dtype));

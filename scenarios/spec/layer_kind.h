@@ -14,10 +14,16 @@ enum class Mixer : std::uint8_t {
   chunked_attention,  ///< to those of the same `attention_chunk` positions
   linear_attention,   ///< gated delta net
   mamba,              ///< Mamba-2
-  lightning_attention
+  lightning_attention,
+  compressed_sparse_attention,  ///< to the last `window` positions, and compressed keys that an indexer chooses
+  heavily_compressed_attention  ///< to the last `window` positions, and all compressed keys before
 };
+constexpr bool has_compressed_keys(Mixer mixer) {
+  return mixer == Mixer::compressed_sparse_attention || mixer == Mixer::heavily_compressed_attention;
+}
 constexpr bool is_attention(Mixer mixer) {
-  return mixer == Mixer::full_attention || mixer == Mixer::sliding_attention || mixer == Mixer::chunked_attention;
+  return mixer == Mixer::full_attention || mixer == Mixer::sliding_attention || mixer == Mixer::chunked_attention ||
+         has_compressed_keys(mixer);
 }
 
 /// What works on each of them by itself.

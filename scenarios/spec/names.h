@@ -35,7 +35,7 @@ inline std::string named(Axis axis, std::int64_t size) { return named(name_of(ax
 inline constexpr std::array norm_names{Named<NormKind>{"rms", NormKind::rms}, Named<NormKind>{"layer", NormKind::layer}};
 
 inline constexpr std::array qk_norm_names{Named<QkNorm>{"none", QkNorm::none}, Named<QkNorm>{"head", QkNorm::head},
-                                          Named<QkNorm>{"all", QkNorm::all}};
+                                          Named<QkNorm>{"all", QkNorm::all}, Named<QkNorm>{"unit", QkNorm::unit}};
 
 inline constexpr std::array rope_scaling_names{Named<RopeScaling>{"none", RopeScaling::none},
                                                Named<RopeScaling>{"yarn", RopeScaling::yarn}};
@@ -49,15 +49,18 @@ inline constexpr std::array mlp_function_names{
     Named<MlpFunction>{"quick-gelu", MlpFunction::quick_gelu}, Named<MlpFunction>{"squared-relu", MlpFunction::squared_relu}};
 
 /// Those of config.json; the last four are of models whose layers have one half each.
-inline constexpr std::array layer_type_names{Named<LayerType>{"full_attention", {Mixer::full_attention}},
-                                             Named<LayerType>{"sliding_attention", {Mixer::sliding_attention}},
-                                             Named<LayerType>{"chunked_attention", {Mixer::chunked_attention}},
-                                             Named<LayerType>{"linear_attention", {Mixer::linear_attention}},
-                                             Named<LayerType>{"lightning_attention", {Mixer::lightning_attention}},
-                                             Named<LayerType>{"mamba", {Mixer::mamba, Feed::none}},
-                                             Named<LayerType>{"attention", {Mixer::full_attention, Feed::none}},
-                                             Named<LayerType>{"mlp", {Mixer::none, Feed::dense}},
-                                             Named<LayerType>{"moe", {Mixer::none, Feed::experts}}};
+inline constexpr std::array layer_type_names{
+    Named<LayerType>{"full_attention", {Mixer::full_attention}},
+    Named<LayerType>{"sliding_attention", {Mixer::sliding_attention}},
+    Named<LayerType>{"chunked_attention", {Mixer::chunked_attention}},
+    Named<LayerType>{"linear_attention", {Mixer::linear_attention}},
+    Named<LayerType>{"lightning_attention", {Mixer::lightning_attention}},
+    Named<LayerType>{"compressed_sparse_attention", {Mixer::compressed_sparse_attention}},
+    Named<LayerType>{"heavily_compressed_attention", {Mixer::heavily_compressed_attention}},
+    Named<LayerType>{"mamba", {Mixer::mamba, Feed::none}},
+    Named<LayerType>{"attention", {Mixer::full_attention, Feed::none}},
+    Named<LayerType>{"mlp", {Mixer::none, Feed::dense}},
+    Named<LayerType>{"moe", {Mixer::none, Feed::experts}}};
 
 /// Letters of Megatron-Core's --hybrid-layer-pattern.
 inline constexpr std::array hybrid_letters{
@@ -97,6 +100,9 @@ inline constexpr std::array megatron_fp8_recipes{
 inline constexpr std::array optimizer_names{Named<OptimizerKind>{"adam", OptimizerKind::adam},
                                             Named<OptimizerKind>{"muon", OptimizerKind::muon},
                                             Named<OptimizerKind>{"adafactor", OptimizerKind::adafactor}};
+
+inline constexpr std::array muon_tp_names{Named<MuonTp>{"distributed", MuonTp::distributed},
+                                          Named<MuonTp>{"blockwise", MuonTp::blockwise}};
 
 inline constexpr std::array routing_names{Named<Routing>{"top-k", Routing::top_k},
                                           Named<Routing>{"expert-choice", Routing::expert_choice}};

@@ -13,7 +13,7 @@ class Parameters {
   std::int64_t all() const {
     const std::int64_t tables = (m_.tied_embeddings ? 1 : 2) * m_.vocab * m_.hidden;
     const std::int64_t positions = m_.rotary ? 0 : m_.max_positions * m_.hidden;
-    std::int64_t sum = tables + positions + norm(m_.hidden);
+    std::int64_t sum = tables + positions + norm(m_.hidden) + streams(m_.hyper.streams, 1);
     for (std::int64_t l = 0; l < m_.layers + m_.mtp_depth; ++l) sum += layer(l);
     const std::int64_t further = 2 * norm(m_.hidden) + 2 * m_.hidden * m_.hidden + norm(m_.hidden);
     return sum + m_.mtp_depth * further + encoder();
@@ -40,16 +40,23 @@ class Parameters {
     std::int64_t sum = 0;
     const std::int64_t norms = (m_.norm_placement == NormPlacement::both ? 2 : 1) * norm(m_.hidden);
     if (kind.mixer != Mixer::none) sum += norms;
-    if (is_attention(kind.mixer)) sum += attention();
+    if (is_attention(kind.mixer)) sum += m_.compressed.enabled() ? compressed_attention(kind.mixer) : attention();
     if (kind.mixer == Mixer::mamba) sum += mamba();
     if (kind.mixer == Mixer::linear_attention) sum += linear_attention();
     if (kind.mixer == Mixer::lightning_attention) sum += lightning();
     if (kind.feed != Feed::none) sum += norms + mlp(kind.feed);
+    if (kind.mixer != Mixer::none) sum += streams(m_.hyper.gates(), 3);
+    if (kind.feed != Feed::none) sum += streams(m_.hyper.gates(), 3);
     return sum;
   }
 
+  /// What makes so many gates of the residual streams.
+  std::int64_t streams(std::int64_t gates, std::int64_t factors) const {
+    return m_.hyper.enabled() ? gates * (m_.hyper.streams * m_.hidden + 1) + factors : 0;
+  }
+
   std::int64_t norms_of_heads() const {
-    if (m_.qk_norm == QkNorm::none) return 0;
+    if (m_.qk_norm == QkNorm::none || m_.qk_norm == QkNorm::unit) return 0;
     return m_.qk_norm == QkNorm::head ? 2 * norm(m_.head_dim) : norm(m_.heads * m_.head_dim) + norm(m_.kv_heads * m_.head_dim);
   }
 
@@ -63,6 +70,24 @@ class Parameters {
         mla.q_rank > 0 ? mla.q_rank * (h + heads * mla.qk_dim()) + norm(mla.q_rank) : h * heads * mla.qk_dim();
     const std::int64_t latent = h * (mla.kv_rank + mla.rope_dim) + norm(mla.kv_rank);
     return queries + latent + mla.kv_rank * heads * (mla.nope_dim + mla.v_dim) + heads * mla.v_dim * h + indexer();
+  }
+
+  /// Of keys so wide, from values and scores of `halves` times that.
+  std::int64_t compressor(std::int64_t width, std::int64_t halves, std::int64_t ratio) const {
+    return halves * width * (2 * m_.hidden + ratio) + norm(width);
+  }
+
+  std::int64_t compressed_attention(Mixer mixer) const {
+    const CompressedAttentionSpec& c = m_.compressed;
+    const std::int64_t heads = m_.heads * m_.head_dim;
+    const std::int64_t queries = m_.hidden * c.q_rank + norm(c.q_rank) + c.q_rank * heads;
+    const std::int64_t output = heads * c.output_rank + c.output_groups * c.output_rank * m_.hidden;
+    std::int64_t sum = queries + m_.hidden * m_.head_dim + norm(m_.head_dim) + output + (m_.attention_sinks ? m_.heads : 0);
+    if (mixer == Mixer::heavily_compressed_attention) sum += compressor(m_.head_dim, 1, c.heavy_ratio);
+    if (mixer == Mixer::compressed_sparse_attention)
+      sum += compressor(m_.head_dim, 2, c.sparse_ratio) + compressor(c.index_head_dim, 2, c.sparse_ratio) +
+             c.index_heads * (c.q_rank * c.index_head_dim + m_.hidden);
+    return sum;
   }
 
   std::int64_t biases_of_attention() const {

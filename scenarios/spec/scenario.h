@@ -42,6 +42,28 @@ struct IndexerSpec {
   bool enabled() const { return heads > 0; }
 };
 
+/// Attention whose heads share one key, beside keys that stand for several positions (DeepSeek-V4, section 2.3), in layers of
+/// sliding, compressed sparse or heavily compressed attention.
+struct CompressedAttentionSpec {
+  std::int64_t q_rank = 0;                           ///< width of the compressed queries; 0: no such layers
+  std::int64_t rope_dim = 0;                         ///< of a head, its last elements, which are rotated
+  std::int64_t sparse_ratio = 4, heavy_ratio = 128;  ///< positions of a compressed key, by the kind of the layer
+  std::int64_t output_groups = 1;                    ///< of heads, each projected down by itself
+  std::int64_t output_rank = 0;                      ///< of each group
+  double rotary_base = 160'000;                      ///< of layers with compressed keys
+  std::int64_t index_heads = 0, index_head_dim = 128, index_top_k = 512;
+  double index_loss_coefficient = 0.01;
+
+  bool enabled() const { return q_rank > 0; }
+  std::int64_t ratio_of(Mixer mixer) const { return mixer == Mixer::compressed_sparse_attention ? sparse_ratio : heavy_ratio; }
+  /// Compressed keys that a query of a sequence may attend to.
+  std::int64_t keys_of(Mixer mixer, std::int64_t sequence) const {
+    if (!has_compressed_keys(mixer)) return 0;
+    const std::int64_t keys = sequence / ratio_of(mixer);
+    return mixer == Mixer::compressed_sparse_attention ? std::min(index_top_k, keys) : keys;
+  }
+};
+
 /// How the choices of a micro-batch's tokens spread over the experts before any is dropped.
 struct ExpertLoad {
   std::vector<double> shares;  ///< by expert, in any unit; empty: by `zipf`
@@ -54,7 +76,8 @@ struct ExpertLoad {
 enum class QkNorm : std::uint8_t {
   none,
   head,  ///< each head, all with the same weights (Qwen3, Gemma 3)
-  all    ///< all heads of a token as one (OLMo 2)
+  all,   ///< all heads of a token as one (OLMo 2)
+  unit   ///< each head without weights, where and after it is rotated (Llama 4)
 };
 
 /// How rotary angles are stretched for sequences that are longer than those of pre-training, in the words of config.json. Said
@@ -146,6 +169,7 @@ struct MoeSpec {
   bool linear_bias = false;        ///< of the routed experts' projections (gpt-oss)
   bool router_bias = false;        ///< of the logits (gpt-oss)
   bool shared_gate = false;        ///< what the shared experts make is multiplied with the sigmoid of a projection (Qwen2)
+  std::int64_t hash_layers = 0;    ///< of the model, the first ones: there a token's number chooses its experts (DeepSeek-V4)
   double bias_update_rate = 1e-3;  ///< what a bias moves by after a step; default: DeepSeek-V3, arXiv 2412.19437, section 4.2
 
   /// Whether tokens go where `load` says, and not where their numbers send them.
@@ -230,6 +254,17 @@ struct EncoderSpec {
   std::int64_t projector() const { return merge * hidden; }
 };
 
+/// Manifold-constrained hyper-connections (Xie et al. 2025, arXiv 2512.24880; DeepSeek-V4): several residual streams in place of
+/// one, which every half of a layer gathers for itself and mixes with what it makes (scenarios/lowering/hyper_connection.h).
+struct HyperConnectionSpec {
+  std::int64_t streams = 1;  ///< 1: one residual stream, as ever
+  std::int64_t iterations = 20;
+
+  bool enabled() const { return streams > 1; }
+  /// Numbers of a token: how much of each stream a half reads, how much of what it makes goes to each, and how they mix.
+  std::int64_t gates() const { return streams * (streams + 2); }
+};
+
 /// Lightning attention (Qin et al. 2024, arXiv 2401.04658), in layers of type `lightning_attention`.
 struct LightningSpec {
   std::int64_t heads = 0;  ///< 0: no such layers
@@ -280,6 +315,7 @@ struct ModelSpec {
   double logit_factor = 1;       ///< (Granite)
   MlaSpec mla;
   IndexerSpec indexer = {};
+  CompressedAttentionSpec compressed = {};
   MoeSpec moe;
   MambaSpec mamba;
   LinearAttentionSpec linear_attention;
@@ -289,6 +325,7 @@ struct ModelSpec {
   std::int64_t window = 0;             ///< positions that sliding attention sees, the query's own among them
   std::int64_t attention_chunk = 0;    ///< positions that see each other alone in chunked attention
   EncoderSpec encoder = {};
+  HyperConnectionSpec hyper = {};
 
   /// Of a layer, or beyond the last of what predicts further tokens.
   LayerKind layer_kind(std::int64_t layer) const {
@@ -398,6 +435,8 @@ struct ParallelismSpec {
   std::int64_t reference_token_groups = 1;
   std::int64_t reference_zigzag = 0;  ///< ranks among whom the groups' tokens are dealt in a zigzag
   std::int64_t reference_expert_nodes = 1;
+  /// Ranks whose shards Muon takes for matrices of their own, of the layers and of experts: in the unsharded reference, too.
+  std::int64_t reference_tp = 1, reference_etp = 1;
 
   /// Whether context-parallel ranks hold two chunks each.
   bool has_zigzag_chunks() const { return cp > 1 && cp_layout != CpLayout::contiguous; }
@@ -473,6 +512,12 @@ constexpr const char* name_of(CudaGraph graph) {
   return names[static_cast<int>(graph)];
 }
 
+/// How Muon takes a matrix that tensor-parallel ranks share out (--muon-tp-mode of Megatron-Core).
+enum class MuonTp : std::uint8_t {
+  distributed,  ///< as one, whose shards work together
+  blockwise     ///< every shard as a matrix of its own
+};
+
 /// What is kept in the memory of the host.
 struct OffloadSpec {
   double optimizer = 0;            ///< share of the optimizer's states, which Adam then updates on the CPU
@@ -539,6 +584,7 @@ struct TrainingSpec {
   CudaGraph cuda_graph = CudaGraph::none;
   DType grad_dtype = DType::f32;
   OptimizerKind optimizer = OptimizerKind::adam;
+  MuonTp muon_tp = MuonTp::distributed;
   DType moment_dtype = DType::f32;         ///< of Adam's first moment, and of Muon's momentum
   DType second_moment_dtype = DType::f32;  ///< of its second
   DType master_dtype = DType::f32;         ///< of the weights that the optimizer updates, from which those of the step are cast

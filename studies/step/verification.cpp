@@ -21,6 +21,10 @@ Scenario unsharded(const Scenario& scenario) {
     if (scenario.parallelism.has_zigzag_chunks()) p.reference_zigzag = scenario.parallelism.cp;
     p.reference_expert_nodes = expert_nodes(scenario);
   }
+  if (scenario.training.muon_tp == MuonTp::blockwise) {
+    p.reference_tp = scenario.parallelism.tp;
+    p.reference_etp = scenario.parallelism.etp;
+  }
   reference.parallelism = p;
   reference.training.schedule = ScheduleKind::one_f_one_b;
   reference.training.recompute = {};

@@ -36,6 +36,8 @@ std::vector<OperationCase> attention_cases();
 std::vector<OperationCase> attention_backward_cases();
 std::vector<OperationCase> sparse_attention_cases();
 std::vector<OperationCase> head_gemm_cases();
+std::vector<OperationCase> compressed_keys_cases();
+std::vector<OperationCase> hyper_connection_cases();
 
 inline constexpr std::array trained_types{DType::f32, DType::bf16, DType::f16};
 

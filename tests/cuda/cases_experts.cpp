@@ -166,6 +166,15 @@ std::vector<RoutingCase> routing_cases() {
         .score = sigmoid,
         .sequences = 2,
         .sequence = 300}},
+      {"hashed",
+       80,
+       {.top_k = 3,
+        .groups = 2,
+        .parts = 2,
+        .block = 90,
+        .slots = {9, 20, 20, 12, 12, 13, 10, 30},
+        .score = ScoreFunction::sqrtsoftplus,
+        .hashed = true}},
       {"pre_softmax",
        50,
        {.top_k = 4,
@@ -187,7 +196,9 @@ void append_routes(std::vector<OperationCase>& cases) {
     const CaseOperand bias = read(of_experts, DType::f32, random_numbers(of_experts, 5, 0.3F));
     OperationCase route{
         join_name("route", name), OpKind::route, attributes, {z, write(per_choice, DType::f32), write(per_choice, DType::i32)}};
+    const CaseOperand numbers = read_integers(Shape(tokens), random_integers(Shape(tokens), 1000, 6));
     if (attributes.biased) route.operands.insert(route.operands.begin() + 1, bias);
+    if (attributes.hashed) route.operands.insert(route.operands.begin() + 1, numbers);
     cases.push_back(route);
     // The slots that route gives on the host are those that its backward is given.
     std::vector<float> of_logits = z.numbers, gates(static_cast<std::size_t>(per_choice.elements()));
@@ -195,7 +206,9 @@ void append_routes(std::vector<OperationCase>& cases) {
     std::vector<float> of_bias = bias.numbers;
     std::vector tensors{HostTensor{of_logits.data(), logits}, HostTensor{gates.data(), per_choice},
                         HostTensor{slots.data(), per_choice}};
+    std::vector<std::int32_t> of_tokens = numbers.integers;
     if (attributes.biased) tensors.insert(tensors.begin() + 1, HostTensor{of_bias.data(), of_experts});
+    if (attributes.hashed) tensors.insert(tensors.begin() + 1, HostTensor{of_tokens.data(), Shape(tokens)});
     operation(OpKind::route).host(tensors, attributes);
     cases.push_back(
         {join_name("count_choices", name),

@@ -33,6 +33,15 @@ std::vector<OperationCase> norm_cases() {
     append(cases, kind, Shape(70, 3, 40), DType::bf16, DType::f32);
   }
   append(cases, NormKind::layer, Shape(4100, 1, 16), DType::bf16, DType::f32);  // more rows than blocks
+  for (const DType type : trained_types)
+    for (const Shape& x : {Shape(3, 2, 5, 64), Shape(2, 1, 3, 37)}) {
+      const auto name = join_name(std::string(name_of(type)), x[3]);
+      cases.push_back({join_name("unit_norm", name), OpKind::unit_norm, NormAttributes{}, {read(x, type, 1), write(x, type)}});
+      cases.push_back({join_name("unit_norm_backward", name),
+                       OpKind::unit_norm_backward,
+                       NormAttributes{},
+                       {read(x, type, 1), read(x, type, 2), write(x, type)}});
+    }
   return cases;
 }
 

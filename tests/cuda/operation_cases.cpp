@@ -154,6 +154,8 @@ std::vector<OperationCase> operation_cases() {
                             bias_cases,
                             sparse_attention_cases,
                             head_gemm_cases,
+                            compressed_keys_cases,
+                            hyper_connection_cases,
                             mamba_cases,
                             lightning_cases,
                             compression_cases,

@@ -2,11 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "runtime/dag/dag.h"
+#include "runtime/host/loss.h"
+#include "runtime/host/unsharded.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/reading/load.h"
 #include "scenarios/spec/parameter_count.h"
+#include "studies/step/executed_step.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
@@ -30,6 +36,7 @@ const std::string clamped = "model.activation=quick-gelu model.activation_limit=
 const std::string granite =
     "model.embedding_factor=3 model.logit_factor=0.25 model.attention_scale=0.4 "
     "model.residual.full_attention_beta=0.5 model.residual.mlp_beta=0.5 ";
+const std::string llama4 = chunked + "model.qk_norm=unit ";
 const std::string relu = "model.gated=false model.activation=squared-relu model.qk_norm=head model.norm=layer ";
 
 class LayerKinds : public testing::TestWithParam<const char*> {};
@@ -37,7 +44,7 @@ class LayerKinds : public testing::TestWithParam<const char*> {};
 // fp32 sums in another order: see equivalence_test.cpp.
 TEST_P(LayerKinds, AreTheUnshardedStep) {
   for (const std::string& model :
-       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu, qwen2, gemma2, qwen3_next, olmo2, clamped, granite})
+       {sliding, chunked, halves, gemma, gpt_oss, capped, olmo, relu, qwen2, gemma2, qwen3_next, olmo2, clamped, granite, llama4})
     EXPECT_LT(largest_difference(tiny_model(words(model + GetParam()))), 3e-5) << model;
 }
 
@@ -125,6 +132,48 @@ TEST(LayerTypes, WindowsOfTheSequenceAreFullAttention) {
   const Dag full = lowered(mesh);
   expect_same_kernels(full, lowered("model.layer_types=[sliding_attention] model.window=16" + mesh));
   expect_same_kernels(full, lowered("model.layer_types=[chunked_attention] model.attention_chunk=16" + mesh));
+}
+
+/// Loss, gradients and updated weights of an executed step.
+struct Numbers {
+  double loss = 0;
+  std::map<std::string, std::vector<float>> gradients = {}, weights = {};
+  bool operator==(const Numbers&) const = default;
+};
+Numbers numbers_of(const std::string& overrides) {
+  ExecutedStep step(tiny_model(words(overrides)), "test", {.rounds = false});
+  step.execute();
+  Numbers numbers{.loss = mean_loss(step.memory())};
+  const UnshardedState state = gather_unsharded(step.memory());
+  for (const auto& [name, tensor] : state.gradients) numbers.gradients[name] = tensor.values;
+  for (const auto& [name, tensor] : state.weights) numbers.weights[name] = tensor.values;
+  return numbers;
+}
+
+// A window as long as the sequence, and longer, hides nothing: the same numbers come out, to the last bit.
+TEST(LayerTypes, WindowsOfTheSequenceAreFullAttentionBitForBit) {
+  for (const std::string mesh :
+       {"", " parallelism.tp=2 parallelism.sp=true", " parallelism.cp=2 parallelism.tp=2", " parallelism.cp=4 parallelism.dp=2",
+        " parallelism.cp=2 parallelism.cp_method=all-gather", " model.attention_sinks=true parallelism.pp=2"}) {
+    const Numbers full = numbers_of("training.sequence=16" + mesh);
+    EXPECT_FALSE(full.gradients.empty());
+    for (const std::string layers : {"model.layer_types=[sliding_attention] model.window=16",
+                                     "model.layer_types=[sliding_attention,full_attention] model.window=1000",
+                                     "model.layer_types=[chunked_attention] model.attention_chunk=16"})
+      EXPECT_EQ(full, numbers_of("training.sequence=16 " + layers + mesh)) << layers << mesh;
+    EXPECT_NE(full, numbers_of("training.sequence=16 model.layer_types=[sliding_attention] model.window=15" + mesh)) << mesh;
+  }
+}
+
+// Norms without weights have none, and are in layers that rotate alone.
+TEST(LayerTypes, UnitNormsAddNoParameters) {
+  const Scenario without = tiny_model(words(chunked)), with = tiny_model(words(llama4));
+  EXPECT_EQ(parameter_count(with.model), parameter_count(without.model));
+  const Dag dag = lower(with, make_world(with, false));
+  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
+    if (dag.tasks[id].op != OpKind::unit_norm) continue;
+    EXPECT_EQ(dag.tasks[id].layer % 2, 0) << "full attention is not rotated";
+  }
 }
 
 Flops flops_of_attention(const Dag& dag) {

@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
+#include "runtime/host/unsharded.h"
 #include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
+#include "studies/step/executed_step.h"
 #include "tests/end_to_end/checks.h"
 #include "tests/end_to_end/tiny.h"
 
@@ -44,6 +48,17 @@ INSTANTIATE_TEST_SUITE_P(
                     "model.norm=layer model.gated=false model.linear_bias=true model.tied_embeddings=true parallelism.tp=2 "
                     "parallelism.pp=2",
                     experts.c_str(), shared_out.c_str(), latent.c_str()));
+
+// Shards as matrices of their own: the reference orthogonalizes the same blocks of each whole matrix.
+INSTANTIATE_TEST_SUITE_P(
+    Blockwise, Muon,
+    testing::Values("training.muon_tp=blockwise parallelism.tp=4", "training.muon_tp=blockwise parallelism.dp=2",
+                    "training.muon_tp=blockwise parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.dp=2",
+                    "training.muon_tp=blockwise parallelism.tp=8 model.kv_heads=2 parallelism.zero=0 parallelism.dp=2",
+                    "training.muon_tp=blockwise model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 parallelism.tp=2 "
+                    "parallelism.sp=true parallelism.etp=2 parallelism.dp=2 parallelism.ep=2",
+                    "training.muon_tp=blockwise model.moe.experts=4 model.moe.top_k=2 model.moe.ffn=24 parallelism.etp=2 "
+                    "parallelism.dp=4 parallelism.ep=2"));
 
 TEST(MuonOfLocalSteps, AveragesItsWeights) {
   EXPECT_LT(largest_difference(tiny_model(by_muon("parallelism.dp=2 parallelism.tp=2 parallelism.zero=0 training.sync_every=2"))),
@@ -115,6 +130,35 @@ TEST(MuonCost, ShardsShareTheProductsWithTheMatrix) {
   }
   EXPECT_DOUBLE_EQ(flops_of_optimizer(dag, 0), flops);
   EXPECT_DOUBLE_EQ(flops_of_optimizer(dag, 1), flops);
+}
+
+// Without shards it is the same step, with them another.
+TEST(MuonBlockwise, IsAnotherStepWhereRanksShareMatrices) {
+  const auto weights = [](const std::string& fields) {
+    ExecutedStep step(tiny_model(by_muon(fields)), "test", {.rounds = false});
+    step.execute();
+    std::map<std::string, std::vector<float>> values;
+    for (const auto& [name, tensor] : gather_unsharded(step.memory()).weights) values[name] = tensor.values;
+    return values;
+  };
+  EXPECT_EQ(weights("parallelism.dp=2"), weights("parallelism.dp=2 training.muon_tp=blockwise"));
+  EXPECT_NE(weights("parallelism.tp=2"), weights("parallelism.tp=2 training.muon_tp=blockwise"));
+}
+
+// Ranks send nothing for it, and each multiplies its shards alone.
+TEST(MuonBlockwise, SendsNothingAndMultipliesShards) {
+  const Dag dag = lowered("parallelism.tp=2 training.muon_tp=blockwise");
+  double flops = 0;
+  for (const auto& [name, shape] : matrices(dag)) {
+    const bool by_columns = name.ends_with("output") || name.ends_with("down");
+    const double m = static_cast<double>(shape[0]) / (by_columns ? 1 : 2),
+                 n = static_cast<double>(shape[1]) / (by_columns ? 2 : 1);
+    const double d = std::min(m, n);
+    flops += 5 * (4 * m * n * d + 2 * d * d * d);
+  }
+  EXPECT_DOUBLE_EQ(flops_of_optimizer(dag, 0), flops);
+  for (TaskId id = 0; id < dag.tasks.size(); ++id)
+    EXPECT_FALSE(is_communication(dag.tasks[id].op) && dag.name_of_task(id).starts_with("muon")) << dag.name_of_task(id);
 }
 
 Bytes states(const Dag& dag) {

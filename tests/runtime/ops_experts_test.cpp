@@ -22,6 +22,38 @@ Chosen route(Tensor& logits, const RoutingAttributes& routing) {
   return chosen;
 }
 
+// A token's number chooses: k different experts, the same wherever it stands, one of each of k ranges; their gates are those of
+// the logits.
+TEST(Route, HashesTokens) {
+  constexpr std::int64_t count = 64, experts = 7, k = 3;
+  const RoutingAttributes routing{.top_k = k,
+                                  .block = experts * count,
+                                  .slots = std::vector<std::int32_t>(experts, count),
+                                  .score = ScoreFunction::sqrtsoftplus,
+                                  .hashed = true};
+  Tensor logits = random_tensor(Shape(count, experts), 1), gates(Shape(count, k));
+  Ids tokens = random_ids(Shape(count), 20, 2), slots(Shape(count, k), 0);
+  run(OpKind::route, routing, {logits.host(), tokens.host(), gates.host(), slots.host()});
+  std::map<std::int32_t, std::vector<std::int32_t>> chosen_by;
+  std::set<std::int32_t> all;
+  for (std::int64_t t = 0; t < count; ++t) {
+    std::vector<std::int32_t> chosen;
+    double sum = 0;
+    const auto score = [&](std::int32_t e) { return std::sqrt(std::log1p(std::exp(double{logits[t * experts + e]}))); };
+    for (std::int64_t j = 0; j < k; ++j) {
+      const std::int32_t e = slots[t * k + j] / static_cast<std::int32_t>(count);
+      EXPECT_GE(e, j * experts / k);
+      EXPECT_LT(e, (j + 1) * experts / k);
+      chosen.push_back(e);
+      sum += score(e);
+    }
+    for (std::int64_t j = 0; j < k; ++j) EXPECT_NEAR(gates[t * k + j], score(chosen[static_cast<std::size_t>(j)]) / sum, 1e-6);
+    all.insert(chosen.begin(), chosen.end());
+    EXPECT_EQ(chosen_by.try_emplace(tokens[t], chosen).first->second, chosen);
+  }
+  EXPECT_EQ(all.size(), static_cast<std::size_t>(experts));
+}
+
 /// Logits that send `shares` of the tokens to each expert, top-1, the first tokens to the first expert.
 Tensor logits_with_shares(std::int64_t tokens, const std::vector<double>& shares) {
   Tensor logits(Shape(tokens, static_cast<std::int64_t>(shares.size())), 0.0F);

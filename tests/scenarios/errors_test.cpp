@@ -333,6 +333,22 @@ const Broken conflicts[] = {
      "training: {sequence: 1024, global_batch: 16, optimizer: @adafactor, offload: {optimizer: 0.5}}",
      {"optimizer adafactor with offload.optimizer"},
      "cluster: {preset: dgx-h100, gpus: 32, host: {link_GBps: 50, memory_GBps: 200}}"},
+    {"StreamsWithFurtherPredictions",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, mtp_depth: @1, hyper_connections: {streams: 2}}",
+     {"model.mtp_depth is not lowered with model.hyper_connections"}},
+    {"HashedChoicesWithinGroups",
+     "model: {layers: 8, hidden: 512, heads: 8, ffn: 1024, vocab: 4096, moe: {experts: 8, top_k: 2, groups: 4, node_limit: 1, "
+     "hash_layers: @1}}",
+     {"hash_layers with node_limit", "expected hash_layers 0"}},
+    {"CompressedKeysWithoutTheirAttention",
+     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 1, ffn: 1024, vocab: 4096, window: 8, layer_types: "
+     "@[heavily_compressed_attention]}",
+     {"layers with compressed keys without model.compressed_attention"}},
+    {"CompressedKeysOfEverySequence",
+     "training: {sequence: @1000, global_batch: 16}",
+     {"sequence 1000 is no multiple of the 128 positions of a compressed key", "896, 1024"},
+     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 1, ffn: 1024, vocab: 4096, window: 8, layer_types: "
+     "[heavily_compressed_attention], compressed_attention: {q_rank: 64, rope_dim: 16, output_groups: 4, output_rank: 32}}"},
     {"MuonOnTheHost",
      "training: {sequence: 1024, global_batch: 16, optimizer: @muon, offload: {optimizer: 0.5}}",
      {"optimizer muon with offload.optimizer"},

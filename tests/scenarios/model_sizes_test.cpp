@@ -85,6 +85,8 @@ const std::vector<PublishedSize>& published_sizes() {
       {"deepseek-v3", "arXiv 2412.19437, abstract", {671, 1}, whole, {37, 1}, without_input},
       {"deepseek-v3.2", "inference/config_671B_v3.2.json of deepseek-ai/DeepSeek-V3.2", {671, 1}, whole, {37, 1}, without_input},
       {"deepseek-r1", "arXiv 2501.12948, introduction", {671, 1}, whole, {37, 1}, without_input},
+      {"deepseek-v4-flash", "arXiv 2606.19348, abstract", {284, 1}, whole, {13, 1}, without_input},
+      {"deepseek-v4-pro", "arXiv 2606.19348, abstract", {1600, 100}, whole, {49, 1}, without_input},
       // 1.04T has room for a layer that predicts a second token, which the released weights lack.
       {"kimi-k2", "arXiv 2507.20534, table 2", {1040, 10}, {.mtp_depth = 1}, {32.6, 0.1}, whole},
       {"gpt-oss-20b", "arXiv 2508.10925, table 1", {20.91, 0.01}, whole, {3.61, 0.01}, without_input},

@@ -106,6 +106,21 @@ DeviceKernel split_norm_backward_device;
 DeviceKernel weighted_sum_device;
 DeviceKernel sigmoid_gate_device;
 DeviceKernel sigmoid_gate_backward_device;
+DeviceKernel unit_norm_device;
+DeviceKernel unit_norm_backward_device;
+DeviceKernel compress_keys_device;
+DeviceKernel compress_keys_backward_device;
+DeviceKernel window_select_device;
+DeviceKernel hyper_expand_device;
+DeviceKernel hyper_expand_backward_device;
+DeviceKernel hyper_gates_device;
+DeviceKernel hyper_gates_backward_device;
+DeviceKernel hyper_gather_device;
+DeviceKernel hyper_gather_backward_device;
+DeviceKernel hyper_merge_device;
+DeviceKernel hyper_merge_backward_device;
+ScratchFunction hyper_gates_backward_scratch;
+ScratchFunction compress_keys_backward_scratch;
 
 // Scratch of those that need it.
 ScratchFunction cast_scratch;

@@ -114,6 +114,19 @@ constexpr std::array table{
     Row{OpKind::weighted_sum, {weighted_sum_device}},
     Row{OpKind::sigmoid_gate, {sigmoid_gate_device}},
     Row{OpKind::sigmoid_gate_backward, {sigmoid_gate_backward_device}},
+    Row{OpKind::unit_norm, {unit_norm_device}},
+    Row{OpKind::unit_norm_backward, {unit_norm_backward_device}},
+    Row{OpKind::compress_keys, {compress_keys_device}},
+    Row{OpKind::compress_keys_backward, {compress_keys_backward_device, compress_keys_backward_scratch}},
+    Row{OpKind::window_select, {window_select_device}},
+    Row{OpKind::hyper_expand, {hyper_expand_device}},
+    Row{OpKind::hyper_expand_backward, {hyper_expand_backward_device}},
+    Row{OpKind::hyper_gates, {hyper_gates_device}},
+    Row{OpKind::hyper_gates_backward, {hyper_gates_backward_device, hyper_gates_backward_scratch}},
+    Row{OpKind::hyper_gather, {hyper_gather_device}},
+    Row{OpKind::hyper_gather_backward, {hyper_gather_backward_device}},
+    Row{OpKind::hyper_merge, {hyper_merge_device}},
+    Row{OpKind::hyper_merge_backward, {hyper_merge_backward_device}},
 };
 
 }  // namespace

@@ -176,6 +176,10 @@ class ArgumentsWriter {
     }
     flag("qk-layernorm", model_.qk_norm == QkNorm::head);
     if (model_.qk_norm == QkNorm::all) out_.lose("model.qk_norm", "it normalises each head by itself");
+    if (model_.qk_norm == QkNorm::unit) out_.lose("model.qk_norm", "its norms have weights");
+    if (model_.compressed.enabled()) out_.lose("model.compressed_attention", "it is not written");
+    if (model_.hyper.enabled()) out_.lose("model.hyper_connections", "they are not written");
+    if (model_.moe.hash_layers > 0) out_.lose("model.moe.hash_layers", "they are not written");
     flag("attention-output-gate", model_.attention_gate);
     if (model_.attention_scale > 0) out_.lose("model.attention_scale", "its scores are divided by the root of a head's width");
     if (model_.attention_sinks) add("softmax-type", "learnable");
@@ -333,7 +337,7 @@ class ArgumentsWriter {
     const bool muon = t_.optimizer == OptimizerKind::muon;
     if (muon) {
       add("optimizer", p_.zero > 0 ? "dist_muon" : "muon");
-      if (p_.tp > 1) add("muon-tp-mode", "distributed");
+      if (p_.tp > 1) add("muon-tp-mode", name_in(muon_tp_names, t_.muon_tp));
       flag("muon-use-nesterov");
     }
     if (t_.optimizer == OptimizerKind::adafactor) out_.lose("training.optimizer", "it has Adam, SGD and Muon");

@@ -100,7 +100,12 @@ void MegatronReader::data_parallel() {
     zero = 1;
     place = arguments_.place("optimizer");
   }
-  for (const char* const how : {"muon-tp-mode", "muon-use-nesterov"}) arguments_.has(how);
+  arguments_.has("muon-use-nesterov");
+  const std::string muon_tp = arguments_.text("muon-tp-mode", "blockwise");
+  if (muon_tp != "blockwise" && muon_tp != "duplicated" && muon_tp != "distributed")
+    fail("muon-tp-mode", "blockwise, duplicated or distributed");
+  if (optimizer != "adam" && muon_tp == "blockwise" && arguments_.integer("tensor-model-parallel-size", 1) > 1)
+    put(section("training"), "muon_tp", muon_tp, arguments_.place("optimizer"));
   if (arguments_.has("use-megatron-fsdp") || arguments_.has("data-parallel-sharding-strategy")) {
     const std::string strategies[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const auto* const found = std::ranges::find(strategies, arguments_.text("data-parallel-sharding-strategy", "no_shard"));

@@ -213,6 +213,9 @@ class JobWriter {
     if (model_.logit_softcap > 0) lose("model.logit_softcap", "its logits have no cap");
     lose_gates_and_factors();
     if (model_.indexer.enabled()) lose("model.indexer", "its attention is to all keys");
+    if (model_.compressed.enabled()) lose("model.compressed_attention", "its attention is to all keys");
+    if (model_.hyper.enabled()) lose("model.hyper_connections", "it has one residual stream");
+    if (model_.moe.hash_layers > 0) lose("model.moe.hash_layers", "its router chooses by scores");
     if (t_.hidden_dropout > 0) lose("training.hidden_dropout", "it has no dropout");
     if (t_.attention_dropout > 0) lose("training.attention_dropout", "it has no dropout");
     if (t_.recompute.in_segments()) lose("training.recompute_segment", "every layer keeps its input");

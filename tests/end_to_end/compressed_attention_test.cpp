@@ -1,0 +1,114 @@
+// Attention to the last positions and to keys that stand for several before them (DeepSeek-V4): the sharded step is the unsharded
+// one, folded or not, and what it computes and holds is what its formulas say.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "runtime/host/loss.h"
+#include "runtime/host/unsharded.h"
+#include "scenarios/lowering/lower.h"
+#include "scenarios/mesh/world.h"
+#include "scenarios/spec/parameter_count.h"
+#include "studies/step/executed_step.h"
+#include "tests/end_to_end/checks.h"
+#include "tests/end_to_end/tiny.h"
+
+namespace tandem::studies::compressed_attention_test {
+namespace {
+
+const std::string attention =
+    "model.kv_heads=1 model.head_dim=8 model.window=3 model.compressed_attention.q_rank=12 model.compressed_attention.rope_dim=4 "
+    "model.compressed_attention.heavy_ratio=8 model.compressed_attention.sparse_ratio=2 "
+    "model.compressed_attention.output_groups=4 model.compressed_attention.output_rank=6 "
+    "model.compressed_attention.index_heads=4 model.compressed_attention.index_head_dim=6 "
+    "model.compressed_attention.index_top_k=3 model.compressed_attention.index_loss_coefficient=0.5 ";
+const std::string kinds =
+    "model.layer_types=[sliding_attention,compressed_sparse_attention,heavily_compressed_attention,compressed_sparse_attention] ";
+const std::string v4 = attention + kinds + "model.attention_sinks=true ";
+
+class CompressedSteps : public testing::TestWithParam<const char*> {};
+
+// fp32 sums in another order: see equivalence_test.cpp.
+TEST_P(CompressedSteps, AreTheUnshardedStep) { EXPECT_LT(largest_difference(tiny_model(words(v4 + GetParam()))), 3e-5); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, CompressedSteps,
+    testing::Values("", "parallelism.tp=2", "parallelism.tp=4 parallelism.sp=true", "parallelism.pp=2 parallelism.dp=2",
+                    "parallelism.tp=2 parallelism.sp=true parallelism.pp=2 parallelism.dp=2 parallelism.zero=2",
+                    "parallelism.tp=2 parallelism.sp=true training.recompute=full",
+                    "parallelism.tp=2 parallelism.sp=true training.recompute=selective",
+                    "training.recompute=[norm,attention] training.micro_batch=2", "training.micro_batch=2 parallelism.tp=2",
+                    "parallelism.pp=2 training.schedule=zb-h1 parallelism.dp=2 parallelism.zero=1",
+                    "parallelism.pp=2 training.schedule=zb-h1 parallelism.tp=2 parallelism.sp=true",
+                    "parallelism.dp=2 parallelism.zero=3", "parallelism.dp=4 parallelism.zero=0 training.micro_batch=2",
+                    "parallelism.tp=2 training.optimizer=muon", "parallelism.tp=2 parallelism.sp=true training.overlap.tp=true",
+                    "model.attention_sinks=false parallelism.tp=2", "model.hyper_connections.streams=2 parallelism.tp=2",
+                    "model.moe.experts=8 model.moe.top_k=2 model.moe.ffn=24 model.moe.hash_layers=1 parallelism.ep=2 "
+                    "parallelism.dp=2"));
+
+INSTANTIATE_TEST_SUITE_P(
+    Contexts, CompressedSteps,
+    testing::Values("parallelism.cp=2 parallelism.cp_method=all-gather",
+                    "parallelism.cp=4 parallelism.cp_method=all-gather parallelism.cp_layout=contiguous",
+                    "parallelism.cp=2 parallelism.cp_method=all-gather parallelism.tp=2 parallelism.sp=true "
+                    "training.recompute=selective training.micro_batch=2",
+                    "parallelism.cp=2 parallelism.cp_method=all-gather parallelism.pp=2 training.schedule=zb-h1 parallelism.dp=2 "
+                    "parallelism.zero=2"));
+
+/// Its loss and gradients.
+struct Outcome {
+  double loss = 0;
+  UnshardedTensors gradients;
+};
+Outcome outcome_of(const std::string& overrides) {
+  ExecutedStep step(tiny_model(words(overrides)), "test", {.rounds = false});
+  step.execute();
+  return {mean_loss(step.memory()), gather_unsharded(step.memory()).gradients};
+}
+
+// An indexer that may choose all compressed keys hides none: layers of one ratio with an indexer and without are alike but for
+// the overlap of windows, and more choices than there are keys change nothing.
+TEST(CompressedStep, OfAllKeysIsAsOfMore) {
+  const Outcome all = outcome_of(v4 + "model.compressed_attention.index_top_k=8"),
+                more = outcome_of(v4 + "model.compressed_attention.index_top_k=4096");
+  EXPECT_EQ(all.loss, more.loss);
+  const Outcome few = outcome_of(v4 + "model.compressed_attention.index_top_k=1");
+  EXPECT_NE(all.loss, few.loss);
+}
+
+// What an indexer learns by goes through its own parameters alone: a larger loss makes their gradients larger, and no others.
+TEST(CompressedStep, TrainsItsIndexersApart) {
+  const Outcome small = outcome_of(v4), large = outcome_of(v4 + "model.compressed_attention.index_loss_coefficient=2");
+  EXPECT_EQ(small.loss, large.loss);
+  int of_indexers = 0;
+  for (const auto& [name, tensor] : small.gradients) {
+    const UnshardedTensor& other = large.gradients.at(name);
+    const bool of_indexer = name.find(".index_") != std::string::npos;
+    of_indexers += of_indexer ? 1 : 0;
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+      const double expected = (of_indexer ? 4 : 1) * double{tensor.values[i]};
+      EXPECT_NEAR(other.values[i], expected, of_indexer ? 1e-5 * std::abs(expected) + 1e-9 : 0.0) << name;
+    }
+  }
+  EXPECT_GT(of_indexers, 0);
+}
+
+TEST(CompressedStep, HasTheParametersOfTheFormula) {
+  for (const std::string model : {"", "model.attention_sinks=false "}) {
+    const Scenario scenario = tiny_model(words(v4 + model));
+    const Dag dag = lower(scenario, make_world(scenario, true));
+    std::int64_t count = 0;
+    for (const ParameterShard& shard : dag.shards) count += shard.rows * shard.columns;
+    EXPECT_EQ(count, parameter_count(scenario.model)) << model;
+  }
+}
+
+TEST(CompressedStep, FoldsLikeAnyOther) {
+  EXPECT_EQ(expect_equal_when_folded(
+                tiny_cluster(words(v4 + "parallelism.tp=4 parallelism.sp=true parallelism.pp=2 parallelism.dp=2"))),
+            2U);
+}
+
+}  // namespace
+}  // namespace tandem::studies::compressed_attention_test
