@@ -10,6 +10,7 @@
 #include "studies/sweep/study.h"
 #include "studies/validate/run_scenario.h"
 #include "studies/validate/runs_file.h"
+#include "studies/validate/scored_runs.h"
 #include "tests/fuzz/target.h"
 #include "tests/fuzz/tree_mutator.h"
 #include "tests/scenarios/base_scenario.h"
@@ -28,6 +29,15 @@ void read_study(const std::string& bytes) {
 void read_runs(const std::string& bytes) {
   const studies::RunsFile runs = studies::load_runs(scratch_file("runs.csv", bytes));
   if (!runs.rows.empty()) studies::scenario_of(runs.rows.front());
+}
+
+/// Predictions of one run.
+void read_scored(const std::string& bytes) {
+  static const std::string runs = [] {
+    const std::string table = repository_file("bench/accuracy/runs.csv");
+    return table.substr(0, table.find('\n', table.find('\n') + 1) + 1);
+  }();
+  studies::join_scored_runs(scratch_file("one-run.csv", runs), scratch_file("scored.csv", bytes));
 }
 
 /// A result, which does not differ from itself.
@@ -67,6 +77,12 @@ std::string small_result() {
            return std::vector{table.substr(0, first), table.substr(0, table.find('\n', first) + 1)};
          },
      .words_of = {"studies/validate/runs_file.cpp", "studies/validate/run_scenario.cpp"}},
+    {.name = "scored",
+     .read = read_scored,
+     .seeds =
+         [] {
+           return std::vector<std::string>{"id,measured_step_time_s,predicted_step_time_s\n01_sc21_table1-001,3.528,3.5\n"};
+         }},
     {.name = "result",
      .read = read_result,
      .seeds = [] { return std::vector{small_result()}; },
