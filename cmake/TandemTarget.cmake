@@ -7,12 +7,16 @@ target_compile_options(tandem_options INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${TANDEM_WERROR}>>:-Werror>
   $<$<AND:$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>,$<BOOL:${TANDEM_WERROR}>>:-Werror=all-warnings>)
 if(TANDEM_UNITY)  # where what is a file's own is a global to its neighbours, and seems to be a header's
-  target_compile_options(tandem_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow;-Wno-subobject-linkage>)
+  target_compile_options(tandem_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
 if(TANDEM_SANITIZE)
   target_compile_options(tandem_options INTERFACE -fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all
                                                   -fno-omit-frame-pointer)
   target_link_options(tandem_options INTERFACE -fsanitize=${TANDEM_SANITIZE})
+endif()
+if(TANDEM_SANITIZE MATCHES fuzzer)  # these checks are a quarter of the time to compile; the preset asan has them
+  target_compile_options(tandem_options INTERFACE -fno-sanitize=null,alignment,object-size,vptr)
 endif()
 
 # tandem_unity(TARGET): with TANDEM_UNITY, compiles the target's sources in units of up to a dozen files of one folder. Parsing headers

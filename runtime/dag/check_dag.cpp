@@ -100,8 +100,10 @@ std::string first_flaw(const Dag& dag) {
   for (const Rank& rank : dag.ranks) {
     if (rank.device >= dag.devices.size()) return "a rank without device";
     if (rank.world_rank >= dag.info.gpus) return "a rank outside of the world";
+    if (rank.pp < 0 || rank.pp >= dag.info.stages) return "a rank of a pipeline stage that is not there";
   }
   if (dag.ranks.empty() || dag.info.steps < 1) return "a DAG without ranks or steps";
+  if (dag.info.stages > dag.info.gpus) return "more pipeline stages than GPUs";
   if (!std::ranges::all_of(dag.communicators, is_sound)) return "a communicator that does not lie on the links";
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     if (!sound(dag, id)) return "buffer " + std::to_string(id) + " is no buffer of its rank";

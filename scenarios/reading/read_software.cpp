@@ -84,7 +84,7 @@ Reader framework_reader(const YamlNode& node) {
                                        "reserved_GB",    "workspaces_MiB",    "placeholder_gradients",
                                        "context_GB",     "moves_weights",     "expandable_segments",
                                        "tensor_lists",   "attention_dropout", "fuses_experts",
-                                        "gathers_casts",  "norm_casts",        "sums_after_weights"}};
+                                       "gathers_casts",  "norm_casts",        "sums_after_weights"}};
 }
 
 }  // namespace

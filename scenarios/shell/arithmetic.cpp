@@ -239,7 +239,7 @@ class Expression {
       const std::size_t begin = at_;
       Target target;
       if (take(up ? "++" : "--") && take_target(target)) {
-        const std::int64_t value = read(target) + (up ? 1 : -1);
+        const std::int64_t value = wrapped(bits(read(target)) + bits(up ? 1 : -1));
         write(target, value);
         return value;
       }
@@ -262,8 +262,8 @@ class Expression {
     Target target;
     if (!take_target(target)) fail("is no arithmetic");
     const std::int64_t value = read(target);
-    if (take("++")) write(target, value + 1);
-    if (take("--")) write(target, value - 1);
+    if (take("++")) write(target, wrapped(bits(value) + 1));
+    if (take("--")) write(target, wrapped(bits(value) - 1));
     return value;
   }
 

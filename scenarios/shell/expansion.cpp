@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "runtime/base/nearest.h"
@@ -76,12 +77,12 @@ Interpreter::Parameter Interpreter::positional_parameter(const WordPart& part) {
     const bool is_known = variables().knows_positional || !all.empty();
     return {.items = {{is_known ? std::to_string(all.size()) : number_of_arguments(part.place), part.place}}, .is_set = true};
   }
-  if (name == "0") return {.items = {{file_, part.place}}, .is_set = true};
   if (!is_digit(name[0]))
     return {.items = {{out_.unknowns.add({.kind = Unknown::Kind::output, .what = "$" + name, .place = part.place}), part.place}},
             .is_set = true};
-  std::size_t number = 0;
+  std::size_t number = std::numeric_limits<std::size_t>::max();  // stays where there are more digits than it takes
   std::from_chars(name.data(), name.data() + name.size(), number);
+  if (number == 0) return {.items = {{file_, part.place}}, .is_set = true};
   if (number <= all.size() && all[number - 1].text != unset) return {.items = {all[number - 1]}, .is_set = true};
   if (variables().knows_positional) return {.items = {{"", part.place}}};
   return {.items = {unset_text(name, part.place)}};

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -39,13 +40,19 @@ std::string inflated(const std::string& path) {
   }
 }
 
+/// In the year 2096, in microseconds: the sum of two is one of nanoseconds in 64 bits.
+constexpr std::int64_t latest_us = 4'000'000'000'000'000;
+
 /// Microseconds with as many digits as the file has: traces count them since 1970, which doubles hold to a quarter of one alone.
+/// Throws std::invalid_argument or std::out_of_range.
 std::int64_t nanoseconds(const std::string& text) {
   std::int64_t whole = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, whole);
-  if (error != std::errc() || (rest != end && *rest != '.'))
-    return static_cast<std::int64_t>(std::stod(text) * 1e3);  // with an exponent
+  const bool has_exponent = error != std::errc() || (rest != end && *rest != '.');
+  const double value = has_exponent ? std::stod(text) : static_cast<double>(whole);
+  if (!(std::abs(value) <= static_cast<double>(latest_us))) throw std::out_of_range("a time");
+  if (has_exponent) return static_cast<std::int64_t>(value * 1e3);
   std::int64_t fraction = 0, digits = 0;
   for (const char* at = rest == end ? end : rest + 1; digits < 3; ++digits)
     fraction = 10 * fraction + (at < end && std::isdigit(static_cast<unsigned char>(*at)) ? *at++ - '0' : 0);

@@ -1,10 +1,13 @@
 #include "studies/validate/scored_runs.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "runtime/base/nearest.h"
 #include "runtime/base/text_file.h"
 #include "studies/validate/run_scenario.h"
 
@@ -19,7 +22,12 @@ std::size_t place_of_column(const CsvTable& table, const std::string& name, cons
 
 std::optional<Seconds> time_in(const CsvCell& cell) {
   if (cell.text.empty()) return std::nullopt;
-  return std::stod(cell.text);
+  double time = 0;
+  const char* const end = cell.text.data() + cell.text.size();
+  const auto [parsed_to, error] = std::from_chars(cell.text.data(), end, time);
+  if (error != std::errc{} || parsed_to != end || !(time > 0) || !std::isfinite(time))
+    throw InputError(cell.place, excerpt(cell.text) + " is no time of a step, expected seconds above 0, or nothing");
+  return time;
 }
 
 }  // namespace

@@ -178,6 +178,9 @@ TEST_P(Flaws, AreFound) {
 constexpr std::uint32_t nowhere = 1'000'000;
 const Flaw flaws[] = {
     {"a rank without device", [](Dag& dag) { dag.ranks.back().device = nowhere; }},
+    {"a pipeline stage that is not there", [](Dag& dag) { dag.ranks.back().pp = dag.info.stages; }},
+    {"a pipeline stage that is not there", [](Dag& dag) { dag.ranks.back().pp = -1; }},
+    {"more pipeline stages than GPUs", [](Dag& dag) { dag.info.stages = nowhere; }},
     {"a rank outside", [](Dag& dag) { dag.ranks.back().world_rank = nowhere; }},
     {"without ranks or steps", [](Dag& dag) { dag.info.steps = 0; }},
     {"a communicator",

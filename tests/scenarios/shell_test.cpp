@@ -48,6 +48,12 @@ TEST(Shell, MarksWhatIsNotKnown) {
   EXPECT_THAT(words_of(follow("N=$(nproc)\nrun $N $1\n", {"N=8", "1=a b"})), ElementsAre("run", "8", "a", "b"));
 }
 
+/// As bash 5.2 does, but for a number beyond 2^64, which it lets wrap around.
+TEST(Shell, CountsArgumentsByAnyNumber) {
+  const std::string function = "f() { run \"${00}\" \"${01}\" \"$2\" \"${003}\" \"[${99999999999999999999}]\"; }\nf x y\n";
+  EXPECT_THAT(words_of(follow(function)), ElementsAre("run", "s.sh", "x", "y", "", "[]"));
+}
+
 TEST(Shell, FollowsEachWayOfWhatItCannotTell) {
   const Evaluated script = follow("A=1\nC=(x)\nif [ $MODE = a ]; then A=2; B=3; C+=(y); else B=3; fi\nrun $A $B ${C[@]}\n");
   EXPECT_THAT(words_of(script),

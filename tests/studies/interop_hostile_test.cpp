@@ -5,36 +5,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <random>
 
 #include "runtime/base/input_error.h"
 #include "studies/interop/import_source.h"
 #include "tests/runtime/temporary_folder.h"
+#include "tests/studies/import_samples.h"
 
 namespace tandem::studies::interop_hostile_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path samples = TANDEM_SOURCE_DIR "/tests/studies/samples";
-
-fs::path sample_of(const ImportSource& source) {
-  for (const auto& entry : fs::directory_iterator(samples)) {
-    const std::string name = entry.path().filename();
-    if (name.substr(0, name.find('.')) == source.name) return entry.path();
-  }
-  return {};
-}
-
-/// What the samples do not say.
-ImportRequest request_for(const ImportSource& source, const std::string& path) {
-  ImportRequest request{.paths = {path}};
-  if (source.name == "chakra") request.gpus = 2;
-  if (source.has_use_for(ImportOption::env)) request.gpus = 32;  // scenarios
-  if (source.name == "deepspeed") request.overrides = {"model=llama3-8b", "training.sequence=4096"};
-  return request;
-}
 
 const std::string words[] = {"0",          "-1",
                              "1e308",      "99999999999999999999",
@@ -94,8 +75,8 @@ std::string damaged(std::string text, std::mt19937_64& random) {
 TEST(HostileImports, EverySourceHasASampleThatIsRead) {
   for (const ImportSource& source : import_sources()) {
     const fs::path sample = sample_of(source);
-    ASSERT_FALSE(sample.empty()) << "no sample of " << source.name << " in " << samples;
-    EXPECT_FALSE(import_files(source, request_for(source, sample)).out.empty()) << source.name;
+    ASSERT_FALSE(sample.empty()) << "no sample of " << source.name;
+    EXPECT_FALSE(import_files(source, sample_request(source, sample)).out.empty()) << source.name;
   }
 }
 
@@ -110,7 +91,7 @@ TEST(HostileImports, AreReadOrRefusedWithASentence) {
     for (int round = 0; round < rounds; ++round) {
       std::ofstream(path, std::ios::binary) << damaged(text, random);
       try {
-        import_files(source, request_for(source, path));
+        import_files(source, sample_request(source, path));
       } catch (const InputError& error) {
         ++refused;
         EXPECT_GT(error.sentence().size(), 10U) << source.name << " " << round;

@@ -62,6 +62,8 @@ TEST(ScoredRuns, ATableOfOtherRunsIsRefused) {
   };
   EXPECT_THAT(refusal(std::string(header) + "0,a,1,1\n0,z,1,1\n"),
               testing::AllOf(testing::HasSubstr("scored.csv:3:3"), testing::HasSubstr("`z` is no run of")));
+  for (const char* time : {"soon", "1e999", "-1", "nan", "1s"})
+    EXPECT_THAT(refusal(std::string(header) + "0,a,1," + time + "\n"), testing::HasSubstr("scored.csv:2:7: ")) << time;
   EXPECT_THAT(refusal("id,error\na,0\n"), testing::HasSubstr("no column `measured_step_time_s`"));
 }
 

@@ -53,6 +53,7 @@ class PipelineBuilder {
  public:
   PipelineBuilder(int stages, int replicas) : stages_(stages), replicas_(replicas) {
     builder_.dag().info.gpus = std::int64_t{stages} * replicas;
+    builder_.dag().info.stages = stages;
     builder_.dag().devices.resize(1);
     for (int stage = 0; stage < stages; ++stage) {
       for (int replica = 0; replica < replicas; ++replica) {
