@@ -46,6 +46,7 @@ struct SimulateCommand final : Command {
 CLI::App* SimulateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "replay one training step on a model of the cluster");
   options.add_to(*command);
+  add_max_memory_option(*command);
   command->add_flag("--no-fold", no_fold, "simulate every rank and link instead of one of each class");
   add_fold_tolerance_option(*command, fold_tolerance);
   add_profile_option(*command, options);
