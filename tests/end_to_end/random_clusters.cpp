@@ -27,6 +27,16 @@ class ClusterDraw {
     return std::move(drawn_);
   }
 
+  std::vector<std::string> draw_network(int ranks) {
+    world_ = ranks;
+    nodes();
+    fabric();
+    placement();
+    faults();
+    node_links();
+    return std::move(drawn_.overrides);
+  }
+
  private:
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomCluster drawn_;
@@ -223,6 +233,8 @@ std::string RandomCluster::text() const {
   return std::accumulate(overrides.begin(), overrides.end(), "seed " + std::to_string(seed) + ":",
                          [](const std::string& all, const std::string& one) { return all + " '" + one + "'"; });
 }
+
+std::vector<std::string> random_network(std::uint32_t seed, int ranks) { return ClusterDraw(seed).draw_network(ranks); }
 
 std::vector<RandomCluster> random_clusters(std::size_t count, std::uint32_t first, std::uint32_t stride) {
   std::vector<RandomCluster> valid;
