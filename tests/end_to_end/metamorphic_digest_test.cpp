@@ -41,8 +41,7 @@ void write_rounded(const Json& json, std::string& text) {
 /// What a result says of the step; not what the run cost.
 std::string digest_of(const Scenario& scenario) {
   Json json = to_json_object(simulate_in_full(scenario, true).result);
-  for (const char* of_the_run : {"wall_s", "peak_rss_bytes"}) json["run"].erase(of_the_run);
-  if (json.contains("jitter")) json["jitter"].erase("wall_s");
+  for (const char* of_the_run : {"wall_s", "jitter_wall_s", "peak_rss_bytes"}) json["run"].erase(of_the_run);
   std::string text;
   write_rounded(json, text);
   std::uint64_t digest = 0;
