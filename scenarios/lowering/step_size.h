@@ -16,8 +16,9 @@ struct StepSize {
 ///   the ranks of each stage x (what the step has once + micro-batches x what each of them adds) x steps
 ///
 /// Both addends come from one rank of each stage, of which one micro-batch and two are lowered, so they know every operation.
-/// Exact where all micro-batches and all ranks of a stage do the same; documents that share context-parallel ranks dynamically,
-/// and a load of experts that differs between ranks, do not. Takes as long as two micro-batches of one pipeline do.
+/// Exact where all micro-batches and all ranks of a stage do the same, in whatever order. They do not: with ZeRO-3, where what is
+/// gathered once serves the passes after it; with a load of experts that differs between ranks; and where documents share
+/// context-parallel ranks dynamically. Takes as long as three micro-batches of one pipeline do.
 struct SizeEstimate {
   StepSize step;
   StepSize lowered;  ///< to find that out
