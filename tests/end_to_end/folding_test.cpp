@@ -31,7 +31,7 @@ TEST(Folding, GpusBelowAPortAreNotThoseWithoutOne) {
   for (const char* mesh : {"parallelism.tp=4 parallelism.dp=2", "parallelism.dp=8", "parallelism.cp=4 parallelism.dp=2"}) {
     std::vector<std::string> overrides = words(mesh);
     overrides.emplace_back("cluster.pcie={ports: [{name: pcie, GBps: 30, gpus: 0-1}]}");
-    EXPECT_GT(expect_equal_when_folded(tiny_cluster(overrides)), 1U) << mesh;
+    EXPECT_GE(expect_equal_when_folded(tiny_cluster(overrides)), 1U) << mesh;
   }
 }
 

@@ -31,7 +31,7 @@ TEST(StepSize, IsExactForEverySchedule) {
        {"{dp: 4}", "{pp: 4, dp: 2}, training.schedule=gpipe", "{pp: 4, dp: 2}, training.schedule=1f1b",
         "{pp: 4, dp: 2}, training.schedule=zb-h1", "{pp: 2, vpp: 2, dp: 2}, training.schedule=zb-v",
         "{pp: 4, vpp: 2, dp: 2}, training.schedule=interleaved-1f1b", "{pp: 4, dp: 2}, training.schedule=dualpipe",
-        "{tp: 2, sp: true, dp: 4, zero: 3}", "{dp: 4, zero: 2}, training.recompute=full"}) {
+        "{tp: 2, sp: true, dp: 4, zero: 2}", "{dp: 4, zero: 2}, training.recompute=full"}) {
     std::vector<std::string> overrides;
     const std::string text = pipeline;
     const std::size_t end = text.find('}') + 1;
