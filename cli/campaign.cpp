@@ -31,6 +31,7 @@ CLI::App* CampaignCommand::add_to(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("campaign", "play weeks of training: failures, checkpoints, goodput, days and GPU-hours");
   options.add_to(*command);
+  add_max_memory_option(*command);
   add_profile_option(*command, options);
   add_fold_tolerance_option(*command, fold_tolerance);
   add_jobs_option(*command, jobs, "campaigns");

@@ -43,6 +43,7 @@ struct CrosscheckCommand final : Command {
 CLI::App* CrosscheckCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("crosscheck", "simulate and execute the same DAG, task by task");
   options.add_to(*command);
+  add_max_memory_option(*command, false);
   backend.backend.clear();
   CLI::Option* const here = backend.add_to(*command)->required(false);
   command

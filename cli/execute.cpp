@@ -32,6 +32,7 @@ struct ExecuteCommand final : Command {
 CLI::App* ExecuteCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("execute", "run one training step for real");
   options.add_to(*command);
+  add_max_memory_option(*command, false);
   backend.add_to(*command);
   command->add_flag("--verify", verify, "compare loss, gradients and updated weights with the unsharded model's");
   command

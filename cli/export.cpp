@@ -23,6 +23,7 @@ struct ExportCommand final : Command {
 CLI::App* ExportCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("export", "write a scenario as other programs want it");
   options.add_to(*command);
+  add_max_memory_option(*command);
   add_format_option(*command, "--to", to, export_targets());
   command->add_option("--out", out, "the file, standard output without it; of chakra the folder")->check(not_empty);
   command->add_option("--ranks", ranks, "with chakra: the ranks whose traces are written, such as 0,5,16-31 (default: all)")

@@ -35,6 +35,7 @@ struct LintCommand final : Command {
 CLI::App* LintCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("lint", "say what will hurt, and by how much");
   options.add_to(*command);
+  add_max_memory_option(*command);
   add_jobs_option(*command, jobs, "simulations");
   command->add_flag("--no-costs", no_costs, "simulate nothing, which leaves out memory and what fixes would gain");
   add_markdown_option(*command, markdown, "the findings");

@@ -34,6 +34,7 @@ struct PlaceCommand final : Command {
 CLI::App* PlaceCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("place", "assign ranks to free nodes so that the heaviest communicators stay low");
   options.add_to(*command);
+  add_max_memory_option(*command);
   command
       ->add_option("--nodes", nodes,
                    "the nodes that are free: 0-3,8,12-15, hosts such as tux[0-3,12], or a file of such lists (default: all)")

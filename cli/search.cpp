@@ -38,6 +38,7 @@ struct SearchCommand final : Command {
 CLI::App* SearchCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("search", "find the best plans for a scenario: bounds first, then simulations");
   options.add_to(*command);
+  add_max_memory_option(*command);
   command->add_option("--out", out, "the database (default: the scenario's name with .search.sqlite, in this folder)")
       ->check(not_empty);
   add_jobs_option(*command, jobs, "simulations");

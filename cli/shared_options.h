@@ -16,6 +16,9 @@ namespace tandem::cli {
 /// Checks the value of an option that takes a path, as CLI11 wants it: returns why it is refused, or nothing.
 std::string not_empty(const std::string& path);
 
+/// Adds `--max-memory SIZE`: see runtime/base/memory_limit.h. `enforced`: on this process itself, too, which has few threads.
+void add_max_memory_option(CLI::App& command, bool enforced = true);
+
 /// Adds `--backend host|cuda`, which is required.
 CLI::Option* add_backend_option(CLI::App& command, std::string& backend);
 

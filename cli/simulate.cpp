@@ -46,6 +46,7 @@ struct SimulateCommand final : Command {
 CLI::App* SimulateCommand::add_to(CLI::App& app) {
   CLI::App* command = app.add_subcommand("simulate", "replay one training step on a model of the cluster");
   options.add_to(*command);
+  add_max_memory_option(*command);
   command
       ->add_flag("--no-fold{all}", no_fold,
                  "simulate every micro-batch, rank and link instead of one of each class; with =time, every micro-batch alone")

@@ -43,6 +43,7 @@ CLI::App* SweepCommand::add_to(CLI::App& app) {
   command->add_option("study", study, "the study's file: a scenario with lists of values")->required()->check(not_empty);
   command->add_option("--out", out, "the database (default: the study's name with .sqlite, in this folder)")->check(not_empty);
   command->add_option("--shard", shard, "do every n-th point only, from the i-th: i/n with i from 0")->check(is_shard);
+  add_max_memory_option(*command);
   add_jobs_option(*command, jobs, "points");
   command->add_option("--csv", csv, "write the points as a comma-separated table (- for standard output)")->check(not_empty);
   add_report_option(*command, report, "the points");

@@ -50,6 +50,7 @@ CLI::App* ValidateCommand::add_to(CLI::App& app) {
   command->add_option("--explain", explained, "the id of one run: where its time goes, and the measured run that is most like it")
       ->excludes("--csv")
       ->excludes("--report");
+  add_max_memory_option(*command);
   add_jobs_option(*command, jobs, "simulations");
   slurm.add_to(*command, "the runs");
   command->add_flag("--core", core, "only the rows whose column `core` is 1");

@@ -20,6 +20,8 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/base/memory_limit.h"
+
 namespace tandem::sim {
 namespace {
 
@@ -79,8 +81,11 @@ void ChildProcess::be_the_child(pid_t parent, const std::function<void()>& work)
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(exit_with_sentence);  // it died before the line above
   try {
+    enforce_memory_limit();
     work();
     _exit(0);
+  } catch (const std::bad_alloc&) {
+    sentence_->write(beyond_memory_limit_sentence().c_str());
   } catch (const std::exception& error) {
     sentence_->write(error.what());
   } catch (...) {

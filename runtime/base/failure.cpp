@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/base/memory_limit.h"
 #include "runtime/base/printable.h"
 
 namespace tandem {
@@ -16,7 +17,7 @@ Failure failure_of_exception() {
     place.file = printable(place.file);
     return {.code = ExitCode::wrong_input, .place = std::move(place), .sentence = printable(error.sentence())};
   } catch (const std::bad_alloc&) {
-    return {.sentence = "out of memory on this machine"};
+    return {.sentence = beyond_memory_limit_sentence()};
   } catch (const std::exception& error) {
     return {.sentence = printable(error.what())};
   } catch (...) {

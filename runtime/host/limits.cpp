@@ -1,6 +1,7 @@
 #include "runtime/host/limits.h"
 
 #include "runtime/base/input_error.h"
+#include "runtime/base/memory_limit.h"
 
 namespace tandem {
 
@@ -12,7 +13,7 @@ void refuse_too_many_ranks(std::int64_t ranks, const std::string& file) {
 }
 
 void refuse_too_many_bytes(const Dag& dag, const std::string& file) {
-  constexpr double most_bytes = 16e9;
+  const auto most_bytes = static_cast<double>(memory_limit());
   double bytes = 0;
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     if (dag.buffers[id].base == id) bytes += 4.0 * static_cast<double>(dag.buffers[id].shape.elements());
@@ -20,7 +21,7 @@ void refuse_too_many_bytes(const Dag& dag, const std::string& file) {
   if (bytes <= most_bytes) return;
   throw InputError({file, 0, 0}, "the step's buffers take " + std::to_string(static_cast<std::int64_t>(bytes / 1e9)) +
                                      " GB in fp32; expected a smaller model for the host backend, at most " +
-                                     std::to_string(static_cast<std::int64_t>(most_bytes / 1e9)) + " GB");
+                                     std::to_string(static_cast<std::int64_t>(most_bytes / 1e9)) + " GB, or a larger --max-memory");
 }
 
 void refuse_missing_ranks(const Dag& dag, const std::string& file) {

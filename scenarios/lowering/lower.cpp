@@ -1,11 +1,9 @@
 #include "scenarios/lowering/lower.h"
 
 #include <algorithm>
-#include <map>
 #include <stdexcept>
 
-#include "scenarios/lowering/context.h"
-#include "scenarios/lowering/stage_program.h"
+#include "scenarios/lowering/lower_rank.h"
 #include "scenarios/spec/parameter_count.h"
 
 namespace tandem::scenarios {
@@ -179,52 +177,6 @@ StepDocuments documents_of(const Scenario& scenario, const DocumentTotals& packe
           .mean_ranks = packed.mean_ranks};
 }
 
-void add_ranks_and_communicators(const World& world, DagBuilder& builder) {
-  for (const Rank& rank : world.ranks) builder.add_rank(rank);
-  for (const Communicator& communicator : world.communicators) builder.add_communicator(communicator);
-}
-
-/// Lowers the rank once to see what its backwards read. Returns that of the first layers of each chunk.
-ActivationReaders offloaded_activations(const Scenario& scenario, const World& world, RankIndex rank, const StepRange& steps) {
-  DagBuilder builder;
-  add_ranks_and_communicators(world, builder);
-  Context context(builder, scenario, world, rank);
-  context.offload.watch();
-  StageProgram(context).lower(steps);
-  ActivationReaders readers = context.offload.readers();
-  std::map<std::int16_t, std::int64_t> first;  // by chunk: its first layer
-  for (const auto& [pass, activations] : readers) first.try_emplace(pass.chunk, pass.layer);
-  for (const auto& [pass, activations] : readers) first[pass.chunk] = std::min<std::int64_t>(first[pass.chunk], pass.layer);
-  std::erase_if(readers, [&](const auto& reader) {
-    return reader.first.layer >= first[reader.first.chunk] + scenario.training.offload.activations;
-  });
-  return readers;
-}
-
-/// The blocks of matrices that the ranks of the sharded step take for matrices of their own, where this is its unsharded
-/// reference: those that a rank of such a mesh declares.
-MatrixBlocks blocks_of_sharded(const Scenario& scenario) {
-  const ParallelismSpec& p = scenario.parallelism;
-  if (p.reference_tp == 1 && p.reference_etp == 1) return {};
-  Scenario sharded = scenario;
-  sharded.parallelism.tp = p.reference_tp;
-  sharded.parallelism.etp = p.reference_etp;
-  sharded.parallelism.dp = p.reference_etp;
-  sharded.parallelism.reference_tp = sharded.parallelism.reference_etp = 1;
-  sharded.training.global_batch *= sharded.parallelism.dp;
-  sharded.cluster.gpus = sharded.parallelism.world_size();
-  const World world = make_world(sharded, true);
-  DagBuilder builder;
-  add_ranks_and_communicators(world, builder);
-  Context context(builder, sharded, world, 0);
-  StageProgram program(context);
-  MatrixBlocks blocks;
-  for (const ChunkParameters& chunk : context.chunks)
-    for (const Bucket& bucket : chunk.buckets())
-      for (const MuonMatrix& matrix : bucket.matrices) blocks[matrix.piece.tensor] = {matrix.piece.rows, matrix.piece.columns};
-  return blocks;
-}
-
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& model, std::int64_t sequence) {
@@ -282,13 +234,8 @@ Dag lower(const Scenario& scenario, const World& world, const StepRange& steps) 
   dag.devices = world.devices;
   dag.links = world.links;
   add_ranks_and_communicators(world, builder);
-  const MatrixBlocks muon_blocks = blocks_of_sharded(scenario);
-  for (RankIndex rank = 0; rank < world.ranks.size(); ++rank) {
-    Context context(builder, scenario, world, rank);
-    context.muon_blocks = muon_blocks;
-    if (scenario.training.offload.activations > 0) context.offload.follow(offloaded_activations(scenario, world, rank, steps));
-    StageProgram(context).lower(steps);
-  }
+  for (RankIndex rank = 0; rank < world.ranks.size(); ++rank)
+    lower_rank(builder, scenario, world, rank, [&](StageProgram& program) { program.lower(steps); });
   return builder.finish();
 }
 

@@ -50,7 +50,7 @@ void StageProgram::lower(const StepRange& steps) {
   for (std::int32_t step = 0; step < steps.count; ++step) {
     context_.steps_before = step;
     context_.first_sequence = steps.first_sequence + step * stride;
-    lower_step(steps.micro_batches);
+    lower_step(actions(steps.micro_batches));
     context_.cast_operands.clear();  // the weights are others now
     context_.gathered_weights.clear();
     cleared_.assign(cleared_.size(), false);
@@ -58,8 +58,7 @@ void StageProgram::lower(const StepRange& steps) {
   if (steps.averages && context_.scenario.training.local_steps()) average_weights(context_);
 }
 
-void StageProgram::lower_step(std::int32_t micro_batches) {
-  const std::vector<Action> schedule = actions(micro_batches);
+void StageProgram::lower_step(const std::vector<Action>& schedule) {
   std::vector<int> passes(chunks_.size(), 0);
   for (const Action& action : schedule) {
     if (action.kind == Action::Kind::forward) ++passes[static_cast<std::size_t>(action.chunk)];

@@ -18,6 +18,8 @@ class StageProgram {
  public:
   explicit StageProgram(Context& context);
   void lower(const StepRange& steps);
+  /// Lowers one step that does these things in this order, in place of the schedule's.
+  void lower_step(const std::vector<Action>& schedule);
 
  private:
   Context& context_;
@@ -27,7 +29,6 @@ class StageProgram {
   std::vector<bool> cleared_;                      ///< by chunk: its gradients were set to zero
   std::optional<ShardedWeights> sharded_weights_;  ///< with ZeRO-3
 
-  void lower_step(std::int32_t micro_batches);
   std::vector<Action> actions(std::int32_t micro_batches) const;
   void shard_weights(const std::vector<Action>& actions);
   void follow(const std::vector<Action>& actions);

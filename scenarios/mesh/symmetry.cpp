@@ -41,6 +41,7 @@ bool maps_cluster_to_itself(const Shift& shift, const Cluster& cluster, const st
     const Attachment& b = attachments[to];
     if (!consistent(node_image[a.node], b.node)) return false;
     for (std::size_t level = 0; level < a.devices.size(); ++level) {
+      if ((a.devices[level] == no_device) != (b.devices[level] == no_device)) return false;
       if (a.devices[level] != no_device && !consistent(image[a.devices[level]], b.devices[level])) return false;
     }
   }

@@ -112,7 +112,7 @@ ChakraWritten write_chakra(const Scenario& scenario, std::span<const std::uint32
     std::iota(asked.begin(), asked.end(), 0);
   }
   refuse_too_many_tasks(scenario, folded, asked);
-  const Dag dag = lower(scenario, only(make_world(scenario, false), asked));
+  const Dag dag = lower_within_limits(scenario, only(make_world(scenario, false), asked));
   const AllTimes times = times_of_all(dag, folded);
   RankWriter writer(dag, times.start, times.end);
   ChakraWritten written{.ranks = asked.size(), .nodes = 0, .notes = notes_on(dag)};

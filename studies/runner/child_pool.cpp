@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/memory_limit.h"
+
 namespace tandem::studies {
 
-ChildPool::ChildPool(std::size_t most) : most_(std::max<std::size_t>(1, most)) {}
+ChildPool::ChildPool(std::size_t most) : most_(std::max<std::size_t>(1, most)), memory_(memory_limit()) {}
+
+void ChildPool::expect(std::size_t steps) { most_ = std::clamp<std::size_t>(steps, 1, most_); }
 
 void ChildPool::start(std::size_t index, const StepJob& job, const ChildSignals& signals) {
-  children_.emplace_back(index, job, signals);
+  children_.emplace_back(index, job, memory_ / static_cast<Bytes>(most_), signals);
 }
 
 std::vector<EndedStep> ChildPool::wait(const ChildSignals& signals) {

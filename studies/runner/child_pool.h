@@ -8,12 +8,14 @@
 namespace tandem::studies {
 
 /// Simulates each step in a forked child of this process: one that crashes or is killed is a failure and takes nothing else with
-/// it, and all children die with the pool and with its process, however that ends.
+/// it, and all children die with the pool and with its process, however that ends. They share the memory that this process may
+/// take (memory_limit.h) in equal parts.
 class ChildPool final : public StepPool {
  public:
   /// Holds so many children at once, at least one.
   explicit ChildPool(std::size_t most);
 
+  void expect(std::size_t steps) override;
   std::size_t capacity() const override { return most_; }
   std::size_t running() const override { return children_.size(); }
   void start(std::size_t index, const StepJob& job, const ChildSignals& signals) override;
@@ -23,11 +25,12 @@ class ChildPool final : public StepPool {
   struct Child {
     std::size_t index;
     StepProcess process;
-    Child(std::size_t at, const StepJob& job, const ChildSignals& signals)
-        : index(at), process(std::get<Scenario>(job.scenario), job.text, signals) {}
+    Child(std::size_t at, const StepJob& job, Bytes memory, const ChildSignals& signals)
+        : index(at), process(std::get<Scenario>(job.scenario), job.text, memory, signals) {}
   };
 
   std::size_t most_;
+  Bytes memory_;  ///< of all
   std::list<Child> children_;
 };
 

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "runtime/base/memory_limit.h"
 #include "scenarios/reading/load.h"
 #include "studies/step/simulated_step.h"
 
@@ -82,12 +83,14 @@ std::string MemoryFile::read() const {
   return text;
 }
 
-StepProcess::StepProcess(const Scenario& scenario, const std::string& text, const ChildSignals& signals)
+StepProcess::StepProcess(const Scenario& scenario, const std::string& text, Bytes memory, const ChildSignals& signals)
     : started_(utc_now()), child_([&] {
         ::setpgid(0, 0);  // an interrupt from the terminal is the parent's to handle
         signals.undo_in_child();
         silence();
         try {
+          limit_memory(memory);
+          enforce_memory_limit();
           output_.write(simulated(scenario, text));
         } catch (...) {
           output_.write(text_of(to_json_object(failure_of_exception())));

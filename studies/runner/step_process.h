@@ -31,9 +31,9 @@ class MemoryFile {
 /// child that crashes or is killed takes nothing else with it. It dies with this object and with the thread that made it.
 class StepProcess {
  public:
-  /// Starts the process. `scenario` is validated, `text` is the same scenario in YAML. Throws std::system_error where no process
-  /// can be had.
-  StepProcess(const Scenario& scenario, const std::string& text, const ChildSignals& signals);
+  /// Starts the process, which may take so much memory. `scenario` is validated, `text` is the same scenario in YAML. Throws
+  /// std::system_error where no process can be had.
+  StepProcess(const Scenario& scenario, const std::string& text, Bytes memory, const ChildSignals& signals);
 
   bool has_ended() const { return child_.has_ended(); }
 

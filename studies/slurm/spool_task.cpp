@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/memory_limit.h"
 #include "scenarios/reading/load.h"
 #include "studies/runner/scenario_hash.h"
 #include "studies/runner/step_process.h"
@@ -77,13 +78,14 @@ class SpoolTask {
   struct Running {
     std::string hash;
     StepProcess process;
-    Running(std::string of, const Scenario& scenario, const std::string& text, const ChildSignals& signals)
-        : hash(std::move(of)), process(scenario, text, signals) {}
+    Running(std::string of, const Scenario& scenario, const std::string& text, Bytes memory, const ChildSignals& signals)
+        : hash(std::move(of)), process(scenario, text, memory, signals) {}
   };
 
   Spool spool_;
   std::string task_;
   std::size_t at_once_;
+  Bytes memory_ = memory_limit();  ///< of all
   Coordinator coordinator_;
   ChildSignals signals_;
   std::list<Running> running_;
@@ -97,7 +99,7 @@ class SpoolTask {
       if (hash_of_scenario(step->scenario) != step->hash)
         throw std::runtime_error("the task's tandem is another version than the one that waits for it");
       const Scenario scenario = parse_scenario(step->scenario, step->hash, {});
-      running_.emplace_back(step->hash, scenario, step->scenario, signals_);
+      running_.emplace_back(step->hash, scenario, step->scenario, memory_ / static_cast<Bytes>(at_once_), signals_);
     } catch (const std::exception& error) {
       StepWithText ended{.outcome = {.step = StepFailure{{.sentence = error.what()}}, .started = utc_now()}, .json = ""};
       spool_.finish({step->hash, task_}, to_outcome_file(ended));

@@ -8,6 +8,7 @@
 #include "runtime/backend_names.h"
 #include "scenarios/schedules/shorter_schedule.h"
 #include "sim/steady_state.h"
+#include "studies/step/simulation_limits.h"
 
 namespace tandem::studies {
 namespace {
@@ -26,7 +27,7 @@ bool is_one_step_of_one_kind(const Scenario& scenario, const StepRange& steps) {
 std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const World& world, const SimulationOptions& options,
                                               StepRange steps, const ShorterSchedule& shorter) {
   steps.micro_batches = shorter.micro_batches;
-  SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
+  SimulatedStep step{.dag = lower_within_limits(scenario, world, steps), .timeline = {}, .result = {}};
   SimulationRun run = simulate(step.dag, options.collectives);
   step.timeline = std::move(run.timeline);
   const auto repeat =

@@ -15,6 +15,7 @@
 #include "studies/step/folded_time.h"
 #include "studies/step/jitter_times.h"
 #include "studies/step/relieved_flows.h"
+#include "studies/step/simulation_limits.h"
 #include "studies/step/sync_policies.h"
 
 namespace tandem::studies {
@@ -27,8 +28,9 @@ SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool fo
     if (auto short_step =
             shown_while(progress, "simulating", [&] { return simulate_folded_in_time(scenario, world, options, steps); }))
       return *std::move(short_step);
-  SimulatedStep step{
-      .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
+  SimulatedStep step{.dag = shown_while(progress, "lowering", [&] { return lower_within_limits(scenario, world, steps); }),
+                     .timeline = {},
+                     .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
   SimulationRun run = simulate(step.dag, options.collectives, {}, shown_in(progress, "simulating"));
@@ -150,7 +152,7 @@ Folds fold_without_unused_trees(const Scenario& scenario, const SimulationOption
     const World& world = folds.even ? *folds.even : folds.exact;
     const bool is_lowered = static_cast<std::int64_t>(world.ranks.size()) <= most_lowered_ranks;
     if (unused.none() || !is_lowered) return folds;
-    const Dag dag = lower(scenario, world, steps_in_short(scenario));
+    const Dag dag = lower_within_limits(scenario, world, steps_in_short(scenario));
     CollectiveCosts costs(dag);
     const SlotSet on_trees = slots_of(world, dag, [&](TaskId id) {
       const Task& task = dag.tasks[id];

@@ -1,11 +1,75 @@
 #include "studies/step/simulation_limits.h"
 
+#include <algorithm>
 #include <string>
 
 #include "runtime/base/input_error.h"
+#include "runtime/base/memory_limit.h"
+#include "runtime/base/nearest.h"
+#include "runtime/base/quantities.h"
+#include "runtime/base/stopwatch.h"
+#include "scenarios/lowering/step_size.h"
 #include "studies/step/simulated_step.h"
 
 namespace tandem::studies {
+namespace {
+
+// Of ten shipped scenarios of more than 100,000 tasks: 330 to 430 bytes of peak memory for each task beyond what the program
+// takes for itself. deepseek-v3-2k took 2.3 times as long as lowering alone (docs/limits.md).
+constexpr double bytes_per_task = 430, bytes_of_program = 45e6;
+constexpr double times_of_lowering = 2.3;
+
+// Ids are 32 bits wide, those of buffers among operands 30 (runtime/dag/dag.h).
+constexpr std::int64_t most_tasks = 0xFFFFFFFF, most_buffers = 0x3FFFFFFF;
+
+/// "1,234,567"; of what nobody counts that far, "more than 1,000,000,000,000,000".
+std::string about(double count) {
+  constexpr double many = 1e15;
+  return (count > many ? "more than " : "about ") + grouped(static_cast<std::int64_t>(std::min(count, many)));
+}
+
+std::string about_gigabytes(double bytes) {
+  constexpr double many = 1e18;
+  return (bytes > many ? "more than " : "about ") + gigabytes(static_cast<Bytes>(std::min(bytes, many))) + " GB";
+}
+
+std::string about_time(Seconds time) { return time < 1 ? "less than a second" : "about " + rounded(time); }
+
+}  // namespace
+
+StepCost cost_of_step(const Scenario& scenario, const World& world, const StepRange& steps) {
+  const Stopwatch stopwatch;
+  const scenarios::SizeEstimate size = size_of_step(scenario, world, steps);
+  return {.tasks = size.step.tasks,
+          .buffers = size.step.buffers,
+          .memory = bytes_of_program + bytes_per_task * size.step.tasks,
+          .time = times_of_lowering * stopwatch.elapsed() * size.step.tasks / size.lowered.tasks};
+}
+
+void refuse_too_large_step(const Scenario& scenario, const World& world, const StepRange& steps) {
+  const StepCost cost = cost_of_step(scenario, world, steps);
+  const auto limit = memory_limit();
+  const bool has_ids = cost.tasks <= static_cast<double>(most_tasks) && cost.buffers <= static_cast<double>(most_buffers);
+  if (has_ids && cost.memory <= static_cast<double>(limit)) return;
+  const std::string what = "would be a graph of " + about(cost.tasks) + " tasks (" +
+                           grouped(static_cast<std::int64_t>(world.ranks.size())) + " ranks or classes of ranks, " +
+                           grouped(scenario.training.micro_batches(scenario.parallelism)) + " micro-batches), which takes " +
+                           about_gigabytes(cost.memory) + " of memory and, as fast as this machine lowered a part of it, " +
+                           about_time(cost.time) + "; expected ";
+  const std::string advice = "fewer micro-batches (training.global_batch), or fewer ranks that differ";
+  if (!has_ids) {
+    throw InputError({scenario.name, 0, 0}, what + "at most " + grouped(most_tasks) + " tasks and " + grouped(most_buffers) +
+                                                " buffers, of which it has " + about(cost.buffers) + ": " + advice);
+  }
+  throw InputError({scenario.name, 0, 0}, what + "at most " + gigabytes(limit) + " GB: " + advice +
+                                              ", or a larger --max-memory (default: what is free here; simulations that run at "
+                                              "once share it)");
+}
+
+Dag lower_within_limits(const Scenario& scenario, const World& world, const StepRange& steps) {
+  refuse_too_large_step(scenario, world, steps);
+  return lower(scenario, world, steps);
+}
 
 void refuse_beyond_limits(const Scenario& scenario, bool folded, Collectives collectives) {
   constexpr std::int64_t most_in_steps = 256;

@@ -26,6 +26,15 @@ TEST(Folding, OneSlowGpuSplitsTheClasses) {
   EXPECT_LT(classes, 16U);
 }
 
+// A shift that takes GPUs below a PCIe port to GPUs without one is no symmetry of the cluster.
+TEST(Folding, GpusBelowAPortAreNotThoseWithoutOne) {
+  for (const char* mesh : {"parallelism.tp=4 parallelism.dp=2", "parallelism.dp=8", "parallelism.cp=4 parallelism.dp=2"}) {
+    std::vector<std::string> overrides = words(mesh);
+    overrides.emplace_back("cluster.pcie={ports: [{name: pcie, GBps: 30, gpus: 0-1}]}");
+    EXPECT_GE(expect_equal_when_folded(tiny_cluster(overrides)), 1U) << mesh;
+  }
+}
+
 constexpr std::uint32_t parts = 16;
 constexpr std::size_t clusters_per_part = 16;
 

@@ -27,6 +27,16 @@ class ClusterDraw {
     return std::move(drawn_);
   }
 
+  std::vector<std::string> draw_network(int ranks) {
+    world_ = ranks;
+    nodes();
+    fabric();
+    placement();
+    faults();
+    node_links();
+    return std::move(drawn_.overrides);
+  }
+
  private:
   std::mt19937 random_;  // without the library's distributions, which differ between platforms
   RandomCluster drawn_;
@@ -133,7 +143,10 @@ class ClusterDraw {
         if ((neighbours ? nic * leaves / nics : nic % leaves) == leaf) own += (own.empty() ? "" : ", ") + std::to_string(nic);
       }
       const auto uplink = [&](const char* to) {
-        return std::string("{to: ") + to + ", cables: " + text({"1", "2", "4"}) + ", gbps: " + text({"200", "400"}) + "}";
+        // One after the other: compilers differ in the order of operands.
+        const std::string cables = text({"1", "2", "4"});
+        const std::string gbps = text({"200", "400"});
+        return std::string("{to: ") + to + ", cables: " + cables + ", gbps: " + gbps + "}";
       };
       list += ", {name: leaf" + std::to_string(leaf) + ", nics: [" + own + "], up: [" + uplink("left");
       if (one_in(2)) list += ", " + uplink("right");
@@ -168,6 +181,10 @@ class ClusterDraw {
       count((kind == "dead_link" ? "dead " : "slow ") + feature);
     };
     const auto at = [](const std::string& what, int index) { return what + ": " + std::to_string(index); };
+    const auto one_cable = [&](const std::string& bundle) {
+      const std::string place = at(bundle, below(2));
+      return place + ", " + at("cable", below(2));
+    };
     if (one_in(5)) {
       set("faults.slow_gpu", "{rank: " + std::to_string(below(world_)) + ", factor: 0.8}");
       count("slow GPU");
@@ -181,12 +198,12 @@ class ClusterDraw {
         return broken("rail", at("rail", below(nics_)));
       case 2:
       case 3:
-        return broken("leaf cable", at("leaf", below(2)) + ", " + at("cable", below(2)));
+        return broken("leaf cable", one_cable("leaf"));
       case 4:
       case 5:
       case 6:
       case 7:
-        return broken("pod cable", at("pod", below(2)) + ", " + at("cable", below(2)));
+        return broken("pod cable", one_cable("pod"));
       case 8:
         fault("slow_link", at("gpu", below(world_)));
         return count("slow NVLink");
@@ -223,6 +240,8 @@ std::string RandomCluster::text() const {
   return std::accumulate(overrides.begin(), overrides.end(), "seed " + std::to_string(seed) + ":",
                          [](const std::string& all, const std::string& one) { return all + " '" + one + "'"; });
 }
+
+std::vector<std::string> random_network(std::uint32_t seed, int ranks) { return ClusterDraw(seed).draw_network(ranks); }
 
 std::vector<RandomCluster> random_clusters(std::size_t count, std::uint32_t first, std::uint32_t stride) {
   std::vector<RandomCluster> valid;
