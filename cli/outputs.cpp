@@ -15,6 +15,7 @@ Output::Output(const std::string& path) : is_standard_output_(path == "-") {
 }
 
 void Output::write(std::string_view text) {
+  was_written_ = true;
   if (is_standard_output_) std::cout << text;
   if (!file_) return;
   file_->write(text);
@@ -34,6 +35,10 @@ void Outputs::write_report(const std::function<std::string()>& page) {
   if (report_) report_.write(page());
 }
 
+void Outputs::write_failure(const std::function<std::string()>& page) {
+  if (!report_.was_written()) write_report(page);
+}
+
 TextOutput Outputs::text() const {
   if (json_.is_standard_output()) return {std::cerr, screen_on(STDERR_FILENO)};
   return {std::cout, screen_on(STDOUT_FILENO)};
@@ -46,7 +51,7 @@ ExitCode reporting_failure(const Scenario& scenario, Outputs& outputs, const std
   } catch (const InputError&) {
     throw;  // wrong input leaves nothing behind
   } catch (const std::exception& error) {
-    outputs.write_report([&] { return failure_page(scenario, error.what(), command_line); });
+    outputs.write_failure([&] { return failure_page(scenario, error.what(), command_line); });
     throw;
   }
 }

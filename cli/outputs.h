@@ -29,10 +29,13 @@ class Output {
   bool is_standard_output() const { return is_standard_output_; }
   /// Writes the result, which is `text`.
   void write(std::string_view text);
+  /// Whether `write` was called, well or not.
+  bool was_written() const { return was_written_; }
 
  private:
   std::optional<OutputFile> file_;
   bool is_standard_output_;
+  bool was_written_ = false;
 };
 
 /// The stream to which text for a person goes, and the screen for which the text is laid out.
@@ -51,6 +54,8 @@ class Outputs {
   void write(const std::string& json, const std::vector<TracedStep>& steps);
   /// Writes the HTML page that `page` makes (see studies/report/), where one was asked for.
   void write_report(const std::function<std::string()>& page);
+  /// Writes the page in place of the report, unless that was tried already.
+  void write_failure(const std::function<std::string()>& page);
   /// Returns standard output, or standard error where the JSON takes the former.
   TextOutput text() const;
 
@@ -60,8 +65,8 @@ class Outputs {
   Output report_;
 };
 
-/// Runs a step. If that fails, writes the page that says so, which states `command_line`, and passes the failure on; wrong input
-/// leaves no page.
+/// Runs a step. If that fails before its page was written, writes the page that says so, which states `command_line`, and passes
+/// the failure on; wrong input leaves no page.
 ExitCode reporting_failure(const Scenario& scenario, Outputs& outputs, const std::string& command_line,
                            const std::function<ExitCode()>& run);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # package.sh BUILD FOLDER: makes of what BUILD has built FOLDER/tandem_VERSION_amd64.deb, which asks for Debian's shared libraries, and
 # FOLDER/tandem-VERSION-linux-x86_64.tar.gz, which brings them along but for the C and C++ libraries: it runs from wherever it is
-# unpacked, on any system whose libraries of C and C++ are as new as this one's.
+# unpacked, on any system whose libraries of C and C++ are as new as this one's. Beside them goes what they are made of
+# (sbom.py), FOLDER/tandem-VERSION.cdx.json.
 set -euo pipefail
 build=$1
 mkdir -p "$2"
@@ -32,4 +33,6 @@ openblas=$(ldconfig -p | awk '$1 == "libopenblas.so.0" && !seen++ { print $NF }'
   done
 tar --create --gzip --owner=0 --group=0 --file "$folder/$name.tar.gz" --directory "$folder" "$name"
 rm -rf "$tree"
-printf '%s\n' "$folder"/tandem_"$version"_*.deb "$folder/$name.tar.gz"
+bill=$folder/tandem-$version.cdx.json
+"$(dirname -- "${BASH_SOURCE[0]}")/sbom.py" "$build/tandem" "$build/tandem-run" >"$bill"
+printf '%s\n' "$folder"/tandem_"$version"_*.deb "$folder/$name.tar.gz" "$bill"

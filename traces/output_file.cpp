@@ -36,10 +36,25 @@ std::string hidden_name_beside(const std::string& path, int attempt) {
   return folder_of(path) + "/.tandem-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
 }
 
+/// Calls again what a signal interrupted.
+template <typename Call>
+int until_not_interrupted(const Call& call) {
+  int result = 0;
+  do result = call();
+  while (result < 0 && errno == EINTR);
+  return result;
+}
+
+int open_file(const std::string& path, int flags) {
+  return until_not_interrupted([&] { return ::open(path.c_str(), flags | O_WRONLY | O_CLOEXEC, permissions); });
+}
+
 }  // namespace
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_) {
-  if (path_.empty()) fail(ENOENT);
+OutputFile::OutputFile(std::string path) : OutputFile(path, path) {}
+
+OutputFile::OutputFile(std::string path, std::string shown) : path_(std::move(shown)), target_(std::move(path)) {
+  if (target_.empty()) fail(ENOENT);
   std::error_code error;
   for (int links = 0; !is_stream(target_) && std::filesystem::is_symlink(target_, error); ++links) {
     if (links == most_links) fail(ELOOP);
@@ -49,7 +64,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
   if (std::filesystem::is_directory(target_, error) || target_.ends_with('/')) fail(EISDIR);
 
   if (is_stream(target_)) {
-    descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+    descriptor_ = open_file(target_, 0);
     target_.clear();
   } else {
     open_beside_target();
@@ -60,19 +75,24 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(path_
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::open_beside_target() {
-  descriptor_ = ::open(folder_of(target_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, permissions);
+  descriptor_ = open_file(folder_of(target_), O_TMPFILE);
   // A file system without unnamed files says EOPNOTSUPP; a kernel without them takes the folder for the file (EISDIR).
   if (descriptor_ >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
 
   for (int attempt = 0; attempt < most_name_attempts; ++attempt) {
-    const std::string name = hidden_name_beside(target_, attempt);
-    descriptor_ = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, permissions);
-    if (descriptor_ >= 0) temporary_ = name;
-    if (descriptor_ >= 0 || errno != EEXIST) return;
+    TidiedName name(hidden_name_beside(target_, attempt));
+    descriptor_ = open_file(name.path(), O_CREAT | O_EXCL);
+    if (descriptor_ >= 0) {
+      temporary_ = std::move(name);
+      return;
+    }
+    const int error = errno;
+    if (error == EEXIST) name.keep();  // another writer's
+    errno = error;
+    if (error != EEXIST) return;
   }
 }
 
@@ -106,11 +126,11 @@ void OutputFile::commit() {
   if (target_.empty()) {
     close();
   } else {
-    if (::fsync(descriptor_) != 0) fail(errno);  // a rename must never outrun the contents
+    if (until_not_interrupted([&] { return ::fsync(descriptor_); }) != 0) fail(errno);  // a rename must never outrun the contents
     if (temporary_.empty()) link_into_place();
     close();
-    if (!temporary_.empty() && ::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
-    temporary_.clear();
+    if (!temporary_.empty() && ::rename(temporary_.path().c_str(), target_.c_str()) != 0) fail(errno);
+    temporary_.keep();
   }
   committed_ = true;
 }
@@ -119,20 +139,26 @@ void OutputFile::commit() {
 /// never replaces.
 void OutputFile::link_into_place() {
   const std::string unnamed = "/proc/self/fd/" + std::to_string(descriptor_);
-  std::string name = target_;
+  const auto link_as = [&](const std::string& name) {
+    if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+    if (errno != EEXIST) fail(errno);
+    return false;
+  };
+  if (link_as(target_)) return;
   for (int attempt = 0; attempt < most_name_attempts; ++attempt) {
-    if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-      if (name != target_) temporary_ = name;
+    TidiedName name(hidden_name_beside(target_, attempt));
+    if (link_as(name.path())) {
+      temporary_ = std::move(name);
       return;
     }
-    if (errno != EEXIST) fail(errno);
-    name = hidden_name_beside(target_, attempt);
+    name.keep();  // another writer's
   }
   fail(EEXIST);
 }
 
 void OutputFile::close() {
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail(errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
+    fail(errno);  // interrupted, it is closed on Linux, see close(2)
 }
 
 void OutputFile::fail(int error) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <stdexcept>
 
 #include "studies/step/step_interval.h"
 #include "studies/validate/validated_row.h"
@@ -170,6 +171,12 @@ void expect_one_site(std::span<const RunRow> rows, const std::vector<const Valid
   }
 }
 
+/// A run that presets could simulate can still fail for the site: its process was killed, or memory ran out.
+void expect_all_simulated(const std::vector<ValidatedRow>& rows) {
+  for (const ValidatedRow& row : rows)
+    if (!row.error()) throw std::runtime_error("the run " + row.id + " could not be simulated again for the site: " + row.reason);
+}
+
 double width_of(const ValidatedRow& row) { return row.prediction->interval.high / row.prediction->step_time - 1; }
 
 /// Rows that were measured and simulated, and the reasons of the others.
@@ -222,6 +229,7 @@ SiteFit fit_site(std::span<const RunRow> rows, std::size_t jobs, const OnRunProg
     }
     at = found.mean;
     simulated = validate_rows(measured, jobs, told, site_at(found, usable.rows));
+    expect_all_simulated(simulated);
     for (std::size_t i = 0; i < simulated.size(); ++i) observations[i] = observation_of(simulated[i], table);
     if (moved < near) break;
   }

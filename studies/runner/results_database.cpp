@@ -3,13 +3,16 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
+
+#include "studies/runner/text_digest.h"
 
 namespace tandem::studies {
 namespace {
 
-constexpr std::string_view own_columns[] = {"hash",   "study",   "point",   "status",        "message",
-                                            "tandem", "started", "seconds", "scenario_yaml", "json"};
+constexpr std::string_view own_columns[] = {"hash",    "study",   "point",         "status", "message", "tandem",
+                                            "started", "seconds", "scenario_yaml", "json",   "digest"};
 constexpr std::string_view sections[] = {"name", "model", "cluster", "parallelism", "training", "faults"};
 constexpr std::string_view status_names[] = {"done", "oom", "refused", "failed"};
 
@@ -22,6 +25,23 @@ std::string quoted_name(const std::string& name) {
 /// Compares names of columns as SQLite does: in either case.
 bool same_name(std::string_view a, std::string_view b) {
   return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+}
+
+/// Tells a row whose bytes a disk has changed, which SQLite does not notice.
+std::string digest_of(const PointRow& row) {
+  std::string text;
+  for (const std::string_view part : {std::string_view(row.hash), name_of(row.status), std::string_view(row.message),
+                                      std::string_view(row.scenario), std::string_view(row.json)})
+    text.append(part) += '\0';
+  return digest_of_text(text);
+}
+
+/// Refuses what SQLite itself finds nothing wrong with.
+[[noreturn]] void refuse_file(const SqliteFile& file, const std::string& reason) {
+  SqliteStatement list(file, "PRAGMA database_list");
+  list.step();
+  constexpr int path = 2;  // after number and name, see PRAGMA database_list
+  throw std::runtime_error("cannot keep results in '" + list.text(path) + "': " + reason);
 }
 
 /// Returns a cell without a value for an empty text.
@@ -43,7 +63,8 @@ std::vector<NamedCell> cells_of(const PointRow& row) {
                                   {"started", row.started},
                                   {"seconds", row.seconds},
                                   {"scenario_yaml", row.scenario},
-                                  {"json", text_cell(row.json)}};
+                                  {"json", text_cell(row.json)},
+                                  {"digest", digest_of(row)}};
   for (const std::vector<NamedCell>& more : {row.values, result_cells(row.json)})
     cells.insert(cells.end(), more.begin(), more.end());
   return cells;
@@ -72,7 +93,17 @@ std::vector<NamedCell> result_cells(const std::string& json) {
 ResultsDatabase::ResultsDatabase(const std::string& path)
     : file_(path,
             "CREATE TABLE IF NOT EXISTS points (hash TEXT PRIMARY KEY, study TEXT, point INTEGER, status TEXT NOT NULL, "
-            "message TEXT, tandem TEXT, started TEXT, seconds REAL, scenario_yaml TEXT, json TEXT)") {}
+            "message TEXT, tandem TEXT, started TEXT, seconds REAL, scenario_yaml TEXT, json TEXT, digest TEXT)") {
+  const std::vector<std::string> present = columns();
+  for (const std::string_view name : own_columns)
+    if (name != "digest" && std::ranges::find(present, name) == present.end())
+      refuse_file(file_,
+                  "its table points has no column " + std::string(name) + ", so another program made it; expected another file");
+  if (std::ranges::find(present, "digest") != present.end()) return;
+  SqliteTransaction transaction(file_);  // Tandem 0.1 wrote none at first
+  add_missing_columns({{"digest", {}}});
+  transaction.commit();
+}
 
 std::unordered_map<std::string, PointStatus> ResultsDatabase::statuses() const {
   std::unordered_map<std::string, PointStatus> statuses;
@@ -83,19 +114,22 @@ std::unordered_map<std::string, PointStatus> ResultsDatabase::statuses() const {
 
 std::optional<PointRow> ResultsDatabase::row(const std::string& hash) const {
   SqliteStatement select(
-      file_, "SELECT study, point, status, message, started, seconds, scenario_yaml, json FROM points WHERE hash = ?");
+      file_, "SELECT study, point, status, message, started, seconds, scenario_yaml, json, digest FROM points WHERE hash = ?");
   select.bind(hash);
   if (!select.step()) return std::nullopt;
-  return PointRow{.hash = hash,
-                  .study = select.text(0),
-                  .point = static_cast<std::size_t>(select.integer(1)),
-                  .values = {},
-                  .status = status_named(select.text(2)),
-                  .message = select.text(3),
-                  .started = select.text(4),
-                  .seconds = select.number(5),
-                  .scenario = select.text(6),
-                  .json = select.text(7)};
+  PointRow row{.hash = hash,
+               .study = select.text(0),
+               .point = static_cast<std::size_t>(select.integer(1)),
+               .values = {},
+               .status = status_named(select.text(2)),
+               .message = select.text(3),
+               .started = select.text(4),
+               .seconds = select.number(5),
+               .scenario = select.text(6),
+               .json = select.text(7)};
+  if (const std::string digest = select.text(8); !digest.empty() && digest != digest_of(row))
+    refuse_file(file_, "the row with the hash " + hash + " is damaged; delete that row, or the file, and it is simulated anew");
+  return row;
 }
 
 std::vector<std::string> ResultsDatabase::columns() const {

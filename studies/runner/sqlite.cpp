@@ -1,11 +1,41 @@
 #include "studies/runner/sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 namespace tandem::studies {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  throw std::runtime_error("cannot keep results in '" + path + "': " + reason);
+}
+
+/// Returns why the file's file system refuses locks; none where it takes them. To be asked before SQLite has a lock: closing any
+/// descriptor of a file gives all of the process's locks on it up. SQLite takes a refusal for another writer and waits.
+std::error_code refusal_of_locks(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return {};                      // SQLite says why
+  constexpr off_t byte_of_nobody = 0x3fffffff;  // SQLite's own begin at 1 GiB; one to read by is in nobody's way
+  struct flock lock {};
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = byte_of_nobody;
+  lock.l_len = 1;
+  int code = 0;
+  do code = ::fcntl(file, F_SETLK, &lock);
+  while (code != 0 && errno == EINTR);
+  const std::error_code refusal(code == 0 ? 0 : errno, std::generic_category());
+  ::close(file);
+  return refusal;
+}
+
+}  // namespace
 
 void SqliteFile::Close::operator()(sqlite3* file) const { sqlite3_close(file); }
 
@@ -15,6 +45,8 @@ SqliteFile::SqliteFile(std::string path, const std::string& schema) : path_(std:
   const int code = sqlite3_open_v2(path_.c_str(), &file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   file_.reset(file);
   if (code != SQLITE_OK) fail();
+  if (const std::error_code refusal = refusal_of_locks(path_))
+    refuse(path_, "its file system takes no locks (" + refusal.message() + "); expected a file on a disk of this machine");
   sqlite3_busy_timeout(file, patience_ms);
   // The journal is no write-ahead log, which needs memory that all writers share: they may be on several machines.
   execute("PRAGMA journal_mode = DELETE");
@@ -28,9 +60,7 @@ void SqliteFile::execute(const std::string& sql) const {
   if (sqlite3_exec(file_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail();
 }
 
-void SqliteFile::fail() const {
-  throw std::runtime_error("cannot keep results in '" + path_ + "': " + sqlite3_errmsg(file_.get()));
-}
+void SqliteFile::fail() const { refuse(path_, sqlite3_errmsg(file_.get())); }
 
 SqliteStatement::SqliteStatement(const SqliteFile& file, const std::string& sql) : file_(file) {
   if (sqlite3_prepare_v2(file_.file_.get(), sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) file_.fail();

@@ -13,6 +13,7 @@
 
 #include "studies/runner/scenario_hash.h"
 #include "studies/slurm/slurm_programs.h"
+#include "traces/output_file.h"
 
 namespace tandem::studies {
 namespace {
@@ -25,7 +26,7 @@ constexpr seconds longest_between_looks{30};
 constexpr seconds between_beats{5};
 constexpr Seconds between_gatherings = 0.5;
 
-std::string quoted(const std::string& text) {
+std::string in_single_quotes(const std::string& text) {
   std::string word = "'";
   for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return word + "'";
@@ -170,8 +171,11 @@ void SlurmPool::lose(const TakenStep& step, const std::string& state) {
 
 void SlurmPool::submit() {
   const std::string script = (spool_.folder() / "task.sh").string();
-  std::ofstream(script) << "#!/bin/sh\nexec " << quoted(settings_.program) << " slurm-task " << quoted(spool_.folder().string())
-                        << (settings_.jobs > 0 ? " --jobs " + std::to_string(settings_.jobs) : "") << '\n';
+  OutputFile file(script);
+  file.write("#!/bin/sh\nexec " + in_single_quotes(settings_.program) + " slurm-task " +
+             in_single_quotes(spool_.folder().string()) +
+             (settings_.jobs > 0 ? " --jobs " + std::to_string(settings_.jobs) : "") + "\n");
+  file.commit();
   const std::size_t tasks = std::clamp<std::size_t>(expected_, 1, settings_.tasks);
   const std::string job = submit_slurm_array({.name = "tandem-" + settings_.name,
                                               .script = script,

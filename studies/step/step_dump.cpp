@@ -23,6 +23,7 @@
 #include "studies/step/verification.h"
 #include "traces/output_file.h"
 #include "traces/safetensors.h"
+#include "traces/tidied_name.h"
 
 namespace tandem::studies {
 namespace {
@@ -59,33 +60,29 @@ class FolderBeside {
       if (!is_empty) fail(folder_, "it holds something; expected a new folder, or an empty one");
     }
     const fs::path parent = target.has_parent_path() ? target.parent_path() : fs::path(".");
-    const fs::path path = parent / (".tandem-" + std::to_string(::getpid()));
-    fs::create_directory(path, error);
+    path_ = TidiedName(parent / (".tandem-" + std::to_string(::getpid())));
+    fs::create_directory(path_.path(), error);
     expect_done(folder_, error);
-    path_ = path;
   }
-  ~FolderBeside() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  FolderBeside(const FolderBeside&) = delete;
-  FolderBeside& operator=(const FolderBeside&) = delete;
 
-  void write(const std::string& name, const std::string& bytes) const {
-    OutputFile file(path_ / name);
+  void write(const std::string& name, const std::string& bytes) {
+    files_.emplace_back(fs::path(path_.path()) / name);
+    OutputFile file(files_.back().path(), fs::path(folder_) / name);
     file.write(bytes);
     file.commit();
   }
   void take_place() {
     std::error_code error;
-    fs::rename(path_, without_slash(folder_), error);
+    fs::rename(path_.path(), without_slash(folder_), error);
     expect_done(folder_, error);
-    path_.clear();
+    for (TidiedName& file : files_) file.keep();
+    path_.keep();
   }
 
  private:
   std::string folder_;
-  fs::path path_;
+  TidiedName path_;
+  std::vector<TidiedName> files_;  ///< before the folder, which has to be empty to go
 };
 
 NamedTensor named(const std::string& name, const UnshardedTensor& tensor, const std::string& suffix = "") {

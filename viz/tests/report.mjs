@@ -37,6 +37,8 @@ async function check(browser, file, name) {
   await checks[report.kind](opened, report, expect)
   await checkTheme(opened, expect)
   await checkKeyboard(opened, expect)
+  // Names of fixtures and of reports that ./dev writes would set this, if one became an element or a script.
+  expect.same('no name ran', await opened.page.evaluate(() => window.ran ?? null), null)
   expect.same('no complaints meanwhile', [opened.complaints, opened.requests], [[], []])
   await opened.page.close()
   const size = `${(fs.statSync(file).size / 1e6).toFixed(2)} MB`
