@@ -45,7 +45,8 @@ class SharedCounter {
 };
 
 /// Runs `work` in a forked child. Only shared memory made before comes back. The child ends without the parent's exit handlers,
-/// and dies with the calling thread, or with this object if nobody waits for it. It may take as much memory as memory_limit.h says.
+/// and dies with the calling thread, or with this object if nobody waits for it. It may take as much memory as memory_limit.h
+/// says.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<void()>& work);

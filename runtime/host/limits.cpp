@@ -21,7 +21,8 @@ void refuse_too_many_bytes(const Dag& dag, const std::string& file) {
   if (bytes <= most_bytes) return;
   throw InputError({file, 0, 0}, "the step's buffers take " + std::to_string(static_cast<std::int64_t>(bytes / 1e9)) +
                                      " GB in fp32; expected a smaller model for the host backend, at most " +
-                                     std::to_string(static_cast<std::int64_t>(most_bytes / 1e9)) + " GB, or a larger --max-memory");
+                                     std::to_string(static_cast<std::int64_t>(most_bytes / 1e9)) +
+                                     " GB, or a larger --max-memory");
 }
 
 void refuse_missing_ranks(const Dag& dag, const std::string& file) {

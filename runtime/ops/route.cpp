@@ -326,10 +326,10 @@ void route_host(std::span<const HostTensor> operands, const OpAttributes& any) {
     std::vector<std::int32_t> taken(experts, 0);
     for (std::size_t t = 0; t < tokens.size(); ++t) {
       const float* of_token = logits.f32() + tokens[t] * static_cast<std::int64_t>(experts);
-      const std::vector<std::int32_t> chosen =
-          attributes.forced   ? forced[t]
-          : attributes.hashed ? chosen_by_hash(operands[1].i32()[tokens[t]], attributes)
-                              : chosen_by_numbers(scores_of(of_token, bias, attributes).data(), attributes);
+      const std::vector<std::int32_t> chosen = attributes.forced ? forced[t]
+                                               : attributes.hashed
+                                                   ? chosen_by_hash(operands[1].i32()[tokens[t]], attributes)
+                                                   : chosen_by_numbers(scores_of(of_token, bias, attributes).data(), attributes);
       const std::vector<double> weights = gates_of(of_token, chosen, attributes);
       for (std::size_t j = 0; j < chosen.size(); ++j) {
         const auto e = static_cast<std::size_t>(chosen[j]);

@@ -26,8 +26,8 @@ struct RandomCluster {
 /// two are not. Most are: else fewer come back.
 std::vector<RandomCluster> random_clusters(std::size_t count, std::uint32_t first, std::uint32_t stride);
 
-/// A network for a mesh of so many ranks, with whatever can make its ranks and links unequal: nodes, fabric, placement and faults,
-/// as overrides, each of which may be refused beside those before it.
+/// A network for a mesh of so many ranks, with whatever can make its ranks and links unequal: nodes, fabric, placement and
+/// faults, as overrides, each of which may be refused beside those before it.
 std::vector<std::string> random_network(std::uint32_t seed, int ranks);
 
 }  // namespace tandem::studies
