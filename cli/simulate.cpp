@@ -30,7 +30,7 @@ namespace {
 
 struct SimulateCommand final : Command {
   StepOptions options;
-  std::string no_fold;  ///< what is not folded: empty, time or all
+  std::string no_fold;  ///< what is not folded: empty, time, or all where it is true
   double fold_tolerance = 0;
   Collectives collectives = Collectives::fluid;
 
@@ -48,9 +48,12 @@ CLI::App* SimulateCommand::add_to(CLI::App& app) {
   options.add_to(*command);
   add_max_memory_option(*command);
   command
-      ->add_flag("--no-fold{all}", no_fold,
-                 "simulate every micro-batch, rank and link instead of one of each class; with =time, every micro-batch alone")
-      ->check(CLI::IsMember({"all", "time"}));
+      ->add_flag(
+          "--no-fold", no_fold,
+          "simulate every rank, link and micro-batch instead of one of each class; --no-fold=time: every micro-batch alone")
+      ->each([](const std::string& what) {
+        if (what != "true" && what != "time") throw CLI::ValidationError("'" + what + "', expected time, or --no-fold alone");
+      });
   add_fold_tolerance_option(*command, fold_tolerance);
   add_profile_option(*command, options);
   add_collectives_option(*command, collectives);
@@ -61,7 +64,7 @@ ExitCode SimulateCommand::run() const {
   if (is_dag_file(options.scenario)) return run_graph();
   const Stopwatch stopwatch;
   const Scenario scenario = load_with_warnings(options);
-  refuse_beyond_limits(scenario, no_fold != "all", collectives);
+  refuse_beyond_limits(scenario, no_fold != "true", collectives);
   Outputs outputs(options, scenario.parallelism.world_size());
   return reporting_failure(scenario, outputs, command_line, [&] { return run(scenario, outputs, stopwatch); });
 }
@@ -102,7 +105,7 @@ ExitCode SimulateCommand::run(const Scenario& scenario, Outputs& outputs, const 
                                   .collectives = collectives,
                                   .progress = &bar,
                                   .fold_time = no_fold.empty() && options.trace.empty() && options.report.empty()};
-  const SimulatedStep step = simulate_in_full(scenario, no_fold != "all" && !in_steps, closely, stopwatch);
+  const SimulatedStep step = simulate_in_full(scenario, no_fold != "true" && !in_steps, closely, stopwatch);
   const StepResult& result = step.result;
   bar.take_away();
   outputs.write_report([&] { return step_page(scenario, step.dag, step.timeline, result, command_line); });

@@ -310,7 +310,7 @@ std::string to_text(const StepResult& r, const Screen& screen) {
                           r.sync->steps),
               Style::faint, 2);
 
-  const bool some = r.is_simulated() && r.run.tasks_simulated < r.tasks;
+  const bool some = r.run.tasks_simulated > 0 && r.run.tasks_simulated < r.tasks;
   const std::string tasks = some ? fmt::format("{} of {}", r.run.tasks_simulated, r.tasks) : std::to_string(r.tasks);
   page.empty_line().line(fmt::format("{} {} ranks as {} classes, {} link classes, {} tasks, in {} and {:.0f} MB ({})",
                                      r.is_simulated() ? "Simulated" : "Executed", r.gpus, r.rank_classes, r.link_classes, tasks,

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/base/divide_up.h"
 #include "scenarios/schedules/schedule_table.h"
 #include "scenarios/schedules/stage_actions.h"
 
@@ -80,7 +79,8 @@ std::optional<ShorterSchedule> shorter_schedule(const Scenario& scenario, std::i
   ShorterSchedule shorter;
   shorter.period = static_cast<std::int32_t>(traits.micro_batch_unit(stages));
   if (scenario.training.documents.any() || micro_batches >= all) return {};
-  shorter.left_out = round_up(divide_up(all - micro_batches, shorter.period), multiple);
+  shorter.left_out = (all - micro_batches) / shorter.period / multiple * multiple;
+  if (shorter.left_out == 0) return {};
   shorter.micro_batches = all - static_cast<std::int32_t>(shorter.left_out) * shorter.period;
   if (shorter.micro_batches <= 0 || !traits.admits_micro_batches(shorter.micro_batches, stages)) return {};
   for (std::int32_t stage = 0; stage < stages; ++stage) {

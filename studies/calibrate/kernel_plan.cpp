@@ -99,6 +99,36 @@ ModelSpec normed_model(std::int64_t hidden) {
   return model;
 }
 
+/// Norms of heads without weights.
+ModelSpec unit_normed_model(std::int64_t hidden) {
+  ModelSpec model = dense_model(hidden);
+  model.qk_norm = QkNorm::unit;
+  return model;
+}
+
+/// Keys that several positions share, and several streams of the residual.
+ModelSpec compressed_model(std::int64_t hidden) {
+  ModelSpec model = plain_model(hidden);
+  model.layers = 3;
+  model.kv_heads = 1;
+  model.head_dim = 64;
+  model.window = 16;
+  model.layer_types = {
+      {Mixer::sliding_attention, {}}, {Mixer::compressed_sparse_attention, {}}, {Mixer::heavily_compressed_attention, {}}};
+  CompressedAttentionSpec& compressed = model.compressed;
+  compressed.q_rank = 64;
+  compressed.rope_dim = 32;
+  compressed.sparse_ratio = 4;
+  compressed.heavy_ratio = 16;
+  compressed.output_groups = 2;
+  compressed.output_rank = 64;
+  compressed.index_heads = 4;
+  compressed.index_head_dim = 64;
+  compressed.index_top_k = 8;
+  model.hyper.streams = 4;
+  return model;
+}
+
 ModelSpec mamba_model(std::int64_t hidden) {
   ModelSpec model = plain_model(hidden);
   model.layer_types = {{Mixer::mamba, Feed::none}};
@@ -288,6 +318,8 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {latent_model, {.cp = 2}},
       {indexed_model, {}},
       {normed_model, {}},
+      {unit_normed_model, {}},
+      {compressed_model, {}},
       {mamba_model, {.cp = 2}},
       {gated_delta_model, {}},
       {lightning_model, {}},

@@ -8,15 +8,14 @@
 #include "runtime/backend_names.h"
 #include "scenarios/schedules/shorter_schedule.h"
 #include "sim/steady_state.h"
-#include "studies/step/simulation_limits.h"
 
 namespace tandem::studies {
 namespace {
 
 using scenarios::ShorterSchedule;
 
-/// Of all micro-batches: more are hardly cheaper than the whole step.
-constexpr double worth_trying = 0.5;
+/// Of all micro-batches: where more do not settle, too much was tried in vain.
+constexpr double worth_trying = 0.4;
 /// Micro-batches beside those that fill the pipeline and empty it, during which the steady state settles and shows that it has.
 constexpr std::int64_t few_to_settle = 8, many_to_settle = 24;
 
@@ -27,7 +26,7 @@ bool is_one_step_of_one_kind(const Scenario& scenario, const StepRange& steps) {
 std::optional<SimulatedStep> simulate_shorter(const Scenario& scenario, const World& world, const SimulationOptions& options,
                                               StepRange steps, const ShorterSchedule& shorter) {
   steps.micro_batches = shorter.micro_batches;
-  SimulatedStep step{.dag = lower_within_limits(scenario, world, steps), .timeline = {}, .result = {}};
+  SimulatedStep step{.dag = lower(scenario, world, steps), .timeline = {}, .result = {}};
   SimulationRun run = simulate(step.dag, options.collectives);
   step.timeline = std::move(run.timeline);
   const auto repeat =
@@ -50,11 +49,9 @@ std::optional<SimulatedStep> simulate_folded_in_time(const Scenario& scenario, c
   if (options.collectives != Collectives::fluid || !is_one_step_of_one_kind(scenario, steps)) return {};
   const auto all = static_cast<double>(scenario.training.micro_batches(scenario.parallelism));
   for (const std::int64_t to_settle : {few_to_settle, many_to_settle}) {
-    const std::int64_t micro_batches = 2 * scenario.parallelism.pp + to_settle;
-    if (static_cast<double>(micro_batches) > worth_trying * all) break;
-    const auto shorter =
-        scenarios::shorter_schedule(scenario, static_cast<std::int32_t>(micro_batches), sim::most_periods_in_stretch);
-    if (!shorter) continue;
+    const auto micro_batches = static_cast<std::int32_t>(2 * scenario.parallelism.pp + to_settle);
+    const auto shorter = scenarios::shorter_schedule(scenario, micro_batches, sim::most_periods_in_stretch);
+    if (!shorter || static_cast<double>(shorter->micro_batches) > worth_trying * all) continue;
     if (auto step = simulate_shorter(scenario, world, options, steps, *shorter)) return step;
   }
   return {};

@@ -24,13 +24,13 @@ namespace {
 SimulatedStep simulate_one(const Scenario& scenario, const World& world, bool folded, const SimulationOptions& options,
                            const StepRange& steps) {
   Progress* const progress = options.progress;
+  refuse_too_large_step(scenario, world, steps);
   if (folded && options.fold_time)
     if (auto short_step =
             shown_while(progress, "simulating", [&] { return simulate_folded_in_time(scenario, world, options, steps); }))
       return *std::move(short_step);
-  SimulatedStep step{.dag = shown_while(progress, "lowering", [&] { return lower_within_limits(scenario, world, steps); }),
-                     .timeline = {},
-                     .result = {}};
+  SimulatedStep step{
+      .dag = shown_while(progress, "lowering", [&] { return lower(scenario, world, steps); }), .timeline = {}, .result = {}};
   spdlog::debug("lowered to {} tasks, {} collectives and transfers, {} buffers", step.dag.tasks.size(), step.dag.groups.size(),
                 step.dag.buffers.size());
   SimulationRun run = simulate(step.dag, options.collectives, {}, shown_in(progress, "simulating"));

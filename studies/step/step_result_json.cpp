@@ -533,7 +533,7 @@ Json to_json_object(const StepResult& r) {
                          {"heaviest_rank", r.documents->heaviest_rank},
                          {"mean_cp", r.documents->mean_ranks}};
   if (!r.run.collectives.empty()) json["run"]["collectives"] = r.run.collectives;
-  if (r.is_simulated()) json["run"]["tasks_simulated"] = r.run.tasks_simulated;
+  if (r.is_simulated() && r.run.tasks_simulated > 0) json["run"]["tasks_simulated"] = r.run.tasks_simulated;
   if (r.run.undated_step) json["run"]["undated_step_s"] = *r.run.undated_step;
   if (r.sync_every > 1) json["sync_every"] = r.sync_every;
   if (r.site.known()) json["site"] = site_json(r.site);

@@ -46,7 +46,10 @@ WaitingRow prepare(const RunRow& run, const Site& site) {
 
 /// What recomputes more is wanted only where nothing else fits.
 void want(const WaitingRow& waiting, bool to_fit, DistinctSteps& steps) {
-  const auto fits = [&](const PlausibleRun& run) { return steps.has(run.run.yaml) && steps.of(run.run.yaml).fits(); };
+  // Of those that are wanted to fit, another row may have asked just now: they are not simulated yet.
+  const auto fits = [&](const PlausibleRun& run) {
+    return !run.to_fit && steps.has(run.run.yaml) && steps.of(run.run.yaml).fits();
+  };
   if (to_fit && std::ranges::any_of(waiting.runs, fits)) return;
   for (const PlausibleRun& run : waiting.runs)
     if (run.to_fit == to_fit) steps.want({.scenario = run.run.scenario, .text = run.run.yaml});

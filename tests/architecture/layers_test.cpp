@@ -91,7 +91,7 @@ TEST(Layers, EachFileOfTheProgramsHasToDoWithTheTerminal) {
 const std::map<std::string, std::string> layer_of_tests = {
     {"runtime", "runtime"}, {"topology", "topology"},  {"traces", "traces"},  {"scenarios", "scenarios"}, {"sim", "sim"},
     {"studies", "studies"}, {"end_to_end", "studies"}, {"cli", "cli"},        {"cuda", "studies"},        {"gpu", "studies"},
-    {"nccl", "runtime"},    {"cudnn", "runtime"},      {"cublas", "runtime"}, {"fake_gpu", "runtime"}};
+    {"nccl", "runtime"},    {"cudnn", "runtime"},      {"cublas", "runtime"}, {"fake_gpu", "runtime"},    {"fuzz", "studies"}};
 
 /// "sim" of "tests/sim/tiled_device.h".
 std::string folder_of_test(const std::string& file) { return top_folder(file.substr(file.find('/') + 1)); }

@@ -33,7 +33,7 @@ std::map<std::string, Row> results_in(const std::string& database) {
   std::map<std::string, Row> rows = rows_of(database);
   for (auto& [hash, row] : rows) {
     std::erase_if(row, [](const auto& cell) {
-      return cell.first == "started" || cell.first == "seconds" || cell.first.starts_with("run.");
+      return cell.first == "started" || cell.first == "seconds" || cell.first == "digest" || cell.first.starts_with("run.");
     });
     if (row.contains("json")) row["json"] = without_run_costs(row["json"]);
   }

@@ -66,7 +66,7 @@ TEST(TooLargeForThisMachine, SaysHowLargeItWouldBe) {
 }
 
 TEST(TooLargeForThisMachine, IsWhatMaxMemorySays) {
-  for (const std::vector<std::string> command :
+  for (const std::vector<std::string>& command :
        {std::vector<std::string>{"simulate"}, std::vector<std::string>{"simulate", "--no-fold"},
         std::vector<std::string>{"execute", "--backend", "host"}}) {
     std::vector<std::string> arguments = command;

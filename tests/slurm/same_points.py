@@ -10,7 +10,7 @@ def main() -> None:
     connection = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
     connection.row_factory = sqlite3.Row
     for row in connection.execute("SELECT * FROM points ORDER BY study, point, hash"):
-        cells = {name: row[name] for name in row.keys() if name not in ("started", "seconds") and not name.startswith("run.")}
+        cells = {name: row[name] for name in row.keys() if name not in ("started", "seconds", "digest") and not name.startswith("run.")}
         result = json.loads(cells["json"] or "{}")
         result.pop("run", None)
         cells["json"] = json.dumps(result)

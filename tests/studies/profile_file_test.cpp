@@ -142,7 +142,7 @@ MeasuredKernel routing_kernel() {
 }
 
 // The second version began without the last columns of what routes, from `load` on.
-constexpr int fields_of_routing = 19, newer_fields_of_routing = 9;
+constexpr int fields_of_routing = 20, newer_fields_of_routing = 10;
 TEST(ProfileFile, WithoutNewerFieldsIsRead) {
   Profile profile = small();
   profile.kernels = {routing_kernel()};
@@ -165,8 +165,8 @@ TEST(ProfileFile, WithoutNewerFieldsIsRead) {
 
 TEST(KernelText, OfRoutingMayEndBeforeItsNewerFields) {
   const std::string text = traces::to_text(routing_kernel().kernel);
-  const std::string newer = " 0 0 0 0 1 0 0 0 0";  // no load, no expert choice, softmax, behind the choice, gates as they are, no
-                                                   // bias, balance of the micro-batch, groups by their sums
+  const std::string newer = " 0 0 0 0 1 0 0 0 0 0";  // no load, no expert choice, softmax, behind the choice, gates as they are,
+                                                     // no bias, balance of the micro-batch, groups by their sums, not hashed
   ASSERT_TRUE(text.ends_with(newer)) << text;
   EXPECT_EQ(traces::to_text(kernel_of_text(text.substr(0, text.size() - newer.size()))), text);
 }

@@ -21,7 +21,9 @@ namespace {
 class Tight {
  public:
   explicit Tight(const std::string& text)
-      : path_(written(text)), scenario_(load_scenario(path_, {})), step_(simulate_step(scenario_, true).result) {}
+      : path_(written(text)),
+        scenario_(load_scenario(path_, {})),
+        step_(simulate_step(scenario_, true, {.fold_time = true}).result) {}
 
   const Scenario& scenario() const { return scenario_; }
   const StepResult& step() const { return step_; }
@@ -32,7 +34,7 @@ class Tight {
   /// The step with these changes, from the file; nothing where they make no scenario.
   std::optional<StepResult> with(const std::vector<std::string>& change) const {
     try {
-      return simulate_step(load_scenario(path_, change), true).result;
+      return simulate_step(load_scenario(path_, change), true, {.fold_time = true}).result;
     } catch (const InputError&) {
       return {};
     }

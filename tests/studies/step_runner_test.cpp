@@ -83,7 +83,7 @@ PointStatus status_of(const ResultsDatabase& database, const StepJob& job) {
 TEST(StepRunner, ResultsAreThoseOfASimulationInThisProcess) {
   std::vector<std::string> expected;
   for (const StepJob& job : four_jobs())
-    expected.push_back(text_of(simulate_in_full(std::get<Scenario>(job.scenario), true).result));
+    expected.push_back(text_of(simulate_in_full(std::get<Scenario>(job.scenario), true, {.fold_time = true}).result));
   const std::vector<StepOutcome> outcomes = StepRunner(2).run(four_jobs());
   EXPECT_EQ(texts_of(outcomes), expected);
   EXPECT_EQ(outcomes[3].result()->gpus, 8);
@@ -96,7 +96,7 @@ TEST(StepRunner, JitterIsDrawnAsTandemSimulateDoes) {
   const std::vector<std::string> noisy = {"faults.jitter.kernel=0.1", "faults.jitter.draws=20"};
   const std::vector<StepOutcome> outcomes = StepRunner(1).run({tiny_job(noisy)});
   ASSERT_NE(outcomes[0].result(), nullptr) << outcomes[0].failure()->text();
-  const StepResult expected = simulate_in_full(std::get<Scenario>(tiny_job(noisy).scenario), true).result;
+  const StepResult expected = simulate_in_full(std::get<Scenario>(tiny_job(noisy).scenario), true, {.fold_time = true}).result;
   EXPECT_EQ(text_of(*outcomes[0].result()), text_of(expected));
   EXPECT_EQ(outcomes[0].result()->jitter->draws, 20U);
 }
@@ -225,7 +225,8 @@ TEST(StepRunner, TakesUpWhatAnOlderVersionStored) {
   const TemporaryFolder folder;
   ResultsDatabase cache(folder / "cache.sqlite");
   const StepJob job = tiny_job();
-  nlohmann::ordered_json json = to_json_object(simulate_in_full(std::get<Scenario>(job.scenario), true).result);
+  nlohmann::ordered_json json =
+      to_json_object(simulate_in_full(std::get<Scenario>(job.scenario), true, {.fold_time = true}).result);
   for (const char* key : {"stages_s", "kinds", "interval_s"}) json.erase(key);
   json["tokens"] = 4242;
   PointRow row;
