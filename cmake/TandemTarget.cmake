@@ -19,6 +19,8 @@ if(TANDEM_SANITIZE MATCHES fuzzer)  # these checks are a quarter of the time to 
   target_compile_options(tandem_options INTERFACE -fno-sanitize=null,alignment,object-size,vptr)
 endif()
 
+tandem_harden(tandem_options)
+
 # tandem_unity(TARGET): with TANDEM_UNITY, compiles the target's sources in units of up to a dozen files of one folder. Parsing headers
 # is most of the work, and a unit does it once. So two files of one folder may not give two things the same name, not even in
 # anonymous namespaces; to compile files one by one (and to find a missing include) turn TANDEM_UNITY off.

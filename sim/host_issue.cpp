@@ -115,13 +115,20 @@ void HostIssue::find_dispatches() {
   }
 }
 
+/// Of all-gathers, those of weights: a synchronization in a gather of ZeRO knows nothing of what sequence parallelism gathers.
+bool HostIssue::waits_for(TaskId id) const {
+  const Task& task = dag_.tasks[id];
+  if (task.op == OpKind::all_gather && task.stream != Stream::dp) return false;
+  return waited_for_[static_cast<std::size_t>(task.op)] || dispatches_.contains(id);
+}
+
 void HostIssue::advance(Thread& thread) {
   while (thread.waits_for == no_id && thread.dated < thread.order.size()) {
     const TaskId id = thread.order[thread.dated++];
     issued_[id] = thread.free + first_issue_time(dag_, id);
     thread.free += issue_time(dag_, id);
     newly_dated_.push_back(id);
-    if (waited_for_[static_cast<std::size_t>(dag_.tasks[id].op)] || dispatches_.contains(id)) thread.waits_for = id;
+    if (waits_for(id)) thread.waits_for = id;
   }
 }
 

@@ -52,7 +52,7 @@ class HostIssue {
     TaskId waits_for = no_id;
   };
   const Dag& dag_;
-  std::vector<bool> waited_for_;           ///< by kind of operation
+  std::vector<bool> waited_for_;           ///< by kind of operation; see waits_for()
   std::unordered_set<TaskId> dispatches_;  ///< that the CPU waits for
   std::vector<Thread> of_rank_;
   std::vector<std::uint32_t> place_;  ///< by task, in its rank's order
@@ -61,6 +61,7 @@ class HostIssue {
 
   /// Of a pass's exchanges, the first after the router's is the dispatch.
   void find_dispatches();
+  bool waits_for(TaskId id) const;
   void advance(Thread& thread);
 };
 

@@ -59,12 +59,6 @@ void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, MemoryCh
   }
 }
 
-/// Many dates are whole numbers of nanoseconds, but for their rounding: these lie within an instant here, and not at its edge.
-double middle_of_instant(Seconds date) {
-  constexpr Seconds half = 0.5e-10;
-  return instant_of(date + half);
-}
-
 }  // namespace
 
 MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
@@ -82,7 +76,7 @@ MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
   for (std::vector<MemoryChange>& of_rank : changes) {
     // Equal ones stay in the order of their buffers, however many there are.
     std::ranges::stable_sort(of_rank, [](const MemoryChange& a, const MemoryChange& b) {
-      if (middle_of_instant(a.at) != middle_of_instant(b.at)) return a.at < b.at;
+      if (instant_of(a.at) != instant_of(b.at)) return a.at < b.at;
       return a.bytes < b.bytes;
     });
   }

@@ -9,10 +9,10 @@
 namespace tandem {
 
 /// Returns a number that is the same for dates of one instant, to within a tenth of a nanosecond: dates are sums, and what
-/// happens at once is apart by their rounding.
+/// happens at once is apart by their rounding. Many are whole numbers of nanoseconds, which lie in the middle of an instant.
 inline double instant_of(Seconds date) {
   constexpr double instants_per_second = 1e10;
-  return std::floor(date * instants_per_second);
+  return std::round(date * instants_per_second);
 }
 
 /// A stretch of time, [from, to), that happens `times` more, each time right after the one before: what starts in it stands for

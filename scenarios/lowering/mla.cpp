@@ -66,8 +66,8 @@ MlaParameters declare_mla(const Context& context, ChunkParameters& parameters, c
       parameters.declare(replicated_matrix(context, {whole(".latent_down", mla.kv_rank), whole(".key_rope", mla.rope_dim)}));
   weights.latent_norm = declare_norm(context, parameters, layer + ".latent_norm", mla.kv_rank);
   const bool is_sparse = context.scenario.model.indexer.enabled();
-  weights.latent_up =
-      heads(".latent_up", mla.nope_dim + mla.v_dim, mla.kv_rank, is_sparse ? uses_of_absorbed_weight : key_makings(context, mixer));
+  weights.latent_up = heads(".latent_up", mla.nope_dim + mla.v_dim, mla.kv_rank,
+                            is_sparse ? uses_of_absorbed_weight : key_makings(context, mixer));
   const std::int64_t columns = n.heads * mla.v_dim;
   ParameterSpec output;
   output.pieces = {{layer + ".attention_output", n.hidden, columns * n.tp, 0, columns * n.tp_rank, n.hidden, columns}};

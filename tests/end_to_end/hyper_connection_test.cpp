@@ -111,7 +111,7 @@ TEST(HashedExperts, AreThoseOfTheFirstLayers) {
   const Dag dag = lower(scenario, make_world(scenario, false));
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     if (dag.tasks[id].op != OpKind::route) continue;
-    const auto& routing = std::get<RoutingAttributes>(kernel_of(dag, id).attributes);
+    const auto routing = std::get<RoutingAttributes>(kernel_of(dag, id).attributes);
     EXPECT_EQ(routing.hashed, dag.tasks[id].layer < 2);
     EXPECT_EQ(routing.biased, !routing.hashed);
   }

@@ -5,10 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "runtime/backend.h"
 #include "runtime/base/input_error.h"
-#include "runtime/executor.h"
-#include "scenarios/lowering/lower.h"
 #include "scenarios/mesh/world.h"
 #include "tests/end_to_end/random_clusters.h"
 #include "tests/end_to_end/random_steps.h"
@@ -47,34 +44,6 @@ void extend(std::vector<std::string>& overrides, Scenario& scenario, const std::
   }
 }
 
-/// Every task ends as it starts.
-class InstantBackend final : public Backend {
- public:
-  void prepare(const Dag& /*dag*/, Completions& completions) override { completions_ = &completions; }
-  void start(std::span<const TaskId> unit) override { ready_.push_back(unit.front()); }
-  void drive() override {
-    while (!ready_.empty()) {
-      const TaskId task = ready_.back();
-      ready_.pop_back();
-      completions_->ended(task, 0, 0);
-    }
-  }
-
- private:
-  Completions* completions_ = nullptr;
-  std::vector<TaskId> ready_;
-};
-
-bool can_finish(const Scenario& scenario) {
-  InstantBackend backend;
-  try {
-    execute(lower(scenario, make_world(scenario, true)), backend);
-    return true;
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 std::optional<RandomScenario> random_scenario(std::uint32_t seed) {
   RandomScenario drawn{.seed = seed, .overrides = random_step(seed).overrides, .scenario = {}};
   std::optional<Scenario> step = valid(drawn.overrides);
@@ -88,7 +57,6 @@ std::optional<RandomScenario> random_scenario(std::uint32_t seed) {
   for (const FurtherField& field : further_fields())
     if (random() % one_of == 0) further.push_back(field.path + "=" + field.values[random() % field.values.size()]);
   extend(drawn.overrides, drawn.scenario, further);
-  if (!can_finish(drawn.scenario)) return {};
   return drawn;
 }
 

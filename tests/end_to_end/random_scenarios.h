@@ -26,8 +26,7 @@ struct FurtherField {
 };
 const std::vector<FurtherField>& further_fields();
 
-/// Of the seeds `first`, `first` + `stride`, ..., every one whose step is valid, until there are `count`. Left out are
-/// those whose graph cannot finish, as tasks of it wait for each other: docs/limits.md.
+/// Of the seeds `first`, `first` + `stride`, ..., every one whose step is valid, until there are `count`.
 std::vector<RandomScenario> random_scenarios(std::size_t count, std::uint32_t first, std::uint32_t stride);
 
 /// The scenario with further overrides; nothing where validation refuses them.

@@ -155,7 +155,8 @@ class TreeMutator {
     if (node.kind != Kind::scalar || node.text.empty()) return;
     char* end = nullptr;
     const long long value = std::strtoll(node.text.c_str(), &end, 10);
-    if (*end != '\0' || std::abs(value) > (1LL << 40)) return;
+    constexpr long long limit = 1LL << 40;
+    if (*end != '\0' || value > limit || value < -limit) return;
     const long long changed[] = {value + 1, value - 1, value * 2, value / 2, -value, value * 1000, value * 3};
     node.text = std::to_string(changed[below(std::size(changed))]);
   }

@@ -70,8 +70,8 @@ class SmallDag {
   }
 
   /// Of `bytes` in all, by two ranks.
-  TaskId all_gather(RankIndex rank, CommunicatorId communicator, Bytes bytes) {
-    return builder_.collective(OpKind::all_gather, communicator, {.name = "all-gather", .stream = Stream::dp},
+  TaskId all_gather(RankIndex rank, CommunicatorId communicator, Bytes bytes, Stream stream = Stream::dp) {
+    return builder_.collective(OpKind::all_gather, communicator, {.name = "all-gather", .stream = stream},
                                bytes_of(rank, bytes / 2), bytes_of(rank, bytes));
   }
   TaskId reduce_scatter(RankIndex rank, CommunicatorId communicator, Bytes bytes) {

@@ -110,6 +110,23 @@ TEST(HostIssue, WaitsForWhatTheFrameworkWaitsFor) {
   EXPECT_NEAR(timeline.start[second], (100 + 1000 + 100) * ns, 1e-15);
 }
 
+// What a gather waits for is torch.cuda.synchronize() in ZeRO's gathers of weights; those of sequence parallelism know nothing of
+// it.
+TEST(HostIssue, WaitsForGathersOfWeightsAlone) {
+  for (const bool weights : {true, false}) {
+    SmallDag small;
+    const RankIndex one = small.rank(), two = small.rank();
+    const CommunicatorId both = small.communicator(2, {.intra_latency = 50 * ns, .paths = {{}}});
+    const Stream stream = weights ? Stream::dp : Stream::tp;
+    for (const RankIndex rank : {one, two}) small.all_gather(rank, both, 4, stream);
+    const TaskId next = small.kernel(one, 1000);
+    const Timeline timeline = simulate(issued_by(small, {.forward = 100 * ns}, {OpKind::all_gather})).timeline;
+    const Seconds gathered = timeline.end[0];
+    EXPECT_GT(gathered, 0);
+    EXPECT_NEAR(timeline.start[next], 100 * ns + (weights ? gathered : 0), 1e-15);
+  }
+}
+
 // The first rank lowers its collective before the kernel that the CPU waits for, and its CPU issues it before, though the other
 // rank gets there later.
 TEST(HostIssue, FollowsTheOrderOfLowering) {
