@@ -114,7 +114,8 @@ TEST(IntervalAccuracy, NineteenInTwentyPublishedRunsAreSimulated) {
 TEST(IntervalAccuracy, FittedConstantsAreThePresets) {
   for (const MeasuredRow& row : rows_in_accuracy("fitted.csv")) {
     const Device gpu = parse_scenario(base_text(), "fitted", {"cluster.gpu=" + row.at("gpu")}).cluster.gpu;
-    const std::map<std::string, DType> types{{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp8", DType::f8}, {"nvfp4", DType::f4}};
+    const std::map<std::string, DType> types{
+        {"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp8", DType::f8}, {"nvfp4", DType::f4}};
     const DType type = types.at(row.at("precision"));
     EXPECT_DOUBLE_EQ(gpu.efficiency.gemm[static_cast<std::size_t>(type)].sustained, std::stod(row.at("value")))
         << row.at("gpu") << " " << row.at("precision");

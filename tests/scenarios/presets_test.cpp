@@ -84,8 +84,8 @@ TEST(Presets, AProfileTakesFromAnotherWhatItDoesNotState) {
   EXPECT_EQ(capped.attention_kernel, AttentionKernel::cudnn);
 }
 
-// A product in fp8 costs about half of the power of one in bf16: under power a Blackwell keeps up about twice the TFLOP/s. One share
-// of the clock that is left to operands twice as wide stands for all of them, in fp8 and in fp4.
+// A product in fp8 costs about half of the power of one in bf16: under power a Blackwell keeps up about twice the TFLOP/s. One
+// share of the clock that is left to operands twice as wide stands for all of them, in fp8 and in fp4.
 TEST(Presets, BlackwellLosesOneShareOfTheClockEachTimeOperandsHalve) {
   const auto kept_up = [](const Device& gpu, DType type) {
     const auto at = static_cast<std::size_t>(type);
