@@ -116,7 +116,11 @@ class ClassQuantiles {
     }
   }
 
-  double of(const std::string& name) { return conformal_quantile(scores_of(name), 0.9); }
+  double of(const std::string& name) {
+    std::vector<WeightedValue> scores = scores_of(name);
+    scores.push_back({std::numeric_limits<double>::infinity(), 1});
+    return conformal_quantile(std::move(scores), 0.9);
+  }
 
  private:
   Scores scores_;
@@ -128,10 +132,8 @@ class ClassQuantiles {
     std::vector<WeightedValue>& known = known_[name];
     if (!known.empty()) return known;
     std::vector<WeightedValue> own = weighted(members_.at(name), [&](const MeasuredError& row) { return scores_.at(&row); });
-    if (const std::string& parent = parents_.at(name); parent.empty()) {
-      own.push_back({std::numeric_limits<double>::infinity(), 1});
-    } else {
-      std::vector<WeightedValue> around = scores_of(parent);
+    const std::string& parent = parents_.at(name);
+    if (std::vector<WeightedValue> around = parent.empty() ? std::vector<WeightedValue>() : scores_of(parent); !around.empty()) {
       scale_to(around, parent_sources);
       own.insert(own.end(), around.begin(), around.end());
     }

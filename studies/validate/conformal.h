@@ -23,8 +23,8 @@ struct MeasuredError {
 /// Makes the table of intervals by split-conformal prediction (Lei et al., JASA 2018) with sources as what is exchanged: a row's
 /// score is |ln(predicted / measured)| over its expected error, with the speed of its GPU as it would have been fitted without
 /// its source; the factor of a class is the value that nine tenths of the scores lie below. Each source weighs the same, and one
-/// more, whose score is without bound, stands for the source that was never seen. A class has the scores of the class around it,
-/// with the weight of `parent_sources`, beside its own: few sources say little. Needs nine sources.
+/// more in every class, whose score is without bound, stands for the source that was never seen. A class has the scores of the
+/// class around it, with the weight of `parent_sources`, beside its own: few sources say little. Needs nine sources.
 ///
 /// `within` is the same quantile of what rows are off by beyond the mean of the other rows of their source with the same GPU and
 /// framework, of which there are two at least; `overhead` is the spread of what measured / predicted = a + overhead / predicted

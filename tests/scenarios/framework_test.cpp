@@ -113,6 +113,11 @@ TEST(Framework, Fp4IsCastByItsOwnKernels) {
     EXPECT_EQ(scenario.software.beside(OpKind::cast, pass).bytes, 2 + 2 + 2 * 2 / 16.0);
   EXPECT_EQ(with({"training.framework=megatron-core", "cluster.gpu=b200"}).software.beside(OpKind::cast, Pass::forward),
             ExtraWork{});
+  // torchao reads a tensor twice, for the maxima of both ways and to quantize both ways, and writes scales where they belong.
+  const Scenario torchao = with({"training.framework=torchtitan", "training.precision=fp4", "cluster.gpu=b200"});
+  for (const Pass pass : {Pass::forward, Pass::backward}) EXPECT_EQ(torchao.software.beside(OpKind::cast, pass).bytes, 2);
+  EXPECT_LT(torchao.software.beside(OpKind::cast, Pass::forward).kernels,
+            torchao.software.beside(OpKind::cast, Pass::backward).kernels);  // random numbers for gradients
 }
 
 TEST(Framework, Fp8RecipesQuantizeInDifferentWays) {

@@ -84,6 +84,26 @@ TEST(Presets, AProfileTakesFromAnotherWhatItDoesNotState) {
   EXPECT_EQ(capped.attention_kernel, AttentionKernel::cudnn);
 }
 
+// A product in fp8 costs about half of the power of one in bf16: under power a Blackwell keeps up about twice the TFLOP/s. One
+// share of the clock that is left to operands twice as wide stands for all of them, in fp8 and in fp4.
+TEST(Presets, BlackwellLosesOneShareOfTheClockEachTimeOperandsHalve) {
+  const auto kept_up = [](const Device& gpu, DType type) {
+    const auto at = static_cast<std::size_t>(type);
+    return gpu.peak[at] * gpu.efficiency.gemm[at].rate * gpu.efficiency.gemm[at].sustained;
+  };
+  const auto share = [](const Device& gpu, DType type) {
+    return gpu.efficiency.gemm[static_cast<std::size_t>(type)].sustained /
+           gpu.efficiency.gemm[static_cast<std::size_t>(DType::bf16)].sustained;
+  };
+  const double of_b200 = share(with({"cluster.gpu=b200"}).cluster.gpu, DType::f8);
+  for (const std::string name : {"b200", "gb200", "b300", "gb300"}) {
+    const Device gpu = with({"cluster.gpu=" + name}).cluster.gpu;
+    EXPECT_NEAR(share(gpu, DType::f8), of_b200, 2e-3) << name;
+    EXPECT_NEAR(share(gpu, DType::f4), of_b200 * of_b200, 2e-3) << name;
+    EXPECT_NEAR(kept_up(gpu, DType::f8) / kept_up(gpu, DType::bf16), 2, 0.15) << name;
+  }
+}
+
 // No kernel was measured on them: they reach the shares of the GPU that they are `as`, whose peaks they have, at a clock in
 // proportion to power; or between that and one that power does not limit, where it was fitted to steps (fitted.csv).
 TEST(Presets, BlackwellUltraIsBlackwellWithMoreMemoryAndWiderNics) {

@@ -57,6 +57,18 @@ TEST(Conformal, AClassLearnsFromTheOneAround) {
   EXPECT_GE(table.classes.at("dense hopper another").factor, 0.9 * table.classes.at("dense hopper").factor);
 }
 
+// The one that was never seen counts in every class: of 16 + 1 + 1 sources nine tenths are 16.2, more than those around weigh, so
+// that one source which is further off than all of them bounds its class.
+TEST(Conformal, TheSourceNeverSeenCountsInEveryClass) {
+  std::vector<MeasuredError> rows;
+  for (int i = 1; i <= 200; ++i) rows.push_back(row(i, 0.01));
+  rows.push_back(row(201, 0.05));
+  rows.back().step.framework = "another";
+  const IntervalTable table = fit_intervals(rows);
+  EXPECT_NEAR(table.classes.at("dense hopper").factor, 0.1, 1e-12);
+  EXPECT_NEAR(table.classes.at("dense hopper another").factor, 0.5, 1e-12);
+}
+
 // Sources with a bias of their own and rows around it: with each left out, nine in ten rows lie inside.
 TEST(Conformal, HoldsForSourcesNeverSeen) {
   std::mt19937 random(7);
