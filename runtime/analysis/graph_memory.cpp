@@ -63,14 +63,15 @@ class Buffers {
     return end;
   }
 
-  /// What tasks of a callable read that others have written.
+  /// What tasks of a callable read that others of their micro-batch have written.
   std::set<BufferId> read_from_outside(std::uint32_t callable, const std::vector<TaskId>& tasks) const {
     std::set<BufferId> read;
     for (const TaskId id : tasks)
       for (const Operand& operand : dag_.operands_of(id)) {
         const BufferId base = dag_.buffers[operand.buffer].base;
         if (operand.access() == Access::write || is_persistent(dag_.buffers[base].kind)) continue;
-        if (captured_.of(first_[base]) != callable) read.insert(base);
+        const bool of_micro_batch = dag_.tasks[first_[base]].micro_batch == dag_.tasks[id].micro_batch;  // and no cast weight
+        if (of_micro_batch && captured_.of(first_[base]) != callable) read.insert(base);
       }
     return read;
   }

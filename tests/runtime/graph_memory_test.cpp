@@ -192,6 +192,21 @@ TEST(GraphMemory, GrowsWithMicroBatchesInFlight) {
   EXPECT_EQ(two.gradients, one.gradients);
 }
 
+// What an earlier micro-batch has left, as cast weights, is read where it lies.
+TEST(GraphMemory, CopiesWhatIsOfTheMicroBatch) {
+  Step step(HeldGraphs::layers);
+  const BufferId weight = step.activation(sent), y = step.activation(output);
+  step.phase = Phase::forward;
+  step.run(OpKind::cast, "cast", {}, {weight});
+  step.micro_batch = 1;
+  const BufferId x = step.embedded();
+  step.phase = Phase::forward;
+  step.run(OpKind::attention, "attention", {x, weight}, {y});
+  step.run(OpKind::add, "residual", {x, y}, {y});
+  step.use();
+  EXPECT_EQ(graph_memory(memory_changes(step.dag, step.timeline)[0]).inputs, input);
+}
+
 // A layer that neither mixes positions nor routes is not captured.
 TEST(GraphMemory, LeavesOtherLayersOut) {
   Step step(HeldGraphs::layers);
