@@ -283,6 +283,10 @@ std::string to_text(const StepResult& r, const Screen& screen) {
       .line(fmt::format("{}: stage {} is fullest, {} into the step", r.fits() ? "fits" : "DOES NOT FIT", r.fullest_stage(),
                         duration(fullest.peak_at)),
             r.fits() ? Style::green : Style::red, 2);
+  if (fullest.graphs() > 0)
+    page.line(fmt::format("of that CUDA graphs hold {} GB all the time: what they read, and what they work in",
+                          gigabytes(fullest.graphs())),
+              Style::faint, 2);
   if (const auto& most = r.device_memory) {
     const bool has_room = most->device() <= r.gpu_memory;
     const char* room = has_room ? most->retries > 0 ? ", for which it gives back what it kept" : "" : ", more than there is";

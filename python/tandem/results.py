@@ -392,6 +392,8 @@ class StepMemoryStage(Record):
     """Their sum. [bytes]"""
     peak_at_s: float
     """When in the step. [s]"""
+    graphs: Optional[float]
+    """Of activations and buffers, what CUDA graphs hold all the time (graph_memory.h). [bytes]"""
     host: Optional[float]
     """What the rank keeps in the memory of its host, which is none of the peak. [bytes]"""
 

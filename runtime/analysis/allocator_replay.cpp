@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/analysis/framework_memory.h"
+#include "runtime/analysis/graph_memory.h"
 #include "runtime/analysis/memory.h"
 #include "runtime/analysis/optimizer_updates.h"
 #include "runtime/analysis/repeated_changes.h"
@@ -233,11 +234,29 @@ void free_all(std::vector<CachingAllocator::Handle>& handles, CachingAllocator& 
   handles.clear();
 }
 
+/// What CUDA graphs hold, each a block that stays; the pool's is all its segments.
+struct GraphBlocks {
+  std::vector<Bytes> blocks;
+  Bytes free = 0;  ///< of the pool's segments at its fullest moment
+};
+
+GraphBlocks blocks_of_graphs(const std::vector<MemoryChange>& of_rank, bool expandable_segments) {
+  GraphBlocks graphs;
+  const GraphMemory memory = graph_memory(of_rank);
+  CachingAllocator pool({.expandable_segments = expandable_segments});
+  play(events_of(changes_in(MemoryHome::graph_pool, of_rank)), pool);
+  for (const Bytes bytes : {memory.inputs, memory.gradients, pool.peak_reserved()})
+    if (bytes > 0) graphs.blocks.push_back(bytes);
+  graphs.free = pool.peak_reserved() - pool.peak_allocated();
+  return graphs;
+}
+
 }  // namespace
 
 std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& of_ranks,
                                              RankIndex rank, const CachingAllocator::Settings& settings) {
-  const std::optional<std::vector<MemoryChange>> changes = changes_of_whole_step(dag, timeline, of_ranks[rank], rank);
+  const std::optional<std::vector<MemoryChange>> changes =
+      changes_of_whole_step(dag, timeline, changes_in(MemoryHome::allocator, of_ranks[rank]), rank);
   if (!changes) return {};
   const Kept kept = kept_on(dag, timeline, rank);
   const std::vector<Event> events = events_of(*changes);
@@ -250,12 +269,14 @@ std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& tim
     allocator.allocate(bytes);
   }
   free_all(moved, allocator);
+  const GraphBlocks graphs = blocks_of_graphs(of_ranks[rank], settings.expandable_segments);
+  for (const Bytes bytes : graphs.blocks) allocator.allocate(bytes);
   play(events_of(with_placeholders(dag, timeline, rank, *changes)), allocator);
   for (const Bytes bytes : kept.after_the_first_step) allocator.allocate(bytes);
   play(events, allocator);
-  return AllocatorUse{.allocated = allocator.peak_allocated(),
+  return AllocatorUse{.allocated = allocator.peak_allocated() - graphs.free,
                       .reserved = allocator.peak_reserved(),
-                      .left = allocator.allocated(),
+                      .left = allocator.allocated() - graphs.free,
                       .exceeded = allocator.exceeded(),
                       .retries = static_cast<std::int64_t>(allocator.retries())};
 }

@@ -26,6 +26,9 @@ struct AllocatorUse {
 /// they are there before, one by one, and leave their room. All is one stream's, as PyTorch allocates what collectives fill for
 /// the stream that they are called from. `capacity` of the settings is the device's. What repeats itself in the timeline is
 /// played as often as it happens; nothing where it is not known what that is (repeated_changes.h).
+///
+/// The pool of CUDA graphs is played by itself, from its first capture on, and has the segments that this takes; it counts as
+/// allocated, though PyTorch does not count what no tensor has at the moment.
 std::optional<AllocatorUse> replay_allocator(const Dag& dag, const Timeline& timeline, const MemoryChanges& changes,
                                              RankIndex rank, const CachingAllocator::Settings& settings = {});
 

@@ -3,14 +3,19 @@
 #include <cmath>
 
 #include "runtime/analysis/framework_memory.h"
+#include "runtime/analysis/graph_memory.h"
 
 namespace tandem {
 namespace {
 
 void find_peak(const Timeline& timeline, const std::vector<MemoryChange>& changes, MemoryUse& use) {
-  Bytes activations = 0;
-  Bytes buffers = use.buffers = use.inputs;
+  const GraphMemory graphs = graph_memory(changes);
+  Bytes activations = use.activations = use.graph_activations = graphs.activations();
+  use.graph_buffers = graphs.pool_buffers;
+  Bytes buffers = use.buffers = use.inputs + use.graph_buffers;
+  use.peak_at = timeline.in_step(graphs.fullest_at);
   for (const MemoryChange& change : changes) {
+    if (change.home != MemoryHome::allocator) continue;
     (change.is_activation ? activations : buffers) += change.bytes;
     if (activations + buffers > use.activations + use.buffers) {
       use.activations = activations;

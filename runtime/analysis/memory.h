@@ -14,13 +14,16 @@ struct MemoryUse {
   Bytes parameters = 0;
   Bytes gradients = 0;
   Bytes optimizer = 0;
-  Bytes activations = 0;  ///< at the peak
-  Bytes buffers = 0;      ///< communication buffers and inputs at the peak
-  Bytes host = 0;         ///< what the rank keeps in the memory of its host, which is none of the peak
-  Bytes inputs = 0;       ///< these among them, and what the framework keeps
-  Bytes framework = 0;    ///< the latter alone (framework_memory.h)
+  Bytes activations = 0;        ///< at the peak
+  Bytes buffers = 0;            ///< communication buffers and inputs at the peak
+  Bytes host = 0;               ///< what the rank keeps in the memory of its host, which is none of the peak
+  Bytes inputs = 0;             ///< these among them, and what the framework keeps
+  Bytes framework = 0;          ///< the latter alone (framework_memory.h)
+  Bytes graph_activations = 0;  ///< of the activations, what CUDA graphs hold (graph_memory.h)
+  Bytes graph_buffers = 0;      ///< of the buffers
   Seconds peak_at = 0;
 
+  Bytes graphs() const { return graph_activations + graph_buffers; }
   Bytes peak() const { return parameters + gradients + optimizer + activations + buffers; }
 };
 

@@ -5,28 +5,12 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/analysis/captured_tasks.h"
 #include "runtime/analysis/framework_memory.h"
+#include "runtime/analysis/graph_memory.h"
 
 namespace tandem {
 namespace {
-
-struct Lifetime {
-  Seconds begin = std::numeric_limits<Seconds>::max();
-  Seconds end = -1;
-};
-
-/// By buffer; those of views stand under what they are views of.
-std::vector<Lifetime> lifetimes(const Dag& dag, const Timeline& timeline) {
-  std::vector<Lifetime> lives(dag.buffers.size());
-  for (TaskId id = 0; id < dag.tasks.size(); ++id) {
-    for (const Operand& operand : dag.operands_of(id)) {
-      Lifetime& life = lives[dag.buffers[operand.buffer].base];
-      life.begin = std::min(life.begin, timeline.start[id]);
-      life.end = std::max(life.end, timeline.end[id]);
-    }
-  }
-  return lives;
-}
 
 /// The buffer with the most elements among those that the task touches.
 BufferId largest_operand(const Dag& dag, TaskId id) {
@@ -39,7 +23,7 @@ BufferId largest_operand(const Dag& dag, TaskId id) {
   return largest;
 }
 
-void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, MemoryChanges& changes) {
+void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, const CapturedTasks& captured, MemoryChanges& changes) {
   for (TaskId id = 0; id < dag.tasks.size(); ++id) {
     const Task& task = dag.tasks[id];
     if (is_communication(task.op) || is_fused(dag.attributes[task.attributes])) continue;
@@ -48,9 +32,10 @@ void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, MemoryCh
     if (held == 0 && placeholder == 0) continue;
     const BufferId largest = largest_operand(dag, id);
     const auto elements = static_cast<double>(dag.buffers[largest].shape.elements());
+    const MemoryHome home = captured.of(id) == no_id ? MemoryHome::allocator : MemoryHome::graph_pool;
     const auto add = [&](Bytes bytes) {
-      changes[task.rank].push_back({timeline.start[id], bytes, dag.buffers[largest].base, true});
-      changes[task.rank].push_back({timeline.end[id], -bytes, dag.buffers[largest].base, true});
+      changes[task.rank].push_back({timeline.start[id], bytes, dag.buffers[largest].base, true, home});
+      changes[task.rank].push_back({timeline.end[id], -bytes, dag.buffers[largest].base, true, home});
     };
     if (placeholder > 0) add(placeholder);
     // Tensors of fp32 at most, each for itself.
@@ -63,16 +48,21 @@ void add_what_frameworks_hold(const Dag& dag, const Timeline& timeline, MemoryCh
 
 MemoryChanges memory_changes(const Dag& dag, const Timeline& timeline) {
   MemoryChanges changes(dag.ranks.size());
-  const std::vector<Lifetime> lives = lifetimes(dag, timeline);
+  const CapturedTasks captured = captured_tasks(dag);
+  const GraphBuffers graphs = graph_buffers(dag, timeline, captured);
+  const auto add = [&](BufferId id, const Lifetime& life, MemoryHome home) {
+    const Buffer& buffer = dag.buffers[id];
+    if (life.end < 0) return;
+    const bool is_activation = buffer.kind == BufferKind::activation;
+    changes[buffer.rank].push_back({life.begin, buffer.bytes(), id, is_activation, home});
+    changes[buffer.rank].push_back({life.end, -buffer.bytes(), id, is_activation, home});
+  };
   for (BufferId id = 0; id < dag.buffers.size(); ++id) {
     const Buffer& buffer = dag.buffers[id];
-    if (buffer.base != id || is_persistent(buffer.kind) || lives[id].end < 0) continue;
-    const Bytes bytes = buffer.bytes();
-    const bool is_activation = buffer.kind == BufferKind::activation;
-    changes[buffer.rank].push_back({lives[id].begin, bytes, id, is_activation});
-    changes[buffer.rank].push_back({lives[id].end, -bytes, id, is_activation});
+    if (buffer.base == id && !is_persistent(buffer.kind)) add(id, graphs.lives[id], graphs.home_of(id));
   }
-  add_what_frameworks_hold(dag, timeline, changes);
+  for (const GraphBuffers::Copy& copy : graphs.copies) add(copy.of, copy.life, copy.home);
+  add_what_frameworks_hold(dag, timeline, captured, changes);
   for (std::vector<MemoryChange>& of_rank : changes) {
     // Equal ones stay in the order of their buffers, however many there are.
     std::ranges::stable_sort(of_rank, [](const MemoryChange& a, const MemoryChange& b) {

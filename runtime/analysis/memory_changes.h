@@ -7,6 +7,14 @@
 
 namespace tandem {
 
+/// Where bytes are allocated.
+enum class MemoryHome : std::uint8_t {
+  allocator,   ///< what is freed there, anything can have
+  graph_pool,  ///< of CUDA graphs (graph_memory.h), as are the next two
+  graph_inputs,
+  graph_gradients
+};
+
 /// An activation or a communication buffer is allocated when the first task that touches it, or a view into it, starts, and freed
 /// when the last ends. What a framework holds beside an operation (software.h) counts as more of its largest operand while it
 /// runs.
@@ -15,6 +23,7 @@ struct MemoryChange {
   Bytes bytes = 0;  ///< negative where it is freed
   BufferId buffer = 0;
   bool is_activation = false;
+  MemoryHome home = MemoryHome::allocator;
 };
 
 using MemoryChanges = std::vector<std::vector<MemoryChange>>;

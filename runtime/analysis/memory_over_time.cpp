@@ -4,14 +4,15 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/analysis/graph_memory.h"
 #include "runtime/analysis/memory_changes.h"
 
 namespace tandem {
 namespace {
 
-/// One point per instant at which something changes, and one at 0. `inputs` are there all the time.
-std::vector<MemoryPoint> points_of(const std::vector<MemoryChange>& changes, Bytes inputs) {
-  std::vector<MemoryPoint> points{{0, 0, inputs}};
+/// One point per instant at which something changes, and one at 0. Inputs, and what graphs hold, are there all the time.
+std::vector<MemoryPoint> points_of(const std::vector<MemoryChange>& changes, const MemoryUse& use) {
+  std::vector<MemoryPoint> points{{0, use.graph_activations, use.inputs + use.graph_buffers}};
   for (const MemoryChange& change : changes) {
     if (change.at > points.back().at) {
       points.push_back(points.back());
@@ -65,7 +66,8 @@ std::vector<Touched> touched_by_buffer(const Dag& dag, const Timeline& timeline)
 /// `until_peak`: all changes up to the peak, so that what was freed cancels out.
 std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChange> until_peak,
                                      const std::vector<Touched>& touched, const MemoryUse& use, std::size_t most) {
-  std::map<std::string, Bytes> bytes{{"framework", use.framework}, {"inputs", use.inputs - use.framework}};
+  std::map<std::string, Bytes> bytes{
+      {"framework", use.framework}, {"inputs", use.inputs - use.framework}, {"CUDA graphs", use.graphs()}};
   for (const MemoryChange& change : until_peak)
     bytes[std::string(dag.name_of_task(touched[change.buffer].writer))] += change.bytes;
   std::vector<MemoryHolder> holders;
@@ -81,17 +83,18 @@ std::vector<MemoryHolder> largest_of(const Dag& dag, std::span<const MemoryChang
 
 std::vector<MemoryOverTime> memory_over_time(const Dag& dag, const Timeline& timeline, const std::vector<RankIndex>& ranks,
                                              const MemoryDetail& detail) {
-  const MemoryChanges changes = memory_changes(dag, timeline);
-  const std::vector<MemoryUse> uses = memory_use(dag, timeline, changes);
+  const MemoryChanges all = memory_changes(dag, timeline);
+  const std::vector<MemoryUse> uses = memory_use(dag, timeline, all);
   const std::vector<Touched> touched = touched_by_buffer(dag, timeline);
   std::vector<MemoryOverTime> memories;
   for (const RankIndex rank : ranks) {
-    const auto after_peak = std::ranges::upper_bound(changes[rank], uses[rank].peak_at, {}, &MemoryChange::at);
-    const std::span<const MemoryChange> until_peak(changes[rank].begin(), after_peak);
+    const std::vector<MemoryChange> changes = changes_in(MemoryHome::allocator, all[rank]);
+    const auto after_peak = std::ranges::upper_bound(changes, uses[rank].peak_at, {}, &MemoryChange::at);
+    const std::span<const MemoryChange> until_peak(changes.begin(), after_peak);
     memories.push_back({.rank = rank,
                         .use = uses[rank],
                         .peak_task = until_peak.empty() ? no_id : touched[until_peak.back().buffer].first,
-                        .points = thinned(points_of(changes[rank], uses[rank].inputs), detail.points),
+                        .points = thinned(points_of(changes, uses[rank]), detail.points),
                         .largest = largest_of(dag, until_peak, touched, uses[rank], detail.holders)});
   }
   return memories;

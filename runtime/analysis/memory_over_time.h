@@ -19,7 +19,8 @@ struct MemoryPoint {
   Bytes bytes() const { return activations + buffers; }
 };
 
-/// All that was alive at the peak and first written by tasks of one name; "inputs"; what the "framework" keeps.
+/// All that was alive at the peak and first written by tasks of one name; "inputs"; what the "framework" keeps, and what "CUDA
+/// graphs" hold.
 struct MemoryHolder {
   std::string name;
   Bytes bytes = 0;

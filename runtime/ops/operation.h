@@ -128,6 +128,8 @@ enum class OpKind : std::uint8_t {
   hyper_gather_backward,
   hyper_merge,
   hyper_merge_backward,
+  pool_rows,
+  pool_rows_backward,
   // communication
   all_reduce,
   all_gather,

@@ -34,6 +34,7 @@
 #include "runtime/ops/operation.h"
 #include "runtime/ops/orthogonalize.h"
 #include "runtime/ops/permute.h"
+#include "runtime/ops/pool_rows.h"
 #include "runtime/ops/route.h"
 #include "runtime/ops/sigmoid_gate.h"
 #include "runtime/ops/sign.h"
@@ -185,6 +186,8 @@ constexpr std::array<Row, op_kind_count> table{{
     {OpKind::hyper_gather_backward, {"hyper_gather_backward", memory, hyper_gather_backward_cost, hyper_gather_backward_host}},
     {OpKind::hyper_merge, {"hyper_merge", memory, hyper_merge_cost, hyper_merge_host}},
     {OpKind::hyper_merge_backward, {"hyper_merge_backward", memory, hyper_merge_backward_cost, hyper_merge_backward_host}},
+    {OpKind::pool_rows, {"pool_rows", memory, pool_rows_cost, pool_rows_host}},
+    {OpKind::pool_rows_backward, {"pool_rows_backward", memory, pool_rows_backward_cost, pool_rows_backward_host}},
     {OpKind::all_reduce, {"all_reduce", communication}},
     {OpKind::all_gather, {"all_gather", communication}},
     {OpKind::reduce_scatter, {"reduce_scatter", communication}},

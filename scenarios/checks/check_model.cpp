@@ -335,13 +335,6 @@ constexpr Rule limits_are_of_gates{
       return {{"model." + field, "model.gated"}, field + " without gates is not lowered; expected gated true, or 0"};
     }};
 
-constexpr Rule scaled_embeddings_are_of_tokens{
-    .holds = [](const Scenario& s) { return s.model.embedding_factor == 1 || !s.model.encoder.enabled(); },
-    .objection = [](const Scenario&) -> Objection {
-      return {{"model.embedding_factor", "model.encoder"},
-              "embedding_factor with model.encoder, whose images it would scale, too, is not lowered; expected one of the two"};
-    }};
-
 constexpr Rule gates_are_not_squared{
     .holds = [](const Scenario& s) { return has_activation(s.model.gated, s.model.activation); },
     .objection = [](const Scenario& s) -> Objection {
@@ -384,6 +377,10 @@ std::optional<Objection> find_flaw_of_encoder(const Scenario& s) {
     return Objection{{"model.encoder.merge", "model.encoder.patches"},
                      "encoder." + named("merge", e.merge) + " does not divide " + named("patches", e.patches) +
                          "; nearest that do: " + joined(nearest_divisors(e.patches, e.merge))};
+  if (e.learned_positions > 0 && e.learned_positions < e.rows())
+    return Objection{{"model.encoder.learned_positions", "model.encoder.patches"},
+                     "encoder." + named("learned_positions", e.learned_positions) + " are fewer than the " +
+                         std::to_string(e.rows()) + " rows of an image, expected " + std::to_string(e.rows()) + " at least"};
   if (e.tokens() >= s.training.sequence)
     return Objection{{"model.encoder.images", "model.encoder.patches", "training.sequence"},
                      "images of " + std::to_string(e.tokens()) + " tokens leave none of " +
@@ -424,7 +421,6 @@ constexpr Rule rules_of_model[] = {
     rule_of<find_option_of_other_attention>,
     gated_attention_has_no_bias,
     limits_are_of_gates,
-    scaled_embeddings_are_of_tokens,
     gates_are_not_squared,
     rule_of<find_what_excludes_streams>,
     rule_of<find_flaw_of_encoder>,

@@ -333,18 +333,43 @@ constexpr Rule tp_divides_encoder_heads{
     .holds = [](const Scenario& s) { return s.model.encoder.heads % s.parallelism.tp == 0; },
     .objection = [](const Scenario& s) { return undivided(s, s.model.encoder.heads, "encoder.heads"); }};
 
-constexpr Rule tp_divides_encoder_ffn{.sizes = Sizes::split,
-                                      .holds =
-                                          [](const Scenario& s) {
-                                            const EncoderSpec& e = s.model.encoder;
-                                            return e.ffn % s.parallelism.tp == 0 && e.projector() % s.parallelism.tp == 0;
-                                          },
-                                      .objection =
-                                          [](const Scenario& s) {
-                                            const bool mlp = s.model.encoder.ffn % s.parallelism.tp != 0;
-                                            return mlp ? undivided(s, s.model.encoder.ffn, "encoder.ffn")
-                                                       : undivided(s, s.model.encoder.hidden, "encoder.hidden");
-                                          }};
+constexpr Rule tp_divides_encoder_ffn{
+    .sizes = Sizes::split,
+    .holds = [](const Scenario& s) { return s.model.encoder.ffn % s.parallelism.tp == 0; },
+    .objection = [](const Scenario& s) { return undivided(s, s.model.encoder.ffn, "encoder.ffn"); }};
+
+/// Every second product of a projector has its outputs shared out.
+std::optional<Objection> find_undivided_projector(const Scenario& s) {
+  const std::vector<std::int64_t>& widths = s.model.encoder.projector;
+  for (std::size_t i = 0; i < widths.size(); i += 2)
+    if (widths[i] % s.parallelism.tp != 0) return undivided(s, widths[i], "encoder.projector");
+  return {};
+}
+
+constexpr Rule tp_divides_projector{.sizes = Sizes::split,
+                                    .holds = [](const Scenario& s) { return !find_undivided_projector(s); },
+                                    .objection = [](const Scenario& s) { return *find_undivided_projector(s); }};
+
+/// Ranks of a sequence have whole images, or each a part of one, where rows of an image differ from each other.
+std::optional<Objection> find_images_cut(const Scenario& s) {
+  const EncoderSpec& e = s.model.encoder;
+  const std::int64_t tp = s.parallelism.tp;
+  if (!e.enabled() || !s.parallelism.sp || e.images % tp == 0) return {};
+  if (e.class_token)
+    return Objection{{"model.encoder.class_token", "model.encoder.images", "parallelism.tp"},
+                     "encoder.class_token with sp needs images that " + named(Axis::tp, tp) +
+                         " divides, as each rank appends it to " + "whole ones, not " + named("images", e.images) +
+                         "; expected sp false, or other images"};
+  if (e.learned_positions > 0 && tp % e.images != 0)
+    return Objection{{"model.encoder.learned_positions", "model.encoder.images", "parallelism.tp"},
+                     named("images", e.images) + " with encoder.learned_positions and sp leave ranks of " + named(Axis::tp, tp) +
+                         " with parts of several; expected sp false, or images that divide tp or are divided by it"};
+  return {};
+}
+
+constexpr Rule tp_shares_out_images{.sizes = Sizes::split,
+                                    .holds = [](const Scenario& s) { return !find_images_cut(s); },
+                                    .objection = [](const Scenario& s) { return *find_images_cut(s); }};
 
 /// Ranks share out tokens of images, as the projector makes them.
 constexpr Rule tp_divides_tokens_of_images{
@@ -399,7 +424,9 @@ constexpr Rule rules_of_sharding[] = {indexed_keys_are_gathered,
                                       cp_deals_out_lightning_heads,
                                       tp_divides_encoder_heads,
                                       tp_divides_encoder_ffn,
+                                      tp_divides_projector,
                                       tp_divides_tokens_of_images,
+                                      tp_shares_out_images,
                                       encoders_see_whole_sequences};
 
 }  // namespace

@@ -61,7 +61,7 @@ ModelView encoder_view(const Scenario& scenario, const World& world, RankIndex r
   if (encoder.images == 1) return view;
   view.documents.sequence = static_cast<std::int32_t>(encoder.positions());
   for (std::int64_t image = 0; image < encoder.images * training.micro_batch; ++image)
-    view.documents.starts.push_back(image * encoder.patches);
+    view.documents.starts.push_back(image * encoder.rows());
   return view;
 }
 

@@ -91,6 +91,8 @@ class Context {
   const LocalSizes& sizes = view_.sizes;
   const Documents& documents_of_view = view_.documents;
   bool in_encoder() const { return in_encoder_; }
+  /// The model with its encoder, whichever is lowered.
+  const ModelSpec& whole_model() const { return (in_encoder_ ? other_view_ : view_).scenario.model; }
   /// Between the model and its encoder.
   void change_view() {
     std::swap(view_, other_view_);

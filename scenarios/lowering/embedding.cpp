@@ -28,17 +28,23 @@ BufferId look_up(Context& context, Tape& tape, ParameterId table, BufferId ids, 
   return out;
 }
 
-/// Times the model's factor.
-BufferId scale_embedding(Context& context, Tape& tape, BufferId x, std::string_view name) {
+/// Times the model's factor, into `y`.
+void scale_embedding(Context& context, Tape& tape, BufferId x, BufferId y, std::string_view name) {
   const ScaleAttributes factor{static_cast<float>(context.scenario.model.embedding_factor)};
-  if (factor.factor == 1) return x;
-  const BufferId y = context.activation(context.shape_of(x));
   context.kernel(OpKind::scale, factor, name, {x}, {y});
   tape.push([=, name = std::string(name)](Context& c, BufferId dy) {
     const BufferId dx = c.activation(c.shape_of(x));
     c.kernel(OpKind::scale, factor, name, {dy}, {dx});
     return dx;
   });
+}
+
+bool scales_embedding(const Context& context) { return context.scenario.model.embedding_factor != 1; }
+
+BufferId scale_embedding(Context& context, Tape& tape, BufferId x, std::string_view name) {
+  if (!scales_embedding(context)) return x;
+  const BufferId y = context.activation(context.shape_of(x));
+  scale_embedding(context, tape, x, y, name);
   return y;
 }
 
@@ -55,7 +61,7 @@ ImageAndText apart(Context& context, BufferId rows, std::int64_t images) {
   return {context.builder.view(rows, 0, first), context.builder.view(rows, images * width, others)};
 }
 
-/// The images' tokens from the encoder, and behind them those of the table.
+/// The images' tokens from the encoder, and behind them those of the table, which alone the model's factor scales.
 BufferId images_and_text(Context& context, Tape& tape, const EmbeddingParameters& weights, BufferId ids) {
   const LocalSizes& n = context.sizes;
   const std::int64_t images = context.scenario.model.encoder.tokens();
@@ -63,7 +69,10 @@ BufferId images_and_text(Context& context, Tape& tape, const EmbeddingParameters
   const ImageAndText rows = apart(context, out, images);
   Tape of_images, of_text;
   encode(context, of_images, *weights.encoder, rows.images);
-  look_up(context, of_text, weights.tokens, apart(context, ids, images).text, rows.text, "embedding");
+  const BufferId ids_of_text = apart(context, ids, images).text;
+  const BufferId text = scales_embedding(context) ? context.activation(context.shape_of(rows.text)) : rows.text;
+  look_up(context, of_text, weights.tokens, ids_of_text, text, "embedding");
+  if (text != rows.text) scale_embedding(context, of_text, text, rows.text, "embedding");
   tape.push([=, of_images = std::move(of_images), of_text = std::move(of_text)](Context& c, BufferId dout) {
     const ImageAndText gradients = apart(c, dout, images);
     of_text.backward(c, gradients.text);
@@ -126,7 +135,8 @@ BufferId embedding(Context& context, Tape& tape, const EmbeddingParameters& weig
   }
   const BufferId x = context.reduce_partial(sum, "embedding");
   tape.push([](Context& c, BufferId dy) { return c.gather_sequence(dy, "embedding"); });
-  const BufferId y = drop_embedding(context, tape, scale_embedding(context, tape, x, "embedding"));
+  const BufferId scaled = weights.encoder ? x : scale_embedding(context, tape, x, "embedding");
+  const BufferId y = drop_embedding(context, tape, scaled);
   return context.scenario.model.hyper.enabled() ? begin_streams(context, tape, y) : y;
 }
 

@@ -4,20 +4,21 @@
 
 #include "scenarios/lowering/context.h"
 #include "scenarios/lowering/layer.h"
+#include "scenarios/lowering/patches.h"
+#include "scenarios/lowering/projector.h"
 
 namespace tandem::scenarios {
 
 /// Of a vision transformer before the language model (EncoderSpec).
 struct EncoderParameters {
-  ParameterId patch = 0;
+  PatchParameters patches;
   std::vector<LayerParameters> layers;
   ParameterId norm = 0;
-  ParameterId up = 0, down = 0;           ///< the projector
-  std::vector<ParameterId> up_bias = {};  ///< one or none
+  ProjectorParameters projector;
 };
 
 /// Its layers are those of any model (layer.h), lowered with the encoder's sizes (ModelView): heads, MLP and the projector
-/// sharded over tp, rows between them over sp. The product that embeds patches is replicated, each rank embedding its own rows.
+/// sharded over tp, rows between them over sp (patches.h, projector.h).
 EncoderParameters declare_encoder(Context& context, ChunkParameters& parameters);
 
 /// Writes this rank's part of the sum that the tokens of the images are, [tokens, 1, hidden of the model], to `out`: added up

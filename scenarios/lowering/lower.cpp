@@ -148,12 +148,12 @@ double encoder_flops(const ModelSpec& model) {
   const EncoderSpec& e = model.encoder;
   if (!e.enabled()) return 0;
   const ModelSpec layers = model.of_encoder();
-  const double of_layer = attention_flops_per_token(layers, Mixer::full_attention, {.of_length = {{e.patches, 1}}}) +
+  const double of_layer = attention_flops_per_token(layers, Mixer::full_attention, {.of_length = {{e.rows(), 1}}}) +
                           feed_flops_per_token(layers, Feed::dense);
-  const std::int64_t projector = e.projector() * (e.projector() + model.hidden);
-  return static_cast<double>(e.positions()) *
-             (static_cast<double>(e.layers) * of_layer + 2 * static_cast<double>(e.patch_width * e.hidden)) +
-         2 * static_cast<double>(e.tokens() * projector);
+  std::int64_t projector = 0;
+  for (const auto& [outputs, inputs] : e.products(model.hidden)) projector += outputs * inputs;
+  return static_cast<double>(e.positions()) * static_cast<double>(e.layers) * of_layer +
+         2 * static_cast<double>(e.images * e.patches * e.patch_width * e.hidden + e.tokens() * projector);
 }
 
 /// Of the model FLOPs, those of tokens that pad, and of the pairs that they are in.

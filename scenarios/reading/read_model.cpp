@@ -87,9 +87,17 @@ LinearAttentionSpec read_linear_attention(const Reader& model) {
 }
 
 EncoderSpec read_encoder(const Reader& model) {
-  const Reader encoder(model.child("encoder"), "model.encoder",
-                       {"layers", "hidden", "heads", "ffn", "patches", "merge", "images", "patch_width", "gated", "activation",
-                        "norm", "linear_bias", "rotary", "frozen"});
+  const Reader encoder(model.child("encoder"), "model.encoder", {"layers",         "hidden",
+                                                                 "heads",          "ffn",
+                                                                 "patches",        "merge",
+                                                                 "images",         "patch_width",
+                                                                 "patch_bias",     "learned_positions",
+                                                                 "class_token",    "first_norm",
+                                                                 "gated",          "activation",
+                                                                 "norm",           "linear_bias",
+                                                                 "rotary",         "pool",
+                                                                 "projector_norm", "projector",
+                                                                 "projector_bias", "frozen"});
   EncoderSpec spec;
   if (!model.has("encoder")) return spec;
   const Range<std::int64_t> size{1, 1'048'576};
@@ -102,12 +110,21 @@ EncoderSpec read_encoder(const Reader& model) {
   spec.merge = encoder.integer("merge", size, spec.merge);
   spec.images = encoder.integer("images", size, spec.images);
   spec.patch_width = encoder.integer("patch_width", size);
+  spec.patch_bias = encoder.boolean("patch_bias", spec.patch_bias);
+  spec.learned_positions = encoder.integer("learned_positions", {0, 1'048'576}, spec.learned_positions);
+  spec.class_token = encoder.boolean("class_token", spec.class_token);
+  spec.first_norm = encoder.boolean("first_norm", spec.first_norm);
   spec.gated = encoder.boolean("gated", spec.gated);
   spec.activation =
       encoder.choice<MlpFunction>("activation", choices(mlp_function_names), spec.gated ? MlpFunction::silu : MlpFunction::gelu);
   spec.norm = encoder.choice<NormKind>("norm", choices(norm_names), spec.norm);
   spec.linear_bias = encoder.boolean("linear_bias", spec.linear_bias);
   spec.rotary = encoder.boolean("rotary", spec.rotary);
+  spec.pool = encoder.boolean("pool", spec.pool);
+  spec.projector_norm = encoder.boolean("projector_norm", spec.projector_norm);
+  spec.projector = spec.pool ? std::vector<std::int64_t>{} : std::vector{spec.merged()};
+  if (encoder.has("projector")) spec.projector = encoder.integers("projector", size);
+  spec.projector_bias = encoder.boolean("projector_bias", spec.linear_bias);
   spec.frozen = encoder.boolean("frozen", spec.frozen);
   return spec;
 }
@@ -371,11 +388,21 @@ YamlNode encoder_section(const EncoderSpec& encoder) {
   put(node, "merge", encoder.merge);
   put(node, "images", encoder.images);
   put(node, "patch_width", encoder.patch_width);
+  put(node, "patch_bias", encoder.patch_bias);
+  put(node, "learned_positions", encoder.learned_positions);
+  put(node, "class_token", encoder.class_token);
+  put(node, "first_norm", encoder.first_norm);
   put(node, "gated", encoder.gated);
   put(node, "activation", name_in(mlp_function_names, encoder.activation));
   put(node, "norm", name_in(norm_names, encoder.norm));
   put(node, "linear_bias", encoder.linear_bias);
   put(node, "rotary", encoder.rotary);
+  put(node, "pool", encoder.pool);
+  put(node, "projector_norm", encoder.projector_norm);
+  std::vector<std::string> widths;
+  for (const std::int64_t width : encoder.projector) widths.push_back(std::to_string(width));
+  put(node, "projector", list_of(widths));
+  put(node, "projector_bias", encoder.projector_bias);
   put(node, "frozen", encoder.frozen);
   return node;
 }

@@ -23,15 +23,16 @@ class Parameters {
   const ModelSpec& m_;
   double experts_;
 
-  /// The projector's second product has no bias.
   std::int64_t encoder() const {
     const EncoderSpec& e = m_.encoder;
     if (!e.enabled()) return 0;
     const ModelSpec model = m_.of_encoder();
     const Parameters of_encoder(model, 0);
-    const std::int64_t projector =
-        e.projector() * e.projector() + (e.linear_bias ? e.projector() : 0) + e.projector() * m_.hidden;
-    return e.patch_width * e.hidden + e.layers * of_encoder.layer(0) + of_encoder.norm(e.hidden) + projector;
+    const std::int64_t rows = e.learned_positions + (e.class_token ? 1 : 0) + (e.patch_bias ? 1 : 0);
+    const std::int64_t norms = (e.first_norm ? 2 : 1) * of_encoder.norm(e.hidden);
+    std::int64_t projector = e.projector_norm ? norm(e.merged()) : 0;
+    for (const auto& [outputs, inputs] : e.products(m_.hidden)) projector += outputs * (inputs + (e.projector_bias ? 1 : 0));
+    return (e.patch_width + rows) * e.hidden + e.layers * of_encoder.layer(0) + norms + projector;
   }
 
   std::int64_t norm(std::int64_t width) const { return (m_.norm == NormKind::layer ? 2 : 1) * width; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/dag/axis.h"
@@ -229,29 +230,52 @@ struct LinearAttentionSpec {
 };
 
 /// A vision transformer whose outputs stand in place of a sequence's first tokens: a product that embeds patches, layers of
-/// attention to all patches of an image, a norm, and a projector, an MLP on `merge` neighbouring patches that makes one token of
-/// them (as in Qwen2-VL, arXiv 2409.12191).
+/// attention to all patches of an image, a norm, and a projector, products with GELU between them on what `merge` neighbouring
+/// patches have together, which makes one token of them (Qwen2-VL, arXiv 2409.12191; Llama 4), or on their mean (Gemma 3, arXiv
+/// 2503.19786).
 struct EncoderSpec {
   std::int64_t layers = 0;  ///< 0: no encoder
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t ffn = 0;
-  std::int64_t patches = 0;      ///< of an image
-  std::int64_t merge = 4;        ///< patches that become one token
-  std::int64_t images = 1;       ///< of a sequence
-  std::int64_t patch_width = 0;  ///< numbers of a patch: its pixels' colours
+  std::int64_t patches = 0;            ///< of an image
+  std::int64_t merge = 4;              ///< patches that become one token
+  std::int64_t images = 1;             ///< of a sequence
+  std::int64_t patch_width = 0;        ///< numbers of a patch: its pixels' colours
+  bool patch_bias = false;             ///< of the product that embeds patches
+  std::int64_t learned_positions = 0;  ///< rows of a table, of which the first are added to each image's patches; 0: no table
+  bool class_token = false;  ///< a learned row behind each image's patches, which the layers see and the projector does not
+  bool first_norm = false;   ///< a norm before the layers
   bool gated = false;
   MlpFunction activation = MlpFunction::gelu;
   NormKind norm = NormKind::layer;
-  bool linear_bias = true;  ///< of the layers' projections, and of the projector's first one
+  bool linear_bias = true;  ///< of the layers' projections
   bool rotary = true;
+  bool pool = false;                         ///< the mean of `merge` patches goes to the projector, not all of them
+  bool projector_norm = false;               ///< of the model's kind, before the projector's products
+  std::vector<std::int64_t> projector = {};  ///< inner widths
+  bool projector_bias = true;
   bool frozen = false;  ///< forward alone: its weights, the projector's among them, have no gradients
 
   bool enabled() const { return layers > 0; }
-  std::int64_t positions() const { return images * patches; }
+  /// Rows of an image in the layers.
+  std::int64_t rows() const { return patches + (class_token ? 1 : 0); }
+  std::int64_t positions() const { return images * rows(); }
   /// Of the language model.
-  std::int64_t tokens() const { return positions() / merge; }
-  std::int64_t projector() const { return merge * hidden; }
+  std::int64_t tokens() const { return images * patches / merge; }
+  /// What the projector's first product takes.
+  std::int64_t merged() const { return pool ? hidden : merge * hidden; }
+  /// Outputs and inputs of the projector's products, of which the last makes tokens of the model's width.
+  std::vector<std::pair<std::int64_t, std::int64_t>> products(std::int64_t model_hidden) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> all;
+    std::int64_t inputs = merged();
+    for (const std::int64_t width : projector) {
+      all.emplace_back(width, inputs);
+      inputs = width;
+    }
+    all.emplace_back(model_hidden, inputs);
+    return all;
+  }
 };
 
 /// Manifold-constrained hyper-connections (Xie et al. 2025, arXiv 2512.24880; DeepSeek-V4): several residual streams in place of

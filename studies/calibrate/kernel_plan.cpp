@@ -106,6 +106,21 @@ ModelSpec unit_normed_model(std::int64_t hidden) {
   return model;
 }
 
+/// An encoder before it, whose patches are pooled.
+ModelSpec seeing_model(std::int64_t hidden) {
+  ModelSpec model = dense_model(hidden);
+  model.encoder = {.layers = 1,
+                   .hidden = hidden,
+                   .heads = model.heads,
+                   .ffn = hidden,
+                   .patches = 32,
+                   .merge = 16,
+                   .patch_width = 64,
+                   .class_token = true,
+                   .pool = true};
+  return model;
+}
+
 /// Keys that several positions share, and several streams of the residual.
 ModelSpec compressed_model(std::int64_t hidden) {
   ModelSpec model = plain_model(hidden);
@@ -319,6 +334,7 @@ void add_memory_bound(const std::vector<DType>& precisions, KernelPlan& plan) {
       {indexed_model, {}},
       {normed_model, {}},
       {unit_normed_model, {}},
+      {seeing_model, {}},
       {compressed_model, {}},
       {mamba_model, {.cp = 2}},
       {gated_delta_model, {}},

@@ -343,6 +343,7 @@ MemoryUse memory_use(const JsonValue& stage) {
   stage.read("optimizer", use.optimizer);
   stage.read("buffers", use.buffers);
   if (stage.has("host")) stage.read("host", use.host);
+  if (stage.has("graphs")) stage.read("graphs", use.graph_activations);
   const Bytes others = use.peak();
   use.activations = stage.at("peak_bytes").whole_number() - others;
   stage.read("peak_at_s", use.peak_at);
@@ -481,6 +482,7 @@ Json to_json_object(const StepResult& r) {
                       {"peak_bytes", m.peak()},
                       {"peak_at_s", m.peak_at}});
     if (m.host > 0) stages.back()["host"] = m.host;
+    if (m.graphs() > 0) stages.back()["graphs"] = m.graphs();
   }
   Json json = {{"scenario", r.scenario},
                {"gpus", r.gpus},

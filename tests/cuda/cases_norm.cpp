@@ -42,6 +42,14 @@ std::vector<OperationCase> norm_cases() {
                        NormAttributes{},
                        {read(x, type, 1), read(x, type, 2), write(x, type)}});
     }
+  for (const DType type : trained_types)
+    for (const std::int64_t rows : {2, 16}) {
+      const Shape x(3 * rows, 2, 37), y(3, 2, 37);
+      const auto name = join_name(std::string(name_of(type)), rows);
+      cases.push_back({join_name("pool_rows", name), OpKind::pool_rows, {}, {read(x, type, 1), write(y, type)}});
+      cases.push_back(
+          {join_name("pool_rows_backward", name), OpKind::pool_rows_backward, {}, {read(y, type, 1), write(x, type)}});
+    }
   return cases;
 }
 

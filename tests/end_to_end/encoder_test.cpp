@@ -45,7 +45,26 @@ INSTANTIATE_TEST_SUITE_P(
         "training.optimizer=muon parallelism.dp=2 parallelism.tp=2",
         "training.optimizer=adafactor parallelism.dp=2 parallelism.zero=3", "model.mtp_depth=1 parallelism.tp=2",
         "training.overlap.tp=true parallelism.tp=2 parallelism.sp=true",
-        "parallelism.dp=2 parallelism.zero=0 training.sync_every=2"));
+        "parallelism.dp=2 parallelism.zero=0 training.sync_every=2",
+        // Gemma 3's: learned positions, pooling, one product behind a norm; alone, and shared out with and without sp.
+        "model.encoder.patch_bias=true model.encoder.learned_positions=18 model.encoder.rotary=false model.encoder.pool=true "
+        "model.encoder.projector_norm=true model.encoder.projector_bias=false model.embedding_factor=3 parallelism.dp=2",
+        "model.encoder.patch_bias=true model.encoder.learned_positions=16 model.encoder.rotary=false model.encoder.pool=true "
+        "model.encoder.projector_norm=true model.norm=rms model.embedding_factor=3 parallelism.tp=2",
+        "model.encoder.patch_bias=true model.encoder.learned_positions=16 model.encoder.pool=true parallelism.tp=2 "
+        "model.encoder.projector_norm=true model.embedding_factor=3 parallelism.sp=true parallelism.pp=2 parallelism.zero=1 "
+        "parallelism.dp=2",
+        "model.encoder.images=2 model.encoder.patches=8 model.encoder.learned_positions=8 model.encoder.pool=true "
+        "parallelism.tp=4 parallelism.sp=true",
+        // Llama 4's: a class token, a norm before the layers, an adapter of two products and another one.
+        "model.encoder.learned_positions=17 model.encoder.class_token=true model.encoder.first_norm=true "
+        "model.encoder.projector=[20,28] model.encoder.projector_bias=false parallelism.dp=2",
+        "model.encoder.learned_positions=17 model.encoder.class_token=true model.encoder.first_norm=true "
+        "model.encoder.projector=[20,28] parallelism.tp=4 parallelism.zero=3",
+        "model.encoder.images=2 model.encoder.patches=8 model.encoder.learned_positions=9 model.encoder.class_token=true "
+        "model.encoder.projector=[20,28] parallelism.tp=2 parallelism.sp=true training.recompute=full",
+        "model.encoder.class_token=true model.encoder.projector=[20,28,12] parallelism.tp=2 parallelism.pp=2 "
+        "training.schedule=zb-h1"));
 
 Dag lowered(const std::string& fields) {
   const Scenario scenario = tiny_model(with_encoder(fields));
@@ -83,11 +102,27 @@ std::int64_t elements(const Dag& dag, BufferKind kind) {
   return sum;
 }
 
+// With a class token the layers have a row more, and attention a key; means of two patches are as wide as one.
+TEST(EncoderFlops, OfPooledPatchesAndClassTokens) {
+  const auto forward = [](const char* fields) {
+    const Scenario plain = tiny_model(words("training.micro_batch=1"));
+    const Scenario with = tiny_model(with_encoder("model.encoder.frozen=true " + std::string(fields)));
+    return 16 * (lower(with, make_world(with, false)).info.model_flops_per_token -
+                 lower(plain, make_world(plain, false)).info.model_flops_per_token);
+  };
+  const auto of = [](double rows, double projector) {
+    return 2 * 4.0 * rows * rows * 24 + 2.0 * 16 * 12 * 24 + 2 * 2.0 * rows * (4 * 24 * 24 + 2 * 24 * 40) + 2 * 8 * projector;
+  };
+  EXPECT_DOUBLE_EQ(forward("model.encoder.pool=true"), of(16, 24 * 32));
+  EXPECT_DOUBLE_EQ(forward("model.encoder.class_token=true model.encoder.projector=[20,28]"),
+                   of(17, 48 * 20 + 20 * 28 + 28 * 32));
+}
+
 // Patches 12 * 24; a layer 4 * 24 * 24 + 2 * 24 * 40 of products, 4 * 24 + 40 + 24 of biases, 4 * 24 of norms; a norm; the
 // projector.
 TEST(EncoderParameters, AreCounted) {
   const std::int64_t layer = 4 * 24 * 24 + 2 * 24 * 40 + (4 * 24 + 40 + 24) + 4 * 24;
-  const std::int64_t expected = 12 * 24 + 2 * layer + 2 * 24 + 48 * 48 + 48 + 48 * 32;
+  const std::int64_t expected = 12 * 24 + 2 * layer + 2 * 24 + 48 * 48 + 48 + 48 * 32 + 32;
   const Dag with = lowered("parallelism.dp=1"), frozen = lowered("model.encoder.frozen=true parallelism.dp=1");
   const Scenario plain_model = tiny_model(words("training.micro_batch=1"));
   const Dag plain = lower(plain_model, make_world(plain_model, false));
@@ -98,6 +133,20 @@ TEST(EncoderParameters, AreCounted) {
   EXPECT_EQ(elements(with, BufferKind::optimizer) - elements(plain, BufferKind::optimizer), 3 * expected);
   EXPECT_EQ(elements(frozen, BufferKind::gradient), elements(plain, BufferKind::gradient));
   EXPECT_EQ(elements(frozen, BufferKind::optimizer), elements(plain, BufferKind::optimizer));
+}
+
+// Bias, positions and a class token have a row each; a norm of two rows before the layers, and one of the model's kind before a
+// projector of one product.
+TEST(EncoderParameters, OfEveryPartAreCounted) {
+  const std::string parts =
+      "model.encoder.patch_bias=true model.encoder.learned_positions=20 model.encoder.class_token=true "
+      "model.encoder.first_norm=true model.encoder.pool=true model.encoder.projector_norm=true model.norm=rms ";
+  const Dag with = lowered(parts + "parallelism.dp=1");
+  const Scenario plain = tiny_model(words("training.micro_batch=1 model.norm=rms"));
+  const std::int64_t layer = 4 * 24 * 24 + 2 * 24 * 40 + (4 * 24 + 40 + 24) + 4 * 24;
+  const std::int64_t expected = (12 + 1 + 20 + 1) * 24 + 2 * layer + 2 * 2 * 24 + 24 + 24 * 32 + 32;
+  EXPECT_EQ(with.info.parameters - lower(plain, make_world(plain, false)).info.parameters, expected);
+  EXPECT_EQ(elements(with, BufferKind::parameter), with.info.parameters);
 }
 
 // Their gradients differ, so it is the pixels of the own sequence that each rank embeds, and the frozen encoder's tokens that the

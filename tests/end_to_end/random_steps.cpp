@@ -205,6 +205,14 @@ class StepDraw {
     set("model.encoder.frozen", {"", "true"});
     set("model.encoder.gated", {"", "true"});
     set("model.encoder.norm", {"", "rms"});
+    set("model.encoder.pool", {"", "true"});
+    set("model.encoder.projector", {"", "[16]", "[16,24]", "[16,24,32]"});
+    set("model.encoder.projector_norm", {"", "true"});
+    set("model.encoder.first_norm", {"", "true"});
+    if (!is_set("parallelism.sp")) {
+      set("model.encoder.class_token", {"", "true"});
+      set("model.encoder.learned_positions", {"", "9"});
+    }
   }
 
   /// In place of attention in every second layer, where positions look back and sequences are whole.

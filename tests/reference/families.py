@@ -53,6 +53,11 @@ def vision(**fields):
     return "model.encoder={" + ", ".join(f"{key}: {value}" for key, value in encoder.items()) + "}"
 
 
+# What encoders have beside that of Qwen2-VL.
+GEMMA3 = {"patch_bias": "true", "learned_positions": 18, "rotary": "false", "pool": "true", "projector_norm": "true"}
+GEMMA3 |= {"projector_bias": "false"}
+LLAMA4 = {"learned_positions": 9, "class_token": "true", "first_norm": "true", "projector": "[20, 28]", "projector_bias": "false"}
+
 BIASED = {"score_function": "sigmoid", "expert_bias": "true", "bias_update_rate": 0.01}
 
 
@@ -157,6 +162,8 @@ FAMILIES = {
     "encoders": [
         ([vision(), "training.micro_batch=1"], ENCODER_MESHES),
         ([vision(images=2, patches=8, gated="true", norm="rms", linear_bias="false"), "training.micro_batch=1"], ENCODER_MESHES),
+        ([vision(**GEMMA3), "model.embedding_factor=3", "training.micro_batch=1"], ENCODER_MESHES),
+        ([vision(images=2, patches=8, **LLAMA4), "training.micro_batch=1"], ENCODER_MESHES),
     ],
     "muon": [
         ([MUON, "model.kv_heads=2"], MUON_MESHES),

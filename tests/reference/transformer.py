@@ -103,7 +103,7 @@ class Transformer:
         factor = self.model.get("embedding_factor", 1)
         x = factor * self.family.embed(self.w, inputs[:, :sequence])
         if patches is not None:
-            images = encoder.tokens(self.w, self.model["encoder"], patches)
+            images = encoder.tokens(self.w, self.model["encoder"], patches, self.model["norm"])
             x = torch.cat((images, x[:, images.shape[1] :]), dim=1)
         for number in range(layers):
             x = self.layer(number, x)

@@ -16,7 +16,7 @@ namespace {
 ModelSpec model_preset(const std::string& name) {
   return parse_scenario(base_text(), "s.yaml",
                         {"model=" + name, "parallelism.tp=1", "parallelism.pp=1", "parallelism.dp=", "cluster.gpus=1",
-                         "training.sequence=128"})
+                         "training.sequence=1024"})
       .model;
 }
 
@@ -61,6 +61,8 @@ const std::vector<PublishedSize>& published_sizes() {
       {"llama3.3-70b", "model card of meta-llama/Llama-3.3-70B-Instruct", {70.6, 0.1}, whole, not_published, whole},
       {"llama4-scout", "model card of meta-llama/Llama-4-Scout-17B-16E", {109, 1}, llama4, {17, 1}, whole},
       {"llama4-maverick", "model card of meta-llama/Llama-4-Maverick-17B-128E", {400, 1}, llama4, {17, 1}, whole},
+      {"llama4-scout-vision", "model card of meta-llama/Llama-4-Scout-17B-16E", {109, 1}, whole, not_published, whole},
+      {"llama4-maverick-vision", "model card of meta-llama/Llama-4-Maverick-17B-128E", {400, 1}, whole, not_published, whole},
       {"qwen2-vl-7b",
        "model.safetensors.index.json of Qwen/Qwen2-VL-7B-Instruct: 16.58 GB in bf16",
        {8.29, 0.01},
@@ -77,6 +79,9 @@ const std::vector<PublishedSize>& published_sizes() {
       {"qwen3-30b-a3b", "model card of Qwen/Qwen3-30B-A3B", {30.5, 0.1}, whole, {3.3, 0.1}, whole},
       {"qwen3-next-80b-a3b", "model card of Qwen/Qwen3-Next-80B-A3B-Instruct", {80, 1}, whole, {3, 1}, layers_alone},
       {"qwen3.5-397b-a17b", "model card of Qwen/Qwen3.5-397B-A17B", {397, 1}, whole, {17, 1}, whole},
+      {"qwen3.5-397b-a17b-vision", "model card of Qwen/Qwen3.5-397B-A17B", {397, 1}, whole, not_published, whole},
+      {"qwen3.5-122b-a10b-vision", "model card of Qwen/Qwen3.5-122B-A10B", {122, 1}, whole, not_published, whole},
+      {"qwen3.5-35b-a3b-vision", "model card of Qwen/Qwen3.5-35B-A3B", {35, 1}, whole, not_published, whole},
       {"qwen3.5-122b-a10b", "model card of Qwen/Qwen3.5-122B-A10B", {122, 1}, whole, {10, 1}, whole},
       {"qwen3.5-35b-a3b", "model card of Qwen/Qwen3.5-35B-A3B", {35, 1}, whole, {3, 1}, whole},
       {"qwen3-235b-a22b", "model card of Qwen/Qwen3-235B-A22B", {235, 1}, whole, {22, 1}, whole},
@@ -103,6 +108,10 @@ const std::vector<PublishedSize>& published_sizes() {
       {"gemma3-4b", "arXiv 2503.19786, table 1", {3.884, 0.001}, tied, {3.209, 0.001}, layers_alone},
       {"gemma3-12b", "arXiv 2503.19786, table 1", {11.771, 0.001}, tied, {10.759, 0.001}, layers_alone},
       {"gemma3-27b", "arXiv 2503.19786, table 1", {27.016, 0.001}, tied, {25.600, 0.001}, layers_alone},
+      // With the 417M of table 1's vision encoder.
+      {"gemma3-4b-vision", "arXiv 2503.19786, table 1", {4.301, 0.001}, tied, not_published, whole},
+      {"gemma3-12b-vision", "arXiv 2503.19786, table 1", {12.188, 0.001}, tied, not_published, whole},
+      {"gemma3-27b-vision", "arXiv 2503.19786, table 1", {27.433, 0.001}, tied, not_published, whole},
       {"olmo2-7b", "model card of allenai/OLMo-2-1124-7B", {7.3, 0.1}, whole, not_published, whole},
       {"olmo2-13b", "model card of allenai/OLMo-2-1124-13B", {13.7, 0.1}, whole, not_published, whole},
       {"olmo2-32b", "model card of allenai/OLMo-2-0325-32B", {32.2, 0.1}, whole, not_published, whole},

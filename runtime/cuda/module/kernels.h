@@ -119,6 +119,8 @@ DeviceKernel hyper_gather_device;
 DeviceKernel hyper_gather_backward_device;
 DeviceKernel hyper_merge_device;
 DeviceKernel hyper_merge_backward_device;
+DeviceKernel pool_rows_device;
+DeviceKernel pool_rows_backward_device;
 ScratchFunction hyper_gates_backward_scratch;
 ScratchFunction compress_keys_backward_scratch;
 

@@ -127,6 +127,8 @@ constexpr std::array table{
     Row{OpKind::hyper_gather_backward, {hyper_gather_backward_device}},
     Row{OpKind::hyper_merge, {hyper_merge_device}},
     Row{OpKind::hyper_merge_backward, {hyper_merge_backward_device}},
+    Row{OpKind::pool_rows, {pool_rows_device}},
+    Row{OpKind::pool_rows_backward, {pool_rows_backward_device}},
 };
 
 }  // namespace
