@@ -69,10 +69,10 @@ TEST_F(MlaHeads, BackwardEqualsFiniteDifferences) {
   expect_gradient_of(of_keys_values, shared, dshared);
 }
 
-/// Of one token at position 1, one head that is rotated whole and begins with ones: what each pair turned by.
+/// Of one token at position 1, one head that is rotated whole, ones and then zeros: what each pair turned by.
 std::vector<double> angles(std::int64_t width, const YarnAttributes& yarn) {
   Tensor x(Shape(1, 1, width)), turned(Shape(1, 1, 1, width));
-  for (std::int64_t i = 0; i < width / 2; ++i) x[i] = 1;
+  for (std::int64_t i = 0; i < width; ++i) x[i] = i < width / 2 ? 1 : 0;
   run(OpKind::mla_queries,
       MlaHeadsAttributes{.rope_dim = static_cast<std::int32_t>(width),
                          .base = 10000.0F,
